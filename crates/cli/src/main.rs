@@ -1,0 +1,2 @@
+//! The command `longhaul`.
+fn main() {}

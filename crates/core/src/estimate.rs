@@ -1,0 +1,37 @@
+//! How many tokens a text, a message or a tool is worth where no tokenizer is at hand.
+//!
+//! [`text_tokens`] walks the text once, cutting it where the pre-tokenizer of `o200k_base` would cut it, and
+//! weighs each piece by its kind and length. It needs no vocabulary and no memory. Equal texts give equal
+//! counts on every machine: all arithmetic is on integers.
+//!
+//! The constants around the text (framing, tools, pictures) are the published formulas of one provider; a
+//! provider's reported usage corrects what is left.
+
+mod message;
+mod scan;
+mod weights;
+
+#[cfg(test)]
+mod tests;
+
+pub use message::{
+    Breakdown, MESSAGE_FRAMING_TOKENS, REPLY_PRIMING_TOKENS, UNKNOWN_IMAGE_TOKENS, breakdown, file_tokens,
+    image_tokens, message_tokens, part_tokens, reasoning_tokens, tool_tokens,
+};
+
+/// Tokens of a text, estimated, rounded up. Never more than its bytes.
+///
+/// ```
+/// use longhaul_core::estimate::text_tokens;
+/// assert_eq!(text_tokens(""), 0);
+/// assert_eq!(text_tokens("The quick brown fox"), 4);
+/// ```
+pub fn text_tokens(text: &str) -> u64 {
+    let bytes = text.len() as u64;
+    weights::tokens(&scan::scan(text)).min(bytes)
+}
+
+/// Characters divided by four, rounded up: the rule of thumb.
+pub fn chars_div_4(text: &str) -> u64 {
+    (text.chars().count() as u64).div_ceil(4)
+}

@@ -1,0 +1,411 @@
+//! One pass over a text, cutting it as the pre-tokenizer of `o200k_base` does and counting the pieces by kind.
+//!
+//! The rules imitated (the published pattern of `o200k_base`): a word is capitals, then small letters; it takes
+//! one blank or one mark before it along, and `'s`, `'re` … after it. Digits go in threes. Marks go in runs, with
+//! one space before and the line ends after. Blanks go up to the last line end of their run; the last blank
+//! before a word joins the word.
+
+use super::weights::Feature;
+
+/// How often each kind of piece was met.
+#[derive(Clone, Debug)]
+pub(super) struct Counts([u64; Feature::COUNT]);
+
+impl Counts {
+    fn add(&mut self, feature: Feature, n: u64) {
+        self.at(feature as usize, n);
+    }
+
+    fn at(&mut self, index: usize, n: u64) {
+        if let Some(count) = self.0.get_mut(index) {
+            *count += n;
+        }
+    }
+
+    /// The counts in the order of the features.
+    pub(super) fn iter(&self) -> impl Iterator<Item = u64> {
+        self.0.iter().copied()
+    }
+}
+
+/// What a character is to the pre-tokenizer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    Upper,
+    Lower,
+    Digit,
+    Newline,
+    Blank,
+    Mark,
+    /// A letter outside ASCII, with the feature that weighs it.
+    Letter(Feature),
+    /// A symbol outside ASCII, with the feature that weighs it.
+    Symbol(Feature),
+    /// A digit outside ASCII.
+    Numeral,
+}
+
+impl Class {
+    fn is_letter(self) -> bool {
+        matches!(self, Self::Upper | Self::Lower | Self::Letter(_))
+    }
+
+    fn is_mark(self) -> bool {
+        matches!(self, Self::Mark | Self::Symbol(_))
+    }
+}
+
+const ASCII: [Class; 128] = {
+    let mut table = [Class::Mark; 128];
+    let mut byte = 0;
+    while byte < 128 {
+        table[byte] = match byte as u8 {
+            b'A'..=b'Z' => Class::Upper,
+            b'a'..=b'z' => Class::Lower,
+            b'0'..=b'9' => Class::Digit,
+            b'\n' | b'\r' => Class::Newline,
+            b' ' | b'\t' | 0x0b | 0x0c => Class::Blank,
+            _ => Class::Mark,
+        };
+        byte += 1;
+    }
+    table
+};
+
+/// What the word took along from before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Before {
+    /// A space, or another blank.
+    Blank,
+    /// One mark.
+    Mark,
+    /// Nothing: it follows a letter, a digit, several marks, or the start of a line.
+    Nothing,
+}
+
+/// Counts the pieces of `text`.
+pub(super) fn scan(text: &str) -> Counts {
+    let mut scanner = Scanner { text, bytes: text.as_bytes(), at: 0, counts: Counts([0; Feature::COUNT]) };
+    while let Some((class, len)) = scanner.peek(scanner.at) {
+        match class {
+            Class::Upper | Class::Lower | Class::Letter(_) => scanner.word(Before::Nothing),
+            Class::Digit => scanner.digits(),
+            Class::Numeral => scanner.numeral(len),
+            Class::Newline | Class::Blank => scanner.whitespace(),
+            Class::Mark | Class::Symbol(_) => scanner.marks(false),
+        }
+    }
+    scanner.counts
+}
+
+struct Scanner<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    at: usize,
+    counts: Counts,
+}
+
+impl Scanner<'_> {
+    /// The class of the character that starts at `at`, and its bytes.
+    fn peek(&self, at: usize) -> Option<(Class, usize)> {
+        let byte = *self.bytes.get(at)?;
+        if let Some(class) = ASCII.get(usize::from(byte)) {
+            return Some((*class, 1));
+        }
+        let char = self.text.get(at..)?.chars().next()?;
+        Some((classify(char), char.len_utf8()))
+    }
+
+    fn digits(&mut self) {
+        let start = self.at;
+        while let Some((Class::Digit, _)) = self.peek(self.at) {
+            self.at += 1;
+        }
+        self.counts.add(Feature::DigitGroup, (self.at - start).div_ceil(3) as u64);
+    }
+
+    fn numeral(&mut self, len: usize) {
+        self.at += len;
+        self.counts.add(Feature::Numeral, 1);
+    }
+
+    /// A run of whitespace: one piece up to the last line end, one of blanks, and the last blank, which joins
+    /// the word or the marks after it.
+    fn whitespace(&mut self) {
+        let start = self.at;
+        let (mut lines_end, mut changes, mut last) = (start, 0_u64, 0_u8);
+        let mut class = self.peek(self.at);
+        while let Some((kind @ (Class::Newline | Class::Blank), len)) = class {
+            let byte = self.bytes.get(self.at).copied().unwrap_or_default();
+            changes += u64::from(byte != last);
+            last = byte;
+            self.at += len;
+            if kind == Class::Newline {
+                lines_end = self.at;
+            }
+            class = self.peek(self.at);
+        }
+        self.lines(lines_end - start);
+        self.counts.add(Feature::BlankChange, changes.saturating_sub(3));
+        self.blanks(self.at - lines_end, last, class.map(|(class, _)| class));
+    }
+
+    fn lines(&mut self, bytes: usize) {
+        match bytes {
+            0 => {}
+            1 => self.counts.add(Feature::LineEnd, 1),
+            _ => self.counts.add(Feature::LineEnds, bytes.div_ceil(64) as u64),
+        }
+    }
+
+    fn blanks(&mut self, bytes: usize, last: u8, next: Option<Class>) {
+        if bytes == 0 {
+            return;
+        }
+        let joins = match next {
+            Some(class) if class.is_letter() => true,
+            Some(class) if class.is_mark() => last == b' ',
+            _ => false,
+        };
+        let alone = bytes - usize::from(next.is_some());
+        self.counts.add(Feature::Blanks, alone.div_ceil(80) as u64);
+        match next {
+            Some(class) if joins && class.is_letter() => self.word(Before::Blank),
+            Some(_) if joins => self.marks(true),
+            Some(_) => self.counts.add(Feature::LoneBlank, 1),
+            None => {}
+        }
+    }
+
+    /// A run of marks. A single one joins the word after it, unless a space came before.
+    fn marks(&mut self, space_before: bool) {
+        let start = self.at;
+        let mut run = MarkRun::default();
+        let mut class = self.peek(self.at);
+        while let Some((kind @ (Class::Mark | Class::Symbol(_)), len)) = class {
+            let byte = self.bytes.get(self.at).copied().unwrap_or_default();
+            match kind {
+                Class::Symbol(feature) => self.symbol(feature, start, len, &mut run),
+                _ => run.mark(byte),
+            }
+            self.at += len;
+            class = self.peek(self.at);
+        }
+        let single = run.chars == 1;
+        if single && !space_before && class.is_some_and(|(class, _)| class.is_letter()) {
+            return self.word(Before::Mark);
+        }
+        let line_end = self.line_ends_after_marks();
+        self.counts.add(Feature::MarkLineEnd, u64::from(line_end && run.marks > 0));
+        self.count_marks(&run, space_before);
+    }
+
+    fn symbol(&mut self, feature: Feature, start: usize, len: usize, run: &mut MarkRun) {
+        let here = self.bytes.get(self.at..self.at + len);
+        let before = self.at.checked_sub(len).filter(|&at| at >= start);
+        let same = here.is_some() && before.is_some_and(|at| self.bytes.get(at..at + len) == here);
+        if feature == Feature::Rule && same {
+            self.counts.add(Feature::RuleRepeat, 1);
+        } else {
+            self.counts.add(feature, 1);
+        }
+        run.symbol();
+    }
+
+    /// Marks take the line ends (and slashes among them) that follow along.
+    fn line_ends_after_marks(&mut self) -> bool {
+        let start = self.at;
+        while let Some(b'\n' | b'\r' | b'/') = self.bytes.get(self.at) {
+            self.at += 1;
+        }
+        let len = self.at - start;
+        self.counts.add(Feature::LineEnds, (len / 64) as u64);
+        len > 0
+    }
+
+    fn count_marks(&mut self, run: &MarkRun, space_before: bool) {
+        if run.marks == 0 {
+            return;
+        }
+        let first = if space_before { Feature::SpaceMarks1 } else { Feature::Marks1 } as usize;
+        self.counts.at(first + (run.kinds.min(4) as usize).saturating_sub(1), 1);
+        self.counts.add(Feature::MarkChange, run.kinds.saturating_sub(4));
+        self.counts.add(Feature::MarkRepeat, run.repeats);
+    }
+
+    /// Capitals, then small letters; letters without case are both.
+    fn word(&mut self, before: Before) {
+        let mut word = Word::default();
+        let mut small = false;
+        while let Some((class, len)) = self.peek(self.at) {
+            match class {
+                Class::Upper if small => break,
+                Class::Upper => word.capitals += 1,
+                Class::Lower => small = true,
+                Class::Letter(Feature::CapitalExt) if small => break,
+                Class::Letter(feature) => {
+                    small |= feature == Feature::LatinExt;
+                    self.counts.add(feature, 1);
+                    word.foreign += 1;
+                    self.at += len;
+                    continue;
+                }
+                _ => break,
+            }
+            word.letter(self.bytes.get(self.at).copied().unwrap_or_default());
+            self.at += 1;
+        }
+        self.contraction(&word);
+        self.count_word(&word, before);
+    }
+
+    /// `'s`, `'re` … join the word before them.
+    fn contraction(&mut self, word: &Word) {
+        let Some(b'\'') = self.bytes.get(self.at) else { return };
+        let lower = |at: usize| self.bytes.get(at).map_or(0, u8::to_ascii_lowercase);
+        let len = match (lower(self.at + 1), lower(self.at + 2)) {
+            (b'r' | b'v', b'e') | (b'l', b'l') => 3,
+            (b's' | b't' | b'm' | b'd', _) => 2,
+            _ => return,
+        };
+        if word.letters + word.foreign > 0 {
+            self.at += len;
+            self.counts.add(Feature::Contraction, 1);
+        }
+    }
+
+    fn count_word(&mut self, word: &Word, before: Before) {
+        if word.foreign > 0 {
+            let feature = match before {
+                Before::Blank => Feature::ForeignAfterBlank,
+                Before::Mark => Feature::ForeignAfterMark,
+                Before::Nothing => Feature::ForeignBare,
+            };
+            self.counts.add(feature, 1);
+        }
+        self.counts.add(Feature::LetterRepeat, word.repeats.div_ceil(8));
+        let Some(longer) = word.letters.checked_sub(1) else { return };
+        let all_capitals = word.capitals == word.letters && word.letters > 1;
+        let first = match before {
+            _ if all_capitals => Feature::Capitals2,
+            Before::Blank => Feature::BlankWord1,
+            Before::Mark => Feature::MarkWord1,
+            Before::Nothing => Feature::BareWord1,
+        } as usize;
+        if all_capitals {
+            self.counts.at(first + (longer as usize - 1).min(Feature::CAPITAL_SIZES - 1), 1);
+            self.counts.add(Feature::CapitalExcess, word.letters.saturating_sub(8));
+            self.counts.add(Feature::CapitalsGlued, u64::from(before != Before::Blank));
+            return;
+        }
+        self.counts.at(first + Feature::size(longer as usize), 1);
+        self.counts.add(Feature::LetterExcess, word.letters.saturating_sub(20));
+        self.counts.add(Feature::ExtraCapital, word.capitals.saturating_sub(1));
+    }
+}
+
+/// A run of marks as it is read.
+#[derive(Default)]
+struct MarkRun {
+    chars: u64,
+    marks: u64,
+    kinds: u64,
+    repeats: u64,
+    last: u8,
+    same: u64,
+}
+
+impl MarkRun {
+    fn mark(&mut self, byte: u8) {
+        self.chars += 1;
+        self.marks += 1;
+        if byte == self.last {
+            self.same += 1;
+            self.repeats += u64::from(self.same.is_multiple_of(32));
+        } else {
+            self.kinds += 1;
+            self.same = 0;
+        }
+        self.last = byte;
+    }
+
+    fn symbol(&mut self) {
+        self.chars += 1;
+        self.last = 0;
+    }
+}
+
+/// A word as it is read: its ASCII letters, and how many letters of other scripts are among them.
+#[derive(Default)]
+struct Word {
+    letters: u64,
+    capitals: u64,
+    foreign: u64,
+    repeats: u64,
+    last: u8,
+    same: u64,
+}
+
+impl Word {
+    /// Counts a letter. From the fourth in a row on, equal letters are repeats and do not make the word longer.
+    fn letter(&mut self, byte: u8) {
+        self.same = if byte == self.last { self.same + 1 } else { 0 };
+        self.last = byte;
+        if self.same >= 3 {
+            self.repeats += 1;
+            self.capitals -= u64::from(byte.is_ascii_uppercase());
+        } else {
+            self.letters += 1;
+        }
+    }
+}
+
+/// The class of a character outside ASCII.
+fn classify(char: char) -> Class {
+    if char.is_whitespace() {
+        return Class::Blank;
+    }
+    match char as u32 {
+        0x0300..=0x036f => Class::Letter(Feature::Accent),
+        0x2500..=0x259f | 0x2014..=0x2015 => Class::Symbol(Feature::Rule),
+        0x200d | 0xfe00..=0xfe0f | 0x1f3fb..=0x1f3ff => Class::Symbol(Feature::Joiner),
+        0x00a0..=0x00bf | 0x00d7 | 0x00f7 | 0x2000..=0x206f | 0x3000..=0x303f | 0xff00..=0xff0f
+            if !char.is_alphanumeric() =>
+        {
+            Class::Symbol(Feature::Punctuation)
+        }
+        0x1f000..=0x1faff => Class::Symbol(Feature::Emoji),
+        _ if char.is_alphabetic() => Class::Letter(letter(char)),
+        _ if char.is_numeric() => Class::Numeral,
+        code => other(code),
+    }
+}
+
+/// Vowel signs of Indic scripts are marks that count as letters; the rest are symbols.
+fn other(code: u32) -> Class {
+    match code {
+        0x0900..=0x0dff => Class::Letter(Feature::Indic),
+        0x0591..=0x06ff => Class::Letter(Feature::Arabic),
+        0x0e00..=0x0fff => Class::Letter(Feature::SouthEast),
+        0..=0xffff => Class::Symbol(Feature::Symbol),
+        _ => Class::Symbol(Feature::Rare),
+    }
+}
+
+fn letter(char: char) -> Feature {
+    match char as u32 {
+        0x0080..=0x02af | 0x1e00..=0x1eff if char.is_uppercase() => Feature::CapitalExt,
+        0x0080..=0x02af | 0x1e00..=0x1eff => Feature::LatinExt,
+        0x0370..=0x03ff | 0x1f00..=0x1fff => Feature::Greek,
+        0x0400..=0x052f => Feature::Cyrillic,
+        0x0590..=0x05ff => Feature::Hebrew,
+        0x0600..=0x077f | 0x08a0..=0x08ff | 0xfb50..=0xfdff | 0xfe70..=0xfeff => Feature::Arabic,
+        0x0900..=0x0dff => Feature::Indic,
+        0x0e00..=0x0fff | 0x1000..=0x109f | 0x1780..=0x17ff => Feature::SouthEast,
+        0x3040..=0x30ff | 0x31f0..=0x31ff | 0xff66..=0xff9f => Feature::Kana,
+        0x1100..=0x11ff | 0x3130..=0x318f | 0xac00..=0xd7af => Feature::Hangul,
+        0x4e00..=0x9fff => Feature::Han,
+        0..=0xffff => Feature::OtherLetter,
+        _ => Feature::Rare,
+    }
+}

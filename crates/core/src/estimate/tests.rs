@@ -1,0 +1,6 @@
+use super::*;
+
+#[test]
+fn empty_is_nothing() {
+    assert_eq!(text_tokens(""), 0);
+}

@@ -1,0 +1,393 @@
+//! Everything that is ever stored.
+//!
+//! The log of a session is a list of [`Event`]s and the only truth about it; [`History`](crate::history)
+//! is folded from it. Events are never edited and never deleted. Every stored event carries its
+//! [`FORMAT`]; formats of earlier versions stay readable.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::ErrorCode;
+use crate::ids::{ApprovalId, CallId, EditId, LogRange, Millis, QueueId, RunId, Seq, SessionId, StepId};
+use crate::message::{Finish, Message, Origin, Part, ToolResult};
+use crate::usage::Usage;
+
+/// Version of the stored format that this build writes.
+pub const FORMAT: u16 = 1;
+
+/// One stored fact of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// Its position in the log: 1, 2, 3 … without gaps.
+    pub seq: Seq,
+    /// When it was appended, milliseconds since the Unix epoch.
+    pub at: Millis,
+    /// The format it was written in.
+    pub format: u16,
+    /// What happened.
+    pub body: EventBody,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase")]
+pub enum EventBody {
+    /// The session began. Always the first event of a log.
+    SessionStarted {
+        /// Its title, if one was given.
+        title: Option<String>,
+        /// The session it was forked from, and the last position they share.
+        forked_from: Option<Lineage>,
+        /// The file format it was imported from.
+        imported_from: Option<String>,
+    },
+    /// Queued messages entered the conversation as one user message.
+    MessagesTaken {
+        /// The message.
+        message: Message,
+        /// The queue entries it is made of, oldest first; empty for imported messages.
+        taken: Vec<QueueId>,
+        /// Present when more than one entry was taken.
+        coalesced: Option<Coalesced>,
+    },
+    /// The runtime told the model something. A user-role message that nobody typed.
+    NoteAdded {
+        /// The message.
+        message: Message,
+        /// Why.
+        why: NoteReason,
+    },
+    /// A run began.
+    RunStarted {
+        /// Its name.
+        run_id: RunId,
+    },
+    /// A model call is about to be made.
+    StepStarted(Box<StepStart>),
+    /// The model answered, wholly or in part.
+    AssistantAdded {
+        /// The step that made it.
+        step_id: StepId,
+        /// The message.
+        message: Message,
+        /// Why the model stopped.
+        finish: Finish,
+        /// Set when the answer was cut off.
+        cut: Option<Cut>,
+    },
+    /// The model call of a step is over and gave an answer.
+    StepFinished {
+        /// The step.
+        step_id: StepId,
+        /// What the provider reported; `None` if it reported nothing.
+        usage: Option<Usage>,
+        /// What the meter had expected the input to be, in tokens.
+        estimated_input: u64,
+    },
+    /// The model call of a step gave no answer.
+    StepFailed {
+        /// The step.
+        step_id: StepId,
+        /// What went wrong, as a caller decides on it.
+        code: ErrorCode,
+        /// What went wrong, in words.
+        message: String,
+        /// Input tokens that the provider's error named, if it did.
+        used_tokens: Option<u64>,
+        /// The limit that the provider's error named, if it did: the window, learned.
+        limit_tokens: Option<u64>,
+    },
+    /// A tool is about to run. Stored before its side effect.
+    ToolStarted {
+        /// The call.
+        call_id: CallId,
+    },
+    /// A tool call ended, one way or another.
+    ToolFinished {
+        /// How, and with what.
+        result: ToolResult,
+    },
+    /// A person is asked whether a tool may run.
+    ApprovalRequested {
+        /// The question.
+        approval_id: ApprovalId,
+        /// The call it is about.
+        call_id: CallId,
+    },
+    /// The question was answered, by a person, a rule or a clock.
+    ApprovalResolved {
+        /// The question.
+        approval_id: ApprovalId,
+        /// The call it is about.
+        call_id: CallId,
+        /// Whether the tool may run.
+        allowed: bool,
+        /// Why not, for the model.
+        reason: Option<String>,
+    },
+    /// The view changed: messages were pruned or compacted. The log keeps them.
+    ViewEdited(Box<ViewEdit>),
+    /// An edit of the view was undone.
+    ViewRestored {
+        /// The edit.
+        edit_id: EditId,
+    },
+    /// What an undone edit had covered may be compacted automatically again.
+    RangeReleased {
+        /// The undone edit.
+        edit_id: EditId,
+    },
+    /// A compaction was tried and not committed.
+    CompactionFailed {
+        /// The strategy that tried.
+        strategy: String,
+        /// What went wrong, as a caller decides on it.
+        code: ErrorCode,
+        /// What went wrong, in words.
+        reason: String,
+        /// What it cost, if a model was called.
+        usage: Option<Usage>,
+    },
+    /// The session talks to another model from here on.
+    ModelSwitched {
+        /// The model.
+        to: Origin,
+    },
+    /// A run ended and the session is idle.
+    RunFinished {
+        /// The run.
+        run_id: RunId,
+        /// Why it ended.
+        reason: RunEnd,
+        /// Present when it ended with an error.
+        error: Option<ErrorInfo>,
+    },
+    /// The process that ran the session had ended without finishing; this one took over.
+    Recovered {
+        /// What was found, in words.
+        cause: String,
+        /// Recoveries since the last completed step, this one included.
+        attempts: u32,
+    },
+    /// The session waits for a person: automatic recovery was tried as often as is useful.
+    Parked {
+        /// Why, and how to go on.
+        reason: String,
+    },
+    /// The session got another title.
+    TitleSet {
+        /// The title.
+        title: String,
+    },
+}
+
+/// Where a forked session comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Lineage {
+    /// The session it was forked from.
+    pub session_id: SessionId,
+    /// The last event they share.
+    pub at_seq: Seq,
+}
+
+/// How several queued messages became one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Coalesced {
+    /// How many.
+    pub message_count: usize,
+    /// Which, oldest first.
+    pub original_messages: Vec<QueueId>,
+    /// When the oldest was queued.
+    pub first_queued_at: Millis,
+    /// When the newest was queued.
+    pub last_queued_at: Millis,
+}
+
+/// Why the runtime told the model something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoteReason {
+    /// The same call gave the same result too often.
+    Loop,
+    /// The run's time is over: state where you stand.
+    TimeUp,
+    /// Part of an imported conversation.
+    Imported,
+}
+
+/// What a step is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StepKind {
+    /// The work.
+    Main,
+    /// The one step after a run's time-out, without tools.
+    Recovery,
+}
+
+/// What is sent in a step, in figures and hashes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StepStart {
+    /// The step.
+    pub step_id: StepId,
+    /// The run it belongs to.
+    pub run_id: RunId,
+    /// What it is for.
+    pub purpose: StepKind,
+    /// The model that is called.
+    pub model: Origin,
+    /// Hash of the system prompt.
+    pub system_hash: String,
+    /// Hash of the tools sent; of nothing if none were.
+    pub tools_hash: String,
+    /// Hash of the view sent.
+    pub view_hash: String,
+    /// Estimated tokens of system prompt and tools together.
+    pub fixed_tokens: u64,
+    /// What the meter expects the input to be, in tokens.
+    pub estimated_input: u64,
+    /// The output limit sent, in tokens.
+    pub max_output_tokens: u64,
+}
+
+/// Why an answer is not whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cut {
+    /// The run was cancelled: the model sees the text that was there.
+    Cancelled,
+    /// The stream failed or the process ended: shown to people only.
+    Lost,
+}
+
+/// An edit of the view.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ViewEdit {
+    /// Its name.
+    pub id: EditId,
+    /// Hash of the view it was planned for.
+    pub base_view_hash: String,
+    /// What changes.
+    pub ops: Vec<ViewOp>,
+    /// Whether it only cleared old tool results.
+    pub kind: EditKind,
+    /// The strategy that planned it, for example `reactive-overflow`.
+    pub strategy: String,
+    /// What made it necessary.
+    pub reason: EditReason,
+    /// The trigger that fired, in tokens.
+    pub trigger_tokens: u64,
+    /// Tokens of the whole request before, by the meter.
+    pub original_tokens: u64,
+    /// Tokens of the whole request after, by the meter (an estimate).
+    pub compressed_tokens: u64,
+    /// Messages in the view before.
+    pub original_messages: u64,
+    /// Messages in the view after.
+    pub compressed_messages: u64,
+    /// The choice, in words.
+    pub why: String,
+    /// What the summary cost, if a model wrote one.
+    pub usage: Option<Usage>,
+}
+
+/// One change of the view, over positions of the log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "op", rename_all = "kebab-case")]
+pub enum ViewOp {
+    /// Messages in the range are not shown.
+    Drop {
+        /// The range.
+        range: LogRange,
+    },
+    /// Messages in the range are shown as one user-role message.
+    Replace {
+        /// The range.
+        range: LogRange,
+        /// That message's parts.
+        parts: Vec<Part>,
+        /// Whether it is a summary (else a note on what was removed).
+        summary: bool,
+    },
+    /// A tool result is shown as a placeholder.
+    Placeholder {
+        /// The position of its [`EventBody::ToolFinished`].
+        seq: Seq,
+    },
+}
+
+impl ViewOp {
+    /// The positions it touches.
+    pub fn range(&self) -> LogRange {
+        match self {
+            Self::Drop { range } | Self::Replace { range, .. } => *range,
+            Self::Placeholder { seq } => LogRange::one(*seq),
+        }
+    }
+}
+
+/// Prune or compaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EditKind {
+    /// Old tool results became placeholders.
+    Prune,
+    /// A part of the conversation became a summary or a note.
+    Compaction,
+}
+
+/// What made an edit necessary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EditReason {
+    /// The meter reached the trigger.
+    TokenLimit,
+    /// The provider said that the request was too long.
+    OverflowError,
+    /// The new model's window is smaller.
+    ModelSwitch,
+    /// Somebody asked for it.
+    Requested,
+}
+
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunEnd {
+    /// The model was done and the queue empty.
+    Stop,
+    /// The step limit was reached.
+    MaxSteps,
+    /// The caller cancelled.
+    Cancelled,
+    /// The time limit was reached.
+    Timeout,
+    /// The model repeated itself and did not stop when told.
+    LoopDetected,
+    /// The model ran into its output limit.
+    Length,
+    /// Something failed; see the error.
+    Error,
+}
+
+/// An error as it is stored and shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorInfo {
+    /// What went wrong, as a caller decides on it.
+    pub code: ErrorCode,
+    /// What went wrong, in words.
+    pub message: String,
+}
+
+impl Event {
+    /// The stored form: one JSON object.
+    ///
+    /// # Errors
+    /// Never in practice; [`serde_json::Error`] is passed on rather than hidden.
+    pub fn encode_body(body: &EventBody) -> Result<String, serde_json::Error> {
+        serde_json::to_string(body)
+    }
+}

@@ -1,0 +1,606 @@
+//! What a log means: [`History`] is folded from events and never edited otherwise.
+//!
+//! It holds the *view* (what the model is shown) and the few facts that the loop must remember across a
+//! crash: the open run and step, the calls without an outcome, the meter's anchor. Folding one more event
+//! costs what that event adds, except for edits of the view, which rebuild it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use crate::estimate;
+use crate::event::{Cut, EditKind, Event, EventBody, RunEnd, StepKind, StepStart, ViewEdit};
+use crate::ids::{ApprovalId, CallId, EditId, LogRange, Millis, RunId, Seq};
+use crate::message::{Message, Origin, Part, Role, ToolCall, ToolResult, ToolStatus};
+use crate::meter::Anchor;
+use crate::usage::Usage;
+
+mod pairing;
+mod view;
+
+pub use pairing::request_messages;
+pub(crate) use view::is_object;
+pub use view::{Entry, EntryKind, ItemKind, Unit, UnitKind, ViewItem, units};
+
+/// Text shown to the model where a tool result was cleared; the handle follows it.
+pub const CLEARED: &str = "[Old tool result content cleared]";
+
+/// How many of the newest tool calls loop detection looks at.
+pub const LOOP_WINDOW: usize = 10;
+
+/// Everything that follows from a log.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct History {
+    last_seq: Seq,
+    entries: Vec<Entry>,
+    view: Vec<ViewItem>,
+    view_tokens: u64,
+    edits: Vec<EditState>,
+    run: Option<OpenRun>,
+    calls: Vec<OpenCall>,
+    recent_calls: VecDeque<RecentCall>,
+    anchor: Option<Anchor>,
+    kept_tokens: u64,
+    overhead_tokens: Option<u64>,
+    errors_per_mille: VecDeque<i64>,
+    learned_window: Option<u64>,
+    cumulative: Usage,
+    compactions: u64,
+    settled_tokens: Option<u64>,
+    model: Option<Origin>,
+    recoveries: u32,
+    parked: Option<String>,
+    title: Option<String>,
+    last_end: Option<RunEnd>,
+}
+
+/// A run that was begun and not finished.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenRun {
+    /// Its name.
+    pub id: RunId,
+    /// When it began.
+    pub started_at: Millis,
+    /// Steps begun so far.
+    pub steps: u32,
+    /// The step whose model call has no outcome yet.
+    pub calling: Option<StepStart>,
+    /// Whether the model was told that it repeats itself.
+    pub warned_of_loop: bool,
+    /// Whether the recovery step after a time-out was begun.
+    pub recovering: bool,
+    /// What all its steps used.
+    pub usage: Usage,
+}
+
+/// A tool call without an outcome.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenCall {
+    /// The call.
+    pub call: ToolCall,
+    /// Whether its start was stored: then its side effect may have happened.
+    pub started: bool,
+    /// The unanswered question whether it may run.
+    pub approval: Option<ApprovalId>,
+    /// The answer: whether it may run, and why not.
+    pub allowed: Option<(bool, Option<String>)>,
+}
+
+/// A tool call with an outcome, as loop detection remembers it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecentCall {
+    /// Equal for equal tool, arguments, status and content.
+    pub signature: u64,
+    /// The tool.
+    pub tool: String,
+}
+
+/// An edit of the view and what became of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EditState {
+    /// The edit.
+    pub edit: Arc<ViewEdit>,
+    /// Position of its event.
+    pub seq: Seq,
+    /// Whether it applies; `false` once undone.
+    pub active: bool,
+    /// Whether what it covered may be compacted automatically again after an undo.
+    pub released: bool,
+}
+
+/// Why a log cannot be folded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FoldError {
+    /// Positions must follow each other.
+    #[error("event {found} follows event {last}")]
+    Gap {
+        /// The newest position so far.
+        last: Seq,
+        /// The position that came.
+        found: Seq,
+    },
+    /// The event was written by a newer build.
+    #[error("event {seq} has format {format}; this build reads up to {}", crate::event::FORMAT)]
+    Newer {
+        /// Its position.
+        seq: Seq,
+        /// Its format.
+        format: u16,
+    },
+}
+
+/// Why an undo is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UndoError {
+    /// No active edit has this name.
+    #[error("no active edit {0}")]
+    NotFound(EditId),
+    /// A later edit covers the same range and must be undone first.
+    #[error("edit {by} was built on {edit}: undo {by} first")]
+    BuiltOn {
+        /// The edit to undo.
+        edit: EditId,
+        /// The edit that stands in the way.
+        by: EditId,
+    },
+}
+
+impl History {
+    /// Folds a whole log.
+    ///
+    /// # Errors
+    /// [`FoldError`] at the first event that does not follow.
+    pub fn fold<'a>(events: impl IntoIterator<Item = &'a Event>) -> Result<Self, FoldError> {
+        let mut history = Self::default();
+        for event in events {
+            history.apply(event)?;
+        }
+        Ok(history)
+    }
+
+    /// Folds one more event.
+    ///
+    /// # Errors
+    /// [`FoldError`] if it does not follow; nothing has changed then.
+    pub fn apply(&mut self, event: &Event) -> Result<(), FoldError> {
+        if event.seq != self.last_seq + 1 {
+            return Err(FoldError::Gap { last: self.last_seq, found: event.seq });
+        }
+        if event.format > crate::event::FORMAT {
+            return Err(FoldError::Newer { seq: event.seq, format: event.format });
+        }
+        self.last_seq = event.seq;
+        self.fold_body(event);
+        Ok(())
+    }
+
+    fn fold_body(&mut self, event: &Event) {
+        match &event.body {
+            EventBody::SessionStarted { title, .. } => self.title.clone_from(title),
+            EventBody::TitleSet { title } => self.title = Some(title.clone()),
+            EventBody::MessagesTaken { message, .. } => {
+                self.parked = None;
+                self.push_message(event.seq, message, EntryKind::Typed);
+            }
+            EventBody::NoteAdded { message, why } => {
+                if let (crate::event::NoteReason::Loop, Some(run)) = (why, &mut self.run) {
+                    run.warned_of_loop = true;
+                    self.recent_calls.clear();
+                }
+                self.push_message(event.seq, message, EntryKind::Note);
+            }
+            EventBody::RunStarted { run_id } => {
+                self.last_end = None;
+                self.run = Some(OpenRun {
+                    id: run_id.clone(),
+                    started_at: event.at,
+                    steps: 0,
+                    calling: None,
+                    warned_of_loop: false,
+                    recovering: false,
+                    usage: Usage::default(),
+                });
+            }
+            EventBody::StepStarted(start) => self.begin_step(start),
+            EventBody::AssistantAdded { message, cut, .. } => self.add_assistant(event.seq, message, *cut),
+            EventBody::StepFinished { usage, estimated_input, .. } => {
+                self.finish_step(usage.as_ref(), *estimated_input);
+            }
+            EventBody::StepFailed { used_tokens, limit_tokens, .. } => {
+                self.fail_step(*used_tokens, *limit_tokens);
+            }
+            EventBody::ToolStarted { call_id } => {
+                if let Some(call) = self.open_call_mut(call_id) {
+                    call.started = true;
+                }
+            }
+            EventBody::ToolFinished { result } => self.add_result(event.seq, result),
+            EventBody::ApprovalRequested { approval_id, call_id } => {
+                if let Some(call) = self.open_call_mut(call_id) {
+                    call.approval = Some(approval_id.clone());
+                }
+            }
+            EventBody::ApprovalResolved { call_id, allowed, reason, .. } => {
+                if let Some(call) = self.open_call_mut(call_id) {
+                    call.approval = None;
+                    call.allowed = Some((*allowed, reason.clone()));
+                }
+            }
+            EventBody::ViewEdited(edit) => self.add_edit(event.seq, edit),
+            EventBody::ViewRestored { edit_id } => self.restore(event.seq, edit_id),
+            EventBody::RangeReleased { edit_id } => {
+                for state in self.edits.iter_mut().filter(|state| state.edit.id == *edit_id) {
+                    state.released = true;
+                }
+            }
+            EventBody::CompactionFailed { usage, .. } => {
+                if let Some(usage) = usage {
+                    self.cumulative.add(usage);
+                }
+            }
+            EventBody::ModelSwitched { to } => self.switch(to),
+            EventBody::RunFinished { reason, .. } => {
+                self.run = None;
+                self.last_end = Some(*reason);
+            }
+            EventBody::Recovered { attempts, .. } => self.recoveries = *attempts,
+            EventBody::Parked { reason } => self.parked = Some(reason.clone()),
+        }
+    }
+
+    fn push_message(&mut self, seq: Seq, message: &Message, kind: EntryKind) {
+        let entry = Entry::new(seq, message.clone(), kind);
+        if let Some(item) = ViewItem::of(&entry) {
+            self.view_tokens += item.tokens;
+            self.view.push(item);
+        }
+        self.entries.push(entry);
+    }
+
+    fn add_assistant(&mut self, seq: Seq, message: &Message, cut: Option<Cut>) {
+        if cut != Some(Cut::Lost) {
+            self.calls.extend(message.tool_calls().map(|call| OpenCall {
+                call: call.clone(),
+                started: false,
+                approval: None,
+                allowed: None,
+            }));
+        }
+        self.push_message(seq, message, EntryKind::Assistant(cut));
+    }
+
+    /// A result stands in the view where its call stands among the calls of its step.
+    fn add_result(&mut self, seq: Seq, result: &ToolResult) {
+        let Some(open) = self.calls.iter().position(|open| open.call.call_id == result.call_id) else {
+            return;
+        };
+        let call = self.calls.remove(open).call;
+        self.remember_call(&call, result);
+        let message = Message {
+            id: format!("m{seq}").into(),
+            role: Role::Tool,
+            parts: vec![Part::ToolResult(result.clone())],
+            origin: None,
+        };
+        let entry = Entry::new(seq, message, EntryKind::Result { tool: call.name });
+        if let Some(item) = ViewItem::of(&entry) {
+            self.view_tokens += item.tokens;
+            let at = view::result_position(&self.view, &result.call_id);
+            self.view.insert(at, item);
+        }
+        self.entries.push(entry);
+    }
+
+    fn remember_call(&mut self, call: &ToolCall, result: &ToolResult) {
+        if self.recent_calls.len() == LOOP_WINDOW {
+            self.recent_calls.pop_front();
+        }
+        let signature = view::call_signature(call, result);
+        self.recent_calls.push_back(RecentCall { signature, tool: call.name.clone() });
+    }
+
+    fn begin_step(&mut self, start: &StepStart) {
+        self.model = Some(start.model.clone());
+        if let Some(run) = &mut self.run {
+            run.steps += 1;
+            run.recovering |= start.purpose == StepKind::Recovery;
+            run.calling = Some(start.clone());
+        }
+    }
+
+    fn finish_step(&mut self, usage: Option<&Usage>, estimated: u64) {
+        let start = self.run.as_mut().and_then(|run| run.calling.take());
+        self.recoveries = 0;
+        let (Some(usage), Some(start)) = (usage, start) else { return };
+        self.cumulative.add(usage);
+        if let Some(run) = &mut self.run {
+            run.usage.add(usage);
+        }
+        if usage.input_tokens == 0 {
+            return;
+        }
+        self.learn_error(estimated, usage.input_tokens);
+        let sent_back = self.output_sent_back(usage);
+        self.set_anchor(start.fixed_tokens, usage.input_tokens, sent_back);
+    }
+
+    /// A provider that refuses a request for its length often says how long it was: that is a count.
+    fn fail_step(&mut self, used: Option<u64>, limit: Option<u64>) {
+        let start = self.run.as_mut().and_then(|run| run.calling.take());
+        if let Some(limit) = limit {
+            self.learned_window = Some(self.learned_window.map_or(limit, |known| known.min(limit)));
+        }
+        if let (Some(used), Some(start)) = (used, start) {
+            self.set_anchor(start.fixed_tokens, used, 0);
+        }
+    }
+
+    fn set_anchor(&mut self, fixed: u64, input: u64, output: u64) {
+        let counted = fixed + self.view_tokens;
+        if self.overhead_tokens.is_none() {
+            let unexplained = (input + output).saturating_sub(counted);
+            self.overhead_tokens = Some(unexplained.min(crate::meter::MAX_OVERHEAD_TOKENS));
+        }
+        self.anchor =
+            Some(Anchor { seq: self.last_seq, fixed, input, output, view_tokens: self.view_tokens });
+        self.kept_tokens = self.view_tokens;
+    }
+
+    fn output_sent_back(&self, usage: &Usage) -> u64 {
+        let Some(last) = self.view.last().filter(|item| item.message.role == Role::Assistant) else {
+            return 0;
+        };
+        let entry = self.entry(last.range.from).map(|entry| &entry.message);
+        let dropped = entry.map_or(0, |message| view::unsent_reasoning(message));
+        if dropped == 0 {
+            return usage.output_tokens;
+        }
+        usage.output_tokens.saturating_sub(if usage.reasoning_tokens > 0 {
+            usage.reasoning_tokens
+        } else {
+            dropped
+        })
+    }
+
+    /// The first call of a session says nothing about the counter: its unknown overhead is learned apart.
+    fn learn_error(&mut self, estimated: u64, actual: u64) {
+        if self.anchor.is_none() {
+            return;
+        }
+        if self.errors_per_mille.len() == 100 {
+            self.errors_per_mille.pop_front();
+        }
+        let error = estimated as i64 - actual as i64;
+        self.errors_per_mille.push_back(error * 1000 / actual.max(1) as i64);
+    }
+
+    fn switch(&mut self, to: &Origin) {
+        self.model = Some(to.clone());
+        self.anchor = None;
+        self.overhead_tokens = None;
+        self.errors_per_mille.clear();
+        self.learned_window = None;
+    }
+
+    fn add_edit(&mut self, seq: Seq, edit: &ViewEdit) {
+        if edit.kind == EditKind::Compaction {
+            self.compactions += 1;
+        }
+        if let Some(usage) = &edit.usage {
+            self.cumulative.add(usage);
+        }
+        let edit = Arc::new(edit.clone());
+        self.edits.push(EditState { edit, seq, active: true, released: false });
+        self.rebuild(seq);
+        self.settled_tokens = Some(self.view_tokens);
+    }
+
+    fn restore(&mut self, seq: Seq, id: &EditId) {
+        for state in self.edits.iter_mut().filter(|state| state.edit.id == *id) {
+            state.active = false;
+        }
+        self.rebuild(seq);
+        self.settled_tokens = None;
+    }
+
+    fn rebuild(&mut self, seq: Seq) {
+        self.view = view::rebuild(&self.entries, &self.edits, &self.view, seq);
+        self.view_tokens = self.view.iter().map(|item| item.tokens).sum();
+        let anchored = self.anchor.as_ref().map_or(0, |anchor| anchor.seq);
+        self.kept_tokens =
+            self.view.iter().filter(|item| item.since <= anchored).map(|item| item.tokens).sum();
+    }
+
+    fn open_call_mut(&mut self, id: &CallId) -> Option<&mut OpenCall> {
+        self.calls.iter_mut().find(|open| open.call.call_id == *id)
+    }
+}
+
+/// What follows from the log.
+impl History {
+    /// The newest position.
+    pub fn last_seq(&self) -> Seq {
+        self.last_seq
+    }
+
+    /// What the model is shown, in order.
+    pub fn view(&self) -> &[ViewItem] {
+        &self.view
+    }
+
+    /// Estimated tokens of the view, without system prompt and tools.
+    pub fn view_tokens(&self) -> u64 {
+        self.view_tokens
+    }
+
+    /// Estimated tokens of that part of the view which the anchor's call has already counted.
+    pub fn kept_tokens(&self) -> u64 {
+        self.kept_tokens
+    }
+
+    /// Every message ever, in log order.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The message stored at `seq`.
+    pub fn entry(&self, seq: Seq) -> Option<&Entry> {
+        self.entries.binary_search_by_key(&seq, |entry| entry.seq).ok().map(|at| &self.entries[at])
+    }
+
+    /// The edits of the view, oldest first.
+    pub fn edits(&self) -> &[EditState] {
+        &self.edits
+    }
+
+    /// The run that was begun and not finished.
+    pub fn open_run(&self) -> Option<&OpenRun> {
+        self.run.as_ref()
+    }
+
+    /// The calls without an outcome, in call order.
+    pub fn open_calls(&self) -> &[OpenCall] {
+        &self.calls
+    }
+
+    /// The newest tool calls with an outcome, oldest first.
+    pub fn recent_calls(&self) -> impl Iterator<Item = &RecentCall> {
+        self.recent_calls.iter()
+    }
+
+    /// The newest count a provider gave for this view.
+    pub fn anchor(&self) -> Option<&Anchor> {
+        self.anchor.as_ref()
+    }
+
+    /// Tokens that every request of this session carries beyond what we count (chat templates, hidden
+    /// prompts), as the first call showed.
+    pub fn overhead_tokens(&self) -> u64 {
+        self.overhead_tokens.unwrap_or(0)
+    }
+
+    /// Signed errors of the newest estimates, in thousandths of the actual input.
+    pub fn errors_per_mille(&self) -> impl ExactSizeIterator<Item = i64> + '_ {
+        self.errors_per_mille.iter().copied()
+    }
+
+    /// The window that a provider's error named.
+    pub fn learned_window(&self) -> Option<u64> {
+        self.learned_window
+    }
+
+    /// Sum of all reported usages: for display and cost only.
+    pub fn cumulative_usage(&self) -> &Usage {
+        &self.cumulative
+    }
+
+    /// Compactions committed so far (prunes not counted).
+    pub fn compactions(&self) -> u64 {
+        self.compactions
+    }
+
+    /// Tokens of the view right after the newest edit, if none was undone since.
+    pub fn settled_tokens(&self) -> Option<u64> {
+        self.settled_tokens
+    }
+
+    /// The model of the newest step or switch.
+    pub fn model(&self) -> Option<&Origin> {
+        self.model.as_ref()
+    }
+
+    /// Recoveries since the last completed step.
+    pub fn recoveries(&self) -> u32 {
+        self.recoveries
+    }
+
+    /// Why the session waits for a person, if it does.
+    pub fn parked(&self) -> Option<&str> {
+        self.parked.as_deref()
+    }
+
+    /// The session's title.
+    pub fn title(&self) -> Option<&str> {
+        self.title.as_deref()
+    }
+
+    /// How the newest finished run ended.
+    pub fn last_end(&self) -> Option<RunEnd> {
+        self.last_end
+    }
+
+    /// Ranges that an undo brought back and that automatic compaction leaves alone.
+    pub fn pinned(&self) -> Vec<LogRange> {
+        let undone = self.edits.iter().filter(|state| !state.active && !state.released);
+        undone.flat_map(|state| state.edit.ops.iter().map(crate::event::ViewOp::range)).collect()
+    }
+
+    /// Whether `edit_id` can be undone now.
+    ///
+    /// # Errors
+    /// [`UndoError`].
+    pub fn check_undo(&self, edit_id: &EditId) -> Result<&EditState, UndoError> {
+        let at = self
+            .edits
+            .iter()
+            .position(|state| state.active && state.edit.id == *edit_id)
+            .ok_or_else(|| UndoError::NotFound(edit_id.clone()))?;
+        let touches = |state: &EditState| {
+            state
+                .edit
+                .ops
+                .iter()
+                .any(|op| self.edits[at].edit.ops.iter().any(|mine| mine.range().overlaps(&op.range())))
+        };
+        match self.edits[at + 1..].iter().find(|state| state.active && touches(state)) {
+            Some(by) => Err(UndoError::BuiltOn { edit: edit_id.clone(), by: by.edit.id.clone() }),
+            None => Ok(&self.edits[at]),
+        }
+    }
+
+    /// The history as it would be with one more event, for previews.
+    pub fn with(&self, body: EventBody) -> Self {
+        let mut next = self.clone();
+        let event = Event { seq: self.last_seq + 1, at: 0, format: crate::event::FORMAT, body };
+        next.last_seq = event.seq;
+        next.fold_body(&event);
+        next
+    }
+
+    /// Names the view: equal hashes mean that the model is shown the same. (The log is immutable, so
+    /// positions and edits say it all.)
+    pub fn view_hash(&self) -> String {
+        view::hash(&self.view)
+    }
+
+    /// The newest message that a person typed, as an index into the view.
+    pub fn newest_typed(&self) -> Option<usize> {
+        self.view.iter().rposition(|item| item.kind == ItemKind::Typed)
+    }
+
+    /// What the model has been told last is an answer of its own: there is nothing to reply to.
+    pub fn is_answered(&self) -> bool {
+        self.view.last().is_none_or(|item| item.message.role == Role::Assistant)
+    }
+
+    /// Sums of the view by kind of content, for the display.
+    pub fn breakdown(&self) -> BTreeMap<&'static str, u64> {
+        let mut sums = BTreeMap::new();
+        for item in &self.view {
+            let parts = estimate::breakdown(&item.message);
+            *sums.entry("text").or_default() += parts.text;
+            *sums.entry("toolCalls").or_default() += parts.tool_calls;
+            *sums.entry("toolResults").or_default() += parts.tool_results;
+            *sums.entry("reasoning").or_default() += parts.reasoning;
+            *sums.entry("media").or_default() += parts.media;
+        }
+        sums
+    }
+}
+
+/// The outcome of a call that never ran or whose outcome is unknown, as the model is told.
+pub fn closing_result(call_id: &CallId, status: ToolStatus, text: &str) -> ToolResult {
+    ToolResult { call_id: call_id.clone(), status, content: vec![Part::text(text)], truncated: None }
+}
+
+#[cfg(test)]
+mod tests;

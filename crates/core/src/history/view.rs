@@ -1,0 +1,403 @@
+//! The view: log entries and edits, projected into what the model is shown.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{CLEARED, EditState};
+use crate::estimate;
+use crate::event::{Cut, ViewOp};
+use crate::ids::{CallId, EditId, Handle, LogRange, Seq};
+use crate::message::{Message, Part, Reasoning, Role, Text, ToolCall, ToolResult};
+use crate::truncate;
+
+/// A message of the log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Where it is stored.
+    pub seq: Seq,
+    /// As it was stored.
+    pub message: Arc<Message>,
+    /// What it is.
+    pub kind: EntryKind,
+    /// As the model sees it, if it does.
+    shown: Option<Arc<Message>>,
+    /// Estimated tokens of `shown`.
+    tokens: u64,
+}
+
+/// What a message of the log is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A person typed it.
+    Typed,
+    /// The runtime wrote it.
+    Note,
+    /// The model wrote it, wholly or in part.
+    Assistant(Option<Cut>),
+    /// A tool answered.
+    Result {
+        /// The tool's name.
+        tool: String,
+    },
+}
+
+/// A message of the view.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ViewItem {
+    /// What the model is shown.
+    pub message: Arc<Message>,
+    /// Estimated tokens.
+    pub tokens: u64,
+    /// Which positions of the log it stands for.
+    pub range: LogRange,
+    /// What it is.
+    pub kind: ItemKind,
+    /// Position of the event that gave it its present form.
+    pub since: Seq,
+}
+
+/// What a message of the view is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ItemKind {
+    /// A person typed it.
+    Typed,
+    /// The runtime wrote it.
+    Note,
+    /// It stands for a range that was summarised.
+    Summary(EditId),
+    /// It stands for a range that was removed.
+    Removed(EditId),
+    /// The model wrote it.
+    Assistant,
+    /// A tool answered.
+    Result {
+        /// The tool's name.
+        tool: String,
+        /// The edit that cleared its content.
+        cleared: Option<EditId>,
+    },
+}
+
+impl Entry {
+    pub(super) fn new(seq: Seq, message: Message, kind: EntryKind) -> Self {
+        let shown = shown(seq, &message, &kind).map(Arc::new);
+        let tokens = shown.as_deref().map_or(0, sent_tokens);
+        let message = Arc::new(message);
+        Self { seq, message, kind, shown, tokens }
+    }
+}
+
+impl ViewItem {
+    pub(super) fn of(entry: &Entry) -> Option<Self> {
+        let kind = match &entry.kind {
+            EntryKind::Typed => ItemKind::Typed,
+            EntryKind::Note => ItemKind::Note,
+            EntryKind::Assistant(_) => ItemKind::Assistant,
+            EntryKind::Result { tool } => ItemKind::Result { tool: tool.clone(), cleared: None },
+        };
+        Some(Self {
+            message: entry.shown.clone()?,
+            tokens: entry.tokens,
+            range: LogRange::one(entry.seq),
+            kind,
+            since: entry.seq,
+        })
+    }
+
+    fn cleared(entry: &Entry, edit: &EditId) -> Option<Self> {
+        let (EntryKind::Result { tool }, [Part::ToolResult(result)]) =
+            (&entry.kind, entry.message.parts.as_slice())
+        else {
+            return None;
+        };
+        let handle = Handle(LogRange::one(entry.seq));
+        let text = format!("{CLEARED} The tool `recall` with handle {handle} returns it.");
+        let result = ToolResult { content: vec![Part::text(text)], truncated: None, ..result.clone() };
+        let message = Message { parts: vec![Part::ToolResult(result)], ..(*entry.message).clone() };
+        Some(Self {
+            tokens: sent_tokens(&message),
+            message: Arc::new(message),
+            range: LogRange::one(entry.seq),
+            kind: ItemKind::Result { tool: tool.clone(), cleared: Some(edit.clone()) },
+            since: entry.seq,
+        })
+    }
+
+    fn replacement(edit: &EditId, range: LogRange, parts: &[Part], summary: bool) -> Self {
+        let message = Message::user(format!("{edit}.{}", range.from), parts.to_vec());
+        let kind = if summary { ItemKind::Summary(edit.clone()) } else { ItemKind::Removed(edit.clone()) };
+        Self { tokens: sent_tokens(&message), message: Arc::new(message), range, kind, since: range.from }
+    }
+}
+
+/// As the model sees a stored message: truncation markers in place, nothing half-received.
+fn shown(seq: Seq, message: &Message, kind: &EntryKind) -> Option<Message> {
+    let parts: Vec<Part> = match kind {
+        EntryKind::Assistant(Some(Cut::Lost)) => return None,
+        EntryKind::Assistant(Some(Cut::Cancelled)) => {
+            message.parts.iter().filter_map(kept_when_cancelled).collect()
+        }
+        EntryKind::Assistant(None) => message.parts.iter().map(valid_arguments).collect(),
+        EntryKind::Result { .. } => message.parts.iter().map(|part| with_marker(part, seq)).collect(),
+        EntryKind::Typed | EntryKind::Note => message.parts.clone(),
+    };
+    let says_something = parts.iter().any(|part| match part {
+        Part::Text(text) => !text.text.is_empty(),
+        Part::Reasoning(reasoning) => reasoning.native.is_some(),
+        _ => true,
+    });
+    says_something.then(|| Message { parts, ..message.clone() })
+}
+
+/// Partial text is kept, without the native item it never became; whole reasoning goes with whole calls.
+fn kept_when_cancelled(part: &Part) -> Option<Part> {
+    match part {
+        Part::Text(text) if text.text.trim().is_empty() => None,
+        Part::Text(text) => Some(Part::Text(Text { text: text.text.clone(), native: None })),
+        Part::Reasoning(Reasoning { native: None, .. }) => None,
+        other => Some(valid_arguments(other)),
+    }
+}
+
+/// Arguments that are not a JSON object would make every later request invalid; the model sees them quoted.
+fn valid_arguments(part: &Part) -> Part {
+    let Part::ToolCall(call) = part else { return part.clone() };
+    if is_object(&call.arguments) {
+        return part.clone();
+    }
+    let quoted = serde_json::json!({ "invalid_arguments": call.arguments }).to_string();
+    Part::ToolCall(ToolCall { arguments: quoted, native: None, ..call.clone() })
+}
+
+/// Whether a text is one JSON object.
+pub(crate) fn is_object(text: &str) -> bool {
+    serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text).is_ok()
+}
+
+fn with_marker(part: &Part, seq: Seq) -> Part {
+    let Part::ToolResult(result) = part else { return part.clone() };
+    let Some(truncation) = &result.truncated else { return part.clone() };
+    let mut content = result.content.clone();
+    if let Some(Part::Text(text)) = content.iter_mut().find(|part| part.as_text().is_some()) {
+        text.text = truncate::render(&text.text, truncation, seq);
+    }
+    Part::ToolResult(ToolResult { content, truncated: None, ..result.clone() })
+}
+
+/// Estimated tokens of a message as it is sent: reasoning without a native item is not sent back.
+pub(crate) fn sent_tokens(message: &Message) -> u64 {
+    estimate::message_tokens(message).saturating_sub(unsent_reasoning(message))
+}
+
+/// Estimated tokens of reasoning that no request carries.
+pub(super) fn unsent_reasoning(message: &Message) -> u64 {
+    let unsent =
+        message.parts.iter().filter(|part| matches!(part, Part::Reasoning(Reasoning { native: None, .. })));
+    unsent.map(estimate::part_tokens).sum()
+}
+
+/// Projects entries and edits, oldest edit first; items whose form has not changed keep their `since`.
+pub(super) fn rebuild(entries: &[Entry], edits: &[EditState], old: &[ViewItem], now: Seq) -> Vec<ViewItem> {
+    let mut slots: Vec<Option<ViewItem>> = entries.iter().map(ViewItem::of).collect();
+    let mut replacements: Vec<ViewItem> = Vec::new();
+    for state in edits.iter().filter(|state| state.active) {
+        for op in &state.edit.ops {
+            apply(op, &state.edit.id, entries, &mut slots, &mut replacements);
+        }
+    }
+    let mut view = in_order(entries, slots, replacements);
+    for item in &mut view {
+        let unchanged = old
+            .binary_search_by_key(&order_key(item), order_key)
+            .is_ok_and(|at| old[at].range == item.range && old[at].kind == item.kind);
+        item.since = match old.binary_search_by_key(&order_key(item), order_key) {
+            Ok(at) if unchanged => old[at].since,
+            _ => now,
+        };
+    }
+    view
+}
+
+fn order_key(item: &ViewItem) -> (Seq, bool) {
+    (item.range.from, !matches!(item.kind, ItemKind::Summary(_) | ItemKind::Removed(_)))
+}
+
+fn apply(
+    op: &ViewOp,
+    edit: &EditId,
+    entries: &[Entry],
+    slots: &mut [Option<ViewItem>],
+    replacements: &mut Vec<ViewItem>,
+) {
+    let range = op.range();
+    let span = span(entries, range);
+    match op {
+        ViewOp::Placeholder { .. } => {
+            for at in span {
+                if slots[at].is_some() {
+                    slots[at] = ViewItem::cleared(&entries[at], edit).or_else(|| slots[at].take());
+                }
+            }
+        }
+        ViewOp::Drop { .. } => {
+            slots[span].fill(None);
+            replacements.retain(|item| !range.contains(item.range.from));
+        }
+        ViewOp::Replace { parts, summary, .. } => {
+            slots[span].fill(None);
+            replacements.retain(|item| !range.contains(item.range.from));
+            replacements.push(ViewItem::replacement(edit, range, parts, *summary));
+        }
+    }
+}
+
+fn span(entries: &[Entry], range: LogRange) -> Range<usize> {
+    let start = entries.partition_point(|entry| entry.seq < range.from);
+    let end = entries.partition_point(|entry| entry.seq <= range.to);
+    start..end
+}
+
+/// Log order, with results in the order of their calls.
+fn in_order(
+    entries: &[Entry],
+    slots: Vec<Option<ViewItem>>,
+    mut replacements: Vec<ViewItem>,
+) -> Vec<ViewItem> {
+    replacements.sort_by_key(|item| item.range.from);
+    let mut replacements = replacements.into_iter().peekable();
+    let mut view: Vec<ViewItem> = Vec::with_capacity(entries.len());
+    for (entry, slot) in entries.iter().zip(slots) {
+        while let Some(item) = replacements.next_if(|item| item.range.from <= entry.seq) {
+            view.push(item);
+        }
+        let Some(item) = slot else { continue };
+        match result_call(&item).map(|id| result_position(&view, id)) {
+            Some(at) => view.insert(at, item),
+            None => view.push(item),
+        }
+    }
+    view.extend(replacements);
+    view
+}
+
+fn result_call(item: &ViewItem) -> Option<&CallId> {
+    match item.message.parts.first() {
+        Some(Part::ToolResult(result)) => Some(&result.call_id),
+        _ => None,
+    }
+}
+
+/// Where the result of `call_id` goes: after the results of earlier calls of the newest step.
+pub(super) fn result_position(view: &[ViewItem], call_id: &CallId) -> usize {
+    let Some(step) = view.iter().rposition(|item| item.message.role != Role::Tool) else {
+        return view.len();
+    };
+    let calls: Vec<&CallId> = view[step].message.tool_calls().map(|call| &call.call_id).collect();
+    let rank = |id: &CallId| calls.iter().position(|call| *call == id).unwrap_or(usize::MAX);
+    let mine = rank(call_id);
+    let earlier =
+        view[step + 1..].iter().take_while(|item| result_call(item).is_some_and(|id| rank(id) < mine));
+    step + 1 + earlier.count()
+}
+
+/// Names a call together with its outcome: what loop detection compares.
+pub(super) fn call_signature(call: &ToolCall, result: &ToolResult) -> u64 {
+    let mut hasher = blake3::Hasher::new();
+    for text in [call.name.as_str(), call.arguments.as_str()] {
+        hasher.update(&(text.len() as u64).to_le_bytes());
+        hasher.update(text.as_bytes());
+    }
+    hasher.update(&[result.status as u8]);
+    for part in &result.content {
+        match part {
+            Part::Text(text) => hasher.update(text.text.as_bytes()),
+            Part::Image(media) | Part::File(media) => hasher.update(media.blob.hash.as_bytes()),
+            _ => &mut hasher,
+        };
+    }
+    let bytes = hasher.finalize();
+    let mut first = [0; 8];
+    first.copy_from_slice(&bytes.as_bytes()[..8]);
+    u64::from_le_bytes(first)
+}
+
+pub(super) fn hash(view: &[ViewItem]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for item in view {
+        hasher.update(&item.range.from.to_le_bytes());
+        hasher.update(&item.range.to.to_le_bytes());
+        let edit = match &item.kind {
+            ItemKind::Summary(edit) | ItemKind::Removed(edit) => Some(edit),
+            ItemKind::Result { cleared, .. } => cleared.as_ref(),
+            _ => None,
+        };
+        let edit = edit.map_or("", EditId::as_str);
+        hasher.update(&(edit.len() as u64).to_le_bytes());
+        hasher.update(edit.as_bytes());
+    }
+    hasher.finalize().to_hex().as_str()[..32].to_owned()
+}
+
+/// A group of view items that stays or goes together: one message, or a step with all its results.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unit {
+    /// Its items, as indices into the view.
+    pub items: Range<usize>,
+    /// Which positions of the log it stands for.
+    pub range: LogRange,
+    /// Estimated tokens.
+    pub tokens: u64,
+    /// What it is.
+    pub kind: UnitKind,
+    /// The turn it belongs to: 0 before the first typed message, then 1, 2 …
+    pub turn: usize,
+    /// Whether an undo brought it back, so that automatic compaction leaves it alone.
+    pub pinned: bool,
+}
+
+/// What a unit is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnitKind {
+    /// A typed message.
+    Typed,
+    /// A note of the runtime.
+    Note,
+    /// A summary of, or a note on, what was compacted.
+    Compacted,
+    /// An assistant message and its tool results.
+    Step,
+}
+
+/// Groups a view into units. Every boundary between units is a safe place to cut.
+pub fn units(view: &[ViewItem], pinned: &[LogRange]) -> Vec<Unit> {
+    let mut units: Vec<Unit> = Vec::new();
+    let mut turn = 0;
+    for (at, item) in view.iter().enumerate() {
+        if let (Role::Tool, Some(last)) = (item.message.role, units.last_mut()) {
+            last.items.end = at + 1;
+            last.range.to = last.range.to.max(item.range.to);
+            last.range.from = last.range.from.min(item.range.from);
+            last.tokens += item.tokens;
+            continue;
+        }
+        let kind = match item.kind {
+            ItemKind::Typed => UnitKind::Typed,
+            ItemKind::Note => UnitKind::Note,
+            ItemKind::Summary(_) | ItemKind::Removed(_) => UnitKind::Compacted,
+            ItemKind::Assistant | ItemKind::Result { .. } => UnitKind::Step,
+        };
+        turn += usize::from(kind == UnitKind::Typed);
+        units.push(Unit {
+            items: at..at + 1,
+            range: item.range,
+            tokens: item.tokens,
+            kind,
+            turn,
+            pinned: false,
+        });
+    }
+    for unit in &mut units {
+        unit.pinned = pinned.iter().any(|range| range.overlaps(&unit.range));
+    }
+    units
+}

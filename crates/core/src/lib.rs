@@ -1,0 +1,23 @@
+//! The pure part of Longhaul.
+//!
+//! No clock, no file, no socket, no randomness: time, ids and counts come in as values, what should happen
+//! goes out as data. Equal inputs give equal outputs, so the whole agent runs in virtual time in its tests.
+//!
+//! Read in this order: [`message`] and [`event`] are the vocabulary; [`history`] folds events into what the
+//! model is shown; [`meter`] and [`budget`] say how full it is; [`plan`] decides what to do about it; [`run`]
+//! is the loop.
+
+pub mod budget;
+pub mod error;
+pub mod estimate;
+pub mod event;
+pub mod history;
+pub mod ids;
+pub mod message;
+pub mod meter;
+pub mod plan;
+pub mod queue;
+pub mod run;
+pub mod strategy;
+pub mod truncate;
+pub mod usage;

@@ -1,0 +1,95 @@
+//! The one meter: how many tokens the next request will have.
+//!
+//! `nextInput = lastInput + lastOutput + estimate(new)`, anchored on what the provider reported for the
+//! newest call. After an edit of the view the counted part shrinks in proportion: the difference between
+//! what was reported and what we count is split into an overhead that every request carries (learned from the
+//! first call) and a ratio that scales with the content. Display and planner read the same numbers.
+
+use serde::{Deserialize, Serialize};
+
+use crate::history::History;
+use crate::ids::Seq;
+
+/// The largest overhead that is believed, in tokens.
+pub const MAX_OVERHEAD_TOKENS: u64 = 3_000;
+
+/// Expected error of an estimate before anything was learned: 10 %, the estimator's p99
+/// (measured per document; see [`crate::estimate`]).
+pub const FIRST_MARGIN: f64 = 0.10;
+
+/// The newest count that a provider gave.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Anchor {
+    /// The view up to this position is in the count.
+    pub seq: Seq,
+    /// Estimated tokens of system prompt and tools at that time.
+    pub fixed: u64,
+    /// Reported input tokens.
+    pub input: u64,
+    /// Reported output tokens that later requests carry.
+    pub output: u64,
+    /// Estimated tokens of the view at that time, the answer included.
+    pub view_tokens: u64,
+}
+
+/// What the meter shows, and on what it rests. Tokens throughout.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Reading {
+    /// The next request's input.
+    pub total: u64,
+    /// The part of it that a provider has reported.
+    pub reported: u64,
+    /// The part of it that is estimated since then.
+    pub estimated: u64,
+    /// Expected p99 error, as a share of `total`. What was reported does not err; what is estimated does.
+    pub margin: f64,
+}
+
+impl Reading {
+    /// What decisions compare with a trigger: `total × (1 + margin)`.
+    pub fn bound(&self) -> u64 {
+        self.total + (self.total as f64 * self.margin).ceil() as u64
+    }
+
+    fn new(history: &History, reported: u64, estimated: u64) -> Self {
+        let total = reported + estimated;
+        let share = estimated as f64 / total.max(1) as f64;
+        Self { total, reported, estimated, margin: margin(history, share) }
+    }
+}
+
+/// Reads the meter for a request of `history`'s view with `fixed_tokens` of system prompt and tools.
+pub fn read(history: &History, fixed_tokens: u64) -> Reading {
+    of_parts(history, fixed_tokens, history.kept_tokens(), history.view_tokens() - history.kept_tokens())
+}
+
+/// Reads the meter for a view of which `kept` tokens were in the anchor's count and `new` tokens were not
+/// (both in our estimate).
+pub fn of_parts(history: &History, fixed_tokens: u64, kept: u64, new: u64) -> Reading {
+    let Some(anchor) = history.anchor() else {
+        return Reading::new(history, 0, fixed_tokens + kept + new);
+    };
+    let counted = anchor.input + anchor.output;
+    if kept == anchor.view_tokens {
+        let reported = counted.saturating_sub(anchor.fixed.saturating_sub(fixed_tokens));
+        let estimated = new + fixed_tokens.saturating_sub(anchor.fixed);
+        return Reading::new(history, reported, estimated);
+    }
+    let overhead = history.overhead_tokens().min(counted);
+    let content = (anchor.fixed + anchor.view_tokens).max(1);
+    let scale = (counted - overhead) as f64 / content as f64;
+    let still = overhead + ((fixed_tokens.min(anchor.fixed) + kept) as f64 * scale).ceil() as u64;
+    let estimated = new + fixed_tokens.saturating_sub(anchor.fixed);
+    Reading::new(history, 0, still + estimated)
+}
+
+/// Expected p99 error: at first 10 % of what is estimated; with 20 calls or more what they have shown, the
+/// largest under-estimate of the newest 100 (at least 1 %, at most 30 %).
+fn margin(history: &History, estimated_share: f64) -> f64 {
+    let errors = history.errors_per_mille();
+    let known = errors.len() >= 20;
+    let lowest = errors.min().unwrap_or(0);
+    let shown = ((-lowest).max(0) as f64 / 1000.0).min(0.30);
+    if known { shown.max(0.01) } else { shown.max(FIRST_MARGIN * estimated_share) }
+}

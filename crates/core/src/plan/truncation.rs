@@ -1,0 +1,108 @@
+//! The last resort without any model: the newest typed message and as many of the newest steps as fit; then
+//! the newest step with its results cleared; then the newest typed message alone; then an error that says
+//! what does not fit.
+
+use super::prune::placeholder_tokens;
+use super::{Misfit, Occasion, Plan, Scene, is_clearable};
+use crate::event::{ViewEdit, ViewOp};
+
+/// The name under which the last resort appears in events.
+const NAME: &str = "truncation";
+
+impl Scene<'_> {
+    pub(super) fn last_resort(&self) -> Plan {
+        if let Some(edit) = self.ladder(self.trigger) {
+            return Plan::Edit(Box::new(edit));
+        }
+        let usable = self.budget.usable;
+        if self.before <= usable && !matches!(self.occasion, Occasion::Overflow) {
+            return Plan::Fits;
+        }
+        match self.ladder(usable) {
+            Some(edit) => Plan::Edit(Box::new(edit)),
+            None => Plan::DoesNotFit(self.misfit()),
+        }
+    }
+
+    fn ladder(&self, target: u64) -> Option<ViewEdit> {
+        let fits = |edit: &ViewEdit| edit.compressed_tokens < target && edit.compressed_tokens < self.before;
+        self.newest_steps(target)
+            .filter(fits)
+            .or_else(|| self.newest_step_cleared().filter(fits))
+            .or_else(|| self.typed_alone().filter(fits))
+    }
+
+    /// The largest number of newest steps, at least one, that stays below `target`.
+    fn newest_steps(&self, target: u64) -> Option<ViewEdit> {
+        let mut best = None;
+        let mut low = 1;
+        let mut high = self.steps_newest_first().count();
+        while low <= high {
+            let middle = low + (high - low) / 2;
+            let gone = self.all_but(middle)?;
+            let edit = self.removal(&gone, NAME);
+            if edit.compressed_tokens < target {
+                best = Some(edit);
+                low = middle + 1;
+            } else {
+                high = middle - 1;
+            }
+        }
+        best
+    }
+
+    /// Everything goes but the newest typed message and what follows the first of `steps` newest steps.
+    fn all_but(&self, steps: usize) -> Option<Vec<bool>> {
+        let mut gone = self.before_cut(self.step_start(steps));
+        self.protect(&mut gone);
+        gone.contains(&true).then_some(gone)
+    }
+
+    /// The newest step stays, its large results become placeholders; everything older goes.
+    fn newest_step_cleared(&self) -> Option<ViewEdit> {
+        let step = self.steps_newest_first().next()?;
+        let view = self.history.view();
+        let marked: Vec<usize> = self.units[step]
+            .items
+            .clone()
+            .filter(|at| is_clearable(&view[*at].kind, &[]) && view[*at].tokens > placeholder_tokens())
+            .collect();
+        if marked.is_empty() {
+            return None;
+        }
+        let gone = self.all_but(1).unwrap_or_else(|| vec![false; self.units.len()]);
+        let mut edit = match gone.contains(&true) {
+            true => self.removal(&gone, NAME),
+            false => self.view_edit(
+                Vec::new(),
+                crate::event::EditKind::Prune,
+                NAME,
+                self.before,
+                self.messages(),
+                String::new(),
+            ),
+        };
+        let note = if gone.contains(&true) { super::summary::HEADER_TOKENS } else { 0 };
+        edit.compressed_tokens = self.cleared_bound(|unit| !gone[unit], &marked) + note;
+        edit.ops.extend(marked.iter().map(|at| ViewOp::Placeholder { seq: view[*at].range.from }));
+        edit.why = format!("the newest step alone was too large: {} of its results cleared", marked.len());
+        Some(edit)
+    }
+
+    fn typed_alone(&self) -> Option<ViewEdit> {
+        let mut gone = vec![true; self.units.len()];
+        self.protect(&mut gone);
+        let anything = gone.contains(&true) && self.newest_typed().is_some();
+        anything.then(|| self.removal(&gone, NAME))
+    }
+
+    fn misfit(&self) -> Misfit {
+        let others: Vec<bool> = (0..self.units.len()).map(|at| Some(at) != self.newest_typed()).collect();
+        Misfit {
+            fixed_tokens: self.fixed_tokens,
+            needed_tokens: self.after(&others, 0).bound(),
+            usable_tokens: self.budget.usable,
+            window_tokens: self.budget.window,
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Messages that wait while a run is busy, and how several become one.
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::Coalesced;
+use crate::ids::{Millis, QueueId};
+use crate::message::Part;
+
+/// A message that waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Queued {
+    /// Its name.
+    pub id: QueueId,
+    /// When it was accepted.
+    pub queued_at: Millis,
+    /// What it says.
+    pub parts: Vec<Part>,
+}
+
+/// Makes one user message of all waiting ones, oldest first.
+///
+/// One message stays as it is. Two become `First: …` and `Also: …`, three or more `[1]: …` `[2]: …`, with a
+/// blank line between them. Prefixes and separators are text parts of their own; every original part keeps
+/// its bytes and its place.
+///
+/// ```
+/// use longhaul_core::{message::Part, queue::{Queued, coalesce}};
+/// let message = |id: &str, text: &str| Queued { id: id.into(), queued_at: 0, parts: vec![Part::text(text)] };
+/// let (parts, meta) = coalesce(&[message("a", "stop"), message("b", "go left")]);
+/// let text: String = parts.iter().filter_map(Part::as_text).collect();
+/// assert_eq!(text, "First: stop\n\nAlso: go left");
+/// assert_eq!(meta.unwrap().message_count, 2);
+/// ```
+pub fn coalesce(messages: &[Queued]) -> (Vec<Part>, Option<Coalesced>) {
+    let [first, .., last] = messages else {
+        return (messages.first().map(|one| one.parts.clone()).unwrap_or_default(), None);
+    };
+    let mut parts = Vec::new();
+    for (index, message) in messages.iter().enumerate() {
+        if index > 0 {
+            parts.push(Part::text("\n\n"));
+        }
+        parts.push(Part::text(prefix(index, messages.len())));
+        parts.extend(message.parts.iter().cloned());
+    }
+    let meta = Coalesced {
+        message_count: messages.len(),
+        original_messages: messages.iter().map(|message| message.id.clone()).collect(),
+        first_queued_at: first.queued_at,
+        last_queued_at: last.queued_at,
+    };
+    (parts, Some(meta))
+}
+
+fn prefix(index: usize, count: usize) -> String {
+    match (count, index) {
+        (2, 0) => "First: ".to_owned(),
+        (2, _) => "Also: ".to_owned(),
+        _ => format!("[{}]: ", index + 1),
+    }
+}

@@ -1,0 +1,145 @@
+//! What the driver does for the loop.
+
+use crate::error::ErrorCode;
+use crate::event::{EditReason, EventBody, RunEnd, ViewEdit};
+use crate::ids::{ApprovalId, QueueId, StepId};
+use crate::message::{Message, ToolCall};
+use crate::plan::SummaryForm;
+use crate::truncate::Limit;
+
+/// Names an append until it is durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AppendId(pub u64);
+
+/// One thing to do. Several may be in flight.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Append these events durably, in one transaction with the queue entries they take; then answer
+    /// `Appended`, or `QueueChanged` if an entry is gone.
+    Append {
+        /// Names it.
+        id: AppendId,
+        /// The events.
+        events: Vec<EventBody>,
+        /// Queue entries that the events take.
+        takes: Vec<QueueId>,
+        /// Steps whose streamed chunks are superfluous from then on.
+        settles: Vec<StepId>,
+    },
+    /// Read the waiting messages; answer `QueueRead`.
+    ReadQueue,
+    /// Call the model with the session's view; answer `ModelBegan` once and then `ModelAnswered` or
+    /// `ModelFailed`.
+    CallModel {
+        /// The step.
+        step: StepId,
+        /// Whether tools are sent.
+        tools: bool,
+        /// The answer's limit.
+        max_output_tokens: u64,
+    },
+    /// Call the model for a summary; answer `Summarised`.
+    Summarise {
+        /// With the live system prompt and tools, or without.
+        form: SummaryForm,
+        /// The messages.
+        messages: Vec<Message>,
+        /// The answer's limit.
+        max_output_tokens: u64,
+    },
+    /// Stop the model call in flight; answer `ModelStopped`, or `Summarised` with an error for a summary. If it
+    /// has just ended by itself its own answer stands.
+    StopModel,
+    /// Run a tool; answer `ToolEnded`.
+    RunTool {
+        /// The call.
+        call: ToolCall,
+        /// What of its output the model may be shown.
+        limit: Limit,
+    },
+    /// Tell running tools to stop; each still answers `ToolEnded`.
+    StopTools,
+    /// Ask a person; answer `Decided`.
+    AskApproval {
+        /// The question.
+        approval_id: ApprovalId,
+        /// The call.
+        call: ToolCall,
+    },
+    /// Answer `TimerFired` after this time. The same timer again replaces it.
+    StartTimer {
+        /// Which.
+        timer: Timer,
+        /// When, from now.
+        after_ms: u64,
+    },
+    /// The timer is not needed any more.
+    StopTimer {
+        /// Which.
+        timer: Timer,
+    },
+    /// Tell watchers; nothing is stored.
+    Notice(Notice),
+    /// A compaction on request is over.
+    CompactionDone(CompactionOutcome),
+    /// The run is over, its end is stored, the session idle.
+    RunEnded(RunEnd),
+    /// There was nothing to do.
+    Rested,
+}
+
+/// A clock that the loop waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Timer {
+    /// The run's time.
+    Run,
+    /// The recovery step's time.
+    RecoveryStep,
+    /// The wait before the next attempt.
+    Retry,
+}
+
+/// What watchers are told in passing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// A summary is being written.
+    Compacting {
+        /// By which strategy.
+        strategy: String,
+        /// Why.
+        reason: EditReason,
+        /// The trigger that fired, in tokens.
+        trigger_tokens: u64,
+    },
+    /// The summary was no good; another way is taken.
+    CompactionFailed {
+        /// Which strategy's.
+        strategy: String,
+        /// What went wrong, as a caller decides on it.
+        code: ErrorCode,
+        /// What went wrong, in words.
+        reason: String,
+    },
+    /// The call failed and will be repeated.
+    Retrying {
+        /// What went wrong, as a caller decides on it.
+        code: ErrorCode,
+        /// What went wrong, in words.
+        message: String,
+        /// Which repetition comes, from 1.
+        attempt: u32,
+        /// When.
+        after_ms: u64,
+    },
+}
+
+/// How a compaction on request ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CompactionOutcome {
+    /// It is stored.
+    Committed(Box<ViewEdit>),
+    /// Nothing can be left out, or nothing would be gained.
+    NothingToDo,
+    /// It cannot be done now.
+    Refused(String),
+}

@@ -1,0 +1,118 @@
+//! What the driver tells the loop.
+
+use super::{AppendId, Timer};
+use crate::error::ErrorCode;
+use crate::event::{Event, EventBody};
+use crate::ids::ApprovalId;
+use crate::message::{Answer, Part, ToolResult};
+use crate::queue::Queued;
+use crate::usage::Usage;
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// A message was queued.
+    Wake,
+    /// Somebody asks to go on: with what waits, or with what was left unanswered.
+    Resume,
+    /// The waiting messages, oldest first.
+    QueueRead(Vec<Queued>),
+    /// The events are durable.
+    Appended {
+        /// Which append.
+        id: AppendId,
+        /// As stored.
+        events: Vec<Event>,
+    },
+    /// Nothing was appended: a queue entry was edited away in between.
+    QueueChanged {
+        /// Which append.
+        id: AppendId,
+    },
+    /// The first event of the answer has come.
+    ModelBegan,
+    /// The model has answered.
+    ModelAnswered(Answer),
+    /// The model call failed.
+    ModelFailed {
+        /// How.
+        failure: Failure,
+        /// What had come until then.
+        partial: Vec<Part>,
+    },
+    /// The model call was stopped as asked.
+    ModelStopped {
+        /// What had come until then: text as far as it was, reasoning and calls only if complete.
+        partial: Vec<Part>,
+        /// What was used, if the provider had said.
+        usage: Option<Usage>,
+    },
+    /// The summariser has answered, failed, or was stopped.
+    Summarised(Result<Answer, Failure>),
+    /// A tool has ended.
+    ToolEnded(ToolResult),
+    /// An approval was decided.
+    Decided {
+        /// Which.
+        approval_id: ApprovalId,
+        /// Whether the tool may run.
+        allowed: bool,
+        /// Why not, for the model.
+        reason: Option<String>,
+    },
+    /// A timer has run down.
+    TimerFired(Timer),
+    /// Somebody cancels the run.
+    Cancel,
+    /// Somebody asks for a compaction.
+    Compact {
+        /// What the summary should mind.
+        instructions: Option<String>,
+    },
+    /// Store these facts (title, undo, release, switch). Only while idle.
+    Record(Vec<EventBody>),
+    /// The process that ran the open run is gone.
+    Recover {
+        /// The text of the answer that was streaming, as far as it was persisted.
+        partial: Option<String>,
+    },
+}
+
+/// A failed model call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// What went wrong, as a caller decides on it.
+    pub code: ErrorCode,
+    /// What went wrong, in words.
+    pub message: String,
+    /// Whether the same request may succeed later.
+    pub retryable: bool,
+    /// How long the provider asked to wait.
+    pub retry_after_ms: Option<u64>,
+    /// Input tokens that the error named.
+    pub used_tokens: Option<u64>,
+    /// The limit that the error named.
+    pub limit_tokens: Option<u64>,
+    /// What was used all the same.
+    pub usage: Option<Usage>,
+}
+
+impl Failure {
+    /// A failure without details.
+    pub fn new(code: ErrorCode, message: impl Into<String>, retryable: bool) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            retryable,
+            retry_after_ms: None,
+            used_tokens: None,
+            limit_tokens: None,
+            usage: None,
+        }
+    }
+
+    /// An empty answer has begun and ended, and still nothing was shown to anybody.
+    pub(super) fn is_empty_answer(&self) -> bool {
+        self.code == ErrorCode::ThirdParty
+    }
+}

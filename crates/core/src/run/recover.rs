@@ -1,0 +1,94 @@
+//! After a crash: what was found is stored, what may have happened is never done again in silence.
+
+use super::{Effect, Phase, Recovery, Run, Then};
+use crate::error::ErrorCode;
+use crate::event::{Cut, ErrorInfo, EventBody, RunEnd};
+use crate::history::closing_result;
+use crate::message::{Finish, Part, ToolStatus};
+use crate::run::Failure;
+
+/// Recoveries without a completed step before the session waits for a person.
+const MAX_RECOVERIES: u32 = 3;
+
+impl Run {
+    pub(super) fn recover(&mut self, partial: Option<String>, out: &mut Vec<Effect>) {
+        let Some(run) = self.history.open_run() else {
+            out.push(Effect::Rested);
+            return;
+        };
+        let attempts = self.history.recoveries() + 1;
+        let mut events = vec![EventBody::Recovered { cause: self.what_was_open(), attempts }];
+        let mut settles = Vec::new();
+        if let Some(start) = run.calling.clone() {
+            let step = start.step_id;
+            if let Some(text) = partial.filter(|text| !text.trim().is_empty()) {
+                events.push(self.assistant(&step, vec![Part::text(text)], Finish::Other, Some(Cut::Lost)));
+            }
+            let failure = Failure::new(ErrorCode::Interrupted, "the process ended during the call", true);
+            events.push(super::step_failed(&step, &failure));
+            settles.push(step);
+        }
+        let continues = self.settings.recovery == Recovery::Continue && attempts <= MAX_RECOVERIES;
+        events.extend(self.interrupted_calls(continues));
+        if !continues {
+            events.extend(self.rest(attempts));
+        }
+        self.phase = Phase::Storing;
+        self.append_with(events, Vec::new(), settles, Then::Recovered, out);
+    }
+
+    fn what_was_open(&self) -> String {
+        let calling = self.history.open_run().is_some_and(|run| run.calling.is_some());
+        let started = self.history.open_calls().iter().filter(|open| open.started).count();
+        let waiting = self.history.open_calls().len() - started;
+        match (calling, started, waiting) {
+            (true, ..) => "the process ended while the model was answering".to_owned(),
+            (_, 0, 0) => "the process ended between two steps".to_owned(),
+            _ => format!("the process ended with {started} tools running and {waiting} not begun"),
+        }
+    }
+
+    /// A call that had begun is never run again; one that had not may be, if the run goes on.
+    fn interrupted_calls(&self, continues: bool) -> Vec<EventBody> {
+        let open = self.history.open_calls().iter().filter(|open| open.started || !continues);
+        let results = open.map(|open| {
+            let text = if open.started {
+                "[Interrupted: the process ended while this call ran. Whether it took effect is unknown; check before repeating it.]"
+            } else {
+                "[Interrupted: the process ended before this call ran. It did not run.]"
+            };
+            let result = closing_result(&open.call.call_id, ToolStatus::Interrupted, text);
+            EventBody::ToolFinished { result }
+        });
+        results.collect()
+    }
+
+    fn rest(&self, attempts: u32) -> Vec<EventBody> {
+        let Some(run) = self.history.open_run() else { return Vec::new() };
+        let error = ErrorInfo {
+            code: ErrorCode::Interrupted,
+            message: "the process ended during the run".to_owned(),
+        };
+        let finished =
+            EventBody::RunFinished { run_id: run.id.clone(), reason: RunEnd::Error, error: Some(error) };
+        if self.settings.recovery == Recovery::Continue {
+            let reason = format!(
+                "the process ended {attempts} times without completing a step; send a message or resume to try again"
+            );
+            return vec![finished, EventBody::Parked { reason }];
+        }
+        vec![finished]
+    }
+
+    pub(super) fn after_recovery(&mut self, out: &mut Vec<Effect>) {
+        if self.history.open_run().is_none() {
+            self.phase = Phase::Idle;
+            out.push(Effect::RunEnded(RunEnd::Error));
+            return;
+        }
+        if !self.history.open_calls().is_empty() {
+            return self.start_tools(out);
+        }
+        self.boundary(out);
+    }
+}

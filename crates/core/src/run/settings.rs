@@ -1,0 +1,105 @@
+//! What the user chose and what is known of the model, as values.
+
+use std::collections::BTreeMap;
+
+use crate::message::Origin;
+use crate::plan::Policy;
+
+/// Everything a run depends on besides its history.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Steps per run.
+    pub max_steps: u32,
+    /// Time per run.
+    pub timeout_ms: Option<u64>,
+    /// `None`: read-only tools in parallel, others one after another.
+    pub parallel_tools: Option<bool>,
+    /// What happens to a run that a crash interrupted.
+    pub recovery: Recovery,
+    /// How failed calls are repeated.
+    pub retry: Retry,
+    /// How the context is kept in bounds.
+    pub policy: Policy,
+    /// The model.
+    pub model: Model,
+    /// System prompt and tools.
+    pub fixed: Fixed,
+    /// What is known of each tool, by name.
+    pub tools: BTreeMap<String, ToolRule>,
+}
+
+/// What happens to a run that a crash interrupted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// It is closed; the session rests.
+    Rest,
+    /// It goes on by itself, up to three times without a completed step.
+    Continue,
+}
+
+/// How failed calls are repeated: before the first event of a step only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// Calls per step, the first included.
+    pub attempts: u32,
+    /// The longest wait.
+    pub max_delay_ms: u64,
+}
+
+impl Retry {
+    /// 1 s, 2 s, 4 s … or what the provider asked for, at most the longest wait.
+    pub fn delay_ms(&self, attempt: u32, asked_ms: Option<u64>) -> u64 {
+        let backoff = 1_000_u64.saturating_mul(1 << attempt.saturating_sub(1).min(20));
+        asked_ms.unwrap_or(backoff).min(self.max_delay_ms)
+    }
+}
+
+/// The model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Model {
+    /// Which.
+    pub origin: Origin,
+    /// Its window in tokens, if known.
+    pub window: Option<u64>,
+    /// Whether a person declared the window: then no error corrects it.
+    pub window_is_declared: bool,
+    /// The most it writes, if known.
+    pub max_output: Option<u64>,
+    /// Whether it takes tools.
+    pub tools: bool,
+}
+
+/// What every request starts with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fixed {
+    /// Hash of the system prompt.
+    pub system_hash: String,
+    /// Hash of the tools as sent; empty if there are none.
+    pub tools_hash: String,
+    /// Estimated tokens of both.
+    pub tokens: u64,
+}
+
+/// What is known of a tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolRule {
+    /// Whether it changes nothing.
+    pub read_only: bool,
+    /// Whether repeating it is its purpose.
+    pub poll: bool,
+    /// Whether it may run.
+    pub approval: Approval,
+    /// The most its output may have, in characters.
+    pub max_output_chars: u64,
+}
+
+/// Whether a tool may run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Approval {
+    /// It may.
+    Allow,
+    /// A person is asked.
+    Ask,
+    /// It may not, and why, for the model.
+    Deny(String),
+}

@@ -1,0 +1,269 @@
+//! The tools of a step: what may run when, and the record of each before and after.
+
+use super::{Effect, Phase, Run, RunEnd, Stop, Then};
+use crate::event::{EventBody, NoteReason};
+use crate::history::closing_result;
+use crate::ids::{ApprovalId, CallId};
+use crate::message::{Message, Part, ToolCall, ToolResult, ToolStatus};
+use crate::run::{Approval, ToolRule};
+use crate::truncate::Limit;
+
+/// How often the same call may give the same result among the newest ten.
+const REPEATS_ALLOWED: usize = 3;
+
+/// Default limit of a tool's output, in characters.
+const MAX_OUTPUT_CHARS: u64 = 120_000;
+
+/// The calls of one step.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ToolPhase {
+    calls: Vec<CallState>,
+    /// What each result may add to the view, in tokens.
+    max_tokens: u64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct CallState {
+    call: ToolCall,
+    at: At,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    Waiting,
+    Asking,
+    Starting,
+    Running,
+    Storing,
+    Done,
+}
+
+impl ToolPhase {
+    pub(super) fn is_asking(&self) -> bool {
+        self.calls.iter().any(|state| state.at == At::Asking)
+            && !self.calls.iter().any(|state| state.at == At::Running)
+    }
+
+    fn state_mut(&mut self, id: &CallId) -> Option<&mut CallState> {
+        self.calls.iter_mut().find(|state| state.call.call_id == *id)
+    }
+
+    fn is_done(&self) -> bool {
+        self.calls.iter().all(|state| state.at == At::Done)
+    }
+
+    fn is_quiet(&self) -> bool {
+        !self.calls.iter().any(|state| matches!(state.at, At::Starting | At::Running | At::Storing))
+    }
+}
+
+impl Run {
+    pub(super) fn start_tools(&mut self, out: &mut Vec<Effect>) {
+        let calls: Vec<CallState> = self
+            .history
+            .open_calls()
+            .iter()
+            .map(|open| CallState { call: open.call.clone(), at: At::Waiting })
+            .collect();
+        let max_tokens = self.room_per_call(calls.len() as u64);
+        self.phase = Phase::Tools(ToolPhase { calls, max_tokens });
+        self.advance_tools(out);
+    }
+
+    /// The room left in the window, divided over the open calls. A quarter of the usable room is always there:
+    /// older messages make way for it before the next request.
+    fn room_per_call(&self, calls: u64) -> u64 {
+        let budget = self.budget();
+        let reading = self.meter();
+        let left = budget.usable.saturating_sub(reading.bound());
+        let room = left.max(budget.usable / 4);
+        // The estimate of new text may be low by its p99 error.
+        (room * 10 / 11 / calls.max(1)).max(64)
+    }
+
+    fn rule(&self, tool: &str) -> ToolRule {
+        // A tool nobody knows is "run" too: its result says so to the model.
+        self.settings.tools.get(tool).cloned().unwrap_or(ToolRule {
+            read_only: true,
+            poll: false,
+            approval: Approval::Allow,
+            max_output_chars: MAX_OUTPUT_CHARS,
+        })
+    }
+
+    /// Starts every call whose turn has come.
+    pub(super) fn advance_tools(&mut self, out: &mut Vec<Effect>) {
+        if self.stop.is_some() {
+            return self.stop_when_quiet(out);
+        }
+        let Phase::Tools(tools) = &self.phase else { return };
+        if tools.is_done() {
+            return self.after_tools(out);
+        }
+        let ready: Vec<ToolCall> = (0..tools.calls.len())
+            .filter(|at| tools.calls[*at].at == At::Waiting && self.may_start(&tools.calls, *at))
+            .map(|at| tools.calls[at].call.clone())
+            .collect();
+        for call in ready {
+            self.start_call(call, out);
+        }
+    }
+
+    /// Read-only calls wait for earlier calls that change something; those wait for every earlier call.
+    fn may_start(&self, calls: &[CallState], at: usize) -> bool {
+        let is_read_only = |state: &CallState| self.rule(&state.call.name).read_only;
+        let mut earlier = calls[..at].iter().filter(|state| state.at != At::Done);
+        match self.settings.parallel_tools {
+            Some(true) => true,
+            Some(false) => earlier.next().is_none(),
+            None if is_read_only(&calls[at]) => earlier.all(is_read_only),
+            None => earlier.next().is_none(),
+        }
+    }
+
+    fn start_call(&mut self, call: ToolCall, out: &mut Vec<Effect>) {
+        let answer = self.history.open_calls().iter().find(|open| open.call.call_id == call.call_id);
+        let approval = match answer.and_then(|open| open.allowed.clone()) {
+            Some((true, _)) => Approval::Allow,
+            Some((false, reason)) => Approval::Deny(reason.unwrap_or_else(|| "a person said no".to_owned())),
+            None => self.rule(&call.name).approval,
+        };
+        let id = call.call_id;
+        match approval {
+            Approval::Allow => {
+                self.mark(&id, At::Starting);
+                self.append(vec![EventBody::ToolStarted { call_id: id.clone() }], Then::RunTool(id), out);
+            }
+            Approval::Ask => {
+                self.mark(&id, At::Asking);
+                let approval_id = approval_id(&id);
+                let asked = EventBody::ApprovalRequested { approval_id, call_id: id.clone() };
+                self.append(vec![asked], Then::AskApproval(id), out);
+            }
+            Approval::Deny(reason) => {
+                let text = format!("[Not run: {reason}]");
+                self.store_result(closing_result(&id, ToolStatus::Cancelled, &text), out);
+            }
+        }
+    }
+
+    fn mark(&mut self, id: &CallId, at: At) {
+        if let Phase::Tools(tools) = &mut self.phase
+            && let Some(state) = tools.state_mut(id)
+        {
+            state.at = at;
+        }
+    }
+
+    /// The start is durable: now the side effect may happen.
+    pub(super) fn run_tool(&mut self, id: &CallId, out: &mut Vec<Effect>) {
+        if self.stop.is_some() {
+            let text = "[Cancelled before it ran.]";
+            return self.store_result(closing_result(id, ToolStatus::Cancelled, text), out);
+        }
+        let Phase::Tools(tools) = &mut self.phase else { return };
+        let max_tokens = tools.max_tokens;
+        let Some(state) = tools.state_mut(id) else { return };
+        state.at = At::Running;
+        let call = state.call.clone();
+        let max_chars = self.rule(&call.name).max_output_chars;
+        out.push(Effect::RunTool { call, limit: Limit { max_chars, max_tokens } });
+    }
+
+    pub(super) fn ask(&mut self, id: &CallId, out: &mut Vec<Effect>) {
+        if self.stop.is_some() {
+            return self.stop_when_quiet(out);
+        }
+        let Phase::Tools(tools) = &mut self.phase else { return };
+        let Some(state) = tools.state_mut(id) else { return };
+        out.push(Effect::AskApproval { approval_id: approval_id(id), call: state.call.clone() });
+    }
+
+    pub(super) fn decided(
+        &mut self,
+        approval_id: &ApprovalId,
+        allowed: bool,
+        reason: Option<String>,
+        out: &mut Vec<Effect>,
+    ) {
+        let open = self.history.open_calls().iter().find(|open| open.approval.as_ref() == Some(approval_id));
+        let Some(call_id) = open.map(|open| open.call.call_id.clone()) else { return };
+        let Phase::Tools(tools) = &mut self.phase else { return };
+        let Some(state) = tools.state_mut(&call_id).filter(|state| state.at == At::Asking) else { return };
+        state.at = At::Waiting;
+        let approval_id = approval_id.clone();
+        // Marked as storing until the answer is durable, so that nothing starts it in between.
+        state.at = At::Storing;
+        let resolved = EventBody::ApprovalResolved { approval_id, call_id: call_id.clone(), allowed, reason };
+        self.append(vec![resolved], Then::AdvanceTools, out);
+        self.waiting_again(&call_id);
+    }
+
+    /// The call is due once its answer is stored: `advance_tools` runs only then.
+    fn waiting_again(&mut self, id: &CallId) {
+        self.mark(id, At::Waiting);
+    }
+
+    pub(super) fn tool_ended(&mut self, result: ToolResult, out: &mut Vec<Effect>) {
+        let Phase::Tools(tools) = &mut self.phase else { return };
+        let running = tools.state_mut(&result.call_id).is_some_and(|state| state.at == At::Running);
+        if running {
+            self.store_result(result, out);
+        }
+    }
+
+    fn store_result(&mut self, result: ToolResult, out: &mut Vec<Effect>) {
+        let id = result.call_id.clone();
+        self.mark(&id, At::Storing);
+        self.append(vec![EventBody::ToolFinished { result }], Then::ToolStored(id), out);
+    }
+
+    pub(super) fn tool_stored(&mut self, id: &CallId, out: &mut Vec<Effect>) {
+        self.mark(id, At::Done);
+        self.advance_tools(out);
+    }
+
+    fn after_tools(&mut self, out: &mut Vec<Effect>) {
+        self.phase = Phase::Storing;
+        if !self.is_looping() {
+            return self.boundary(out);
+        }
+        if self.history.open_run().is_some_and(|run| run.warned_of_loop) {
+            return self.finish(RunEnd::LoopDetected, None, out);
+        }
+        let text = "[The same tool call has given the same result several times. Repeating it will not help: \
+                    try something else, or say what stands in the way.]";
+        let message = Message::user(format!("m{}", self.next_seq()), vec![Part::text(text)]);
+        self.append(vec![EventBody::NoteAdded { message, why: NoteReason::Loop }], Then::Boundary, out);
+    }
+
+    fn is_looping(&self) -> bool {
+        let recent: Vec<_> = self.history.recent_calls().filter(|call| !self.rule(&call.tool).poll).collect();
+        recent.iter().any(|call| {
+            recent.iter().filter(|other| other.signature == call.signature).count() > REPEATS_ALLOWED
+        })
+    }
+
+    pub(super) fn stop_tools(&mut self, out: &mut Vec<Effect>) {
+        let Phase::Tools(tools) = &self.phase else { return };
+        if tools.calls.iter().any(|state| state.at == At::Running) {
+            out.push(Effect::StopTools);
+        }
+        self.stop_when_quiet(out);
+    }
+
+    fn stop_when_quiet(&mut self, out: &mut Vec<Effect>) {
+        let Phase::Tools(tools) = &self.phase else { return };
+        if !tools.is_quiet() || !self.pending.is_empty() {
+            return;
+        }
+        match self.stop {
+            Some(Stop::Timeout) => self.begin_recovery_step(out),
+            _ => self.finish(RunEnd::Cancelled, None, out),
+        }
+    }
+}
+
+fn approval_id(call: &CallId) -> ApprovalId {
+    ApprovalId::new(format!("a-{call}"))
+}

@@ -1,0 +1,217 @@
+//! Truncation at the source: what stays of a tool's output that is too long for the model.
+//!
+//! [`truncate`] chooses what stays before the output is stored; [`render`] puts the marker between head and tail
+//! when the view is built, because only then the handle (the result's position in the log) is known.
+
+use crate::estimate::text_tokens;
+use crate::ids::{Handle, LogRange, Seq};
+use crate::message::Truncation;
+
+/// The first words of every marker.
+pub const MARKER: &str = "[Output truncated - exceeded maximum length]";
+
+/// How often a cut is made shorter before it is given up. Each try is at most three quarters of the last.
+const TRIES: u32 = 16;
+
+/// The share of the head when both ends are kept, in percent.
+const HEAD_PERCENT: u64 = 20;
+
+/// How much of a text may hold the marker's room: a cut goes back to a line end at most this far, in bytes.
+const LINE_SEARCH_BYTES: usize = 2_000;
+
+/// How much text a model may be given. Both limits hold, the marker included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// Characters.
+    pub max_chars: u64,
+    /// Tokens, as [`text_tokens`] counts them.
+    pub max_tokens: u64,
+}
+
+/// Which end of a text matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// The start: a file.
+    Head,
+    /// The end: a log.
+    Tail,
+    /// Both, the end more: one fifth of the room for the start, four fifths for the end.
+    Both,
+}
+
+/// What stays of a text: a start and an end of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// The start and the end, one after the other.
+    pub kept: String,
+    /// Where the end begins, in bytes of `kept`.
+    pub head_bytes: usize,
+    /// Characters left out between them.
+    pub omitted_chars: u64,
+    /// Characters of the whole text.
+    pub total_chars: u64,
+}
+
+/// Cuts a text down to a limit, or `None` if it fits.
+///
+/// A cut never goes through a character and prefers line ends. The limits hold for what [`render`] makes of it,
+/// if they leave room for the marker at all: from 64 tokens and 256 characters on. Below that the marker stands
+/// alone.
+///
+/// ```
+/// use longhaul_core::truncate::{Keep, Limit, truncate};
+/// let limit = Limit { max_chars: 400, max_tokens: 10_000 };
+/// assert_eq!(truncate("short", &limit, Keep::Both), None);
+/// let cut = truncate(&"one line\n".repeat(100), &limit, Keep::Head).unwrap();
+/// assert!(cut.kept.ends_with("line\n"));
+/// assert_eq!(cut.total_chars, 900);
+/// ```
+pub fn truncate(text: &str, limit: &Limit, keep: Keep) -> Option<Cut> {
+    let total_chars = text.chars().count() as u64;
+    if total_chars <= limit.max_chars && text_tokens(text) <= limit.max_tokens {
+        return None;
+    }
+    let longest_marker = longest_marker(total_chars);
+    let room_chars = limit.max_chars.saturating_sub(longest_marker.chars().count() as u64 + 2);
+    let mut chars = room_chars.min(total_chars.saturating_sub(1));
+    for _ in 0..TRIES {
+        let ends = Ends::choose(text, chars, keep);
+        let tokens = text_tokens(&ends.with(&longest_marker));
+        if tokens <= limit.max_tokens {
+            return Some(ends.cut(total_chars));
+        }
+        chars = shorter(chars, limit.max_tokens, tokens);
+    }
+    Some(Ends { head: "", tail: "" }.cut(total_chars))
+}
+
+/// A share of `chars` that should fit, at most three quarters of it.
+fn shorter(chars: u64, max_tokens: u64, tokens: u64) -> u64 {
+    let room = max_tokens.saturating_sub(60).max(1);
+    (chars.saturating_mul(room) / tokens.max(1)).min(chars / 4 * 3)
+}
+
+/// The start and the end that stay.
+struct Ends<'a> {
+    head: &'a str,
+    tail: &'a str,
+}
+
+impl<'a> Ends<'a> {
+    /// At most `chars` characters of `text`; `chars` is less than it has.
+    fn choose(text: &'a str, chars: u64, keep: Keep) -> Self {
+        let head_chars = match keep {
+            Keep::Head => chars,
+            Keep::Tail => 0,
+            Keep::Both => chars * HEAD_PERCENT / 100,
+        };
+        let tail_chars = chars - head_chars;
+        let head = first_chars(text, head_chars);
+        let tail = last_chars(text.get(head.len()..).unwrap_or_default(), tail_chars);
+        Self { head: to_line_end(head), tail: from_line_start(tail) }
+    }
+
+    fn with(&self, marker: &str) -> String {
+        join(self.head, marker, self.tail)
+    }
+
+    fn cut(&self, total_chars: u64) -> Cut {
+        let kept = [self.head, self.tail].concat();
+        let omitted_chars = total_chars - kept.chars().count() as u64;
+        Cut { kept, head_bytes: self.head.len(), omitted_chars, total_chars }
+    }
+}
+
+fn first_chars(text: &str, chars: u64) -> &str {
+    let end = text.char_indices().nth(chars as usize).map_or(text.len(), |(at, _)| at);
+    text.get(..end).unwrap_or_default()
+}
+
+fn last_chars(text: &str, chars: u64) -> &str {
+    let Some(back) = (chars as usize).checked_sub(1) else { return "" };
+    let start = text.char_indices().rev().nth(back).map_or(0, |(at, _)| at);
+    text.get(start..).unwrap_or_default()
+}
+
+/// Ends `head` at its last line end, if that costs at most a fifth of it.
+fn to_line_end(head: &str) -> &str {
+    let window = head.floor_char_boundary(head.len() - search_bytes(head));
+    match head.get(window..).and_then(|last| last.rfind('\n')) {
+        Some(at) => head.get(..=window + at).unwrap_or(head),
+        None => head,
+    }
+}
+
+/// Starts `tail` at its first line start, if that costs at most a fifth of it.
+fn from_line_start(tail: &str) -> &str {
+    let window = tail.floor_char_boundary(search_bytes(tail));
+    match tail.get(..window).and_then(|first| first.find('\n')) {
+        Some(at) => tail.get(at + 1..).unwrap_or(tail),
+        None => tail,
+    }
+}
+
+fn search_bytes(text: &str) -> usize {
+    (text.len() / 5).min(LINE_SEARCH_BYTES)
+}
+
+/// What stands in the place of what is left out.
+///
+/// ```
+/// use longhaul_core::ids::{Handle, LogRange};
+/// assert_eq!(
+///     longhaul_core::truncate::marker(1_234, 5_678, Handle(LogRange::one(42))),
+///     "[Output truncated - exceeded maximum length] 1,234 of 5,678 characters are left out here; \
+///      `recall` with handle lh:42 returns them.",
+/// );
+/// ```
+pub fn marker(omitted_chars: u64, total_chars: u64, handle: Handle) -> String {
+    let (omitted, total) = (grouped(omitted_chars), grouped(total_chars));
+    format!(
+        "{MARKER} {omitted} of {total} characters are left out here; `recall` with handle {handle} returns them."
+    )
+}
+
+/// What the marker adds when the output was longer than a blob may be.
+fn lost_note(lost_bytes: u64) -> String {
+    format!(" Its last {} bytes were too many to keep.", grouped(lost_bytes))
+}
+
+/// The longest marker that can be needed: any handle, any number of bytes lost.
+fn longest_marker(total_chars: u64) -> String {
+    let far = Handle(LogRange::one(Seq::from(u32::MAX)));
+    marker(total_chars, total_chars, far) + &lost_note(u64::from(u32::MAX))
+}
+
+/// The text the model is shown: head, marker on a line of its own, tail. `seq` is where the result is stored.
+pub fn render(kept: &str, truncation: &Truncation, seq: Seq) -> String {
+    let handle = Handle(LogRange::one(seq));
+    let mut marker = marker(truncation.omitted_chars, truncation.total_chars, handle);
+    if truncation.lost_bytes > 0 {
+        marker.push_str(&lost_note(truncation.lost_bytes));
+    }
+    let (head, tail) = kept.split_at(kept.floor_char_boundary(truncation.head_bytes));
+    join(head, &marker, tail)
+}
+
+fn join(head: &str, marker: &str, tail: &str) -> String {
+    let before = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
+    let after = if tail.is_empty() { "" } else { "\n" };
+    [head, before, marker, after, tail].concat()
+}
+
+/// `1234567` as `1,234,567`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

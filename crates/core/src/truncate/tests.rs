@@ -1,0 +1,88 @@
+use super::*;
+
+fn limit(max_chars: u64, max_tokens: u64) -> Limit {
+    Limit { max_chars, max_tokens }
+}
+
+fn stored(cut: &Cut, lost_bytes: u64) -> Truncation {
+    let blob = crate::message::BlobRef { hash: "0".repeat(64), bytes: 1 };
+    let Cut { head_bytes, omitted_chars, total_chars, .. } = *cut;
+    Truncation { head_bytes, omitted_chars, total_chars, blob, lost_bytes }
+}
+
+#[test]
+fn what_fits_is_left_alone() {
+    let text = "a line\n".repeat(10);
+    assert_eq!(truncate(&text, &limit(70, 100), Keep::Both), None);
+    assert!(truncate(&text, &limit(69, 100), Keep::Both).is_some());
+    assert!(truncate(&text, &limit(70, text_tokens(&text) - 1), Keep::Both).is_some());
+    assert_eq!(truncate("", &limit(0, 0), Keep::Both), None);
+}
+
+#[test]
+fn numbers_are_grouped() {
+    let cases = [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")];
+    for (number, text) in cases {
+        assert_eq!(grouped(number), text);
+    }
+}
+
+#[test]
+fn a_log_keeps_its_end_and_some_of_its_start() {
+    let lines: String = (0..1_000).map(|n| format!("line {n}\n")).collect();
+    let cut = truncate(&lines, &limit(2_000, 100_000), Keep::Both).unwrap();
+    let (head, tail) = cut.kept.split_at(cut.head_bytes);
+    assert!(head.starts_with("line 0\n") && head.ends_with('\n'), "{head:?}");
+    assert!(tail.starts_with("line ") && tail.ends_with("line 999\n"), "{tail:?}");
+    let share = head.len() * 100 / cut.kept.len();
+    assert!((17..=23).contains(&share), "head has {share} %");
+    assert!(cut.kept.len() > 1_700, "{} of 2000 are used", cut.kept.len());
+}
+
+#[test]
+fn one_end_only() {
+    let text: String = (0..1_000).map(|n| format!("line {n}\n")).collect();
+    let head = truncate(&text, &limit(1_000, 100_000), Keep::Head).unwrap();
+    assert_eq!(head.head_bytes, head.kept.len());
+    let tail = truncate(&text, &limit(1_000, 100_000), Keep::Tail).unwrap();
+    assert_eq!(tail.head_bytes, 0);
+    assert!(text.ends_with(&tail.kept));
+}
+
+#[test]
+fn the_marker_stands_on_its_own_line() {
+    let text = "x".repeat(10_000);
+    let cut = truncate(&text, &limit(1_000, 100_000), Keep::Both).unwrap();
+    let shown = render(&cut.kept, &stored(&cut, 0), 42);
+    let line = shown.lines().nth(1).unwrap();
+    assert!(line.starts_with("[Output truncated - exceeded maximum length] "), "{line}");
+    assert!(
+        line.ends_with("of 10,000 characters are left out here; `recall` with handle lh:42 returns them.")
+    );
+    assert_eq!(shown.lines().count(), 3);
+}
+
+#[test]
+fn bytes_that_are_gone_are_told() {
+    let text = "x".repeat(10_000);
+    let cut = truncate(&text, &limit(1_000, 100_000), Keep::Head).unwrap();
+    let shown = render(&cut.kept, &stored(&cut, 12_345), 42);
+    assert!(shown.ends_with(" Its last 12,345 bytes were too many to keep."), "{shown}");
+    assert!(shown.chars().count() <= 1_000);
+}
+
+#[test]
+fn a_mark_that_lies_inside_a_character_moves_before_it() {
+    let wrong = Truncation {
+        head_bytes: 1,
+        ..stored(&truncate(&"é".repeat(999), &limit(500, 999), Keep::Head).unwrap(), 0)
+    };
+    assert!(render("é", &wrong, 7).starts_with(MARKER));
+}
+
+#[test]
+fn the_longest_marker_fits_the_smallest_limits() {
+    let marker = longest_marker(u64::from(u32::MAX));
+    assert!(text_tokens(&marker) <= 64, "{} tokens", text_tokens(&marker));
+    assert!(marker.chars().count() <= 254, "{} characters", marker.chars().count());
+}

@@ -1,0 +1,249 @@
+//! What every adapter's client needs: a connection with three timeouts and no total one, errors that keep
+//! status, body and `Retry-After`, and keys that never show.
+
+pub(crate) mod failure;
+mod retry_after;
+mod secret;
+
+use std::pin::Pin;
+use std::time::{Duration, SystemTime};
+
+use bytes::{Bytes, BytesMut};
+use futures_util::{Stream, StreamExt, TryStreamExt};
+use longhaul_core::error::ErrorCode;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Response, Url};
+use tokio::time::timeout;
+
+use crate::ProviderError;
+
+pub use secret::Secret;
+
+/// The most of an error's body that is kept, in bytes.
+const MAX_ERROR_BYTES: usize = 64 << 10;
+
+/// The most one answer may send, in bytes: an answer of 256,000 tokens stays far below it.
+const MAX_ANSWER_BYTES: usize = 256 << 20;
+
+/// The most a server's description of itself may send, in bytes.
+const MAX_INFO_BYTES: usize = 8 << 20;
+
+/// A body that is still arriving.
+pub(crate) type ByteStream = Pin<Box<dyn Stream<Item = Result<Bytes, ProviderError>> + Send>>;
+
+/// How long to wait for what. There is no limit on a whole answer: a long one is not a broken one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// For the connection, TLS included.
+    pub connect: Duration,
+    /// From sending the request to the first byte of the status line. Local servers send it only after they
+    /// have read the whole prompt.
+    pub header: Duration,
+    /// Between two reads of the body; comments that keep the line alive count.
+    pub idle: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            header: Duration::from_secs(600),
+            idle: Duration::from_secs(300),
+        }
+    }
+}
+
+/// A client for one server.
+#[derive(Clone, Debug)]
+pub(crate) struct Http {
+    client: Client,
+    headers: HeaderMap,
+    secrets: Vec<Secret>,
+    timeouts: Timeouts,
+}
+
+impl Http {
+    /// Connects nothing yet. `headers` go with every request; their values are treated as secret.
+    ///
+    /// # Errors
+    /// `invalid-request` for a header that cannot be sent; `network` if TLS cannot be set up.
+    pub(crate) fn new(
+        base: &Url,
+        headers: &[(String, Secret)],
+        timeouts: Timeouts,
+    ) -> Result<Self, ProviderError> {
+        let mut builder = Client::builder()
+            .connect_timeout(timeouts.connect)
+            .redirect(reqwest::redirect::Policy::none())
+            .user_agent(concat!("longhaul/", env!("CARGO_PKG_VERSION")));
+        if is_loopback(base) {
+            builder = builder.no_proxy();
+        }
+        let client = builder.build().map_err(|error| network("cannot set up the HTTP client", &error))?;
+        let secrets = headers.iter().flat_map(|(_, value)| value.forms()).collect();
+        Ok(Self { client, headers: header_map(headers)?, secrets, timeouts })
+    }
+
+    /// Posts JSON and waits for the status line.
+    ///
+    /// # Errors
+    /// Whatever the server answered outside 2xx, as [`failure::from_response`] reads it; `network` or
+    /// `timeout` if it did not answer.
+    pub(crate) async fn post(&self, url: Url, body: Bytes) -> Result<Response, ProviderError> {
+        let place = place(&url);
+        let request = self.client.post(url).headers(self.headers.clone()).header(CONTENT_TYPE, "application/json");
+        let sent = timeout(self.timeouts.header, request.body(body).send()).await;
+        let response = match sent {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return Err(self.hide(unreachable_server(&place, &error))),
+            Err(_) => return Err(late(format!("{place} sent no answer"), self.timeouts.header)),
+        };
+        if response.status().is_success() { Ok(response) } else { Err(self.refused(response).await) }
+    }
+
+    /// Asks for JSON, best effort: nothing on any failure or after `limit`.
+    pub(crate) async fn get_json(&self, url: Url, limit: Duration) -> Option<serde_json::Value> {
+        let request = self.client.get(url).headers(self.headers.clone());
+        let read = async {
+            let response = request.send().await.ok()?;
+            let usable = response.status().is_success();
+            let body = collect(self.bytes(response), MAX_INFO_BYTES).await.ok()?;
+            usable.then(|| serde_json::from_slice(&body).ok()).flatten()
+        };
+        timeout(limit, read).await.ok().flatten()
+    }
+
+    /// The body as it arrives.
+    pub(crate) fn bytes(&self, response: Response) -> ByteStream {
+        let idle = self.timeouts.idle;
+        let state = (Box::pin(response.bytes_stream()), 0_usize);
+        Box::pin(futures_util::stream::try_unfold(state, move |(mut body, seen)| async move {
+            match timeout(idle, body.next()).await {
+                Err(_) => Err(late("the answer stalled: no data".to_owned(), idle)),
+                Ok(None) => Ok(None),
+                Ok(Some(Err(error))) => Err(network("the connection broke in the middle of the answer", &error)),
+                Ok(Some(Ok(_))) if seen > MAX_ANSWER_BYTES => Err(endless()),
+                Ok(Some(Ok(chunk))) => {
+                    let seen = seen + chunk.len();
+                    Ok(Some((chunk, (body, seen))))
+                }
+            }
+        }))
+    }
+
+    /// Takes every secret out of an error's words.
+    pub(crate) fn hide(&self, mut error: ProviderError) -> ProviderError {
+        for secret in &self.secrets {
+            error.message = secret.hide_in(error.message);
+            error.body = error.body.map(|body| secret.hide_in(body));
+        }
+        error
+    }
+
+    async fn refused(&self, response: Response) -> ProviderError {
+        let status = response.status().as_u16();
+        let wait = retry_after::read(response.headers(), SystemTime::now());
+        let body = collect_lossy(self.bytes(response), MAX_ERROR_BYTES).await;
+        self.hide(failure::from_response(status, wait, String::from_utf8_lossy(&body).into_owned()))
+    }
+}
+
+/// The whole body, at most `limit` bytes of it.
+///
+/// # Errors
+/// The stream's.
+pub(crate) async fn collect(mut bytes: ByteStream, limit: usize) -> Result<Bytes, ProviderError> {
+    let mut all = BytesMut::new();
+    while let Some(chunk) = bytes.try_next().await? {
+        let room = limit.saturating_sub(all.len());
+        all.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        if all.len() == limit {
+            break;
+        }
+    }
+    Ok(all.freeze())
+}
+
+/// The body of an error: what came of it before the connection broke, too.
+async fn collect_lossy(mut bytes: ByteStream, limit: usize) -> Bytes {
+    let mut all = BytesMut::new();
+    while let Some(Ok(chunk)) = bytes.next().await {
+        let room = limit.saturating_sub(all.len());
+        all.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        if all.len() == limit {
+            break;
+        }
+    }
+    all.freeze()
+}
+
+/// `base` with path segments added; a query it has stays.
+///
+/// # Errors
+/// `invalid-request` if `base` is no URL that can have a path.
+pub(crate) fn endpoint(base: &str, segments: &[&str]) -> Result<Url, ProviderError> {
+    let wrong = |why: &str| ProviderError::new(ErrorCode::InvalidRequest, format!("base URL `{base}`: {why}"));
+    let mut url = Url::parse(base).map_err(|error| wrong(&error.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(wrong("it must begin with http:// or https://"));
+    }
+    url.path_segments_mut().map_err(|()| wrong("it cannot have a path"))?.pop_if_empty().extend(segments);
+    Ok(url)
+}
+
+fn header_map(headers: &[(String, Secret)]) -> Result<HeaderMap, ProviderError> {
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        let wrong = || ProviderError::new(ErrorCode::InvalidRequest, format!("header `{name}` cannot be sent"));
+        let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
+        let mut value = HeaderValue::from_str(value.expose()).map_err(|_| wrong())?;
+        value.set_sensitive(true);
+        map.insert(key, value);
+    }
+    Ok(map)
+}
+
+/// A proxy from the environment is never meant for the machine itself.
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// Scheme, host and port: never user, path or query, which may hold a key.
+fn place(url: &Url) -> String {
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}://{}{port}", url.scheme(), url.host_str().unwrap_or_default())
+}
+
+fn unreachable_server(place: &str, error: &reqwest::Error) -> ProviderError {
+    let what = if error.is_connect() { "cannot connect to" } else { "no answer from" };
+    network(&format!("{what} {place}"), error)
+}
+
+/// The chain of causes without the library's own first sentence, which repeats the URL.
+fn network(what: &str, error: &reqwest::Error) -> ProviderError {
+    let mut words = what.to_owned();
+    let mut cause = std::error::Error::source(error);
+    while let Some(next) = cause {
+        let text = next.to_string();
+        if !words.contains(&text) {
+            words.push_str(": ");
+            words.push_str(&text);
+        }
+        cause = next.source();
+    }
+    ProviderError::new(ErrorCode::Network, words)
+}
+
+fn late(what: String, limit: Duration) -> ProviderError {
+    ProviderError::new(ErrorCode::Timeout, format!("{what} for {} ms", limit.as_millis()))
+}
+
+fn endless() -> ProviderError {
+    let mut error = ProviderError::new(
+        ErrorCode::ThirdParty,
+        format!("the answer was given up after {} MiB", MAX_ANSWER_BYTES >> 20),
+    );
+    error.retryable = false;
+    error
+}

@@ -1,0 +1,79 @@
+//! Keys that can be sent but not shown.
+
+use std::fmt;
+
+/// Shorter values are words of a protocol (`true`, `2023-06-01`), not keys: hiding them would garble errors.
+const MIN_HIDDEN_BYTES: usize = 8;
+
+/// A key. It prints as `Secret(…)`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Wraps a key.
+    pub fn new(value: impl Into<String>) -> Self {
+        Self(value.into())
+    }
+
+    /// The key itself, to be sent and nothing else.
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// The forms in which an error may repeat it: as it is, and without its scheme (`Bearer …`).
+    pub(crate) fn forms(&self) -> Vec<Secret> {
+        let bare = self.0.rsplit(' ').next().unwrap_or_default();
+        let mut forms = vec![self.clone()];
+        if bare != self.0 {
+            forms.push(Self::new(bare));
+        }
+        forms
+    }
+
+    /// `text` with the key replaced.
+    pub(crate) fn hide_in(&self, text: String) -> String {
+        if self.0.len() < MIN_HIDDEN_BYTES || !text.contains(&self.0) {
+            return text;
+        }
+        text.replace(&self.0, "[redacted]")
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+impl From<&str> for Secret {
+    fn from(value: &str) -> Self {
+        Self::new(value)
+    }
+}
+
+impl From<String> for Secret {
+    fn from(value: String) -> Self {
+        Self(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_shows_in_no_form() {
+        let key = Secret::new("Bearer sk-1234567890");
+        assert_eq!(format!("{key:?}"), "Secret(…)");
+        let mut text = "sent `Bearer sk-1234567890`, saw sk-1234567890".to_owned();
+        for form in key.forms() {
+            text = form.hide_in(text);
+        }
+        assert_eq!(text, "sent `[redacted]`, saw [redacted]");
+    }
+
+    #[test]
+    fn short_values_are_left_alone() {
+        assert_eq!(Secret::new("true").hide_in("it is true".to_owned()), "it is true");
+    }
+}

@@ -1,0 +1,154 @@
+//! Model providers: one thin adapter per wire format, pure translation plus one small client.
+//!
+//! A [`Provider`] makes one model call and nothing else: it never retries, never rewrites history, never
+//! drops what it does not understand. The loop above decides.
+
+pub mod http;
+pub mod openai_chat;
+pub mod overflow;
+pub mod scripted;
+pub mod sse;
+pub mod valid;
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::Stream;
+use longhaul_core::error::ErrorCode;
+use longhaul_core::message::{Answer, Message, Origin, Part, ToolSpec};
+use longhaul_core::usage::Usage;
+
+/// A model behind a wire.
+#[async_trait]
+pub trait Provider: Send + Sync {
+    /// Which model this is, over which wire.
+    fn origin(&self) -> Origin;
+
+    /// What is known of the model's limits and abilities. May ask the server; called once per session and
+    /// after a limit was learned.
+    async fn limits(&self) -> Limits;
+
+    /// The exact bytes that would be sent for `request`, without sending them.
+    ///
+    /// # Errors
+    /// [`ProviderError`] with code `invalid-request` if the request cannot be expressed on this wire.
+    fn render(&self, request: &Request) -> Result<Bytes, ProviderError>;
+
+    /// Makes one call. The stream ends with exactly one [`ModelEvent::Finished`], or with an error.
+    /// Dropping it closes the connection.
+    ///
+    /// # Errors
+    /// [`ProviderError`] for everything that fails before the first event.
+    async fn call(&self, request: Request) -> Result<ModelStream, ProviderError>;
+}
+
+/// A shared provider.
+pub type SharedProvider = Arc<dyn Provider>;
+
+/// The events of one model call.
+pub type ModelStream = Pin<Box<dyn Stream<Item = Result<ModelEvent, ProviderError>> + Send>>;
+
+/// What is sent: everything the model will see, in order.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// The system prompt; empty for none.
+    pub system: String,
+    /// The conversation: roles legal (user first, then assistant/tool/user in a valid order), every call
+    /// answered, adjacent user messages already merged.
+    pub messages: Vec<Message>,
+    /// The tools the model may ask for; empty for none.
+    pub tools: Vec<ToolSpec>,
+    /// The output limit in tokens.
+    pub max_output_tokens: Option<u64>,
+    /// The bytes of every blob named in `messages` that the model can take, by hash.
+    pub media: BTreeMap<String, Bytes>,
+}
+
+/// One event of a model call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ModelEvent {
+    /// More text.
+    Text(String),
+    /// More readable reasoning.
+    Reasoning(String),
+    /// More of a tool call's arguments.
+    ToolInput {
+        /// Which of the answer's calls, from 0.
+        index: usize,
+        /// The tool, once known.
+        name: Option<String>,
+        /// More of the arguments.
+        delta: String,
+    },
+    /// A part is complete: kept even if the call is cancelled after this.
+    PartDone(Part),
+    /// What the provider reported so far; replaces what came before.
+    Usage(Usage),
+    /// The call is over. Tool calls in it have the provider's ids; `call_id` repeats them and is made unique
+    /// by the loop.
+    Finished(Answer),
+}
+
+/// What is known of a model. `None`: not known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// The context window in tokens.
+    pub window: Option<u64>,
+    /// The most it writes in one call, in tokens.
+    pub max_output: Option<u64>,
+    /// Where the window comes from: `declared`, `server`, `learned`, `catalogue`.
+    pub source: &'static str,
+    /// Whether it takes tools.
+    pub tools: bool,
+    /// Whether it takes images.
+    pub images: bool,
+}
+
+/// A failed model call: status, headers that matter and the body are kept.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ProviderError {
+    /// What went wrong, as a caller decides on it.
+    pub code: ErrorCode,
+    /// What went wrong, in words; never contains the key.
+    pub message: String,
+    /// The HTTP status, if there was one.
+    pub status: Option<u16>,
+    /// How long the provider asked to wait.
+    pub retry_after: Option<Duration>,
+    /// Whether the same request may succeed later.
+    pub retryable: bool,
+    /// Input tokens that the error named.
+    pub used_tokens: Option<u64>,
+    /// The limit that the error named.
+    pub limit_tokens: Option<u64>,
+    /// The response body, as text, at most 64 KiB.
+    pub body: Option<String>,
+    /// What was used until then, if the stream had said so.
+    pub usage: Option<Usage>,
+}
+
+impl ProviderError {
+    /// An error without details.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        let retryable = matches!(
+            code,
+            ErrorCode::RateLimitExceeded | ErrorCode::ThirdParty | ErrorCode::Network | ErrorCode::Timeout | ErrorCode::TruncatedStream
+        );
+        Self {
+            code,
+            message: message.into(),
+            status: None,
+            retry_after: None,
+            retryable,
+            used_tokens: None,
+            limit_tokens: None,
+            body: None,
+            usage: None,
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! The shapes of an answer. Whatever a server leaves out, adds, or types differently is let pass: only what
+//! is read is described here.
+
+use std::borrow::Cow;
+
+use longhaul_core::message::{Finish, RawJson};
+use longhaul_core::usage::Usage;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// One chunk of a stream, or a whole answer.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Chunk<'a> {
+    #[serde(borrow, default)]
+    pub(super) choices: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) usage: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) error: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    object: Option<&'a RawValue>,
+}
+
+impl Chunk<'_> {
+    /// Some servers put the error's fields into the chunk itself.
+    pub(super) fn is_error(&self) -> bool {
+        let named = self.object.is_some_and(|object| object.get() == "\"error\"");
+        self.error.is_some() || (named && self.choices.is_none())
+    }
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Choice<'a> {
+    #[serde(default)]
+    index: Option<u64>,
+    #[serde(borrow, default)]
+    delta: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) finish_reason: Option<Cow<'a, str>>,
+}
+
+impl<'a> Choice<'a> {
+    /// We ask for one choice; of several the first is ours.
+    pub(super) fn is_first(&self) -> bool {
+        self.index.unwrap_or_default() == 0
+    }
+
+    /// What is new. A whole message counts only where nothing was streamed before: some servers repeat the
+    /// text so far beside each delta.
+    pub(super) fn delta(&self, streamed: bool) -> Option<Delta<'a>> {
+        let whole = self.message.filter(|_| !streamed);
+        serde_json::from_str(self.delta.or(whole)?.get()).ok()
+    }
+}
+
+/// What a message or a piece of it may hold.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Delta<'a> {
+    #[serde(borrow, default)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    refusal: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    reasoning_content: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    reasoning: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) reasoning_details: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    tool_calls: Option<&'a RawValue>,
+}
+
+/// A piece of an answer, in the order in which it is shown.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    Reasoning(String),
+    Text(String),
+}
+
+impl<'a> Delta<'a> {
+    /// Reasoning first: one delta may hold it beside the text that follows it. Where it comes under both
+    /// names it is the same text.
+    pub(super) fn pieces(&self) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        let reasoning = [self.reasoning_content, self.reasoning].into_iter().flatten().map(text_of);
+        pieces.extend(reasoning.filter(|text| !text.is_empty()).take(1).map(Piece::Reasoning));
+        for spoken in [self.content, self.refusal].into_iter().flatten() {
+            content(spoken, &mut pieces);
+        }
+        pieces.retain(|piece| !matches!(piece, Piece::Reasoning(text) | Piece::Text(text) if text.is_empty()));
+        pieces
+    }
+
+    pub(super) fn tool_calls(&self) -> Vec<CallPiece<'a>> {
+        let calls: Vec<&RawValue> = self.tool_calls.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+        calls.into_iter().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect()
+    }
+}
+
+/// A string, or nothing readable.
+fn text_of(raw: &RawValue) -> String {
+    serde_json::from_str(raw.get()).unwrap_or_default()
+}
+
+/// `content` is a string, or a list of blocks (Mistral) of which some are reasoning.
+fn content(raw: &RawValue, pieces: &mut Vec<Piece>) {
+    match serde_json::from_str::<Value>(raw.get()) {
+        Ok(Value::String(text)) => pieces.push(Piece::Text(text)),
+        Ok(Value::Array(blocks)) => blocks.iter().for_each(|block| pieces.extend(block_piece(block))),
+        _ => {}
+    }
+}
+
+fn block_piece(block: &Value) -> Option<Piece> {
+    if let Value::String(text) = block {
+        return Some(Piece::Text(text.clone()));
+    }
+    match block.get("type").and_then(Value::as_str) {
+        Some("thinking") => Some(Piece::Reasoning(joined(block.get("thinking")?))),
+        Some("text") => Some(Piece::Text(joined(block.get("text")?))),
+        _ => None,
+    }
+}
+
+fn joined(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => blocks.iter().filter_map(|block| block.get("text")).map(joined).collect(),
+        _ => String::new(),
+    }
+}
+
+/// A piece of a tool call.
+#[derive(Debug, Deserialize)]
+pub(super) struct CallPiece<'a> {
+    #[serde(default)]
+    pub(super) index: Option<i64>,
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    function: Option<FunctionPiece<'a>>,
+    /// Kept beside the call and sent back: Gemini's compatible API signs its calls there.
+    #[serde(borrow, default)]
+    pub(super) extra_content: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Deserialize)]
+struct FunctionPiece<'a> {
+    #[serde(borrow, default)]
+    name: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
+}
+
+impl CallPiece<'_> {
+    /// The provider's name of the call; `None` where it is empty.
+    pub(super) fn id(&self) -> Option<String> {
+        let raw = self.id?;
+        let id = if raw.get().starts_with('"') { text_of(raw) } else { raw.get().to_owned() };
+        (!id.is_empty()).then_some(id)
+    }
+
+    pub(super) fn name(&self) -> Option<String> {
+        let name = text_of(self.function.as_ref()?.name?);
+        (!name.is_empty()).then_some(name)
+    }
+
+    /// As the model wrote them; some servers send the object itself instead of its text.
+    pub(super) fn arguments(&self) -> String {
+        let Some(raw) = self.function.as_ref().and_then(|function| function.arguments) else {
+            return String::new();
+        };
+        if raw.get().starts_with('"') { text_of(raw) } else { raw.get().to_owned() }
+    }
+}
+
+/// What a router gave with its reasoning, as it is kept in a part's `native`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Details<'a> {
+    #[serde(borrow)]
+    pub(super) reasoning_details: &'a RawValue,
+}
+
+impl Details<'_> {
+    /// Whether one of them is signed or encrypted.
+    pub(super) fn are_proven(&self) -> bool {
+        let entries: Vec<Value> = serde_json::from_str(self.reasoning_details.get()).unwrap_or_default();
+        let has = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+        entries.iter().any(|entry| has(entry, "signature") || has(entry, "data"))
+    }
+}
+
+/// Why the model stopped, in any server's words. `None`: it did not stop, the server failed.
+pub(super) fn finish(reason: &str) -> Option<Finish> {
+    Some(match reason {
+        "stop" | "end_turn" | "eos" | "stop_sequence" | "complete" => Finish::Stop,
+        "tool_calls" | "tool_use" | "function_call" => Finish::ToolCalls,
+        "length" | "max_tokens" | "model_length" | "model_context_window_exceeded" => Finish::Length,
+        "content_filter" | "sensitive" | "safety" | "refusal" => Finish::ContentFilter,
+        "error" | "network_error" | "insufficient_system_resource" => return None,
+        _ => Finish::Other,
+    })
+}
+
+/// The fields that are read of a usage object.
+#[derive(Debug, Default, Deserialize)]
+struct Counted {
+    #[serde(default)]
+    prompt_tokens: Option<u64>,
+    #[serde(default)]
+    completion_tokens: Option<u64>,
+    #[serde(default)]
+    total_tokens: Option<u64>,
+    #[serde(default)]
+    reasoning_tokens: Option<u64>,
+    #[serde(default)]
+    prompt_cache_hit_tokens: Option<u64>,
+    #[serde(default)]
+    cache_read_input_tokens: Option<u64>,
+    #[serde(default)]
+    cache_creation_input_tokens: Option<u64>,
+    #[serde(default)]
+    prompt_tokens_details: Option<PromptDetails>,
+    #[serde(default)]
+    completion_tokens_details: Option<CompletionDetails>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct PromptDetails {
+    #[serde(default)]
+    cached_tokens: Option<u64>,
+    #[serde(default)]
+    cache_write_tokens: Option<u64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct CompletionDetails {
+    #[serde(default)]
+    reasoning_tokens: Option<u64>,
+}
+
+/// What was reported, in one meaning. Nothing if the object has none of our fields.
+pub(super) fn usage(raw: &RawValue) -> Option<Usage> {
+    let counted: Counted = serde_json::from_str(raw.get()).ok()?;
+    if counted.prompt_tokens.is_none() && counted.completion_tokens.is_none() {
+        return None;
+    }
+    let prompt = counted.prompt_tokens.unwrap_or_default();
+    let details = counted.prompt_tokens_details.unwrap_or_default();
+    let cached = details.cached_tokens.or(counted.prompt_cache_hit_tokens).or(counted.cache_read_input_tokens);
+    let reasoning = counted.completion_tokens_details.and_then(|details| details.reasoning_tokens).or(counted.reasoning_tokens);
+    let reasoning = reasoning.unwrap_or_default();
+    Some(Usage {
+        input_tokens: prompt,
+        output_tokens: output(counted.completion_tokens.unwrap_or_default(), reasoning, prompt, counted.total_tokens),
+        reasoning_tokens: reasoning,
+        cache_read_tokens: cached.unwrap_or_default(),
+        cache_write_tokens: details.cache_write_tokens.or(counted.cache_creation_input_tokens).unwrap_or_default(),
+        raw: Some(RawJson(raw.get().to_owned())),
+    })
+}
+
+/// xAI and Copilot report reasoning beside the completion, everybody else inside it: the total tells.
+fn output(completion: u64, reasoning: u64, prompt: u64, total: Option<u64>) -> u64 {
+    let beside = completion.saturating_add(reasoning);
+    if total == Some(prompt.saturating_add(beside)) { beside } else { completion }
+}

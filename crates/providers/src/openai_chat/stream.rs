@@ -1,0 +1,189 @@
+//! From the payloads of a stream to the events of one model call.
+
+mod calls;
+mod details;
+mod parts;
+
+use longhaul_core::error::ErrorCode;
+use longhaul_core::message::{Answer, Finish, Part};
+use longhaul_core::usage::Usage;
+use serde_json::value::RawValue;
+
+use super::response::{self, Choice, Chunk, Delta, Piece};
+use crate::http::failure;
+use crate::{ModelEvent, ProviderError};
+use calls::Calls;
+use details::Details;
+
+/// Characters of a payload nobody can read which go into the error.
+const MAX_QUOTE_CHARS: usize = 200;
+
+/// Reads one answer, payload by payload.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    /// Text, reasoning and calls in the order in which each began.
+    slots: Vec<Slot>,
+    /// Which of `slots` were reported as done.
+    done: Vec<bool>,
+    calls: Calls,
+    details: Details,
+    usage: Option<Usage>,
+    finish: Option<Option<Finish>>,
+    closed: bool,
+}
+
+/// Where a part of the answer stands.
+#[derive(Debug)]
+enum Slot {
+    Text(String),
+    Reasoning(String),
+    Call(usize),
+}
+
+impl Decoder {
+    /// Takes the data of one event, or a whole answer that was not streamed.
+    ///
+    /// # Errors
+    /// The error the server put there, as its type and code say; `third-party` for what is no JSON;
+    /// `truncated-stream` for JSON that stops in the middle.
+    pub fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
+        let payload = payload.trim();
+        let mut events = Vec::new();
+        if payload == "[DONE]" {
+            self.close(&mut events);
+        } else if !payload.is_empty() {
+            self.chunk(payload, &mut events)?;
+        }
+        Ok(events)
+    }
+
+    /// Whether the server said why it stopped: what follows is usage at most.
+    pub fn has_finished(&self) -> bool {
+        self.finish.is_some()
+    }
+
+    /// Whether nothing more can follow.
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// The answer. Empty ones are delivered as they are.
+    ///
+    /// # Errors
+    /// `truncated-stream` if neither a reason nor `[DONE]` came, or if `[DONE]` came in the middle of a call;
+    /// `third-party` if the reason is the server's own failure. What was used is in the error.
+    pub fn finish(mut self) -> Result<Answer, ProviderError> {
+        let finish = match self.finish {
+            Some(Some(finish)) => finish,
+            Some(None) => return Err(self.error(ErrorCode::ThirdParty, "the server failed in the middle of its answer")),
+            None if !self.closed => return Err(self.error(ErrorCode::TruncatedStream, "the stream ended without its closing event")),
+            None if !self.calls.are_complete() => return Err(self.error(ErrorCode::TruncatedStream, "the stream ended inside a tool call")),
+            None => Finish::Other,
+        };
+        let parts = self.parts();
+        Ok(Answer { finish: agree(finish, &parts), parts, usage: self.usage.take() })
+    }
+
+    /// What was used until now, for an error that ends the stream.
+    pub(super) fn with_usage(&self, mut error: ProviderError) -> ProviderError {
+        error.usage = self.usage.clone();
+        error
+    }
+
+    fn error(&self, code: ErrorCode, message: &str) -> ProviderError {
+        self.with_usage(ProviderError::new(code, message))
+    }
+
+    fn chunk(&mut self, payload: &str, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
+        let chunk: Chunk<'_> = serde_json::from_str(payload).map_err(|error| self.unreadable(payload, &error))?;
+        if chunk.is_error() {
+            return Err(self.with_usage(failure::in_band(payload)));
+        }
+        let choices: Vec<&RawValue> = chunk.choices.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+        for raw in choices {
+            if let Ok(choice) = serde_json::from_str::<Choice<'_>>(raw.get()) {
+                self.choice(&choice, events);
+            }
+        }
+        if let Some(usage) = chunk.usage.and_then(response::usage) {
+            self.usage = Some(usage.clone());
+            events.push(ModelEvent::Usage(usage));
+        }
+        Ok(())
+    }
+
+    fn unreadable(&self, payload: &str, error: &serde_json::Error) -> ProviderError {
+        if payload.starts_with('[') && payload.contains("\"error\"") {
+            return self.with_usage(failure::in_band(payload));
+        }
+        if error.is_eof() {
+            return self.error(ErrorCode::TruncatedStream, "the stream ended inside an event");
+        }
+        let quote: String = payload.chars().take(MAX_QUOTE_CHARS).collect();
+        let mut error = self.error(ErrorCode::ThirdParty, &format!("the stream holds what is no JSON: {quote}"));
+        error.body = Some(quote);
+        error
+    }
+
+    fn choice(&mut self, choice: &Choice<'_>, events: &mut Vec<ModelEvent>) {
+        if !choice.is_first() {
+            return;
+        }
+        let streamed = !self.slots.is_empty();
+        if let Some(delta) = choice.delta(streamed) {
+            self.delta(&delta, events);
+        }
+        if let Some(reason) = choice.finish_reason.as_deref().filter(|reason| !reason.is_empty()) {
+            self.finish = Some(response::finish(reason));
+            self.done_up_to(self.slots.len(), events);
+        }
+    }
+
+    fn delta(&mut self, delta: &Delta<'_>, events: &mut Vec<ModelEvent>) {
+        for piece in delta.pieces() {
+            match piece {
+                Piece::Text(text) => self.text(text, events),
+                Piece::Reasoning(text) => self.reasoning(text, events),
+            }
+        }
+        if let Some(details) = delta.reasoning_details {
+            self.details.add(details);
+        }
+        for piece in delta.tool_calls() {
+            let (index, is_new) = self.calls.add(&piece);
+            if is_new {
+                self.begin(Slot::Call(index), events);
+            }
+            events.push(self.calls.event(index, piece.arguments()));
+        }
+    }
+
+    fn text(&mut self, more: String, events: &mut Vec<ModelEvent>) {
+        match self.slots.last_mut() {
+            Some(Slot::Text(text)) => text.push_str(&more),
+            _ => self.begin(Slot::Text(more.clone()), events),
+        }
+        events.push(ModelEvent::Text(more));
+    }
+
+    fn reasoning(&mut self, more: String, events: &mut Vec<ModelEvent>) {
+        match self.slots.last_mut() {
+            Some(Slot::Reasoning(text)) => text.push_str(&more),
+            _ => self.begin(Slot::Reasoning(more.clone()), events),
+        }
+        events.push(ModelEvent::Reasoning(more));
+    }
+}
+
+/// Servers name the reason carelessly; whether there are calls decides.
+fn agree(finish: Finish, parts: &[Part]) -> Finish {
+    let has_calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
+    match (finish, has_calls) {
+        (Finish::Stop | Finish::Other, true) => Finish::ToolCalls,
+        (Finish::ToolCalls, false) => Finish::Other,
+        (finish, _) => finish,
+    }
+}
+
+#[cfg(test)]
+mod tests;

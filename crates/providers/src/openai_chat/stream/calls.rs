@@ -1,0 +1,99 @@
+//! Tool calls, put together from their pieces.
+
+use longhaul_core::ids::CallId;
+use longhaul_core::message::{RawJson, ToolCall};
+use serde_json::value::RawValue;
+
+use super::super::response::CallPiece;
+use crate::ModelEvent;
+
+/// The calls of one answer, in the order in which each began.
+#[derive(Debug, Default)]
+pub(super) struct Calls(Vec<Call>);
+
+#[derive(Debug)]
+struct Call {
+    /// The server's index. Servers give several calls the same one, or none.
+    index: Option<i64>,
+    id: Option<String>,
+    name: String,
+    arguments: String,
+    extra: Option<String>,
+}
+
+impl Calls {
+    /// Adds a piece to the call it belongs to. Says which that is, and whether it just began.
+    pub(super) fn add(&mut self, piece: &CallPiece<'_>) -> (usize, bool) {
+        let found = self.find(piece);
+        let at = found.unwrap_or_else(|| {
+            self.0.push(Call { index: piece.index, id: None, name: String::new(), arguments: String::new(), extra: None });
+            self.0.len() - 1
+        });
+        self.0[at].extend(piece);
+        (at, found.is_none())
+    }
+
+    /// The progress of a call that [`add`](Self::add) was given.
+    pub(super) fn event(&self, index: usize, delta: String) -> ModelEvent {
+        let name = &self.0[index].name;
+        ModelEvent::ToolInput { index, name: (!name.is_empty()).then(|| name.clone()), delta }
+    }
+
+    /// Whether the arguments of a call are JSON already.
+    pub(super) fn is_complete(&self, index: usize) -> bool {
+        self.0[index].is_complete()
+    }
+
+    /// Whether those of every call are.
+    pub(super) fn are_complete(&self) -> bool {
+        self.0.iter().all(Call::is_complete)
+    }
+
+    pub(super) fn part(&self, index: usize) -> ToolCall {
+        let call = &self.0[index];
+        let id = call.id.clone().unwrap_or_else(|| format!("call_{index}"));
+        ToolCall {
+            call_id: CallId::new(id),
+            name: call.name.clone(),
+            arguments: call.arguments.clone(),
+            provider_id: call.id.clone(),
+            native: call.extra.as_ref().map(|extra| RawJson(format!("{{\"extra_content\":{extra}}}"))),
+        }
+    }
+
+    /// The call that a piece goes on with; `None` if it begins another.
+    fn find(&self, piece: &CallPiece<'_>) -> Option<usize> {
+        let id = piece.id();
+        let same_index = || self.0.iter().rposition(|call| call.index == piece.index);
+        let candidate = match (piece.index, &id) {
+            (None, Some(id)) => return self.0.iter().rposition(|call| call.id.as_ref() == Some(id)),
+            (None, None) => self.0.len().checked_sub(1),
+            (Some(_), _) => same_index(),
+        }?;
+        let call = &self.0[candidate];
+        let other_id = id.is_some() && call.id.is_some() && call.id != id;
+        let begins_again = id.is_none() && piece.name().is_some() && (call.is_complete() || piece.index.is_none());
+        (!other_id && !begins_again).then_some(candidate)
+    }
+}
+
+impl Call {
+    /// Pieces may repeat the id and the name; the arguments never repeat.
+    fn extend(&mut self, piece: &CallPiece<'_>) {
+        if self.id.is_none() {
+            self.id = piece.id();
+        }
+        if let (true, Some(name)) = (self.name.is_empty(), piece.name()) {
+            self.name = name;
+        }
+        if let Some(extra) = piece.extra_content {
+            self.extra = Some(extra.get().to_owned());
+        }
+        self.arguments.push_str(&piece.arguments());
+    }
+
+    /// A call without arguments is sent as an empty text by some.
+    fn is_complete(&self) -> bool {
+        serde_json::from_str::<&RawValue>(&self.arguments).is_ok()
+    }
+}

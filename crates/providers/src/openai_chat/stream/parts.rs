@@ -1,0 +1,53 @@
+//! When a part is complete, and what it then is.
+
+use longhaul_core::message::{Part, Reasoning, Text};
+
+use super::{Decoder, Slot};
+use crate::ModelEvent;
+
+impl Decoder {
+    /// Opens a slot: what stands before it is complete.
+    pub(super) fn begin(&mut self, slot: Slot, events: &mut Vec<ModelEvent>) {
+        self.done_up_to(self.slots.len(), events);
+        self.slots.push(slot);
+        self.done.push(false);
+    }
+
+    /// `[DONE]`.
+    pub(super) fn close(&mut self, events: &mut Vec<ModelEvent>) {
+        self.closed = true;
+        self.done_up_to(self.slots.len(), events);
+    }
+
+    /// Reports the first `count` slots as done, except calls whose arguments are not whole yet.
+    pub(super) fn done_up_to(&mut self, count: usize, events: &mut Vec<ModelEvent>) {
+        for index in 0..count {
+            let slot = &self.slots[index];
+            let open = matches!(slot, Slot::Call(call) if !self.calls.is_complete(*call));
+            if !open && !self.done[index] {
+                events.push(ModelEvent::PartDone(self.part(index)));
+                self.done[index] = true;
+            }
+        }
+    }
+
+    /// All parts in order. Proof without readable reasoning is a part of its own.
+    pub(super) fn parts(&self) -> Vec<Part> {
+        let has_reasoning = self.slots.iter().any(|slot| matches!(slot, Slot::Reasoning(_)));
+        let proof = self.details.native().filter(|_| !has_reasoning);
+        let lone = proof.map(|native| Part::Reasoning(Reasoning { text: String::new(), native: Some(native) }));
+        lone.into_iter().chain((0..self.slots.len()).map(|index| self.part(index))).collect()
+    }
+
+    fn part(&self, index: usize) -> Part {
+        match &self.slots[index] {
+            Slot::Text(text) => Part::Text(Text { text: text.clone(), native: None }),
+            Slot::Call(call) => Part::ToolCall(self.calls.part(*call)),
+            Slot::Reasoning(text) => {
+                let is_first = !self.slots[..index].iter().any(|slot| matches!(slot, Slot::Reasoning(_)));
+                let native = is_first.then(|| self.details.native()).flatten();
+                Part::Reasoning(Reasoning { text: text.clone(), native })
+            }
+        }
+    }
+}

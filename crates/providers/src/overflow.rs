@@ -1,0 +1,112 @@
+//! Recognises that a request did not fit, in whatever words a server says it.
+//!
+//! Structured codes come first, then one table of texts, under vetoes for what only sounds alike: rate limits
+//! per minute, time-outs, output limits. A wrong yes costs a needless compaction, a wrong no ends the run.
+
+mod patterns;
+mod texts;
+
+use texts::Found;
+
+/// A request that did not fit. `None`: the error did not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overflow {
+    /// Tokens of the request's input, where the number is exact.
+    pub used_tokens: Option<u64>,
+    /// The window, or the input limit, in tokens.
+    pub limit_tokens: Option<u64>,
+}
+
+/// Codes that mean overflow and nothing else, in lower case.
+const CODES: &[&str] = &[
+    "context_length_exceeded",
+    "context_window_exceeded",
+    "exceed_context_size_error",
+    "model_context_window_exceeded",
+    "model_max_prompt_tokens_exceeded",
+];
+
+/// Codes that mean something else, whatever the text says.
+const OTHER_CODES: &[&str] = &[
+    "rate_limit_exceeded",
+    "rate_limit_error",
+    "insufficient_quota",
+    "authentication_error",
+    "invalid_api_key",
+    "permission_error",
+    "timeout_error",
+    "overloaded_error",
+];
+
+/// Reads an error: its status if it had one, and its body, a JSON text or a plain message.
+///
+/// ```
+/// use longhaul_providers::overflow::recognise;
+/// let body = r#"{"error":{"message":"prompt is too long: 210,000 tokens > 200,000 maximum"}}"#;
+/// let overflow = recognise(Some(400), body).unwrap();
+/// assert_eq!((overflow.used_tokens, overflow.limit_tokens), (Some(210_000), Some(200_000)));
+/// assert_eq!(recognise(Some(429), body), None);
+/// ```
+pub fn recognise(status: Option<u16>, body_or_message: &str) -> Option<Overflow> {
+    let trust = Trust::in_status(status)?;
+    let found = Found::read(body_or_message);
+    if found.has_code(OTHER_CODES) || found.texts.iter().any(|text| patterns::vetoed(text)) {
+        return None;
+    }
+    let numbers = found.numbers.or(patterns::numbers(&found.texts));
+    let structured = found.has_code(CODES);
+    let said = structured || found.texts.iter().any(|text| patterns::matches(text)) || found.is_google_overflow();
+    match trust {
+        Trust::Plain if said || no_body(status, body_or_message) || too_large(status, &found) => Some(numbers),
+        Trust::OnlyStrong if said && (structured || numbers.is_complete()) => Some(numbers),
+        Trust::Plain | Trust::OnlyStrong => None,
+    }
+}
+
+/// How much a status lets the words decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trust {
+    Plain,
+    /// One gateway sends overflow as 403, and servers that wrap others send it as 500: believed only with a
+    /// code, or with both numbers.
+    OnlyStrong,
+}
+
+impl Trust {
+    /// `None`: no text makes this status an overflow.
+    fn in_status(status: Option<u16>) -> Option<Self> {
+        match status {
+            None | Some(200 | 400 | 413 | 422) => Some(Self::Plain),
+            Some(403 | 500) => Some(Self::OnlyStrong),
+            Some(_) => None,
+        }
+    }
+}
+
+impl Overflow {
+    fn or(self, other: Self) -> Self {
+        Self {
+            used_tokens: self.used_tokens.or(other.used_tokens),
+            limit_tokens: self.limit_tokens.or(other.limit_tokens),
+        }
+    }
+
+    fn is_complete(self) -> bool {
+        self.used_tokens.is_some() && self.limit_tokens.is_some()
+    }
+}
+
+/// Some compatible servers refuse a long request with a status alone.
+fn no_body(status: Option<u16>, body: &str) -> bool {
+    let body = body.trim().to_lowercase();
+    let named = body == "400 status code (no body)" || body == "413 status code (no body)";
+    named || (matches!(status, Some(400 | 413)) && body.is_empty())
+}
+
+fn too_large(status: Option<u16>, found: &Found) -> bool {
+    let text = || found.texts.iter().any(|text| text.to_lowercase().contains("request entity too large"));
+    status == Some(413) && (found.has_code(&["request_too_large"]) || text())
+}
+
+#[cfg(test)]
+mod tests;

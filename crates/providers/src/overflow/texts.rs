@@ -1,0 +1,105 @@
+//! What an error says, dug out of nested objects and of JSON inside strings.
+
+use serde_json::{Map, Value};
+
+use super::{Overflow, patterns};
+
+/// How deep proxies are followed that wrap one another's errors.
+const MAX_DEPTH: usize = 8;
+
+/// Fields that repeat the request or the answer instead of talking about them.
+const ECHOES: &[&str] = &[
+    "input", "ctx", "prompt", "messages", "content", "request", "request_body", "failed_generation", "headers",
+    "loc", "url", "documentation_url", "requestBodyValues", "stack",
+];
+
+/// Fields that hold one error for each attempt: only the last attempt counts.
+const ATTEMPTS: &[&str] = &["errors", "attempts"];
+
+/// Fields whose short texts are codes.
+const CODE_FIELDS: &[&str] = &["code", "type", "status", "reason", "error_code", "errorCode", "finish_reason", "stop_reason"];
+
+/// Everything an error says.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) texts: Vec<String>,
+    /// In lower case.
+    codes: Vec<String>,
+    /// From fields of their own.
+    pub(super) numbers: Overflow,
+}
+
+impl Found {
+    pub(super) fn read(body: &str) -> Self {
+        let mut found = Self::default();
+        found.string(body, 0);
+        found
+    }
+
+    pub(super) fn has_code(&self, known: &[&str]) -> bool {
+        self.codes.iter().any(|code| known.contains(&code.as_str()))
+    }
+
+    /// Google says it with a status and a sentence that has changed before.
+    pub(super) fn is_google_overflow(&self) -> bool {
+        self.has_code(&["invalid_argument"]) && self.texts.iter().any(|text| patterns::tokens_exceed(text))
+    }
+
+    fn string(&mut self, text: &str, depth: usize) {
+        let text = last_attempt(text);
+        let nested = text.trim_start().starts_with(['{', '[']) && depth < MAX_DEPTH;
+        match nested.then(|| serde_json::from_str::<Value>(text).ok()).flatten() {
+            Some(value) => self.value(&value, depth + 1),
+            None => self.prose(text, depth),
+        }
+    }
+
+    /// A sentence may carry the upstream's JSON: `litellm.BadRequestError: … - {"error": …}`.
+    fn prose(&mut self, text: &str, depth: usize) {
+        self.texts.push(text.trim().to_owned());
+        if let Some(start) = text.find('{').filter(|_| depth < MAX_DEPTH) {
+            let inner = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>().next();
+            if let Some(Ok(value)) = inner {
+                self.value(&value, depth + 1);
+            }
+        }
+    }
+
+    fn value(&mut self, value: &Value, depth: usize) {
+        if depth > MAX_DEPTH {
+            return;
+        }
+        match value {
+            Value::String(text) => self.string(text, depth),
+            Value::Array(items) => items.iter().for_each(|item| self.value(item, depth + 1)),
+            Value::Object(object) => self.object(object, depth),
+            _ => {}
+        }
+    }
+
+    fn object(&mut self, object: &Map<String, Value>, depth: usize) {
+        self.numbers = self.numbers.or(Overflow {
+            used_tokens: object.get("n_prompt_tokens").and_then(Value::as_u64),
+            limit_tokens: object.get("n_ctx").and_then(Value::as_u64),
+        });
+        for (key, value) in object {
+            match (key.as_str(), value) {
+                (key, _) if ECHOES.contains(&key) => {}
+                (key, Value::Array(attempts)) if ATTEMPTS.contains(&key) => {
+                    attempts.last().into_iter().for_each(|last| self.value(last, depth + 1));
+                }
+                (key, Value::String(code)) if CODE_FIELDS.contains(&key) => self.code(code),
+                (_, value) => self.value(value, depth + 1),
+            }
+        }
+    }
+
+    fn code(&mut self, code: &str) {
+        self.codes.push(code.to_lowercase());
+    }
+}
+
+/// A retrying client reports all its attempts in one text.
+fn last_attempt(text: &str) -> &str {
+    text.rfind("Last error:").map_or(text, |at| &text[at + "Last error:".len()..])
+}

@@ -1,0 +1,398 @@
+//! A model that says what it is told to say: deterministic, without network, and as strict as the strictest
+//! real server.
+//!
+//! It stands in for a model in tests, simulations and the demo. It refuses every request that breaks the
+//! [rules](crate::valid), enforces its window by its own count, streams in small deltas, fails on demand in
+//! every way the field has seen, and keeps a [log](Scripted::log) of what reached it.
+//!
+//! ```
+//! use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
+//! let model = Scripted::new(Script::turns([
+//!     ScriptedAnswer::text("Let me look.").call("read", r#"{"path":"notes.md"}"#),
+//!     ScriptedAnswer::text("It says hello."),
+//! ]))
+//! .window(8_000);
+//! assert!(model.log().is_empty());
+//! ```
+
+mod count;
+mod log;
+mod play;
+mod script;
+mod summary;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use longhaul_core::error::ErrorCode;
+use longhaul_core::message::{Message, Origin, ToolSpec};
+use serde::Serialize;
+
+pub use self::count::Count;
+pub use self::log::{CallKind, CallRecord, Outcome};
+pub use self::script::{CallIndex, Fault, Say, Script, ScriptedAnswer, UsageReport};
+pub use self::summary::{Summaries, is_summary_request};
+
+use self::log::Log;
+use self::play::Play;
+use crate::{Limits, ModelStream, Provider, ProviderError, Request, valid};
+
+/// The window of a scripted model that was not given one, in tokens.
+pub const DEFAULT_WINDOW_TOKENS: u64 = 128_000;
+
+type IsSummary = Arc<dyn Fn(&Request) -> bool + Send + Sync>;
+
+/// A scripted model. See the [module](self).
+pub struct Scripted {
+    script: Script,
+    model: String,
+    window: u64,
+    max_output: Option<u64>,
+    count: Count,
+    reserves_output: bool,
+    prefill: bool,
+    tools: bool,
+    images: bool,
+    summaries: Option<Summaries>,
+    is_summary: IsSummary,
+    faults: BTreeMap<CallIndex, Fault>,
+    log: Log,
+    turn: AtomicU64,
+    attempt: AtomicU64,
+}
+
+impl Scripted {
+    /// A model that follows `script`, with a window of [`DEFAULT_WINDOW_TOKENS`].
+    pub fn new(script: Script) -> Self {
+        Self {
+            script,
+            model: "scripted".to_owned(),
+            window: DEFAULT_WINDOW_TOKENS,
+            max_output: None,
+            count: Count::default(),
+            reserves_output: true,
+            prefill: false,
+            tools: true,
+            images: true,
+            summaries: None,
+            is_summary: Arc::new(is_summary_request),
+            faults: BTreeMap::new(),
+            log: Log::default(),
+            turn: AtomicU64::new(0),
+            attempt: AtomicU64::new(0),
+        }
+    }
+
+    /// Sets the model's name.
+    #[must_use]
+    pub fn model(mut self, name: impl Into<String>) -> Self {
+        self.model = name.into();
+        self
+    }
+
+    /// Sets the context window, in tokens.
+    #[must_use]
+    pub fn window(mut self, tokens: u64) -> Self {
+        self.window = tokens;
+        self
+    }
+
+    /// Sets the most it writes in one call, in tokens.
+    #[must_use]
+    pub fn max_output(mut self, tokens: u64) -> Self {
+        self.max_output = Some(tokens);
+        self
+    }
+
+    /// Sets how it counts what it reports and enforces.
+    #[must_use]
+    pub fn count(mut self, count: Count) -> Self {
+        self.count = count;
+        self
+    }
+
+    /// Lets a request in whose output limit does not fit beside its input, as llama.cpp does: the answer
+    /// then ends with `length` where the window ends. By default such a request is refused.
+    #[must_use]
+    pub fn without_output_reserve(mut self) -> Self {
+        self.reserves_output = false;
+        self
+    }
+
+    /// Takes requests that end with the beginning of the answer.
+    #[must_use]
+    pub fn with_prefill(mut self) -> Self {
+        self.prefill = true;
+        self
+    }
+
+    /// Refuses requests that offer tools.
+    #[must_use]
+    pub fn without_tools(mut self) -> Self {
+        self.tools = false;
+        self
+    }
+
+    /// Refuses requests that hold images.
+    #[must_use]
+    pub fn without_images(mut self) -> Self {
+        self.images = false;
+        self
+    }
+
+    /// Answers every recognised summary request this way; the script does not see them.
+    ///
+    /// Without this call a list of turns leaves summary requests to [`Summaries::Extract`], and a closure is
+    /// asked first: what it returns `None` for is answered that way.
+    #[must_use]
+    pub fn summaries(mut self, how: Summaries) -> Self {
+        self.summaries = Some(how);
+        self
+    }
+
+    /// Replaces the rule by which a summary request is recognised, [`is_summary_request`].
+    #[must_use]
+    pub fn recognise_summaries(mut self, rule: impl Fn(&Request) -> bool + Send + Sync + 'static) -> Self {
+        self.is_summary = Arc::new(rule);
+        self
+    }
+
+    /// Lets one attempt fail. Attempts count from 0 and are the valid, fitting requests that are no summary
+    /// requests. The script's turn is not used up: the next attempt gets it.
+    #[must_use]
+    pub fn fail_at(mut self, attempt: CallIndex, fault: Fault) -> Self {
+        self.faults.insert(attempt, fault);
+        self
+    }
+
+    /// Keeps every request whole in the log.
+    #[must_use]
+    pub fn keep_requests(mut self) -> Self {
+        self.log.keep_requests();
+        self
+    }
+
+    /// Every call so far, in the order in which they came.
+    pub fn log(&self) -> Vec<CallRecord> {
+        self.log.records()
+    }
+
+    /// How many requests were refused because they broke the rules.
+    pub fn invalid_requests(&self) -> usize {
+        let invalid = |record: &&CallRecord| record.violation.is_some();
+        self.log.records().iter().filter(invalid).count()
+    }
+
+    /// How many turns of the script were used.
+    pub fn turns_used(&self) -> CallIndex {
+        self.turn.load(Ordering::SeqCst)
+    }
+
+    /// What this model counts for `request`, in tokens.
+    pub fn count_input(&self, request: &Request) -> u64 {
+        self.count.input(request)
+    }
+
+    fn admit(&self, request: &Request) -> Result<(), Refusal> {
+        let rules = if self.prefill { valid::check_prefill } else { valid::check };
+        rules(request).map_err(|violation| Refusal::Invalid(Box::new(violation)))?;
+        if !self.tools && !request.tools.is_empty() {
+            return Err(Refusal::error(invalid("this model does not support tools")));
+        }
+        if !self.images && request.messages.iter().any(has_image) {
+            return Err(Refusal::error(invalid("this model does not support image input")));
+        }
+        Ok(())
+    }
+
+    fn fits(&self, input: u64, request: &Request) -> Result<(), ProviderError> {
+        let output = request.max_output_tokens.filter(|_| self.reserves_output);
+        if input > self.window {
+            return Err(overflow(Some(input), Some(self.window), None));
+        }
+        match output {
+            Some(output) if input.saturating_add(output) > self.window => {
+                Err(overflow(Some(input), Some(self.window), Some(output)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Tokens left to write for one call.
+    fn room(&self, input: u64, request: &Request) -> u64 {
+        let asked = request.max_output_tokens.unwrap_or(u64::MAX);
+        self.window.saturating_sub(input).min(asked).min(self.max_output.unwrap_or(u64::MAX))
+    }
+
+    fn answer(&self, request: &Request, kind: CallKind) -> Result<(ScriptedAnswer, CallIndex), ProviderError> {
+        let turn = self.turn.load(Ordering::SeqCst);
+        if kind == CallKind::Summary
+            && let Some(how) = self.summaries.as_ref().or(self.script.default_summaries())
+        {
+            return Ok((how.answer(request), turn));
+        }
+        let fault = self.faults.get(&self.attempt.fetch_add(1, Ordering::SeqCst));
+        let turn = if fault.is_some() { turn } else { self.turn.fetch_add(1, Ordering::SeqCst) };
+        let scripted = self.script.answer(request, turn);
+        let answer = match scripted {
+            Some(answer) => answer,
+            None if self.script.is_list() => return Err(over(turn)),
+            None => Summaries::Extract.answer(request),
+        };
+        let answer = fault.into_iter().fold(answer, |answer, fault| answer.fail(fault.clone()));
+        Ok((answer, turn))
+    }
+
+    fn perform(&self, request: &Request, input: u64, kind: CallKind) -> Result<Play, ProviderError> {
+        self.fits(input, request)?;
+        let (answer, turn) = self.answer(request, kind)?;
+        if let Some(error) = answer.refusal() {
+            return Err(error);
+        }
+        Ok(Play::compose(answer, &self.count, input, self.room(input, request), turn))
+    }
+}
+
+/// Why a request was not let in.
+enum Refusal {
+    Invalid(Box<valid::Violation>),
+    Error(Box<ProviderError>),
+}
+
+impl Refusal {
+    fn error(error: ProviderError) -> Self {
+        Self::Error(Box::new(error))
+    }
+}
+
+#[async_trait]
+impl Provider for Scripted {
+    fn origin(&self) -> Origin {
+        Origin { provider: "scripted".into(), api: "scripted".into(), model: self.model.clone() }
+    }
+
+    async fn limits(&self) -> Limits {
+        Limits {
+            window: Some(self.window),
+            max_output: self.max_output,
+            source: "declared",
+            tools: self.tools,
+            images: self.images,
+        }
+    }
+
+    fn render(&self, request: &Request) -> Result<Bytes, ProviderError> {
+        render(request).map_err(|error| invalid(&error.to_string()))
+    }
+
+    async fn call(&self, request: Request) -> Result<ModelStream, ProviderError> {
+        let input = self.count.input(&request);
+        let kind = if (self.is_summary)(&request) { CallKind::Summary } else { CallKind::Main };
+        let entry = self.log.open(kind, input, self.render(&request)?, &request);
+        match self.admit(&request) {
+            Err(Refusal::Invalid(violation)) => {
+                let error = invalid(&violation.to_string());
+                entry.invalid(*violation);
+                return Err(error);
+            }
+            Err(Refusal::Error(error)) => {
+                entry.refuse(error.code);
+                return Err(*error);
+            }
+            Ok(()) => {}
+        }
+        match self.perform(&request, input, kind) {
+            Ok(play) => Ok(play.stream(entry)),
+            Err(error) => {
+                entry.refuse(error.code);
+                Err(error)
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Scripted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scripted").field("model", &self.model).field("window", &self.window).finish_non_exhaustive()
+    }
+}
+
+/// What is sent, as it is hashed and shown.
+#[derive(Serialize)]
+struct Rendered<'a> {
+    system: &'a str,
+    tools: &'a [ToolSpec],
+    messages: &'a [Message],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u64>,
+}
+
+fn render(request: &Request) -> Result<Bytes, serde_json::Error> {
+    let rendered = Rendered {
+        system: &request.system,
+        tools: &request.tools,
+        messages: &request.messages,
+        max_output_tokens: request.max_output_tokens,
+    };
+    serde_json::to_vec(&rendered).map(Bytes::from)
+}
+
+fn has_image(message: &Message) -> bool {
+    use longhaul_core::message::Part;
+    let is_image = |part: &Part| matches!(part, Part::Image(_));
+    message.parts.iter().any(|part| match part {
+        Part::ToolResult(result) => result.content.iter().any(is_image),
+        part => is_image(part),
+    })
+}
+
+fn invalid(message: &str) -> ProviderError {
+    let body = error_body(message, "invalid_request_error", None);
+    ProviderError { status: Some(400), body: Some(body), ..ProviderError::new(ErrorCode::InvalidRequest, message) }
+}
+
+fn over(turn: CallIndex) -> ProviderError {
+    let message = format!("the script has no turn {turn}");
+    ProviderError { status: Some(500), retryable: false, ..ProviderError::new(ErrorCode::ThirdParty, message) }
+}
+
+/// The overflow error of OpenAI's chat API, with the numbers it is given.
+fn overflow(input: Option<u64>, limit: Option<u64>, output: Option<u64>) -> ProviderError {
+    let message = overflow_text(input, limit, output);
+    let body = error_body(&message, "invalid_request_error", Some("context_length_exceeded"));
+    ProviderError {
+        status: Some(400),
+        used_tokens: input,
+        limit_tokens: limit,
+        body: Some(body),
+        ..ProviderError::new(ErrorCode::ContextOverflow, message)
+    }
+}
+
+fn overflow_text(input: Option<u64>, limit: Option<u64>, output: Option<u64>) -> String {
+    let (Some(input), Some(limit)) = (input, limit) else {
+        return "Your input exceeds the context window of this model. Please adjust your input and try again.".into();
+    };
+    match output {
+        Some(output) => format!(
+            "This model's maximum context length is {limit} tokens. However, you requested {} tokens ({input} in \
+             the messages, {output} in the completion). Please reduce the length of the messages or completion.",
+            input.saturating_add(output)
+        ),
+        None => format!(
+            "This model's maximum context length is {limit} tokens. However, your messages resulted in {input} \
+             tokens. Please reduce the length of the messages."
+        ),
+    }
+}
+
+fn error_body(message: &str, kind: &str, code: Option<&str>) -> String {
+    serde_json::json!({ "error": { "message": message, "type": kind, "param": "messages", "code": code } }).to_string()
+}
+
+#[cfg(test)]
+mod tests;

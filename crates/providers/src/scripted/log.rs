@@ -1,0 +1,142 @@
+//! What reached a scripted model, and how each call ended.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use longhaul_core::error::ErrorCode;
+
+use crate::Request;
+use crate::valid::Violation;
+
+/// What a call was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallKind {
+    /// A step of a conversation.
+    Main,
+    /// A summary.
+    Summary,
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It has not ended.
+    Open,
+    /// The closing event was sent.
+    Finished,
+    /// It failed before its first event.
+    Refused(ErrorCode),
+    /// Its stream failed.
+    Failed(ErrorCode),
+    /// Its stream was dropped before the end.
+    Dropped,
+}
+
+/// One call.
+#[derive(Clone, Debug)]
+pub struct CallRecord {
+    /// What it was for.
+    pub kind: CallKind,
+    /// What the model counted for the request, in tokens.
+    pub input_tokens: u64,
+    /// What the model wrote or would have written, in tokens.
+    pub output_tokens: u64,
+    /// Number of messages in the request.
+    pub messages: usize,
+    /// Hash of the rendered request: equal for equal requests, within one build.
+    pub hash: u64,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Which rule it broke, if it broke one.
+    pub violation: Option<Violation>,
+    /// The request, if requests are kept.
+    pub request: Option<Request>,
+}
+
+/// All calls of one model.
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    records: Arc<Mutex<Vec<CallRecord>>>,
+    whole: bool,
+}
+
+impl Log {
+    pub(super) fn keep_requests(&mut self) {
+        self.whole = true;
+    }
+
+    pub(super) fn records(&self) -> Vec<CallRecord> {
+        lock(&self.records).clone()
+    }
+
+    pub(super) fn open(&self, kind: CallKind, input_tokens: u64, rendered: Bytes, request: &Request) -> Entry {
+        let mut hasher = DefaultHasher::new();
+        rendered.hash(&mut hasher);
+        let record = CallRecord {
+            kind,
+            input_tokens,
+            output_tokens: 0,
+            messages: request.messages.len(),
+            hash: hasher.finish(),
+            outcome: Outcome::Open,
+            violation: None,
+            request: self.whole.then(|| request.clone()),
+        };
+        let mut records = lock(&self.records);
+        records.push(record);
+        Entry { records: Arc::clone(&self.records), index: records.len() - 1 }
+    }
+}
+
+/// An open call. Dropping it before the end is recorded too.
+pub(super) struct Entry {
+    records: Arc<Mutex<Vec<CallRecord>>>,
+    index: usize,
+}
+
+impl Entry {
+    pub(super) fn writes(&mut self, tokens: u64) {
+        self.change(|record| record.output_tokens = tokens);
+    }
+
+    pub(super) fn finished(&mut self) {
+        self.change(|record| record.outcome = Outcome::Finished);
+    }
+
+    pub(super) fn failed(&mut self, code: ErrorCode) {
+        self.change(|record| record.outcome = Outcome::Failed(code));
+    }
+
+    pub(super) fn refuse(self, code: ErrorCode) {
+        self.change(|record| record.outcome = Outcome::Refused(code));
+    }
+
+    pub(super) fn invalid(self, violation: Violation) {
+        self.change(|record| {
+            record.outcome = Outcome::Refused(ErrorCode::InvalidRequest);
+            record.violation = Some(violation);
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut CallRecord)) {
+        if let Some(record) = lock(&self.records).get_mut(self.index) {
+            change(record);
+        }
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.change(|record| {
+            if record.outcome == Outcome::Open {
+                record.outcome = Outcome::Dropped;
+            }
+        });
+    }
+}
+
+fn lock(records: &Mutex<Vec<CallRecord>>) -> MutexGuard<'_, Vec<CallRecord>> {
+    records.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,267 @@
+//! Plays one answer: what is said within the room there is, as events in the order of a real stream.
+
+use std::time::Duration;
+
+use futures_util::stream;
+use longhaul_core::message::{Answer, Finish, Part, Reasoning, ToolCall};
+use longhaul_core::usage::Usage;
+
+use super::log::Entry;
+use super::{CallIndex, Count, Fault, Say, ScriptedAnswer, UsageReport};
+use crate::{ModelEvent, ModelStream, ProviderError};
+
+/// The events of one call, and how it ends.
+#[derive(Debug)]
+pub(super) struct Play {
+    pub(super) events: Vec<ModelEvent>,
+    pub(super) end: End,
+    pace: Duration,
+    output_tokens: u64,
+}
+
+/// What comes after the events.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum End {
+    /// The stream is over: its last event was [`ModelEvent::Finished`].
+    Over,
+    /// An error.
+    Fail(Box<ProviderError>),
+    /// Nothing, for ever.
+    Stall,
+}
+
+impl Play {
+    /// Plays `answer` to a request of `input` tokens, writing at most `room` tokens.
+    pub(super) fn compose(answer: ScriptedAnswer, count: &Count, input: u64, room: u64, turn: CallIndex) -> Self {
+        let mut writer = Writer::new(count, room, turn, answer.fault.as_ref());
+        if answer.fault != Some(Fault::Empty) {
+            answer.say.into_iter().for_each(|say| writer.say(say));
+        }
+        let output_tokens = count.scale(writer.used).min(room);
+        let usage = report(answer.usage, &writer, input, output_tokens);
+        let finish = writer.finish(answer.finish);
+        let Writer { mut events, parts, .. } = writer;
+        events.extend(usage.clone().map(ModelEvent::Usage));
+        events.push(ModelEvent::Finished(Answer { parts, finish, usage }));
+        let end = break_off(&mut events, answer.fault.as_ref());
+        Self { events, end, pace: answer.pace, output_tokens }
+    }
+
+    /// Sends the events, telling `entry` how it ended.
+    pub(super) fn stream(self, mut entry: Entry) -> ModelStream {
+        entry.writes(self.output_tokens);
+        let state = Playing { events: self.events.into_iter(), end: self.end, pace: self.pace, entry };
+        Box::pin(stream::unfold(state, Playing::next))
+    }
+}
+
+struct Playing {
+    events: std::vec::IntoIter<ModelEvent>,
+    end: End,
+    pace: Duration,
+    entry: Entry,
+}
+
+impl Playing {
+    async fn next(mut self) -> Option<(Result<ModelEvent, ProviderError>, Self)> {
+        if !self.pace.is_zero() {
+            tokio::time::sleep(self.pace).await;
+        }
+        if let Some(event) = self.events.next() {
+            if matches!(event, ModelEvent::Finished(_)) {
+                self.entry.finished();
+            }
+            return Some((Ok(event), self));
+        }
+        match std::mem::replace(&mut self.end, End::Over) {
+            End::Over => None,
+            End::Fail(error) => {
+                self.entry.failed(error.code);
+                Some((Err(*error), self))
+            }
+            End::Stall => std::future::pending().await,
+        }
+    }
+}
+
+fn report(wanted: UsageReport, writer: &Writer<'_>, input_tokens: u64, output_tokens: u64) -> Option<Usage> {
+    match wanted {
+        UsageReport::Missing => None,
+        UsageReport::Exactly(usage) => Some(usage),
+        UsageReport::Counted => {
+            let reasoning_tokens = writer.count.scale(writer.reasoned).min(output_tokens);
+            Some(Usage { input_tokens, output_tokens, reasoning_tokens, ..Usage::default() })
+        }
+    }
+}
+
+/// Cuts the events where the fault strikes, always before the closing event.
+fn break_off(events: &mut Vec<ModelEvent>, fault: Option<&Fault>) -> End {
+    let (after, error) = match fault {
+        Some(Fault::Stall { after }) => (*after, None),
+        Some(fault) => match fault.in_stream() {
+            Some((after, error)) => (after, Some(error)),
+            None => return End::Over,
+        },
+        None => return End::Over,
+    };
+    events.truncate(after.min(events.len().saturating_sub(1)));
+    let told = events.iter().rev().find_map(|event| match event {
+        ModelEvent::Usage(usage) => Some(usage.clone()),
+        _ => None,
+    });
+    error.map_or(End::Stall, |error| End::Fail(Box::new(ProviderError { usage: told, ..error })))
+}
+
+/// Writes within a budget.
+struct Writer<'a> {
+    count: &'a Count,
+    /// Tokens that may be written, before the bias.
+    room: u64,
+    /// Tokens written, before the bias.
+    used: u64,
+    /// The part of them that is reasoning.
+    reasoned: u64,
+    /// Whether the room ran out.
+    cut: bool,
+    cut_arguments: bool,
+    turn: CallIndex,
+    calls: usize,
+    events: Vec<ModelEvent>,
+    parts: Vec<Part>,
+}
+
+impl<'a> Writer<'a> {
+    fn new(count: &'a Count, room: u64, turn: CallIndex, fault: Option<&Fault>) -> Self {
+        let room = match fault {
+            Some(Fault::Length { tokens }) => room.min(*tokens),
+            _ => room,
+        };
+        Self {
+            count,
+            room: count.unscale(room),
+            used: 0,
+            reasoned: 0,
+            cut: false,
+            cut_arguments: fault == Some(&Fault::CutArguments),
+            turn,
+            calls: 0,
+            events: Vec::new(),
+            parts: Vec::new(),
+        }
+    }
+
+    fn say(&mut self, say: Say) {
+        if self.cut {
+            return;
+        }
+        match say {
+            Say::Text(text) => {
+                let text = self.write(&text, ModelEvent::Text);
+                self.done(Part::text(text));
+            }
+            Say::Reasoning(text) => {
+                let before = self.used;
+                let text = self.write(&text, ModelEvent::Reasoning);
+                self.reasoned += self.used - before;
+                self.done(Part::Reasoning(Reasoning { text, native: None }));
+            }
+            Say::Call { name, arguments, id } => self.call(name, &arguments, id),
+            Say::Part(part) => self.whole(part),
+        }
+    }
+
+    /// Writes as much of `text` as fits and returns it.
+    fn write(&mut self, text: &str, event: impl Fn(String) -> ModelEvent) -> String {
+        let pieces = pieces(text);
+        let fits = self.fitting(text, &pieces);
+        self.cut = fits < pieces.len();
+        self.events.extend(pieces[..fits].iter().map(|piece| event((*piece).to_owned())));
+        let written: String = pieces[..fits].concat();
+        self.used += self.count.text(&written);
+        written
+    }
+
+    /// How many pieces fit into the room that is left.
+    fn fitting(&self, text: &str, pieces: &[&str]) -> usize {
+        let left = self.room.saturating_sub(self.used);
+        if self.count.text(text) <= left {
+            return pieces.len();
+        }
+        let lengths: Vec<usize> = (0..=pieces.len()).collect();
+        let fits = |n: &usize| self.count.text(&pieces[..*n].concat()) <= left;
+        lengths.partition_point(fits).saturating_sub(1)
+    }
+
+    fn call(&mut self, name: String, arguments: &str, id: Option<String>) {
+        let cost = self.count.text(&name);
+        if self.used.saturating_add(cost) > self.room {
+            self.cut = true;
+            return;
+        }
+        self.used += cost;
+        let index = self.calls;
+        self.calls += 1;
+        self.events.push(ModelEvent::ToolInput { index, name: Some(name.clone()), delta: String::new() });
+        let half = if self.cut_arguments { half(arguments) } else { arguments };
+        let written = self.write(half, |delta| ModelEvent::ToolInput { index, name: None, delta });
+        self.cut |= self.cut_arguments;
+        let id = id.unwrap_or_else(|| format!("call_{}_{index}", self.turn));
+        let call = ToolCall { call_id: id.as_str().into(), name, arguments: written, provider_id: Some(id), native: None };
+        if self.cut { self.parts.push(Part::ToolCall(call)) } else { self.done(Part::ToolCall(call)) }
+    }
+
+    fn whole(&mut self, part: Part) {
+        let cost = self.count.part(&part);
+        self.cut = self.used.saturating_add(cost) > self.room;
+        if !self.cut {
+            self.used += cost;
+            self.calls += usize::from(matches!(part, Part::ToolCall(_)));
+            self.done(part);
+        }
+    }
+
+    fn done(&mut self, part: Part) {
+        let empty = match &part {
+            Part::Text(text) => text.text.is_empty() && text.native.is_none(),
+            Part::Reasoning(reasoning) => reasoning.text.is_empty() && reasoning.native.is_none(),
+            _ => false,
+        };
+        if !empty {
+            self.parts.push(part.clone());
+            self.events.push(ModelEvent::PartDone(part));
+        }
+    }
+
+    fn finish(&self, wanted: Option<Finish>) -> Finish {
+        let natural = if self.calls > 0 { Finish::ToolCalls } else { Finish::Stop };
+        if self.cut { Finish::Length } else { wanted.unwrap_or(natural) }
+    }
+}
+
+/// Splits a text into words with the blanks before them, long words into pieces of 8 characters.
+fn pieces(text: &str) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let mut start = 0;
+    let mut length = 0;
+    let mut in_word = false;
+    for (at, char) in text.char_indices() {
+        let begins = char.is_whitespace() && in_word;
+        if begins || length == 8 {
+            pieces.push(&text[start..at]);
+            (start, length) = (at, 0);
+        }
+        in_word = !char.is_whitespace();
+        length += 1;
+    }
+    if start < text.len() {
+        pieces.push(&text[start..]);
+    }
+    pieces
+}
+
+/// The first half of the characters.
+fn half(text: &str) -> &str {
+    let end = text.char_indices().nth(text.chars().count() / 2).map_or(0, |(at, _)| at);
+    &text[..end]
+}

@@ -1,0 +1,336 @@
+//! The rules that every real provider enforces on a request, as one pure function.
+//!
+//! The scripted provider refuses what breaks them, and the property tests of every layer above use them as
+//! their oracle: a view that fails here would have been a 400 somewhere.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use longhaul_core::message::{Message, Part, Role, ToolCall};
+use serde::de::IgnoredAny;
+
+use crate::Request;
+
+/// How a request breaks the rules. `index` counts the messages of the request from 0.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Violation {
+    /// There is nothing to answer.
+    #[error("messages: at least one message is required")]
+    NoMessages,
+    /// The conversation does not begin with a user message.
+    #[error("messages.0: first message must have role user, not {0:?}")]
+    FirstNotUser(Role),
+    /// The conversation ends with the model's own words.
+    #[error("messages.{index}: last message must be from the user or a tool")]
+    LastNotInput {
+        /// The message.
+        index: usize,
+    },
+    /// Two messages of one author in a row.
+    #[error("messages.{index}: two {role:?} messages in a row must be merged")]
+    NotMerged {
+        /// The second of them.
+        index: usize,
+        /// Their author.
+        role: Role,
+    },
+    /// A message without content.
+    #[error("messages.{index}: content must not be empty")]
+    Empty {
+        /// The message.
+        index: usize,
+    },
+    /// A part that this role may not have.
+    #[error("messages.{index}: a {role:?} message must not hold a part of type {part}")]
+    WrongPart {
+        /// The message.
+        index: usize,
+        /// Its author.
+        role: Role,
+        /// The part's type.
+        part: &'static str,
+    },
+    /// Two calls of one message have one id.
+    #[error("messages.{index}: call ids must be unique, found `{call}` twice")]
+    DuplicateCall {
+        /// The message.
+        index: usize,
+        /// The id.
+        call: String,
+    },
+    /// A call without a tool name.
+    #[error("messages.{index}: call `{call}` names no tool")]
+    NamelessCall {
+        /// The message.
+        index: usize,
+        /// The id.
+        call: String,
+    },
+    /// A call's arguments are not one JSON object.
+    #[error("messages.{index}: arguments of call `{call}` must be a JSON object")]
+    Arguments {
+        /// The message.
+        index: usize,
+        /// The id.
+        call: String,
+    },
+    /// A call without an answer.
+    #[error("messages.{index}: call `{call}` was found without a result directly after it")]
+    Unanswered {
+        /// The assistant message.
+        index: usize,
+        /// The id.
+        call: String,
+    },
+    /// An answer without a call in the assistant message before it.
+    #[error("messages.{index}: result `{call}` answers no call of the message before it")]
+    Unasked {
+        /// The tool message.
+        index: usize,
+        /// The id.
+        call: String,
+    },
+    /// An answer in another place than its call's.
+    #[error("messages.{index}: result `{found}` is out of order, expected `{expected}`")]
+    OutOfOrder {
+        /// The tool message.
+        index: usize,
+        /// The call whose turn it was.
+        expected: String,
+        /// The call that was answered.
+        found: String,
+    },
+    /// A picture or file whose bytes are not part of the request.
+    #[error("messages.{index}: no bytes for media {hash}")]
+    MissingMedia {
+        /// The message.
+        index: usize,
+        /// The blob's hash.
+        hash: String,
+    },
+    /// A tool without a name, or two of one name.
+    #[error("tools.{index}: name `{name}` is empty or used twice")]
+    ToolName {
+        /// The tool's place, from 0.
+        index: usize,
+        /// Its name.
+        name: String,
+    },
+    /// A tool whose parameters are not a JSON object.
+    #[error("tools.{index}: parameters of `{name}` must be a JSON object")]
+    ToolParameters {
+        /// The tool's place, from 0.
+        index: usize,
+        /// Its name.
+        name: String,
+    },
+    /// The output limit is 0.
+    #[error("max_output_tokens: must be at least 1")]
+    NoOutput,
+}
+
+impl Violation {
+    /// The message it is about, from 0, if it is about one.
+    pub fn index(&self) -> Option<usize> {
+        match self {
+            Self::NoMessages | Self::ToolName { .. } | Self::ToolParameters { .. } | Self::NoOutput => None,
+            Self::FirstNotUser(_) => Some(0),
+            Self::LastNotInput { index }
+            | Self::NotMerged { index, .. }
+            | Self::Empty { index }
+            | Self::WrongPart { index, .. }
+            | Self::DuplicateCall { index, .. }
+            | Self::NamelessCall { index, .. }
+            | Self::Arguments { index, .. }
+            | Self::Unanswered { index, .. }
+            | Self::Unasked { index, .. }
+            | Self::OutOfOrder { index, .. }
+            | Self::MissingMedia { index, .. } => Some(*index),
+        }
+    }
+}
+
+/// Checks every rule.
+///
+/// # Errors
+/// The first [`Violation`], in message order.
+pub fn check(request: &Request) -> Result<(), Violation> {
+    check_prefill(request)?;
+    match request.messages.iter().enumerate().next_back() {
+        Some((index, last)) if last.role == Role::Assistant => Err(Violation::LastNotInput { index }),
+        _ => Ok(()),
+    }
+}
+
+/// Checks every rule but one: the last message may be the beginning of the model's own answer, for
+/// providers that continue it (assistant prefill).
+///
+/// # Errors
+/// The first [`Violation`], in message order.
+pub fn check_prefill(request: &Request) -> Result<(), Violation> {
+    let first = request.messages.first().ok_or(Violation::NoMessages)?;
+    if first.role != Role::User {
+        return Err(Violation::FirstNotUser(first.role));
+    }
+    let mut open = Open::default();
+    let mut before = None;
+    for (index, message) in request.messages.iter().enumerate() {
+        check_message(index, message, request)?;
+        open.pass(index, message)?;
+        check_merged(index, message.role, before)?;
+        before = Some(message.role);
+    }
+    open.close()?;
+    check_tools(request)?;
+    if request.max_output_tokens == Some(0) { Err(Violation::NoOutput) } else { Ok(()) }
+}
+
+fn check_merged(index: usize, role: Role, before: Option<Role>) -> Result<(), Violation> {
+    if role != Role::Tool && before == Some(role) {
+        return Err(Violation::NotMerged { index, role });
+    }
+    Ok(())
+}
+
+fn check_message(index: usize, message: &Message, request: &Request) -> Result<(), Violation> {
+    if message.parts.iter().all(is_empty) {
+        return Err(Violation::Empty { index });
+    }
+    for part in &message.parts {
+        if !allowed(message.role, part) {
+            return Err(Violation::WrongPart { index, role: message.role, part: type_of(part) });
+        }
+        check_media(index, part, request)?;
+    }
+    check_calls(index, message)
+}
+
+fn check_calls(index: usize, message: &Message) -> Result<(), Violation> {
+    let mut seen = BTreeSet::new();
+    for call in message.tool_calls() {
+        let id = || call.call_id.to_string();
+        if !seen.insert(&call.call_id) {
+            return Err(Violation::DuplicateCall { index, call: id() });
+        }
+        if call.name.is_empty() {
+            return Err(Violation::NamelessCall { index, call: id() });
+        }
+        if !is_object(&call.arguments) {
+            return Err(Violation::Arguments { index, call: id() });
+        }
+    }
+    Ok(())
+}
+
+fn check_media(index: usize, part: &Part, request: &Request) -> Result<(), Violation> {
+    match part {
+        Part::Image(media) | Part::File(media) if !request.media.contains_key(&media.blob.hash) => {
+            Err(Violation::MissingMedia { index, hash: media.blob.hash.clone() })
+        }
+        Part::ToolResult(result) => check_result_content(index, &result.content, request),
+        _ => Ok(()),
+    }
+}
+
+fn check_result_content(index: usize, content: &[Part], request: &Request) -> Result<(), Violation> {
+    for part in content {
+        if !matches!(part, Part::Text(_) | Part::Image(_) | Part::File(_)) {
+            return Err(Violation::WrongPart { index, role: Role::Tool, part: type_of(part) });
+        }
+        check_media(index, part, request)?;
+    }
+    Ok(())
+}
+
+fn check_tools(request: &Request) -> Result<(), Violation> {
+    let mut seen = BTreeSet::new();
+    for (index, tool) in request.tools.iter().enumerate() {
+        let name = || tool.name.clone();
+        if tool.name.is_empty() || !seen.insert(&tool.name) {
+            return Err(Violation::ToolName { index, name: name() });
+        }
+        if !is_object(tool.parameters.as_str()) {
+            return Err(Violation::ToolParameters { index, name: name() });
+        }
+    }
+    Ok(())
+}
+
+/// The calls that wait for their results, in order.
+#[derive(Default)]
+struct Open<'a> {
+    /// The assistant message that made them.
+    index: usize,
+    calls: Vec<&'a ToolCall>,
+    answered: usize,
+}
+
+impl<'a> Open<'a> {
+    fn pass(&mut self, index: usize, message: &'a Message) -> Result<(), Violation> {
+        if message.role == Role::Tool {
+            return message.parts.iter().try_for_each(|part| self.answer(index, part));
+        }
+        self.close()?;
+        *self = Self { index, calls: message.tool_calls().collect(), answered: 0 };
+        Ok(())
+    }
+
+    fn answer(&mut self, index: usize, part: &Part) -> Result<(), Violation> {
+        let Part::ToolResult(result) = part else { return Ok(()) };
+        let found = || result.call_id.to_string();
+        let known = self.calls.iter().skip(self.answered).any(|call| call.call_id == result.call_id);
+        match self.calls.get(self.answered) {
+            Some(next) if next.call_id == result.call_id => {
+                self.answered += 1;
+                Ok(())
+            }
+            Some(next) if known => {
+                Err(Violation::OutOfOrder { index, expected: next.call_id.to_string(), found: found() })
+            }
+            _ => Err(Violation::Unasked { index, call: found() }),
+        }
+    }
+
+    fn close(&self) -> Result<(), Violation> {
+        match self.calls.get(self.answered) {
+            Some(call) => Err(Violation::Unanswered { index: self.index, call: call.call_id.to_string() }),
+            None => Ok(()),
+        }
+    }
+}
+
+fn allowed(role: Role, part: &Part) -> bool {
+    match part {
+        Part::Reasoning(_) | Part::ToolCall(_) => role == Role::Assistant,
+        Part::ToolResult(_) => role == Role::Tool,
+        Part::Text(_) | Part::Image(_) | Part::File(_) | Part::Opaque(_) => role != Role::Tool,
+    }
+}
+
+fn is_empty(part: &Part) -> bool {
+    match part {
+        Part::Text(text) => text.text.trim().is_empty() && text.native.is_none(),
+        Part::Reasoning(reasoning) => reasoning.text.is_empty() && reasoning.native.is_none(),
+        _ => false,
+    }
+}
+
+/// The part's type as it is stored.
+pub(crate) fn type_of(part: &Part) -> &'static str {
+    match part {
+        Part::Text(_) => "text",
+        Part::Reasoning(_) => "reasoning",
+        Part::ToolCall(_) => "tool-call",
+        Part::ToolResult(_) => "tool-result",
+        Part::Image(_) => "image",
+        Part::File(_) => "file",
+        Part::Opaque(_) => "opaque",
+    }
+}
+
+fn is_object(json: &str) -> bool {
+    serde_json::from_str::<BTreeMap<Cow<'_, str>, IgnoredAny>>(json).is_ok()
+}
+
+#[cfg(test)]
+mod tests;

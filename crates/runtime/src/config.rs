@@ -1,0 +1,96 @@
+//! The agent file, `longhaul.yml`: one agent and everything about how it runs.
+//!
+//! [`Config::parse`] is a function of text: it opens no file and reads no environment. Every key is listed
+//! once, in [`keys`], with its kind, default and meaning; checking, defaults, the reference and the JSON
+//! Schema all come from that list. A file with mistakes gives all of them at once, each with its place.
+
+mod duration;
+mod error;
+mod keys;
+mod model;
+mod nearest;
+mod node;
+mod reader;
+mod reference;
+mod schema;
+mod section;
+#[cfg(test)]
+mod tests;
+
+pub use error::{ConfigError, Problem, ProblemKind};
+pub use model::{
+    ApprovalRule, ApprovalsConfig, BlobsConfig, Compression, ContextConfig, Decision, ModelConfig,
+    ModelLimits, ParallelTools, ProviderKind, Recovery, RetryConfig, RunConfig, StrategyKind,
+    StrategyOptions, SystemPrompt, TokenCounter, ToolsConfig, TriggerConfig,
+};
+
+use std::collections::BTreeMap;
+
+/// One agent, as its file describes it. Keys of capabilities that this version does not have are checked
+/// (only their defaults are accepted) and leave no trace here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// The agent's name.
+    pub name: String,
+    /// What the model is told first.
+    pub system_prompt: SystemPrompt,
+    /// The model and where it is.
+    pub model: ModelConfig,
+    /// Limits of a run.
+    pub run: RunConfig,
+    /// How the context window is kept from overflowing.
+    pub context: ContextConfig,
+    /// Limits of tool output.
+    pub tools: ToolsConfig,
+    /// Limits of stored media and whole outputs.
+    pub blobs: BlobsConfig,
+    /// Which tools may run without asking.
+    pub approvals: ApprovalsConfig,
+    /// How failed model calls are repeated.
+    pub retry: RetryConfig,
+    /// What is declared of models, by name; it wins over everything learned.
+    pub models: BTreeMap<String, ModelLimits>,
+}
+
+impl Config {
+    /// Reads an agent file. `file` is its name in messages.
+    ///
+    /// ```
+    /// let config = longhaul::config::Config::parse("run: { maxSteps: 7 }", "longhaul.yml").unwrap();
+    /// assert_eq!(config.run.max_steps, 7);
+    /// let error = longhaul::config::Config::parse("run: { maxSteeps: 7 }", "longhaul.yml").unwrap_err();
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "longhaul.yml:1:8: unknown key `maxSteeps` in `run`: did you mean `maxSteps`?"
+    /// );
+    /// ```
+    ///
+    /// # Errors
+    /// [`ConfigError`] with every problem found, in the order of the file.
+    pub fn parse(text: &str, file: &str) -> Result<Self, ConfigError> {
+        let refuse = |problems| ConfigError { file: file.to_owned(), problems };
+        let root = node::parse(text).map_err(|problem| refuse(vec![problem]))?;
+        let mut reader = reader::Reader::new(&root);
+        let config = section::config(&mut reader);
+        match reader.finish() {
+            problems if problems.is_empty() => Ok(config),
+            problems => Err(refuse(problems)),
+        }
+    }
+
+    /// Every key with its default and meaning, as a file that parses to [`Config::default`].
+    pub fn reference() -> String {
+        reference::render()
+    }
+
+    /// The JSON Schema (2020-12) of the file, for editors.
+    pub fn json_schema() -> serde_json::Value {
+        schema::render()
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        section::config(&mut reader::Reader::new(&node::Node::empty()))
+    }
+}

@@ -1,0 +1,14 @@
+//! Durations as people write them: `500ms`, `60s`, `10m`, `2h`.
+
+use std::time::Duration;
+
+const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
+
+/// A whole number and a unit; `None` if the text has another form, is zero or too long to count.
+pub(super) fn parse(text: &str) -> Option<Duration> {
+    let unit_at = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = text.split_at(unit_at);
+    let millis_per_unit = UNITS.iter().find(|(name, _)| *name == unit.trim_start())?.1;
+    let millis = number.parse::<u64>().ok()?.checked_mul(millis_per_unit)?;
+    (millis > 0).then(|| Duration::from_millis(millis))
+}

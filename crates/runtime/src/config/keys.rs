@@ -1,0 +1,292 @@
+//! Every key of the agent file: kind, default, meaning. The one list behind checks, defaults and reference.
+
+use super::model::{ParallelTools, ProviderKind, Recovery, StrategyKind, TokenCounter};
+
+/// One key.
+pub(super) struct Key {
+    /// Where it stands, for example `run.maxSteps`.
+    pub(super) path: &'static str,
+    /// What it takes.
+    pub(super) kind: Kind,
+    /// Its default as it is written in the file; `None` if it has none.
+    pub(super) default: Option<&'static str>,
+    /// What it means.
+    pub(super) doc: &'static str,
+}
+
+/// What a key takes.
+pub(super) enum Kind {
+    /// `true` or `false`.
+    Flag,
+    /// A whole number from `min` to `max`.
+    Count { min: u64, max: u64 },
+    /// `auto`, or a positive whole number.
+    CountOrAuto,
+    /// A text that is not empty.
+    Name,
+    /// An `http://` or `https://` address.
+    Url,
+    /// The name of an environment variable, or `none`.
+    EnvName,
+    /// A text, or `{ file: PATH }`.
+    Prompt,
+    /// One of the words in `now`; those in `later` are known and refused.
+    Choice { now: &'static [&'static str], later: &'static [&'static str] },
+    /// A duration; `none` where `optional`.
+    Time { optional: bool },
+    /// A list of texts.
+    Names,
+    /// Texts by name.
+    Texts,
+    /// Any values by name.
+    Json,
+    /// `{ type, percentage | triggerTokens }`.
+    Trigger,
+    /// A list of `{ tool, decision }`.
+    Rules,
+    /// `{ window, maxOutput }` by model name.
+    Models,
+    /// Known, and nothing but the default is accepted.
+    Later,
+}
+
+const fn key(path: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Key {
+    Key { path, kind, default: Some(default), doc }
+}
+
+const fn unset(path: &'static str, kind: Kind, doc: &'static str) -> Key {
+    Key { path, kind, default: None, doc }
+}
+
+const fn later(path: &'static str, default: &'static str, doc: &'static str) -> Key {
+    key(path, Kind::Later, default, doc)
+}
+
+const fn up_to(max: u64) -> Kind {
+    Kind::Count { min: 1, max }
+}
+
+/// Counts of things in memory.
+const MANY: u64 = 1_000_000;
+/// Tokens and characters.
+const LENGTH: u64 = 1_000_000_000;
+/// Bytes: one TiB.
+const BYTES: u64 = 1 << 40;
+
+/// The providers, and those of later versions.
+pub(super) const LATER_PROVIDERS: &[&str] = &["openai", "anthropic", "gemini", "ollama"];
+const LATER_STRATEGIES: &[&str] =
+    &["proactive-threshold", "importance", "summarization", "pruning-agent", "adaptive"];
+const LATER_COUNTERS: &[&str] = &["server", "o200k_base", "cl100k_base", "p50k_base", "r50k_base"];
+
+/// Options of the strategies that this version does not have.
+pub(super) const LATER_OPTIONS: &[&str] = &[
+    "preserveRatio",
+    "userMessageScore",
+    "assistantMessageScore",
+    "toolUseScore",
+    "minScoreThreshold",
+    "summarizeChunkSize",
+    "summarizeWith",
+    "lowTarget",
+];
+
+/// The options that only some strategies have. All others are for every strategy.
+pub(super) const OWN_OPTIONS: &[(&str, StrategyKind)] = &[
+    ("preserveLastNTurns", StrategyKind::ReactiveOverflow),
+    ("maxSummaryTokens", StrategyKind::ReactiveOverflow),
+    ("keepTokens", StrategyKind::MiddleRemoval),
+    ("keepRecent", StrategyKind::Truncation),
+];
+
+/// All keys, in the order of the reference.
+pub(super) const KEYS: &[Key] = &[
+    key("name", Kind::Name, "default", "The agent's name."),
+    key("systemPrompt", Kind::Prompt, "\"\"", "What the model is told first: a text, or { file: PATH }."),
+    key(
+        "model.provider",
+        Kind::Choice { now: ProviderKind::NAMES, later: LATER_PROVIDERS },
+        "openai-compatible",
+        "Who serves the model: openai-compatible (Chat Completions: LM Studio, llama.cpp, vLLM …) or scripted.",
+    ),
+    key("model.name", Kind::Name, "qwen3-30b", "The model, as its server calls it."),
+    key(
+        "model.base_url",
+        Kind::Url,
+        "\"http://localhost:1234/v1\"",
+        "Where the server is, up to and with /v1.",
+    ),
+    key("model.api_key_env", Kind::EnvName, "KEY", "The environment variable that holds the key, or none."),
+    key(
+        "model.context_window",
+        Kind::CountOrAuto,
+        "auto",
+        "The context window in tokens; auto asks the server.",
+    ),
+    key("model.max_output_tokens", Kind::CountOrAuto, "auto", "The longest answer in tokens."),
+    key("model.headers", Kind::Texts, "{}", "HTTP headers added to every request."),
+    key("model.body", Kind::Json, "{}", "Fields added to every request's body."),
+    key("run.maxSteps", up_to(MANY), "100", "Model calls in one run at most."),
+    key(
+        "run.timeout",
+        Kind::Time { optional: true },
+        "none",
+        "How long a run may take: 90s, 10m, 2h or none.",
+    ),
+    key(
+        "run.parallelTools",
+        Kind::Choice { now: ParallelTools::NAMES, later: &[] },
+        "auto",
+        "Tools of one step at the same time: auto (those that only read), true or false.",
+    ),
+    key(
+        "run.recovery",
+        Kind::Choice { now: Recovery::NAMES, later: &[] },
+        "rest",
+        "After a crash or a cancel, queued messages wait (rest) or are taken up at once (continue).",
+    ),
+    key("run.queueLimit", up_to(MANY), "100", "Messages that may wait while a run is busy."),
+    key(
+        "context.enabled",
+        Kind::Flag,
+        "true",
+        "Prune and compact; false only counts, and overflow is an error.",
+    ),
+    key(
+        "context.tokenCounter",
+        Kind::Choice { now: TokenCounter::NAMES, later: LATER_COUNTERS },
+        "auto",
+        "How tokens are counted between two answers of the model: auto or chars.",
+    ),
+    key(
+        "context.compression.strategy",
+        Kind::Choice { now: StrategyKind::NAMES, later: LATER_STRATEGIES },
+        "reactive-overflow",
+        "How old messages make room: reactive-overflow (a summary), middle-removal or truncation.",
+    ),
+    unset(
+        "context.compression.trigger",
+        Kind::Trigger,
+        "Overrides the strategy's own: { type: overflow|threshold|manual, percentage: 0.8 | triggerTokens: 50000 }.",
+    ),
+    key(
+        "context.compression.options.preserveLastNTurns",
+        up_to(MANY),
+        "2",
+        "reactive-overflow: the newest turns stay as they are.",
+    ),
+    key(
+        "context.compression.options.pruneProtectTokens",
+        Kind::Count { min: 0, max: LENGTH },
+        "40000",
+        "The newest tool output that is never cleared, in tokens.",
+    ),
+    key(
+        "context.compression.options.pruneMinimumTokens",
+        Kind::Count { min: 0, max: LENGTH },
+        "20000",
+        "Tool output is cleared only if that saves more tokens than this.",
+    ),
+    key(
+        "context.compression.options.protectedTools",
+        Kind::Names,
+        "[]",
+        "Tools whose output is never cleared.",
+    ),
+    unset(
+        "context.compression.options.maxSummaryTokens",
+        up_to(LENGTH),
+        "reactive-overflow: the longest summary, in tokens (2000).",
+    ),
+    unset(
+        "context.compression.options.keepTokens",
+        up_to(LENGTH),
+        "middle-removal: newest messages that stay, in tokens (as the trigger).",
+    ),
+    unset(
+        "context.compression.options.keepRecent",
+        up_to(MANY),
+        "truncation: newest messages that stay (10).",
+    ),
+    later("context.autoRecall", "false", "Bring back what was cleared when it is spoken of again."),
+    later("context.pruningAgent", "__same__", "The agent or model that prunes for the gateway."),
+    later("hooks.preCompact", "none", "Called before a compaction."),
+    later("hooks.preToolUse", "none", "Called before a tool runs."),
+    later("hooks.postToolUse", "none", "Called after a tool ran."),
+    later("hooks.userPromptSubmit", "none", "Called when a user message comes in."),
+    key("tools.maxOutputChars", up_to(LENGTH), "120000", "The longest output of any tool, in characters."),
+    key(
+        "tools.bash.maxOutputChars",
+        up_to(LENGTH),
+        "30000",
+        "The longest output of a command, in characters.",
+    ),
+    key("tools.bash.timeoutMs", up_to(86_400_000), "120000", "How long a command may take, in milliseconds."),
+    key("tools.read.maxLines", up_to(LENGTH), "2000", "Lines of a file read at once."),
+    key("tools.read.maxLineLength", up_to(LENGTH), "2000", "The longest line shown, in characters."),
+    key("tools.grep.maxMatches", up_to(LENGTH), "1000", "Matches shown."),
+    key(
+        "blobs.maxBytes",
+        up_to(BYTES),
+        "67108864",
+        "The largest output or file that is kept whole, in bytes.",
+    ),
+    key("blobs.sessionQuotaBytes", up_to(BYTES), "2147483648", "What one session may keep, in bytes."),
+    later("blobs.store", "local", "Where outputs and files are kept."),
+    key(
+        "approvals.rules",
+        Kind::Rules,
+        "[]",
+        "The first rule that fits decides: { tool: GLOB, decision: allow|ask|deny }.",
+    ),
+    key(
+        "approvals.timeout",
+        Kind::Time { optional: true },
+        "10m",
+        "How long a question waits before it counts as no.",
+    ),
+    later("mcpServers", "{}", "MCP servers that add tools."),
+    key("retry.attempts", up_to(100), "4", "Model calls tried before giving up, the first included."),
+    key("retry.maxDelay", Kind::Time { optional: false }, "60s", "The longest pause between two tries."),
+    key(
+        "models",
+        Kind::Models,
+        "{}",
+        "What is known of models, by name: { window: TOKENS, maxOutput: TOKENS }.",
+    ),
+    later("gateway.noticesInText", "false", "Show notices of the gateway in the answer's text."),
+    later("gateway.recall", "off", "Let the gateway add the recall tool."),
+    later("gateway.midstream", "exact", "How an answer goes on after a compaction in its middle."),
+    later("gateway.auth", "open-on-loopback", "Who may use the gateway."),
+    later("gateway.credentials", "own", "Whose key goes upstream."),
+    later("gateway.upstreams", "[]", "Servers behind the gateway."),
+    later("server.addr", "127.0.0.1:4400", "Where the server listens."),
+    later("server.db", "sqlite", "The database."),
+    later("server.tokenFile", "none", "The file that holds the server's token."),
+    later("server.allowedHosts", "[]", "Host names the server answers to."),
+    later("server.allowedOrigins", "[]", "Origins the server answers to."),
+    later("server.maxBodyBytes", "33554432", "The largest request, in bytes."),
+    later("server.rateLimit", "none", "Requests a client may send."),
+    later("telemetry.otlp", "none", "Where traces are sent."),
+    later("telemetry.content", "false", "Whether traces hold what was said."),
+    later("agents", "{}", "More agents, by name."),
+];
+
+/// The key at a path.
+pub(super) fn at(path: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.path == path)
+}
+
+/// The names directly inside a section, in order; the top has the empty path.
+pub(super) fn children(section: &str) -> Vec<&'static str> {
+    let mut names: Vec<&'static str> = Vec::new();
+    for key in KEYS {
+        let inside = match section {
+            "" => Some(key.path),
+            _ => key.path.strip_prefix(section).and_then(|rest| rest.strip_prefix('.')),
+        };
+        let name = inside.and_then(|rest| rest.split('.').next());
+        names.extend(name.filter(|name| !names.contains(name)));
+    }
+    names
+}

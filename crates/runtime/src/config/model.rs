@@ -1,0 +1,269 @@
+//! The agent file as values.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// An enum whose values have names in the file.
+macro_rules! choices {
+    ($(#[$doc:meta])* $name:ident { $($(#[$item_doc:meta])* $item:ident = $text:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $name { $($(#[$item_doc])* $item,)* }
+
+        impl $name {
+            /// The names, as in the file.
+            pub const NAMES: &'static [&'static str] = &[$($text,)*];
+
+            /// The name, as in the file.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$item => $text,)* }
+            }
+
+            /// The value of a name.
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name { $($text => Some(Self::$item),)* _ => None }
+            }
+        }
+    };
+}
+
+choices!(
+    /// Who serves the model.
+    ProviderKind {
+        /// A server that speaks Chat Completions.
+        OpenaiCompatible = "openai-compatible",
+        /// The built-in deterministic model, for demonstrations and tests.
+        Scripted = "scripted",
+    }
+);
+
+choices!(
+    /// Which tools of one step run at the same time.
+    ParallelTools {
+        /// Those that only read.
+        Auto = "auto",
+        /// All.
+        Always = "true",
+        /// None.
+        Never = "false",
+    }
+);
+
+choices!(
+    /// What becomes of queued messages after a crash or a cancel.
+    Recovery {
+        /// They wait for the next message or an explicit resume.
+        Rest = "rest",
+        /// They are taken up at once.
+        Continue = "continue",
+    }
+);
+
+choices!(
+    /// How tokens are counted between two answers of the model.
+    TokenCounter {
+        /// The best counter at hand.
+        Auto = "auto",
+        /// Characters.
+        Chars = "chars",
+    }
+);
+
+choices!(
+    /// How old messages make room.
+    StrategyKind {
+        /// A summary of all but the newest turns, at overflow.
+        ReactiveOverflow = "reactive-overflow",
+        /// The first turn and the newest messages stay, the middle goes.
+        MiddleRemoval = "middle-removal",
+        /// The newest messages stay.
+        Truncation = "truncation",
+    }
+);
+
+choices!(
+    /// What a rule says of a tool call.
+    Decision {
+        /// It runs.
+        Allow = "allow",
+        /// A person is asked.
+        Ask = "ask",
+        /// It does not run, and the model is told so.
+        Deny = "deny",
+    }
+);
+
+/// What the model is told first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SystemPrompt {
+    /// This text.
+    Text(String),
+    /// The content of this file, relative to the agent file.
+    File(String),
+}
+
+impl SystemPrompt {
+    /// The text. `read` is asked for the content of the file, if it is one: this library opens no file by
+    /// itself.
+    ///
+    /// # Errors
+    /// Whatever `read` fails with.
+    pub fn resolve<E>(&self, read: impl FnOnce(&str) -> Result<String, E>) -> Result<String, E> {
+        match self {
+            Self::Text(text) => Ok(text.clone()),
+            Self::File(path) => read(path),
+        }
+    }
+}
+
+/// The model and where it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelConfig {
+    /// Who serves it.
+    pub provider: ProviderKind,
+    /// Its name, as its server calls it.
+    pub name: String,
+    /// Where the server is.
+    pub base_url: String,
+    /// The environment variable that holds the key.
+    pub api_key_env: Option<String>,
+    /// The declared context window in tokens; `None` asks the server.
+    pub context_window: Option<u64>,
+    /// The declared longest answer in tokens.
+    pub max_output_tokens: Option<u64>,
+    /// HTTP headers added to every request.
+    pub headers: BTreeMap<String, String>,
+    /// Fields added to every request's body, in the order of the file.
+    pub body: serde_json::Map<String, serde_json::Value>,
+}
+
+/// Limits of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunConfig {
+    /// Model calls at most.
+    pub max_steps: u32,
+    /// How long it may take.
+    pub timeout: Option<Duration>,
+    /// Which tools of one step run at the same time.
+    pub parallel_tools: ParallelTools,
+    /// What becomes of queued messages after a crash or a cancel.
+    pub recovery: Recovery,
+    /// Messages that may wait.
+    pub queue_limit: usize,
+}
+
+/// How the context window is kept from overflowing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ContextConfig {
+    /// Whether anything is pruned or compacted; if not, overflow is an error.
+    pub enabled: bool,
+    /// How tokens are counted.
+    pub token_counter: TokenCounter,
+    /// How old messages make room.
+    pub compression: Compression,
+}
+
+/// How and when old messages make room.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compression {
+    /// How.
+    pub strategy: StrategyKind,
+    /// When; `None` is the strategy's own trigger.
+    pub trigger: Option<TriggerConfig>,
+    /// The strategy's figures.
+    pub options: StrategyOptions,
+}
+
+/// When a strategy acts. At true overflow every strategy acts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum TriggerConfig {
+    /// When the next request would not fit.
+    Overflow,
+    /// When this share of the window is used, 0 < share ≤ 1.
+    Share(f64),
+    /// When this many tokens are used.
+    Tokens(u64),
+    /// Only when somebody asks.
+    Manual,
+}
+
+/// Figures of the strategies; each reads its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StrategyOptions {
+    /// reactive-overflow: the newest turns that stay as they are.
+    pub preserve_last_n_turns: u32,
+    /// reactive-overflow: the longest summary, in tokens.
+    pub max_summary_tokens: u64,
+    /// The newest tool output that is never cleared, in tokens.
+    pub prune_protect_tokens: u64,
+    /// Tool output is cleared only if that saves more than this, in tokens.
+    pub prune_minimum_tokens: u64,
+    /// Tools whose output is never cleared.
+    pub protected_tools: Vec<String>,
+    /// middle-removal: newest messages that stay, in tokens; `None` is the trigger.
+    pub keep_tokens: Option<u64>,
+    /// truncation: newest messages that stay.
+    pub keep_recent: usize,
+}
+
+/// Limits of tool output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolsConfig {
+    /// The longest output of any tool, in characters.
+    pub max_output_chars: usize,
+    /// The longest output of a command, in characters.
+    pub bash_max_output_chars: usize,
+    /// How long a command may take.
+    pub bash_timeout: Duration,
+    /// Lines of a file read at once.
+    pub read_max_lines: usize,
+    /// The longest line shown, in characters.
+    pub read_max_line_length: usize,
+    /// Matches shown.
+    pub grep_max_matches: usize,
+}
+
+/// Limits of stored media and whole outputs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlobsConfig {
+    /// The largest that is kept whole, in bytes.
+    pub max_bytes: u64,
+    /// What one session may keep, in bytes.
+    pub session_quota_bytes: u64,
+}
+
+/// Which tools may run without asking.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApprovalsConfig {
+    /// The first rule that fits decides.
+    pub rules: Vec<ApprovalRule>,
+    /// How long a question waits before it counts as no; `None` waits for ever.
+    pub timeout: Option<Duration>,
+}
+
+/// What holds for the tools whose name fits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApprovalRule {
+    /// A glob over the tool's name; checked, it compiles.
+    pub tool: String,
+    /// What holds.
+    pub decision: Decision,
+}
+
+/// How failed model calls are repeated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RetryConfig {
+    /// Calls tried before giving up, the first included.
+    pub attempts: u32,
+    /// The longest pause between two.
+    pub max_delay: Duration,
+}
+
+/// What is declared of a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ModelLimits {
+    /// The context window in tokens.
+    pub window: Option<u64>,
+    /// The longest answer in tokens.
+    pub max_output: Option<u64>,
+}

@@ -1,0 +1,22 @@
+//! The valid word a mistyped one was probably meant to be.
+
+/// The likeliest of `words`, if one is like enough.
+pub(super) fn nearest<'a>(typed: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let typed = plain(typed);
+    words
+        .into_iter()
+        .map(|word| (likeness(&typed, &plain(word)), word))
+        .filter(|(likeness, _)| *likeness >= 0.6)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, word)| word)
+}
+
+fn likeness(typed: &str, word: &str) -> f64 {
+    let begins = typed.len() >= 3 && word.starts_with(typed);
+    strsim::normalized_damerau_levenshtein(typed, word).max(if begins { 0.7 } else { 0.0 })
+}
+
+/// `max_steps`, `max-steps` and `maxSteps` are the same word to a person.
+fn plain(word: &str) -> String {
+    word.chars().filter(|c| !matches!(c, '_' | '-')).flat_map(char::to_lowercase).take(64).collect()
+}

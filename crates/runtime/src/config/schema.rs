@@ -1,0 +1,108 @@
+//! The file's JSON Schema, made from the list of keys.
+
+use serde_json::{Map, Value, json};
+
+use super::keys::{self, Key, Kind};
+use super::model::Decision;
+use super::node;
+
+pub(super) fn render() -> Value {
+    let mut schema = object("");
+    let head = [
+        ("$schema", "https://json-schema.org/draft/2020-12/schema"),
+        ("title", "longhaul.yml"),
+        ("description", "One agent of Longhaul and everything about how it runs."),
+    ];
+    let mut all: Map<String, Value> =
+        head.into_iter().map(|(key, text)| (key.to_owned(), text.into())).collect();
+    if let Value::Object(inner) = &mut schema {
+        all.append(inner);
+    }
+    Value::Object(all)
+}
+
+fn object(path: &str) -> Value {
+    let mut properties = Map::new();
+    for name in keys::children(path) {
+        let inner = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        properties.insert(name.to_owned(), keys::at(&inner).map_or_else(|| object(&inner), property));
+    }
+    closed(Value::Object(properties))
+}
+
+fn property(key: &Key) -> Value {
+    let mut schema = shape(key);
+    if let Value::Object(fields) = &mut schema {
+        let later = if matches!(key.kind, Kind::Later) {
+            " Not available yet: only the default is accepted."
+        } else {
+            ""
+        };
+        fields.insert("description".to_owned(), format!("{}{later}", key.doc).into());
+        if let Some(default) = key.default {
+            fields.insert("default".to_owned(), value_of(default));
+        }
+    }
+    schema
+}
+
+fn shape(key: &Key) -> Value {
+    match &key.kind {
+        Kind::Flag => json!({ "type": "boolean" }),
+        Kind::Count { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        Kind::CountOrAuto => json!({ "oneOf": [{ "const": "auto" }, tokens()] }),
+        Kind::Name => json!({ "type": "string", "minLength": 1 }),
+        Kind::Url => json!({ "type": "string", "pattern": "^https?://." }),
+        Kind::EnvName => json!({ "type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" }),
+        Kind::Prompt => {
+            json!({ "oneOf": [{ "type": "string" }, required(json!({ "file": { "type": "string" } }), &["file"])] })
+        }
+        Kind::Choice { now, .. } => {
+            json!({ "enum": now.iter().map(|name| value_of(name)).collect::<Vec<_>>() })
+        }
+        Kind::Time { optional: true } => {
+            json!({ "type": "string", "pattern": "^([0-9]+ *(ms|s|m|h)|none)$" })
+        }
+        Kind::Time { optional: false } => json!({ "type": "string", "pattern": "^[0-9]+ *(ms|s|m|h)$" }),
+        Kind::Names => json!({ "type": "array", "items": { "type": "string" } }),
+        Kind::Texts => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
+        Kind::Json => json!({ "type": "object" }),
+        Kind::Trigger => trigger(),
+        Kind::Rules => json!({ "type": "array", "items": rule() }),
+        Kind::Models => {
+            let limits = closed(json!({ "window": tokens(), "maxOutput": tokens() }));
+            json!({ "type": "object", "additionalProperties": limits })
+        }
+        Kind::Later => json!({ "const": value_of(key.default.unwrap_or_default()) }),
+    }
+}
+
+fn trigger() -> Value {
+    let kinds = ["overflow", "threshold", "manual"];
+    let share = json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1 });
+    closed(json!({ "type": { "enum": kinds }, "percentage": share, "triggerTokens": tokens() }))
+}
+
+fn rule() -> Value {
+    let fields = json!({ "tool": { "type": "string" }, "decision": { "enum": Decision::NAMES } });
+    required(fields, &["tool", "decision"])
+}
+
+fn tokens() -> Value {
+    json!({ "type": "integer", "minimum": 1 })
+}
+
+fn closed(properties: Value) -> Value {
+    json!({ "type": "object", "additionalProperties": false, "properties": properties })
+}
+
+fn required(properties: Value, names: &[&str]) -> Value {
+    let mut schema = closed(properties);
+    schema["required"] = json!(names);
+    schema
+}
+
+/// A default as the file has it, in JSON.
+fn value_of(default: &str) -> Value {
+    node::parse(default).map_or(Value::Null, |node| node.to_json())
+}

@@ -1,0 +1,96 @@
+//! The file's sections, read one after another.
+
+use super::Config;
+use super::model::{
+    ApprovalsConfig, BlobsConfig, Compression, ContextConfig, ModelConfig, ParallelTools, ProviderKind,
+    Recovery, RetryConfig, RunConfig, StrategyKind, StrategyOptions, TokenCounter, ToolsConfig,
+};
+use super::reader::Reader;
+
+pub(super) fn config(reader: &mut Reader<'_>) -> Config {
+    Config {
+        name: reader.text("name"),
+        system_prompt: reader.prompt("systemPrompt"),
+        model: model(reader),
+        run: run(reader),
+        context: context(reader),
+        tools: tools(reader),
+        blobs: BlobsConfig {
+            max_bytes: reader.count("blobs.maxBytes"),
+            session_quota_bytes: reader.count("blobs.sessionQuotaBytes"),
+        },
+        approvals: ApprovalsConfig {
+            rules: reader.rules("approvals.rules"),
+            timeout: reader.time("approvals.timeout"),
+        },
+        retry: RetryConfig {
+            attempts: reader.count("retry.attempts"),
+            max_delay: reader.time("retry.maxDelay").unwrap_or_default(),
+        },
+        models: reader.models("models"),
+    }
+}
+
+fn model(reader: &mut Reader<'_>) -> ModelConfig {
+    ModelConfig {
+        provider: reader.choice("model.provider", ProviderKind::from_name, ProviderKind::OpenaiCompatible),
+        name: reader.text("model.name"),
+        base_url: reader.url("model.base_url"),
+        api_key_env: reader.env_name("model.api_key_env"),
+        context_window: reader.count_or_auto("model.context_window"),
+        max_output_tokens: reader.count_or_auto("model.max_output_tokens"),
+        headers: reader.texts("model.headers"),
+        body: reader.json("model.body"),
+    }
+}
+
+fn run(reader: &mut Reader<'_>) -> RunConfig {
+    RunConfig {
+        max_steps: reader.count("run.maxSteps"),
+        timeout: reader.time("run.timeout"),
+        parallel_tools: reader.choice("run.parallelTools", ParallelTools::from_name, ParallelTools::Auto),
+        recovery: reader.choice("run.recovery", Recovery::from_name, Recovery::Rest),
+        queue_limit: reader.count("run.queueLimit"),
+    }
+}
+
+fn context(reader: &mut Reader<'_>) -> ContextConfig {
+    let counter = reader.choice("context.tokenCounter", TokenCounter::from_name, TokenCounter::Auto);
+    ContextConfig {
+        enabled: reader.flag("context.enabled"),
+        token_counter: counter,
+        compression: compression(reader),
+    }
+}
+
+fn compression(reader: &mut Reader<'_>) -> Compression {
+    let path = "context.compression.strategy";
+    let strategy = reader.choice(path, StrategyKind::from_name, StrategyKind::ReactiveOverflow);
+    reader.check_options(strategy);
+    Compression {
+        strategy,
+        trigger: reader.trigger("context.compression.trigger"),
+        options: StrategyOptions {
+            preserve_last_n_turns: reader.count("context.compression.options.preserveLastNTurns"),
+            max_summary_tokens: reader
+                .optional_count("context.compression.options.maxSummaryTokens")
+                .unwrap_or(2_000),
+            prune_protect_tokens: reader.count("context.compression.options.pruneProtectTokens"),
+            prune_minimum_tokens: reader.count("context.compression.options.pruneMinimumTokens"),
+            protected_tools: reader.names("context.compression.options.protectedTools"),
+            keep_tokens: reader.optional_count("context.compression.options.keepTokens"),
+            keep_recent: reader.optional_count("context.compression.options.keepRecent").unwrap_or(10),
+        },
+    }
+}
+
+fn tools(reader: &mut Reader<'_>) -> ToolsConfig {
+    ToolsConfig {
+        max_output_chars: reader.count("tools.maxOutputChars"),
+        bash_max_output_chars: reader.count("tools.bash.maxOutputChars"),
+        bash_timeout: std::time::Duration::from_millis(reader.count("tools.bash.timeoutMs")),
+        read_max_lines: reader.count("tools.read.maxLines"),
+        read_max_line_length: reader.count("tools.read.maxLineLength"),
+        grep_max_matches: reader.count("tools.grep.maxMatches"),
+    }
+}

@@ -1,0 +1,281 @@
+//! What child processes may do: a scrubbed environment, a process group of their own, private temporary
+//! files, and on Linux a Landlock domain.
+//!
+//! Landlock restricts the thread that asks for it and what that thread starts. Each child therefore gets a
+//! thread of its own, which confines itself, starts the child, waits for it, and ends whatever the child left
+//! behind ([`child`]).
+//!
+//! Landlock guards opening, running, creating, renaming and removing files. It guards neither the network,
+//! nor a file's mode, owner and times, nor (below ABI 9) connecting to a UNIX socket by its path.
+
+mod child;
+#[cfg(target_os = "linux")]
+mod confine;
+mod environment;
+mod grants;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+pub use self::child::ConfinedChild;
+use crate::workspace::canonical_as_far_as_possible;
+
+/// What children are allowed. Nothing here is read from the process' own environment: the binary hands it in.
+#[derive(Clone, Debug)]
+pub struct SandboxPolicy {
+    /// The agent's folder: readable and writable.
+    pub workspace: PathBuf,
+    /// The data folder, the token, key files: never readable, also inside an allowed folder.
+    pub protected: Vec<PathBuf>,
+    /// Where the private folder for home and temporary files is made, for example `/tmp`.
+    pub scratch: PathBuf,
+    /// The person's home folder, whose toolchains (`.cargo/bin`, `.rustup`, `.nvm` …) become readable.
+    pub home: Option<PathBuf>,
+    /// The environment of the process that starts the runtime; only harmless names are passed on.
+    pub environment: Vec<(OsString, OsString)>,
+    /// More names to pass on.
+    pub pass: Vec<String>,
+    /// Names never passed on, whatever `pass` says: those of API keys.
+    pub secret: Vec<String>,
+    /// More paths to make readable.
+    pub read: Vec<PathBuf>,
+    /// More paths to make writable.
+    pub write: Vec<PathBuf>,
+    /// Whether to confine children as far as the system can. Switching this off leaves the scrubbed
+    /// environment and the process group.
+    pub confine: bool,
+}
+
+impl SandboxPolicy {
+    /// Allows a workspace and the system's folders, with an empty inherited environment.
+    pub fn new(workspace: impl Into<PathBuf>, scratch: impl Into<PathBuf>) -> Self {
+        Self {
+            workspace: workspace.into(),
+            protected: Vec::new(),
+            scratch: scratch.into(),
+            home: None,
+            environment: Vec::new(),
+            pass: Vec::new(),
+            secret: Vec::new(),
+            read: Vec::new(),
+            write: Vec::new(),
+            confine: true,
+        }
+    }
+}
+
+/// What is confined, and what is not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SandboxStatus {
+    /// How files and processes are guarded.
+    pub confinement: Confinement,
+    /// What a person should know besides, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// How files and processes are guarded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Confinement {
+    /// By Landlock.
+    Landlock {
+        /// The kernel's version of it.
+        abi: i32,
+        /// Whether everything the runtime asks for is enforced; older kernels do part of it.
+        complete: bool,
+    },
+    /// Not at all.
+    None {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl std::fmt::Display for SandboxStatus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.confinement {
+            Confinement::Landlock { abi, complete: true } => write!(f, "confined by Landlock (ABI {abi})")?,
+            Confinement::Landlock { abi, complete: false } => {
+                write!(f, "partly confined by Landlock (ABI {abi}; the kernel is older than 6.12)")?;
+            }
+            Confinement::None { reason } => write!(f, "not confined: {reason}")?,
+        }
+        self.notes.iter().try_for_each(|note| write!(f, "; {note}"))
+    }
+}
+
+/// Why a child cannot be started.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// The private folder could not be made.
+    #[error("the private folder {path} could not be made: {source}")]
+    Private {
+        /// The folder.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The system refused to confine a child, which is therefore not started.
+    #[error("the process could not be confined and was not started: {0}")]
+    Confine(String),
+    /// The program could not be started.
+    #[error("{program} could not be started: {source}")]
+    Start {
+        /// The program.
+        program: String,
+        /// The system's error.
+        source: io::Error,
+    },
+}
+
+/// A child to start.
+#[derive(Debug)]
+pub struct SpawnRequest {
+    /// The program: a path, or a name looked up in the child's `PATH`.
+    pub program: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Environment on top of what the policy passes on (what a person configured for this child).
+    pub env: Vec<(OsString, OsString)>,
+    /// Where it starts.
+    pub directory: PathBuf,
+    /// Its standard input.
+    pub stdin: Stdio,
+    /// Its standard output.
+    pub stdout: Stdio,
+    /// Its standard error.
+    pub stderr: Stdio,
+}
+
+/// Starts children that are confined.
+#[derive(Debug)]
+pub struct Sandbox {
+    policy: Arc<SandboxPolicy>,
+    private: PrivateFolder,
+    status: SandboxStatus,
+}
+
+impl Sandbox {
+    /// Makes the private folder and finds out what the system can confine, by trying it.
+    ///
+    /// # Errors
+    /// [`SandboxError::Private`].
+    pub fn new(mut policy: SandboxPolicy) -> Result<Self, SandboxError> {
+        policy.workspace = canonical_as_far_as_possible(&policy.workspace);
+        for path in policy.protected.iter_mut().chain(&mut policy.home) {
+            *path = canonical_as_far_as_possible(path);
+        }
+        let private = PrivateFolder::make(&policy.scratch)?;
+        let status = status(&policy, &private.path);
+        Ok(Self { policy: Arc::new(policy), private, status })
+    }
+
+    /// What is confined, and what is not.
+    pub fn status(&self) -> &SandboxStatus {
+        &self.status
+    }
+
+    /// The folder children have as `HOME` and `TMPDIR`; it goes when the sandbox is dropped.
+    pub fn private_folder(&self) -> &Path {
+        &self.private.path
+    }
+
+    /// Starts a child. It is killed, with everything it started, when the [`ConfinedChild`] is dropped.
+    ///
+    /// # Errors
+    /// [`SandboxError::Confine`] when confinement worked at first and does not now, [`SandboxError::Start`].
+    pub async fn spawn(&self, request: SpawnRequest) -> Result<ConfinedChild, SandboxError> {
+        let confined = matches!(self.status.confinement, Confinement::Landlock { .. });
+        let grants = confined.then(|| grants::grants(&self.policy, &self.private.path).list);
+        let program = request.program.to_string_lossy().into_owned();
+        child::start(self.command(request), program, grants).await
+    }
+
+    fn command(&self, request: SpawnRequest) -> Command {
+        use std::os::unix::process::CommandExt;
+        let mut command = Command::new(request.program);
+        command.args(request.args).current_dir(request.directory).process_group(0).env_clear();
+        command.envs(environment::scrubbed(&self.policy, &self.private.path)).envs(request.env);
+        command.stdin(request.stdin).stdout(request.stdout).stderr(request.stderr);
+        command
+    }
+}
+
+/// Hides this process from processes of the same user that are not confined: no core dump, no `ptrace`, no
+/// `/proc/<pid>/environ` or `mem` for them. It does nothing against root, against whom only Landlock helps.
+///
+/// # Errors
+/// The system's error. On systems without such a switch nothing happens and that is no error.
+pub fn protect_this_process() -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
+    Ok(())
+}
+
+fn status(policy: &SandboxPolicy, private: &Path) -> SandboxStatus {
+    if !policy.confine {
+        return not_confined("switched off by the configuration");
+    }
+    let grants = grants::grants(policy, private);
+    match probe(grants.list) {
+        Ok(confinement) => SandboxStatus { confinement, notes: grants.notes },
+        Err(reason) => not_confined(&reason),
+    }
+}
+
+fn not_confined(reason: &str) -> SandboxStatus {
+    SandboxStatus { confinement: Confinement::None { reason: reason.to_owned() }, notes: Vec::new() }
+}
+
+/// Confines a thread that does nothing else and ends.
+#[cfg(target_os = "linux")]
+fn probe(grants: Vec<grants::Grant>) -> Result<Confinement, String> {
+    let thread = std::thread::Builder::new().name("sandbox-probe".to_owned());
+    let probe = thread.spawn(move || confine::this_thread(&grants)).map_err(|error| error.to_string())?;
+    probe.join().map_err(|_| "the attempt to confine failed".to_owned())?
+}
+
+#[cfg(not(target_os = "linux"))]
+fn probe(_: Vec<grants::Grant>) -> Result<Confinement, String> {
+    Err("this system has no Landlock (Linux 5.13 or later has)".to_owned())
+}
+
+/// The children's home and temporary folder, readable by this user only.
+#[derive(Debug)]
+struct PrivateFolder {
+    path: PathBuf,
+}
+
+impl PrivateFolder {
+    fn make(scratch: &Path) -> Result<Self, SandboxError> {
+        let path = scratch.join(format!("longhaul-{}", Uuid::now_v7().simple()));
+        let failed = |source| SandboxError::Private { path: path.clone(), source };
+        let scratch = scratch.canonicalize().map_err(failed)?;
+        let path = scratch.join(path.file_name().unwrap_or_default());
+        let failed = |source| SandboxError::Private { path: path.clone(), source };
+        let mut builder = std::fs::DirBuilder::new();
+        builder.mode(0o700);
+        // Not `recursive`: a folder that is there already is somebody else's.
+        builder.create(&path).map_err(failed)?;
+        let made = Self { path: path.clone() };
+        for name in ["home", "tmp"] {
+            builder.create(path.join(name)).map_err(failed)?;
+        }
+        Ok(made)
+    }
+}
+
+impl Drop for PrivateFolder {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.path) {
+            tracing::warn!(path = %self.path.display(), %error, "a private folder stays behind");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Which files children may reach: a list of paths, each with what is allowed below it.
+//!
+//! Landlock grants whole trees and cannot take a part out again. Where a protected path lies inside a granted
+//! folder, the folder's entries are granted one by one instead, without the protected one.
+
+use std::path::{Path, PathBuf};
+
+use super::SandboxPolicy;
+
+/// What is allowed below a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Right {
+    /// Reading and running.
+    Read,
+    /// Everything.
+    Write,
+    /// Reading and writing, for devices.
+    Device,
+    /// Listing folders: names, no contents.
+    List,
+}
+
+/// One path and what is allowed below it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Grant {
+    pub(super) path: PathBuf,
+    pub(super) right: Right,
+}
+
+/// All grants, and what is worth telling about them.
+#[derive(Debug, Default)]
+pub(super) struct Grants {
+    pub(super) list: Vec<Grant>,
+    pub(super) notes: Vec<String>,
+}
+
+/// Programs, libraries and settings of the system. `/proc` is here because much does not run without it;
+/// what is secret in it (`environ`, `mem`, `fd` … of processes outside) is guarded by the domain itself.
+const SYSTEM: [&str; 14] = [
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/snap", "/proc",
+    "/sys", "/var/lib/ca-certificates",
+];
+
+const DEVICES: [&str; 8] =
+    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts"];
+
+/// Secrets of the machine inside the system's folders, of interest where the runtime runs as root.
+const SECRETS: [&str; 8] = [
+    "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/ssh", "/etc/ssl/private", "/etc/sudoers",
+    "/etc/sudoers.d",
+];
+
+/// Toolchains and harmless settings in the home folder; folders that also hold keys are listed in parts.
+const TOOLCHAINS: [&str; 24] = [
+    ".cargo/bin", ".cargo/registry", ".cargo/git", ".cargo/env", ".cargo/config.toml", ".rustup", ".nvm", ".fnm",
+    ".volta", ".bun/bin", ".deno/bin", ".pyenv", ".rbenv", ".rvm", ".asdf", ".sdkman", ".ghcup", ".local/bin",
+    ".local/lib", ".local/share/uv", ".local/share/mise", ".gitconfig", ".config/git/config", ".config/git/ignore",
+];
+
+pub(super) fn grants(policy: &SandboxPolicy, private: &Path) -> Grants {
+    let mut closed: Vec<PathBuf> = policy.protected.clone();
+    closed.extend(SECRETS.iter().map(PathBuf::from));
+    let mut grants = Grants::default();
+    let mut allow = |paths: Vec<PathBuf>, right| {
+        paths.iter().for_each(|path| grants.allow(path, right, &closed));
+    };
+    allow(SYSTEM.iter().map(PathBuf::from).collect(), Right::Read);
+    allow(DEVICES.iter().map(PathBuf::from).collect(), Right::Device);
+    allow(vec!["/etc/resolv.conf".into(), "/etc/localtime".into()], Right::Read);
+    allow(toolchains(policy), Right::Read);
+    allow(policy.read.clone(), Right::Read);
+    allow(policy.write.clone(), Right::Write);
+    allow(vec![private.to_owned()], Right::Write);
+    allow(vec![policy.workspace.clone()], Right::Write);
+    grants
+}
+
+fn toolchains(policy: &SandboxPolicy) -> Vec<PathBuf> {
+    let Some(home) = &policy.home else { return Vec::new() };
+    TOOLCHAINS.iter().map(|name| home.join(name)).collect()
+}
+
+impl Grants {
+    /// Grants a path that exists; others are passed over.
+    fn allow(&mut self, path: &Path, right: Right, closed: &[PathBuf]) {
+        let Ok(path) = path.canonicalize() else { return };
+        if closed.iter().any(|closed| path.starts_with(closed)) {
+            return;
+        }
+        if closed.iter().any(|closed| closed.starts_with(&path)) {
+            self.around(&path, right, closed);
+        } else {
+            self.list.push(Grant { path, right });
+        }
+    }
+
+    /// Grants the entries of a folder that holds something closed.
+    fn around(&mut self, folder: &Path, right: Right, closed: &[PathBuf]) {
+        if right == Right::Write {
+            let folder = folder.display();
+            self.notes.push(format!(
+                "commands cannot create or remove entries directly in {folder}, because files closed to them lie \
+                 inside it (put the data folder elsewhere to lift this)"
+            ));
+        }
+        self.list.push(Grant { path: folder.to_owned(), right: Right::List });
+        let Ok(entries) = std::fs::read_dir(folder) else { return };
+        for entry in entries.flatten() {
+            // A link may lead anywhere; what it leads to needs a grant of its own.
+            if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
+                self.allow(&entry.path(), right, closed);
+            }
+        }
+    }
+}

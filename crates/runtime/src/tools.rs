@@ -1,0 +1,308 @@
+//! The built-in tools: what a tool is, what it is given, what it gives back, and the set of them.
+//!
+//! A tool never fails the run: bad arguments, missing files and failed commands are answers for the model.
+//! Cutting answers to the room that is left is not a tool's business; a tool only says which end of a long
+//! answer matters ([`Keep`]).
+
+pub mod arguments;
+pub mod bash;
+mod capture;
+pub mod edit;
+pub mod glob;
+pub mod grep;
+pub mod ls;
+pub mod read;
+#[cfg(test)]
+mod tests;
+mod walk;
+pub mod write;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use longhaul_core::message::{RawJson, ToolSpec};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::sandbox::Sandbox;
+use crate::workspace::{Workspace, WorkspaceError};
+
+/// Something a model can call.
+#[async_trait]
+pub trait Tool: Send + Sync {
+    /// The tool as the model is told of it. The same bytes every time.
+    fn spec(&self) -> ToolSpec;
+
+    /// Runs one call. Dropping the future ends everything the call has started.
+    async fn run(&self, call: ToolInput) -> ToolOutput;
+}
+
+/// One call.
+#[derive(Clone, Debug)]
+pub struct ToolInput {
+    /// The arguments, as parsed from what the model wrote.
+    pub arguments: serde_json::Value,
+    /// Where and under which limits it runs.
+    pub context: ToolContext,
+}
+
+/// Where a call runs.
+#[derive(Clone, Debug)]
+pub struct ToolContext {
+    /// The agent's folder.
+    pub workspace: Arc<Workspace>,
+    /// What child processes are confined to.
+    pub sandbox: Arc<Sandbox>,
+    /// Ends the call early.
+    pub cancel: CancellationToken,
+    /// Takes output while it comes. A full channel loses progress (the offsets show it), never output.
+    pub progress: mpsc::Sender<Progress>,
+    /// Limits from the configuration.
+    pub limits: ToolLimits,
+}
+
+/// A piece of output of a call that still runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Characters of output before this piece.
+    pub offset: u64,
+    /// The piece.
+    pub text: String,
+}
+
+/// Limits of the built-in tools; the defaults are those of the configuration file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolLimits {
+    /// Lines that `read` gives at most.
+    pub read_max_lines: usize,
+    /// Characters of a line that `read` gives at most.
+    pub read_max_line_chars: usize,
+    /// Matches that `grep`, and paths that `glob` and `ls`, give at most.
+    pub grep_max_matches: usize,
+    /// Time a command may take unless the call says otherwise.
+    pub bash_timeout: Duration,
+    /// Time between asking a process to end and killing it.
+    pub kill_grace: Duration,
+    /// Bytes of a command's output that are kept; its middle is lost beyond that.
+    pub capture_bytes: usize,
+}
+
+impl Default for ToolLimits {
+    fn default() -> Self {
+        Self {
+            read_max_lines: 2_000,
+            read_max_line_chars: 2_000,
+            grep_max_matches: 1_000,
+            bash_timeout: Duration::from_secs(120),
+            kill_grace: Duration::from_secs(5),
+            capture_bytes: 64 * 1024 * 1024,
+        }
+    }
+}
+
+/// What a call gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolOutput {
+    /// The answer, in order. Only the first piece may be long.
+    pub content: Vec<Output>,
+    /// Whether it reports an error.
+    pub is_error: bool,
+    /// Whether the call was stopped before it was done. A call that ends by itself in spite of a cancel has
+    /// its real result and `false` here.
+    pub cancelled: bool,
+    /// Which end matters when it is too long.
+    pub keep: Keep,
+    /// Bytes of output that are gone because there were too many.
+    pub lost_bytes: u64,
+}
+
+/// A piece of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Text.
+    Text(String),
+    /// A picture or a file.
+    Media {
+        /// The content.
+        bytes: Bytes,
+        /// Its MIME type.
+        media_type: String,
+        /// File name, if it has one.
+        name: Option<String>,
+    },
+}
+
+/// Which end of an answer matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// Its start.
+    Head,
+    /// Its end.
+    Tail,
+    /// Both.
+    Both,
+}
+
+impl ToolOutput {
+    /// A text whose start matters.
+    pub fn text(text: impl Into<String>) -> Self {
+        let content = vec![Output::Text(text.into())];
+        Self { content, is_error: false, cancelled: false, keep: Keep::Head, lost_bytes: 0 }
+    }
+
+    /// An error, in words for the model.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self { is_error: true, ..Self::text(text) }
+    }
+
+    /// The answer of a call that was stopped.
+    pub fn cancelled() -> Self {
+        Self { cancelled: true, ..Self::error("The call was cancelled before it was done.") }
+    }
+
+    /// The texts, joined with line breaks; for tests and logs.
+    pub fn as_text(&self) -> String {
+        let texts = self.content.iter().filter_map(|piece| match piece {
+            Output::Text(text) => Some(text.as_str()),
+            Output::Media { .. } => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Why a call has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolError {
+    /// The arguments are not what the tool takes.
+    #[error("{0}")]
+    Arguments(String),
+    /// A path cannot be used.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
+    /// The work itself failed.
+    #[error("{0}")]
+    Failed(String),
+    /// The call was stopped.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+impl From<ToolError> for ToolOutput {
+    fn from(error: ToolError) -> Self {
+        match error {
+            ToolError::Cancelled => Self::cancelled(),
+            other => Self::error(format!("Error: {other}")),
+        }
+    }
+}
+
+/// Tools in a fixed order: the order in which the model is told of them.
+#[derive(Clone, Default)]
+pub struct ToolSet {
+    tools: Vec<(ToolSpec, Arc<dyn Tool>)>,
+}
+
+/// Two tools have one name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is already a tool named `{0}`")]
+pub struct DuplicateTool(pub String);
+
+impl ToolSet {
+    /// No tools.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The built-in tools of this module: `bash`, `read`, `write`, `edit`, `grep`, `glob`, `ls`.
+    pub fn builtin() -> Self {
+        let tools: [Arc<dyn Tool>; 7] = [
+            Arc::new(bash::Bash::new()),
+            Arc::new(read::Read),
+            Arc::new(write::Write),
+            Arc::new(edit::Edit),
+            Arc::new(grep::Grep),
+            Arc::new(glob::Glob),
+            Arc::new(ls::Ls),
+        ];
+        Self { tools: tools.into_iter().map(|tool| (tool.spec(), tool)).collect() }
+    }
+
+    /// Adds a tool behind the others.
+    ///
+    /// # Errors
+    /// [`DuplicateTool`] when its name is taken; the set is unchanged.
+    pub fn add(&mut self, tool: Arc<dyn Tool>) -> Result<(), DuplicateTool> {
+        let spec = tool.spec();
+        if self.get(&spec.name).is_some() {
+            return Err(DuplicateTool(spec.name));
+        }
+        self.tools.push((spec, tool));
+        Ok(())
+    }
+
+    /// The tool of that name.
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.tools.iter().find(|(spec, _)| spec.name == name).map(|(_, tool)| tool)
+    }
+
+    /// What the model is told of the tool of that name.
+    pub fn spec(&self, name: &str) -> Option<&ToolSpec> {
+        self.tools.iter().map(|(spec, _)| spec).find(|spec| spec.name == name)
+    }
+
+    /// What the model is told, in order.
+    pub fn specs(&self) -> Vec<ToolSpec> {
+        self.tools.iter().map(|(spec, _)| spec.clone()).collect()
+    }
+
+    /// Runs a call by name; an unknown name is answered with the known ones.
+    pub async fn run(&self, name: &str, call: ToolInput) -> ToolOutput {
+        match self.get(name) {
+            Some(tool) => tool.run(call).await,
+            None => self.unknown(name),
+        }
+    }
+
+    fn unknown(&self, name: &str) -> ToolOutput {
+        let known: Vec<&str> = self.tools.iter().map(|(spec, _)| spec.name.as_str()).collect();
+        let name: String = name.chars().take(80).collect();
+        ToolOutput::error(format!("Error: there is no tool named `{name}`. The tools are: {}.", known.join(", ")))
+    }
+}
+
+impl std::fmt::Debug for ToolSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.tools.iter().map(|(spec, _)| &spec.name)).finish()
+    }
+}
+
+/// The spec of a built-in tool. `parameters` is its JSON Schema.
+fn builtin(name: &str, read_only: bool, description: &str, parameters: &str) -> ToolSpec {
+    ToolSpec {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        parameters: RawJson(parameters.to_owned()),
+        read_only,
+        poll: false,
+        source: "builtin".to_owned(),
+    }
+}
+
+/// Runs file work off the async threads. It is asked to stop when the call is cancelled or dropped.
+async fn blocking<F>(cancel: &CancellationToken, work: F) -> ToolOutput
+where
+    F: FnOnce(&CancellationToken) -> Result<ToolOutput, ToolError> + Send + 'static,
+{
+    let stop = cancel.child_token();
+    let _stop_when_dropped = stop.clone().drop_guard();
+    let task = tokio::task::spawn_blocking(move || work(&stop));
+    tokio::select! {
+        done = task => match done {
+            Ok(result) => result.unwrap_or_else(ToolOutput::from),
+            Err(error) => ToolOutput::error(format!("Error: the tool failed: {error}")),
+        },
+        () = cancel.cancelled() => ToolOutput::cancelled(),
+    }
+}

@@ -1,0 +1,166 @@
+//! A call's arguments, read field by field, so that an error can name the field and what it should be.
+
+use serde_json::{Map, Value};
+
+use super::ToolError;
+
+/// The arguments of one call. Fields are taken out one by one; what is left at the end is unknown.
+///
+/// Names are matched without regard to case and underscores, numbers and flags may come as strings: small
+/// models write such things, and their meaning is clear.
+#[derive(Debug)]
+pub struct Arguments {
+    tool: &'static str,
+    fields: Map<String, Value>,
+    known: Vec<&'static str>,
+}
+
+impl Arguments {
+    /// Starts reading the arguments of a call of `tool`.
+    ///
+    /// # Errors
+    /// [`ToolError::Arguments`] unless `value` is an object (or null, which counts as an empty one).
+    pub fn new(tool: &'static str, value: Value) -> Result<Self, ToolError> {
+        let fields = match value {
+            Value::Object(fields) => fields,
+            Value::Null => Map::new(),
+            other => {
+                let found = kind(&other);
+                return Err(ToolError::Arguments(format!(
+                    "`{tool}` takes one JSON object as arguments, but got {found}"
+                )));
+            }
+        };
+        Ok(Self { tool, fields, known: Vec::new() })
+    }
+
+    /// Takes a text that must be there.
+    ///
+    /// # Errors
+    /// [`ToolError::Arguments`] when it is missing or no text.
+    pub fn text(&mut self, name: &'static str) -> Result<String, ToolError> {
+        match self.optional_text(name)? {
+            Some(text) => Ok(text),
+            None => Err(self.missing(name)),
+        }
+    }
+
+    /// Takes a text that may be absent or null.
+    ///
+    /// # Errors
+    /// [`ToolError::Arguments`] when it is no text.
+    pub fn optional_text(&mut self, name: &'static str) -> Result<Option<String>, ToolError> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(other) => Err(self.wrong(name, "a string", &other)),
+        }
+    }
+
+    /// Takes a whole number within `range` that may be absent or null.
+    ///
+    /// # Errors
+    /// [`ToolError::Arguments`] when it is something else.
+    pub fn optional_number(
+        &mut self,
+        name: &'static str,
+        range: std::ops::RangeInclusive<u64>,
+    ) -> Result<Option<u64>, ToolError> {
+        let Some(value) = self.take(name) else { return Ok(None) };
+        match whole(&value).filter(|number| range.contains(number)) {
+            Some(number) => Ok(Some(number)),
+            None => {
+                let expected = match *range.end() {
+                    u64::MAX => format!("a whole number, at least {}", range.start()),
+                    end => format!("a whole number from {} to {end}", range.start()),
+                };
+                Err(self.wrong(name, &expected, &value))
+            }
+        }
+    }
+
+    /// Takes a flag; absent or null means no.
+    ///
+    /// # Errors
+    /// [`ToolError::Arguments`] when it is something else.
+    pub fn flag(&mut self, name: &'static str) -> Result<bool, ToolError> {
+        match self.take(name) {
+            None => Ok(false),
+            Some(Value::Bool(flag)) => Ok(flag),
+            Some(Value::String(text)) if text == "true" => Ok(true),
+            Some(Value::String(text)) if text == "false" => Ok(false),
+            Some(other) => Err(self.wrong(name, "true or false", &other)),
+        }
+    }
+
+    /// Ends reading.
+    ///
+    /// # Errors
+    /// [`ToolError::Arguments`] when there are fields nobody has asked for.
+    pub fn finish(self) -> Result<(), ToolError> {
+        if self.fields.is_empty() {
+            return Ok(());
+        }
+        let unknown = self.leftovers();
+        let known = quoted(self.known.iter().copied());
+        Err(ToolError::Arguments(format!("`{}` has no argument {unknown}; it takes {known}", self.tool)))
+    }
+
+    fn take(&mut self, name: &'static str) -> Option<Value> {
+        self.known.push(name);
+        let key = match self.fields.contains_key(name) {
+            true => name.to_owned(),
+            false => self.fields.keys().find(|key| plain(key) == plain(name))?.clone(),
+        };
+        self.fields.shift_remove(&key).filter(|value| !value.is_null())
+    }
+
+    fn missing(&self, name: &str) -> ToolError {
+        let others = match self.fields.is_empty() {
+            true => String::new(),
+            false => format!(" (given: {})", self.leftovers()),
+        };
+        ToolError::Arguments(format!("`{}` needs the argument `{name}`, a string{others}", self.tool))
+    }
+
+    fn wrong(&self, name: &str, expected: &str, found: &Value) -> ToolError {
+        let found = kind(found);
+        ToolError::Arguments(format!("`{}`: `{name}` must be {expected}, but is {found}", self.tool))
+    }
+
+    fn leftovers(&self) -> String {
+        quoted(self.fields.keys().map(String::as_str).take(10))
+    }
+}
+
+fn plain(name: &str) -> String {
+    name.chars().filter(|c| *c != '_' && *c != '-').flat_map(char::to_lowercase).collect()
+}
+
+fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<String> = names.map(|name| format!("`{}`", name.chars().take(60).collect::<String>())).collect();
+    names.join(", ")
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked: whole, positive, exact in f64")]
+fn whole(value: &Value) -> Option<u64> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Number(number) => number
+            .as_u64()
+            .or_else(|| number.as_f64().filter(|n| n.fract() == 0.0 && (0.0..EXACT).contains(n)).map(|n| n as u64)),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    }
+}
+
+fn kind(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(flag) => flag.to_string(),
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => format!("the string {:?}", text.chars().take(40).collect::<String>()),
+        Value::Array(_) => "an array".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+    }
+}

@@ -1,0 +1,229 @@
+//! `bash`: one shell command, confined, in a process group of its own, with a time limit.
+
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use longhaul_core::message::ToolSpec;
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::arguments::Arguments;
+use super::capture::{Capture, Captured, Decoder};
+use super::{Keep, Output, Progress, Tool, ToolContext, ToolError, ToolInput, ToolOutput, builtin};
+use crate::sandbox::{ConfinedChild, SpawnRequest};
+
+/// The longest time limit a call may ask for, milliseconds.
+const LONGEST_MS: u64 = 3_600_000;
+
+/// How long to wait for the end of the output once every known process has ended.
+const DRAIN: Duration = Duration::from_millis(500);
+
+const DESCRIPTION: &str = "Runs one shell command in the workspace folder and returns its output (standard output and error together) and exit code. Nothing can be typed into it, and everything it leaves running in the background is ended with it. Every call starts in a new shell in the workspace root. Files outside the workspace are mostly closed; put temporary files into $TMPDIR.";
+
+const PARAMETERS: &str = r#"{"type":"object","properties":{"command":{"type":"string","description":"The command line"},"timeoutMs":{"type":"integer","minimum":1,"maximum":3600000,"description":"Time limit in milliseconds (default 120000)"},"description":{"type":"string","description":"What the command is for, in a few words, for the person who watches"}},"required":["command"],"additionalProperties":false}"#;
+
+/// The tool.
+#[derive(Clone, Debug)]
+pub struct Bash {
+    shell: PathBuf,
+    options: &'static [&'static str],
+}
+
+impl Bash {
+    /// Uses `bash` if it is in one of its usual places, else `/bin/sh`.
+    pub fn new() -> Self {
+        let places = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/opt/homebrew/bin/bash"];
+        match places.iter().map(Path::new).find(|path| path.exists()) {
+            Some(bash) => Self { shell: bash.to_owned(), options: &["--noprofile", "--norc", "-c"] },
+            None => Self { shell: PathBuf::from("/bin/sh"), options: &["-c"] },
+        }
+    }
+
+    async fn execute(&self, call: ToolInput) -> Result<ToolOutput, ToolError> {
+        let request = Request::parse(call.arguments, call.context.limits.bash_timeout)?;
+        if call.context.cancel.is_cancelled() {
+            return Err(ToolError::Cancelled);
+        }
+        let (mut child, reader) = self.start(&request.command, &call.context).await?;
+        let context = &call.context;
+        let mut capture = Capture::new(context.limits.capture_bytes);
+        let (exited, has_exited) = oneshot::channel();
+        let watching = async {
+            let ended = watch(&mut child, &request, context).await;
+            let _ = exited.send(());
+            ended
+        };
+        let (ended, ()) = tokio::join!(watching, pump(reader, &mut capture, &context.progress, has_exited));
+        let (status, why) = ended.map_err(|error| ToolError::Failed(format!("waiting for the command: {error}")))?;
+        Ok(report(capture.finish(), status, why, request.limit))
+    }
+
+    async fn start(&self, command: &str, at: &ToolContext) -> Result<(ConfinedChild, pipe::Receiver), ToolError> {
+        let failed = |error: std::io::Error| ToolError::Failed(format!("the shell could not be started: {error}"));
+        let (reader, writer) = std::io::pipe().map_err(failed)?;
+        let second = writer.try_clone().map_err(failed)?;
+        let reader = pipe::Receiver::from_owned_fd(OwnedFd::from(reader)).map_err(failed)?;
+        let args = self.options.iter().copied().chain([command]).map(OsString::from).collect();
+        let child = at.sandbox.spawn(SpawnRequest {
+            program: self.shell.clone().into_os_string(),
+            args,
+            env: Vec::new(),
+            directory: at.workspace.root().to_owned(),
+            stdin: Stdio::null(),
+            stdout: Stdio::from(writer),
+            stderr: Stdio::from(second),
+        });
+        let child = child.await.map_err(|error| ToolError::Failed(error.to_string()))?;
+        Ok((child, reader))
+    }
+}
+
+impl Default for Bash {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[async_trait]
+impl Tool for Bash {
+    fn spec(&self) -> ToolSpec {
+        builtin("bash", false, DESCRIPTION, PARAMETERS)
+    }
+
+    async fn run(&self, call: ToolInput) -> ToolOutput {
+        self.execute(call).await.unwrap_or_else(ToolOutput::from)
+    }
+}
+
+struct Request {
+    command: String,
+    limit: Duration,
+}
+
+impl Request {
+    fn parse(arguments: serde_json::Value, default_limit: Duration) -> Result<Self, ToolError> {
+        let mut arguments = Arguments::new("bash", arguments)?;
+        let command = arguments.text("command")?;
+        let limit = arguments.optional_number("timeoutMs", 1..=LONGEST_MS)?;
+        arguments.optional_text("description")?;
+        arguments.finish()?;
+        if command.trim().is_empty() {
+            return Err(ToolError::Arguments("`bash`: `command` is empty".to_owned()));
+        }
+        if command.contains('\0') {
+            return Err(ToolError::Arguments("`bash`: `command` contains a NUL character".to_owned()));
+        }
+        Ok(Self { command, limit: limit.map_or(default_limit, Duration::from_millis) })
+    }
+}
+
+/// What ended a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    Itself,
+    Cancel,
+    TimeLimit,
+}
+
+async fn watch(
+    child: &mut ConfinedChild,
+    request: &Request,
+    context: &ToolContext,
+) -> std::io::Result<(ExitStatus, Ending)> {
+    let cancel: &CancellationToken = &context.cancel;
+    let ending = tokio::select! {
+        status = child.wait() => return Ok((status?, Ending::Itself)),
+        () = cancel.cancelled() => Ending::Cancel,
+        () = tokio::time::sleep(request.limit) => Ending::TimeLimit,
+    };
+    Ok((child.stop(context.limits.kill_grace).await?, ending))
+}
+
+/// Reads until the output ends, or until shortly after the command has.
+async fn pump(
+    mut reader: pipe::Receiver,
+    capture: &mut Capture,
+    progress: &mpsc::Sender<Progress>,
+    exited: oneshot::Receiver<()>,
+) {
+    let mut live = Live { progress, decoder: Decoder::default(), offset: 0 };
+    let mut buffer = vec![0; 64 * 1024];
+    let over = async {
+        let _ = exited.await;
+        tokio::time::sleep(DRAIN).await;
+    };
+    tokio::pin!(over);
+    loop {
+        let count = tokio::select! {
+            biased;
+            read = reader.read(&mut buffer) => read.unwrap_or(0),
+            () = &mut over => 0,
+        };
+        if count == 0 {
+            return;
+        }
+        capture.push(&buffer[..count]);
+        live.show(&buffer[..count]);
+    }
+}
+
+struct Live<'a> {
+    progress: &'a mpsc::Sender<Progress>,
+    decoder: Decoder,
+    offset: u64,
+}
+
+impl Live<'_> {
+    fn show(&mut self, bytes: &[u8]) {
+        let text = self.decoder.push(bytes);
+        if text.is_empty() {
+            return;
+        }
+        let chars = text.chars().count() as u64;
+        // Watching must not slow the command down: a watcher who does not keep up misses pieces.
+        let _ = self.progress.try_send(Progress { offset: self.offset, text });
+        self.offset += chars;
+    }
+}
+
+fn report(captured: Captured, status: ExitStatus, ending: Ending, limit: Duration) -> ToolOutput {
+    let Captured { mut text, invalid_bytes, lost_bytes } = captured;
+    if text.is_empty() {
+        text.push_str("(no output)");
+    }
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    if invalid_bytes > 0 {
+        text.push_str(&format!("[{invalid_bytes} bytes of the output are not UTF-8 and shown as \u{fffd}]\n"));
+    }
+    text.push_str(&status_line(status, ending, limit));
+    let cancelled = ending == Ending::Cancel && was_killed(status);
+    let is_error = !status.success() || ending == Ending::TimeLimit;
+    ToolOutput { content: vec![Output::Text(text)], is_error, cancelled, keep: Keep::Both, lost_bytes }
+}
+
+fn status_line(status: ExitStatus, ending: Ending, limit: Duration) -> String {
+    let how = match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("killed by signal {signal}"),
+        (None, None) => "ended in an unknown way".to_owned(),
+    };
+    match ending {
+        Ending::Itself => format!("[{how}]"),
+        Ending::Cancel => format!("[cancelled; {how}]"),
+        Ending::TimeLimit => format!("[time limit of {} ms reached; {how}]", limit.as_millis()),
+    }
+}
+
+/// Whether a process ended because it was told to, also when a shell reports that of its child.
+fn was_killed(status: ExitStatus) -> bool {
+    status.signal().is_some() || matches!(status.code(), Some(137 | 143))
+}

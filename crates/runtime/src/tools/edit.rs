@@ -1,0 +1,166 @@
+//! `edit`: an exact replacement in a file.
+
+use std::io::Read as _;
+
+use async_trait::async_trait;
+use longhaul_core::message::ToolSpec;
+use regex::bytes::Regex;
+
+use super::arguments::Arguments;
+use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, blocking, builtin};
+use crate::workspace::Access;
+
+/// Files beyond this size are refused, bytes.
+const LARGEST: u64 = 64 * 1024 * 1024;
+
+const DESCRIPTION: &str = "Replaces text in a file of the workspace. `old` must be in the file exactly as given, spaces and line breaks included, and exactly once unless `replaceAll` is true: give enough lines around the place to make it unique. Line numbers shown by `read` are not part of the text.";
+
+const PARAMETERS: &str = r#"{"type":"object","properties":{"path":{"type":"string","description":"File, relative to the workspace root"},"old":{"type":"string","description":"The text to replace"},"new":{"type":"string","description":"The text to put in its place"},"replaceAll":{"type":"boolean","description":"Replace every occurrence (default false)"}},"required":["path","old","new"],"additionalProperties":false}"#;
+
+/// The tool.
+#[derive(Clone, Copy, Debug)]
+pub struct Edit;
+
+#[async_trait]
+impl Tool for Edit {
+    fn spec(&self) -> ToolSpec {
+        builtin("edit", false, DESCRIPTION, PARAMETERS)
+    }
+
+    async fn run(&self, call: ToolInput) -> ToolOutput {
+        let ToolInput { arguments, context } = call;
+        let cancel = context.cancel.clone();
+        blocking(&cancel, move |_| Request::parse(arguments)?.apply(&context)).await
+    }
+}
+
+struct Request {
+    path: String,
+    old: String,
+    new: String,
+    all: bool,
+}
+
+impl Request {
+    fn parse(arguments: serde_json::Value) -> Result<Self, ToolError> {
+        let mut arguments = Arguments::new("edit", arguments)?;
+        let request = Self {
+            path: arguments.text("path")?,
+            old: arguments.text("old")?,
+            new: arguments.text("new")?,
+            all: arguments.flag("replaceAll")?,
+        };
+        arguments.finish()?;
+        if request.old.is_empty() {
+            let why = "`edit`: `old` is empty; to make a file or replace all of it use `write`";
+            return Err(ToolError::Arguments(why.to_owned()));
+        }
+        if request.old == request.new {
+            return Err(ToolError::Arguments("`edit`: `old` and `new` are the same".to_owned()));
+        }
+        Ok(request)
+    }
+
+    fn apply(mut self, context: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let resolved = context.workspace.resolve(&self.path, Access::Read)?;
+        let shown = resolved.display();
+        let failed = |error: std::io::Error| ToolError::Failed(format!("`{shown}`: {error}"));
+        let mut content = Vec::new();
+        let file = context.workspace.open_file(&resolved)?;
+        file.take(LARGEST + 1).read_to_end(&mut content).map_err(failed)?;
+        if content.len() as u64 > LARGEST {
+            return Err(ToolError::Failed(format!("`{shown}` is too large to edit (over 64 MiB)")));
+        }
+        self.adopt_line_endings(&content);
+        let places = find(&content, &self.old)?;
+        self.check(&content, &places, &shown)?;
+        let replaced = splice(&content, &places, self.old.len(), self.new.as_bytes());
+        context.workspace.replace(&resolved, &replaced)?;
+        let lines = line_numbers(&content, &places);
+        Ok(ToolOutput::text(format!("Replaced {} in {shown} (line {lines}).", times(places.len()))))
+    }
+
+    /// In a file of CRLF lines, line breaks of the request mean CRLF.
+    fn adopt_line_endings(&mut self, content: &[u8]) {
+        if only_crlf(content) {
+            self.old = to_crlf(&self.old);
+            self.new = to_crlf(&self.new);
+        }
+    }
+
+    fn check(&self, content: &[u8], places: &[usize], shown: &str) -> Result<(), ToolError> {
+        match places {
+            [] => Err(ToolError::Failed(format!("`old` is not in {shown}.{}", self.hint(content)))),
+            [_, _, ..] if !self.all => {
+                let lines = line_numbers(content, places);
+                Err(ToolError::Failed(format!(
+                    "`old` is in {shown} {}, at lines {lines}. Give more of the lines around the one you mean, or \
+                     set `replaceAll`.",
+                    times(places.len())
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Where the first line of `old` is, apart from spaces around it.
+    fn hint(&self, content: &[u8]) -> String {
+        let Some(first) = self.old.lines().map(str::trim).find(|line| !line.is_empty()) else { return String::new() };
+        let text = String::from_utf8_lossy(content);
+        let similar = text.lines().enumerate().filter(|(_, line)| line.trim() == first);
+        let numbers: Vec<String> = similar.map(|(index, _)| (index + 1).to_string()).take(5).collect();
+        match numbers.is_empty() {
+            true => " Read the file again: it may have changed.".to_owned(),
+            false => format!(
+                " Its first line is at line {}, but spaces, line breaks or the lines after it differ.",
+                numbers.join(", ")
+            ),
+        }
+    }
+}
+
+fn only_crlf(content: &[u8]) -> bool {
+    let mut breaks = content.iter().enumerate().filter(|(_, byte)| **byte == b'\n').peekable();
+    breaks.peek().is_some() && breaks.all(|(at, _)| at > 0 && content[at - 1] == b'\r')
+}
+
+fn to_crlf(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\n', "\r\n")
+}
+
+fn find(content: &[u8], old: &str) -> Result<Vec<usize>, ToolError> {
+    let pattern = Regex::new(&regex::escape(old))
+        .map_err(|_| ToolError::Arguments("`edit`: `old` is too long; edit in smaller pieces".to_owned()))?;
+    Ok(pattern.find_iter(content).map(|found| found.start()).collect())
+}
+
+fn splice(content: &[u8], places: &[usize], old_bytes: usize, new: &[u8]) -> Vec<u8> {
+    let mut result = Vec::with_capacity(content.len() + places.len() * new.len());
+    let mut from = 0;
+    for place in places {
+        result.extend_from_slice(&content[from..*place]);
+        result.extend_from_slice(new);
+        from = place + old_bytes;
+    }
+    result.extend_from_slice(&content[from..]);
+    result
+}
+
+/// The lines of the first ten places.
+fn line_numbers(content: &[u8], places: &[usize]) -> String {
+    let mut numbers = Vec::new();
+    let (mut line, mut from) = (1, 0);
+    for place in places.iter().take(10) {
+        line += content[from..*place].iter().filter(|byte| **byte == b'\n').count();
+        from = *place;
+        numbers.push(line.to_string());
+    }
+    if places.len() > 10 {
+        numbers.push("…".to_owned());
+    }
+    numbers.join(", ")
+}
+
+fn times(count: usize) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
+}

@@ -1,0 +1,69 @@
+//! `glob`: files by name, the newest first.
+
+use std::time::SystemTime;
+
+use async_trait::async_trait;
+use longhaul_core::message::ToolSpec;
+use tokio_util::sync::CancellationToken;
+
+use super::arguments::Arguments;
+use super::walk::{files, matcher};
+use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, blocking, builtin};
+use crate::workspace::Access;
+
+const DESCRIPTION: &str = "Finds files of the workspace by name, the last changed first. `*` matches within a folder name, `**` any folders; a pattern without `/` matches file names anywhere. `.git` and what .gitignore names are passed over.";
+
+const PARAMETERS: &str = r#"{"type":"object","properties":{"pattern":{"type":"string","description":"For example *.rs or src/**/*.{ts,tsx}"},"path":{"type":"string","description":"Folder to search, relative to the workspace root (default: all)"}},"required":["pattern"],"additionalProperties":false}"#;
+
+/// The tool.
+#[derive(Clone, Copy, Debug)]
+pub struct Glob;
+
+#[async_trait]
+impl Tool for Glob {
+    fn spec(&self) -> ToolSpec {
+        builtin("glob", true, DESCRIPTION, PARAMETERS)
+    }
+
+    async fn run(&self, call: ToolInput) -> ToolOutput {
+        let ToolInput { arguments, context } = call;
+        let cancel = context.cancel.clone();
+        blocking(&cancel, move |stop| glob(arguments, &context, stop)).await
+    }
+}
+
+fn glob(
+    arguments: serde_json::Value,
+    context: &ToolContext,
+    stop: &CancellationToken,
+) -> Result<ToolOutput, ToolError> {
+    let mut arguments = Arguments::new("glob", arguments)?;
+    let pattern = arguments.text("pattern")?;
+    let path = arguments.optional_text("path")?.unwrap_or_else(|| ".".to_owned());
+    arguments.finish()?;
+    let wanted = matcher("pattern", &pattern)?;
+    let start = context.workspace.resolve(&path, Access::Read)?;
+    let mut found: Vec<(SystemTime, String)> = Vec::new();
+    files(&context.workspace, &start, stop, |file| {
+        if wanted.is_match(&file.below) {
+            // A file that has gone meanwhile, or cannot be opened, is old.
+            let changed = context.workspace.modified(&file.path).unwrap_or(SystemTime::UNIX_EPOCH);
+            found.push((changed, file.path.display()));
+        }
+        true
+    })?;
+    found.sort_by(|(a_time, a), (b_time, b)| b_time.cmp(a_time).then_with(|| a.cmp(b)));
+    Ok(ToolOutput::text(listing(&found, context.limits.grep_max_matches)))
+}
+
+fn listing(found: &[(SystemTime, String)], most: usize) -> String {
+    if found.is_empty() {
+        return "No files match.".to_owned();
+    }
+    let mut text: String = found.iter().take(most).flat_map(|(_, path)| [path.as_str(), "\n"]).collect();
+    text.push_str(&match found.len() {
+        count if count > most => format!("[The newest {most} of {count} files. Narrow the pattern for others.]"),
+        count => format!("[{count} files.]"),
+    });
+    text
+}

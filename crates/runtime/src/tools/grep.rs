@@ -1,0 +1,206 @@
+//! `grep`: lines that match a regular expression.
+
+use std::collections::VecDeque;
+use std::io::Read as _;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use globset::GlobMatcher;
+use longhaul_core::message::ToolSpec;
+use regex::bytes::{Regex, RegexBuilder};
+use tokio_util::sync::CancellationToken;
+
+use super::arguments::Arguments;
+use super::walk::{Found, files, matcher};
+use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, blocking, builtin};
+use crate::workspace::{Access, Workspace};
+
+/// Files beyond this size are passed over, bytes.
+const LARGEST: u64 = 64 * 1024 * 1024;
+
+/// Characters of a line that are shown.
+const SHOWN_CHARS: usize = 400;
+
+/// Characters shown before a match in a line that is cut.
+const LEAD_CHARS: usize = 100;
+
+const DESCRIPTION: &str = "Searches the files of the workspace line by line for a regular expression (Rust syntax) and returns `path:line:text`. Binary files, `.git` and what .gitignore names are passed over.";
+
+const PARAMETERS: &str = r#"{"type":"object","properties":{"pattern":{"type":"string","description":"Regular expression"},"path":{"type":"string","description":"File or folder, relative to the workspace root (default: all)"},"glob":{"type":"string","description":"Only files whose path matches, for example *.rs or src/**/*.ts"},"ignoreCase":{"type":"boolean","description":"Do not tell upper and lower case apart (default false)"},"context":{"type":"integer","minimum":0,"maximum":20,"description":"Lines to show before and after each match (default 0)"}},"required":["pattern"],"additionalProperties":false}"#;
+
+/// The tool.
+#[derive(Clone, Copy, Debug)]
+pub struct Grep;
+
+#[async_trait]
+impl Tool for Grep {
+    fn spec(&self) -> ToolSpec {
+        builtin("grep", true, DESCRIPTION, PARAMETERS)
+    }
+
+    async fn run(&self, call: ToolInput) -> ToolOutput {
+        let ToolInput { arguments, context } = call;
+        let cancel = context.cancel.clone();
+        blocking(&cancel, move |stop| grep(arguments, &context, stop)).await
+    }
+}
+
+fn grep(
+    arguments: serde_json::Value,
+    context: &ToolContext,
+    stop: &CancellationToken,
+) -> Result<ToolOutput, ToolError> {
+    let (query, path) = Query::parse(arguments)?;
+    let start = context.workspace.resolve(&path, Access::Read)?;
+    let mut search = Search::new(query, context.limits.grep_max_matches, Arc::clone(&context.workspace));
+    files(&context.workspace, &start, stop, |found| {
+        search.file(&found, stop);
+        !search.full
+    })?;
+    if stop.is_cancelled() {
+        return Err(ToolError::Cancelled);
+    }
+    Ok(ToolOutput::text(search.finish()))
+}
+
+struct Query {
+    pattern: Regex,
+    files: Option<GlobMatcher>,
+    context: usize,
+}
+
+impl Query {
+    fn parse(arguments: serde_json::Value) -> Result<(Self, String), ToolError> {
+        let mut arguments = Arguments::new("grep", arguments)?;
+        let pattern = arguments.text("pattern")?;
+        let path = arguments.optional_text("path")?.unwrap_or_else(|| ".".to_owned());
+        let files = arguments.optional_text("glob")?.map(|glob| matcher("glob", &glob)).transpose()?;
+        let ignore_case = arguments.flag("ignoreCase")?;
+        let context = arguments.optional_number("context", 0..=20)?.unwrap_or(0);
+        arguments.finish()?;
+        let pattern = RegexBuilder::new(&pattern)
+            .case_insensitive(ignore_case)
+            .build()
+            .map_err(|error| ToolError::Arguments(format!("`pattern` is not a regular expression: {error}")))?;
+        let context = usize::try_from(context).unwrap_or(0);
+        Ok((Self { pattern, files, context }, path))
+    }
+}
+
+struct Search {
+    query: Query,
+    most: usize,
+    workspace: Arc<Workspace>,
+    text: String,
+    matches: usize,
+    files: usize,
+    too_large: usize,
+    full: bool,
+}
+
+impl Search {
+    fn new(query: Query, most: usize, workspace: Arc<Workspace>) -> Self {
+        Self { query, most, workspace, text: String::new(), matches: 0, files: 0, too_large: 0, full: false }
+    }
+
+    fn file(&mut self, found: &Found, stop: &CancellationToken) {
+        if self.query.files.as_ref().is_some_and(|files| !files.is_match(&found.below)) {
+            return;
+        }
+        // A file that has gone or is closed to us has no matches.
+        let Ok(file) = self.workspace.open_file(&found.path) else { return };
+        if file.metadata().is_ok_and(|meta| meta.len() > LARGEST) {
+            self.too_large += 1;
+            return;
+        }
+        let mut content = Vec::new();
+        if file.take(LARGEST).read_to_end(&mut content).is_ok() && !content.iter().take(8192).any(|byte| *byte == 0)
+        {
+            self.lines(&found.path.display(), &content, stop);
+        }
+    }
+
+    fn lines(&mut self, path: &str, content: &[u8], stop: &CancellationToken) {
+        let before = self.matches;
+        let mut recent: VecDeque<(usize, &[u8])> = VecDeque::new();
+        let mut last_shown = 0;
+        let content = content.strip_suffix(b"\n").unwrap_or(content);
+        for (number, line) in (1..).zip(content.split(|byte| *byte == b'\n')) {
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            let hit = self.query.pattern.find(line);
+            if hit.is_some() && self.matches == self.most {
+                self.full = true;
+            }
+            if self.full || (number % 4096 == 0 && stop.is_cancelled()) {
+                break;
+            }
+            match hit {
+                Some(hit) => {
+                    self.separate(last_shown, number - recent.len());
+                    for (number, line) in recent.drain(..) {
+                        self.show(path, '-', number, line, 0);
+                    }
+                    self.show(path, ':', number, line, hit.start());
+                    self.matches += 1;
+                    last_shown = number;
+                }
+                None if last_shown > 0 && number <= last_shown + self.query.context => {
+                    self.show(path, '-', number, line, 0);
+                    // Counts as context of the match above it only.
+                    continue;
+                }
+                None => {
+                    recent.push_back((number, line));
+                    if recent.len() > self.query.context {
+                        recent.pop_front();
+                    }
+                }
+            }
+        }
+        self.files += usize::from(self.matches > before);
+    }
+
+    /// A line of dashes between groups that do not touch.
+    fn separate(&mut self, last_shown: usize, next: usize) {
+        let adjacent = last_shown > 0 && next <= last_shown + self.query.context + 1;
+        if self.query.context > 0 && !self.text.is_empty() && !adjacent {
+            self.text.push_str("--\n");
+        }
+    }
+
+    fn show(&mut self, path: &str, mark: char, number: usize, line: &[u8], hit: usize) {
+        self.text.push_str(&format!("{path}{mark}{number}{mark}"));
+        self.text.push_str(&excerpt(line, hit));
+        self.text.push('\n');
+    }
+
+    fn finish(mut self) -> String {
+        if self.matches == 0 {
+            self.text.push_str("No matches.");
+        } else if self.full {
+            self.text.push_str(&format!(
+                "[Stopped at {} matches; there are more. Narrow the pattern, `path` or `glob`.]",
+                self.matches
+            ));
+        } else {
+            self.text.push_str(&format!("[{} matches in {} files.]", self.matches, self.files));
+        }
+        if self.too_large > 0 {
+            self.text.push_str(&format!("\n[{} files over 64 MiB were passed over.]", self.too_large));
+        }
+        self.text
+    }
+}
+
+/// A line, or the part of a long line around the match.
+fn excerpt(line: &[u8], hit: usize) -> String {
+    let text = String::from_utf8_lossy(line);
+    if text.chars().nth(SHOWN_CHARS).is_none() {
+        return text.into_owned();
+    }
+    let before = String::from_utf8_lossy(&line[..hit]).chars().count();
+    let skip = before.saturating_sub(LEAD_CHARS);
+    let part: String = text.chars().skip(skip).take(SHOWN_CHARS).collect();
+    let start = if skip > 0 { "…" } else { "" };
+    format!("{start}{part}… [line cut: {} bytes in all]", line.len())
+}

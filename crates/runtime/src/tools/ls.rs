@@ -1,0 +1,56 @@
+//! `ls`: what a folder holds.
+
+use async_trait::async_trait;
+use longhaul_core::message::ToolSpec;
+
+use super::arguments::Arguments;
+use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, blocking, builtin};
+use crate::workspace::{Access, Entry, EntryKind};
+
+const DESCRIPTION: &str = "Lists a folder of the workspace by name: folders end with `/`, links show where they point, files their size in bytes.";
+
+const PARAMETERS: &str = r#"{"type":"object","properties":{"path":{"type":"string","description":"Folder, relative to the workspace root (default: the root)"}},"additionalProperties":false}"#;
+
+/// The tool.
+#[derive(Clone, Copy, Debug)]
+pub struct Ls;
+
+#[async_trait]
+impl Tool for Ls {
+    fn spec(&self) -> ToolSpec {
+        builtin("ls", true, DESCRIPTION, PARAMETERS)
+    }
+
+    async fn run(&self, call: ToolInput) -> ToolOutput {
+        let ToolInput { arguments, context } = call;
+        let cancel = context.cancel.clone();
+        blocking(&cancel, move |_| ls(arguments, &context)).await
+    }
+}
+
+fn ls(arguments: serde_json::Value, context: &ToolContext) -> Result<ToolOutput, ToolError> {
+    let mut arguments = Arguments::new("ls", arguments)?;
+    let path = arguments.optional_text("path")?.unwrap_or_else(|| ".".to_owned());
+    arguments.finish()?;
+    let resolved = context.workspace.resolve(&path, Access::Read)?;
+    let entries = context.workspace.list(&resolved)?;
+    let most = context.limits.grep_max_matches;
+    let mut text: String = entries.iter().take(most).map(line).collect();
+    text.push_str(&match entries.len() {
+        0 => "[The folder is empty.]".to_owned(),
+        count if count > most => format!("[The first {most} of {count} entries.]"),
+        count => format!("[{count} entries.]"),
+    });
+    Ok(ToolOutput::text(text))
+}
+
+fn line(entry: &Entry) -> String {
+    let name = entry.name.to_string_lossy();
+    match (entry.kind, &entry.target) {
+        (EntryKind::Directory, _) => format!("{name}/\n"),
+        (EntryKind::File, _) => format!("{name}  {}\n", entry.bytes),
+        (EntryKind::Link, Some(target)) => format!("{name} -> {}\n", target.display()),
+        (EntryKind::Link, None) => format!("{name} -> ?\n"),
+        (EntryKind::Special, _) => format!("{name}  (pipe, socket or device)\n"),
+    }
+}

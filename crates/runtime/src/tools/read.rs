@@ -1,0 +1,197 @@
+//! `read`: the lines of a text file, or a picture.
+
+use std::io::{BufRead, BufReader, Read as _, Seek};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use longhaul_core::message::ToolSpec;
+use tokio_util::sync::CancellationToken;
+
+use super::arguments::Arguments;
+use super::{Output, Tool, ToolContext, ToolError, ToolInput, ToolOutput, blocking, builtin};
+use crate::workspace::{Access, ResolvedPath};
+
+/// Pictures beyond this size are refused, bytes.
+const LARGEST_PICTURE: u64 = 20 * 1024 * 1024;
+
+/// How much of a file decides whether it is text, bytes.
+const SAMPLE: usize = 8 * 1024;
+
+const DESCRIPTION: &str = "Reads a file of the workspace. Text comes with line numbers, up to 2000 lines at once; `offset` and `limit` choose others. Pictures (PNG, JPEG, GIF, WebP) are shown as pictures.";
+
+const PARAMETERS: &str = r#"{"type":"object","properties":{"path":{"type":"string","description":"File, relative to the workspace root"},"offset":{"type":"integer","minimum":1,"description":"First line (default 1)"},"limit":{"type":"integer","minimum":1,"description":"Number of lines (default and maximum 2000)"}},"required":["path"],"additionalProperties":false}"#;
+
+/// The tool.
+#[derive(Clone, Copy, Debug)]
+pub struct Read;
+
+#[async_trait]
+impl Tool for Read {
+    fn spec(&self) -> ToolSpec {
+        builtin("read", true, DESCRIPTION, PARAMETERS)
+    }
+
+    async fn run(&self, call: ToolInput) -> ToolOutput {
+        let ToolInput { arguments, context } = call;
+        let cancel = context.cancel.clone();
+        blocking(&cancel, move |stop| read(arguments, &context, stop)).await
+    }
+}
+
+fn read(
+    arguments: serde_json::Value,
+    context: &ToolContext,
+    stop: &CancellationToken,
+) -> Result<ToolOutput, ToolError> {
+    let mut arguments = Arguments::new("read", arguments)?;
+    let path = arguments.text("path")?;
+    let offset = arguments.optional_number("offset", 1..=u64::MAX)?.unwrap_or(1);
+    let limit = arguments.optional_number("limit", 1..=u64::MAX)?;
+    arguments.finish()?;
+    let resolved = context.workspace.resolve(&path, Access::Read)?;
+    let mut file = context.workspace.open_file(&resolved)?;
+    let failed = |error: std::io::Error| ToolError::Failed(format!("`{}`: {error}", resolved.display()));
+    let mut sample = Vec::with_capacity(SAMPLE);
+    (&file).take(SAMPLE as u64).read_to_end(&mut sample).map_err(failed)?;
+    file.rewind().map_err(failed)?;
+    if let Some(media_type) = picture_type(&sample) {
+        return picture(file, media_type, &resolved);
+    }
+    if sample.contains(&0) {
+        return Err(ToolError::Failed(format!("`{}` is a binary file, not text", resolved.display())));
+    }
+    let most = context.limits.read_max_lines as u64;
+    let wanted = offset..offset.saturating_add(limit.unwrap_or(most).min(most));
+    let page = Page::scan(BufReader::with_capacity(64 * 1024, file), wanted, context, stop);
+    Ok(ToolOutput::text(page.map_err(failed)?.ok_or(ToolError::Cancelled)?.render(offset)?))
+}
+
+fn picture_type(sample: &[u8]) -> Option<&'static str> {
+    match imagesize::image_type(sample).ok()? {
+        imagesize::ImageType::Png => Some("image/png"),
+        imagesize::ImageType::Jpeg => Some("image/jpeg"),
+        imagesize::ImageType::Gif => Some("image/gif"),
+        imagesize::ImageType::Webp => Some("image/webp"),
+        _ => None,
+    }
+}
+
+fn picture(file: std::fs::File, media_type: &str, path: &ResolvedPath) -> Result<ToolOutput, ToolError> {
+    let mut bytes = Vec::new();
+    let shown = path.display();
+    let failed = |error| ToolError::Failed(format!("`{shown}`: {error}"));
+    file.take(LARGEST_PICTURE + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > LARGEST_PICTURE {
+        let largest = LARGEST_PICTURE / 1024 / 1024;
+        return Err(ToolError::Failed(format!("`{shown}` is a picture of more than {largest} MiB")));
+    }
+    let mut output = ToolOutput::text(format!("Picture {shown} ({media_type}, {} bytes).", bytes.len()));
+    let name = path.relative().file_name().map(|name| name.to_string_lossy().into_owned());
+    output.content.push(Output::Media { bytes: Bytes::from(bytes), media_type: media_type.to_owned(), name });
+    Ok(output)
+}
+
+/// Some lines of a file, numbered, and how many there are.
+struct Page {
+    text: String,
+    next: u64,
+    total: u64,
+    invalid: bool,
+}
+
+impl Page {
+    /// Reads the whole file but keeps only the lines in `wanted`; `None` when told to stop.
+    fn scan(
+        mut reader: impl BufRead,
+        wanted: std::ops::Range<u64>,
+        context: &ToolContext,
+        stop: &CancellationToken,
+    ) -> std::io::Result<Option<Self>> {
+        let most_chars = context.limits.read_max_line_chars;
+        let mut page = Self { text: String::new(), next: wanted.end, total: 0, invalid: false };
+        let mut line = Line::default();
+        while line.read(&mut reader, most_chars, stop)? {
+            page.total += 1;
+            if wanted.contains(&page.total) {
+                page.add(&line, most_chars);
+            }
+        }
+        Ok((!stop.is_cancelled()).then_some(page))
+    }
+
+    fn add(&mut self, line: &Line, most_chars: usize) {
+        let bytes = line.start.strip_suffix(b"\r").unwrap_or(&line.start);
+        let text = String::from_utf8_lossy(bytes);
+        // A line kept only in part may end inside a character; that is no fault of the file.
+        self.invalid |= line.bytes == line.start.len() as u64 && matches!(text, std::borrow::Cow::Owned(_));
+        self.text.push_str(&format!("{:>6}\t", self.total));
+        match text.char_indices().nth(most_chars) {
+            None => self.text.push_str(&text),
+            Some((end, _)) => {
+                self.text.push_str(&text[..end]);
+                self.text.push_str(&format!(" [line cut: {} bytes in all]", line.bytes));
+            }
+        }
+        self.text.push('\n');
+    }
+
+    fn render(mut self, offset: u64) -> Result<String, ToolError> {
+        if self.total == 0 {
+            return Ok("[The file is empty.]".to_owned());
+        }
+        if offset > self.total {
+            let lines = self.total;
+            return Err(ToolError::Failed(format!("`offset` is {offset}, but the file has {lines} lines")));
+        }
+        if self.invalid {
+            self.text.push_str("[Some bytes are not UTF-8 and shown as \u{fffd}.]\n");
+        }
+        let (total, next) = (self.total, self.next);
+        self.text.push_str(&match next > total {
+            true if offset == 1 => format!("[All {total} lines.]"),
+            true => format!("[Lines {offset} to {total}, the last of {total}.]"),
+            false => format!("[Lines {offset} to {} of {total}. For more, read with offset {next}.]", next - 1),
+        });
+        Ok(self.text)
+    }
+}
+
+/// One line: as much of its start as may be shown, and its length.
+#[derive(Default)]
+struct Line {
+    start: Vec<u8>,
+    bytes: u64,
+}
+
+impl Line {
+    /// Reads the next line; `false` at the end or when told to stop.
+    fn read(
+        &mut self,
+        reader: &mut impl BufRead,
+        most_chars: usize,
+        stop: &CancellationToken,
+    ) -> std::io::Result<bool> {
+        // One character more than is shown, so that the cut is noticed; a character has 4 bytes at most.
+        let most_bytes = most_chars.saturating_add(1).saturating_mul(4);
+        self.start.clear();
+        self.bytes = 0;
+        let mut any = false;
+        loop {
+            let chunk = reader.fill_buf()?;
+            if chunk.is_empty() || stop.is_cancelled() {
+                return Ok(any && !stop.is_cancelled());
+            }
+            any = true;
+            let end = chunk.iter().position(|byte| *byte == b'\n');
+            let part = &chunk[..end.unwrap_or(chunk.len())];
+            let room = most_bytes.saturating_sub(self.start.len()).min(part.len());
+            self.start.extend_from_slice(&part[..room]);
+            self.bytes += part.len() as u64;
+            let used = part.len() + usize::from(end.is_some());
+            reader.consume(used);
+            if end.is_some() {
+                return Ok(true);
+            }
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! `write`: a whole file, all or nothing.
+
+use async_trait::async_trait;
+use longhaul_core::message::ToolSpec;
+
+use super::arguments::Arguments;
+use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, blocking, builtin};
+use crate::workspace::Access;
+
+const DESCRIPTION: &str = "Writes a file in the workspace: makes it, with the folders above it, or replaces its whole content. To change part of a file use `edit`.";
+
+const PARAMETERS: &str = r#"{"type":"object","properties":{"path":{"type":"string","description":"File, relative to the workspace root"},"content":{"type":"string","description":"The whole content"}},"required":["path","content"],"additionalProperties":false}"#;
+
+/// The tool.
+#[derive(Clone, Copy, Debug)]
+pub struct Write;
+
+#[async_trait]
+impl Tool for Write {
+    fn spec(&self) -> ToolSpec {
+        builtin("write", false, DESCRIPTION, PARAMETERS)
+    }
+
+    async fn run(&self, call: ToolInput) -> ToolOutput {
+        let ToolInput { arguments, context } = call;
+        let cancel = context.cancel.clone();
+        blocking(&cancel, move |_| write(arguments, &context)).await
+    }
+}
+
+fn write(arguments: serde_json::Value, context: &ToolContext) -> Result<ToolOutput, ToolError> {
+    let mut arguments = Arguments::new("write", arguments)?;
+    let path = arguments.text("path")?;
+    let content = arguments.text("content")?;
+    arguments.finish()?;
+    let resolved = context.workspace.resolve(&path, Access::Write)?;
+    context.workspace.replace(&resolved, content.as_bytes())?;
+    let lines = content.lines().count();
+    Ok(ToolOutput::text(format!("Wrote {} ({} bytes, {lines} lines).", resolved.display(), content.len())))
+}

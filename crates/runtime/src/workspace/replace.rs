@@ -1,0 +1,101 @@
+//! Replacing a file as a whole: written beside it, synced, renamed over it.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path};
+
+use rustix::fs::{
+    AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fsync, mkdirat, openat, renameat, statat,
+    unlinkat,
+};
+use rustix::io::Errno;
+use uuid::Uuid;
+
+use super::open::{PASS, folder, raced, split, wrong_kind};
+use super::{WorkspaceError, io_error, shown};
+
+pub(super) fn replace(root: &OwnedFd, relative: &Path, content: &[u8]) -> Result<(), WorkspaceError> {
+    let Some((parent, name)) = split(relative) else {
+        return Err(wrong_kind(relative, FileType::Directory, "a file"));
+    };
+    make_folders(root, parent)?;
+    let folder = folder(root, parent, OFlags::RDONLY).map_err(|error| raced(relative, error))?;
+    let old = existing(&folder, name, relative)?;
+    let failed = |error: std::io::Error| io_error(relative, error);
+    let mut beside = Beside::create(&folder).map_err(|error| failed(error.into()))?;
+    beside.file.write_all(content).map_err(failed)?;
+    if let Some(old) = &old {
+        beside.take_over(old).map_err(|error| failed(error.into()))?;
+    }
+    beside.file.sync_all().map_err(failed)?;
+    beside.rename_to(name).map_err(|error| failed(error.into()))?;
+    fsync(&folder).map_err(|error| failed(error.into()))
+}
+
+fn make_folders(root: &OwnedFd, path: &Path) -> Result<(), WorkspaceError> {
+    let mut here = folder(root, Path::new(""), PASS).map_err(|error| raced(path, error))?;
+    for name in path.components().map(Component::as_os_str) {
+        match mkdirat(&here, name, Mode::from_raw_mode(0o777)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(raced(path, error)),
+        }
+        here = folder_in(&here, name).map_err(|error| raced(path, error))?;
+    }
+    Ok(())
+}
+
+fn folder_in(here: &OwnedFd, name: &OsStr) -> rustix::io::Result<OwnedFd> {
+    openat(here, name, PASS | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+}
+
+fn existing(folder: &OwnedFd, name: &OsStr, path: &Path) -> Result<Option<Stat>, WorkspaceError> {
+    let stat = match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => stat,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(error) => return Err(raced(path, error)),
+    };
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile if stat.st_mode & 0o222 == 0 => Err(WorkspaceError::ReadOnly { path: shown(path) }),
+        FileType::RegularFile => Ok(Some(stat)),
+        other => Err(wrong_kind(path, other, "a file")),
+    }
+}
+
+/// The new content beside the old one; removed unless it is renamed.
+struct Beside<'a> {
+    folder: &'a OwnedFd,
+    name: String,
+    file: File,
+    renamed: bool,
+}
+
+impl<'a> Beside<'a> {
+    fn create(folder: &'a OwnedFd) -> rustix::io::Result<Self> {
+        let name = format!(".longhaul-{}.tmp", Uuid::now_v7().simple());
+        let how = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(folder, &name, how, Mode::from_raw_mode(0o666))?;
+        Ok(Self { folder, name, file: File::from(file), renamed: false })
+    }
+
+    /// Keeps mode and, where we may, owner of the file that is replaced.
+    fn take_over(&self, old: &Stat) -> rustix::io::Result<()> {
+        let _ = fchown(&self.file, Some(Uid::from_raw(old.st_uid)), Some(Gid::from_raw(old.st_gid)));
+        fchmod(&self.file, Mode::from_raw_mode(old.st_mode & 0o7777))
+    }
+
+    fn rename_to(&mut self, name: &OsStr) -> rustix::io::Result<()> {
+        renameat(self.folder, &self.name, self.folder, name)?;
+        self.renamed = true;
+        Ok(())
+    }
+}
+
+impl Drop for Beside<'_> {
+    fn drop(&mut self) {
+        if !self.renamed {
+            let _ = unlinkat(self.folder, &self.name, AtFlags::empty());
+        }
+    }
+}

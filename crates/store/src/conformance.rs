@@ -1,0 +1,155 @@
+//! What every back-end promises, as tests that any back-end runs.
+//!
+//! A back-end writes `longhaul_store::conformance!(make);` in a test module, where
+//! `async fn make() -> (SharedStore, Guard)` gives a new empty store and whatever must outlive it.
+//! Each promise becomes one test of its own name.
+#![expect(clippy::unwrap_used, reason = "these are tests: a failure is their purpose")]
+
+mod chunks;
+mod inbox;
+mod lease;
+mod log;
+mod sessions;
+mod watch;
+
+use longhaul_core::event::{EventBody, NoteReason, RunEnd};
+use longhaul_core::ids::{Millis, QueueId, Seq, SessionId};
+use longhaul_core::message::{Message, Part};
+
+use crate::{Accepted, Append, Lease, NewQueued, NewSession, SharedStore, StoreError};
+
+pub use self::chunks::*;
+pub use self::inbox::*;
+pub use self::lease::*;
+pub use self::log::*;
+pub use self::sessions::*;
+pub use self::watch::*;
+
+/// Makes one test of each promise. See [the module](mod@crate::conformance).
+#[macro_export]
+macro_rules! conformance {
+    ($make:ident) => {
+        $crate::conformance! { $make:
+            created_sessions_are_found, a_taken_id_is_a_conflict, a_log_is_never_empty,
+            unknown_sessions_are_not_found, the_last_changed_session_comes_first,
+            the_record_follows_the_log, a_deleted_session_is_gone, a_leased_session_is_not_deleted,
+            a_closed_store_refuses,
+            seq_counts_without_gaps, events_come_back_as_they_went_in, large_bodies_are_kept,
+            a_refused_append_leaves_nothing, an_append_without_events_takes_and_settles,
+            the_log_is_read_in_pages, the_tail_is_the_newest, writers_of_different_sessions_do_not_mix,
+            readers_never_see_a_gap, blobs_named_by_the_log_are_listed,
+            an_older_claim_is_fenced, a_released_lease_is_void, releasing_a_void_lease_changes_nothing,
+            of_two_racing_claims_one_holds, a_lease_does_not_outlive_its_session,
+            queued_messages_have_positions, a_repeated_key_adds_nothing, keys_belong_to_their_session,
+            the_queue_has_a_limit, a_taken_queue_id_is_a_conflict, waiting_messages_can_be_edited,
+            waiting_messages_can_be_removed, the_queue_can_be_cleared, a_message_is_taken_once,
+            a_removed_message_is_not_taken, all_messages_are_taken_or_none,
+            taking_and_removing_race_to_one_end, enqueueing_needs_no_lease,
+            chunks_are_kept_in_order, settled_chunks_are_dropped, only_the_next_chunk_is_kept,
+            chunks_are_fenced,
+            a_watch_starts_at_the_newest, a_watch_sees_the_newest, a_watch_misses_nothing,
+            a_watch_ends_with_its_session, a_watch_ends_with_the_store,
+        }
+    };
+    ($make:ident: $($case:ident),+ $(,)?) => {
+        mod conformance {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $case() {
+                    let (store, _guard) = super::$make().await;
+                    $crate::conformance::$case(::std::sync::Arc::clone(&store)).await;
+                    store.close().await;
+                }
+            )+
+        }
+    };
+}
+
+/// When everything happens that needs no other time.
+const NOW: Millis = 1_700_000_000_000;
+
+fn started() -> EventBody {
+    EventBody::SessionStarted { title: None, forked_from: None, imported_from: None }
+}
+
+fn note(text: &str) -> EventBody {
+    EventBody::NoteAdded { message: Message::user("m", vec![Part::text(text)]), why: NoteReason::Imported }
+}
+
+fn run_finished() -> EventBody {
+    EventBody::RunFinished { run_id: "r".into(), reason: RunEnd::Stop, error: None }
+}
+
+fn titled(title: &str) -> EventBody {
+    EventBody::TitleSet { title: title.to_owned() }
+}
+
+fn new_session(id: &str, at: Millis) -> NewSession {
+    NewSession { id: id.into(), title: None, at, events: vec![(at, started())] }
+}
+
+fn append(events: Vec<EventBody>) -> Append {
+    Append { at: NOW, events, ..Append::default() }
+}
+
+/// A store with one session, whose log has one event.
+struct Setup {
+    store: SharedStore,
+    id: SessionId,
+}
+
+impl Setup {
+    async fn new(store: SharedStore) -> Self {
+        let id = SessionId::from("s");
+        store.create(new_session("s", NOW)).await.unwrap();
+        Self { store, id }
+    }
+
+    async fn claim(&self) -> Lease {
+        self.store.claim(&self.id, "owner").await.unwrap()
+    }
+
+    async fn log(&self) -> Vec<EventBody> {
+        let events = self.store.read(&self.id, 0, usize::MAX).await.unwrap();
+        events.into_iter().map(|event| event.body).collect()
+    }
+
+    async fn enqueue(&self, id: &str, key: Option<&str>) -> Result<Accepted, StoreError> {
+        self.store.enqueue(&self.id, message(id, key, 100)).await
+    }
+
+    async fn waiting(&self) -> Vec<QueueId> {
+        let queue = self.store.queue(&self.id).await.unwrap();
+        queue.into_iter().map(|queued| queued.id).collect()
+    }
+}
+
+fn message(id: &str, key: Option<&str>, queue_limit: usize) -> NewQueued {
+    NewQueued {
+        id: id.into(),
+        client_key: key.map(str::to_owned),
+        at: NOW,
+        parts: vec![Part::text(format!("text of {id}"))],
+        queue_limit,
+    }
+}
+
+fn accepted(id: &str, position: usize, repeated: bool) -> Result<Accepted, StoreError> {
+    Ok(Accepted { id: id.into(), position, repeated })
+}
+
+fn not_found<T>(answer: &Result<T, StoreError>) -> bool {
+    matches!(answer, Err(StoreError::NotFound(_)))
+}
+
+fn conflict<T>(answer: &Result<T, StoreError>) -> bool {
+    matches!(answer, Err(StoreError::Conflict(_)))
+}
+
+fn fenced<T>(answer: &Result<T, StoreError>, id: &SessionId) -> bool {
+    matches!(answer, Err(StoreError::Fenced(fenced)) if fenced == id)
+}
+
+fn seqs(events: &[longhaul_core::event::Event]) -> Vec<Seq> {
+    events.iter().map(|event| event.seq).collect()
+}

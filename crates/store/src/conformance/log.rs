@@ -1,0 +1,212 @@
+//! The log: order, wholeness, content.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use longhaul_core::event::{Event, EventBody, FORMAT};
+use longhaul_core::ids::SessionId;
+use longhaul_core::message::{BlobRef, Finish, Media, Message, Origin, Part, RawJson, Reasoning, Role, Text};
+
+use super::{NOW, Setup, append, conflict, new_session, note, seqs, started};
+use crate::{Append, SharedStore};
+
+/// Appended events are answered with positions 1, 2, 3 … and read back at them.
+pub async fn seq_counts_without_gaps(store: SharedStore) {
+    let setup = Setup::new(store).await;
+    let lease = setup.claim().await;
+    let mut next = 2;
+    for count in [1, 3, 1, 70, 130, 2] {
+        let events = (0..count).map(|index| note(&format!("{count}/{index}"))).collect();
+        let answer = setup.store.append(&lease, append(events)).await.unwrap();
+        assert_eq!(seqs(&answer), (next..next + count).collect::<Vec<_>>());
+        assert_eq!(setup.store.read(&setup.id, next - 1, usize::MAX).await.unwrap(), answer);
+        next += count;
+    }
+    let all = setup.store.read(&setup.id, 0, usize::MAX).await.unwrap();
+    assert_eq!(seqs(&all), (1..next).collect::<Vec<_>>());
+}
+
+/// Every byte of an event is kept: Unicode, control characters, JSON inside, numbers as they were written.
+pub async fn events_come_back_as_they_went_in(store: SharedStore) {
+    let setup = Setup::new(store).await;
+    let lease = setup.claim().await;
+    let text =
+        "a\0b\u{1f}\u{7f}\\\"'\n\r\t\u{2028}\u{feff}é e\u{301} 🦀👩‍👩‍👧 \u{10ffff} {\"a\":1e400} % ? $1 :x --";
+    let native = RawJson(r#"{"b":1.0e3,"a":"\u00e9","a":10000000000000000000000}"#.into());
+    let parts = vec![
+        Part::text(text),
+        Part::Text(Text { text: String::new(), native: Some(native.clone()) }),
+        Part::Reasoning(Reasoning { text: String::new(), native: Some(native) }),
+    ];
+    let origin = Some(Origin { provider: "p".into(), api: "a".into(), model: text.into() });
+    let message = Message { id: text.into(), role: Role::Assistant, parts, origin };
+    let body = EventBody::AssistantAdded { step_id: "s".into(), message, finish: Finish::Stop, cut: None };
+    setup.store.append(&lease, append(vec![body.clone()])).await.unwrap();
+    let stored = setup.store.read(&setup.id, 1, 1).await.unwrap();
+    assert_eq!(stored, [Event { seq: 2, at: NOW, format: FORMAT, body }]);
+}
+
+/// A body of megabytes is an ordinary event.
+pub async fn large_bodies_are_kept(store: SharedStore) {
+    let setup = Setup::new(store).await;
+    let lease = setup.claim().await;
+    let large = note(&"0123456789 \"é\" ".repeat(300_000));
+    let events = vec![note("before"), large.clone(), note("after")];
+    setup.store.append(&lease, append(events)).await.unwrap();
+    assert_eq!(setup.log().await, [started(), note("before"), large, note("after")]);
+}
+
+/// When a queue entry cannot be taken, nothing else of the call happens either.
+pub async fn a_refused_append_leaves_nothing(store: SharedStore) {
+    let setup = Setup::new(store).await;
+    let lease = setup.claim().await;
+    setup.enqueue("q", None).await.unwrap();
+    let chunk = crate::Chunk { step: "step".into(), index: 0, body: "kept".into() };
+    setup.store.put_chunk(&lease, chunk.clone()).await.unwrap();
+    let refused = Append {
+        at: NOW + 1,
+        events: vec![note("a"), note("b")],
+        takes: vec!["q".into(), "gone".into()],
+        settles: vec!["step".into()],
+    };
+    let before = setup.store.session(&setup.id).await.unwrap();
+    assert!(conflict(&setup.store.append(&lease, refused).await));
+    assert_eq!(setup.store.session(&setup.id).await.unwrap(), before);
+    assert_eq!(setup.log().await, [started()]);
+    assert_eq!(setup.waiting().await, ["q".into()]);
+    assert_eq!(setup.store.chunks(&setup.id).await.unwrap(), [chunk]);
+    let next = setup.store.append(&lease, append(vec![note("c")])).await.unwrap();
+    assert_eq!(seqs(&next), [2], "the refused call used up no position");
+}
+
+/// An append may carry no events: it takes and settles, and the log stays as it is.
+pub async fn an_append_without_events_takes_and_settles(store: SharedStore) {
+    let setup = Setup::new(store).await;
+    let lease = setup.claim().await;
+    setup.enqueue("q", None).await.unwrap();
+    let before = setup.store.session(&setup.id).await.unwrap();
+    let takes = Append { at: NOW + 9, takes: vec!["q".into()], ..Append::default() };
+    assert_eq!(setup.store.append(&lease, takes).await.unwrap(), []);
+    let after = setup.store.session(&setup.id).await.unwrap();
+    assert_eq!((after.last_seq, after.updated_at, after.queued), (1, before.updated_at, 0));
+}
+
+/// Reading continues where it stopped, never past the limit, and is empty at the end.
+pub async fn the_log_is_read_in_pages(store: SharedStore) {
+    let setup = filled(store, 9).await;
+    for (after, limit, expected) in [
+        (0, 3, vec![1, 2, 3]),
+        (3, 4, vec![4, 5, 6, 7]),
+        (7, 100, vec![8, 9, 10]),
+        (9, usize::MAX, vec![10]),
+        (10, 5, vec![]),
+        (u64::MAX, 5, vec![]),
+        (0, 0, vec![]),
+    ] {
+        let page = setup.store.read(&setup.id, after, limit).await.unwrap();
+        assert_eq!(seqs(&page), expected, "after {after}, limit {limit}");
+    }
+}
+
+/// The tail is the newest events, oldest of them first.
+pub async fn the_tail_is_the_newest(store: SharedStore) {
+    let setup = filled(store, 9).await;
+    for (limit, expected) in
+        [(0, vec![]), (1, vec![10]), (3, vec![8, 9, 10]), (usize::MAX, (1..11).collect())]
+    {
+        assert_eq!(seqs(&setup.store.tail(&setup.id, limit).await.unwrap()), expected);
+    }
+}
+
+/// A session between two others, whose log has `count` more events than the first.
+async fn filled(store: SharedStore, count: usize) -> Setup {
+    store.create(new_session("before", NOW)).await.unwrap();
+    let setup = Setup::new(store).await;
+    setup.store.create(new_session("behind", NOW)).await.unwrap();
+    let lease = setup.claim().await;
+    setup.store.append(&lease, append(vec![note("n"); count])).await.unwrap();
+    setup
+}
+
+const WRITERS: usize = 8;
+const APPENDS: usize = 40;
+
+/// Eight writers at once, each on its own session: each log holds its writer's events, in its order.
+pub async fn writers_of_different_sessions_do_not_mix(store: SharedStore) {
+    let ids: Vec<SessionId> = (0..WRITERS).map(|n| SessionId::from(format!("s{n}"))).collect();
+    let writers: Vec<_> =
+        ids.iter().map(|id| tokio::spawn(write_own(Arc::clone(&store), id.clone()))).collect();
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    for id in &ids {
+        let log = store.read(id, 0, usize::MAX).await.unwrap();
+        let bodies: Vec<EventBody> = log[1..].iter().map(|event| event.body.clone()).collect();
+        assert_eq!(seqs(&log), (1..=2 * APPENDS as u64 + 1).collect::<Vec<_>>());
+        assert_eq!(bodies, own_events(id).concat());
+    }
+}
+
+async fn write_own(store: SharedStore, id: SessionId) {
+    store.create(new_session(id.as_str(), NOW)).await.unwrap();
+    let lease = store.claim(&id, "owner").await.unwrap();
+    for events in own_events(&id) {
+        store.append(&lease, append(events)).await.unwrap();
+    }
+}
+
+fn own_events(id: &SessionId) -> Vec<Vec<EventBody>> {
+    (0..APPENDS).map(|n| vec![note(&format!("{id}:{n}:a")), note(&format!("{id}:{n}:b"))]).collect()
+}
+
+/// Somebody who reads while others write sees each event once and in order, by asking for what is newer.
+pub async fn readers_never_see_a_gap(store: SharedStore) {
+    let setup = Setup::new(store).await;
+    let lease = setup.claim().await;
+    let writing = Arc::clone(&setup.store);
+    let writer = tokio::spawn(async move {
+        for n in 0..100 {
+            writing.append(&lease, append(vec![note(&n.to_string()); 3])).await.unwrap();
+        }
+    });
+    let mut seen = Vec::new();
+    while seen.len() < 301 {
+        let after = seen.last().copied().unwrap_or(0);
+        seen.extend(seqs(&setup.store.read(&setup.id, after, 50).await.unwrap()));
+        tokio::task::yield_now().await;
+    }
+    writer.await.unwrap();
+    assert_eq!(seen, (1..=301).collect::<Vec<_>>());
+}
+
+/// The blobs that the log names are listed, each once; another session's are not among them.
+pub async fn blobs_named_by_the_log_are_listed(store: SharedStore) {
+    let setup = Setup::new(store).await;
+    let other = new_session("other", NOW);
+    let events = vec![(NOW, started()), (NOW, picture("a")), (NOW, picture("z"))];
+    setup.store.create(crate::NewSession { events, ..other }).await.unwrap();
+    assert_eq!(setup.store.blobs(&setup.id).await.unwrap(), []);
+    let lease = setup.claim().await;
+    setup.store.append(&lease, append(vec![picture("a"), picture("b")])).await.unwrap();
+    setup.store.append(&lease, append(vec![picture("b"), picture("c")])).await.unwrap();
+    assert_eq!(listed(&setup, "s").await, HashSet::from([blob("a"), blob("b"), blob("c")]));
+    assert_eq!(listed(&setup, "other").await, HashSet::from([blob("a"), blob("z")]));
+}
+
+async fn listed(setup: &Setup, id: &str) -> HashSet<BlobRef> {
+    let blobs = setup.store.blobs(&id.into()).await.unwrap();
+    let set: HashSet<BlobRef> = blobs.iter().cloned().collect();
+    assert_eq!(set.len(), blobs.len(), "each once");
+    set
+}
+
+fn blob(name: &str) -> BlobRef {
+    BlobRef { hash: blake3::hash(name.as_bytes()).to_hex().to_string(), bytes: 7 }
+}
+
+fn picture(name: &str) -> EventBody {
+    let media =
+        Media { blob: blob(name), media_type: "image/png".into(), name: None, width: None, height: None };
+    let message = Message::user("m", vec![Part::Image(media)]);
+    EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None }
+}

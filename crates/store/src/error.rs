@@ -1,0 +1,40 @@
+//! What can go wrong, by what the caller can do about it.
+
+use longhaul_core::ids::SessionId;
+
+/// Why the store refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// No such session, or no such waiting message.
+    #[error("no such {0}")]
+    NotFound(String),
+    /// The id is taken, or a queue entry was taken or removed in between.
+    #[error("conflict: {0}")]
+    Conflict(String),
+    /// Another writer has claimed the session since.
+    #[error("another writer has claimed session {0}")]
+    Fenced(SessionId),
+    /// The session is in use.
+    #[error("session {0} is in use")]
+    Busy(SessionId),
+    /// As many messages wait as may.
+    #[error("the queue is full: {0} messages wait")]
+    QueueFull(usize),
+    /// Another process has the data folder.
+    #[error("the data folder {folder} is in use by another process{}", .by.as_deref().map(|by| format!(" ({by})")).unwrap_or_default())]
+    Locked {
+        /// The folder.
+        folder: String,
+        /// Which process, if it said.
+        by: Option<String>,
+    },
+    /// Something stored cannot be read.
+    #[error("stored data cannot be read: {0}")]
+    Corrupt(String),
+    /// The disk or the database failed. After a failed fsync every later write fails too.
+    #[error("storage failed: {0}")]
+    Storage(String),
+    /// The store was closed.
+    #[error("the store is closed")]
+    Closed,
+}

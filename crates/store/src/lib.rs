@@ -1,0 +1,158 @@
+//! The storage boundary: what the runtime needs kept, in the words of the domain.
+//!
+//! A back-end implements [`Store`] and passes the conformance suite. It promises:
+//! - what was acknowledged is on disk (fsync before the answer), all of a call or nothing of it;
+//! - `seq` counts 1, 2, 3 … per session, in commit order, so that "everything after seq N" misses nothing;
+//! - only the holder of the newest [`Lease`] of a session appends to its log (fencing by epoch);
+//! - a queued message enters the log exactly once.
+
+pub mod blobs;
+pub mod conformance;
+mod error;
+mod inbox;
+mod memory;
+mod session;
+mod watchers;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use longhaul_core::event::Event;
+use longhaul_core::ids::{QueueId, Seq, SessionId};
+use longhaul_core::message::{BlobRef, Part};
+use longhaul_core::queue::Queued;
+use tokio::sync::watch;
+
+pub use crate::blobs::{BlobError, Blobs, blob_hashes, blob_refs};
+pub use crate::error::StoreError;
+pub use crate::inbox::{Accepted, NewQueued};
+pub use crate::memory::MemoryStore;
+pub use crate::session::{Append, Chunk, Lease, NewSession, RecordChange, SessionRecord};
+pub use crate::watchers::{Watched, Watchers};
+
+/// Where sessions live. Object-safe; one instance serves all sessions of a process.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// Creates a session whose log holds `events` (never empty; the first is `SessionStarted`).
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] if the id is taken, or if there are no events.
+    async fn create(&self, session: NewSession) -> Result<SessionRecord, StoreError>;
+
+    /// One session.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    async fn session(&self, id: &SessionId) -> Result<SessionRecord, StoreError>;
+
+    /// All sessions, the most recently changed first.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`].
+    async fn sessions(&self, limit: usize) -> Result<Vec<SessionRecord>, StoreError>;
+
+    /// Deletes a session with its log, queue and blob references.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`]; [`StoreError::Busy`] while a lease is held.
+    async fn delete(&self, id: &SessionId) -> Result<(), StoreError>;
+
+    /// Makes the caller the session's only writer: older leases are void from here on.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    async fn claim(&self, id: &SessionId, owner: &str) -> Result<Lease, StoreError>;
+
+    /// Gives the session up: the lease is void from here on. One that is void already is no error.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`].
+    async fn release(&self, lease: &Lease) -> Result<(), StoreError>;
+
+    /// Appends events, in order, all or none, durably. Answers them with their positions.
+    ///
+    /// In the same transaction the streamed chunks of the steps in `append.settles` are deleted, and the queue
+    /// entries in `append.takes` marked as taken.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] if the lease is void; [`StoreError::Conflict`] if a queue entry in `takes` is
+    /// gone or already taken (nothing is appended then).
+    async fn append(&self, lease: &Lease, append: Append) -> Result<Vec<Event>, StoreError>;
+
+    /// Events after `after` (0: from the start), at most `limit`, in order.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`]; [`StoreError::Corrupt`] if a stored event cannot be read.
+    async fn read(&self, id: &SessionId, after: Seq, limit: usize) -> Result<Vec<Event>, StoreError>;
+
+    /// The newest `limit` events, in order.
+    ///
+    /// # Errors
+    /// As [`Store::read`].
+    async fn tail(&self, id: &SessionId, limit: usize) -> Result<Vec<Event>, StoreError>;
+
+    /// Accepts a message for later, durably. Anyone may; no lease is needed. The same `client_key` again
+    /// answers with the first acceptance and adds nothing, also when that message was taken or removed since.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`]; [`StoreError::QueueFull`] if `queue_limit` messages wait already;
+    /// [`StoreError::Conflict`] if another message of the session has the same id.
+    async fn enqueue(&self, id: &SessionId, message: NewQueued) -> Result<Accepted, StoreError>;
+
+    /// The waiting messages, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    async fn queue(&self, id: &SessionId) -> Result<Vec<Queued>, StoreError>;
+
+    /// Changes a waiting message.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if it does not wait (any more).
+    async fn edit_queued(&self, id: &SessionId, entry: &QueueId, parts: Vec<Part>) -> Result<(), StoreError>;
+
+    /// Removes a waiting message.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if it does not wait (any more).
+    async fn remove_queued(&self, id: &SessionId, entry: &QueueId) -> Result<(), StoreError>;
+
+    /// Removes all waiting messages and says which.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    async fn clear_queue(&self, id: &SessionId) -> Result<Vec<QueueId>, StoreError>;
+
+    /// Keeps a piece of a streaming answer. Pieces of one step are numbered 0, 1, 2 …; they are only ever
+    /// appended. Durable when acknowledged.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`]; [`StoreError::Conflict`] if the piece is not the next of its step (one was
+    /// lost, came twice, or the step is settled): what was kept stays whole up to there.
+    async fn put_chunk(&self, lease: &Lease, chunk: Chunk) -> Result<(), StoreError>;
+
+    /// The pieces that belong to no settled step: step by step as they began, each in order.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    async fn chunks(&self, id: &SessionId) -> Result<Vec<Chunk>, StoreError>;
+
+    /// The blobs that the session's log names, each once: it may read these and no others.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    async fn blobs(&self, id: &SessionId) -> Result<Vec<BlobRef>, StoreError>;
+
+    /// The position of the newest event, and every later one (the newest only, if several come at once).
+    /// The receiver ends when the session is deleted or the store closed.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    async fn watch(&self, id: &SessionId) -> Result<watch::Receiver<Seq>, StoreError>;
+
+    /// Finishes what was accepted and releases the files. Later calls fail.
+    async fn close(&self);
+}
+
+/// A shared store.
+pub type SharedStore = Arc<dyn Store>;

@@ -1,0 +1,207 @@
+//! A store that lives as long as the process: for tests, simulation and short runs.
+
+mod inbox;
+mod log;
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use longhaul_core::event::Event;
+use longhaul_core::ids::{QueueId, Seq, SessionId};
+use longhaul_core::message::{BlobRef, Part};
+use longhaul_core::queue::Queued;
+use tokio::sync::watch;
+
+use crate::{
+    Accepted, Append, Chunk, Lease, NewQueued, NewSession, SessionRecord, Store, StoreError, Watchers,
+};
+
+use self::log::Session;
+
+/// Keeps everything in memory, with all the promises of [`Store`] but durability.
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    state: Mutex<State>,
+    watchers: Watchers,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    sessions: HashMap<SessionId, Session>,
+    /// Sessions ever created: the order of sessions that changed at the same time.
+    created: u64,
+    /// Claims ever made, over all sessions, so that no lease fits a later session of the same name.
+    claims: u64,
+    closed: bool,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn open(&self) -> Result<MutexGuard<'_, State>, StoreError> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.closed { Err(StoreError::Closed) } else { Ok(state) }
+    }
+
+    fn with<T>(
+        &self,
+        id: &SessionId,
+        act: impl FnOnce(&mut Session) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        act(self.open()?.find(id)?)
+    }
+}
+
+impl State {
+    fn find(&mut self, id: &SessionId) -> Result<&mut Session, StoreError> {
+        self.sessions.get_mut(id).ok_or_else(|| StoreError::NotFound(format!("session {id}")))
+    }
+
+    fn leased(&mut self, lease: &Lease) -> Result<&mut Session, StoreError> {
+        self.sessions
+            .get_mut(&lease.session_id)
+            .filter(|session| session.lease == Some(lease.epoch))
+            .ok_or_else(|| StoreError::Fenced(lease.session_id.clone()))
+    }
+
+    fn create(&mut self, new: NewSession) -> Result<SessionRecord, StoreError> {
+        if new.events.is_empty() {
+            return Err(StoreError::Conflict(format!("session {} has no first event", new.id)));
+        }
+        if self.sessions.contains_key(&new.id) {
+            return Err(StoreError::Conflict(format!("session {} exists", new.id)));
+        }
+        self.created += 1;
+        let session = Session::new(new, self.created);
+        let record = session.record();
+        self.sessions.insert(record.id.clone(), session);
+        Ok(record)
+    }
+
+    fn newest(&self, limit: usize) -> Vec<SessionRecord> {
+        let mut sessions: Vec<&Session> = self.sessions.values().collect();
+        sessions.sort_unstable_by_key(|session| std::cmp::Reverse((session.updated_at, session.no)));
+        sessions.into_iter().take(limit).map(Session::record).collect()
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn create(&self, session: NewSession) -> Result<SessionRecord, StoreError> {
+        self.open()?.create(session)
+    }
+
+    async fn session(&self, id: &SessionId) -> Result<SessionRecord, StoreError> {
+        self.with(id, |session| Ok(session.record()))
+    }
+
+    async fn sessions(&self, limit: usize) -> Result<Vec<SessionRecord>, StoreError> {
+        Ok(self.open()?.newest(limit))
+    }
+
+    async fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
+        let mut state = self.open()?;
+        if state.find(id)?.lease.is_some() {
+            return Err(StoreError::Busy(id.clone()));
+        }
+        state.sessions.remove(id);
+        self.watchers.end(id);
+        Ok(())
+    }
+
+    async fn claim(&self, id: &SessionId, _owner: &str) -> Result<Lease, StoreError> {
+        let mut state = self.open()?;
+        let epoch = state.claims + 1;
+        state.find(id)?.lease = Some(epoch);
+        state.claims = epoch;
+        Ok(Lease { session_id: id.clone(), epoch })
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
+        if let Ok(session) = self.open()?.leased(lease) {
+            session.lease = None;
+        }
+        Ok(())
+    }
+
+    async fn append(&self, lease: &Lease, append: Append) -> Result<Vec<Event>, StoreError> {
+        let mut state = self.open()?;
+        let events = state.leased(lease)?.append(append)?;
+        if let Some(last) = events.last() {
+            self.watchers.publish(&lease.session_id, last.seq);
+        }
+        Ok(events)
+    }
+
+    async fn read(&self, id: &SessionId, after: Seq, limit: usize) -> Result<Vec<Event>, StoreError> {
+        self.with(id, |session| Ok(session.after(after, limit)))
+    }
+
+    async fn tail(&self, id: &SessionId, limit: usize) -> Result<Vec<Event>, StoreError> {
+        self.with(id, |session| {
+            let after = session.last_seq().saturating_sub(u64::try_from(limit).unwrap_or(u64::MAX));
+            Ok(session.after(after, limit))
+        })
+    }
+
+    async fn enqueue(&self, id: &SessionId, message: NewQueued) -> Result<Accepted, StoreError> {
+        self.with(id, |session| session.inbox.accept(message))
+    }
+
+    async fn queue(&self, id: &SessionId) -> Result<Vec<Queued>, StoreError> {
+        self.with(id, |session| Ok(session.inbox.waiting().cloned().collect()))
+    }
+
+    async fn edit_queued(&self, id: &SessionId, entry: &QueueId, parts: Vec<Part>) -> Result<(), StoreError> {
+        self.with(id, |session| session.inbox.edit(entry, parts))
+    }
+
+    async fn remove_queued(&self, id: &SessionId, entry: &QueueId) -> Result<(), StoreError> {
+        self.with(id, |session| session.inbox.remove(entry))
+    }
+
+    async fn clear_queue(&self, id: &SessionId) -> Result<Vec<QueueId>, StoreError> {
+        self.with(id, |session| Ok(session.inbox.clear()))
+    }
+
+    async fn put_chunk(&self, lease: &Lease, chunk: Chunk) -> Result<(), StoreError> {
+        self.open()?.leased(lease)?.put_chunk(chunk)
+    }
+
+    async fn chunks(&self, id: &SessionId) -> Result<Vec<Chunk>, StoreError> {
+        self.with(id, |session| Ok(session.chunks()))
+    }
+
+    async fn blobs(&self, id: &SessionId) -> Result<Vec<BlobRef>, StoreError> {
+        self.with(id, |session| Ok(session.blobs()))
+    }
+
+    async fn watch(&self, id: &SessionId) -> Result<watch::Receiver<Seq>, StoreError> {
+        let mut state = self.open()?;
+        let newest = state.find(id)?.last_seq();
+        Ok(self.watchers.watch(id).from(newest))
+    }
+
+    async fn close(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
+        self.watchers.end_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::MemoryStore;
+    use crate::SharedStore;
+
+    async fn store() -> (SharedStore, ()) {
+        (Arc::new(MemoryStore::new()), ())
+    }
+
+    crate::conformance!(store);
+}

@@ -1,0 +1,98 @@
+//! The queue of one session in memory.
+
+use longhaul_core::ids::QueueId;
+use longhaul_core::message::Part;
+use longhaul_core::queue::Queued;
+
+use crate::{Accepted, NewQueued, StoreError};
+
+/// Every message ever accepted, in order: those that wait no more are kept for their keys.
+#[derive(Debug, Default)]
+pub(super) struct Inbox {
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    message: Queued,
+    client_key: Option<String>,
+    waiting: bool,
+}
+
+impl Inbox {
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &Queued> {
+        self.entries.iter().filter(|entry| entry.waiting).map(|entry| &entry.message)
+    }
+
+    pub(super) fn accept(&mut self, new: NewQueued) -> Result<Accepted, StoreError> {
+        if let Some(first) = self.known(new.client_key.as_deref()) {
+            return Ok(Accepted { id: first.clone(), position: self.position(first), repeated: true });
+        }
+        let waiting = self.waiting().count();
+        if waiting >= new.queue_limit {
+            return Err(StoreError::QueueFull(waiting));
+        }
+        if self.entries.iter().any(|entry| entry.message.id == new.id) {
+            return Err(StoreError::Conflict(format!("queued message {} exists", new.id)));
+        }
+        let message = Queued { id: new.id.clone(), queued_at: new.at, parts: new.parts };
+        self.entries.push(Entry { message, client_key: new.client_key, waiting: true });
+        Ok(Accepted { id: new.id, position: waiting + 1, repeated: false })
+    }
+
+    fn known(&self, key: Option<&str>) -> Option<&QueueId> {
+        let key = key?;
+        let entry = self.entries.iter().find(|entry| entry.client_key.as_deref() == Some(key))?;
+        Some(&entry.message.id)
+    }
+
+    /// From 1; 0 for a message that waits no more.
+    fn position(&self, id: &QueueId) -> usize {
+        self.waiting().position(|message| message.id == *id).map_or(0, |index| index + 1)
+    }
+
+    /// Takes all of `ids` or none.
+    pub(super) fn take(&mut self, ids: &[QueueId]) -> Result<(), StoreError> {
+        for (index, id) in ids.iter().enumerate() {
+            if self.position(id) == 0 || ids[..index].contains(id) {
+                return Err(StoreError::Conflict(format!("queued message {id} does not wait")));
+            }
+        }
+        self.settle(|message| ids.contains(&message.id));
+        Ok(())
+    }
+
+    pub(super) fn edit(&mut self, id: &QueueId, parts: Vec<Part>) -> Result<(), StoreError> {
+        self.find(id)?.message.parts = parts;
+        Ok(())
+    }
+
+    pub(super) fn remove(&mut self, id: &QueueId) -> Result<(), StoreError> {
+        self.find(id)?.settle();
+        Ok(())
+    }
+
+    pub(super) fn clear(&mut self) -> Vec<QueueId> {
+        let ids = self.waiting().map(|message| message.id.clone()).collect();
+        self.settle(|_| true);
+        ids
+    }
+
+    fn find(&mut self, id: &QueueId) -> Result<&mut Entry, StoreError> {
+        let mut waiting = self.entries.iter_mut().filter(|entry| entry.waiting);
+        waiting
+            .find(|entry| entry.message.id == *id)
+            .ok_or_else(|| StoreError::NotFound(format!("waiting message {id}")))
+    }
+
+    fn settle(&mut self, which: impl Fn(&Queued) -> bool) {
+        self.entries.iter_mut().filter(|entry| which(&entry.message)).for_each(Entry::settle);
+    }
+}
+
+impl Entry {
+    fn settle(&mut self) {
+        self.waiting = false;
+        self.message.parts = Vec::new();
+    }
+}

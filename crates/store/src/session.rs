@@ -1,0 +1,96 @@
+//! Sessions, the right to write them, and what is written.
+
+use longhaul_core::event::EventBody;
+use longhaul_core::ids::{Millis, QueueId, Seq, SessionId};
+
+/// A session to create.
+#[derive(Clone, Debug)]
+pub struct NewSession {
+    /// Its id.
+    pub id: SessionId,
+    /// Its title.
+    pub title: Option<String>,
+    /// When it is created.
+    pub at: Millis,
+    /// The first events of its log, each with its time; `SessionStarted` first.
+    pub events: Vec<(Millis, EventBody)>,
+}
+
+/// What is known of a session without reading its log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRecord {
+    /// Its id.
+    pub id: SessionId,
+    /// Its title (kept in step with `TitleSet` events).
+    pub title: Option<String>,
+    /// When it was created.
+    pub created_at: Millis,
+    /// When its log last grew.
+    pub updated_at: Millis,
+    /// The newest position of its log.
+    pub last_seq: Seq,
+    /// Messages that wait.
+    pub queued: usize,
+    /// Whether a run was begun and not finished (`RunStarted` without a later `RunFinished`).
+    pub running: bool,
+}
+
+/// The right to append to one session's log, until somebody else claims it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// The session.
+    pub session_id: SessionId,
+    /// Counts claims; the newest alone is valid.
+    pub epoch: u64,
+}
+
+/// What is appended in one transaction.
+#[derive(Clone, Debug, Default)]
+pub struct Append {
+    /// When.
+    pub at: Millis,
+    /// The events, in order.
+    pub events: Vec<EventBody>,
+    /// Queue entries that these events take into the conversation.
+    pub takes: Vec<QueueId>,
+    /// Steps (by their id as text) whose streamed chunks these events make superfluous.
+    pub settles: Vec<String>,
+}
+
+/// A piece of a streaming answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// The step that streams, as text.
+    pub step: String,
+    /// 0, 1, 2 … within the step.
+    pub index: u64,
+    /// The piece, in the runtime's own form.
+    pub body: String,
+}
+
+/// What events change in the record of their session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordChange {
+    /// The new title, if they set one.
+    pub title: Option<String>,
+    /// Whether a run is open after them, if they begin or end one.
+    pub running: Option<bool>,
+}
+
+impl RecordChange {
+    /// What `events` change, in order.
+    pub fn of<'e>(events: impl IntoIterator<Item = &'e EventBody>) -> Self {
+        events.into_iter().fold(Self::default(), Self::then)
+    }
+
+    fn then(self, event: &EventBody) -> Self {
+        match event {
+            EventBody::SessionStarted { title: Some(title), .. } | EventBody::TitleSet { title } => {
+                Self { title: Some(title.clone()), ..self }
+            }
+            EventBody::RunStarted { .. } => Self { running: Some(true), ..self },
+            EventBody::RunFinished { .. } => Self { running: Some(false), ..self },
+            _ => self,
+        }
+    }
+}

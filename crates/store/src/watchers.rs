@@ -1,0 +1,71 @@
+//! Who waits for new events: one channel per watched session, for back-ends to share.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use longhaul_core::ids::{Seq, SessionId};
+use tokio::sync::watch;
+
+/// The watched sessions of a store. A session that nobody watches costs nothing.
+#[derive(Debug, Default)]
+pub struct Watchers {
+    senders: Mutex<HashMap<SessionId, watch::Sender<Seq>>>,
+}
+
+/// A watch being set up: positions published from now on are not missed.
+#[derive(Debug)]
+pub struct Watched {
+    sender: watch::Sender<Seq>,
+    /// Keeps the session watched until the real receiver exists.
+    _held: watch::Receiver<Seq>,
+}
+
+impl Watchers {
+    /// Begins to watch. Afterwards the caller looks up the newest position and calls [`Watched::from`].
+    pub fn watch(&self, id: &SessionId) -> Watched {
+        let mut senders = self.lock();
+        let sender = senders.entry(id.clone()).or_insert_with(|| watch::Sender::new(0)).clone();
+        Watched { _held: sender.subscribe(), sender }
+    }
+
+    /// Tells the session's watchers of its newest position, after it was committed.
+    pub fn publish(&self, id: &SessionId, seq: Seq) {
+        let mut senders = self.lock();
+        let Some(sender) = senders.get(id) else { return };
+        if sender.receiver_count() == 0 {
+            senders.remove(id);
+        } else {
+            advance(sender, seq);
+        }
+    }
+
+    /// Ends all watches of a session that is no more.
+    pub fn end(&self, id: &SessionId) {
+        self.lock().remove(id);
+    }
+
+    /// Ends all watches.
+    pub fn end_all(&self) {
+        self.lock().clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, watch::Sender<Seq>>> {
+        self.senders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watched {
+    /// The receiver, starting at `seq` or at what was published since.
+    pub fn from(self, seq: Seq) -> watch::Receiver<Seq> {
+        advance(&self.sender, seq);
+        self.sender.subscribe()
+    }
+}
+
+fn advance(sender: &watch::Sender<Seq>, seq: Seq) {
+    sender.send_if_modified(|newest| {
+        let later = seq > *newest;
+        *newest = seq.max(*newest);
+        later
+    });
+}
