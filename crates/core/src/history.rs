@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::estimate;
-use crate::event::{Cut, EditKind, Event, EventBody, RunEnd, StepKind, StepStart, ViewEdit};
+use crate::event::{Cut, EditKind, Event, EventBody, NoteReason, RunEnd, StepKind, StepStart, ViewEdit};
 use crate::ids::{ApprovalId, CallId, EditId, LogRange, Millis, RunId, Seq};
 use crate::message::{Message, Origin, Part, Role, ToolCall, ToolResult, ToolStatus};
 use crate::meter::Anchor;
@@ -66,7 +66,9 @@ pub struct OpenRun {
     pub calling: Option<StepStart>,
     /// Whether the model was told that it repeats itself.
     pub warned_of_loop: bool,
-    /// Whether the recovery step after a time-out was begun.
+    /// Whether the model was told that the run's time is over: one step without tools is left.
+    pub time_is_up: bool,
+    /// Whether that step was begun.
     pub recovering: bool,
     /// What all its steps used.
     pub usage: Usage,
@@ -182,20 +184,20 @@ impl History {
                 self.push_message(event.seq, message, EntryKind::Typed);
             }
             EventBody::NoteAdded { message, why } => {
-                if let (crate::event::NoteReason::Loop, Some(run)) = (why, &mut self.run) {
-                    run.warned_of_loop = true;
-                    self.recent_calls.clear();
-                }
+                self.note_said(*why);
                 self.push_message(event.seq, message, EntryKind::Note);
             }
             EventBody::RunStarted { run_id } => {
                 self.last_end = None;
+                self.parked = None;
+                self.recent_calls.clear();
                 self.run = Some(OpenRun {
                     id: run_id.clone(),
                     started_at: event.at,
                     steps: 0,
                     calling: None,
                     warned_of_loop: false,
+                    time_is_up: false,
                     recovering: false,
                     usage: Usage::default(),
                 });
@@ -233,6 +235,7 @@ impl History {
                 }
             }
             EventBody::CompactionFailed { usage, .. } => {
+                self.settled_tokens = Some(self.view_tokens);
                 if let Some(usage) = usage {
                     self.cumulative.add(usage);
                 }
@@ -244,6 +247,18 @@ impl History {
             }
             EventBody::Recovered { attempts, .. } => self.recoveries = *attempts,
             EventBody::Parked { reason } => self.parked = Some(reason.clone()),
+        }
+    }
+
+    fn note_said(&mut self, why: NoteReason) {
+        let Some(run) = &mut self.run else { return };
+        match why {
+            NoteReason::Loop => {
+                run.warned_of_loop = true;
+                self.recent_calls.clear();
+            }
+            NoteReason::TimeUp => run.time_is_up = true,
+            NoteReason::Imported => {}
         }
     }
 
@@ -379,6 +394,7 @@ impl History {
         self.overhead_tokens = None;
         self.errors_per_mille.clear();
         self.learned_window = None;
+        self.settled_tokens = None;
     }
 
     fn add_edit(&mut self, seq: Seq, edit: &ViewEdit) {
@@ -389,9 +405,12 @@ impl History {
             self.cumulative.add(usage);
         }
         let edit = Arc::new(edit.clone());
+        let kind = edit.kind;
         self.edits.push(EditState { edit, seq, active: true, released: false });
         self.rebuild(seq);
-        self.settled_tokens = Some(self.view_tokens);
+        if kind == EditKind::Compaction {
+            self.settled_tokens = Some(self.view_tokens);
+        }
     }
 
     fn restore(&mut self, seq: Seq, id: &EditId) {
@@ -498,7 +517,8 @@ impl History {
         self.compactions
     }
 
-    /// Tokens of the view right after the newest edit, if none was undone since.
+    /// Tokens of the view right after the newest compaction, or when it was last tried in vain; `None` if an
+    /// edit was undone or the model switched since.
     pub fn settled_tokens(&self) -> Option<u64> {
         self.settled_tokens
     }

@@ -117,16 +117,19 @@ pub fn plan(
     occasion: &Occasion,
 ) -> Plan {
     let bound = meter::read(history, fixed_tokens).bound();
-    let trigger = budget.trigger(policy.trigger.unwrap_or_else(|| policy.strategy.trigger()));
-    if *occasion == Occasion::Routine && (!policy.enabled || bound < trigger) {
+    if *occasion == Occasion::Routine && (!policy.enabled || bound < trigger(budget, policy)) {
         return Plan::Fits;
     }
-    let trigger = if *occasion == Occasion::Overflow { overflow_target(bound, budget) } else { trigger };
-    let scene = Scene::new(history, fixed_tokens, *budget, policy, occasion, trigger, bound);
+    let scene = Scene::new(history, fixed_tokens, *budget, policy, occasion, bound);
     if *occasion == Occasion::Routine && scene.no_progress() {
         return if bound <= budget.usable { Plan::Fits } else { scene.last_resort() };
     }
     scene.prune().or_else(|| scene.compact()).unwrap_or_else(|| scene.last_resort())
+}
+
+/// When the policy acts, in tokens.
+fn trigger(budget: &Budget, policy: &Policy) -> u64 {
+    budget.trigger(policy.trigger.unwrap_or_else(|| policy.strategy.trigger()))
 }
 
 /// The provider says it is too long although we may count less: aim clearly below either.
@@ -159,10 +162,13 @@ impl<'a> Scene<'a> {
         budget: Budget,
         policy: &'a Policy,
         occasion: &'a Occasion,
-        trigger: u64,
         before: u64,
     ) -> Self {
-        let forced = *occasion == Occasion::Overflow || before > budget.usable;
+        let trigger = match occasion {
+            Occasion::Overflow => overflow_target(before, &budget),
+            _ => trigger(&budget, policy),
+        };
+        let forced = *occasion != Occasion::Routine || before > budget.usable;
         let pinned = if forced { Vec::new() } else { history.pinned() };
         let units = units(history.view(), &pinned);
         let newest_typed = units.iter().rposition(|unit| unit.kind == UnitKind::Typed);

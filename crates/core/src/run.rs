@@ -14,7 +14,7 @@ use crate::budget::{ASSUMED_WINDOW, Budget};
 use crate::error::ErrorCode;
 use crate::event::{Cut, ErrorInfo, EventBody, NoteReason, RunEnd, StepKind, StepStart, ViewEdit};
 use crate::history::{History, closing_result};
-use crate::ids::{CallId, Seq, StepId};
+use crate::ids::{CallId, Millis, Seq, StepId};
 use crate::message::{Answer, Finish, Message, Part, Role, ToolCall, ToolStatus};
 use crate::meter;
 use crate::plan::{self, Misfit, Occasion, Plan, SummaryDraft};
@@ -48,6 +48,8 @@ pub struct Run {
     next_append: u64,
     woken: bool,
     resuming: bool,
+    /// When the newest event was appended: as near to now as the loop needs to know.
+    now: Millis,
 }
 
 /// Where the loop is.
@@ -100,27 +102,28 @@ struct StepGuards {
     compacted: bool,
     overflowed: bool,
     attempts: u32,
-    size_before_overflow: u64,
 }
 
 /// What comes after an append.
 #[derive(Clone, Debug, PartialEq)]
 enum Then {
+    Begun,
     Boundary,
     Prepare,
     StartStep,
     CallModel { step: StepId },
     AfterAnswer { finish: Finish },
-    AfterOverflow { error: ErrorInfo },
+    AfterOverflow,
     RunTool(CallId),
     AskApproval(CallId),
     ToolStored(CallId),
-    AdvanceTools,
+    Decided(CallId),
+    ActOn { plan: Box<Plan>, occasion: Occasion },
     Finish { end: RunEnd, error: Option<ErrorInfo> },
     Ended(RunEnd),
     Compacted(Box<ViewEdit>),
     Recovered,
-    Nothing,
+    Recorded,
 }
 
 impl Run {
@@ -137,6 +140,7 @@ impl Run {
             next_append: 0,
             woken: false,
             resuming: false,
+            now: 0,
         }
     }
 
@@ -212,7 +216,6 @@ impl Run {
             Input::Appended { id, events } => self.appended(id, &events, out),
             Input::QueueChanged { id } => {
                 self.pending.remove(&id);
-                self.phase = Phase::Idle;
                 self.read_queue(out);
             }
             Input::ModelBegan => {
@@ -222,7 +225,11 @@ impl Run {
             }
             Input::ModelAnswered(answer) => self.answered(answer, out),
             Input::ModelFailed { failure, partial } => self.failed(failure, partial, out),
-            Input::ModelStopped { partial, usage } => self.stopped(partial, usage, out),
+            Input::ModelStopped { partial, usage } => {
+                if let Phase::Calling { .. } = self.phase {
+                    self.stopped(partial, usage, out);
+                }
+            }
             Input::Summarised(answer) => self.summarised(answer, out),
             Input::ToolEnded(result) => self.tool_ended(result, out),
             Input::Decided { approval_id, allowed, reason } => {
@@ -233,7 +240,7 @@ impl Run {
             Input::Compact { instructions } => self.compact(Occasion::Requested { instructions }, out),
             Input::Record(events) => {
                 if self.is_idle() {
-                    self.append(events, Then::Nothing, out);
+                    self.append(events, Then::Recorded, out);
                 }
             }
             Input::Recover { partial } => self.recover(partial, out),
@@ -263,6 +270,7 @@ impl Run {
         for event in events {
             // The store numbers events without gaps, and this is its only writer.
             let folded = self.history.apply(event);
+            self.now = event.at;
             debug_assert_eq!(folded, Ok(()));
         }
         match self.pending.remove(&id) {
@@ -273,25 +281,35 @@ impl Run {
 
     fn go_on(&mut self, then: Then, out: &mut Vec<Effect>) {
         match then {
+            Then::Begun => {
+                self.start_run_timer(out);
+                self.prepare(out);
+            }
             Then::Boundary => self.boundary(out),
             Then::Prepare => self.prepare(out),
             Then::StartStep => self.start_step(out),
             Then::CallModel { step } => self.call_model(step, out),
             Then::AfterAnswer { finish } => self.after_answer(finish, out),
-            Then::AfterOverflow { error } => self.after_overflow(error, out),
+            Then::AfterOverflow => self.after_overflow(out),
             Then::RunTool(call) => self.run_tool(&call, out),
             Then::AskApproval(call) => self.ask(&call, out),
             Then::ToolStored(call) => self.tool_stored(&call, out),
-            Then::AdvanceTools => self.advance_tools(out),
+            Then::Decided(call) => self.decision_stored(&call, out),
+            Then::ActOn { plan, occasion } => {
+                if !self.stop_at_boundary(out) {
+                    self.act_on(*plan, occasion, out);
+                }
+            }
             Then::Finish { end, error } => self.finish(end, error, out),
             Then::Ended(end) => self.ended(end, out),
             Then::Compacted(edit) => {
-                self.phase = Phase::Idle;
+                self.step = StepGuards::default();
                 out.push(Effect::CompactionDone(CompactionOutcome::Committed(edit)));
-                self.wake_if_asked(out);
+                self.idle(out);
             }
             Then::Recovered => self.after_recovery(out),
-            Then::Nothing => {}
+            Then::Recorded if self.is_idle() && self.pending.is_empty() => self.wake_if_asked(out),
+            Then::Recorded => {}
         }
     }
 
@@ -328,36 +346,53 @@ impl Run {
         let unanswered = !self.history.is_answered();
         match self.history.open_run().map(|run| run.steps) {
             None if waiting || (self.resuming && unanswered) => self.begin(queued, out),
-            None => {
-                self.phase = Phase::Idle;
-                out.push(Effect::Rested);
-            }
+            None => self.rest(out),
             Some(steps) if steps >= self.settings.max_steps && (waiting || unanswered) => {
                 self.finish(RunEnd::MaxSteps, None, out);
             }
-            Some(_) if waiting => self.take(queued, Vec::new(), out),
+            Some(_) if waiting => self.take(queued, Vec::new(), Then::Prepare, out),
             Some(_) if unanswered => self.prepare(out),
             Some(_) => self.finish(RunEnd::Stop, None, out),
         }
+    }
+
+    /// There is nothing to do, unless a message came after the queue was read.
+    fn rest(&mut self, out: &mut Vec<Effect>) {
+        self.phase = Phase::Idle;
+        self.resuming = false;
+        out.push(Effect::Rested);
+        self.wake_if_asked(out);
     }
 
     fn begin(&mut self, queued: &[Queued], out: &mut Vec<Effect>) {
         self.resuming = false;
         self.stop = None;
         let run_id = format!("r{}", self.next_seq()).into();
-        if let Some(after_ms) = self.settings.timeout_ms {
-            out.push(Effect::StartTimer { timer: Timer::Run, after_ms });
-        }
         let started = vec![EventBody::RunStarted { run_id }];
         if queued.is_empty() {
             self.phase = Phase::Storing;
-            self.append(started, Then::Prepare, out);
+            self.append(started, Then::Begun, out);
         } else {
-            self.take(queued, started, out);
+            self.take(queued, started, Then::Begun, out);
         }
     }
 
-    fn take(&mut self, queued: &[Queued], mut events: Vec<EventBody>, out: &mut Vec<Effect>) {
+    /// What is left of the run's time: a recovered run does not get it anew.
+    fn start_run_timer(&self, out: &mut Vec<Effect>) {
+        if let (Some(timeout_ms), Some(run)) = (self.settings.timeout_ms, self.history.open_run()) {
+            let spent_ms = self.now.saturating_sub(run.started_at);
+            let after_ms = timeout_ms.saturating_sub(spent_ms);
+            out.push(Effect::StartTimer { timer: Timer::Run, after_ms });
+        }
+    }
+
+    fn take(
+        &mut self,
+        queued: &[Queued],
+        mut events: Vec<EventBody>,
+        then: Then,
+        out: &mut Vec<Effect>,
+    ) {
         let (parts, coalesced) = coalesce(queued);
         let taken: Vec<_> = queued.iter().map(|entry| entry.id.clone()).collect();
         let id = match taken.as_slice() {
@@ -367,7 +402,7 @@ impl Run {
         let message = Message::user(id, parts);
         events.push(EventBody::MessagesTaken { message, taken: taken.clone(), coalesced });
         self.phase = Phase::Storing;
-        self.append_with(events, taken, Vec::new(), Then::Prepare, out);
+        self.append_with(events, taken, Vec::new(), then, out);
     }
 
     /// Between two steps: the place where a run may end.
@@ -387,8 +422,11 @@ impl Run {
 
     fn stop_at_boundary(&mut self, out: &mut Vec<Effect>) -> bool {
         if self.history.open_run().is_none() {
-            self.stop = None;
-            return false;
+            let cancelled = self.stop.take() == Some(Stop::Cancelled);
+            if cancelled {
+                self.rest(out);
+            }
+            return cancelled;
         }
         match self.stop {
             None => false,
@@ -418,7 +456,7 @@ impl Run {
             why: NoteReason::TimeUp,
         });
         self.phase = Phase::Storing;
-        self.step.compacted = false;
+        self.step = StepGuards::default();
         out.push(Effect::StartTimer { timer: Timer::RecoveryStep, after_ms: RECOVERY_STEP_MS });
         self.append(events, Then::Prepare, out);
     }
@@ -445,10 +483,7 @@ impl Run {
     }
 
     fn finish(&mut self, end: RunEnd, error: Option<ErrorInfo>, out: &mut Vec<Effect>) {
-        let Some(run) = self.history.open_run() else {
-            self.phase = Phase::Idle;
-            return;
-        };
+        let Some(run) = self.history.open_run() else { return self.idle(out) };
         let run_id = run.id.clone();
         let text = match end {
             RunEnd::Cancelled => "[Cancelled by the user before it ended.]",
@@ -468,11 +503,19 @@ impl Run {
         self.stop = None;
         self.step = StepGuards::default();
         out.push(Effect::RunEnded(end));
-        if end == RunEnd::Stop {
+        // Waiting messages start the next run, but for those that had come before a cancel.
+        if end == RunEnd::Cancelled {
             self.wake_if_asked(out);
         } else {
-            self.woken = false;
+            self.read_queue(out);
         }
+    }
+
+    /// Idle again, after something that was no run.
+    fn idle(&mut self, out: &mut Vec<Effect>) {
+        self.phase = Phase::Idle;
+        self.stop = None;
+        self.wake_if_asked(out);
     }
 
     fn wake_if_asked(&mut self, out: &mut Vec<Effect>) {
@@ -519,9 +562,8 @@ impl Run {
     fn nothing_to_do(&mut self, occasion: &Occasion, out: &mut Vec<Effect>) {
         match occasion {
             Occasion::Requested { .. } => {
-                self.phase = Phase::Idle;
                 out.push(Effect::CompactionDone(CompactionOutcome::NothingToDo));
-                self.wake_if_asked(out);
+                self.idle(out);
             }
             Occasion::Overflow => {
                 self.fail(
@@ -536,21 +578,31 @@ impl Run {
 
     fn does_not_fit(&mut self, misfit: Misfit, occasion: &Occasion, out: &mut Vec<Effect>) {
         if let Occasion::Requested { .. } = occasion {
-            self.phase = Phase::Idle;
             out.push(Effect::CompactionDone(CompactionOutcome::Refused(misfit.to_string())));
-            return self.wake_if_asked(out);
+            return self.idle(out);
         }
         self.fail(ErrorCode::ContextOverflow, misfit.to_string(), out);
     }
 
     fn commit(&mut self, edit: ViewEdit, occasion: &Occasion, out: &mut Vec<Effect>) {
+        self.commit_with(Vec::new(), edit, occasion, out);
+    }
+
+    fn commit_with(
+        &mut self,
+        mut events: Vec<EventBody>,
+        edit: ViewEdit,
+        occasion: &Occasion,
+        out: &mut Vec<Effect>,
+    ) {
         self.step.compacted = true;
         self.phase = Phase::Storing;
         let then = match occasion {
             Occasion::Requested { .. } => Then::Compacted(Box::new(edit.clone())),
             _ => Then::StartStep,
         };
-        self.append(vec![EventBody::ViewEdited(Box::new(edit))], then, out);
+        events.push(EventBody::ViewEdited(Box::new(edit)));
+        self.append(events, then, out);
     }
 
     fn ask_for_summary(&mut self, draft: Box<SummaryDraft>, occasion: Occasion, out: &mut Vec<Effect>) {
@@ -605,52 +657,35 @@ impl Run {
         failed: Option<(Option<Usage>, ErrorInfo)>,
         out: &mut Vec<Effect>,
     ) {
-        let settings = &self.settings;
-        let edit = draft.finish_extractive(&self.history.view_hash()).ok().or_else(|| {
-            match plan::without_summary(
-                &self.history,
-                settings.fixed.tokens,
-                &self.budget(),
-                &settings.policy,
-                occasion,
-            ) {
-                Plan::Edit(edit) => Some(*edit),
-                _ => None,
-            }
+        let plan = match draft.finish_extractive(&self.history.view_hash()) {
+            Ok(edit) => Plan::Edit(Box::new(edit)),
+            Err(_) => self.plan_without_summary(occasion),
+        };
+        let strategy = draft.strategy().to_owned();
+        let failed = failed.map(|(usage, problem)| EventBody::CompactionFailed {
+            strategy,
+            code: problem.code,
+            reason: problem.message,
+            usage,
         });
-        let mut events = Vec::new();
-        if let Some((usage, problem)) = failed {
-            let strategy = draft.strategy().to_owned();
-            events.push(EventBody::CompactionFailed {
-                strategy,
-                code: problem.code,
-                reason: problem.message,
-                usage,
-            });
-        }
-        let Some(edit) = edit else {
-            let misfit = self.misfit();
-            return self.does_not_fit(misfit, occasion, out);
-        };
-        self.step.compacted = true;
         self.phase = Phase::Storing;
-        let then = match occasion {
-            Occasion::Requested { .. } => Then::Compacted(Box::new(edit.clone())),
-            _ => Then::StartStep,
-        };
-        let id = format!("e{}", self.next_seq() + events.len() as u64).into();
-        events.push(EventBody::ViewEdited(Box::new(ViewEdit { id, ..edit })));
-        self.append(events, then, out);
+        match (failed, plan) {
+            (None, plan) => self.act_on(plan, occasion.clone(), out),
+            (Some(failed), Plan::Edit(edit)) => {
+                let id = format!("e{}", self.next_seq() + 1).into();
+                self.commit_with(vec![failed], ViewEdit { id, ..*edit }, occasion, out);
+            }
+            (Some(failed), plan) => {
+                let then = Then::ActOn { plan: Box::new(plan), occasion: occasion.clone() };
+                self.append(vec![failed], then, out);
+            }
+        }
     }
 
-    fn misfit(&self) -> Misfit {
+    fn plan_without_summary(&self, occasion: &Occasion) -> Plan {
+        let settings = &self.settings;
         let budget = self.budget();
-        Misfit {
-            fixed_tokens: self.settings.fixed.tokens,
-            needed_tokens: self.meter().bound(),
-            usable_tokens: budget.usable,
-            window_tokens: budget.window,
-        }
+        plan::without_summary(&self.history, settings.fixed.tokens, &budget, &settings.policy, occasion)
     }
 
     fn compact(&mut self, occasion: Occasion, out: &mut Vec<Effect>) {
@@ -667,9 +702,8 @@ impl Run {
         if self.history.open_run().is_some() {
             return self.boundary(out);
         }
-        self.phase = Phase::Idle;
-        self.stop = None;
         out.push(Effect::CompactionDone(CompactionOutcome::Refused("cancelled".to_owned())));
+        self.idle(out);
     }
 }
 
@@ -707,20 +741,9 @@ impl Run {
         budget.reserve.min(budget.window.saturating_sub(self.meter().bound())).max(16)
     }
 
-    /// Whether the newest thing the model was told is that its time is over.
+    /// Whether the model was told that the run's time is over.
     fn is_time_up(&self) -> bool {
-        let recovering = self.history.open_run().is_some_and(|run| run.recovering);
-        let last = self.history.view().last();
-        recovering
-            || last.is_some_and(|item| {
-                item.kind == crate::history::ItemKind::Note
-                    && item
-                        .message
-                        .parts
-                        .first()
-                        .and_then(Part::as_text)
-                        .is_some_and(|text| text.starts_with("[The time of this run"))
-            })
+        self.history.open_run().is_some_and(|run| run.time_is_up)
     }
 
     fn call_model(&mut self, step: StepId, out: &mut Vec<Effect>) {
@@ -740,7 +763,7 @@ impl Run {
         let Phase::Calling { step, .. } = &self.phase else { return };
         let step = step.clone();
         let parts = self.named_calls(&step, answer.parts, answer.finish);
-        if !says_something(&parts) {
+        if !says_something(&parts) && answer.finish != Finish::Length {
             let failure = Failure::new(ErrorCode::ThirdParty, "the model's answer was empty", true);
             return self.failed(Failure { usage: answer.usage, ..failure }, Vec::new(), out);
         }
@@ -847,7 +870,6 @@ impl Run {
     }
 
     fn overflowed(&mut self, step: &StepId, failure: Failure, out: &mut Vec<Effect>) {
-        let before = self.meter().bound();
         let events = vec![step_failed(step, &failure)];
         let error = ErrorInfo { code: failure.code, message: failure.message };
         self.phase = Phase::Storing;
@@ -855,11 +877,10 @@ impl Run {
             let then = Then::Finish { end: RunEnd::Error, error: Some(error) };
             return self.append_with(events, Vec::new(), vec![step.clone()], then, out);
         }
-        self.step.size_before_overflow = before;
-        self.append_with(events, Vec::new(), vec![step.clone()], Then::AfterOverflow { error }, out);
+        self.append_with(events, Vec::new(), vec![step.clone()], Then::AfterOverflow, out);
     }
 
-    fn after_overflow(&mut self, _error: ErrorInfo, out: &mut Vec<Effect>) {
+    fn after_overflow(&mut self, out: &mut Vec<Effect>) {
         if self.stop_at_boundary(out) {
             return;
         }
@@ -902,8 +923,13 @@ impl Run {
     /// Somebody cancels, or the time is over.
     fn interrupt(&mut self, stop: Stop, out: &mut Vec<Effect>) {
         let compacting = matches!(self.phase, Phase::Summarising { .. });
-        if self.history.open_run().is_none() && !compacting {
+        let beginning = matches!(self.phase, Phase::ReadingQueue | Phase::Storing) && stop == Stop::Cancelled;
+        if self.history.open_run().is_none() && !compacting && !beginning {
             return;
+        }
+        if stop == Stop::Cancelled {
+            // What waits now goes on waiting; a message that comes later is the next one.
+            self.woken = false;
         }
         if self.stop == Some(Stop::Cancelled) {
             return;

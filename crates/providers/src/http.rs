@@ -91,7 +91,8 @@ impl Http {
     /// `timeout` if it did not answer.
     pub(crate) async fn post(&self, url: Url, body: Bytes) -> Result<Response, ProviderError> {
         let place = place(&url);
-        let request = self.client.post(url).headers(self.headers.clone()).header(CONTENT_TYPE, "application/json");
+        let request =
+            self.client.post(url).headers(self.headers.clone()).header(CONTENT_TYPE, "application/json");
         let sent = timeout(self.timeouts.header, request.body(body).send()).await;
         let response = match sent {
             Ok(Ok(response)) => response,
@@ -121,7 +122,9 @@ impl Http {
             match timeout(idle, body.next()).await {
                 Err(_) => Err(late("the answer stalled: no data".to_owned(), idle)),
                 Ok(None) => Ok(None),
-                Ok(Some(Err(error))) => Err(network("the connection broke in the middle of the answer", &error)),
+                Ok(Some(Err(error))) => {
+                    Err(network("the connection broke in the middle of the answer", &error))
+                }
                 Ok(Some(Ok(_))) if seen > MAX_ANSWER_BYTES => Err(endless()),
                 Ok(Some(Ok(chunk))) => {
                     let seen = seen + chunk.len();
@@ -182,7 +185,8 @@ async fn collect_lossy(mut bytes: ByteStream, limit: usize) -> Bytes {
 /// # Errors
 /// `invalid-request` if `base` is no URL that can have a path.
 pub(crate) fn endpoint(base: &str, segments: &[&str]) -> Result<Url, ProviderError> {
-    let wrong = |why: &str| ProviderError::new(ErrorCode::InvalidRequest, format!("base URL `{base}`: {why}"));
+    let wrong =
+        |why: &str| ProviderError::new(ErrorCode::InvalidRequest, format!("base URL `{base}`: {why}"));
     let mut url = Url::parse(base).map_err(|error| wrong(&error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(wrong("it must begin with http:// or https://"));
@@ -194,7 +198,8 @@ pub(crate) fn endpoint(base: &str, segments: &[&str]) -> Result<Url, ProviderErr
 fn header_map(headers: &[(String, Secret)]) -> Result<HeaderMap, ProviderError> {
     let mut map = HeaderMap::new();
     for (name, value) in headers {
-        let wrong = || ProviderError::new(ErrorCode::InvalidRequest, format!("header `{name}` cannot be sent"));
+        let wrong =
+            || ProviderError::new(ErrorCode::InvalidRequest, format!("header `{name}` cannot be sent"));
         let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
         let mut value = HeaderValue::from_str(value.expose()).map_err(|_| wrong())?;
         value.set_sensitive(true);

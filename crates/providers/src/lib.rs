@@ -3,9 +3,15 @@
 //! A [`Provider`] makes one model call and nothing else: it never retries, never rewrites history, never
 //! drops what it does not understand. The loop above decides.
 
+pub mod anthropic;
+pub mod gemini;
 pub mod http;
 pub mod openai_chat;
+pub mod openai_responses;
 pub mod overflow;
+mod raw;
+#[cfg(test)]
+mod recorded;
 pub mod scripted;
 pub mod sse;
 pub mod valid;
@@ -137,7 +143,11 @@ impl ProviderError {
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         let retryable = matches!(
             code,
-            ErrorCode::RateLimitExceeded | ErrorCode::ThirdParty | ErrorCode::Network | ErrorCode::Timeout | ErrorCode::TruncatedStream
+            ErrorCode::RateLimitExceeded
+                | ErrorCode::ThirdParty
+                | ErrorCode::Network
+                | ErrorCode::Timeout
+                | ErrorCode::TruncatedStream
         );
         Self {
             code,

@@ -102,9 +102,10 @@ impl Config {
 
     /// All headers, the key among them.
     fn all_headers(&self) -> Vec<(String, Secret)> {
-        let key = self.api_key.iter().map(|key| {
-            ("authorization".to_owned(), Secret::new(format!("Bearer {}", key.expose())))
-        });
+        let key = self
+            .api_key
+            .iter()
+            .map(|key| ("authorization".to_owned(), Secret::new(format!("Bearer {}", key.expose()))));
         key.chain(self.headers.iter().cloned()).collect()
     }
 }

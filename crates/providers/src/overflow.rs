@@ -55,9 +55,12 @@ pub fn recognise(status: Option<u16>, body_or_message: &str) -> Option<Overflow>
     }
     let numbers = found.numbers.or(patterns::numbers(&found.texts));
     let structured = found.has_code(CODES);
-    let said = structured || found.texts.iter().any(|text| patterns::matches(text)) || found.is_google_overflow();
+    let said =
+        structured || found.texts.iter().any(|text| patterns::matches(text)) || found.is_google_overflow();
     match trust {
-        Trust::Plain if said || no_body(status, body_or_message) || too_large(status, &found) => Some(numbers),
+        Trust::Plain if said || no_body(status, body_or_message) || too_large(status, &found) => {
+            Some(numbers)
+        }
         Trust::OnlyStrong if said && (structured || numbers.is_complete()) => Some(numbers),
         Trust::Plain | Trust::OnlyStrong => None,
     }

@@ -228,7 +228,11 @@ impl Scripted {
         self.window.saturating_sub(input).min(asked).min(self.max_output.unwrap_or(u64::MAX))
     }
 
-    fn answer(&self, request: &Request, kind: CallKind) -> Result<(ScriptedAnswer, CallIndex), ProviderError> {
+    fn answer(
+        &self,
+        request: &Request,
+        kind: CallKind,
+    ) -> Result<(ScriptedAnswer, CallIndex), ProviderError> {
         let turn = self.turn.load(Ordering::SeqCst);
         if kind == CallKind::Summary
             && let Some(how) = self.summaries.as_ref().or(self.script.default_summaries())
@@ -317,7 +321,10 @@ impl Provider for Scripted {
 
 impl fmt::Debug for Scripted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scripted").field("model", &self.model).field("window", &self.window).finish_non_exhaustive()
+        f.debug_struct("Scripted")
+            .field("model", &self.model)
+            .field("window", &self.window)
+            .finish_non_exhaustive()
     }
 }
 
@@ -352,12 +359,20 @@ fn has_image(message: &Message) -> bool {
 
 fn invalid(message: &str) -> ProviderError {
     let body = error_body(message, "invalid_request_error", None);
-    ProviderError { status: Some(400), body: Some(body), ..ProviderError::new(ErrorCode::InvalidRequest, message) }
+    ProviderError {
+        status: Some(400),
+        body: Some(body),
+        ..ProviderError::new(ErrorCode::InvalidRequest, message)
+    }
 }
 
 fn over(turn: CallIndex) -> ProviderError {
     let message = format!("the script has no turn {turn}");
-    ProviderError { status: Some(500), retryable: false, ..ProviderError::new(ErrorCode::ThirdParty, message) }
+    ProviderError {
+        status: Some(500),
+        retryable: false,
+        ..ProviderError::new(ErrorCode::ThirdParty, message)
+    }
 }
 
 /// The overflow error of OpenAI's chat API, with the numbers it is given.
@@ -391,7 +406,8 @@ fn overflow_text(input: Option<u64>, limit: Option<u64>, output: Option<u64>) ->
 }
 
 fn error_body(message: &str, kind: &str, code: Option<&str>) -> String {
-    serde_json::json!({ "error": { "message": message, "type": kind, "param": "messages", "code": code } }).to_string()
+    serde_json::json!({ "error": { "message": message, "type": kind, "param": "messages", "code": code } })
+        .to_string()
 }
 
 #[cfg(test)]

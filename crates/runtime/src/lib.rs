@@ -1,6 +1,34 @@
-//! See the crate description in `Cargo.toml`.
+//! Longhaul as a library: agents whose conversations never run out of room and never lose anything.
+//!
+//! A [`session::Runtime`] is one agent over one store; a [`session::Session`] is one conversation of it. Send
+//! it messages, watch its announcements, cancel it, undo its compactions:
+//!
+//! ```
+//! use longhaul::testing;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let (runtime, _folder) = testing::runtime_that_says("Hello!")?;
+//! let session = runtime.create(None).await?;
+//! let settled = session.ask("Hi").await?;
+//! assert_eq!(settled.end, Some(longhaul_core::event::RunEnd::Stop));
+//! assert_eq!(session.look(|run| run.history().view().len()).await?, 2);
+//! # Ok(()) }
+//! ```
+//!
+//! The library prints nothing, reads no environment and no home folder; everything is handed in.
 
+pub mod agent;
+pub mod announce;
+pub mod clock;
 pub mod config;
+pub mod context;
+mod driver;
+pub mod export;
+pub mod import;
+pub mod recall;
 pub mod sandbox;
+pub mod session;
+pub mod testing;
 pub mod tools;
 pub mod workspace;

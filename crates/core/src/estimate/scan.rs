@@ -5,7 +5,7 @@
 //! one space before and the line ends after. Blanks go up to the last line end of their run; the last blank
 //! before a word joins the word.
 
-use super::weights::Feature;
+use super::weights::{COMMON_PAIRS, Feature};
 
 /// How often each kind of piece was met.
 #[derive(Clone, Debug)]
@@ -65,6 +65,7 @@ const ASCII: [Class; 128] = {
             b'0'..=b'9' => Class::Digit,
             b'\n' | b'\r' => Class::Newline,
             b' ' | b'\t' | 0x0b | 0x0c => Class::Blank,
+            0..=0x1f | 0x7f => Class::Symbol(Feature::Symbol),
             _ => Class::Mark,
         };
         byte += 1;
@@ -145,16 +146,15 @@ impl Scanner<'_> {
             }
             class = self.peek(self.at);
         }
-        self.lines(lines_end - start);
-        self.counts.add(Feature::BlankChange, changes.saturating_sub(3));
+        self.lines(lines_end - start, changes);
         self.blanks(self.at - lines_end, last, class.map(|(class, _)| class));
     }
 
-    fn lines(&mut self, bytes: usize) {
+    fn lines(&mut self, bytes: usize, changes: u64) {
         match bytes {
             0 => {}
             1 => self.counts.add(Feature::LineEnd, 1),
-            _ => self.counts.add(Feature::LineEnds, bytes.div_ceil(64) as u64),
+            _ => self.counts.add(Feature::LineEnds, (bytes.div_ceil(16) as u64).max(changes / 3)),
         }
     }
 
@@ -168,7 +168,7 @@ impl Scanner<'_> {
             _ => false,
         };
         let alone = bytes - usize::from(next.is_some());
-        self.counts.add(Feature::Blanks, alone.div_ceil(80) as u64);
+        self.counts.add(Feature::Blanks, alone.div_ceil(if last == b' ' { 80 } else { 16 }) as u64);
         match next {
             Some(class) if joins && class.is_letter() => self.word(Before::Blank),
             Some(_) if joins => self.marks(true),
@@ -195,8 +195,7 @@ impl Scanner<'_> {
         if single && !space_before && class.is_some_and(|(class, _)| class.is_letter()) {
             return self.word(Before::Mark);
         }
-        let line_end = self.line_ends_after_marks();
-        self.counts.add(Feature::MarkLineEnd, u64::from(line_end && run.marks > 0));
+        self.line_ends_after_marks();
         self.count_marks(&run, space_before);
     }
 
@@ -213,14 +212,16 @@ impl Scanner<'_> {
     }
 
     /// Marks take the line ends (and slashes among them) that follow along.
-    fn line_ends_after_marks(&mut self) -> bool {
+    fn line_ends_after_marks(&mut self) {
         let start = self.at;
-        while let Some(b'\n' | b'\r' | b'/') = self.bytes.get(self.at) {
+        let (mut changes, mut last) = (0, 0);
+        while let Some(&byte @ (b'\n' | b'\r' | b'/')) = self.bytes.get(self.at) {
+            changes += u64::from(byte != last);
+            last = byte;
             self.at += 1;
         }
         let len = self.at - start;
-        self.counts.add(Feature::LineEnds, (len / 64) as u64);
-        len > 0
+        self.counts.add(Feature::LineEnds, ((len / 16) as u64).max(changes / 3));
     }
 
     fn count_marks(&mut self, run: &MarkRun, space_before: bool) {
@@ -246,7 +247,7 @@ impl Scanner<'_> {
                 Class::Letter(feature) => {
                     small |= feature == Feature::LatinExt;
                     self.counts.add(feature, 1);
-                    word.foreign += 1;
+                    word.foreign_letter(feature);
                     self.at += len;
                     continue;
                 }
@@ -276,13 +277,11 @@ impl Scanner<'_> {
 
     fn count_word(&mut self, word: &Word, before: Before) {
         if word.foreign > 0 {
-            let feature = match before {
-                Before::Blank => Feature::ForeignAfterBlank,
-                Before::Mark => Feature::ForeignAfterMark,
-                Before::Nothing => Feature::ForeignBare,
-            };
-            self.counts.add(feature, 1);
+            self.counts.add(Feature::ForeignAfterBlank, u64::from(before == Before::Blank));
+            self.counts.add(Feature::ForeignBare, u64::from(before == Before::Nothing));
+            self.counts.add(Feature::AlphabetExcess, word.alphabetic.saturating_sub(24));
         }
+        self.counts.add(Feature::RarePair, word.rare_pairs);
         self.counts.add(Feature::LetterRepeat, word.repeats.div_ceil(8));
         let Some(longer) = word.letters.checked_sub(1) else { return };
         let all_capitals = word.capitals == word.letters && word.letters > 1;
@@ -340,7 +339,11 @@ impl MarkRun {
 struct Word {
     letters: u64,
     capitals: u64,
+    /// Letters of other scripts …
     foreign: u64,
+    /// … of them those of scripts that write words apart.
+    alphabetic: u64,
+    rare_pairs: u64,
     repeats: u64,
     last: u8,
     same: u64,
@@ -350,14 +353,30 @@ impl Word {
     /// Counts a letter. From the fourth in a row on, equal letters are repeats and do not make the word longer.
     fn letter(&mut self, byte: u8) {
         self.same = if byte == self.last { self.same + 1 } else { 0 };
+        let pair = (self.last, byte);
         self.last = byte;
         if self.same >= 3 {
             self.repeats += 1;
             self.capitals -= u64::from(byte.is_ascii_uppercase());
         } else {
             self.letters += 1;
+            self.rare_pairs += u64::from(self.letters > 1 && is_rare(pair));
         }
     }
+
+    fn foreign_letter(&mut self, feature: Feature) {
+        use Feature::{Han, Kana, SouthEast};
+        self.foreign += 1;
+        self.alphabetic += u64::from(!matches!(feature, Han | Kana | SouthEast));
+        self.last = 0;
+    }
+}
+
+/// Whether two letters seldom stand together in English and in source code.
+fn is_rare((first, second): (u8, u8)) -> bool {
+    let place = |byte: u8| usize::from((byte | 0x20).wrapping_sub(b'a'));
+    let common = COMMON_PAIRS.get(place(first)).copied().unwrap_or(u32::MAX);
+    common.checked_shr(place(second) as u32).unwrap_or(1) & 1 == 0
 }
 
 /// The class of a character outside ASCII.
@@ -384,9 +403,11 @@ fn classify(char: char) -> Class {
 /// Vowel signs of Indic scripts are marks that count as letters; the rest are symbols.
 fn other(code: u32) -> Class {
     match code {
-        0x0900..=0x0dff => Class::Letter(Feature::Indic),
+        0x0900..=0x09ff => Class::Letter(Feature::Indic),
+        0x0a00..=0x0dff => Class::Letter(Feature::IndicSouth),
         0x0591..=0x06ff => Class::Letter(Feature::Arabic),
         0x0e00..=0x0fff => Class::Letter(Feature::SouthEast),
+        0xe000..=0xf8ff => Class::Symbol(Feature::Rare),
         0..=0xffff => Class::Symbol(Feature::Symbol),
         _ => Class::Symbol(Feature::Rare),
     }
@@ -395,12 +416,15 @@ fn other(code: u32) -> Class {
 fn letter(char: char) -> Feature {
     match char as u32 {
         0x0080..=0x02af | 0x1e00..=0x1eff if char.is_uppercase() => Feature::CapitalExt,
-        0x0080..=0x02af | 0x1e00..=0x1eff => Feature::LatinExt,
+        0x0080..=0x02af => Feature::LatinExt,
+        0x1e00..=0x1eff => Feature::Vietnamese,
         0x0370..=0x03ff | 0x1f00..=0x1fff => Feature::Greek,
         0x0400..=0x052f => Feature::Cyrillic,
+        0x0530..=0x058f | 0x10a0..=0x10ff | 0x1c90..=0x1cbf => Feature::Caucasian,
         0x0590..=0x05ff => Feature::Hebrew,
         0x0600..=0x077f | 0x08a0..=0x08ff | 0xfb50..=0xfdff | 0xfe70..=0xfeff => Feature::Arabic,
-        0x0900..=0x0dff => Feature::Indic,
+        0x0900..=0x09ff => Feature::Indic,
+        0x0a00..=0x0dff => Feature::IndicSouth,
         0x0e00..=0x0fff | 0x1000..=0x109f | 0x1780..=0x17ff => Feature::SouthEast,
         0x3040..=0x30ff | 0x31f0..=0x31ff | 0xff66..=0xff9f => Feature::Kana,
         0x1100..=0x11ff | 0x3130..=0x318f | 0xac00..=0xd7af => Feature::Hangul,

@@ -1,5 +1,6 @@
 //! The view: log entries and edits, projected into what the model is shown.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -206,20 +207,13 @@ pub(super) fn rebuild(entries: &[Entry], edits: &[EditState], old: &[ViewItem], 
         }
     }
     let mut view = in_order(entries, slots, replacements);
+    // Not in log order: results stand in the order of their calls.
+    let old: BTreeMap<LogRange, &ViewItem> = old.iter().map(|item| (item.range, item)).collect();
     for item in &mut view {
-        let unchanged = old
-            .binary_search_by_key(&order_key(item), order_key)
-            .is_ok_and(|at| old[at].range == item.range && old[at].kind == item.kind);
-        item.since = match old.binary_search_by_key(&order_key(item), order_key) {
-            Ok(at) if unchanged => old[at].since,
-            _ => now,
-        };
+        let before = old.get(&item.range).filter(|before| before.kind == item.kind);
+        item.since = before.map_or(now, |before| before.since);
     }
     view
-}
-
-fn order_key(item: &ViewItem) -> (Seq, bool) {
-    (item.range.from, !matches!(item.kind, ItemKind::Summary(_) | ItemKind::Removed(_)))
 }
 
 fn apply(

@@ -13,6 +13,9 @@ pub(super) fn placeholder_tokens() -> u64 {
 impl Scene<'_> {
     /// Clears old tool results, if that alone gets under the trigger.
     pub(super) fn prune(&self) -> Option<Plan> {
+        if self.before < self.trigger {
+            return None;
+        }
         [Protection::Turns, Protection::Steps]
             .into_iter()
             .find_map(|protection| self.prune_within(protection))

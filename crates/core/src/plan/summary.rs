@@ -219,6 +219,5 @@ pub(crate) fn without_summary(
     occasion: &Occasion,
 ) -> Plan {
     let bound = crate::meter::read(history, fixed_tokens).bound();
-    let trigger = budget.trigger(policy.trigger.unwrap_or_else(|| policy.strategy.trigger()));
-    Scene::new(history, fixed_tokens, *budget, policy, occasion, trigger, bound).last_resort()
+    Scene::new(history, fixed_tokens, *budget, policy, occasion, bound).last_resort()
 }

@@ -11,6 +11,9 @@ const NAME: &str = "truncation";
 
 impl Scene<'_> {
     pub(super) fn last_resort(&self) -> Plan {
+        if self.before < self.trigger {
+            return Plan::Fits;
+        }
         if let Some(edit) = self.ladder(self.trigger) {
             return Plan::Edit(Box::new(edit));
         }
@@ -39,13 +42,13 @@ impl Scene<'_> {
         let mut high = self.steps_newest_first().count();
         while low <= high {
             let middle = low + (high - low) / 2;
-            let gone = self.all_but(middle)?;
-            let edit = self.removal(&gone, NAME);
-            if edit.compressed_tokens < target {
-                best = Some(edit);
-                low = middle + 1;
-            } else {
-                high = middle - 1;
+            let edit = self.all_but(middle).map(|gone| self.removal(&gone, NAME));
+            match edit.filter(|edit| edit.compressed_tokens < target) {
+                Some(edit) => {
+                    best = Some(edit);
+                    low = middle + 1;
+                }
+                None => high = middle - 1,
             }
         }
         best

@@ -31,7 +31,7 @@ impl Run {
         let continues = self.settings.recovery == Recovery::Continue && attempts <= MAX_RECOVERIES;
         events.extend(self.interrupted_calls(continues));
         if !continues {
-            events.extend(self.rest(attempts));
+            events.extend(self.closing_of_run(attempts));
         }
         self.phase = Phase::Storing;
         self.append_with(events, Vec::new(), settles, Then::Recovered, out);
@@ -63,7 +63,7 @@ impl Run {
         results.collect()
     }
 
-    fn rest(&self, attempts: u32) -> Vec<EventBody> {
+    fn closing_of_run(&self, attempts: u32) -> Vec<EventBody> {
         let Some(run) = self.history.open_run() else { return Vec::new() };
         let error = ErrorInfo {
             code: ErrorCode::Interrupted,
@@ -82,10 +82,10 @@ impl Run {
 
     pub(super) fn after_recovery(&mut self, out: &mut Vec<Effect>) {
         if self.history.open_run().is_none() {
-            self.phase = Phase::Idle;
             out.push(Effect::RunEnded(RunEnd::Error));
-            return;
+            return self.idle(out);
         }
+        self.start_run_timer(out);
         if !self.history.open_calls().is_empty() {
             return self.start_tools(out);
         }

@@ -190,18 +190,16 @@ impl Run {
         let Some(call_id) = open.map(|open| open.call.call_id.clone()) else { return };
         let Phase::Tools(tools) = &mut self.phase else { return };
         let Some(state) = tools.state_mut(&call_id).filter(|state| state.at == At::Asking) else { return };
-        state.at = At::Waiting;
-        let approval_id = approval_id.clone();
-        // Marked as storing until the answer is durable, so that nothing starts it in between.
+        // Until the answer is durable nothing may start the call, or ask again.
         state.at = At::Storing;
+        let approval_id = approval_id.clone();
         let resolved = EventBody::ApprovalResolved { approval_id, call_id: call_id.clone(), allowed, reason };
-        self.append(vec![resolved], Then::AdvanceTools, out);
-        self.waiting_again(&call_id);
+        self.append(vec![resolved], Then::Decided(call_id), out);
     }
 
-    /// The call is due once its answer is stored: `advance_tools` runs only then.
-    fn waiting_again(&mut self, id: &CallId) {
+    pub(super) fn decision_stored(&mut self, id: &CallId, out: &mut Vec<Effect>) {
         self.mark(id, At::Waiting);
+        self.advance_tools(out);
     }
 
     pub(super) fn tool_ended(&mut self, result: ToolResult, out: &mut Vec<Effect>) {

@@ -63,14 +63,15 @@ const fn never(code: ErrorCode) -> Verdict {
 }
 
 /// Types and codes that say more than a status does. The first row that matches wins.
+#[rustfmt::skip]
 const WORDS: &[(&[&str], Verdict)] = &[
     (&["insufficient_quota", "billing_hard_limit_reached", "exceeded_current_quota_error"], never(ErrorCode::RateLimitExceeded)),
-    (&["rate_limit_exceeded", "rate_limit_error", "rate_limit_reached_error", "too_many_requests", "resource_exhausted", "throttling_error", "throttlingexception", "rate_limited"], again(ErrorCode::RateLimitExceeded)),
-    (&["authentication_error", "invalid_api_key", "api_key_invalid", "permission_error", "permission_denied", "unauthenticated", "unauthorized", "forbidden", "billing_error", "invalid_authentication_error"], never(ErrorCode::Auth)),
+    (&[ "rate_limit_exceeded", "rate_limit_error", "rate_limit_reached_error", "too_many_requests", "resource_exhausted", "throttling_error", "throttlingexception", "rate_limited", ], again(ErrorCode::RateLimitExceeded)),
+    (&[ "authentication_error", "invalid_api_key", "api_key_invalid", "permission_error", "permission_denied", "unauthenticated", "unauthorized", "forbidden", "billing_error", "invalid_authentication_error", ], never(ErrorCode::Auth)),
     (&["timeout", "timeout_error", "request_timeout", "deadline_exceeded"], again(ErrorCode::Timeout)),
-    (&["overloaded_error", "overloaded", "engine_overloaded", "engine_overloaded_error", "server_error", "api_error", "internal_error", "internal", "internal_server_error", "unavailable", "unavailable_error", "service_unavailable"], again(ErrorCode::ThirdParty)),
+    (&[ "overloaded_error", "overloaded", "engine_overloaded", "engine_overloaded_error", "server_error", "api_error", "internal_error", "internal", "internal_server_error", "unavailable", "unavailable_error", "service_unavailable", ], again(ErrorCode::ThirdParty)),
     (&["not_found_error", "model_not_found", "not_found", "invalid_model"], never(ErrorCode::NotFound)),
-    (&["invalid_request_error", "invalid_argument", "bad_request", "badrequesterror", "invalid_prompt", "tool_use_failed", "not_supported_error", "content_policy_violation"], never(ErrorCode::InvalidRequest)),
+    (&[ "invalid_request_error", "invalid_argument", "bad_request", "badrequesterror", "invalid_prompt", "tool_use_failed", "not_supported_error", "content_policy_violation", ], never(ErrorCode::InvalidRequest)),
 ];
 
 impl Verdict {
@@ -84,7 +85,9 @@ impl Verdict {
     fn of_status(status: u16, words: &[String]) -> Self {
         let said = Self::of_words(words);
         match status {
-            429 => said.filter(|verdict| verdict.code == ErrorCode::RateLimitExceeded).unwrap_or(again(ErrorCode::RateLimitExceeded)),
+            429 => said
+                .filter(|verdict| verdict.code == ErrorCode::RateLimitExceeded)
+                .unwrap_or(again(ErrorCode::RateLimitExceeded)),
             401..=403 | 407 => never(ErrorCode::Auth),
             404 | 410 => never(ErrorCode::NotFound),
             408 => again(ErrorCode::Timeout),
@@ -141,7 +144,9 @@ impl Said {
             Value::String(text) => return self.say(text),
             _ => return,
         };
-        if depth < 8 && let Some(inner) = object.get("error").or_else(|| object.get("errors")) {
+        if depth < 8
+            && let Some(inner) = object.get("error").or_else(|| object.get("errors"))
+        {
             self.take(inner, depth + 1);
         }
         for key in ["message", "detail", "msg", "error_description", "error_message"] {
@@ -187,7 +192,9 @@ impl Said {
         }
         match body.trim() {
             "" => "the server gave no reason".to_owned(),
-            html if html.starts_with('<') => "the server answered with a page, not with an error object".to_owned(),
+            html if html.starts_with('<') => {
+                "the server answered with a page, not with an error object".to_owned()
+            }
             text => text.chars().take(MAX_QUOTE_CHARS).collect(),
         }
     }

@@ -63,7 +63,11 @@ impl OpenAiChat {
 #[async_trait]
 impl Provider for OpenAiChat {
     fn origin(&self) -> Origin {
-        Origin { provider: self.config.provider.clone(), api: API.to_owned(), model: self.config.model.clone() }
+        Origin {
+            provider: self.config.provider.clone(),
+            api: API.to_owned(),
+            model: self.config.model.clone(),
+        }
     }
 
     async fn limits(&self) -> Limits {
@@ -155,7 +159,9 @@ impl Answering {
             };
             match step {
                 Ok(Some(more)) => self.ready.extend(more),
-                Ok(None) => return self.decoder.take().map(|decoder| decoder.finish().map(ModelEvent::Finished)),
+                Ok(None) => {
+                    return self.decoder.take().map(|decoder| decoder.finish().map(ModelEvent::Finished));
+                }
                 Err(error) => return self.decoder.take().map(|_| Err(error)),
             }
         }
@@ -163,7 +169,10 @@ impl Answering {
 }
 
 /// Reads one event of the stream; `None` where the answer is over.
-async fn read(events: &mut EventStream, decoder: &mut Decoder) -> Result<Option<Vec<ModelEvent>>, ProviderError> {
+async fn read(
+    events: &mut EventStream,
+    decoder: &mut Decoder,
+) -> Result<Option<Vec<ModelEvent>>, ProviderError> {
     if decoder.is_closed() {
         // Only the end is wanted of it.
         let _ = timeout(AFTER_DONE, events.next()).await;

@@ -34,7 +34,10 @@ async fn from_server(http: &Http, config: &Config) -> Known {
     let of = |answer: &Option<Value>, read: fn(&Value, &str) -> Known| {
         answer.as_ref().map(|answer| read(answer, &config.model)).unwrap_or_default()
     };
-    of(&props, llama_cpp).or(of(&studio, lm_studio)).or(of(&ollama, ollama_loaded)).or(of(&models, model_list))
+    of(&props, llama_cpp)
+        .or(of(&studio, lm_studio))
+        .or(of(&ollama, ollama_loaded))
+        .or(of(&models, model_list))
 }
 
 /// The server itself, for what lies beside `/v1`.
@@ -94,7 +97,9 @@ fn lm_studio(list: &Value, model: &str) -> Known {
     let Some(entry) = entry(list.get("data"), "id", model) else {
         return Known::default();
     };
-    let can = |what: &str| entry.get("capabilities").and_then(Value::as_array).map(|all| all.iter().any(|one| one == what));
+    let can = |what: &str| {
+        entry.get("capabilities").and_then(Value::as_array).map(|all| all.iter().any(|one| one == what))
+    };
     Known {
         window: number(entry.get("loaded_context_length")),
         max_output: None,
@@ -105,20 +110,24 @@ fn lm_studio(list: &Value, model: &str) -> Known {
 
 /// `GET /api/ps`: what is loaded now.
 fn ollama_loaded(list: &Value, model: &str) -> Known {
-    let loaded = entry(list.get("models"), "name", model).or_else(|| entry(list.get("models"), "model", model));
+    let loaded =
+        entry(list.get("models"), "name", model).or_else(|| entry(list.get("models"), "model", model));
     Known { window: number(loaded.and_then(|entry| entry.get("context_length"))), ..Known::default() }
 }
 
 /// `GET /v1/models`: every server puts the window under another name (llama.cpp, vLLM, OpenRouter, Groq,
 /// Mistral).
 fn model_list(list: &Value, model: &str) -> Known {
-    const WINDOWS: &[&str] = &["/meta/n_ctx", "/max_model_len", "/context_length", "/context_window", "/max_context_length"];
+    const WINDOWS: &[&str] =
+        &["/meta/n_ctx", "/max_model_len", "/context_length", "/context_window", "/max_context_length"];
     const OUTPUTS: &[&str] = &["/top_provider/max_completion_tokens", "/max_completion_tokens"];
     let Some(entry) = entry(list.get("data"), "id", model) else {
         return Known::default();
     };
     let first = |names: &[&str]| names.iter().find_map(|name| number(entry.pointer(name)));
-    let named = |path: &str, what: &str| entry.pointer(path).and_then(Value::as_array).map(|all| all.iter().any(|one| one == what));
+    let named = |path: &str, what: &str| {
+        entry.pointer(path).and_then(Value::as_array).map(|all| all.iter().any(|one| one == what))
+    };
     let flag = |path: &str| entry.pointer(path).and_then(Value::as_bool);
     Known {
         window: first(WINDOWS),

@@ -13,8 +13,8 @@ use bytes::Bytes;
 use longhaul_core::error::ErrorCode;
 use longhaul_core::message::{Media, RawJson, ToolSpec};
 use serde::Serialize;
-use serde_json::value::RawValue;
 use serde_json::json;
+use serde_json::value::RawValue;
 
 use super::{Config, OutputLimit};
 use crate::{ProviderError, Request};
@@ -98,9 +98,8 @@ fn tools(specs: &[ToolSpec]) -> Result<Vec<Tool<'_>>, ProviderError> {
     specs
         .iter()
         .map(|spec| {
-            let parameters = raw(&spec.parameters).ok_or_else(|| {
-                invalid(format!("the schema of tool `{}` is no JSON", spec.name))
-            })?;
+            let parameters = raw(&spec.parameters)
+                .ok_or_else(|| invalid(format!("the schema of tool `{}` is no JSON", spec.name)))?;
             let function = Function { name: &spec.name, description: &spec.description, parameters };
             Ok(Tool { r#type: "function", function })
         })

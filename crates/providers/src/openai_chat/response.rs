@@ -90,12 +90,14 @@ impl<'a> Delta<'a> {
         for spoken in [self.content, self.refusal].into_iter().flatten() {
             content(spoken, &mut pieces);
         }
-        pieces.retain(|piece| !matches!(piece, Piece::Reasoning(text) | Piece::Text(text) if text.is_empty()));
+        pieces
+            .retain(|piece| !matches!(piece, Piece::Reasoning(text) | Piece::Text(text) if text.is_empty()));
         pieces
     }
 
     pub(super) fn tool_calls(&self) -> Vec<CallPiece<'a>> {
-        let calls: Vec<&RawValue> = self.tool_calls.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+        let calls: Vec<&RawValue> =
+            self.tool_calls.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
         calls.into_iter().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect()
     }
 }
@@ -188,7 +190,9 @@ impl Details<'_> {
     /// Whether one of them is signed or encrypted.
     pub(super) fn are_proven(&self) -> bool {
         let entries: Vec<Value> = serde_json::from_str(self.reasoning_details.get()).unwrap_or_default();
-        let has = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+        let has = |entry: &Value, key: &str| {
+            entry.get(key).and_then(Value::as_str).is_some_and(|text| !text.is_empty())
+        };
         entries.iter().any(|entry| has(entry, "signature") || has(entry, "data"))
     }
 }
@@ -250,15 +254,27 @@ pub(super) fn usage(raw: &RawValue) -> Option<Usage> {
     }
     let prompt = counted.prompt_tokens.unwrap_or_default();
     let details = counted.prompt_tokens_details.unwrap_or_default();
-    let cached = details.cached_tokens.or(counted.prompt_cache_hit_tokens).or(counted.cache_read_input_tokens);
-    let reasoning = counted.completion_tokens_details.and_then(|details| details.reasoning_tokens).or(counted.reasoning_tokens);
+    let cached =
+        details.cached_tokens.or(counted.prompt_cache_hit_tokens).or(counted.cache_read_input_tokens);
+    let reasoning = counted
+        .completion_tokens_details
+        .and_then(|details| details.reasoning_tokens)
+        .or(counted.reasoning_tokens);
     let reasoning = reasoning.unwrap_or_default();
     Some(Usage {
         input_tokens: prompt,
-        output_tokens: output(counted.completion_tokens.unwrap_or_default(), reasoning, prompt, counted.total_tokens),
+        output_tokens: output(
+            counted.completion_tokens.unwrap_or_default(),
+            reasoning,
+            prompt,
+            counted.total_tokens,
+        ),
         reasoning_tokens: reasoning,
         cache_read_tokens: cached.unwrap_or_default(),
-        cache_write_tokens: details.cache_write_tokens.or(counted.cache_creation_input_tokens).unwrap_or_default(),
+        cache_write_tokens: details
+            .cache_write_tokens
+            .or(counted.cache_creation_input_tokens)
+            .unwrap_or_default(),
         raw: Some(RawJson(raw.get().to_owned())),
     })
 }

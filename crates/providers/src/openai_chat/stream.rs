@@ -75,9 +75,19 @@ impl Decoder {
     pub fn finish(mut self) -> Result<Answer, ProviderError> {
         let finish = match self.finish {
             Some(Some(finish)) => finish,
-            Some(None) => return Err(self.error(ErrorCode::ThirdParty, "the server failed in the middle of its answer")),
-            None if !self.closed => return Err(self.error(ErrorCode::TruncatedStream, "the stream ended without its closing event")),
-            None if !self.calls.are_complete() => return Err(self.error(ErrorCode::TruncatedStream, "the stream ended inside a tool call")),
+            Some(None) => {
+                return Err(
+                    self.error(ErrorCode::ThirdParty, "the server failed in the middle of its answer")
+                );
+            }
+            None if !self.closed => {
+                return Err(
+                    self.error(ErrorCode::TruncatedStream, "the stream ended without its closing event")
+                );
+            }
+            None if !self.calls.are_complete() => {
+                return Err(self.error(ErrorCode::TruncatedStream, "the stream ended inside a tool call"));
+            }
             None => Finish::Other,
         };
         let parts = self.parts();
@@ -94,12 +104,18 @@ impl Decoder {
         self.with_usage(ProviderError::new(code, message))
     }
 
+    /// A list is no chunk: Gemini's compatible API wraps its errors in one.
     fn chunk(&mut self, payload: &str, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
-        let chunk: Chunk<'_> = serde_json::from_str(payload).map_err(|error| self.unreadable(payload, &error))?;
+        if payload.starts_with('[') {
+            return Err(self.with_usage(failure::in_band(payload)));
+        }
+        let chunk: Chunk<'_> =
+            serde_json::from_str(payload).map_err(|error| self.unreadable(payload, &error))?;
         if chunk.is_error() {
             return Err(self.with_usage(failure::in_band(payload)));
         }
-        let choices: Vec<&RawValue> = chunk.choices.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+        let choices: Vec<&RawValue> =
+            chunk.choices.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
         for raw in choices {
             if let Ok(choice) = serde_json::from_str::<Choice<'_>>(raw.get()) {
                 self.choice(&choice, events);
@@ -113,14 +129,12 @@ impl Decoder {
     }
 
     fn unreadable(&self, payload: &str, error: &serde_json::Error) -> ProviderError {
-        if payload.starts_with('[') && payload.contains("\"error\"") {
-            return self.with_usage(failure::in_band(payload));
-        }
         if error.is_eof() {
             return self.error(ErrorCode::TruncatedStream, "the stream ended inside an event");
         }
         let quote: String = payload.chars().take(MAX_QUOTE_CHARS).collect();
-        let mut error = self.error(ErrorCode::ThirdParty, &format!("the stream holds what is no JSON: {quote}"));
+        let mut error =
+            self.error(ErrorCode::ThirdParty, &format!("the stream holds what is no JSON: {quote}"));
         error.body = Some(quote);
         error
     }

@@ -104,7 +104,8 @@ pub(super) const VETOES: &[&str] = &[
 ];
 
 /// Google's way: what is too much is named in tokens, and it is not the output limit.
-const TOKENS_EXCEED: &str = r"(?:input|prompt|request)\b[^.]*\btokens?\b[^.]*\bexceeds?\b|\bexceeds?\b[^.]*\btokens?\b";
+const TOKENS_EXCEED: &str =
+    r"(?:input|prompt|request)\b[^.]*\btokens?\b[^.]*\bexceeds?\b|\bexceeds?\b[^.]*\btokens?\b";
 
 /// Compiles a sentence. None is wrong: a test compiles them all.
 pub(super) fn compile(sentence: &str) -> Option<Regex> {

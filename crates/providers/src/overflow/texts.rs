@@ -9,15 +9,28 @@ const MAX_DEPTH: usize = 8;
 
 /// Fields that repeat the request or the answer instead of talking about them.
 const ECHOES: &[&str] = &[
-    "input", "ctx", "prompt", "messages", "content", "request", "request_body", "failed_generation", "headers",
-    "loc", "url", "documentation_url", "requestBodyValues", "stack",
+    "input",
+    "ctx",
+    "prompt",
+    "messages",
+    "content",
+    "request",
+    "request_body",
+    "failed_generation",
+    "headers",
+    "loc",
+    "url",
+    "documentation_url",
+    "requestBodyValues",
+    "stack",
 ];
 
 /// Fields that hold one error for each attempt: only the last attempt counts.
 const ATTEMPTS: &[&str] = &["errors", "attempts"];
 
 /// Fields whose short texts are codes.
-const CODE_FIELDS: &[&str] = &["code", "type", "status", "reason", "error_code", "errorCode", "finish_reason", "stop_reason"];
+const CODE_FIELDS: &[&str] =
+    &["code", "type", "status", "reason", "error_code", "errorCode", "finish_reason", "stop_reason"];
 
 /// Everything an error says.
 #[derive(Debug, Default)]

@@ -34,7 +34,9 @@ impl Count {
     /// Tokens of a request.
     pub fn input(&self, request: &Request) -> u64 {
         let messages: u64 = request.messages.iter().map(message_tokens).sum();
-        self.scale(self.system(&request.system) + self.tools(&request.tools) + messages + REPLY_PRIMING_TOKENS)
+        self.scale(
+            self.system(&request.system) + self.tools(&request.tools) + messages + REPLY_PRIMING_TOKENS,
+        )
     }
 
     /// Applies the bias, rounding up.

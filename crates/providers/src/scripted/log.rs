@@ -71,7 +71,13 @@ impl Log {
         lock(&self.records).clone()
     }
 
-    pub(super) fn open(&self, kind: CallKind, input_tokens: u64, rendered: Bytes, request: &Request) -> Entry {
+    pub(super) fn open(
+        &self,
+        kind: CallKind,
+        input_tokens: u64,
+        rendered: Bytes,
+        request: &Request,
+    ) -> Entry {
         let mut hasher = DefaultHasher::new();
         rendered.hash(&mut hasher);
         let record = CallRecord {

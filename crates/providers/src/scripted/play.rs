@@ -32,7 +32,13 @@ pub(super) enum End {
 
 impl Play {
     /// Plays `answer` to a request of `input` tokens, writing at most `room` tokens.
-    pub(super) fn compose(answer: ScriptedAnswer, count: &Count, input: u64, room: u64, turn: CallIndex) -> Self {
+    pub(super) fn compose(
+        answer: ScriptedAnswer,
+        count: &Count,
+        input: u64,
+        room: u64,
+        turn: CallIndex,
+    ) -> Self {
         let mut writer = Writer::new(count, room, turn, answer.fault.as_ref());
         if answer.fault != Some(Fault::Empty) {
             answer.say.into_iter().for_each(|say| writer.say(say));
@@ -207,7 +213,13 @@ impl<'a> Writer<'a> {
         let written = self.write(half, |delta| ModelEvent::ToolInput { index, name: None, delta });
         self.cut |= self.cut_arguments;
         let id = id.unwrap_or_else(|| format!("call_{}_{index}", self.turn));
-        let call = ToolCall { call_id: id.as_str().into(), name, arguments: written, provider_id: Some(id), native: None };
+        let call = ToolCall {
+            call_id: id.as_str().into(),
+            name,
+            arguments: written,
+            provider_id: Some(id),
+            native: None,
+        };
         if self.cut { self.parts.push(Part::ToolCall(call)) } else { self.done(Part::ToolCall(call)) }
     }
 

@@ -215,7 +215,12 @@ impl ScriptedAnswer {
 
     /// Goes on with a tool call that has this provider id, unique or not.
     #[must_use]
-    pub fn call_as(self, id: impl Into<String>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
+    pub fn call_as(
+        self,
+        id: impl Into<String>,
+        name: impl Into<String>,
+        arguments: impl Into<String>,
+    ) -> Self {
         self.say(Say::Call { name: name.into(), arguments: arguments.into(), id: Some(id.into()) })
     }
 
@@ -286,9 +291,10 @@ impl Fault {
     pub(super) fn in_stream(&self) -> Option<(usize, ProviderError)> {
         match self {
             Self::InBand { after, code, message } => Some((*after, ProviderError::new(*code, message))),
-            Self::Truncated { after } => {
-                Some((*after, ProviderError::new(ErrorCode::TruncatedStream, "the stream ended without its closing event")))
-            }
+            Self::Truncated { after } => Some((
+                *after,
+                ProviderError::new(ErrorCode::TruncatedStream, "the stream ended without its closing event"),
+            )),
             Self::Disconnect { after } => {
                 Some((*after, ProviderError::new(ErrorCode::Network, "connection reset by peer")))
             }

@@ -42,9 +42,11 @@ fn text_of(events: &Events) -> String {
 
 #[test]
 fn an_answer_streams_in_order() {
-    let turn = ScriptedAnswer::reasoning("Hm, let me see.").then("Let me look.").call("read", r#"{"path": "a.md"}"#);
+    let turn =
+        ScriptedAnswer::reasoning("Hm, let me see.").then("Let me look.").call("read", r#"{"path": "a.md"}"#);
     let model = Scripted::new(Script::turns([turn]));
-    let events: Vec<ModelEvent> = run(&model, ask("hello")).unwrap().into_iter().map(Result::unwrap).collect();
+    let events: Vec<ModelEvent> =
+        run(&model, ask("hello")).unwrap().into_iter().map(Result::unwrap).collect();
     let kinds: Vec<&str> = events
         .iter()
         .map(|event| match event {
@@ -89,7 +91,10 @@ fn the_window_is_enforced() {
     let model = Scripted::new(Script::always("ok")).window(100);
     let input = model.count_input(&ask(&"word ".repeat(200)));
     let error = run(&model, ask(&"word ".repeat(200))).unwrap_err();
-    assert_eq!((error.code, error.used_tokens, error.limit_tokens), (ErrorCode::ContextOverflow, Some(input), Some(100)));
+    assert_eq!(
+        (error.code, error.used_tokens, error.limit_tokens),
+        (ErrorCode::ContextOverflow, Some(input), Some(100))
+    );
     assert!(error.message.contains("maximum context length is 100 tokens"));
     assert!(error.message.contains(&input.to_string()));
     let reserve = Request { max_output_tokens: Some(99), ..ask("hi") };
@@ -135,8 +140,13 @@ fn faults_before_the_stream() {
     let model = Scripted::new(Script::turns(turns));
     let errors: Vec<ProviderError> = (0..5).map(|_| run(&model, ask("x")).unwrap_err()).collect();
     let codes: Vec<ErrorCode> = errors.iter().map(|error| error.code).collect();
-    let expected =
-        [ErrorCode::RateLimitExceeded, ErrorCode::ThirdParty, ErrorCode::ContextOverflow, ErrorCode::Auth, ErrorCode::ThirdParty];
+    let expected = [
+        ErrorCode::RateLimitExceeded,
+        ErrorCode::ThirdParty,
+        ErrorCode::ContextOverflow,
+        ErrorCode::Auth,
+        ErrorCode::ThirdParty,
+    ];
     assert_eq!(codes, expected);
     assert_eq!(errors[0].retry_after, wait);
     assert_eq!((errors[2].used_tokens, errors[2].limit_tokens), (Some(9), Some(8)));
@@ -145,7 +155,9 @@ fn faults_before_the_stream() {
 
 #[test]
 fn a_failed_attempt_does_not_use_up_its_turn() {
-    let model = Scripted::new(Script::turns(["first", "second"])).fail_at(0, Fault::status(500)).fail_at(2, Fault::Truncated { after: 1 });
+    let model = Scripted::new(Script::turns(["first", "second"]))
+        .fail_at(0, Fault::status(500))
+        .fail_at(2, Fault::Truncated { after: 1 });
     assert_eq!(run(&model, ask("x")).unwrap_err().status, Some(500));
     assert_eq!(text_of(&run(&model, ask("x")).unwrap()), "first");
     let cut = run(&model, ask("x")).unwrap();
@@ -179,7 +191,8 @@ fn special_endings() {
 
 #[test]
 fn a_stalled_stream_can_be_dropped() {
-    let model = Scripted::new(Script::always(ScriptedAnswer::text("one two three").fail(Fault::Stall { after: 2 })));
+    let model =
+        Scripted::new(Script::always(ScriptedAnswer::text("one two three").fail(Fault::Stall { after: 2 })));
     let mut stream = now(model.call(ask("x"))).unwrap();
     assert!(now(stream.next()).unwrap().is_ok());
     assert!(now(stream.next()).unwrap().is_ok());
@@ -200,7 +213,10 @@ fn a_slow_answer_waits_before_each_event() {
 
 #[test]
 fn summary_requests_are_answered_apart() {
-    let summarise = || Request { system: "Summarise the conversation.".into(), ..ask("Fix the parser\nthen run the tests") };
+    let summarise = || Request {
+        system: "Summarise the conversation.".into(),
+        ..ask("Fix the parser\nthen run the tests")
+    };
     let model = Scripted::new(Script::turns(["main"])).keep_requests();
     let good = answer(&model, summarise());
     let Part::Text(text) = &good.parts[0] else { panic!() };
@@ -212,7 +228,8 @@ fn summary_requests_are_answered_apart() {
     assert_eq!(with(Summaries::CallsTools).finish, Finish::ToolCalls);
     let Part::Text(longer) = &with(Summaries::Longer).parts[0] else { panic!() };
     assert!(longer.text.len() > 2 * "Fix the parser\nthen run the tests".len());
-    let closure = Scripted::new(Script::closure(|_, index| (index > 0).then(|| ScriptedAnswer::text("mine"))));
+    let closure =
+        Scripted::new(Script::closure(|_, index| (index > 0).then(|| ScriptedAnswer::text("mine"))));
     assert!(text_of(&run(&closure, summarise()).unwrap()).contains("## Goal"));
     assert_eq!(text_of(&run(&closure, summarise()).unwrap()), "mine");
 }
@@ -252,11 +269,25 @@ fn a_tool_conversation_is_played_through() {
     let model = Scripted::new(Script::turns([ScriptedAnswer::calling("read", "{}"), "done".into()]));
     let mut request = ask("read it");
     let first = answer(&model, request.clone());
-    request.messages.push(Message { id: "a".into(), role: Role::Assistant, parts: first.parts, origin: Some(model.origin()) });
+    request.messages.push(Message {
+        id: "a".into(),
+        role: Role::Assistant,
+        parts: first.parts,
+        origin: Some(model.origin()),
+    });
     assert_eq!(run(&model, request.clone()).unwrap_err().code, ErrorCode::InvalidRequest);
-    let result =
-        ToolResult { call_id: "call_0_0".into(), status: ToolStatus::Completed, content: vec![Part::text("text")], truncated: None };
-    request.messages.push(Message { id: "t".into(), role: Role::Tool, parts: vec![Part::ToolResult(result)], origin: None });
+    let result = ToolResult {
+        call_id: "call_0_0".into(),
+        status: ToolStatus::Completed,
+        content: vec![Part::text("text")],
+        truncated: None,
+    };
+    request.messages.push(Message {
+        id: "t".into(),
+        role: Role::Tool,
+        parts: vec![Part::ToolResult(result)],
+        origin: None,
+    });
     assert_eq!(answer(&model, request).parts, [Part::text("done")]);
 }
 
@@ -271,7 +302,11 @@ fn any_fault() -> impl Strategy<Value = Option<Fault>> {
         after.clone().prop_map(|after| Some(Fault::Disconnect { after })),
         after.clone().prop_map(|after| Some(Fault::Garbage { after })),
         after.clone().prop_map(|after| Some(Fault::Stall { after })),
-        after.prop_map(|after| Some(Fault::InBand { after, code: ErrorCode::ThirdParty, message: "overloaded".into() })),
+        after.prop_map(|after| Some(Fault::InBand {
+            after,
+            code: ErrorCode::ThirdParty,
+            message: "overloaded".into()
+        })),
         Just(Some(Fault::status(500))),
     ]
 }
@@ -280,9 +315,17 @@ fn any_answer() -> impl Strategy<Value = ScriptedAnswer> {
     let say = prop_oneof![
         "[a-zé ]{0,60}".prop_map(Say::Text),
         "[a-z ]{0,40}".prop_map(Say::Reasoning),
-        "[a-z]{0,30}".prop_map(|text| Say::Call { name: "run".into(), arguments: format!("{{\"a\":\"{text}\"}}"), id: None }),
+        "[a-z]{0,30}".prop_map(|text| Say::Call {
+            name: "run".into(),
+            arguments: format!("{{\"a\":\"{text}\"}}"),
+            id: None
+        }),
     ];
-    (prop::collection::vec(say, 0..5), any_fault()).prop_map(|(say, fault)| ScriptedAnswer { say, fault, ..ScriptedAnswer::default() })
+    (prop::collection::vec(say, 0..5), any_fault()).prop_map(|(say, fault)| ScriptedAnswer {
+        say,
+        fault,
+        ..ScriptedAnswer::default()
+    })
 }
 
 /// Terminal outcomes: an error, or the closing event.

@@ -1,6 +1,8 @@
 use bytes::Bytes;
 use longhaul_core::ids::CallId;
-use longhaul_core::message::{BlobRef, Media, Message, Part, RawJson, Reasoning, Role, ToolCall, ToolResult, ToolSpec, ToolStatus};
+use longhaul_core::message::{
+    BlobRef, Media, Message, Part, RawJson, Reasoning, Role, ToolCall, ToolResult, ToolSpec, ToolStatus,
+};
 use proptest::prelude::*;
 
 use super::*;
@@ -15,15 +17,32 @@ fn assistant(parts: Vec<Part>) -> Message {
 }
 
 fn call(id: &str) -> Part {
-    Part::ToolCall(ToolCall { call_id: id.into(), name: "read".into(), arguments: "{}".into(), provider_id: None, native: None })
+    Part::ToolCall(ToolCall {
+        call_id: id.into(),
+        name: "read".into(),
+        arguments: "{}".into(),
+        provider_id: None,
+        native: None,
+    })
 }
 
 fn broken_call(id: &str, name: &str, arguments: &str) -> Part {
-    Part::ToolCall(ToolCall { call_id: id.into(), name: name.into(), arguments: arguments.into(), provider_id: None, native: None })
+    Part::ToolCall(ToolCall {
+        call_id: id.into(),
+        name: name.into(),
+        arguments: arguments.into(),
+        provider_id: None,
+        native: None,
+    })
 }
 
 fn result(id: &str) -> Part {
-    Part::ToolResult(ToolResult { call_id: CallId::from(id), status: ToolStatus::Completed, content: vec![Part::text("ok")], truncated: None })
+    Part::ToolResult(ToolResult {
+        call_id: CallId::from(id),
+        status: ToolStatus::Completed,
+        content: vec![Part::text("ok")],
+        truncated: None,
+    })
 }
 
 fn tool(parts: Vec<Part>) -> Message {
@@ -31,11 +50,24 @@ fn tool(parts: Vec<Part>) -> Message {
 }
 
 fn image() -> Part {
-    Part::Image(Media { blob: BlobRef { hash: "aa".into(), bytes: 1 }, media_type: "image/png".into(), name: None, width: None, height: None })
+    Part::Image(Media {
+        blob: BlobRef { hash: "aa".into(), bytes: 1 },
+        media_type: "image/png".into(),
+        name: None,
+        width: None,
+        height: None,
+    })
 }
 
 fn spec(name: &str, parameters: &str) -> ToolSpec {
-    ToolSpec { name: name.into(), description: String::new(), parameters: RawJson(parameters.into()), read_only: true, poll: false, source: "builtin".into() }
+    ToolSpec {
+        name: name.into(),
+        description: String::new(),
+        parameters: RawJson(parameters.into()),
+        read_only: true,
+        poll: false,
+        source: "builtin".into(),
+    }
 }
 
 fn request(messages: Vec<Message>) -> Request {
@@ -52,9 +84,21 @@ fn good_conversations_pass() {
     assert_eq!(verdict(vec![user("hi"), assistant(vec![Part::text("ho")]), user("again")]), Ok(()));
     let calls = || assistant(vec![Part::text("let me look"), call("a"), call("b")]);
     assert_eq!(verdict(vec![user("hi"), calls(), tool(vec![result("a")]), tool(vec![result("b")])]), Ok(()));
-    assert_eq!(verdict(vec![user("hi"), calls(), tool(vec![result("a"), result("b")]), user("and?")]), Ok(()));
+    assert_eq!(
+        verdict(vec![user("hi"), calls(), tool(vec![result("a"), result("b")]), user("and?")]),
+        Ok(())
+    );
     let next = assistant(vec![call("a")]);
-    assert_eq!(verdict(vec![user("hi"), calls(), tool(vec![result("a"), result("b")]), next, tool(vec![result("a")])]), Ok(()));
+    assert_eq!(
+        verdict(vec![
+            user("hi"),
+            calls(),
+            tool(vec![result("a"), result("b")]),
+            next,
+            tool(vec![result("a")])
+        ]),
+        Ok(())
+    );
     let redacted = Part::Reasoning(Reasoning { text: String::new(), native: Some(RawJson("{}".into())) });
     assert_eq!(verdict(vec![user("hi"), assistant(vec![redacted]), user("go on")]), Ok(()));
 }
@@ -73,22 +117,43 @@ fn each_bad_shape_is_named() {
         (vec![user("a"), assistant(vec![Part::text("x")])], Violation::LastNotInput { index: 1 }),
         (vec![user(" \n")], Violation::Empty { index: 0 }),
         (vec![user("a"), assistant(vec![]), user("b")], Violation::Empty { index: 1 }),
-        (vec![Message::user("m", vec![Part::text("x"), call("a")])], Violation::WrongPart { index: 0, role: Role::User, part: "tool-call" }),
+        (
+            vec![Message::user("m", vec![Part::text("x"), call("a")])],
+            Violation::WrongPart { index: 0, role: Role::User, part: "tool-call" },
+        ),
         (
             vec![Message::user("m", vec![Part::Reasoning(Reasoning { text: "x".into(), native: None })])],
             Violation::WrongPart { index: 0, role: Role::User, part: "reasoning" },
         ),
-        (vec![Message::user("m", vec![result("a")])], Violation::WrongPart { index: 0, role: Role::User, part: "tool-result" }),
+        (
+            vec![Message::user("m", vec![result("a")])],
+            Violation::WrongPart { index: 0, role: Role::User, part: "tool-result" },
+        ),
         (
             vec![user("a"), assistant(vec![call("a")]), tool(vec![Part::text("x")])],
             Violation::WrongPart { index: 2, role: Role::Tool, part: "text" },
         ),
-        (vec![user("a"), assistant(vec![call("a"), call("a")])], Violation::DuplicateCall { index: 1, call: "a".into() }),
-        (vec![user("a"), assistant(vec![broken_call("a", "", "{}")])], Violation::NamelessCall { index: 1, call: "a".into() }),
-        (vec![user("a"), assistant(vec![broken_call("a", "x", "{\"p\":")])], Violation::Arguments { index: 1, call: "a".into() }),
-        (vec![user("a"), assistant(vec![broken_call("a", "x", "[1]")])], Violation::Arguments { index: 1, call: "a".into() }),
+        (
+            vec![user("a"), assistant(vec![call("a"), call("a")])],
+            Violation::DuplicateCall { index: 1, call: "a".into() },
+        ),
+        (
+            vec![user("a"), assistant(vec![broken_call("a", "", "{}")])],
+            Violation::NamelessCall { index: 1, call: "a".into() },
+        ),
+        (
+            vec![user("a"), assistant(vec![broken_call("a", "x", "{\"p\":")])],
+            Violation::Arguments { index: 1, call: "a".into() },
+        ),
+        (
+            vec![user("a"), assistant(vec![broken_call("a", "x", "[1]")])],
+            Violation::Arguments { index: 1, call: "a".into() },
+        ),
         (vec![user("a"), assistant(vec![call("a")])], Violation::Unanswered { index: 1, call: "a".into() }),
-        (vec![user("a"), assistant(vec![call("a")]), user("b")], Violation::Unanswered { index: 1, call: "a".into() }),
+        (
+            vec![user("a"), assistant(vec![call("a")]), user("b")],
+            Violation::Unanswered { index: 1, call: "a".into() },
+        ),
         (
             vec![user("a"), assistant(vec![call("a"), call("b")]), tool(vec![result("a")]), user("b")],
             Violation::Unanswered { index: 1, call: "b".into() },
@@ -114,8 +179,14 @@ fn each_bad_shape_is_named() {
 fn tools_and_limits_are_checked() {
     let with = |tools| Request { tools, ..request(vec![user("a")]) };
     assert_eq!(check(&with(vec![spec("a", "{}"), spec("b", "{\"type\":\"object\"}")])), Ok(()));
-    assert_eq!(check(&with(vec![spec("a", "{}"), spec("a", "{}")])), Err(Violation::ToolName { index: 1, name: "a".into() }));
-    assert_eq!(check(&with(vec![spec("a", "true")])), Err(Violation::ToolParameters { index: 0, name: "a".into() }));
+    assert_eq!(
+        check(&with(vec![spec("a", "{}"), spec("a", "{}")])),
+        Err(Violation::ToolName { index: 1, name: "a".into() })
+    );
+    assert_eq!(
+        check(&with(vec![spec("a", "true")])),
+        Err(Violation::ToolParameters { index: 0, name: "a".into() })
+    );
     let none = Request { max_output_tokens: Some(0), ..request(vec![user("a")]) };
     assert_eq!(check(&none), Err(Violation::NoOutput));
 }

@@ -1,1 +1,367 @@
+//! Each guard is tried twice: with the sandbox, where it must hold, and with confinement switched off, where
+//! the same command must succeed. So the tests fail when the guard is gone.
 
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::time::{Duration, Instant};
+
+use super::*;
+
+struct Place {
+    dir: tempfile::TempDir,
+    policy: SandboxPolicy,
+}
+
+/// `base/ws` is the workspace, `base/data` the data folder, `base/other` a folder of nobody's concern.
+fn place() -> Place {
+    let dir = tempfile::tempdir().unwrap();
+    let base = dir.path().canonicalize().unwrap();
+    for folder in ["ws", "data", "other", "scratch"] {
+        fs::create_dir(base.join(folder)).unwrap();
+    }
+    fs::write(base.join("data/secret"), "hidden-content").unwrap();
+    fs::write(base.join("other/file"), "foreign-content").unwrap();
+    fs::write(base.join("ws/file"), "own-content").unwrap();
+    let mut policy = SandboxPolicy::new(base.join("ws"), base.join("scratch"));
+    policy.protected = vec![base.join("data")];
+    policy.environment = vec![("PATH".into(), std::env::var_os("PATH").unwrap())];
+    Place { dir, policy }
+}
+
+impl Place {
+    fn path(&self, below: &str) -> String {
+        self.dir.path().canonicalize().unwrap().join(below).display().to_string()
+    }
+
+    fn sandbox(&self) -> Sandbox {
+        Sandbox::new(self.policy.clone()).unwrap()
+    }
+
+    fn open(&self) -> Sandbox {
+        Sandbox::new(SandboxPolicy { confine: false, ..self.policy.clone() }).unwrap()
+    }
+}
+
+struct Ran {
+    ok: bool,
+    output: String,
+}
+
+async fn start(sandbox: &Sandbox, script: &str) -> (ConfinedChild, io::PipeReader) {
+    let (reader, writer) = io::pipe().unwrap();
+    let request = SpawnRequest {
+        program: "/bin/sh".into(),
+        args: vec!["-c".into(), script.into()],
+        env: Vec::new(),
+        directory: sandbox.policy.workspace.clone(),
+        stdin: Stdio::null(),
+        stdout: writer.try_clone().unwrap().into(),
+        stderr: writer.into(),
+    };
+    (sandbox.spawn(request).await.unwrap(), reader)
+}
+
+async fn run(sandbox: &Sandbox, script: &str) -> Ran {
+    let (mut child, mut reader) = start(sandbox, script).await;
+    let reading = tokio::task::spawn_blocking(move || {
+        let mut bytes = Vec::new();
+        reader.read_to_end(&mut bytes).unwrap();
+        bytes
+    });
+    let ok = child.wait().await.unwrap().success();
+    Ran { ok, output: String::from_utf8_lossy(&reading.await.unwrap()).into_owned() }
+}
+
+/// Whether the kernel has Landlock with everything the runtime asks for. A test that needs it and does not
+/// find it says so, and fails if the environment insists.
+fn landlock(test: &str) -> bool {
+    let status = place().sandbox().status().clone();
+    let there = matches!(status.confinement, Confinement::Landlock { complete: true, .. });
+    if !there {
+        eprintln!("SKIPPED {test}: {status}");
+        assert!(std::env::var_os("LONGHAUL_REQUIRE_LANDLOCK").is_none(), "{test} needs Landlock: {status}");
+    }
+    there
+}
+
+/// The command must fail when confined, and must give `content` when not.
+async fn only_unconfined(place: &Place, script: &str, content: &str) {
+    let free = run(&place.open(), script).await;
+    assert!(free.ok && free.output.contains(content), "unconfined: {script}: {}", free.output);
+    let confined = run(&place.sandbox(), script).await;
+    assert!(!confined.ok && !confined.output.contains(content), "confined: {script}: {}", confined.output);
+}
+
+fn alive(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+async fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < Duration::from_secs(10), "waited too long for: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+async fn pid_in(path: &str) -> u32 {
+    let read = || fs::read_to_string(path).ok()?.strip_suffix('\n')?.parse().ok();
+    until("a process id in a file", || read().is_some()).await;
+    read().unwrap()
+}
+
+#[tokio::test]
+async fn the_workspace_belongs_to_children() {
+    let place = place();
+    let script = "cat file && echo more > new && mkdir d && mv new d/ && ln -s d l && rm file && cat l/new";
+    let ran = run(&place.sandbox(), script).await;
+    assert!(ran.ok, "{}", ran.output);
+    assert_eq!(ran.output, "own-contentmore\n");
+}
+
+#[tokio::test]
+async fn ordinary_programs_work() {
+    let place = place();
+    let script = "echo to-stderr > /dev/stderr && head -c 4 /dev/urandom > /dev/null && head -1 /proc/self/status \
+                  && cat /etc/passwd > /dev/null && t=$(mktemp) && echo temporary > $t && cat $t && cd && pwd && ls /usr/bin/env";
+    let sandbox = place.sandbox();
+    let ran = run(&sandbox, script).await;
+    assert!(ran.ok, "{}", ran.output);
+    let home = sandbox.private_folder().join("home").display().to_string();
+    for expected in ["to-stderr", "Name:", "temporary", &home] {
+        assert!(ran.output.contains(expected), "{expected}: {}", ran.output);
+    }
+}
+
+#[tokio::test]
+async fn the_data_folder_is_closed() {
+    if !landlock("the_data_folder_is_closed") {
+        return;
+    }
+    let place = place();
+    let secret = place.path("data/secret");
+    only_unconfined(&place, &format!("cat {secret}"), "hidden-content").await;
+    only_unconfined(&place, &format!("ls {}", place.path("data")), "secret").await;
+    only_unconfined(&place, &format!("ln {secret} hard && cat hard"), "hidden-content").await;
+    fs::remove_file(place.path("ws/hard")).unwrap();
+    only_unconfined(&place, &format!("ln -s {secret} soft && cat soft"), "hidden-content").await;
+    only_unconfined(&place, &format!("echo x >> {secret} && echo written"), "written").await;
+    only_unconfined(&place, &format!("mv {secret} taken && cat taken"), "hidden-content").await;
+}
+
+#[tokio::test]
+async fn folders_of_nobodys_concern_are_closed_unless_granted() {
+    if !landlock("folders_of_nobodys_concern_are_closed_unless_granted") {
+        return;
+    }
+    let mut place = place();
+    let other = place.path("other");
+    only_unconfined(&place, &format!("cat {other}/file"), "foreign-content").await;
+    only_unconfined(&place, &format!("touch {other}/new && echo touched"), "touched").await;
+    place.policy.read = vec![other.clone().into()];
+    let sandbox = place.sandbox();
+    assert!(run(&sandbox, &format!("cat {other}/file")).await.ok);
+    assert!(!run(&sandbox, &format!("echo x > {other}/file")).await.ok);
+    place.policy.write = vec![other.clone().into()];
+    assert!(run(&place.sandbox(), &format!("echo x > {other}/file")).await.ok);
+}
+
+#[tokio::test]
+async fn a_data_folder_inside_the_workspace_is_closed_and_the_status_says_what_that_costs() {
+    if !landlock("a_data_folder_inside_the_workspace_is_closed_and_the_status_says_what_that_costs") {
+        return;
+    }
+    let mut place = place();
+    fs::create_dir_all(place.path("ws/deep/data")).unwrap();
+    fs::create_dir_all(place.path("ws/src")).unwrap();
+    fs::write(place.path("ws/deep/data/secret"), "hidden-content").unwrap();
+    fs::write(place.path("ws/deep/beside"), "own-content").unwrap();
+    symlink(place.path("other"), place.path("ws/leads-out")).unwrap();
+    place.policy.protected = vec![place.path("ws/deep/data").into()];
+    only_unconfined(&place, "cat deep/data/secret", "hidden-content").await;
+    only_unconfined(&place, "mv deep/data src/data && cat src/data/secret; r=$?; mv src/data deep/data; exit $r", "hidden-content").await;
+    only_unconfined(&place, "cat leads-out/file", "foreign-content").await;
+    let sandbox = place.sandbox();
+    let ran = run(&sandbox, "cat file deep/beside && echo x > src/new && echo x > file && ls").await;
+    assert!(ran.ok, "{}", ran.output);
+    let status = sandbox.status().to_string();
+    assert!(status.contains("cannot create or remove entries directly in"), "{status}");
+    assert!(status.contains(&place.path("ws")), "{status}");
+    assert!(!run(&sandbox, "echo x > new").await.ok);
+}
+
+#[tokio::test]
+async fn the_runtimes_own_process_is_closed() {
+    if !landlock("the_runtimes_own_process_is_closed") {
+        return;
+    }
+    let place = place();
+    only_unconfined(&place, "tr '\\0' '\\n' < /proc/$PPID/environ", "PATH=").await;
+    only_unconfined(&place, "ls -l /proc/$PPID/fd", " -> ").await;
+    only_unconfined(&place, "readlink /proc/$PPID/cwd", "/").await;
+    only_unconfined(&place, "cat /proc/$PPID/maps", "r-xp").await;
+    only_unconfined(&place, "cat /proc/$PPID/root/etc/hostname /etc/hostname && echo read", "read").await;
+    only_unconfined(&place, "head -c 0 /proc/$PPID/mem && echo opened", "opened").await;
+    only_unconfined(&place, "kill -0 $PPID && echo reached", "reached").await;
+}
+
+#[tokio::test]
+async fn two_children_are_closed_to_each_other() {
+    if !landlock("two_children_are_closed_to_each_other") {
+        return;
+    }
+    let place = place();
+    for (sandbox, reachable) in [(place.open(), true), (place.sandbox(), false)] {
+        let (first, _reader) = start(&sandbox, "sleep 60").await;
+        let ran = run(&sandbox, &format!("cat /proc/{0}/environ > /dev/null && kill -0 {0}", first.id())).await;
+        assert_eq!(ran.ok, reachable, "{}", ran.output);
+    }
+}
+
+#[tokio::test]
+async fn secrets_of_the_machine_are_closed() {
+    if !landlock("secrets_of_the_machine_are_closed") {
+        return;
+    }
+    if fs::File::open("/etc/shadow").is_err() {
+        eprintln!("SKIPPED secrets_of_the_machine_are_closed: this user cannot read /etc/shadow anyway");
+        return;
+    }
+    only_unconfined(&place(), "cat /etc/shadow", "root:").await;
+}
+
+#[tokio::test]
+async fn keys_in_the_environment_stay_behind() {
+    let mut place = place();
+    let harmless = [("LC_ALL", "C"), ("TERM", "dumb")];
+    let keys = [("PROVIDER_API_KEY", "key-value-1"), ("AWS_SECRET_ACCESS_KEY", "key-value-2"), ("BASH_ENV", "/x")];
+    place.policy.environment.extend(harmless.iter().chain(&keys).map(|(name, value)| (name.into(), value.into())));
+    let ran = run(&place.sandbox(), "env").await;
+    assert!(ran.output.contains("LC_ALL=C") && ran.output.contains("TERM=dumb"), "{}", ran.output);
+    assert!(!ran.output.contains("key-value") && !ran.output.contains("BASH_ENV"), "{}", ran.output);
+
+    place.policy.pass = vec!["PROVIDER_API_KEY".into(), "AWS_SECRET_ACCESS_KEY".into()];
+    place.policy.secret = vec!["PROVIDER_API_KEY".into()];
+    let ran = run(&place.sandbox(), "env").await;
+    assert!(ran.output.contains("key-value-2"), "passed on by name: {}", ran.output);
+    assert!(!ran.output.contains("key-value-1"), "secret wins: {}", ran.output);
+}
+
+#[tokio::test]
+async fn toolchains_are_readable_and_what_lies_beside_them_is_not() {
+    if !landlock("toolchains_are_readable_and_what_lies_beside_them_is_not") {
+        return;
+    }
+    let mut place = place();
+    let home = place.path("other");
+    fs::create_dir_all(format!("{home}/.cargo/bin")).unwrap();
+    fs::write(format!("{home}/.cargo/bin/tool"), "#!/bin/sh\necho tool-ran\n").unwrap();
+    fs::set_permissions(format!("{home}/.cargo/bin/tool"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(format!("{home}/.cargo/credentials.toml"), "hidden-content").unwrap();
+    fs::write(format!("{home}/.gitconfig"), "[user]\n\tname = somebody\n").unwrap();
+    place.policy.home = Some(home.clone().into());
+    let ran = run(&place.sandbox(), &format!("{home}/.cargo/bin/tool && cat $GIT_CONFIG_GLOBAL")).await;
+    assert!(ran.ok && ran.output.contains("tool-ran") && ran.output.contains("somebody"), "{}", ran.output);
+    only_unconfined(&place, &format!("cat {home}/.cargo/credentials.toml"), "hidden-content").await;
+}
+
+#[tokio::test]
+async fn no_descriptor_of_ours_is_inherited() {
+    let place = place();
+    let sandbox = place.sandbox();
+    let _open = crate::workspace::Workspace::new(&place.policy.workspace, &[]).unwrap();
+    let ran = run(&sandbox, "ls -l /proc/self/fd").await;
+    let targets: Vec<&str> = ran.output.lines().filter_map(|line| line.split_once(" -> ")).map(|(_, to)| to).collect();
+    let known = |to: &str| to == "/dev/null" || to.starts_with("pipe:") || to.starts_with("/proc/");
+    assert!(targets.len() >= 3 && targets.iter().all(|to| known(to)), "{}", ran.output);
+}
+
+#[tokio::test]
+async fn the_private_folder_is_private_and_goes() {
+    let place = place();
+    let sandbox = place.sandbox();
+    let private = sandbox.private_folder().to_owned();
+    assert_eq!(fs::metadata(&private).unwrap().permissions().mode() & 0o777, 0o700);
+    run(&sandbox, "echo x > $TMPDIR/x; mkdir $HOME/.cache").await;
+    assert!(private.join("tmp/x").exists() && private.join("home/.cache").exists());
+    drop(sandbox);
+    assert!(!private.exists());
+}
+
+#[tokio::test]
+async fn dropping_a_child_kills_its_group() {
+    let place = place();
+    let (child, _reader) = start(&place.sandbox(), "trap '' TERM; sleep 300 & echo $! > pid; wait").await;
+    let grandchild = pid_in(&place.path("ws/pid")).await;
+    let leader = child.id();
+    assert!(alive(grandchild) && alive(leader));
+    drop(child);
+    until("the group to end", || !alive(grandchild) && !alive(leader)).await;
+}
+
+#[tokio::test]
+async fn what_left_the_group_is_ended_with_the_child() {
+    if !landlock("what_left_the_group_is_ended_with_the_child") {
+        return;
+    }
+    let place = place();
+    let script = "rm -f pid; setsid -f env -i /bin/sh -c 'echo $$ > pid; exec /usr/bin/env sleep 300' >/dev/null 2>&1; \
+                  while ! test -s pid; do sleep 0.02; done";
+    run(&place.open(), script).await;
+    let stray = pid_in(&place.path("ws/pid")).await;
+    assert!(alive(stray), "without a domain nothing knows it");
+    rustix::process::kill_process(rustix::process::Pid::from_raw(stray.cast_signed()).unwrap(), rustix::process::Signal::KILL)
+        .unwrap();
+    run(&place.sandbox(), script).await;
+    let stray = pid_in(&place.path("ws/pid")).await;
+    assert!(!alive(stray));
+}
+
+#[tokio::test]
+async fn stopping_gives_time_and_then_kills() {
+    let place = place();
+    let sandbox = place.sandbox();
+    let (mut polite, _reader) = start(&sandbox, "trap 'exit 7' TERM; : > ready; while :; do sleep 0.02; done").await;
+    until("the trap", || Path::new(&place.path("ws/ready")).exists()).await;
+    assert_eq!(polite.stop(Duration::from_secs(5)).await.unwrap().code(), Some(7));
+    fs::remove_file(place.path("ws/ready")).unwrap();
+
+    let (mut stubborn, _reader) = start(&sandbox, "trap '' TERM; : > ready; while :; do sleep 0.02; done").await;
+    until("the trap", || Path::new(&place.path("ws/ready")).exists()).await;
+    let begun = Instant::now();
+    let status = stubborn.stop(Duration::from_millis(200)).await.unwrap();
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(9));
+    assert!(begun.elapsed() >= Duration::from_millis(200));
+    assert_eq!(stubborn.wait().await.unwrap(), status, "a second wait gives the same");
+}
+
+#[tokio::test]
+async fn a_program_that_is_missing_is_an_error_that_names_it() {
+    let place = place();
+    let sandbox = place.sandbox();
+    let request = SpawnRequest {
+        program: "no-such-program".into(),
+        args: Vec::new(),
+        env: Vec::new(),
+        directory: sandbox.policy.workspace.clone(),
+        stdin: Stdio::null(),
+        stdout: Stdio::null(),
+        stderr: Stdio::null(),
+    };
+    let error = sandbox.spawn(request).await.unwrap_err().to_string();
+    assert!(error.contains("no-such-program could not be started"), "{error}");
+}
+
+#[test]
+fn the_status_is_a_sentence() {
+    let place = place();
+    assert_eq!(place.open().status().to_string(), "not confined: switched off by the configuration");
+    let confinement = Confinement::Landlock { abi: 3, complete: false };
+    let status = SandboxStatus { confinement, notes: vec!["one thing".into()] };
+    assert_eq!(
+        status.to_string(),
+        "partly confined by Landlock (ABI 3; the kernel is older than 6.12); one thing"
+    );
+}

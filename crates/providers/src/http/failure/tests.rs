@@ -1,6 +1,7 @@
 use super::*;
 
 /// (status, body, code, retryable)
+#[rustfmt::skip]
 const BY_STATUS: &[(u16, &str, ErrorCode, bool)] = &[
     (400, r#"{"error":{"message":"bad","type":"invalid_request_error"}}"#, ErrorCode::InvalidRequest, false),
     (400, "no JSON at all", ErrorCode::InvalidRequest, false),
@@ -37,6 +38,7 @@ fn every_status_has_its_code() {
 }
 
 /// (payload, code, retryable)
+#[rustfmt::skip]
 const IN_BAND: &[(&str, ErrorCode, bool)] = &[
     (r#"{"error":{"message":"m","type":"server_error","code":null}}"#, ErrorCode::ThirdParty, true),
     (r#"{"error":{"message":"m","type":"overloaded_error"}}"#, ErrorCode::ThirdParty, true),
@@ -68,6 +70,9 @@ fn the_message_is_the_servers_own() {
     assert_eq!(of(r#"{"error":{"message":" inner "},"message":"outer"}"#), "inner (HTTP 400)");
     assert_eq!(of(r#"{"error":"plain"}"#), "plain (HTTP 400)");
     assert_eq!(of(r#"{"detail":"FastAPI"}"#), "FastAPI (HTTP 400)");
-    assert_eq!(of("<!doctype html><h1>x"), "the server answered with a page, not with an error object (HTTP 400)");
+    assert_eq!(
+        of("<!doctype html><h1>x"),
+        "the server answered with a page, not with an error object (HTTP 400)"
+    );
     assert_eq!(of(&"x".repeat(1000)).chars().count(), MAX_QUOTE_CHARS + " (HTTP 400)".len());
 }

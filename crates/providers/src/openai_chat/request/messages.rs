@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use longhaul_core::ids::CallId;
-use longhaul_core::message::{Media, Message, Origin, Part, Reasoning, Role, ToolCall, ToolResult, ToolStatus};
+use longhaul_core::message::{
+    Media, Message, Origin, Part, Reasoning, Role, ToolCall, ToolResult, ToolStatus,
+};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -76,7 +78,10 @@ struct Called<'a> {
 ///
 /// # Errors
 /// `invalid-request` for a tool result whose call is not in the request.
-pub(super) fn encode<'a>(request: &'a Request, config: &'a Config) -> Result<Vec<Written<'a>>, ProviderError> {
+pub(super) fn encode<'a>(
+    request: &'a Request,
+    config: &'a Config,
+) -> Result<Vec<Written<'a>>, ProviderError> {
     let mut writer = Writer::new(request, config);
     for (index, message) in request.messages.iter().enumerate() {
         match message.role {
@@ -177,7 +182,9 @@ impl<'a> Writer<'a> {
                 Part::Text(text) => content.push_str(&text.text),
                 Part::Image(media) if self.request.media.contains_key(&media.blob.hash) => {
                     content.push_str("[the image follows in the next user message]");
-                    self.waiting_text(Cow::Owned(format!("Image given by tool call {tool_call_id} ({tool}):")));
+                    self.waiting_text(Cow::Owned(format!(
+                        "Image given by tool call {tool_call_id} ({tool}):"
+                    )));
                     self.waiting_image(media);
                 }
                 _ => content.push_str(UNSUPPORTED),
@@ -233,7 +240,8 @@ impl<'a> Writer<'a> {
 /// The assistant's text. `null` beside calls if there is none; never an empty message.
 fn spoken(message: &Message, has_calls: bool) -> Option<String> {
     let text = message.text();
-    let lost = || message.parts.iter().any(|part| matches!(part, Part::Image(_) | Part::File(_) | Part::Opaque(_)));
+    let lost =
+        || message.parts.iter().any(|part| matches!(part, Part::Image(_) | Part::File(_) | Part::Opaque(_)));
     match (text.is_empty(), has_calls) {
         (false, _) => Some(text),
         (true, true) => None,

@@ -1,0 +1,286 @@
+use bytes::Bytes;
+use longhaul_core::message::{
+    BlobRef, Media, Message, Opaque, Origin, Part, RawJson, Reasoning, Role, ToolCall, ToolResult, ToolSpec,
+    ToolStatus,
+};
+use serde_json::{Value, json};
+
+use super::super::{API, Config, OutputLimit, SendReasoning};
+use super::*;
+
+fn config() -> Config {
+    Config::new("http://localhost:1234/v1", "qwen")
+}
+
+fn own() -> Origin {
+    Origin { provider: "openai-compatible".into(), api: API.into(), model: "qwen".into() }
+}
+
+fn foreign() -> Origin {
+    Origin { provider: "anthropic".into(), api: "anthropic".into(), model: "claude".into() }
+}
+
+fn user(text: &str) -> Message {
+    Message::user("u", vec![Part::text(text)])
+}
+
+fn assistant(parts: Vec<Part>, origin: Origin) -> Message {
+    Message { id: "a".into(), role: Role::Assistant, parts, origin: Some(origin) }
+}
+
+fn call(call_id: &str, provider_id: Option<&str>, arguments: &str) -> Part {
+    Part::ToolCall(ToolCall {
+        call_id: call_id.into(),
+        name: "read".into(),
+        arguments: arguments.into(),
+        provider_id: provider_id.map(str::to_owned),
+        native: None,
+    })
+}
+
+fn result(call_id: &str, content: Vec<Part>) -> Message {
+    let result =
+        ToolResult { call_id: call_id.into(), status: ToolStatus::Completed, content, truncated: None };
+    Message { id: "t".into(), role: Role::Tool, parts: vec![Part::ToolResult(result)], origin: None }
+}
+
+fn image(hash: &str) -> Part {
+    let blob = BlobRef { hash: hash.into(), bytes: 3 };
+    Part::Image(Media { blob, media_type: "image/png".into(), name: None, width: None, height: None })
+}
+
+fn reasoning(text: &str, native: Option<&str>) -> Part {
+    Part::Reasoning(Reasoning { text: text.into(), native: native.map(|json| RawJson(json.into())) })
+}
+
+fn request(messages: Vec<Message>) -> Request {
+    let media = [("png".to_owned(), Bytes::from_static(b"abc"))].into();
+    Request { system: "be brief".into(), messages, media, ..Request::default() }
+}
+
+fn messages_with(config: &Config, request: &Request) -> Vec<Value> {
+    let bytes = encode(request, config).unwrap();
+    let body: Value = serde_json::from_slice(&bytes).unwrap();
+    body["messages"].as_array().unwrap().clone()
+}
+
+fn messages(list: Vec<Message>) -> Vec<Value> {
+    messages_with(&config(), &request(list))
+}
+
+#[test]
+fn the_whole_body_in_its_order() {
+    let mut request = request(vec![user("hi")]);
+    request.max_output_tokens = Some(100);
+    request.tools = vec![ToolSpec {
+        name: "read".into(),
+        description: "reads".into(),
+        parameters: RawJson(r#"{"type":"object", "b":1e3,"a":1}"#.into()),
+        read_only: true,
+        poll: false,
+        source: "builtin".into(),
+    }];
+    let mut config = config();
+    config.body.insert("temperature".into(), json!(0));
+    let bytes = encode(&request, &config).unwrap();
+    assert_eq!(
+        std::str::from_utf8(&bytes).unwrap(),
+        concat!(
+            r#"{"model":"qwen","temperature":0,"tools":[{"type":"function","function":{"name":"read","description":"#,
+            r#""reads","parameters":{"type":"object", "b":1e3,"a":1}}}],"stream":true,"stream_options":"#,
+            r#"{"include_usage":true},"messages":[{"role":"system","content":"be brief"},{"role":"user","#,
+            r#""content":"hi"}],"max_tokens":100}"#
+        )
+    );
+    assert_eq!(encode(&request, &config).unwrap(), bytes, "equal requests, equal bytes");
+}
+
+#[test]
+fn a_longer_conversation_begins_with_the_same_bytes() {
+    let mut list = vec![
+        user("look"),
+        assistant(vec![call("c1", Some("x"), "{ }"), call("c2", Some("x"), "{}")], own()),
+        result("c1", vec![image("png")]),
+        result("c2", vec![Part::text("two")]),
+    ];
+    let short = encode(&request(list.clone()), &config()).unwrap();
+    list.push(assistant(vec![Part::text("seen")], own()));
+    list.push(user("go on"));
+    let long = encode(&request(list), &config()).unwrap();
+    let end = short.len() - "]}".len();
+    assert_eq!(short[..end], long[..end]);
+}
+
+#[test]
+fn configured_fields_win_and_null_removes() {
+    let mut config = config();
+    config.output_limit = OutputLimit::MaxCompletionTokens;
+    config.body.insert("stream_options".into(), Value::Null);
+    config.body.insert("max_completion_tokens".into(), json!(7));
+    config.body.insert("messages".into(), json!("mine"));
+    config.body.insert("stream".into(), json!(false));
+    let mut request = request(vec![user("hi")]);
+    request.max_output_tokens = Some(100);
+    let body: Value = serde_json::from_slice(&encode(&request, &config).unwrap()).unwrap();
+    assert_eq!(body["max_completion_tokens"], 7);
+    assert_eq!(body["stream"], true);
+    assert!(body.get("stream_options").is_none() && body.get("max_tokens").is_none());
+    assert!(body["messages"].is_array());
+}
+
+#[test]
+fn text_alone_is_a_string_and_images_make_a_list() {
+    let list = messages(vec![Message::user("u", vec![Part::text("a"), Part::text("b")])]);
+    assert_eq!(list[1], json!({"role": "user", "content": "ab"}));
+    let list = messages(vec![Message::user("u", vec![Part::text("see"), image("png"), image("missing")])]);
+    let url = "data:image/png;base64,YWJj";
+    assert_eq!(
+        list[1]["content"],
+        json!([{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": url}},
+               {"type": "text", "text": "[unsupported content]"}])
+    );
+}
+
+#[test]
+fn arguments_keep_their_bytes() {
+    let odd = "{ \"a\" : 1.0,\n\t\"a\":\"\\u00e9\" }";
+    let list = messages(vec![user("x"), assistant(vec![call("c1", Some("p1"), odd)], own())]);
+    let expected = json!([{"id": "p1", "type": "function", "function": {"name": "read", "arguments": odd}}]);
+    assert_eq!(list[2], json!({"role": "assistant", "content": null, "tool_calls": expected}));
+}
+
+#[test]
+fn arguments_that_are_no_json_stay_readable_without_breaking_the_request() {
+    for (written, sent) in [("", "{}"), ("{\"a\":", r#"{"invalid_json":"{\"a\":"}"#)] {
+        let list = messages(vec![user("x"), assistant(vec![call("c1", None, written)], own())]);
+        assert_eq!(list[2]["tool_calls"][0]["function"]["arguments"], sent);
+        assert_eq!(list[2]["tool_calls"][0]["id"], "c1");
+    }
+}
+
+#[test]
+fn repeated_ids_of_a_server_become_ours_in_call_and_result() {
+    let list = messages(vec![
+        user("x"),
+        assistant(vec![call("c1", Some("same"), "{}")], own()),
+        result("c1", vec![Part::text("one")]),
+        assistant(vec![call("c2", Some("same"), "{}"), call("c3", Some(""), "{}")], own()),
+        result("c2", vec![Part::text("two")]),
+        result("c3", vec![]),
+    ]);
+    assert_eq!(list[2]["tool_calls"][0]["id"], "same");
+    assert_eq!(list[3], json!({"role": "tool", "tool_call_id": "same", "content": "one"}));
+    assert_eq!(
+        (&list[4]["tool_calls"][0]["id"], &list[4]["tool_calls"][1]["id"]),
+        (&json!("c2"), &json!("c3"))
+    );
+    assert_eq!(list[5]["tool_call_id"], "c2");
+    assert_eq!(list[6], json!({"role": "tool", "tool_call_id": "c3", "content": ""}));
+}
+
+#[test]
+fn a_result_without_call_is_refused() {
+    let error = encode(&request(vec![user("x"), result("c9", vec![])]), &config()).unwrap_err();
+    assert_eq!(error.code, ErrorCode::InvalidRequest);
+    assert!(error.message.contains("c9"));
+}
+
+#[test]
+fn images_of_tools_follow_after_the_last_result_and_join_the_next_user_message() {
+    let list = messages(vec![
+        user("x"),
+        assistant(vec![call("c1", None, "{}"), call("c2", None, "{}")], own()),
+        result("c1", vec![Part::text("a"), image("png")]),
+        result("c2", vec![image("missing")]),
+        user("and?"),
+    ]);
+    assert_eq!(list[3]["content"], "a[the image follows in the next user message]");
+    assert_eq!(list[4]["content"], "[unsupported content]");
+    assert_eq!(list[5]["role"], "user");
+    assert_eq!(list[5]["content"][0]["text"], "Image given by tool call c1 (read):");
+    assert_eq!(list[5]["content"][1]["type"], "image_url");
+    assert_eq!(list[5]["content"][2]["text"], "and?");
+    assert_eq!(list.len(), 6);
+}
+
+#[test]
+fn plain_reasoning_is_sent_as_configured() {
+    let turn = |text: &str| assistant(vec![reasoning(text, None), call(text, None, "{}")], own());
+    let request = request(vec![
+        user("1"),
+        turn("old"),
+        result("old", vec![]),
+        user("2"),
+        turn("new"),
+        result("new", vec![]),
+    ]);
+    let sent = |mode: SendReasoning| {
+        let mut config = config();
+        config.send_reasoning = mode;
+        let list = messages_with(&config, &request);
+        list.iter().filter_map(|message| message.get("reasoning_content").cloned()).collect::<Vec<_>>()
+    };
+    assert_eq!(sent(SendReasoning::Never), Vec::<Value>::new());
+    assert_eq!(sent(SendReasoning::Turn), [json!("new")]);
+    assert_eq!(sent(SendReasoning::Always), [json!("old"), json!("new")]);
+}
+
+#[test]
+fn proof_goes_back_to_the_model_that_gave_it_only() {
+    let signed = r#"{"reasoning_details":[{"type":"reasoning.text","text":"t","signature":"s","n":1.50}]}"#;
+    let unsigned = r#"{"reasoning_details":[{"type":"reasoning.text","text":"t"}]}"#;
+    let sent = |native: &str, origin: Origin| {
+        let message = assistant(vec![reasoning("t", Some(native)), Part::text("a")], origin);
+        let bytes = encode(&request(vec![user("x"), message]), &config()).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    assert!(
+        sent(signed, own()).contains(
+            r#""reasoning_details":[{"type":"reasoning.text","text":"t","signature":"s","n":1.50}]"#
+        )
+    );
+    assert!(!sent(signed, foreign()).contains("reasoning"));
+    assert!(!sent(unsigned, own()).contains("reasoning"));
+}
+
+#[test]
+fn a_signed_call_goes_back_signed_to_its_own_model() {
+    let signed = |origin: Origin| {
+        let mut part = call("c1", None, "{}");
+        if let Part::ToolCall(call) = &mut part {
+            call.native = Some(RawJson(r#"{"extra_content":{"google":{"thought_signature":"abc"}}}"#.into()));
+        }
+        messages(vec![user("x"), assistant(vec![part], origin)])[2]["tool_calls"][0].clone()
+    };
+    assert_eq!(signed(own())["extra_content"]["google"]["thought_signature"], "abc");
+    assert!(signed(foreign()).get("extra_content").is_none());
+}
+
+#[test]
+fn blocks_of_other_wires_are_left_out_unless_nothing_else_is_there() {
+    let opaque = || Part::Opaque(Opaque { kind: "server_tool_use".into(), native: RawJson("{}".into()) });
+    let list = messages(vec![
+        user("x"),
+        assistant(vec![opaque(), Part::text("done")], foreign()),
+        user("y"),
+        assistant(vec![opaque()], foreign()),
+        Message::user("u", vec![opaque()]),
+    ]);
+    let contents: Vec<_> = list.iter().map(|message| message["content"].as_str().unwrap()).collect();
+    assert_eq!(contents, ["be brief", "x", "done", "y", "[unsupported content]", "[unsupported content]"]);
+}
+
+#[test]
+fn a_schema_that_is_no_json_is_refused_by_name() {
+    let mut request = request(vec![user("x")]);
+    request.tools = vec![ToolSpec {
+        name: "odd".into(),
+        description: String::new(),
+        parameters: RawJson("{".into()),
+        read_only: false,
+        poll: false,
+        source: "builtin".into(),
+    }];
+    let error = encode(&request, &config()).unwrap_err();
+    assert!(error.message.contains("`odd`"), "{error}");
+}

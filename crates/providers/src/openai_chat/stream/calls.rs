@@ -26,7 +26,13 @@ impl Calls {
     pub(super) fn add(&mut self, piece: &CallPiece<'_>) -> (usize, bool) {
         let found = self.find(piece);
         let at = found.unwrap_or_else(|| {
-            self.0.push(Call { index: piece.index, id: None, name: String::new(), arguments: String::new(), extra: None });
+            self.0.push(Call {
+                index: piece.index,
+                id: None,
+                name: String::new(),
+                arguments: String::new(),
+                extra: None,
+            });
             self.0.len() - 1
         });
         self.0[at].extend(piece);
@@ -72,7 +78,8 @@ impl Calls {
         }?;
         let call = &self.0[candidate];
         let other_id = id.is_some() && call.id.is_some() && call.id != id;
-        let begins_again = id.is_none() && piece.name().is_some() && (call.is_complete() || piece.index.is_none());
+        let begins_again =
+            id.is_none() && piece.name().is_some() && (call.is_complete() || piece.index.is_none());
         (!other_id && !begins_again).then_some(candidate)
     }
 }

@@ -39,13 +39,18 @@ impl Details {
 fn continues(last: &Map<String, Value>, next: &Map<String, Value>) -> bool {
     let same = |key: &str| last.get(key) == next.get(key);
     let given = |entry: &Map<String, Value>, key: &str| entry.get(key).is_some_and(|value| !value.is_null());
-    given(next, "index") && same("index") && same("type") && (!given(last, "id") || !given(next, "id") || same("id"))
+    given(next, "index")
+        && same("index")
+        && same("type")
+        && (!given(last, "id") || !given(next, "id") || same("id"))
 }
 
 fn grow(entry: &mut Map<String, Value>, key: String, value: Value) {
     match (entry.get_mut(&key), value) {
         (_, Value::Null) => {}
-        (Some(Value::String(text)), Value::String(more)) if GROWING.contains(&key.as_str()) => text.push_str(&more),
+        (Some(Value::String(text)), Value::String(more)) if GROWING.contains(&key.as_str()) => {
+            text.push_str(&more)
+        }
         (_, value) => {
             entry.insert(key, value);
         }

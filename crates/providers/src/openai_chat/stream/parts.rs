@@ -35,7 +35,8 @@ impl Decoder {
     pub(super) fn parts(&self) -> Vec<Part> {
         let has_reasoning = self.slots.iter().any(|slot| matches!(slot, Slot::Reasoning(_)));
         let proof = self.details.native().filter(|_| !has_reasoning);
-        let lone = proof.map(|native| Part::Reasoning(Reasoning { text: String::new(), native: Some(native) }));
+        let lone =
+            proof.map(|native| Part::Reasoning(Reasoning { text: String::new(), native: Some(native) }));
         lone.into_iter().chain((0..self.slots.len()).map(|index| self.part(index))).collect()
     }
 

@@ -1,0 +1,370 @@
+use longhaul_core::message::{Answer, ToolCall};
+use serde_json::json;
+
+use super::*;
+
+fn decode(payloads: &[&str]) -> Result<(Vec<ModelEvent>, Answer), ProviderError> {
+    let mut decoder = Decoder::default();
+    let mut events = Vec::new();
+    for payload in payloads {
+        events.extend(decoder.push(payload)?);
+    }
+    decoder.finish().map(|answer| (events, answer))
+}
+
+fn delta(delta: serde_json::Value) -> String {
+    json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]}).to_string()
+}
+
+fn finish(reason: &str) -> String {
+    json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}).to_string()
+}
+
+fn answer(payloads: &[String]) -> Answer {
+    decode(&payloads.iter().map(String::as_str).collect::<Vec<_>>()).unwrap().1
+}
+
+fn calls(answer: &Answer) -> Vec<ToolCall> {
+    answer
+        .parts
+        .iter()
+        .filter_map(|part| match part {
+            Part::ToolCall(call) => Some(call.clone()),
+            _ => None,
+        })
+        .collect()
+}
+
+fn names_and_arguments(answer: &Answer) -> Vec<(String, String)> {
+    calls(answer).into_iter().map(|call| (call.name, call.arguments)).collect()
+}
+
+fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+    expected.iter().map(|(name, arguments)| ((*name).to_owned(), (*arguments).to_owned())).collect()
+}
+
+#[test]
+fn one_delta_may_hold_everything() {
+    let everything = delta(json!({
+        "reasoning_content": "think", "content": "say",
+        "tool_calls": [
+            {"index": 0, "id": "a", "function": {"name": "x", "arguments": "{}"}},
+            {"index": 1, "id": "b", "function": {"name": "y", "arguments": "{\"k\":1}"}},
+        ],
+    }));
+    let (events, answer) = decode(&[&everything, &finish("tool_calls"), "[DONE]"]).unwrap();
+    let done = events.iter().filter_map(|event| match event {
+        ModelEvent::PartDone(part) => Some(part.clone()),
+        _ => None,
+    });
+    assert_eq!(done.collect::<Vec<_>>(), answer.parts);
+    assert_eq!(
+        answer.parts[0],
+        Part::Reasoning(longhaul_core::message::Reasoning { text: "think".into(), native: None })
+    );
+    assert_eq!(answer.parts[1], Part::text("say"));
+    assert_eq!(names_and_arguments(&answer), pairs(&[("x", "{}"), ("y", "{\"k\":1}")]));
+    assert_eq!(calls(&answer)[1].provider_id.as_deref(), Some("b"));
+    assert_eq!(answer.finish, Finish::ToolCalls);
+}
+
+#[test]
+fn both_names_of_reasoning_are_known_and_not_doubled() {
+    let answer = answer(&[
+        delta(json!({"reasoning": "a", "reasoning_content": ""})),
+        delta(json!({"reasoning": "b", "reasoning_content": "b"})),
+        delta(json!({"reasoning": null, "reasoning_content": "c"})),
+        finish("stop"),
+    ]);
+    assert_eq!(
+        answer.parts,
+        [Part::Reasoning(longhaul_core::message::Reasoning { text: "abc".into(), native: None })]
+    );
+}
+
+#[test]
+fn content_may_be_a_list_of_blocks() {
+    let answer = answer(&[
+        delta(json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]})),
+        delta(
+            json!({"content": [{"type": "text", "text": "4"}, {"type": "reference", "reference_ids": [1]}]}),
+        ),
+        delta(json!({"content": "!"})),
+        finish("stop"),
+    ]);
+    assert_eq!(answer.parts[1], Part::text("4!"));
+    assert_eq!(answer.parts.len(), 2);
+}
+
+#[test]
+fn pieces_of_calls_find_their_call() {
+    let piece = |index: Option<i64>, id: Option<&str>, name: Option<&str>, arguments: &str| {
+        let mut call = json!({"function": {"arguments": arguments}});
+        if let Some(index) = index {
+            call["index"] = json!(index);
+        }
+        if let Some(id) = id {
+            call["id"] = json!(id);
+        }
+        if let Some(name) = name {
+            call["function"]["name"] = json!(name);
+        }
+        delta(json!({"tool_calls": [call]}))
+    };
+    let table = [
+        // the ordinary way, interleaved
+        (
+            vec![
+                piece(Some(0), Some("a"), Some("x"), ""),
+                piece(Some(1), Some("b"), Some("y"), "{"),
+                piece(Some(0), None, None, "{}"),
+                piece(Some(1), None, None, "}"),
+            ],
+            pairs(&[("x", "{}"), ("y", "{}")]),
+        ),
+        // a new id at the same index is a new call
+        (
+            vec![
+                piece(Some(0), Some("a"), Some("x"), "{}"),
+                piece(Some(0), Some("b"), Some("y"), "{}"),
+                piece(Some(0), None, None, " "),
+            ],
+            pairs(&[("x", "{}"), ("y", "{} ")]),
+        ),
+        // id and name repeated in every piece
+        (
+            vec![piece(Some(0), Some("a"), Some("x"), "{\"k\""), piece(Some(0), Some("a"), Some("x"), ":1}")],
+            pairs(&[("x", "{\"k\":1}")]),
+        ),
+        // no index
+        (
+            vec![
+                piece(None, Some("a"), Some("x"), "{"),
+                piece(None, None, None, "}"),
+                piece(None, Some("b"), Some("y"), "{}"),
+            ],
+            pairs(&[("x", "{}"), ("y", "{}")]),
+        ),
+        // neither index nor id
+        (
+            vec![
+                piece(None, None, Some("x"), "{}"),
+                piece(None, None, Some("y"), "{"),
+                piece(None, None, None, "}"),
+            ],
+            pairs(&[("x", "{}"), ("y", "{}")]),
+        ),
+        // one index for all, no ids
+        (
+            vec![piece(Some(0), Some(""), Some("x"), "{}"), piece(Some(0), Some(""), Some("x"), "{}")],
+            pairs(&[("x", "{}"), ("x", "{}")]),
+        ),
+        // an index that begins at 1
+        (
+            vec![piece(Some(1), Some("a"), Some("x"), ""), piece(Some(1), None, None, "{}")],
+            pairs(&[("x", "{}")]),
+        ),
+    ];
+    for (mut payloads, expected) in table {
+        payloads.push(finish("tool_calls"));
+        assert_eq!(names_and_arguments(&answer(&payloads)), expected, "{payloads:?}");
+    }
+}
+
+#[test]
+fn arguments_given_as_an_object_become_their_text() {
+    let answer = answer(&[
+        r#"{"choices":[{"delta":{"tool_calls":[{"id":7,"function":{"name":"x","arguments":{"b": 1.0, "a":2}}}]}}]}"#.to_owned(),
+        finish("stop"),
+    ]);
+    assert_eq!(names_and_arguments(&answer), pairs(&[("x", r#"{"b": 1.0, "a":2}"#)]));
+    assert_eq!(calls(&answer)[0].provider_id.as_deref(), Some("7"));
+    assert_eq!(answer.finish, Finish::ToolCalls, "calls decide, not the careless `stop`");
+}
+
+#[test]
+fn calls_cut_by_the_output_limit_keep_what_was_there() {
+    let open = delta(
+        json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "x", "arguments": "{\"path\":\"/tm"}}]}),
+    );
+    let (events, answer) = decode(&[&open, &finish("length")]).unwrap();
+    assert_eq!(names_and_arguments(&answer), pairs(&[("x", "{\"path\":\"/tm")]));
+    assert_eq!(answer.finish, Finish::Length);
+    assert!(!events.iter().any(|event| matches!(event, ModelEvent::PartDone(_))), "it is not whole");
+}
+
+#[test]
+fn usage_may_come_after_the_reason_and_replaces_what_came_before() {
+    let early =
+        r#"{"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":5,"completion_tokens":1}}"#;
+    let late = r#"{"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":9, "x":1.50},"timings":{"cache_n":3}}"#;
+    let (_, answer) = decode(&[early, &finish("stop"), late, "[DONE]"]).unwrap();
+    let usage = answer.usage.unwrap();
+    assert_eq!((usage.input_tokens, usage.output_tokens), (5, 9));
+    assert_eq!(usage.raw.unwrap().as_str(), r#"{"prompt_tokens":5,"completion_tokens":9, "x":1.50}"#);
+}
+
+#[test]
+fn usage_means_the_same_for_every_server() {
+    // (object, input, output, reasoning, read, written)
+    let table = [
+        (
+            r#"{"prompt_tokens":100,"completion_tokens":20,"total_tokens":120,"prompt_tokens_details":{"cached_tokens":60},"completion_tokens_details":{"reasoning_tokens":15}}"#,
+            100,
+            20,
+            15,
+            60,
+            0,
+        ),
+        (
+            r#"{"prompt_tokens":100,"completion_tokens":20,"prompt_cache_hit_tokens":64,"prompt_cache_miss_tokens":36}"#,
+            100,
+            20,
+            0,
+            64,
+            0,
+        ),
+        (
+            r#"{"prompt_tokens":12,"completion_tokens":1,"total_tokens":303,"completion_tokens_details":{"reasoning_tokens":290}}"#,
+            12,
+            291,
+            290,
+            0,
+            0,
+        ),
+        (
+            r#"{"prompt_tokens":30,"completion_tokens":5,"total_tokens":45,"reasoning_tokens":10}"#,
+            30,
+            15,
+            10,
+            0,
+            0,
+        ),
+        (
+            r#"{"prompt_tokens":30,"completion_tokens":5,"prompt_tokens_details":null,"completion_tokens_details":null}"#,
+            30,
+            5,
+            0,
+            0,
+            0,
+        ),
+        (
+            r#"{"prompt_tokens":30,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":2,"cache_write_tokens":9}}"#,
+            30,
+            5,
+            0,
+            2,
+            9,
+        ),
+    ];
+    for (raw, input, output, reasoning, read, written) in table {
+        let usage = answer(&[format!(r#"{{"choices":[],"usage":{raw}}}"#), finish("stop")]).usage.unwrap();
+        let seen = (
+            usage.input_tokens,
+            usage.output_tokens,
+            usage.reasoning_tokens,
+            usage.cache_read_tokens,
+            usage.cache_write_tokens,
+        );
+        assert_eq!(seen, (input, output, reasoning, read, written), "{raw}");
+        assert_eq!(usage.raw.unwrap().as_str(), raw);
+    }
+}
+
+#[test]
+fn endings_are_told_apart() {
+    let text = delta(json!({"content": "a"}));
+    let open_call =
+        delta(json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "x", "arguments": "{"}}]}));
+    let code =
+        |payloads: &[&str]| decode(payloads).map(|(_, answer)| answer.finish).map_err(|error| error.code);
+    assert_eq!(code(&[&text]), Err(ErrorCode::TruncatedStream));
+    assert_eq!(code(&[]), Err(ErrorCode::TruncatedStream));
+    assert_eq!(code(&[&text, "{\"choices\":[{\"del"]), Err(ErrorCode::TruncatedStream));
+    assert_eq!(code(&[&open_call, "[DONE]"]), Err(ErrorCode::TruncatedStream));
+    assert_eq!(code(&[&text, "[DONE]"]), Ok(Finish::Other));
+    assert_eq!(code(&["[DONE]"]), Ok(Finish::Other), "an empty answer is the loop's to judge");
+    assert_eq!(code(&[&text, &finish("stop")]), Ok(Finish::Stop));
+    assert_eq!(code(&[&text, &finish("model_length")]), Ok(Finish::Length));
+    assert_eq!(code(&[&text, &finish("content_filter")]), Ok(Finish::ContentFilter));
+    assert_eq!(code(&[&text, &finish("tool_calls")]), Ok(Finish::Other), "no calls came");
+    assert_eq!(code(&[&text, &finish("odd")]), Ok(Finish::Other));
+    assert_eq!(code(&[&text, &finish("error")]), Err(ErrorCode::ThirdParty));
+    assert_eq!(code(&[&text, "<html>"]), Err(ErrorCode::ThirdParty));
+}
+
+#[test]
+fn errors_inside_the_stream_keep_what_was_used() {
+    let counted =
+        r#"{"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":5,"completion_tokens":1}}"#;
+    let table = [
+        (
+            r#"{"error":{"message":"m","type":"exceed_context_size_error","n_prompt_tokens":9,"n_ctx":4}}"#,
+            ErrorCode::ContextOverflow,
+        ),
+        (r#"{"error":"The model has crashed"}"#, ErrorCode::ThirdParty),
+        (
+            r#"{"object":"error","message":"no","type":"invalid_request_error","code":400}"#,
+            ErrorCode::InvalidRequest,
+        ),
+        (
+            r#"[{"error":{"code":429,"message":"Resource exhausted","status":"RESOURCE_EXHAUSTED"}}]"#,
+            ErrorCode::RateLimitExceeded,
+        ),
+    ];
+    for (payload, code) in table {
+        let error = decode(&[counted, payload]).unwrap_err();
+        assert_eq!(error.code, code, "{payload}");
+        assert_eq!(error.usage.unwrap().input_tokens, 5);
+    }
+}
+
+#[test]
+fn what_is_not_known_is_let_pass() {
+    let (_, answer) = decode(&[
+        "",
+        r#"{"id":"x","choices":null,"usage":null,"error":null,"service_tier":"y"}"#,
+        r#"{"choices":[{"delta":null},{"index":1,"delta":{"content":"other choice"}},7]}"#,
+        r#"{"choices":[{"delta":{"content":5,"tool_calls":{},"role":[]}}]}"#,
+        r#"{"choices":[{"delta":{"content":"a","annotations":[]},"message":{"content":"all of it"}}]}"#,
+        r#"{"choices":[{"message":{"content":"all of it"},"finish_reason":"stop"}]}"#,
+        "[DONE]",
+    ])
+    .unwrap();
+    assert_eq!(answer.parts, [Part::text("a")]);
+}
+
+#[test]
+fn signed_details_are_put_together_and_unsigned_ones_are_not_kept() {
+    let detail = |entry: serde_json::Value| delta(json!({"reasoning_details": [entry]}));
+    let signed = answer(&[
+        delta(json!({"reasoning": "ab"})),
+        detail(json!({"type": "reasoning.text", "index": 0, "text": "a"})),
+        detail(json!({"type": "reasoning.text", "index": 0, "text": "b", "signature": null})),
+        detail(json!({"type": "reasoning.text", "index": 0, "signature": "sig"})),
+        detail(json!({"type": "reasoning.encrypted", "index": 1, "data": "xyz"})),
+        finish("stop"),
+    ]);
+    let Part::Reasoning(reasoning) = &signed.parts[0] else { panic!("{signed:?}") };
+    let native: serde_json::Value =
+        serde_json::from_str(reasoning.native.as_ref().unwrap().as_str()).unwrap();
+    assert_eq!(
+        native["reasoning_details"],
+        json!([
+            {"type": "reasoning.text", "index": 0, "text": "ab", "signature": "sig"},
+            {"type": "reasoning.encrypted", "index": 1, "data": "xyz"},
+        ])
+    );
+    let unsigned = answer(&[
+        delta(json!({"reasoning": "a", "reasoning_details": [{"type": "reasoning.text", "text": "a"}]})),
+        finish("stop"),
+    ]);
+    assert_eq!(
+        unsigned.parts,
+        [Part::Reasoning(longhaul_core::message::Reasoning { text: "a".into(), native: None })]
+    );
+    let lone = answer(&[detail(json!({"type": "reasoning.encrypted", "data": "x"})), finish("stop")]);
+    assert!(
+        matches!(&lone.parts[..], [Part::Reasoning(reasoning)] if reasoning.text.is_empty() && reasoning.native.is_some())
+    );
+}

@@ -1,0 +1,249 @@
+//! What counts as a fact, class by class.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::message::{Message, Part, Role};
+
+/// Facts longer than this are compared by their start. In bytes.
+const MAX_FACT_BYTES: usize = 400;
+
+/// What makes a sentence of a user a constraint.
+const CONSTRAINT_WORDS: &[&str] = &[
+    "must", "never", "always", "only", "don't", "do not", "cannot", "can't", "shouldn't", "should not", "avoid",
+    "required", "forbidden", "without", "make sure", "ensure", "at least", "at most", "no more than", "need to",
+];
+
+/// What makes a sentence of the model a decision.
+const DECISION_WORDS: &[&str] = &[
+    "decided", "decision", "decide", "chose", "chosen", "choose", "going with", "go with", "settled on", "agreed",
+    "i'll use", "i will use", "we will use", "we'll use", "instead of", "rather than",
+];
+
+/// What makes a line of a tool's output an error line.
+const ERROR_WORDS: &[&str] = &["error", "panicked", "exception", "traceback", "failed", "fatal"];
+
+const EXTENSIONS: &[&str] = &[
+    "c", "cpp", "css", "csv", "go", "h", "html", "java", "js", "json", "jsonl", "jsx", "lock", "md", "mjs", "py",
+    "rb", "rs", "sh", "sql", "toml", "ts", "tsx", "txt", "xml", "yaml", "yml",
+];
+
+const UNITS: &[&str] = &[
+    "%", "b", "bytes", "days", "fps", "gb", "gib", "h", "hours", "hz", "kb", "khz", "kib", "lines", "mb", "mhz",
+    "mib", "min", "minutes", "ms", "ns", "px", "s", "sec", "seconds", "tb", "tib", "times", "tokens", "us", "x",
+];
+
+type Classes = BTreeMap<&'static str, BTreeSet<String>>;
+
+/// The facts found so far.
+#[derive(Default)]
+pub(super) struct Facts {
+    /// Classes whose facts are sentences or lines: single-spaced, without the marks before the first word.
+    pub(super) sentences: Classes,
+    /// Classes whose facts are words.
+    pub(super) words: Classes,
+}
+
+impl Facts {
+    pub(super) fn read(&mut self, message: &Message) {
+        for part in &message.parts {
+            self.read_part(message.role, part);
+        }
+    }
+
+    fn read_part(&mut self, role: Role, part: &Part) {
+        match part {
+            Part::Text(text) => self.read_text(role, &text.text),
+            Part::ToolCall(call) => self.read_arguments(&call.arguments),
+            Part::ToolResult(result) => {
+                result.content.iter().for_each(|part| self.read_part(Role::Tool, part));
+            }
+            Part::Reasoning(_) | Part::Image(_) | Part::File(_) | Part::Opaque(_) => {}
+        }
+    }
+
+    fn read_text(&mut self, role: Role, text: &str) {
+        match role {
+            // A summary speaks in the user's place but was not typed by one.
+            Role::User if text.starts_with("[SUMMARY]") => {}
+            Role::User => self.add_sentences("userConstraints", text, CONSTRAINT_WORDS),
+            Role::Assistant => self.add_sentences("decisions", text, DECISION_WORDS),
+            Role::Tool => self.add_error_lines(text),
+        }
+        add_words(&mut self.words, text);
+    }
+
+    /// Strings inside the arguments, without JSON's escapes; anything else as it is.
+    fn read_arguments(&mut self, arguments: &str) {
+        match serde_json::from_str(arguments) {
+            Ok(value) => self.read_value(&value),
+            Err(_) => add_words(&mut self.words, arguments),
+        }
+    }
+
+    fn read_value(&mut self, value: &serde_json::Value) {
+        match value {
+            serde_json::Value::String(text) => add_words(&mut self.words, text),
+            serde_json::Value::Array(items) => items.iter().for_each(|item| self.read_value(item)),
+            serde_json::Value::Object(fields) => fields.values().for_each(|item| self.read_value(item)),
+            _ => {}
+        }
+    }
+
+    fn add_sentences(&mut self, class: &'static str, text: &str, marks: &[&str]) {
+        for sentence in sentences(text) {
+            if has_any(sentence, marks) {
+                self.add_sentence(class, sentence);
+            }
+        }
+    }
+
+    fn add_error_lines(&mut self, text: &str) {
+        for line in text.lines() {
+            let lower = line.to_ascii_lowercase();
+            if ERROR_WORDS.iter().any(|word| lower.contains(word)) {
+                self.add_sentence("errorLines", line);
+            }
+        }
+    }
+
+    /// A sentence of less than two words says nothing that could be found again.
+    fn add_sentence(&mut self, class: &'static str, sentence: &str) {
+        let text = single_spaced(sentence.trim_start_matches(|char: char| !char.is_alphanumeric()));
+        let end = text.floor_char_boundary(MAX_FACT_BYTES);
+        let text = text.get(..end).unwrap_or_default();
+        if word_pairs(text).next().is_some() {
+            self.sentences.entry(class).or_default().insert(text.to_owned());
+        }
+    }
+}
+
+/// Pieces that end with a full stop, a question mark, an exclamation mark (not included) or a line.
+fn sentences(text: &str) -> impl Iterator<Item = &str> {
+    let stops = ['.', '!', '?'];
+    let lines = text.lines();
+    lines.flat_map(move |line| line.split_inclusive(' ').scan(0, move |end, word| {
+        *end += word.len();
+        Some((*end, word.trim_end().ends_with(stops)))
+    }).chain([(line.len(), true)]).filter(|(_, stop)| *stop).scan(0, move |start, (end, _)| {
+        let sentence = line.get(*start..end).unwrap_or_default();
+        *start = end;
+        Some(sentence.trim().trim_end_matches(stops))
+    }).filter(|sentence| !sentence.is_empty()))
+}
+
+/// Whether one of `marks` stands in the sentence as words of its own.
+fn has_any(sentence: &str, marks: &[&str]) -> bool {
+    let plain = |char: char| match char {
+        '’' => '\'',
+        '\'' => char,
+        _ if char.is_alphanumeric() => char.to_ascii_lowercase(),
+        _ => ' ',
+    };
+    let padded: String = [" ", sentence, " "].concat().chars().map(plain).collect();
+    let padded = [" ", &single_spaced(&padded), " "].concat();
+    marks.iter().any(|mark| padded.match_indices(mark).any(|(at, _)| stands_alone(&padded, at, mark.len())))
+}
+
+fn stands_alone(padded: &str, at: usize, len: usize) -> bool {
+    let bytes = padded.as_bytes();
+    let is_space = |at: Option<usize>| at.and_then(|at| bytes.get(at)) == Some(&b' ');
+    is_space(at.checked_sub(1)) && is_space(Some(at + len))
+}
+
+/// The text with each run of blanks as one space, none at its ends.
+pub(super) fn single_spaced(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(word);
+    }
+    out
+}
+
+/// Each word with the next one, and where it begins.
+pub(super) fn word_pairs(text: &str) -> impl Iterator<Item = (usize, (&str, &str))> {
+    let words = || text.split(|char: char| !char.is_alphanumeric()).filter(|word| !word.is_empty());
+    let start = |word: &str| word.as_ptr() as usize - text.as_ptr() as usize;
+    words().zip(words().skip(1)).map(move |(first, second)| (start(first), (first, second)))
+}
+
+/// The facts of all word classes together.
+pub(super) fn all_words(text: &str) -> BTreeSet<String> {
+    let mut classes = Classes::new();
+    add_words(&mut classes, text);
+    classes.into_values().flatten().collect()
+}
+
+fn add_words(classes: &mut Classes, text: &str) {
+    let is_part = |char: char| char.is_alphanumeric() || "_-./~:%@+".contains(char);
+    let mut number_before: Option<&str> = None;
+    for raw in text.split(|char: char| !is_part(char)) {
+        let word = raw.trim_end_matches(['.', ':', '-', '+']);
+        if let Some((class, fact)) = classify(word, number_before) {
+            let end = fact.floor_char_boundary(MAX_FACT_BYTES);
+            classes.entry(class).or_default().insert(fact.get(..end).unwrap_or_default().to_owned());
+        }
+        number_before = is_number(raw).then_some(raw);
+    }
+}
+
+fn classify(word: &str, number_before: Option<&str>) -> Option<(&'static str, String)> {
+    let is_unit = |text: &str| UNITS.contains(&text.to_ascii_lowercase().as_str());
+    if let Some(number) = number_before.filter(|_| is_unit(word)) {
+        return Some(("numbers", [number, word].concat()));
+    }
+    let digits = word.find(|char: char| !char.is_ascii_digit() && char != '.').unwrap_or(word.len());
+    let (number, unit) = word.split_at(digits);
+    if is_number(number) && is_unit(unit) {
+        return Some(("numbers", word.to_owned()));
+    }
+    let path = without_position(word);
+    if is_path(path) {
+        return Some(("paths", path.to_owned()));
+    }
+    is_identifier(word).then(|| ("identifiers", word.to_owned()))
+}
+
+fn is_number(text: &str) -> bool {
+    text.starts_with(|char: char| char.is_ascii_digit())
+        && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+}
+
+/// A path without the line and column that compilers put after it.
+fn without_position(word: &str) -> &str {
+    match word.split_once(':') {
+        Some((path, rest)) if rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b':') => path,
+        _ => word,
+    }
+}
+
+/// Slashes alone make no path: `and/or`, `1/2`.
+fn is_path(word: &str) -> bool {
+    let (folder, name) = word.rsplit_once('/').unwrap_or(("", word));
+    let extension = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).map(|(_, extension)| extension);
+    let known = extension.is_some_and(|extension| EXTENSIONS.contains(&extension));
+    let rooted = ["/", "./", "../", "~/"].iter().any(|root| word.starts_with(root));
+    let deep = folder.contains('/') || (!folder.is_empty() && extension.is_some());
+    let has_letters = word.bytes().filter(u8::is_ascii_alphabetic).count() > 1;
+    has_letters && (known || rooted || (deep && !folder.is_empty()))
+}
+
+/// `camelCase`, `snake_case`, `a::path`, a hexadecimal id.
+fn is_identifier(word: &str) -> bool {
+    if word.len() < 4 {
+        return false;
+    }
+    let bytes = word.as_bytes();
+    let pair = |test: fn(&u8, &u8) -> bool| bytes.iter().zip(bytes.iter().skip(1)).any(|(a, b)| test(a, b));
+    let camel = pair(|a, b| a.is_ascii_lowercase() && b.is_ascii_uppercase());
+    let snake = bytes.iter().any(u8::is_ascii_alphanumeric) && pair(|a, b| a.is_ascii_alphanumeric() && *b == b'_');
+    camel || snake || word.trim_matches(':').contains("::") || is_hex_id(word)
+}
+
+fn is_hex_id(word: &str) -> bool {
+    let digits = word.bytes().filter(u8::is_ascii_digit).count();
+    let hex = word.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    hex && digits > 0 && word.bytes().any(|byte| byte.is_ascii_alphabetic()) && word.len() >= 7
+}

@@ -1,0 +1,114 @@
+use super::*;
+use crate::message::{Part, Role, ToolCall, ToolResult, ToolStatus};
+
+fn says(role: Role, text: &str) -> Message {
+    Message { id: "m".into(), role, parts: vec![Part::text(text)], origin: None }
+}
+
+fn output(text: &str) -> Message {
+    let result = ToolResult {
+        call_id: "c1".into(),
+        status: ToolStatus::Completed,
+        content: vec![Part::text(text)],
+        truncated: None,
+    };
+    Message { id: "m".into(), role: Role::Tool, parts: vec![Part::ToolResult(result)], origin: None }
+}
+
+fn items(message: &Message) -> BTreeMap<&'static str, Vec<String>> {
+    let mut facts = Facts::default();
+    facts.read(message);
+    let classes = facts.sentences.into_iter().chain(facts.words);
+    classes.map(|(class, items)| (class, items.into_iter().collect())).collect()
+}
+
+#[test]
+fn constraints_are_the_sentences_of_users_that_bind() {
+    let found = items(&says(
+        Role::User,
+        "Hello there. You must keep the API stable!  Don’t touch the tests.\n- never use   unsafe\nMustard is fine.",
+    ));
+    let expected = ["Don’t touch the tests", "You must keep the API stable", "never use unsafe"];
+    assert_eq!(found["userConstraints"], expected);
+    let model = items(&says(Role::Assistant, "You must keep the API stable."));
+    assert!(!model.contains_key("userConstraints"));
+    let summary = items(&says(Role::User, "[SUMMARY]\nThe user must be told."));
+    assert!(!summary.contains_key("userConstraints"));
+}
+
+#[test]
+fn decisions_are_the_models() {
+    let found = items(&says(Role::Assistant, "I looked around. We decided to use SQLite. Fine."));
+    assert_eq!(found["decisions"], ["We decided to use SQLite"]);
+}
+
+#[test]
+fn paths_identifiers_and_numbers() {
+    let text = "See crates/core/src/lib.rs:12:5, ./run.sh, Cargo.toml and/or 1/2; call myFunction(snake_case) of \
+                a::b at 0a1b2c3d4e in 30 ms or 64KiB, 12.5% of 7 dwarfs. 2026 was e.g. fine.";
+    let found = items(&says(Role::User, text));
+    assert_eq!(found["paths"], ["./run.sh", "Cargo.toml", "crates/core/src/lib.rs"]);
+    assert_eq!(found["identifiers"], ["0a1b2c3d4e", "a::b", "myFunction", "snake_case"]);
+    assert_eq!(found["numbers"], ["12.5%", "30ms", "64KiB"]);
+}
+
+#[test]
+fn arguments_are_read_without_their_escapes() {
+    let call = ToolCall {
+        call_id: "c1".into(),
+        name: "write".to_owned(),
+        arguments: r#"{"path":"src/a.rs","content":"x\nlet my_name = 1;"}"#.to_owned(),
+        provider_id: None,
+        native: None,
+    };
+    let message = Message { parts: vec![Part::ToolCall(call)], ..says(Role::Assistant, "") };
+    let found = items(&message);
+    assert_eq!(found["paths"], ["src/a.rs"]);
+    assert_eq!(found["identifiers"], ["my_name"]);
+}
+
+#[test]
+fn error_lines_are_those_of_tools() {
+    let found = items(&output("compiling\n  error[E0308]: mismatched types\nok"));
+    assert_eq!(found["errorLines"], ["error[E0308]: mismatched types"]);
+}
+
+#[test]
+fn a_fact_counts_once_in_the_best_column() {
+    let user = says(Role::User, "Never edit src/a.rs. Always run `cargo test` first. Never edit src/a.rs.");
+    let tool = output("error: cannot find value `my_value` in this scope");
+    let before = [&user, &tool];
+    let after = "[SUMMARY]\nConstraints: always run. Never  edit\nsrc/a.rs (user).";
+    let report = survey(&before, after, true);
+    let model = |verbatim, recoverable_by_model| Tally { verbatim, recoverable_by_model, ..Tally::default() };
+    assert_eq!(report.classes["userConstraints"], model(1, 1));
+    assert_eq!(report.classes["paths"], model(1, 0));
+    assert_eq!(report.classes["identifiers"], model(0, 1));
+    assert_eq!(report.classes["errorLines"], model(0, 1));
+    let user_only = survey(&before, after, false).classes["userConstraints"];
+    assert_eq!(user_only, Tally { verbatim: 1, recoverable_by_user: 1, ..Tally::default() });
+    let gone = survey_within(&before, after, Reach::Nobody).classes["userConstraints"];
+    assert_eq!((gone.lost, gone.total()), (1, 2));
+}
+
+#[test]
+fn what_stays_whole_is_verbatim() {
+    let user = says(Role::User, "You must not use globals. Keep src/deep/er.py under 300 lines; only ASCII.");
+    let tool = output("line 1\nFatal error in myModule\n");
+    let after = format!("{}\n{}", user.text(), "… Fatal error in myModule …");
+    let report = survey(&[&user, &tool], &after, true);
+    for (class, tally) in &report.classes {
+        assert_eq!(tally.verbatim, tally.total(), "{class}");
+    }
+    assert_eq!(report.classes.len(), 5, "{:?}", report.classes.keys());
+}
+
+#[test]
+fn the_wire_form_is_camel_case() {
+    let report = survey(&[&says(Role::User, "Never stop working.")], "", true);
+    let json = serde_json::to_string(&report).unwrap();
+    assert_eq!(
+        json,
+        r#"{"classes":{"userConstraints":{"verbatim":0,"recoverableByModel":1,"recoverableByUser":0,"lost":0}}}"#
+    );
+}

@@ -1,0 +1,44 @@
+//! From the parts of an assistant message to the content blocks of the next request.
+
+use longhaul_core::error::ErrorCode;
+use longhaul_core::message::{Message, Origin, Part, RawJson, ToolCall};
+
+use crate::ProviderError;
+use crate::raw::{self, RawObject, quote};
+
+/// The content blocks of an assistant message, in order.
+///
+/// What `target` wrote goes back byte for byte. What another model wrote goes as text and tool calls; its
+/// reasoning and its own blocks stay behind.
+///
+/// # Errors
+/// `invalid-request` if a part has no place here, or if a call's arguments are no JSON object.
+pub fn encode_parts(message: &Message, target: &Origin) -> Result<Vec<RawJson>, ProviderError> {
+    let own = raw::is_own(message, target);
+    let blocks = message.parts.iter().map(|part| match raw::native(part).filter(|_| own) {
+        Some(native) => Ok(Some(native.clone())),
+        None => neutral(part, own),
+    });
+    blocks.filter_map(Result::transpose).collect()
+}
+
+fn neutral(part: &Part, own: bool) -> Result<Option<RawJson>, ProviderError> {
+    match part {
+        // The API refuses blank text blocks.
+        Part::Text(text) if text.text.trim().is_empty() => Ok(None),
+        Part::Text(text) => Ok(Some(RawJson(format!(r#"{{"type":"text","text":{}}}"#, quote(&text.text))))),
+        Part::ToolCall(call) => tool_use(call, own).map(Some),
+        Part::Reasoning(_) | Part::Opaque(_) => Ok(None),
+        Part::ToolResult(_) | Part::Image(_) | Part::File(_) => Err(raw::misplaced(part)),
+    }
+}
+
+fn tool_use(call: &ToolCall, own: bool) -> Result<RawJson, ProviderError> {
+    if RawObject::parse(&call.arguments).is_none() {
+        let message = format!("the arguments of call `{}` are no JSON object", call.call_id);
+        return Err(ProviderError::new(ErrorCode::InvalidRequest, message));
+    }
+    let id = call.provider_id.as_deref().filter(|_| own).unwrap_or(call.call_id.as_str());
+    let (id, name, input) = (quote(id), quote(&call.name), &call.arguments);
+    Ok(RawJson(format!(r#"{{"type":"tool_use","id":{id},"name":{name},"input":{input}}}"#)))
+}

@@ -1,0 +1,165 @@
+//! From the payloads of a stream to the events of one model call.
+
+use longhaul_core::message::{Answer, Finish, Part};
+use longhaul_core::usage::Usage;
+
+use super::block::Block;
+use crate::http::failure;
+use crate::raw::{self, RawObject};
+use crate::{ModelEvent, ProviderError};
+
+/// Reads one answer, payload by payload.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    blocks: Vec<Block>,
+    /// The newest snapshot of each count.
+    usage: RawObject,
+    stop_reason: Option<String>,
+    closed: bool,
+}
+
+impl Decoder {
+    /// Takes the data of one event, or a whole message that was not streamed.
+    ///
+    /// # Errors
+    /// The error the provider put there, as its type says; `third-party` for what is no JSON object;
+    /// `truncated-stream` for JSON that stops in the middle.
+    pub fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
+        let payload = payload.trim();
+        if payload.is_empty() || payload == "[DONE]" {
+            return Ok(Vec::new());
+        }
+        let event: RawObject = serde_json::from_str(payload)
+            .map_err(|error| self.with_usage(raw::unreadable(payload, &error)))?;
+        match event.text("type").as_deref() {
+            Some("message_start") => Ok(self.start(event.object("message"))),
+            Some("content_block_start") => Ok(self.open(&event)),
+            Some("content_block_delta") => Ok(self.grow(&event)),
+            Some("content_block_stop") => Ok(self.stop(event.number("index").unwrap_or_default())),
+            Some("message_delta") => Ok(self.conclude(&event)),
+            Some("message_stop") => {
+                self.closed = true;
+                Ok(Vec::new())
+            }
+            Some("message") => Ok(self.whole(&event)),
+            Some("error") => Err(self.with_usage(failure::in_band(payload))),
+            None if event.get("error").is_some() => Err(self.with_usage(failure::in_band(payload))),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Whether nothing more can follow.
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// The answer.
+    ///
+    /// # Errors
+    /// `truncated-stream` if the closing event did not come. What was used is in the error.
+    pub fn finish(self) -> Result<Answer, ProviderError> {
+        if !self.closed {
+            return Err(self.with_usage(raw::truncated()));
+        }
+        let parts: Vec<Part> = self.blocks.iter().filter_map(Block::part).collect();
+        Ok(Answer { finish: finish(self.stop_reason.as_deref(), &parts), parts, usage: self.counted() })
+    }
+
+    /// A second beginning in one stream is a gateway's new attempt: the first one is void.
+    fn start(&mut self, message: Option<RawObject>) -> Vec<ModelEvent> {
+        *self = Self::default();
+        self.report(message.and_then(|message| message.object("usage")))
+    }
+
+    fn open(&mut self, event: &RawObject) -> Vec<ModelEvent> {
+        let Some(object) = event.object("content_block") else { return Vec::new() };
+        let index = event.number("index").unwrap_or(self.blocks.len() as u64);
+        let calls = self.blocks.iter().filter(|block| block.is_call()).count();
+        let block = Block::new(index, object, calls);
+        let begin = block.begin();
+        self.blocks.push(block);
+        begin.into_iter().collect()
+    }
+
+    fn grow(&mut self, event: &RawObject) -> Vec<ModelEvent> {
+        let index = event.number("index").unwrap_or_default();
+        let grown =
+            self.block(index).zip(event.object("delta")).and_then(|(block, delta)| block.grow(&delta));
+        grown.into_iter().collect()
+    }
+
+    fn stop(&mut self, index: u64) -> Vec<ModelEvent> {
+        let part = self.block(index).and_then(|block| {
+            block.done = true;
+            block.part()
+        });
+        part.map(ModelEvent::PartDone).into_iter().collect()
+    }
+
+    /// The open block of that place.
+    fn block(&mut self, index: u64) -> Option<&mut Block> {
+        self.blocks.iter_mut().rev().find(|block| block.index == index && !block.done)
+    }
+
+    fn conclude(&mut self, event: &RawObject) -> Vec<ModelEvent> {
+        if let Some(reason) = event.object("delta").and_then(|delta| delta.text("stop_reason")) {
+            self.stop_reason = Some(reason);
+        }
+        self.report(event.object("usage"))
+    }
+
+    fn whole(&mut self, message: &RawObject) -> Vec<ModelEvent> {
+        let mut events = Vec::new();
+        for object in message.list("content").iter().filter_map(|block| RawObject::parse(block.get())) {
+            let index = self.blocks.len() as u64;
+            let calls = self.blocks.iter().filter(|block| block.is_call()).count();
+            self.blocks.push(Block::new(index, object, calls));
+            events.extend(self.blocks.last().and_then(Block::begin));
+            events.extend(self.stop(index));
+        }
+        self.stop_reason = message.text("stop_reason");
+        events.extend(self.report(message.object("usage")));
+        self.closed = true;
+        events
+    }
+
+    /// Each report is a snapshot of the whole call: its counts replace the older ones.
+    fn report(&mut self, usage: Option<RawObject>) -> Vec<ModelEvent> {
+        let Some(usage) = usage else { return Vec::new() };
+        self.usage.overwrite(&usage);
+        self.counted().map(ModelEvent::Usage).into_iter().collect()
+    }
+
+    fn counted(&self) -> Option<Usage> {
+        let count = |key: &str| self.usage.number(key).unwrap_or_default();
+        self.usage.get("output_tokens").or(self.usage.get("input_tokens"))?;
+        let (read, written) = (count("cache_read_input_tokens"), count("cache_creation_input_tokens"));
+        let details = self.usage.object("output_tokens_details");
+        Some(Usage {
+            input_tokens: count("input_tokens").saturating_add(read).saturating_add(written),
+            output_tokens: count("output_tokens"),
+            reasoning_tokens: details
+                .and_then(|details| details.number("thinking_tokens"))
+                .unwrap_or_default(),
+            cache_read_tokens: read,
+            cache_write_tokens: written,
+            raw: Some(self.usage.to_json()),
+        })
+    }
+
+    fn with_usage(&self, mut error: ProviderError) -> ProviderError {
+        error.usage = self.counted();
+        error
+    }
+}
+
+fn finish(reason: Option<&str>, parts: &[Part]) -> Finish {
+    match reason {
+        Some("end_turn" | "stop_sequence") => Finish::Stop,
+        Some("tool_use") => Finish::ToolCalls,
+        Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
+        Some("refusal") => Finish::ContentFilter,
+        None if parts.iter().any(|part| matches!(part, Part::ToolCall(_))) => Finish::ToolCalls,
+        _ => Finish::Other,
+    }
+}

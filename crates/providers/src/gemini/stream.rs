@@ -1,0 +1,234 @@
+//! From the payloads of a stream to the events of one model call.
+
+use longhaul_core::message::{Answer, Finish, Opaque, Part, RawJson, Reasoning, Text};
+use longhaul_core::usage::Usage;
+
+use super::call::{self, Pending};
+use crate::http::failure;
+use crate::raw::{self, RawObject};
+use crate::{ModelEvent, ProviderError};
+
+/// Reads one answer, payload by payload.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    parts: Vec<Part>,
+    /// Plain text or plain reasoning that may go on in the next chunk.
+    open: Option<Run>,
+    pending: Option<Pending>,
+    calls: usize,
+    /// The newest snapshot of each count.
+    usage: RawObject,
+    finish: Option<Finish>,
+}
+
+/// Chunks of one plain text.
+#[derive(Debug)]
+struct Run {
+    thought: bool,
+    text: String,
+}
+
+impl Decoder {
+    /// Takes the data of one event, or a whole answer that was not streamed.
+    ///
+    /// # Errors
+    /// The error the provider put there, as its status says; `third-party` for what is no JSON object;
+    /// `truncated-stream` for JSON that stops in the middle.
+    pub fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
+        let payload = payload.trim();
+        let mut events = Vec::new();
+        if payload.is_empty() || payload == "[DONE]" {
+            return Ok(events);
+        }
+        let chunk: RawObject = serde_json::from_str(payload)
+            .map_err(|error| self.with_usage(raw::unreadable(payload, &error)))?;
+        if chunk.get("error").is_some_and(|error| error != "null") {
+            return Err(self.with_usage(failure::in_band(payload)));
+        }
+        for candidate in chunk.list("candidates").iter().filter_map(|one| RawObject::parse(one.get())) {
+            self.candidate(&candidate, &mut events);
+        }
+        if chunk.object("promptFeedback").is_some_and(|feedback| feedback.get("blockReason").is_some()) {
+            self.finish = self.finish.or(Some(Finish::ContentFilter));
+        }
+        self.report(chunk.object("usageMetadata"), &mut events);
+        Ok(events)
+    }
+
+    /// Whether the provider said why it stopped.
+    pub fn is_closed(&self) -> bool {
+        self.finish.is_some()
+    }
+
+    /// The answer.
+    ///
+    /// # Errors
+    /// `truncated-stream` if no reason to stop came. What was used is in the error.
+    pub fn finish(mut self) -> Result<Answer, ProviderError> {
+        let Some(finish) = self.finish else { return Err(self.with_usage(raw::truncated())) };
+        self.flush(&mut Vec::new());
+        if let Some(pending) = self.pending.take() {
+            self.parts.push(Part::ToolCall(pending.call(false)));
+        }
+        let calls = self.parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
+        let finish = if finish == Finish::Stop && calls { Finish::ToolCalls } else { finish };
+        Ok(Answer { usage: self.counted(), parts: self.parts, finish })
+    }
+
+    fn candidate(&mut self, candidate: &RawObject, events: &mut Vec<ModelEvent>) {
+        if candidate.number("index").unwrap_or_default() != 0 {
+            return;
+        }
+        let content = candidate.object("content").unwrap_or_default();
+        for native in content.list("parts") {
+            if let Some(part) = RawObject::parse(native.get()) {
+                self.part(native.get(), part, events);
+            }
+        }
+        if let Some(reason) =
+            candidate.text("finishReason").filter(|reason| reason != "FINISH_REASON_UNSPECIFIED")
+        {
+            self.flush(events);
+            self.finish = Some(finish(&reason));
+        }
+    }
+
+    fn part(&mut self, native: &str, part: RawObject, events: &mut Vec<ModelEvent>) {
+        if let Some(function) = part.object("functionCall") {
+            self.flush(events);
+            return self.function(native, part, function, events);
+        }
+        let Some(text) = part.text("text") else {
+            self.flush(events);
+            return self.done(opaque(native, &part), events);
+        };
+        let thought = part.get("thought") == Some("true");
+        if !text.is_empty() {
+            let show = if thought { ModelEvent::Reasoning } else { ModelEvent::Text };
+            events.push(show(text.clone()));
+        }
+        if is_plain(&part) {
+            self.append(thought, &text, events);
+        } else {
+            self.flush(events);
+            self.done(spoken(thought, text, Some(RawJson(native.to_owned()))), events);
+        }
+    }
+
+    fn append(&mut self, thought: bool, text: &str, events: &mut Vec<ModelEvent>) {
+        if text.is_empty() {
+            return;
+        }
+        if self.open.as_ref().is_some_and(|run| run.thought != thought) {
+            self.flush(events);
+        }
+        self.open.get_or_insert(Run { thought, text: String::new() }).text.push_str(text);
+    }
+
+    fn flush(&mut self, events: &mut Vec<ModelEvent>) {
+        if let Some(Run { thought, text }) = self.open.take() {
+            self.done(spoken(thought, text, None), events);
+        }
+    }
+
+    fn function(&mut self, native: &str, part: RawObject, function: RawObject, events: &mut Vec<ModelEvent>) {
+        match self.pending.take() {
+            Some(mut pending) if function.get("name").is_none() => {
+                pending.grow(&function);
+                if call::goes_on(&function) {
+                    self.pending = Some(pending);
+                } else {
+                    self.complete(pending, events);
+                }
+            }
+            before => {
+                before.into_iter().for_each(|before| self.complete(before, events));
+                self.begin(native, part, function, events);
+            }
+        }
+    }
+
+    fn begin(&mut self, native: &str, part: RawObject, function: RawObject, events: &mut Vec<ModelEvent>) {
+        let index = self.calls;
+        self.calls += 1;
+        events.push(ModelEvent::ToolInput { index, name: function.text("name"), delta: String::new() });
+        if call::goes_on(&function) {
+            self.pending = Some(Pending::new(part, function, index));
+        } else {
+            let call = call::whole(RawJson(native.to_owned()), &function, index);
+            events.push(ModelEvent::ToolInput { index, name: None, delta: call.arguments.clone() });
+            self.done(Part::ToolCall(call), events);
+        }
+    }
+
+    fn complete(&mut self, pending: Pending, events: &mut Vec<ModelEvent>) {
+        let index = pending.index;
+        let call = pending.call(true);
+        events.push(ModelEvent::ToolInput { index, name: None, delta: call.arguments.clone() });
+        self.done(Part::ToolCall(call), events);
+    }
+
+    fn done(&mut self, part: Part, events: &mut Vec<ModelEvent>) {
+        self.parts.push(part.clone());
+        events.push(ModelEvent::PartDone(part));
+    }
+
+    /// Each report is a snapshot of the whole call: its counts replace the older ones.
+    fn report(&mut self, usage: Option<RawObject>, events: &mut Vec<ModelEvent>) {
+        if let Some(usage) = usage {
+            self.usage.overwrite(&usage);
+            events.extend(self.counted().map(ModelEvent::Usage));
+        }
+    }
+
+    fn counted(&self) -> Option<Usage> {
+        self.usage.get("promptTokenCount")?;
+        let count = |key: &str| self.usage.number(key).unwrap_or_default();
+        let thoughts = count("thoughtsTokenCount");
+        Some(Usage {
+            input_tokens: count("promptTokenCount").saturating_add(count("toolUsePromptTokenCount")),
+            output_tokens: count("candidatesTokenCount").saturating_add(thoughts),
+            reasoning_tokens: thoughts,
+            cache_read_tokens: count("cachedContentTokenCount"),
+            cache_write_tokens: 0,
+            raw: Some(self.usage.to_json()),
+        })
+    }
+
+    fn with_usage(&self, mut error: ProviderError) -> ProviderError {
+        error.usage = self.counted();
+        error
+    }
+}
+
+/// Whether a part says nothing beside its text.
+fn is_plain(part: &RawObject) -> bool {
+    part.fields().all(|(key, _)| matches!(key, "text" | "thought"))
+}
+
+fn spoken(thought: bool, text: String, native: Option<RawJson>) -> Part {
+    if thought { Part::Reasoning(Reasoning { text, native }) } else { Part::Text(Text { text, native }) }
+}
+
+fn opaque(native: &str, part: &RawObject) -> Part {
+    let kind = part.fields().map(|(key, _)| key).find(|key| !matches!(*key, "thought" | "thoughtSignature"));
+    let kind = kind.unwrap_or("thoughtSignature").to_owned();
+    Part::Opaque(Opaque { kind, native: RawJson(native.to_owned()) })
+}
+
+fn finish(reason: &str) -> Finish {
+    match reason {
+        "STOP" => Finish::Stop,
+        "MAX_TOKENS" => Finish::Length,
+        "SAFETY"
+        | "RECITATION"
+        | "BLOCKLIST"
+        | "PROHIBITED_CONTENT"
+        | "SPII"
+        | "IMAGE_SAFETY"
+        | "IMAGE_PROHIBITED_CONTENT"
+        | "IMAGE_RECITATION"
+        | "MODEL_ARMOR" => Finish::ContentFilter,
+        _ => Finish::Other,
+    }
+}

@@ -1,0 +1,40 @@
+//! From the parts of an assistant message to the input items of the next request.
+
+use longhaul_core::message::{Message, Origin, Part, RawJson, ToolCall};
+
+use crate::ProviderError;
+use crate::raw::{self, quote};
+
+/// The input items of an assistant message, in order.
+///
+/// What `target` wrote goes back byte for byte. What another model wrote goes as messages and function calls;
+/// its reasoning and its own items stay behind.
+///
+/// # Errors
+/// `invalid-request` if a part has no place here.
+pub fn encode_parts(message: &Message, target: &Origin) -> Result<Vec<RawJson>, ProviderError> {
+    let own = raw::is_own(message, target);
+    let items = message.parts.iter().map(|part| match raw::native(part).filter(|_| own) {
+        Some(native) => Ok(Some(native.clone())),
+        None => neutral(part, own),
+    });
+    items.filter_map(Result::transpose).collect()
+}
+
+fn neutral(part: &Part, own: bool) -> Result<Option<RawJson>, ProviderError> {
+    match part {
+        Part::Text(text) if text.text.is_empty() => Ok(None),
+        Part::Text(text) => {
+            Ok(Some(RawJson(format!(r#"{{"role":"assistant","content":{}}}"#, quote(&text.text)))))
+        }
+        Part::ToolCall(call) => Ok(Some(function_call(call, own))),
+        Part::Reasoning(_) | Part::Opaque(_) => Ok(None),
+        Part::ToolResult(_) | Part::Image(_) | Part::File(_) => Err(raw::misplaced(part)),
+    }
+}
+
+fn function_call(call: &ToolCall, own: bool) -> RawJson {
+    let id = call.provider_id.as_deref().filter(|_| own).unwrap_or(call.call_id.as_str());
+    let (id, name, arguments) = (quote(id), quote(&call.name), quote(&call.arguments));
+    RawJson(format!(r#"{{"type":"function_call","call_id":{id},"name":{name},"arguments":{arguments}}}"#))
+}

@@ -1,0 +1,239 @@
+//! From the payloads of a stream to the events of one model call.
+
+use std::collections::BTreeMap;
+
+use longhaul_core::error::ErrorCode;
+use longhaul_core::message::{Answer, Finish, Part, RawJson};
+use longhaul_core::usage::Usage;
+
+use super::item::{Item, has_id};
+use crate::http::failure;
+use crate::raw::{self, RawObject};
+use crate::{ModelEvent, ProviderError};
+
+/// Reads one response, payload by payload.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    /// The output items by their place in the output.
+    items: BTreeMap<u64, Item>,
+    calls: usize,
+    usage: Option<Usage>,
+    finish: Option<Finish>,
+}
+
+impl Decoder {
+    /// Takes the data of one event, or a whole response that was not streamed.
+    ///
+    /// # Errors
+    /// The error the provider put there, as its code says; `third-party` for what is no JSON object;
+    /// `truncated-stream` for JSON that stops in the middle.
+    pub fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
+        let payload = payload.trim();
+        if payload.is_empty() || payload == "[DONE]" {
+            return Ok(Vec::new());
+        }
+        let event: RawObject = serde_json::from_str(payload)
+            .map_err(|error| self.with_usage(raw::unreadable(payload, &error)))?;
+        match event.text("type").as_deref() {
+            Some("response.output_item.added") => Ok(self.added(&event)),
+            Some("response.output_item.done") => Ok(self.done(&event)),
+            Some("response.output_text.delta" | "response.refusal.delta") => Ok(self.text(&event)),
+            Some("response.reasoning_summary_part.added") => Ok(self.next_summary(&event)),
+            Some("response.reasoning_summary_text.delta" | "response.reasoning_text.delta") => {
+                Ok(self.reasoning(&event))
+            }
+            Some("response.function_call_arguments.delta" | "response.custom_tool_call_input.delta") => {
+                Ok(self.arguments(&event))
+            }
+            Some("response.completed" | "response.incomplete" | "response.failed" | "response.cancelled") => {
+                self.close(event.get("response").unwrap_or("{}"))
+            }
+            Some("error") => Err(self.with_usage(failure::in_band(payload))),
+            None if event.text("object").as_deref() == Some("response") => self.close(payload),
+            None if event.get("error").is_some() => Err(self.with_usage(failure::in_band(payload))),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Whether nothing more can follow.
+    pub fn is_closed(&self) -> bool {
+        self.finish.is_some()
+    }
+
+    /// The answer.
+    ///
+    /// # Errors
+    /// `truncated-stream` if the closing event did not come. What was used is in the error.
+    pub fn finish(self) -> Result<Answer, ProviderError> {
+        let Some(finish) = self.finish else { return Err(self.with_usage(raw::truncated())) };
+        let parts: Vec<Part> = self.items.values().filter_map(Item::part).collect();
+        let calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
+        let finish = if finish == Finish::Stop && calls { Finish::ToolCalls } else { finish };
+        Ok(Answer { parts, finish, usage: self.usage })
+    }
+
+    fn added(&mut self, event: &RawObject) -> Vec<ModelEvent> {
+        let Some(head) = event.object("item") else { return Vec::new() };
+        let place = event.number("output_index").unwrap_or_else(|| self.next_place());
+        let begin = self.insert(place, head);
+        begin.into_iter().collect()
+    }
+
+    fn insert(&mut self, place: u64, head: RawObject) -> Option<ModelEvent> {
+        let mut item = Item::new(head);
+        let begin = item.is_call().then(|| {
+            item.call = Some(self.calls);
+            self.calls += 1;
+            ModelEvent::ToolInput {
+                index: self.calls - 1,
+                name: item.head().text("name"),
+                delta: String::new(),
+            }
+        });
+        self.items.insert(place, item);
+        begin
+    }
+
+    fn done(&mut self, event: &RawObject) -> Vec<ModelEvent> {
+        let Some(native) = event.get("item") else { return Vec::new() };
+        let Some(head) = RawObject::parse(native) else { return Vec::new() };
+        let place = self.place(event).or_else(|| self.place_of_id(head.text("id").as_deref()));
+        let place = place.or(event.number("output_index")).unwrap_or_else(|| self.next_place());
+        self.settle(place, native, head)
+    }
+
+    /// The item at `place` is whole.
+    fn settle(&mut self, place: u64, native: &str, head: RawObject) -> Vec<ModelEvent> {
+        let mut events = Vec::new();
+        if !self.items.contains_key(&place) {
+            events.extend(self.insert(place, head));
+        }
+        if let Some(item) = self.items.get_mut(&place) {
+            item.done(native);
+            events.extend(item.part().map(ModelEvent::PartDone));
+        }
+        events
+    }
+
+    fn text(&mut self, event: &RawObject) -> Vec<ModelEvent> {
+        self.stream(event, |_, delta| Some(ModelEvent::Text(delta)))
+    }
+
+    fn reasoning(&mut self, event: &RawObject) -> Vec<ModelEvent> {
+        self.stream(event, |_, delta| Some(ModelEvent::Reasoning(delta)))
+    }
+
+    fn arguments(&mut self, event: &RawObject) -> Vec<ModelEvent> {
+        self.stream(event, |item, delta| {
+            item.call.map(|index| ModelEvent::ToolInput { index, name: None, delta })
+        })
+    }
+
+    /// Summaries are paragraphs of one text.
+    fn next_summary(&mut self, event: &RawObject) -> Vec<ModelEvent> {
+        if event.number("summary_index").unwrap_or_default() == 0 {
+            return Vec::new();
+        }
+        let mut pause = event.clone();
+        pause.set_text("delta", "\n\n");
+        self.reasoning(&pause)
+    }
+
+    fn stream(
+        &mut self,
+        event: &RawObject,
+        show: impl FnOnce(&Item, String) -> Option<ModelEvent>,
+    ) -> Vec<ModelEvent> {
+        let Some(delta) = event.text("delta").filter(|delta| !delta.is_empty()) else { return Vec::new() };
+        let Some(item) = self.place(event).and_then(|place| self.items.get_mut(&place)) else {
+            return Vec::new();
+        };
+        item.streamed.push_str(&delta);
+        show(item, delta).into_iter().collect()
+    }
+
+    /// The place of the item that an event is about.
+    fn place(&self, event: &RawObject) -> Option<u64> {
+        let place = event.number("output_index").filter(|place| self.items.contains_key(place));
+        place.or_else(|| self.place_of_id(event.text("item_id").as_deref()))
+    }
+
+    fn place_of_id(&self, id: Option<&str>) -> Option<u64> {
+        let found = self.items.iter().find(|(_, item)| has_id(item.head(), id));
+        found.map(|(place, _)| *place)
+    }
+
+    fn next_place(&self) -> u64 {
+        self.items.last_key_value().map_or(0, |(place, _)| place + 1)
+    }
+
+    /// Reads the closing copy of the response.
+    fn close(&mut self, response: &str) -> Result<Vec<ModelEvent>, ProviderError> {
+        let object = RawObject::parse(response).unwrap_or_default();
+        self.usage = object.get("usage").and_then(usage).or(self.usage.take());
+        let reason = object.object("incomplete_details").and_then(|details| details.text("reason"));
+        match object.text("status").as_deref() {
+            Some("failed") => return Err(self.with_usage(failure::in_band(response))),
+            Some("cancelled") => {
+                let error = ProviderError::new(ErrorCode::ThirdParty, "the provider cancelled the response");
+                return Err(self.with_usage(error));
+            }
+            Some("queued" | "in_progress") => return Ok(Vec::new()),
+            Some("incomplete") => self.finish = Some(cut(reason.as_deref())),
+            _ => self.finish = Some(Finish::Stop),
+        }
+        let mut events = self.fill(&object);
+        events.extend(self.usage.clone().map(ModelEvent::Usage));
+        Ok(events)
+    }
+
+    /// Takes the items that were never said to be done from the closing copy.
+    fn fill(&mut self, response: &RawObject) -> Vec<ModelEvent> {
+        let mut events = Vec::new();
+        for (place, native) in response.list("output").iter().enumerate() {
+            let Some(head) = RawObject::parse(native.get()) else { continue };
+            let id = head.text("id");
+            let known = self.place_of_id(id.as_deref());
+            let taken =
+                |place: &u64| self.items.get(place).is_some_and(|item| item.is_done() || item.id() != id);
+            let place = known.unwrap_or(place as u64);
+            match self.items.get(&place) {
+                Some(item) if item.is_done() && (known.is_some() || id.is_none()) => {}
+                _ if known.is_none() && taken(&place) => {
+                    let end = self.next_place();
+                    events.extend(self.settle(end, native.get(), head));
+                }
+                _ => events.extend(self.settle(place, native.get(), head)),
+            }
+        }
+        events
+    }
+
+    fn with_usage(&self, mut error: ProviderError) -> ProviderError {
+        error.usage = self.usage.clone();
+        error
+    }
+}
+
+fn cut(reason: Option<&str>) -> Finish {
+    match reason {
+        Some("max_output_tokens" | "max_tokens") | None => Finish::Length,
+        Some("content_filter") => Finish::ContentFilter,
+        Some(_) => Finish::Other,
+    }
+}
+
+fn usage(raw: &str) -> Option<Usage> {
+    let usage = RawObject::parse(raw)?;
+    let detail = |object: &str, key: &str| {
+        usage.object(object).and_then(|details| details.number(key)).unwrap_or_default()
+    };
+    Some(Usage {
+        input_tokens: usage.number("input_tokens").unwrap_or_default(),
+        output_tokens: usage.number("output_tokens").unwrap_or_default(),
+        reasoning_tokens: detail("output_tokens_details", "reasoning_tokens"),
+        cache_read_tokens: detail("input_tokens_details", "cached_tokens"),
+        cache_write_tokens: detail("input_tokens_details", "cache_write_tokens"),
+        raw: Some(RawJson(raw.to_owned())),
+    })
+}

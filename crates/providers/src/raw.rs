@@ -1,0 +1,190 @@
+//! JSON objects of somebody else, kept byte for byte: their fields in order, their values unparsed.
+//!
+//! A streamed item arrives in pieces and is put together here. What a piece did not touch keeps its bytes,
+//! unknown fields and duplicate keys included.
+
+use std::fmt;
+
+use longhaul_core::error::ErrorCode;
+use longhaul_core::message::{Message, Origin, Part, RawJson};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::ProviderError;
+
+/// Characters of an unreadable payload that go into the error.
+const MAX_QUOTE_CHARS: usize = 200;
+
+/// A JSON object whose values are not read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RawObject(Vec<(String, Box<RawValue>)>);
+
+impl RawObject {
+    /// Reads `json`; `None` if it is no object.
+    pub(crate) fn parse(json: &str) -> Option<Self> {
+        serde_json::from_str(json).ok()
+    }
+
+    /// The bytes of a field.
+    pub(crate) fn get(&self, key: &str) -> Option<&str> {
+        self.0.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value.get())
+    }
+
+    /// A field that is a string.
+    pub(crate) fn text(&self, key: &str) -> Option<String> {
+        serde_json::from_str(self.get(key)?).ok()
+    }
+
+    /// A field that is a whole number.
+    pub(crate) fn number(&self, key: &str) -> Option<u64> {
+        serde_json::from_str(self.get(key)?).ok()
+    }
+
+    /// A field that is an object.
+    pub(crate) fn object(&self, key: &str) -> Option<Self> {
+        Self::parse(self.get(key)?)
+    }
+
+    /// The elements of a field that is an array.
+    pub(crate) fn list(&self, key: &str) -> Vec<Box<RawValue>> {
+        self.get(key).and_then(|list| serde_json::from_str(list).ok()).unwrap_or_default()
+    }
+
+    /// The fields in order.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.get()))
+    }
+
+    /// Puts a value in a field's place, or at the end.
+    pub(crate) fn set(&mut self, key: &str, value: Box<RawValue>) {
+        match self.0.iter_mut().rev().find(|(name, _)| name == key) {
+            Some((_, old)) => *old = value,
+            None => self.0.push((key.to_owned(), value)),
+        }
+    }
+
+    /// Puts a string in a field's place, or at the end.
+    pub(crate) fn set_text(&mut self, key: &str, text: &str) {
+        if let Ok(value) = serde_json::value::to_raw_value(text) {
+            self.set(key, value);
+        }
+    }
+
+    /// Takes over every field of `newer` that is not null.
+    pub(crate) fn overwrite(&mut self, newer: &Self) {
+        for (key, value) in newer.0.iter().filter(|(_, value)| value.get() != "null") {
+            self.set(key, value.clone());
+        }
+    }
+
+    /// The object as one line.
+    pub(crate) fn to_json(&self) -> RawJson {
+        let mut out = String::from("{");
+        for (place, (key, value)) in self.fields().enumerate() {
+            let comma = if place == 0 { "" } else { "," };
+            out.push_str(&format!("{comma}{}:{value}", quote(key)));
+        }
+        out.push('}');
+        RawJson(out)
+    }
+}
+
+impl<'de> Deserialize<'de> for RawObject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = RawObject;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawObject, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(RawObject(fields))
+            }
+        }
+        deserializer.deserialize_map(Fields)
+    }
+}
+
+/// A text as a JSON string.
+pub(crate) fn quote(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// The bytes as a value, if they are one JSON value.
+pub(crate) fn value(json: &str) -> Option<Box<RawValue>> {
+    RawValue::from_string(json.to_owned()).ok()
+}
+
+/// The error for a payload that is not what the wire sends.
+pub(crate) fn unreadable(payload: &str, error: &serde_json::Error) -> ProviderError {
+    if error.is_eof() {
+        return ProviderError::new(ErrorCode::TruncatedStream, "the stream ended inside an event");
+    }
+    let quote: String = payload.chars().take(MAX_QUOTE_CHARS).collect();
+    let message = format!("the stream holds what is no event: {quote}");
+    ProviderError { body: Some(quote), ..ProviderError::new(ErrorCode::ThirdParty, message) }
+}
+
+/// The error for a stream that ends too early.
+pub(crate) fn truncated() -> ProviderError {
+    ProviderError::new(ErrorCode::TruncatedStream, "the stream ended without its closing event")
+}
+
+/// Whether `target` itself wrote the message: only then it is given its own items back.
+pub(crate) fn is_own(message: &Message, target: &Origin) -> bool {
+    message.origin.as_ref() == Some(target)
+}
+
+/// The provider's own item beside a part.
+pub(crate) fn native(part: &Part) -> Option<&RawJson> {
+    match part {
+        Part::Text(text) => text.native.as_ref(),
+        Part::Reasoning(reasoning) => reasoning.native.as_ref(),
+        Part::ToolCall(call) => call.native.as_ref(),
+        Part::Opaque(opaque) => Some(&opaque.native),
+        Part::ToolResult(_) | Part::Image(_) | Part::File(_) => None,
+    }
+}
+
+/// The error for a part that a wire has no place for in an assistant message.
+pub(crate) fn misplaced(part: &Part) -> ProviderError {
+    let message = format!("an assistant message cannot hold a part of type {}", crate::valid::type_of(part));
+    ProviderError::new(ErrorCode::InvalidRequest, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn untouched_bytes_stay() {
+        let json = r#"{"b":1.50,"a":"\u00e9","b":1e3,"n":null,"o":{"z" : [1, 2]}}"#;
+        let mut object = RawObject::parse(json).unwrap();
+        assert_eq!(object.to_json().as_str(), json);
+        assert_eq!((object.text("a").unwrap().as_str(), object.get("b")), ("é", Some("1e3")));
+        object.set_text("a", "x\"y");
+        object.set("new", value("[ ]").unwrap());
+        assert_eq!(
+            object.to_json().as_str(),
+            r#"{"b":1.50,"a":"x\"y","b":1e3,"n":null,"o":{"z" : [1, 2]},"new":[ ]}"#
+        );
+    }
+
+    #[test]
+    fn newer_fields_overwrite_unless_null() {
+        let mut old = RawObject::parse(r#"{"in":10,"out":1}"#).unwrap();
+        old.overwrite(&RawObject::parse(r#"{"in":null,"out":25,"more":2}"#).unwrap());
+        assert_eq!(old.to_json().as_str(), r#"{"in":10,"out":25,"more":2}"#);
+    }
+
+    #[test]
+    fn what_is_no_object_is_none() {
+        assert!(RawObject::parse("[1]").is_none() && RawObject::parse("{\"a\":").is_none());
+    }
+}

@@ -1,0 +1,330 @@
+//! The Chat Completions client against real sockets.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::Response;
+use futures_util::StreamExt;
+use longhaul_core::error::ErrorCode;
+use longhaul_core::message::{Answer, Finish, Message, Part};
+use longhaul_providers::http::{Secret, Timeouts};
+use longhaul_providers::openai_chat::{Config, OpenAiChat};
+use longhaul_providers::{Limits, ModelEvent, Provider, ProviderError, Request};
+use tokio::sync::oneshot;
+
+use crate::fake::{Asked, End, Fake, answer, stream};
+
+const KEY: &str = "sk-very-secret-0123456789";
+
+const HELLO: &[&str] = &[
+    ": connected\n\n",
+    "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":null}}]}\n\n",
+    "data: {\"choices\":[{\"delta\":{\"content\":\"Hel\"}}]}\n\nda",
+    "ta: {\"choices\":[{\"delta\":{\"content\":\"lo\"}}]}\n\n",
+    "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n",
+    "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":2}}\n\n",
+    "data: [DONE]\n\n",
+];
+
+fn config(fake: &Fake) -> Config {
+    let mut config = Config::new(fake.url("/v1"), "m");
+    config.api_key = Some(Secret::new(KEY));
+    config.timeouts = Timeouts {
+        connect: Duration::from_secs(5),
+        header: Duration::from_secs(10),
+        idle: Duration::from_secs(10),
+    };
+    config
+}
+
+fn request() -> Request {
+    Request { messages: vec![Message::user("u", vec![Part::text("hi")])], ..Request::default() }
+}
+
+type Outcome = (Vec<ModelEvent>, Option<ProviderError>);
+
+/// All events of a call, and the error that ended it.
+async fn call(config: Config) -> Outcome {
+    let provider = OpenAiChat::new(config).unwrap();
+    let mut stream = match provider.call(request()).await {
+        Ok(stream) => stream,
+        Err(error) => return (Vec::new(), Some(error)),
+    };
+    let mut events = Vec::new();
+    while let Some(event) = stream.next().await {
+        match event {
+            Ok(event) => events.push(event),
+            Err(error) => {
+                assert!(stream.next().await.is_none(), "nothing follows an error");
+                return (events, Some(error));
+            }
+        }
+    }
+    (events, None)
+}
+
+async fn against<F>(reply: F) -> Outcome
+where
+    F: Fn(&Asked) -> Response<Body> + Clone + Send + Sync + 'static,
+{
+    let fake = Fake::start(reply).await;
+    call(config(&fake)).await
+}
+
+async fn refused(status: u16, content_type: &'static str, body: &'static str) -> ProviderError {
+    let (events, error) = against(move |_| answer(status, content_type, body)).await;
+    assert_eq!(events, []);
+    error.unwrap()
+}
+
+fn finished(outcome: Outcome) -> Answer {
+    assert_eq!(outcome.1, None);
+    match outcome.0.into_iter().next_back() {
+        Some(ModelEvent::Finished(answer)) => answer,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn an_answer_streams_and_the_request_is_what_render_says() {
+    let fake = Fake::start(|_| stream(HELLO, End::Whole)).await;
+    let mut config = config(&fake);
+    config.headers = vec![("x-title".to_owned(), "longhaul".into())];
+    let sent = OpenAiChat::new(config.clone()).unwrap().render(&request()).unwrap();
+    let (events, error) = call(config).await;
+    assert_eq!(error, None);
+    assert_eq!(events[..2], [ModelEvent::Text("Hel".into()), ModelEvent::Text("lo".into())]);
+    let answer = finished((events, None));
+    assert_eq!((answer.parts, answer.finish), (vec![Part::text("Hello")], Finish::Stop));
+    assert_eq!(answer.usage.unwrap().input_tokens, 7);
+    let asked = &fake.asked()[0];
+    assert_eq!(asked.path, "/v1/chat/completions");
+    assert_eq!(asked.body, sent);
+    assert_eq!(asked.headers["authorization"], format!("Bearer {KEY}"));
+    assert_eq!(asked.headers["x-title"], "longhaul");
+    assert_eq!(asked.headers["content-type"], "application/json");
+}
+
+#[tokio::test]
+async fn too_many_requests_say_how_long_to_wait() {
+    let (_, error) = against(|_| {
+        let mut response = answer(429, "application/json", r#"{"error":{"message":"slow down"}}"#);
+        response.headers_mut().insert("retry-after", "17".parse().unwrap());
+        response
+    })
+    .await;
+    let error = error.unwrap();
+    assert_eq!((error.code, error.retryable), (ErrorCode::RateLimitExceeded, true));
+    assert_eq!(error.retry_after, Some(Duration::from_secs(17)));
+    assert_eq!(error.message, "slow down (HTTP 429)");
+}
+
+#[tokio::test]
+async fn overflow_has_both_numbers() {
+    let body = r#"{"error":{"code":400,"message":"request (4031 tokens) exceeds the available context size (2048 tokens), try increasing it","type":"exceed_context_size_error","n_prompt_tokens":4031,"n_ctx":2048}}"#;
+    let error = refused(400, "application/json", body).await;
+    assert_eq!((error.code, error.retryable), (ErrorCode::ContextOverflow, false));
+    assert_eq!((error.used_tokens, error.limit_tokens), (Some(4031), Some(2048)));
+    assert_eq!((error.status, error.body.as_deref()), (Some(400), Some(body)));
+}
+
+#[tokio::test]
+async fn a_failing_server_may_be_asked_again() {
+    let error =
+        refused(500, "application/json", r#"{"error":{"message":"boom","type":"server_error"}}"#).await;
+    assert_eq!((error.code, error.retryable, error.status), (ErrorCode::ThirdParty, true, Some(500)));
+}
+
+#[tokio::test]
+async fn pages_and_garbage_are_no_answers() {
+    let page = "<!doctype html><title>Sign in</title>";
+    let error = refused(502, "text/html", page).await;
+    assert_eq!((error.code, error.retryable), (ErrorCode::ThirdParty, true));
+    assert_eq!(error.body.as_deref(), Some(page));
+    let error = refused(200, "text/html", page).await;
+    assert_eq!(error.code, ErrorCode::ThirdParty);
+    assert!(error.message.contains("no answer of a model"), "{error}");
+    let error = refused(200, "text/event-stream", "\u{1}\u{2} nonsense").await;
+    assert_eq!(error.code, ErrorCode::ThirdParty);
+    let error = refused(200, "application/json", "{\"choices\":").await;
+    assert_eq!(error.code, ErrorCode::TruncatedStream);
+    let error = refused(200, "text/event-stream", "").await;
+    assert_eq!(error.code, ErrorCode::TruncatedStream);
+    let (_, error) = against(|_| stream(&["data: {]\n\n"], End::Whole)).await;
+    assert_eq!(error.unwrap().code, ErrorCode::ThirdParty);
+}
+
+#[tokio::test]
+async fn the_body_of_an_error_is_cut_at_64_kib() {
+    let (_, error) = against(|_| answer(400, "text/plain", "x".repeat(200_000))).await;
+    assert_eq!(error.unwrap().body.unwrap().len(), 64 << 10);
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_keeps_what_was_there() {
+    let (events, error) = against(|_| stream(&HELLO[..4], End::Broken)).await;
+    assert_eq!(events.len(), 2);
+    let error = error.unwrap();
+    assert_eq!((error.code, error.retryable), (ErrorCode::Network, true));
+}
+
+#[tokio::test]
+async fn a_stream_without_an_end_is_truncated() {
+    let (events, error) = against(|_| stream(&HELLO[..4], End::Whole)).await;
+    assert_eq!(events.len(), 2);
+    assert_eq!(error.unwrap().code, ErrorCode::TruncatedStream);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_whole_survives_a_connection_that_breaks_after_it() {
+    let answer = finished(against(|_| stream(&HELLO[..5], End::Broken)).await);
+    assert_eq!((answer.parts, answer.usage), (vec![Part::text("Hello")], None));
+}
+
+#[tokio::test]
+async fn the_last_event_needs_no_empty_line() {
+    let answer = finished(against(|_| stream(&[HELLO[2], HELLO[3], "data: [DONE]"], End::Whole)).await);
+    assert_eq!((answer.parts, answer.finish), (vec![Part::text("Hello")], Finish::Other));
+}
+
+#[tokio::test]
+async fn a_stall_ends_after_the_idle_time() {
+    let (hold, _gone) = oneshot::channel();
+    let hold = std::sync::Arc::new(std::sync::Mutex::new(Some(hold)));
+    let fake =
+        Fake::start(move |_| stream(&HELLO[..4], End::Silence(hold.lock().unwrap().take().unwrap()))).await;
+    let mut config = config(&fake);
+    config.timeouts.idle = Duration::from_millis(150);
+    let (events, error) = call(config).await;
+    assert_eq!(events.len(), 2);
+    let error = error.unwrap();
+    assert_eq!((error.code, error.retryable), (ErrorCode::Timeout, true));
+    assert_eq!(error.message, "the answer stalled: no data for 150 ms");
+}
+
+#[tokio::test]
+async fn a_server_that_takes_the_request_and_says_nothing_is_late() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut config = Config::new(format!("http://{}/v1", listener.local_addr().unwrap()), "m");
+    config.timeouts.header = Duration::from_millis(150);
+    let (_, error) = call(config).await;
+    assert_eq!(error.unwrap().code, ErrorCode::Timeout);
+    drop(listener);
+}
+
+#[tokio::test]
+async fn nobody_there_is_a_network_error() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let (_, error) = call(Config::new(format!("http://user:pass-word-1@{address}/v1?key=abc"), "m")).await;
+    let error = error.unwrap();
+    assert_eq!((error.code, error.retryable), (ErrorCode::Network, true));
+    assert!(error.message.starts_with(&format!("cannot connect to http://{address}")), "{error}");
+    assert!(!error.message.contains("pass-word") && !error.message.contains("abc"), "{error}");
+}
+
+#[tokio::test]
+async fn an_error_inside_the_stream_ends_it() {
+    let error = "data: {\"error\":{\"code\":502,\"message\":\"Provider disconnected\"}}\n\n";
+    let (events, found) = against(move |_| stream(&[HELLO[2], HELLO[3], error], End::Whole)).await;
+    assert_eq!(events.len(), 2);
+    let found = found.unwrap();
+    assert_eq!(
+        (found.code, found.status, found.message.as_str()),
+        (ErrorCode::ThirdParty, None, "Provider disconnected")
+    );
+
+    let named = "event: error\ndata: Context size has been exceeded.\n\n";
+    let (_, found) = against(move |_| stream(&[named], End::Whole)).await;
+    assert_eq!(found.unwrap().code, ErrorCode::ContextOverflow);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_streamed_is_taken() {
+    let body = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"Hi","tool_calls":null},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":1}}"#;
+    let whole = finished(against(move |_| answer(200, "application/json", format!("\n\n{body}"))).await);
+    assert_eq!(whole.parts, [Part::text("Hi")]);
+    assert_eq!(whole.usage.unwrap().input_tokens, 3);
+    let (events, error) = against(|_| answer(200, "text/event-stream", r#"{"error":"model crashed"}"#)).await;
+    assert_eq!((events.len(), error.unwrap().code), (0, ErrorCode::ThirdParty));
+}
+
+#[tokio::test]
+async fn dropping_the_stream_closes_the_connection() {
+    let (hold, gone) = oneshot::channel();
+    let hold = std::sync::Arc::new(std::sync::Mutex::new(Some(hold)));
+    let fake =
+        Fake::start(move |_| stream(&HELLO[..4], End::Silence(hold.lock().unwrap().take().unwrap()))).await;
+    let provider = OpenAiChat::new(config(&fake)).unwrap();
+    let mut events = provider.call(request()).await.unwrap();
+    assert_eq!(events.next().await, Some(Ok(ModelEvent::Text("Hel".into()))));
+    drop(events);
+    let closed = tokio::time::timeout(Duration::from_secs(5), gone).await;
+    assert!(closed.unwrap().is_err(), "the server's end of the stream was dropped");
+}
+
+#[tokio::test]
+async fn the_key_shows_nowhere() {
+    let fake = Fake::start(|asked| {
+        let echo = asked.headers["authorization"].to_str().unwrap().to_owned();
+        let body = serde_json::json!({"error": {"message": format!("wrong key {echo}"), "type": "invalid_request_error"}});
+        answer(401, "application/json", body.to_string())
+    })
+    .await;
+    let config = config(&fake);
+    let provider = OpenAiChat::new(config.clone()).unwrap();
+    let error = provider.call(request()).await.err().unwrap();
+    assert_eq!(error.code, ErrorCode::Auth);
+    assert_eq!(error.message, "wrong key [redacted] (HTTP 401)");
+    for shown in [format!("{error:?}"), format!("{error}"), format!("{config:?}"), format!("{provider:?}")] {
+        assert!(!shown.contains("secret"), "{shown}");
+    }
+    let leak = format!("data: {{\"error\":\"your key {KEY} is blocked\"}}\n\n");
+    let fake = Fake::start(move |_| stream(&[&leak], End::Whole)).await;
+    let (_, error) = call(self::config(&fake)).await;
+    assert!(!format!("{error:?}").contains("secret"), "{error:?}");
+}
+
+#[tokio::test]
+async fn wrong_addresses_and_headers_are_refused_at_once() {
+    for url in ["localhost:1234", "ftp://x/v1", "not a url"] {
+        let error = OpenAiChat::new(Config::new(url, "m")).err().unwrap();
+        assert_eq!(error.code, ErrorCode::InvalidRequest, "{url}");
+    }
+    let mut config = Config::new("http://localhost:1/v1", "m");
+    config.headers = vec![("x-odd".to_owned(), Secret::new("line\nbreak"))];
+    let error = OpenAiChat::new(config).err().unwrap();
+    assert_eq!(error.message, "header `x-odd` cannot be sent");
+}
+
+#[tokio::test]
+async fn a_query_in_the_base_url_stays() {
+    let fake = Fake::start(|_| stream(HELLO, End::Whole)).await;
+    let mut config = config(&fake);
+    config.base_url = fake.url("/deployments/x/?api-version=1");
+    finished(call(config).await);
+    assert_eq!(fake.asked()[0].path, "/deployments/x/chat/completions");
+}
+
+#[tokio::test]
+async fn limits_come_from_the_running_server() {
+    let fake = Fake::start(|asked| match asked.path.as_str() {
+        "/props" => answer(200, "application/json", r#"{"default_generation_settings":{"n_ctx":4096},"modalities":{"vision":false},"chat_template_caps":{"supports_tools":true}}"#),
+        "/v1/models" => answer(200, "application/json", r#"{"data":[{"id":"m","meta":{"n_ctx":9999}}]}"#),
+        _ => answer(404, "application/json", "{}"),
+    })
+    .await;
+    let limits = OpenAiChat::new(config(&fake)).unwrap().limits().await;
+    assert_eq!(
+        limits,
+        Limits { window: Some(4096), max_output: None, source: "server", tools: true, images: false }
+    );
+    let mut declared = config(&fake);
+    declared.declared.window = Some(1000);
+    let limits = OpenAiChat::new(declared).unwrap().limits().await;
+    assert_eq!((limits.window, limits.source, limits.images), (Some(1000), "declared", false));
+    let silent = Fake::start(|_| answer(404, "text/plain", "no")).await;
+    let limits = OpenAiChat::new(config(&silent)).unwrap().limits().await;
+    assert_eq!((limits.window, limits.source), (None, ""));
+}

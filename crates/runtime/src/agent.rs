@@ -1,0 +1,173 @@
+//! An agent: a model, its instructions, its tools, and the limits it works under.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul_core::estimate;
+use longhaul_core::message::ToolSpec;
+use longhaul_core::plan::Policy;
+use longhaul_core::run::{Approval, Fixed, Model, Recovery, Retry, Settings, ToolRule};
+use longhaul_providers::{Limits, SharedProvider};
+
+use crate::context::{FixedShare, ToolShare};
+use crate::recall;
+use crate::sandbox::Sandbox;
+use crate::tools::{ToolLimits, ToolSet};
+use crate::workspace::Workspace;
+
+/// Everything a session needs besides its log. Shared by all sessions of a runtime.
+#[derive(Clone)]
+pub struct Agent {
+    /// The system prompt; empty for none.
+    pub system: String,
+    /// The model.
+    pub provider: SharedProvider,
+    /// What is known of its limits.
+    pub limits: Limits,
+    /// What the model may call, besides `recall`, which every session has.
+    pub tools: ToolSet,
+    /// The folder it works in.
+    pub workspace: Arc<Workspace>,
+    /// What confines its child processes.
+    pub sandbox: Arc<Sandbox>,
+    /// Limits of single tools.
+    pub tool_limits: ToolLimits,
+    /// How runs go.
+    pub rules: Rules,
+}
+
+/// How runs go.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// Steps per run.
+    pub max_steps: u32,
+    /// Time per run.
+    pub timeout: Option<Duration>,
+    /// `None`: read-only tools in parallel, others one after another.
+    pub parallel_tools: Option<bool>,
+    /// What happens to a run that a crash interrupted.
+    pub recovery: Recovery,
+    /// Model calls per step, the first included.
+    pub attempts: u32,
+    /// The longest wait between two.
+    pub max_delay: Duration,
+    /// Messages that may wait per session.
+    pub queue_limit: usize,
+    /// How the context is kept in bounds.
+    pub policy: Policy,
+    /// Whether the window was declared by a person.
+    pub window_is_declared: bool,
+    /// Whether each tool may run, by name; others by `default_approval`.
+    pub approvals: BTreeMap<String, Approval>,
+    /// What applies to tools that change something and have no rule.
+    pub default_approval: Approval,
+    /// How long an approval is waited for; then it is denied.
+    pub approval_timeout: Option<Duration>,
+    /// The most a tool's output may have, in characters, by tool name.
+    pub max_output_chars: BTreeMap<String, u64>,
+    /// The same for all other tools.
+    pub default_max_output_chars: u64,
+    /// What one session may keep in blobs.
+    pub session_quota_bytes: u64,
+    /// How often streamed text is persisted.
+    pub persist_every: Duration,
+}
+
+impl Rules {
+    /// The defaults of the configuration file, with that policy.
+    pub fn new(policy: Policy) -> Self {
+        Self {
+            max_steps: 100,
+            timeout: None,
+            parallel_tools: None,
+            recovery: Recovery::Rest,
+            attempts: 4,
+            max_delay: Duration::from_secs(60),
+            queue_limit: 100,
+            policy,
+            window_is_declared: false,
+            approvals: BTreeMap::new(),
+            default_approval: Approval::Ask,
+            approval_timeout: Some(Duration::from_secs(600)),
+            max_output_chars: BTreeMap::from([("bash".to_owned(), 30_000)]),
+            default_max_output_chars: 120_000,
+            session_quota_bytes: 2 << 30,
+            persist_every: Duration::from_millis(100),
+        }
+    }
+}
+
+impl Agent {
+    /// What the model is told of its tools, `recall` last.
+    pub fn specs(&self) -> Vec<ToolSpec> {
+        let mut specs = self.tools.specs();
+        specs.push(recall::spec());
+        specs
+    }
+
+    /// What every request starts with, in estimated tokens.
+    pub fn fixed_share(&self) -> FixedShare {
+        let mut by_source: BTreeMap<String, u64> = BTreeMap::new();
+        for spec in self.specs() {
+            *by_source.entry(spec.source.clone()).or_default() += estimate::tool_tokens(&spec);
+        }
+        let tools = by_source.into_iter().map(|(source, tokens)| ToolShare { source, tokens }).collect();
+        FixedShare { system: estimate::text_tokens(&self.system), tools }
+    }
+
+    /// The values the loop decides by.
+    pub(crate) fn settings(&self) -> Settings {
+        let specs = if self.limits.tools { self.specs() } else { Vec::new() };
+        let share = self.fixed_share();
+        let tool_tokens: u64 = if specs.is_empty() { 0 } else { share.tools.iter().map(|share| share.tokens).sum() };
+        let rules = &self.rules;
+        Settings {
+            max_steps: rules.max_steps,
+            timeout_ms: rules.timeout.map(|time| time.as_millis() as u64),
+            parallel_tools: rules.parallel_tools,
+            recovery: rules.recovery,
+            retry: Retry { attempts: rules.attempts, max_delay_ms: rules.max_delay.as_millis() as u64 },
+            policy: rules.policy.clone(),
+            model: Model {
+                origin: self.provider.origin(),
+                window: self.limits.window,
+                window_is_declared: rules.window_is_declared,
+                max_output: self.limits.max_output,
+                tools: self.limits.tools,
+            },
+            fixed: Fixed {
+                system_hash: hash(self.system.as_bytes()),
+                tools_hash: tools_hash(&specs),
+                tokens: share.system + tool_tokens,
+            },
+            tools: specs.iter().map(|spec| (spec.name.clone(), self.rule(spec))).collect(),
+        }
+    }
+
+    fn rule(&self, spec: &ToolSpec) -> ToolRule {
+        let rules = &self.rules;
+        let default = if spec.read_only { Approval::Allow } else { rules.default_approval.clone() };
+        ToolRule {
+            read_only: spec.read_only,
+            poll: spec.poll,
+            approval: rules.approvals.get(&spec.name).cloned().unwrap_or(default),
+            max_output_chars: *rules.max_output_chars.get(&spec.name).unwrap_or(&rules.default_max_output_chars),
+        }
+    }
+}
+
+fn hash(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex().as_str()[..32].to_owned()
+}
+
+fn tools_hash(specs: &[ToolSpec]) -> String {
+    if specs.is_empty() {
+        return String::new();
+    }
+    let mut text = String::new();
+    for spec in specs {
+        text.push_str(&format!("{}\0{}\0{}\0", spec.name, spec.description, spec.parameters.as_str()));
+    }
+    hash(text.as_bytes())
+}

@@ -1,0 +1,230 @@
+//! The display of the context window: one JSON for `/context`, the API, the event and the page.
+
+use longhaul_core::event::EditKind;
+use longhaul_core::run::Run;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::announce::token_usage;
+
+/// How full the window is, what fills it, and on what the figures rest. Tokens throughout.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContextReport {
+    /// The next request's input.
+    pub total: u64,
+    /// The context window.
+    pub window: u64,
+    /// `total` as a share of the window, in percent.
+    pub percent: f64,
+    /// System prompt.
+    pub system_prompt: u64,
+    /// Tool schemas, by source.
+    pub tools: Vec<ToolShare>,
+    /// The conversation.
+    pub messages: MessageShare,
+    /// Tool results shown as placeholders.
+    pub pruned: u64,
+    /// Messages shown as summaries or notes.
+    pub compacted: u64,
+    /// Tools known but not sent.
+    pub deferred_tools: u64,
+    /// Kept free for the answer.
+    pub output_reserve: u64,
+    /// `max(0, window − total − outputReserve)`.
+    pub free_space: u64,
+    /// Where the planner acts, in `total`'s scale (divided by 1 + margin).
+    pub thresholds: Vec<Threshold>,
+    /// What the total rests on.
+    pub basis: Basis,
+    /// Cumulative: for display and cost only.
+    pub token_usage: Value,
+    /// Compactions so far.
+    pub compaction_count: u64,
+    /// Where the window's size comes from.
+    pub source: String,
+    /// Expected error of `total`, as a share.
+    pub expected_error: f64,
+}
+
+/// Tool schemas of one source.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolShare {
+    /// `builtin`, or an MCP server.
+    pub source: String,
+    /// Their tokens.
+    pub tokens: u64,
+}
+
+/// The conversation by kind of content.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MessageShare {
+    /// All of it.
+    pub total: u64,
+    /// Text and framing.
+    pub text: u64,
+    /// Tool calls and results.
+    pub tool_results: u64,
+    /// Reasoning that is sent back.
+    pub reasoning: u64,
+    /// Pictures and files.
+    pub media: u64,
+}
+
+/// A point where something happens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Threshold {
+    /// What.
+    pub name: String,
+    /// Where.
+    pub tokens: u64,
+}
+
+/// What the total rests on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Basis {
+    /// Input that the provider reported for the newest call, if it did.
+    pub last_input_tokens: Option<u64>,
+    /// Output of that call that is sent back.
+    pub last_output_tokens: Option<u64>,
+    /// What is estimated since.
+    pub new_messages_estimate: u64,
+    /// Signed error of the newest estimate, in percent of the actual.
+    pub last_error_percent: Option<f64>,
+}
+
+/// What every request starts with, in estimated tokens.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FixedShare {
+    /// The system prompt.
+    pub system: u64,
+    /// The tools, by source.
+    pub tools: Vec<ToolShare>,
+}
+
+/// Reads the display from a session's loop. Parts add up to `total`.
+pub fn report(run: &Run, fixed: &FixedShare, window_source: &str) -> ContextReport {
+    let (history, budget, reading) = (run.history(), run.budget(), run.meter());
+    let tools: u64 = fixed.tools.iter().map(|share| share.tokens).sum();
+    let fits = fixed.system + tools <= reading.total;
+    let (system_prompt, tools) = if fits {
+        (fixed.system, fixed.tools.clone())
+    } else {
+        tracing::warn!(total = reading.total, fixed = fixed.system + tools, "the total is less than system prompt and tools; both are scaled to it");
+        scaled(fixed, reading.total)
+    };
+    let in_messages = reading.total - system_prompt - tools.iter().map(|share| share.tokens).sum::<u64>();
+    let trigger = budget.trigger(run.settings().policy.trigger.unwrap_or_else(|| run.settings().policy.strategy.trigger()));
+    let anchor = history.anchor();
+    ContextReport {
+        total: reading.total,
+        window: budget.window,
+        percent: reading.total as f64 * 100.0 / budget.window.max(1) as f64,
+        system_prompt,
+        tools,
+        messages: message_share(run, in_messages),
+        pruned: cleared(run),
+        compacted: compacted(run),
+        deferred_tools: 0,
+        output_reserve: budget.reserve,
+        free_space: budget.window.saturating_sub(reading.total + budget.reserve),
+        thresholds: vec![
+            Threshold { name: run.settings().policy.strategy.name().to_owned(), tokens: unscale(trigger, reading.margin) },
+            Threshold { name: "usable".to_owned(), tokens: unscale(budget.usable, reading.margin) },
+        ],
+        basis: Basis {
+            last_input_tokens: anchor.map(|anchor| anchor.input),
+            last_output_tokens: anchor.map(|anchor| anchor.output),
+            new_messages_estimate: reading.estimated,
+            last_error_percent: history.errors_per_mille().last().map(|error| error as f64 / 10.0),
+        },
+        token_usage: token_usage(history.cumulative_usage()),
+        compaction_count: history.compactions(),
+        source: window_source.to_owned(),
+        expected_error: reading.margin,
+    }
+}
+
+fn unscale(tokens: u64, margin: f64) -> u64 {
+    (tokens as f64 / (1.0 + margin)) as u64
+}
+
+/// The conversation's parts, scaled to what is left for it (largest remainder), since only the whole was
+/// counted.
+fn message_share(run: &Run, total: u64) -> MessageShare {
+    let sums = run.history().breakdown();
+    let get = |key: &str| sums.get(key).copied().unwrap_or(0);
+    let parts = [get("text"), get("toolCalls") + get("toolResults"), get("reasoning"), get("media")];
+    let shares = apportion(&parts, total);
+    MessageShare { total, text: shares[0], tool_results: shares[1], reasoning: shares[2], media: shares[3] }
+}
+
+fn scaled(fixed: &FixedShare, total: u64) -> (u64, Vec<ToolShare>) {
+    let mut parts = vec![fixed.system];
+    parts.extend(fixed.tools.iter().map(|share| share.tokens));
+    let shares = apportion(&parts, total);
+    let tools = fixed.tools.iter().zip(&shares[1..]);
+    let tools = tools.map(|(share, tokens)| ToolShare { source: share.source.clone(), tokens: *tokens }).collect();
+    (shares[0], tools)
+}
+
+/// Splits `total` in the proportion of `parts` by the largest remainder; everything to the first part if all
+/// are zero.
+fn apportion(parts: &[u64], total: u64) -> Vec<u64> {
+    let sum: u128 = parts.iter().map(|part| u128::from(*part)).sum();
+    if sum == 0 {
+        let mut shares = vec![0; parts.len()];
+        shares[0] = total;
+        return shares;
+    }
+    let exact = |part: u64| u128::from(part) * u128::from(total);
+    let mut shares: Vec<u64> = parts.iter().map(|part| (exact(*part) / sum) as u64).collect();
+    let mut order: Vec<usize> = (0..parts.len()).collect();
+    order.sort_by_key(|at| std::cmp::Reverse(exact(parts[*at]) % sum));
+    let rest = total - shares.iter().sum::<u64>();
+    for at in order.into_iter().cycle().take(rest as usize) {
+        shares[at] += 1;
+    }
+    shares
+}
+
+fn cleared(run: &Run) -> u64 {
+    use longhaul_core::history::ItemKind;
+    let view = run.history().view();
+    view.iter().filter(|item| matches!(item.kind, ItemKind::Result { cleared: Some(_), .. })).count() as u64
+}
+
+fn compacted(run: &Run) -> u64 {
+    let edits = run.history().edits().iter();
+    let active = edits.filter(|state| state.active && state.edit.kind == EditKind::Compaction);
+    active.map(|state| state.edit.original_messages.saturating_sub(state.edit.compressed_messages)).sum()
+}
+
+/// The short form in the `context:usage` event.
+pub(crate) fn usage(run: &Run) -> Value {
+    let (budget, reading) = (run.budget(), run.meter());
+    json!({
+        "total": reading.total,
+        "window": budget.window,
+        "percent": reading.total as f64 * 100.0 / budget.window.max(1) as f64,
+        "outputReserve": budget.reserve,
+        "freeSpace": budget.window.saturating_sub(reading.total + budget.reserve),
+        "expectedError": reading.margin,
+        "estimated": reading.estimated,
+        "compactionCount": run.history().compactions(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::apportion;
+
+    #[test]
+    fn shares_add_up() {
+        assert_eq!(apportion(&[1, 1, 1], 10).iter().sum::<u64>(), 10);
+        assert_eq!(apportion(&[0, 0], 7), [7, 0]);
+        assert_eq!(apportion(&[3, 1], 4), [3, 1]);
+    }
+}

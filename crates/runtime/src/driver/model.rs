@@ -1,0 +1,303 @@
+//! The effects that call the model: a step, or a summary.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use longhaul_core::error::ErrorCode;
+use longhaul_core::history::request_messages;
+use longhaul_core::ids::StepId;
+use longhaul_core::message::{Answer, Message as Turn, Part, Text};
+use longhaul_core::plan::SummaryForm;
+use longhaul_core::run::{Failure, Input};
+use longhaul_core::usage::Usage;
+use longhaul_providers::{ModelEvent, ModelStream, ProviderError, Request, SharedProvider};
+use longhaul_store::{Blobs, Chunk, Lease};
+use serde_json::json;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{Driver, Message, Shared, failure};
+use crate::announce::Announcement;
+
+impl Driver {
+    pub(super) fn call_model(&mut self, step: StepId, tools: bool, max_output_tokens: u64) {
+        self.model_stop = CancellationToken::new();
+        let request = Request {
+            system: self.agent.system.clone(),
+            messages: request_messages(self.run.history().view()),
+            tools: if tools { self.agent.specs() } else { Vec::new() },
+            max_output_tokens: Some(max_output_tokens),
+            media: BTreeMap::new(),
+        };
+        let call = Call {
+            provider: Arc::clone(&self.agent.provider),
+            images: self.agent.limits.images,
+            shared: Arc::clone(&self.shared),
+            stop: self.model_stop.clone(),
+        };
+        let stream = Streaming::new(step, self.lease.clone(), self.agent.rules.persist_every);
+        self.tasks.spawn(async move {
+            let inbox = call.shared.inbox.clone();
+            let outcome = call.step(request, stream).await;
+            let _ = inbox.send(Message::Input(outcome));
+        });
+    }
+
+    pub(super) fn summarise(&mut self, form: &SummaryForm, messages: Vec<Turn>, max_output_tokens: u64) {
+        self.model_stop = CancellationToken::new();
+        let riding = *form == SummaryForm::Riding;
+        let request = Request {
+            system: if riding { self.agent.system.clone() } else { String::new() },
+            messages,
+            tools: if riding && self.agent.limits.tools { self.agent.specs() } else { Vec::new() },
+            max_output_tokens: Some(max_output_tokens),
+            media: BTreeMap::new(),
+        };
+        let call = Call {
+            provider: Arc::clone(&self.agent.provider),
+            images: self.agent.limits.images,
+            shared: Arc::clone(&self.shared),
+            stop: self.model_stop.clone(),
+        };
+        self.tasks.spawn(async move {
+            let inbox = call.shared.inbox.clone();
+            let outcome = call.summary(request).await;
+            let _ = inbox.send(Message::Input(Input::Summarised(outcome)));
+        });
+    }
+}
+
+struct Call {
+    provider: SharedProvider,
+    images: bool,
+    shared: Arc<Shared>,
+    stop: CancellationToken,
+}
+
+impl Call {
+    async fn step(&self, request: Request, mut streaming: Streaming) -> Input {
+        let opened = tokio::select! {
+            () = self.stop.cancelled() => return streaming.stopped(),
+            opened = self.open(request) => opened,
+        };
+        let mut stream = match opened {
+            Ok(stream) => stream,
+            Err(error) => return Input::ModelFailed { failure: failure(error), partial: Vec::new() },
+        };
+        loop {
+            let flush = streaming.flush_at();
+            let event = tokio::select! {
+                biased;
+                () = self.stop.cancelled() => break streaming.stopped(),
+                () = tokio::time::sleep_until(flush), if streaming.is_dirty() => {
+                    streaming.persist(&self.shared).await;
+                    continue;
+                }
+                event = stream.next() => event,
+            };
+            match event {
+                Some(Ok(ModelEvent::Finished(answer))) => {
+                    streaming.complete(&self.shared);
+                    break Input::ModelAnswered(answer);
+                }
+                Some(Ok(event)) => streaming.take(event, &self.shared),
+                Some(Err(error)) => break streaming.failed(error),
+                None => break streaming.failed(truncated()),
+            }
+        }
+    }
+
+    async fn summary(&self, request: Request) -> Result<Answer, Failure> {
+        let stopped = || Failure::new(ErrorCode::Interrupted, "the summary was stopped", false);
+        let opened = tokio::select! {
+            () = self.stop.cancelled() => return Err(stopped()),
+            opened = self.open(request) => opened,
+        };
+        let mut stream = opened.map_err(failure)?;
+        loop {
+            let event = tokio::select! {
+                () = self.stop.cancelled() => return Err(stopped()),
+                event = stream.next() => event,
+            };
+            match event {
+                Some(Ok(ModelEvent::Finished(answer))) => return Ok(answer),
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return Err(failure(error)),
+                None => return Err(failure(truncated())),
+            }
+        }
+    }
+
+    async fn open(&self, mut request: Request) -> Result<ModelStream, ProviderError> {
+        if self.images {
+            request.media = media(&request.messages, &self.shared.blobs).await?;
+        } else {
+            for part in request.messages.iter_mut().flat_map(|message| &mut message.parts) {
+                without_media(part);
+            }
+        }
+        self.provider.call(request).await
+    }
+}
+
+/// What a model that takes no media is shown instead.
+fn without_media(part: &mut Part) {
+    match part {
+        Part::Image(_) | Part::File(_) => *part = Part::text("[unsupported content]"),
+        Part::ToolResult(result) => result.content.iter_mut().for_each(without_media),
+        _ => {}
+    }
+}
+
+async fn media(
+    messages: &[Turn],
+    blobs: &Blobs,
+) -> Result<BTreeMap<String, bytes::Bytes>, ProviderError> {
+    let mut media = BTreeMap::new();
+    for blob in messages.iter().flat_map(|message| &message.parts).flat_map(blobs_of) {
+        let bytes = blobs.get(&blob).await.map_err(|error| ProviderError::new(ErrorCode::Storage, error.to_string()))?;
+        media.insert(blob.hash.clone(), bytes);
+    }
+    Ok(media)
+}
+
+fn blobs_of(part: &Part) -> Vec<longhaul_core::message::BlobRef> {
+    match part {
+        Part::Image(media) | Part::File(media) => vec![media.blob.clone()],
+        Part::ToolResult(result) => result.content.iter().flat_map(blobs_of).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn truncated() -> ProviderError {
+    ProviderError::new(ErrorCode::TruncatedStream, "the stream ended before the answer did")
+}
+
+/// An answer as far as it has come.
+struct Streaming {
+    step: StepId,
+    lease: Lease,
+    every: std::time::Duration,
+    began: bool,
+    /// Complete parts, in order.
+    parts: Vec<Part>,
+    /// Text since the last complete part.
+    text: String,
+    offset: u64,
+    reasoning_offset: u64,
+    usage: Option<Usage>,
+    unsaved: String,
+    unsaved_since: Option<Instant>,
+    chunks: u64,
+}
+
+impl Streaming {
+    fn new(step: StepId, lease: Lease, every: std::time::Duration) -> Self {
+        Self {
+            step,
+            lease,
+            every,
+            began: false,
+            parts: Vec::new(),
+            text: String::new(),
+            offset: 0,
+            reasoning_offset: 0,
+            usage: None,
+            unsaved: String::new(),
+            unsaved_since: None,
+            chunks: 0,
+        }
+    }
+
+    fn take(&mut self, event: ModelEvent, shared: &Shared) {
+        if !std::mem::replace(&mut self.began, true) {
+            let _ = shared.inbox.send(Message::Input(Input::ModelBegan));
+        }
+        match event {
+            ModelEvent::Text(delta) => {
+                self.chunk(shared, "text", &delta, self.offset, false);
+                self.offset += delta.chars().count() as u64;
+                self.text.push_str(&delta);
+                self.unsaved.push_str(&delta);
+                self.unsaved_since.get_or_insert_with(Instant::now);
+            }
+            ModelEvent::Reasoning(delta) => {
+                self.chunk(shared, "reasoning", &delta, self.reasoning_offset, false);
+                self.reasoning_offset += delta.chars().count() as u64;
+            }
+            ModelEvent::ToolInput { index, name, delta } => {
+                let payload = json!({ "stepId": self.step, "index": index, "toolName": name, "delta": delta });
+                self.tell(shared, "llm:tool-input", payload);
+            }
+            ModelEvent::PartDone(part) => {
+                if matches!(part, Part::Text(_)) {
+                    self.text.clear();
+                }
+                self.parts.push(part);
+            }
+            ModelEvent::Usage(usage) => self.usage = Some(usage),
+            ModelEvent::Finished(_) => {}
+        }
+    }
+
+    fn chunk(&self, shared: &Shared, kind: &str, delta: &str, offset: u64, complete: bool) {
+        let mut payload = json!({
+            "stepId": self.step, "messageId": format!("m-{}", self.step),
+            "chunkType": kind, "content": delta, "offset": offset,
+        });
+        if complete {
+            payload["isComplete"] = true.into();
+        }
+        self.tell(shared, "llm:chunk", payload);
+    }
+
+    fn complete(&self, shared: &Shared) {
+        if self.began {
+            self.chunk(shared, "text", "", self.offset, true);
+        }
+    }
+
+    fn tell(&self, shared: &Shared, name: &'static str, payload: serde_json::Value) {
+        let _ = shared.announce.send(Arc::new(Announcement::passing(name, &shared.session_id, payload)));
+    }
+
+    fn is_dirty(&self) -> bool {
+        self.unsaved_since.is_some()
+    }
+
+    fn flush_at(&self) -> Instant {
+        self.unsaved_since.unwrap_or_else(Instant::now) + self.every
+    }
+
+    /// A chunk that cannot be stored costs at most what a crash would: the step's own append tells.
+    async fn persist(&mut self, shared: &Shared) {
+        let body = std::mem::take(&mut self.unsaved);
+        self.unsaved_since = None;
+        let chunk = Chunk { step: self.step.as_str().to_owned(), index: self.chunks, body };
+        self.chunks += 1;
+        if let Err(error) = shared.store.put_chunk(&self.lease, chunk).await {
+            tracing::warn!(session = %shared.session_id, %error, "streamed text was not persisted");
+        }
+    }
+
+    /// What was seen: complete parts, and the text that was on its way.
+    fn seen(&mut self) -> Vec<Part> {
+        let mut parts = std::mem::take(&mut self.parts);
+        let text = std::mem::take(&mut self.text);
+        if !text.is_empty() {
+            parts.push(Part::Text(Text { text, native: None }));
+        }
+        parts
+    }
+
+    fn stopped(&mut self) -> Input {
+        Input::ModelStopped { partial: self.seen(), usage: self.usage.take() }
+    }
+
+    fn failed(&mut self, error: ProviderError) -> Input {
+        let mut failure = failure(error);
+        failure.usage = failure.usage.or(self.usage.take());
+        Input::ModelFailed { failure, partial: self.seen() }
+    }
+}

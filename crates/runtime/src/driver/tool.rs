@@ -1,0 +1,196 @@
+//! The effect that runs a tool: the call, its live output, its result within the limits.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul_core::history::Entry;
+use longhaul_core::message::{Media, Part, ToolCall, ToolResult, ToolStatus, Truncation};
+use longhaul_core::run::Input;
+use longhaul_core::truncate::{self, Limit};
+use longhaul_store::{BlobError, Blobs};
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{Driver, Message, Shared};
+use crate::agent::Agent;
+use crate::announce::Announcement;
+use crate::recall;
+use crate::tools::{Keep, Output, Progress, ToolContext, ToolInput, ToolOutput};
+
+/// Beyond its own grace a tool gets this long before its future is dropped.
+const LAST_GRACE: Duration = Duration::from_secs(2);
+
+impl Driver {
+    pub(super) fn run_tool(&mut self, call: ToolCall, limit: Limit) {
+        let entries = match call.name.as_str() {
+            recall::NAME => self.run.history().entries().to_vec(),
+            _ => Vec::new(),
+        };
+        let job = Job {
+            agent: Arc::clone(&self.agent),
+            shared: Arc::clone(&self.shared),
+            stop: self.tools_stop.child_token(),
+            limit,
+            entries,
+            stored_bytes: self.stored_bytes(),
+        };
+        self.tasks.spawn(async move {
+            let inbox = job.shared.inbox.clone();
+            let result = job.run(call).await;
+            let _ = inbox.send(Message::Input(Input::ToolEnded(result)));
+        });
+    }
+
+    /// What this session keeps in blobs, in bytes.
+    fn stored_bytes(&self) -> u64 {
+        let results = self.run.history().entries().iter().flat_map(|entry| &entry.message.parts);
+        let truncated = results.filter_map(|part| match part {
+            Part::ToolResult(result) => result.truncated.as_ref(),
+            _ => None,
+        });
+        truncated.map(|truncation| truncation.blob.bytes).sum()
+    }
+}
+
+struct Job {
+    agent: Arc<Agent>,
+    shared: Arc<Shared>,
+    stop: CancellationToken,
+    limit: Limit,
+    entries: Vec<Entry>,
+    stored_bytes: u64,
+}
+
+impl Job {
+    async fn run(&self, call: ToolCall) -> ToolResult {
+        let output = match call.name.as_str() {
+            recall::NAME => {
+                match recall::recall(&call.arguments, &self.entries, &self.shared.blobs, &self.limit).await {
+                    Ok(text) => ToolOutput::text(text),
+                    Err(text) => ToolOutput::error(text),
+                }
+            }
+            _ => match serde_json::from_str(&call.arguments) {
+                Ok(arguments) => self.run_within_grace(&call, arguments).await,
+                Err(error) => ToolOutput::error(format!("The arguments are not valid JSON: {error}")),
+            },
+        };
+        self.result(&call, output).await
+    }
+
+    /// A tool that is told to stop ends by itself within its grace; one that does not is dropped, which kills
+    /// what it started.
+    async fn run_within_grace(&self, call: &ToolCall, arguments: serde_json::Value) -> ToolOutput {
+        let (progress, received) = mpsc::channel(64);
+        let context = ToolContext {
+            workspace: Arc::clone(&self.agent.workspace),
+            sandbox: Arc::clone(&self.agent.sandbox),
+            cancel: self.stop.clone(),
+            progress,
+            limits: self.agent.tool_limits.clone(),
+        };
+        let grace = self.agent.tool_limits.kill_grace + LAST_GRACE;
+        let give_up = async {
+            self.stop.cancelled().await;
+            tokio::time::sleep(grace).await;
+        };
+        let running = self.agent.tools.run(&call.name, ToolInput { arguments, context });
+        let relay = self.relay(call, received);
+        let both = async { tokio::join!(running, relay).0 };
+        tokio::select! {
+            output = both => output,
+            () = give_up => ToolOutput::cancelled(),
+        }
+    }
+
+    async fn relay(&self, call: &ToolCall, mut received: mpsc::Receiver<Progress>) {
+        while let Some(Progress { offset, text }) = received.recv().await {
+            let payload = json!({ "callId": call.call_id, "text": text, "offset": offset });
+            let announcement = Announcement::passing("tool:output", &self.shared.session_id, payload);
+            let _ = self.shared.announce.send(Arc::new(announcement));
+        }
+    }
+
+    async fn result(&self, call: &ToolCall, output: ToolOutput) -> ToolResult {
+        let status = match (output.cancelled, output.is_error) {
+            (true, _) => ToolStatus::Cancelled,
+            (_, true) => ToolStatus::Error,
+            _ => ToolStatus::Completed,
+        };
+        let keep = match output.keep {
+            Keep::Head => truncate::Keep::Head,
+            Keep::Tail => truncate::Keep::Tail,
+            Keep::Both => truncate::Keep::Both,
+        };
+        let mut result = ToolResult { call_id: call.call_id.clone(), status, content: Vec::new(), truncated: None };
+        for piece in output.content {
+            match piece {
+                Output::Text(text) => self.add_text(text, keep, output.lost_bytes, &mut result).await,
+                Output::Media { bytes, media_type, name } => {
+                    result.content.push(media(&self.shared.blobs, bytes, media_type, name).await);
+                }
+            }
+        }
+        if result.content.is_empty() {
+            result.content.push(Part::text("(no output)"));
+        }
+        result
+    }
+
+    async fn add_text(&self, text: String, keep: truncate::Keep, lost_bytes: u64, result: &mut ToolResult) {
+        let cut = match result.truncated {
+            None => truncate::truncate(&text, &self.limit, keep),
+            Some(_) => None,
+        };
+        let Some(cut) = cut else {
+            let text = if text.is_empty() { "(no output)".to_owned() } else { text };
+            return result.content.push(Part::text(text));
+        };
+        match self.store_whole(text, &cut.kept).await {
+            Ok((blob, lost)) => {
+                result.truncated = Some(Truncation {
+                    head_bytes: cut.head_bytes,
+                    omitted_chars: cut.omitted_chars,
+                    total_chars: cut.total_chars,
+                    blob,
+                    lost_bytes: lost_bytes + lost,
+                });
+                result.content.push(Part::text(cut.kept));
+            }
+            Err(error) => {
+                let note = format!("{}\n[{} characters are lost: {error}]", cut.kept, cut.omitted_chars);
+                result.content.push(Part::text(note));
+            }
+        }
+    }
+
+    /// The whole output, or, over the session's quota, only what the model is shown.
+    async fn store_whole(&self, text: String, kept: &str) -> Result<(longhaul_core::message::BlobRef, u64), BlobError> {
+        let bytes = text.len() as u64;
+        if self.stored_bytes + bytes > self.agent.rules.session_quota_bytes {
+            let blob = self.shared.blobs.put(kept.to_owned()).await?;
+            return Ok((blob, bytes - kept.len() as u64));
+        }
+        Ok((self.shared.blobs.put(text).await?, 0))
+    }
+}
+
+/// A picture or a file as a part, its content stored.
+pub(crate) async fn media(blobs: &Blobs, bytes: bytes::Bytes, media_type: String, name: Option<String>) -> Part {
+    let size = imagesize::blob_size(&bytes).ok();
+    match blobs.put(bytes).await {
+        Ok(blob) => {
+            let is_image = media_type.starts_with("image/");
+            let media = Media {
+                blob,
+                media_type,
+                name,
+                width: size.map(|size| size.width as u32),
+                height: size.map(|size| size.height as u32),
+            };
+            if is_image { Part::Image(media) } else { Part::File(media) }
+        }
+        Err(error) => Part::text(format!("[media not stored: {error}]")),
+    }
+}

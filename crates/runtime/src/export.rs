@@ -1,0 +1,132 @@
+//! Sessions as files: one JSON object a line, complete and readable by [`crate::import`]; or Markdown, for
+//! people.
+
+mod markdown;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+use std::io::{self, Write};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use longhaul_core::event::{Event, EventBody, ViewOp};
+use longhaul_core::ids::{Millis, SessionId};
+use longhaul_core::message::{BlobRef, Part};
+use serde::{Deserialize, Serialize};
+
+pub use markdown::markdown;
+
+/// Version of the file format: its first line and the order of the others. Events have their own.
+pub const VERSION: u32 = 1;
+
+/// What the first line calls the file.
+pub(crate) const KIND: &str = "session";
+
+/// What is known of a session beside its log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionMeta {
+    /// Its id where it was exported.
+    pub id: SessionId,
+    /// Its title.
+    pub title: Option<String>,
+    /// When it was created.
+    pub created_at: Millis,
+}
+
+/// The first line.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", expecting = "the first line of an export")]
+pub(crate) struct Header {
+    pub(crate) longhaul: String,
+    pub(crate) version: u32,
+    pub(crate) id: SessionId,
+    pub(crate) title: Option<String>,
+    pub(crate) created_at: Millis,
+    pub(crate) events: usize,
+    pub(crate) blobs: usize,
+}
+
+/// A line with stored content.
+#[derive(Serialize, Deserialize)]
+#[serde(expecting = "stored content")]
+pub(crate) struct BlobLine {
+    pub(crate) blob: String,
+    pub(crate) data: String,
+}
+
+/// Writes a session: a first line about the file, one line for each event, one for each blob.
+///
+/// The same input gives the same bytes. `blobs` may be empty: the content is then left out, and the log is
+/// complete all the same. Which blobs there are, [`blob_refs`] says.
+///
+/// # Errors
+/// Those of `out`.
+pub fn jsonl<'a>(
+    out: &mut impl Write,
+    meta: &SessionMeta,
+    events: &[Event],
+    blobs: impl ExactSizeIterator<Item = (&'a BlobRef, &'a Bytes)>,
+) -> io::Result<()> {
+    let header = Header {
+        longhaul: KIND.to_owned(),
+        version: VERSION,
+        id: meta.id.clone(),
+        title: meta.title.clone(),
+        created_at: meta.created_at,
+        events: events.len(),
+        blobs: blobs.len(),
+    };
+    line(out, &header)?;
+    events.iter().try_for_each(|event| line(out, event))?;
+    for (blob, content) in blobs {
+        line(out, &BlobLine { blob: blob.hash.clone(), data: STANDARD.encode(content) })?;
+    }
+    out.flush()
+}
+
+fn line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, value)?;
+    out.write_all(b"\n")
+}
+
+/// The blobs that a log refers to, each once, in the order of the log.
+pub fn blob_refs<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<BlobRef> {
+    let mut found = Vec::new();
+    for event in events {
+        match &event.body {
+            EventBody::MessagesTaken { message, .. }
+            | EventBody::NoteAdded { message, .. }
+            | EventBody::AssistantAdded { message, .. } => in_parts(&message.parts, &mut found),
+            EventBody::ToolFinished { result } => {
+                in_parts(&result.content, &mut found);
+                found.extend(result.truncated.as_ref().map(|truncation| truncation.blob.clone()));
+            }
+            EventBody::ViewEdited(edit) => {
+                for op in &edit.ops {
+                    if let ViewOp::Replace { parts, .. } = op {
+                        in_parts(parts, &mut found);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut seen = HashSet::new();
+    found.retain(|blob| seen.insert(blob.hash.clone()));
+    found
+}
+
+fn in_parts(parts: &[Part], found: &mut Vec<BlobRef>) {
+    for part in parts {
+        match part {
+            Part::Image(media) | Part::File(media) => found.push(media.blob.clone()),
+            Part::ToolResult(result) => {
+                in_parts(&result.content, found);
+                found.extend(result.truncated.as_ref().map(|truncation| truncation.blob.clone()));
+            }
+            Part::Text(_) | Part::Reasoning(_) | Part::ToolCall(_) | Part::Opaque(_) => {}
+        }
+    }
+}

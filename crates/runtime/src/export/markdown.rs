@@ -1,0 +1,143 @@
+//! A transcript for people.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use longhaul_core::event::{Cut, Event, EventBody, ViewEdit, ViewOp};
+use longhaul_core::ids::CallId;
+use longhaul_core::message::{Media, Message, Part, ToolResult, ToolStatus};
+
+use super::SessionMeta;
+
+/// The conversation as Markdown: everything that was said, tool calls with their results in full, and where
+/// the view was compacted. Text of the conversation stands as it is; tool output and arguments in fences
+/// that they cannot close.
+pub fn markdown(meta: &SessionMeta, events: &[Event]) -> String {
+    let mut transcript = Transcript { out: String::new(), tools: HashMap::new() };
+    let title = meta.title.as_deref().unwrap_or(meta.id.as_str()).replace(['\n', '\r'], " ");
+    transcript.block(&format!("# {title}"));
+    for event in events {
+        transcript.event(&event.body);
+    }
+    transcript.out
+}
+
+struct Transcript<'a> {
+    out: String,
+    tools: HashMap<&'a CallId, &'a str>,
+}
+
+impl<'a> Transcript<'a> {
+    fn event(&mut self, body: &'a EventBody) {
+        match body {
+            EventBody::MessagesTaken { message, .. } => self.message("User", message),
+            EventBody::NoteAdded { message, .. } => self.message("Note", message),
+            EventBody::AssistantAdded { message, cut, .. } => self.assistant(message, *cut),
+            EventBody::StepFailed { code, message, .. } => {
+                self.block(&format!("> **{code}**: {}", quoted(message)))
+            }
+            EventBody::ToolFinished { result } => self.result(result),
+            EventBody::ViewEdited(edit) => self.edit(edit),
+            EventBody::ViewRestored { edit_id } => self.block(&format!("*Compaction {edit_id} was undone.*")),
+            EventBody::ModelSwitched { to } => {
+                self.block(&format!("*The model is {} from here on.*", to.model))
+            }
+            _ => {}
+        }
+    }
+
+    fn block(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.out.push_str(text);
+            self.out.push_str("\n\n");
+        }
+    }
+
+    fn message(&mut self, who: &str, message: &'a Message) {
+        self.block(&format!("## {who}"));
+        self.parts(&message.parts);
+    }
+
+    fn assistant(&mut self, message: &'a Message, cut: Option<Cut>) {
+        let model = message.origin.as_ref().map(|origin| format!(" ({})", origin.model)).unwrap_or_default();
+        self.message(&format!("Assistant{model}"), message);
+        match cut {
+            Some(Cut::Cancelled) => self.block("*Cancelled here.*"),
+            Some(Cut::Lost) => self.block("*Lost here; the model never saw this.*"),
+            None => {}
+        }
+    }
+
+    fn parts(&mut self, parts: &'a [Part]) {
+        for part in parts {
+            match part {
+                Part::Text(text) => self.block(text.text.trim_end()),
+                Part::Reasoning(reasoning) if reasoning.text.is_empty() => {}
+                Part::Reasoning(reasoning) => self.block(&format!("> {}", quoted(reasoning.text.trim_end()))),
+                Part::ToolCall(call) => {
+                    self.tools.insert(&call.call_id, &call.name);
+                    self.block(&format!("**Call** `{}`", call.name));
+                    self.block(&fenced(&call.arguments, "json"));
+                }
+                Part::ToolResult(result) => self.result(result),
+                Part::Image(media) => self.block(&stored("image", media)),
+                Part::File(media) => self.block(&stored("file", media)),
+                Part::Opaque(opaque) => self.block(&format!("*[{}]*", opaque.kind)),
+            }
+        }
+    }
+
+    fn result(&mut self, result: &'a ToolResult) {
+        let tool = self.tools.get(&result.call_id).copied().unwrap_or("tool");
+        let how = match result.status {
+            ToolStatus::Completed => "",
+            ToolStatus::Error => ", error",
+            ToolStatus::Cancelled => ", cancelled",
+            ToolStatus::Interrupted => ", interrupted",
+        };
+        self.block(&format!("**Result** `{tool}`{how}"));
+        for part in &result.content {
+            match part {
+                Part::Text(text) => self.block(&fenced(text.text.trim_end(), "")),
+                other => self.parts(std::slice::from_ref(other)),
+            }
+        }
+        if let Some(truncation) = &result.truncated {
+            let left_out =
+                format!("*{} characters left out; all of it: {}*", truncation.omitted_chars, truncation.blob);
+            self.block(&left_out);
+        }
+    }
+
+    fn edit(&mut self, edit: &'a ViewEdit) {
+        let mut head = String::new();
+        let (before, after) = (edit.original_tokens, edit.compressed_tokens);
+        let _ =
+            write!(head, "---\n\n*{} ({}): {before} → {after} tokens. {}*", edit.id, edit.strategy, edit.why);
+        self.block(&head);
+        for op in &edit.ops {
+            if let ViewOp::Replace { parts, .. } = op {
+                for text in parts.iter().filter_map(Part::as_text) {
+                    self.block(&format!("> {}", quoted(text.trim_end())));
+                }
+            }
+        }
+        self.block("---");
+    }
+}
+
+fn quoted(text: &str) -> String {
+    text.replace('\n', "\n> ")
+}
+
+fn stored(what: &str, media: &Media) -> String {
+    let name = media.name.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
+    format!("*[{what}{name}: {}, {} bytes, {}]*", media.media_type, media.blob.bytes, media.blob)
+}
+
+/// A fence longer than any run of backticks in the text.
+fn fenced(text: &str, language: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}{language}\n{text}\n{fence}")
+}

@@ -1,0 +1,219 @@
+//! Conversations recorded elsewhere, turned into a log of our own.
+//!
+//! [`import`] recognises the format by its content and is a function of bytes: it opens no file. What comes
+//! out is always a valid log: every call has one result, results stand right after their step, ids are
+//! counted from the start of the session. What could not be kept as it was is named in a warning.
+
+mod assemble;
+mod blocks;
+mod item;
+mod native;
+mod openai;
+mod pi;
+mod sink;
+mod tau;
+#[cfg(test)]
+mod tests;
+mod time;
+
+use std::fmt;
+
+use bytes::Bytes;
+use longhaul_core::event::EventBody;
+use longhaul_core::ids::Millis;
+use longhaul_core::message::BlobRef;
+
+/// The largest file taken, in bytes: 512 MiB.
+pub const MAX_BYTES: usize = 512 << 20;
+
+/// A file format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// Our own export ([`crate::export`]).
+    Longhaul,
+    /// A session of the pi coding agent, one JSON object a line.
+    Pi,
+    /// A list of Chat Completions messages, bare or under `messages`.
+    OpenaiMessages,
+    /// A list of tau-bench runs, each with its messages under `traj`.
+    TauBench,
+}
+
+impl Format {
+    /// The name stored in `SessionStarted`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Longhaul => "longhaul",
+            Self::Pi => "pi",
+            Self::OpenaiMessages => "openai-messages",
+            Self::TauBench => "tau-bench",
+        }
+    }
+}
+
+/// What a file held.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Import {
+    /// Its format.
+    pub format: Format,
+    /// The conversations, in the order of the file; never empty.
+    pub sessions: Vec<Imported>,
+}
+
+/// One conversation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Imported {
+    /// A title: the file's own, or made of the first user message.
+    pub title: Option<String>,
+    /// The system prompt of the recorded requests. It is no part of a log.
+    pub system_prompt: Option<String>,
+    /// The log, `SessionStarted` first; the position of an event is its index + 1. Times never run backwards.
+    pub events: Vec<(Millis, EventBody)>,
+    /// Content that the events refer to.
+    pub blobs: Vec<(BlobRef, Bytes)>,
+    /// Content that the events refer to and that is not in the file. It must not be looked up elsewhere: a
+    /// blob is readable only from its own session.
+    pub missing_blobs: Vec<BlobRef>,
+    /// What could not be kept as it was, in the order of the file; what concerns all of it first.
+    pub warnings: Vec<Warning>,
+}
+
+/// Something that could not be kept as it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// Where in the file; `None` for the file as a whole.
+    pub place: Option<Place>,
+    /// What was done about what.
+    pub message: String,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Some(place) => write!(f, "{place}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+/// A place in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// A line, from 1.
+    Line(usize),
+    /// A message of the list, from 1.
+    Message(usize),
+    /// A run of the list and a message in it, both from 1.
+    Run(usize, usize),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line(line) => write!(f, "line {line}"),
+            Self::Message(message) => write!(f, "message {message}"),
+            Self::Run(run, message) => write!(f, "run {run}, message {message}"),
+        }
+    }
+}
+
+/// Why a file cannot be imported.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ImportError {
+    /// The file is larger than [`MAX_BYTES`].
+    #[error("the file has {0} bytes; at most {MAX_BYTES} can be imported")]
+    TooLarge(usize),
+    /// The content is none of the known formats.
+    #[error("unknown format: {0}")]
+    UnknownFormat(String),
+    /// The format is known and there is no conversation in it.
+    #[error("the file holds no conversation")]
+    Empty,
+    /// One entry cannot be read.
+    #[error("{place}: {reason}")]
+    Entry {
+        /// Which.
+        place: Place,
+        /// Why.
+        reason: String,
+    },
+    /// An export of a later version.
+    #[error("the file was written in format {found}; this version reads up to {known}")]
+    Newer {
+        /// The file's format.
+        found: u64,
+        /// The newest format known here.
+        known: u64,
+    },
+    /// An export that lacks its end.
+    #[error("the file ends early: {found} of {expected} {what}")]
+    Incomplete {
+        /// What is counted.
+        what: &'static str,
+        /// How many there are.
+        found: usize,
+        /// How many its first line promises.
+        expected: usize,
+    },
+}
+
+/// Reads a file. `at` is the time given to events of formats that record none.
+///
+/// ```
+/// let file = br#"[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]"#;
+/// let import = longhaul::import::import(file, 0).unwrap();
+/// assert_eq!(import.sessions[0].title.as_deref(), Some("hi"));
+/// assert_eq!(import.sessions[0].events.len(), 4);
+/// ```
+///
+/// # Errors
+/// [`ImportError`] when the format is unknown or an entry is not what its format says.
+pub fn import(bytes: &[u8], at: Millis) -> Result<Import, ImportError> {
+    if bytes.len() > MAX_BYTES {
+        return Err(ImportError::TooLarge(bytes.len()));
+    }
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii();
+    let format = recognise(bytes)?;
+    let sessions = match format {
+        Format::Longhaul => vec![native::read(bytes)?],
+        Format::Pi => vec![pi::read(bytes, at)?],
+        Format::OpenaiMessages => vec![openai::read(bytes, at)?],
+        Format::TauBench => tau::read(bytes, at)?,
+    };
+    Ok(Import { format, sessions })
+}
+
+fn recognise(bytes: &[u8]) -> Result<Format, ImportError> {
+    match bytes.first() {
+        None => Err(ImportError::Empty),
+        Some(b'[') if tau::fits(bytes) => Ok(Format::TauBench),
+        Some(b'[') => Ok(Format::OpenaiMessages),
+        Some(b'{') => {
+            let line = lines(bytes).next().map_or(bytes, |(_, line)| line);
+            match () {
+                () if native::fits(line) => Ok(Format::Longhaul),
+                () if pi::fits(line) => Ok(Format::Pi),
+                () if openai::fits(bytes) => Ok(Format::OpenaiMessages),
+                () => Err(ImportError::UnknownFormat(
+                    "neither an export, a pi session, a list of messages nor a list of runs".to_owned(),
+                )),
+            }
+        }
+        Some(_) => Err(ImportError::UnknownFormat("the file is not JSON".to_owned())),
+    }
+}
+
+/// The lines that are not blank, numbered from 1.
+fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let numbered = bytes.split(|byte| *byte == b'\n').enumerate();
+    numbered.map(|(index, line)| (index + 1, line.trim_ascii())).filter(|(_, line)| !line.is_empty())
+}
+
+/// The parser counts lines inside the entry; the place in the file is told instead.
+fn unreadable(place: Place) -> impl Fn(serde_json::Error) -> ImportError {
+    move |error| {
+        let whole = error.to_string();
+        let reason = whole.rsplit_once(" at line ").map_or(whole.as_str(), |(reason, _)| reason);
+        ImportError::Entry { place, reason: reason.to_owned() }
+    }
+}

@@ -1,0 +1,346 @@
+//! From entries to a log: matches calls and results, repairs what does not match, counts out ids.
+
+use std::collections::HashMap;
+
+use longhaul_core::event::{Cut, EditKind, EditReason, EventBody, NoteReason, ViewEdit, ViewOp};
+use longhaul_core::ids::{CallId, LogRange, Millis, Seq, StepId};
+use longhaul_core::message::{Message, Part, Role, ToolCall, ToolResult, ToolStatus};
+
+use super::item::{Answered, Compaction, Item, ItemKind, Said};
+use super::sink::Sink;
+use super::{Format, Imported, Place};
+
+const NO_RESULT: &str = "[No result of this call was recorded.]";
+
+/// Makes a log of the entries of one conversation.
+pub(super) fn assemble(items: Vec<Item>, head: Head, mut sink: Sink) -> Imported {
+    let matched = match_results(&items);
+    let mut log = Log { at: first_time(&items).unwrap_or(head.at), ..Log::default() };
+    let title = head.title.or_else(|| title_of(&items));
+    let imported_from = Some(head.format.as_str().to_owned());
+    log.push(None, EventBody::SessionStarted { title: title.clone(), forked_from: None, imported_from });
+    let mut answers: Vec<Option<(Place, Option<Millis>, Answered)>> = Vec::new();
+    let mut rest = Vec::new();
+    for item in items {
+        match item.kind {
+            ItemKind::Result(answered) => {
+                answers.push(Some((item.place, item.at, answered)));
+                rest.push(None);
+            }
+            kind => {
+                answers.push(None);
+                rest.push(Some((item.place, item.at, kind)));
+            }
+        }
+    }
+    let mut maker =
+        Maker { log, sink: &mut sink, matched, answers, starts: Vec::new(), steps: 0, calls: 0, edits: 0 };
+    for (index, entry) in rest.into_iter().enumerate() {
+        maker.starts.push(maker.log.next_seq());
+        match entry {
+            Some((place, at, kind)) => maker.entry(index, place, at, kind),
+            None => maker.orphan(index),
+        }
+    }
+    let events = maker.log.finish();
+    sink.warnings.sort_by_key(|warning| warning.place);
+    Imported {
+        title,
+        system_prompt: head.system_prompt,
+        events,
+        blobs: sink.blobs,
+        missing_blobs: Vec::new(),
+        warnings: sink.warnings,
+    }
+}
+
+/// What is known of a conversation beside its entries.
+pub(super) struct Head {
+    pub(super) format: Format,
+    pub(super) at: Millis,
+    pub(super) title: Option<String>,
+    pub(super) system_prompt: Option<String>,
+}
+
+fn first_time(items: &[Item]) -> Option<Millis> {
+    items.iter().find_map(|item| item.at)
+}
+
+/// The first line of the first typed message, at most 80 characters of it.
+fn title_of(items: &[Item]) -> Option<String> {
+    let typed = items.iter().find_map(|item| match &item.kind {
+        ItemKind::Typed(parts) => parts.iter().find_map(Part::as_text),
+        _ => None,
+    })?;
+    let line = typed.lines().find(|line| !line.trim().is_empty())?.trim();
+    Some(line.chars().take(80).collect())
+}
+
+/// Which result answers which call: by (entry, number of the call in it).
+#[derive(Default)]
+struct Matched {
+    answers: HashMap<(usize, usize), usize>,
+    /// Results that answer no call.
+    orphans: Vec<usize>,
+}
+
+/// A result answers the newest open call of its id; one that names no call, the oldest open call of its tool.
+fn match_results(items: &[Item]) -> Matched {
+    let mut matched = Matched::default();
+    let mut by_id: HashMap<&str, Vec<(usize, usize)>> = HashMap::new();
+    let mut all: Vec<((usize, usize), &str)> = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        match &item.kind {
+            ItemKind::Assistant(said) => {
+                for (n, call) in said.parts.iter().filter_map(as_call).enumerate() {
+                    all.push(((index, n), call.name.as_str()));
+                    if let Some(id) = &call.provider_id {
+                        by_id.entry(id).or_default().push((index, n));
+                    }
+                }
+            }
+            ItemKind::Result(answered) => {
+                let fits = |name: &str| answered.tool.as_deref().is_none_or(|tool| tool == name);
+                let open = |call: &(usize, usize)| !matched.answers.contains_key(call);
+                let call = match answered.call.as_deref() {
+                    Some(id) => by_id.get_mut(id).and_then(Vec::pop),
+                    None => all.iter().find(|(call, name)| open(call) && fits(name)).map(|(call, _)| *call),
+                };
+                match call {
+                    Some(call) => drop(matched.answers.insert(call, index)),
+                    None => matched.orphans.push(index),
+                }
+            }
+            _ => {}
+        }
+    }
+    matched
+}
+
+fn as_call(part: &Part) -> Option<&ToolCall> {
+    match part {
+        Part::ToolCall(call) => Some(call),
+        _ => None,
+    }
+}
+
+/// The log as it grows.
+#[derive(Default)]
+struct Log {
+    events: Vec<(Millis, EventBody)>,
+    at: Millis,
+    /// Messages up to and with each event.
+    messages: Vec<u64>,
+    /// Messages that compactions hide, less the summary that stands for them.
+    hidden: u64,
+}
+
+impl Log {
+    fn next_seq(&self) -> Seq {
+        self.events.len() as Seq + 1
+    }
+
+    fn messages(&self) -> u64 {
+        self.messages.last().copied().unwrap_or_default()
+    }
+
+    fn messages_until(&self, seq: Seq) -> u64 {
+        let index = usize::try_from(seq).unwrap_or_default().checked_sub(1);
+        index.and_then(|index| self.messages.get(index)).copied().unwrap_or_default()
+    }
+
+    /// Appends. Entries that stand out of order in the file do not turn the clock back.
+    fn push(&mut self, at: Option<Millis>, body: EventBody) {
+        self.at = self.at.max(at.unwrap_or_default());
+        let is_message = matches!(
+            body,
+            EventBody::MessagesTaken { .. }
+                | EventBody::NoteAdded { .. }
+                | EventBody::AssistantAdded { .. }
+                | EventBody::ToolFinished { .. }
+        );
+        self.messages.push(self.messages() + u64::from(is_message));
+        self.events.push((self.at, body));
+    }
+
+    /// What a compaction left is what the next recorded call read.
+    fn finish(mut self) -> Vec<(Millis, EventBody)> {
+        let mut next_input = 0;
+        for (_, body) in self.events.iter_mut().rev() {
+            match body {
+                EventBody::StepFinished { usage: Some(usage), .. } => next_input = usage.input_tokens,
+                EventBody::ViewEdited(edit) => edit.compressed_tokens = next_input,
+                _ => {}
+            }
+        }
+        self.events
+    }
+}
+
+/// A call that has got its name.
+struct Called {
+    id: CallId,
+    tool: String,
+}
+
+struct Maker<'a> {
+    log: Log,
+    sink: &'a mut Sink,
+    matched: Matched,
+    answers: Vec<Option<(Place, Option<Millis>, Answered)>>,
+    /// The position in the log at which each entry so far begins.
+    starts: Vec<Seq>,
+    steps: u64,
+    calls: u64,
+    edits: u64,
+}
+
+impl Maker<'_> {
+    fn entry(&mut self, index: usize, place: Place, at: Option<Millis>, kind: ItemKind) {
+        match kind {
+            ItemKind::Typed(parts) if parts.is_empty() => {
+                self.sink.warn(place, "an empty user message was left out")
+            }
+            ItemKind::Typed(parts) => {
+                let message = self.message(Role::User, parts);
+                self.log.push(at, EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None });
+            }
+            ItemKind::Note(parts) => self.note(at, parts),
+            ItemKind::Assistant(said) => self.step(index, place, at, *said),
+            ItemKind::Compaction(compaction) => self.compaction(place, at, compaction),
+            // Results were taken out before.
+            ItemKind::Result(_) => {}
+        }
+    }
+
+    fn message(&self, role: Role, parts: Vec<Part>) -> Message {
+        Message { id: format!("m{}", self.log.next_seq()).into(), role, parts, origin: None }
+    }
+
+    fn note(&mut self, at: Option<Millis>, parts: Vec<Part>) {
+        let message = self.message(Role::User, parts);
+        self.log.push(at, EventBody::NoteAdded { message, why: NoteReason::Imported });
+    }
+
+    fn step(&mut self, index: usize, place: Place, at: Option<Millis>, mut said: Said) {
+        self.steps += 1;
+        let step_id = StepId::new(format!("s{}", self.steps));
+        let calls = self.name_calls(&mut said.parts);
+        let answered = (0..calls.len()).any(|n| self.matched.answers.contains_key(&(index, n)));
+        let cut = match (said.cut, &said.error) {
+            (None, Some(_)) => Some(if answered { Cut::Cancelled } else { Cut::Lost }),
+            (cut, _) => cut,
+        };
+        let failed = said.error.is_some() && said.parts.is_empty();
+        if !failed {
+            let message = Message { origin: said.origin, ..self.message(Role::Assistant, said.parts) };
+            let added =
+                EventBody::AssistantAdded { step_id: step_id.clone(), message, finish: said.finish, cut };
+            self.log.push(at, added);
+        }
+        self.log.push(at, outcome(step_id, said.usage, said.error));
+        if cut != Some(Cut::Lost) {
+            self.results(index, place, &calls, cut);
+        }
+    }
+
+    fn name_calls(&mut self, parts: &mut [Part]) -> Vec<Called> {
+        let mut named = Vec::new();
+        for part in parts {
+            if let Part::ToolCall(call) = part {
+                self.calls += 1;
+                call.call_id = CallId::new(format!("c{}", self.calls));
+                named.push(Called { id: call.call_id.clone(), tool: call.name.clone() });
+            }
+        }
+        named
+    }
+
+    /// The results of a step, in the order of the file; then those that had to be made up.
+    fn results(&mut self, index: usize, place: Place, calls: &[Called], cut: Option<Cut>) {
+        let found = |n: usize| self.matched.answers.get(&(index, n)).copied();
+        let mut recorded: Vec<(usize, &Called)> =
+            calls.iter().enumerate().filter_map(|(n, call)| Some((found(n)?, call))).collect();
+        let missing: Vec<&Called> =
+            calls.iter().enumerate().filter(|(n, _)| found(*n).is_none()).map(|(_, call)| call).collect();
+        recorded.sort_by_key(|(result, _)| *result);
+        for (result, call) in recorded {
+            let Some((_, at, answered)) = self.answers.get_mut(result).and_then(Option::take) else {
+                continue;
+            };
+            let result = ToolResult {
+                call_id: call.id.clone(),
+                status: answered.status,
+                content: answered.content,
+                truncated: None,
+            };
+            self.log.push(at, EventBody::ToolStarted { call_id: call.id.clone() });
+            self.log.push(at, EventBody::ToolFinished { result });
+        }
+        for call in missing {
+            self.sink.warn(
+                place,
+                format!("a call of `{}` has no result in the file; one that says so was added", call.tool),
+            );
+            let status = if cut.is_some() { ToolStatus::Cancelled } else { ToolStatus::Interrupted };
+            let content = vec![Part::text(NO_RESULT)];
+            let result = ToolResult { call_id: call.id.clone(), status, content, truncated: None };
+            self.log.push(None, EventBody::ToolFinished { result });
+        }
+    }
+
+    /// A result whose call is not in the file stays readable as a note. Matched results stand with their calls.
+    fn orphan(&mut self, index: usize) {
+        if self.matched.orphans.binary_search(&index).is_err() {
+            return;
+        }
+        let Some((place, at, answered)) = self.answers.get_mut(index).and_then(Option::take) else { return };
+        self.sink.warn(place, "a result without its call was kept as a note");
+        let tool = answered.tool.as_deref().unwrap_or("a tool");
+        let mut parts = vec![Part::text(format!("[Result of {tool}; its call is not in the recording.]\n"))];
+        parts.extend(answered.content);
+        self.note(at, parts);
+    }
+
+    fn compaction(&mut self, place: Place, at: Option<Millis>, compaction: Compaction) {
+        let summary = vec![Part::text(format!("[SUMMARY]\n{}", compaction.summary))];
+        let kept = compaction.first_kept.and_then(|index| self.starts.get(index)).copied();
+        let Some(last) = kept.map(|seq| seq - 1).filter(|last| *last >= 2) else {
+            self.sink.warn(place, "a compaction that does not say what it covers was kept as a note");
+            return self.note(at, summary);
+        };
+        self.edits += 1;
+        let range = LogRange { from: 2, to: last };
+        let original_messages = self.log.messages() - self.log.hidden;
+        self.log.hidden = self.log.messages_until(last).saturating_sub(1);
+        let edit = ViewEdit {
+            id: format!("e{}", self.edits).into(),
+            base_view_hash: "imported".to_owned(),
+            ops: vec![ViewOp::Replace { range, parts: summary, summary: true }],
+            kind: EditKind::Compaction,
+            strategy: "imported".to_owned(),
+            reason: EditReason::TokenLimit,
+            trigger_tokens: compaction.tokens_before,
+            original_tokens: compaction.tokens_before,
+            compressed_tokens: 0,
+            original_messages,
+            compressed_messages: self.log.messages() - self.log.hidden,
+            why: "The recorded session was compacted here.".to_owned(),
+            usage: None,
+        };
+        self.log.push(at, EventBody::ViewEdited(Box::new(edit)));
+    }
+}
+
+fn outcome(
+    step_id: StepId,
+    usage: Option<longhaul_core::usage::Usage>,
+    error: Option<(longhaul_core::error::ErrorCode, String)>,
+) -> EventBody {
+    match error {
+        Some((code, message)) => {
+            EventBody::StepFailed { step_id, code, message, used_tokens: None, limit_tokens: None }
+        }
+        None => EventBody::StepFinished { step_id, usage, estimated_input: 0 },
+    }
+}

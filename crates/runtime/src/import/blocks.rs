@@ -1,0 +1,159 @@
+//! Content blocks of the formats that descend from the Anthropic and OpenAI wire formats.
+
+use longhaul_core::ids::CallId;
+use longhaul_core::message::{Opaque, Part, RawJson, Reasoning, Text, ToolCall};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::Place;
+use super::sink::Sink;
+
+#[derive(Deserialize)]
+struct Block<'a> {
+    r#type: String,
+    text: Option<String>,
+    refusal: Option<String>,
+    thinking: Option<String>,
+    #[serde(alias = "thinkingSignature")]
+    signature: Option<String>,
+    #[serde(rename = "textSignature")]
+    text_signature: Option<String>,
+    #[serde(rename = "thoughtSignature")]
+    thought_signature: Option<String>,
+    id: Option<String>,
+    name: Option<String>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+    #[serde(rename = "partialJson", borrow)]
+    partial_json: Option<&'a RawValue>,
+    data: Option<String>,
+    #[serde(rename = "mimeType")]
+    mime_type: Option<String>,
+    image_url: Option<ImageUrl>,
+    file: Option<FileData>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum ImageUrl {
+    Bare(String),
+    Object { url: String },
+}
+
+#[derive(Deserialize)]
+struct FileData {
+    filename: Option<String>,
+    file_data: Option<String>,
+}
+
+/// Whether unknown blocks are kept as they are or told of in words: only an assistant's own provider can
+/// understand them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Speaker {
+    Assistant,
+    Other,
+}
+
+/// The parts of a `content` field: a text, a list of blocks, or nothing.
+pub(super) fn parts(
+    content: Option<&RawValue>,
+    speaker: Speaker,
+    place: Place,
+    sink: &mut Sink,
+) -> Vec<Part> {
+    let Some(content) = content.map(RawValue::get) else { return Vec::new() };
+    if content == "null" {
+        return Vec::new();
+    }
+    if let Ok(text) = serde_json::from_str::<String>(content) {
+        return if text.is_empty() { Vec::new() } else { vec![Part::text(text)] };
+    }
+    match serde_json::from_str::<Vec<&RawValue>>(content) {
+        Ok(blocks) => blocks.into_iter().filter_map(|block| part(block, speaker, place, sink)).collect(),
+        Err(_) => unknown(content, "content", speaker, place, sink).into_iter().collect(),
+    }
+}
+
+/// Arguments as the model wrote them: JSON text, or the JSON itself byte for byte.
+pub(super) fn arguments(raw: Option<&RawValue>) -> String {
+    let raw = raw.map_or("{}", RawValue::get);
+    serde_json::from_str::<String>(raw).unwrap_or_else(|_| raw.to_owned())
+}
+
+fn part(raw: &RawValue, speaker: Speaker, place: Place, sink: &mut Sink) -> Option<Part> {
+    let Ok(block) = serde_json::from_str::<Block<'_>>(raw.get()) else {
+        return unknown(raw.get(), "block", speaker, place, sink);
+    };
+    let native = |wanted: bool| wanted.then(|| RawJson(raw.get().to_owned()));
+    match (block.r#type.as_str(), speaker) {
+        ("text" | "input_text" | "output_text", _) => {
+            let proven = speaker == Speaker::Assistant && has(&block.text_signature);
+            let text = block.text.unwrap_or_default();
+            (proven || !text.is_empty()).then(|| Part::Text(Text { text, native: native(proven) }))
+        }
+        ("refusal", Speaker::Assistant) => block.refusal.map(Part::text),
+        ("thinking", Speaker::Assistant) => {
+            let proven = has(&block.signature);
+            let text = block.thinking.unwrap_or_default();
+            (proven || !text.is_empty()).then(|| Part::Reasoning(Reasoning { text, native: native(proven) }))
+        }
+        ("redacted_thinking", Speaker::Assistant) => {
+            Some(Part::Reasoning(Reasoning { text: String::new(), native: native(true) }))
+        }
+        ("toolCall", Speaker::Assistant) => call(block, raw, place, sink),
+        ("image", _) if block.data.is_some() => {
+            let media_type = block.mime_type.unwrap_or_else(|| "image/png".to_owned());
+            Some(sink.media(place, &media_type, None, &block.data.unwrap_or_default()))
+        }
+        ("image_url", _) => block.image_url.map(|image| match image {
+            ImageUrl::Bare(url) | ImageUrl::Object { url } => linked(&url, None, place, sink),
+        }),
+        ("file", _) => {
+            let file = block.file.unwrap_or(FileData { filename: None, file_data: None });
+            Some(linked(&file.file_data.unwrap_or_default(), file.filename, place, sink))
+        }
+        _ => unknown(raw.get(), &block.r#type, speaker, place, sink),
+    }
+}
+
+fn has(text: &Option<String>) -> bool {
+    text.as_deref().is_some_and(|text| !text.is_empty())
+}
+
+/// A call that was cut off while it was written never was a call.
+fn call(block: Block<'_>, raw: &RawValue, place: Place, sink: &mut Sink) -> Option<Part> {
+    let name = block.name.unwrap_or_default();
+    if block.partial_json.is_some_and(|partial| partial.get() != "null") {
+        sink.warn(place, format!("a call of `{name}` that was cut off while it was written was left out"));
+        return None;
+    }
+    let proven = has(&block.thought_signature);
+    Some(Part::ToolCall(ToolCall {
+        call_id: CallId::new(""),
+        name,
+        arguments: arguments(block.arguments),
+        provider_id: block.id,
+        native: proven.then(|| RawJson(raw.get().to_owned())),
+    }))
+}
+
+/// Content behind an address: a data URL is content, any other address stays an address.
+fn linked(url: &str, name: Option<String>, place: Place, sink: &mut Sink) -> Part {
+    let data = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
+    if let Some((media_type, base64)) = data {
+        let media_type = media_type.split(';').next().unwrap_or_default();
+        return sink.media(place, media_type, name, base64);
+    }
+    let shown: String = url.chars().take(200).collect();
+    sink.warn(place, "content that the file only links to was replaced by its address");
+    Part::text(format!("[content: {}]", name.as_deref().unwrap_or(&shown)))
+}
+
+fn unknown(raw: &str, kind: &str, speaker: Speaker, place: Place, sink: &mut Sink) -> Option<Part> {
+    let kind: String = kind.chars().take(60).collect();
+    if speaker == Speaker::Assistant {
+        return Some(Part::Opaque(Opaque { kind, native: RawJson(raw.to_owned()) }));
+    }
+    sink.warn(place, format!("content of unknown kind `{kind}` was left out"));
+    Some(Part::text(format!("[unsupported content: {kind}]")))
+}

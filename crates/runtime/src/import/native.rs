@@ -1,0 +1,110 @@
+//! Our own export.
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+use longhaul_core::event::{Event, EventBody, FORMAT};
+use longhaul_core::message::BlobRef;
+use serde::Deserialize;
+
+use super::sink::{Sink, blob_ref, decode};
+use super::{ImportError, Imported, Place, lines, unreadable};
+use crate::export::{BlobLine, Header, KIND, VERSION, blob_refs};
+
+pub(super) fn fits(line: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Kind {
+        longhaul: String,
+    }
+    serde_json::from_slice::<Kind>(line).is_ok_and(|kind| kind.longhaul == KIND)
+}
+
+pub(super) fn read(bytes: &[u8]) -> Result<Imported, ImportError> {
+    let mut numbered = lines(bytes);
+    let (number, first) = numbered.next().ok_or(ImportError::Empty)?;
+    let header: Header = serde_json::from_slice(first).map_err(unreadable(Place::Line(number)))?;
+    check(u64::from(header.version), u64::from(VERSION))?;
+    let mut events = Vec::new();
+    for (number, line) in numbered.by_ref().take(header.events) {
+        events.push(event(line, Place::Line(number), events.len() as u64 + 1)?);
+    }
+    complete("events", events.len(), header.events)?;
+    let blobs =
+        numbered.map(|(number, line)| blob(line, Place::Line(number))).collect::<Result<Vec<_>, _>>()?;
+    complete("blobs", blobs.len(), header.blobs)?;
+    finish(header, events, blobs)
+}
+
+fn check(found: u64, known: u64) -> Result<(), ImportError> {
+    if found > known { Err(ImportError::Newer { found, known }) } else { Ok(()) }
+}
+
+fn complete(what: &'static str, found: usize, expected: usize) -> Result<(), ImportError> {
+    if found == expected { Ok(()) } else { Err(ImportError::Incomplete { what, found, expected }) }
+}
+
+fn event(line: &[u8], place: Place, seq: u64) -> Result<Event, ImportError> {
+    #[derive(Deserialize)]
+    struct Version {
+        format: u64,
+    }
+    let version: Version = serde_json::from_slice(line).map_err(unreadable(place))?;
+    check(version.format, u64::from(FORMAT))?;
+    let event: Event = serde_json::from_slice(line).map_err(unreadable(place))?;
+    let first = matches!(event.body, EventBody::SessionStarted { .. });
+    let wrong = |reason: String| Err(ImportError::Entry { place, reason });
+    match (event.seq == seq, first == (seq == 1)) {
+        (false, _) => wrong(format!("event {} stands where event {seq} belongs", event.seq)),
+        (_, false) => wrong("a session begins once, with its first event".to_owned()),
+        (true, true) => Ok(event),
+    }
+}
+
+fn blob(line: &[u8], place: Place) -> Result<(BlobRef, Bytes), ImportError> {
+    let wrong = |reason: &str| ImportError::Entry { place, reason: reason.to_owned() };
+    let line: BlobLine = serde_json::from_slice(line).map_err(unreadable(place))?;
+    let content = decode(&line.data).map_err(|_| wrong("the content is not base64"))?;
+    let blob = blob_ref(&content);
+    if blob.hash != line.blob {
+        return Err(wrong("the content does not have the hash it is named by"));
+    }
+    Ok((blob, content.into()))
+}
+
+/// An imported session is the root of its own lineage: it reaches nothing that stands outside the file.
+fn finish(
+    header: Header,
+    mut events: Vec<Event>,
+    blobs: Vec<(BlobRef, Bytes)>,
+) -> Result<Imported, ImportError> {
+    let mut sink = Sink::default();
+    match events.first_mut().map(|event| &mut event.body) {
+        None => return Err(ImportError::Empty),
+        Some(EventBody::SessionStarted { forked_from, .. }) => {
+            if let Some(lineage) = forked_from.take() {
+                sink.warn(
+                    Place::Line(2),
+                    format!("the session was forked from {}; that link was cut", lineage.session_id),
+                );
+            }
+        }
+        Some(_) => {}
+    }
+    let here: HashSet<&str> = blobs.iter().map(|(blob, _)| blob.hash.as_str()).collect();
+    let missing_blobs: Vec<BlobRef> =
+        blob_refs(&events).into_iter().filter(|blob| !here.contains(blob.hash.as_str())).collect();
+    if !missing_blobs.is_empty() {
+        sink.warn(
+            None,
+            format!("{} stored contents are not in the file and cannot be shown", missing_blobs.len()),
+        );
+    }
+    Ok(Imported {
+        title: header.title,
+        system_prompt: None,
+        events: events.into_iter().map(|event| (event.at, event.body)).collect(),
+        blobs,
+        missing_blobs,
+        warnings: sink.warnings,
+    })
+}

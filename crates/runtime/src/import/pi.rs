@@ -1,0 +1,304 @@
+//! Sessions of the pi coding agent: one JSON object a line, oldest first.
+//!
+//! Early files are a list; later ones a tree (`id`, `parentId`) whose newest leaf is the conversation.
+
+use std::collections::{BTreeMap, HashMap};
+
+use longhaul_core::error::ErrorCode;
+use longhaul_core::event::Cut;
+use longhaul_core::ids::Millis;
+use longhaul_core::message::{Finish, Origin, Part, RawJson, ToolStatus};
+use longhaul_core::usage::Usage;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::assemble::{Head, assemble};
+use super::blocks::{Speaker, parts};
+use super::item::{Answered, Compaction, Item, ItemKind, Said};
+use super::sink::Sink;
+use super::{Format, ImportError, Imported, Place, lines, time, unreadable};
+
+/// One line.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", expecting = "an entry of a session")]
+struct Line<'a> {
+    r#type: String,
+    id: Option<String>,
+    parent_id: Option<String>,
+    timestamp: Option<String>,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    summary: Option<String>,
+    first_kept_entry_index: Option<usize>,
+    first_kept_entry_id: Option<String>,
+    tokens_before: Option<u64>,
+    name: Option<String>,
+}
+
+/// The message in a line of type `message`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", expecting = "a message")]
+struct Recorded<'a> {
+    role: String,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    timestamp: Option<u64>,
+    provider: Option<String>,
+    model: Option<String>,
+    api: Option<String>,
+    #[serde(borrow)]
+    usage: Option<&'a RawValue>,
+    stop_reason: Option<String>,
+    error_message: Option<String>,
+    tool_call_id: Option<String>,
+    tool_name: Option<String>,
+    #[serde(default)]
+    is_error: bool,
+    command: Option<String>,
+    output: Option<String>,
+    exit_code: Option<i64>,
+    #[serde(default)]
+    cancelled: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Spent {
+    #[serde(default)]
+    input: u64,
+    #[serde(default)]
+    output: u64,
+    #[serde(default)]
+    cache_read: u64,
+    #[serde(default)]
+    cache_write: u64,
+}
+
+const KINDS: [&str; 10] = [
+    "session",
+    "message",
+    "compaction",
+    "model_change",
+    "thinking_level_change",
+    "branch_summary",
+    "custom",
+    "custom_message",
+    "label",
+    "session_info",
+];
+
+pub(super) fn fits(line: &[u8]) -> bool {
+    serde_json::from_slice::<Line<'_>>(line).is_ok_and(|line| KINDS.contains(&line.r#type.as_str()))
+}
+
+pub(super) fn read(bytes: &[u8], at: Millis) -> Result<Imported, ImportError> {
+    let mut sink = Sink::default();
+    let all = parse(bytes, &mut sink)?;
+    let title =
+        all.iter().rev().find_map(|(_, line)| line.name.clone().filter(|_| line.r#type == "session_info"));
+    let path = newest_path(&all, &mut sink);
+    let mut reader = Reader {
+        sink,
+        items: Vec::new(),
+        by_entry: HashMap::new(),
+        by_id: HashMap::new(),
+        skipped: BTreeMap::new(),
+    };
+    for index in path {
+        if let Some((number, line)) = all.get(index) {
+            reader.line(index, Place::Line(*number), line)?;
+        }
+    }
+    let Reader { mut sink, items, skipped, .. } = reader;
+    if items.is_empty() {
+        return Err(ImportError::Empty);
+    }
+    for (kind, count) in skipped {
+        sink.warn(None, format!("entries of kind `{kind}` have no counterpart here: {count} left out"));
+    }
+    Ok(assemble(items, Head { format: Format::Pi, at, title, system_prompt: None }, sink))
+}
+
+/// All lines. A last line that was cut off in writing is left out.
+fn parse<'a>(bytes: &'a [u8], sink: &mut Sink) -> Result<Vec<(usize, Line<'a>)>, ImportError> {
+    let mut all = Vec::new();
+    let mut numbered = lines(bytes).peekable();
+    while let Some((number, line)) = numbered.next() {
+        match serde_json::from_slice::<Line<'a>>(line) {
+            Ok(line) => all.push((number, line)),
+            Err(error) if numbered.peek().is_none() && error.is_eof() => {
+                sink.warn(Place::Line(number), "the last line is cut off and was left out");
+            }
+            Err(error) => return Err(unreadable(Place::Line(number))(error)),
+        }
+    }
+    Ok(all)
+}
+
+/// The entries from the root to the newest leaf, by index; in a file without a tree, all.
+fn newest_path(all: &[(usize, Line<'_>)], sink: &mut Sink) -> Vec<usize> {
+    if !all.iter().any(|(_, line)| line.parent_id.is_some()) {
+        return (0..all.len()).collect();
+    }
+    let by_id: HashMap<&str, usize> =
+        all.iter().enumerate().filter_map(|(index, (_, line))| Some((line.id.as_deref()?, index))).collect();
+    let mut path = Vec::new();
+    let mut next = all.len().checked_sub(1);
+    while let Some(index) = next.filter(|_| path.len() < all.len()) {
+        path.push(index);
+        let parent = all.get(index).and_then(|(_, line)| line.parent_id.as_deref());
+        next = parent.and_then(|id| by_id.get(id)).copied();
+    }
+    path.reverse();
+    let messages = |index: &usize| all.get(*index).is_some_and(|(_, line)| line.r#type == "message");
+    let left = (0..all.len()).filter(messages).count() - path.iter().filter(|index| messages(index)).count();
+    if left > 0 {
+        sink.warn(None, format!("messages on other branches of the session: {left} left out"));
+    }
+    path
+}
+
+struct Reader {
+    sink: Sink,
+    items: Vec<Item>,
+    /// The item that begins at or after an entry, by the entry's index in the file.
+    by_entry: HashMap<usize, usize>,
+    by_id: HashMap<String, usize>,
+    skipped: BTreeMap<String, usize>,
+}
+
+impl Reader {
+    fn line(&mut self, index: usize, place: Place, line: &Line<'_>) -> Result<(), ImportError> {
+        self.by_entry.insert(index, self.items.len());
+        if let Some(id) = &line.id {
+            self.by_id.insert(id.clone(), self.items.len());
+        }
+        let at = line.timestamp.as_deref().and_then(time::rfc3339);
+        let kind = match line.r#type.as_str() {
+            "message" => {
+                let raw = line.message.map_or("null", RawValue::get);
+                let recorded = serde_json::from_str::<Recorded<'_>>(raw).map_err(unreadable(place))?;
+                return self.message(place, recorded.timestamp.or(at), recorded);
+            }
+            "compaction" => ItemKind::Compaction(self.compaction(line)),
+            "branch_summary" => {
+                let text = line.summary.clone().unwrap_or_default();
+                ItemKind::Note(vec![Part::text(format!("[Summary of another branch]\n{text}"))])
+            }
+            "custom_message" => ItemKind::Note(parts(line.content, Speaker::Other, place, &mut self.sink)),
+            "session" | "session_info" | "label" => return Ok(()),
+            other => {
+                *self.skipped.entry(other.chars().take(60).collect()).or_default() += 1;
+                return Ok(());
+            }
+        };
+        self.items.push(Item { place, at, kind });
+        Ok(())
+    }
+
+    fn compaction(&self, line: &Line<'_>) -> Compaction {
+        let by_id = line.first_kept_entry_id.as_ref().and_then(|id| self.by_id.get(id));
+        let by_index = line.first_kept_entry_index.as_ref().and_then(|index| self.by_entry.get(index));
+        // A cut between a call and its result would show half of a step.
+        let whole =
+            |item: &&usize| !matches!(self.items.get(**item).map(|i| &i.kind), Some(ItemKind::Result(_)));
+        Compaction {
+            summary: line.summary.clone().unwrap_or_default(),
+            first_kept: by_id.or(by_index).filter(whole).copied(),
+            tokens_before: line.tokens_before.unwrap_or_default(),
+        }
+    }
+
+    fn message(
+        &mut self,
+        place: Place,
+        at: Option<Millis>,
+        recorded: Recorded<'_>,
+    ) -> Result<(), ImportError> {
+        let content = |speaker, sink: &mut Sink| parts(recorded.content, speaker, place, sink);
+        let kind = match recorded.role.as_str() {
+            "user" => ItemKind::Typed(content(Speaker::Other, &mut self.sink)),
+            "assistant" => {
+                let parts = content(Speaker::Assistant, &mut self.sink);
+                ItemKind::Assistant(Box::new(said(&recorded, parts)))
+            }
+            "toolResult" => ItemKind::Result(Answered {
+                content: content(Speaker::Other, &mut self.sink),
+                call: recorded.tool_call_id,
+                tool: recorded.tool_name,
+                status: if recorded.is_error { ToolStatus::Error } else { ToolStatus::Completed },
+            }),
+            "bashExecution" => ItemKind::Note(vec![Part::text(executed(&recorded))]),
+            other => {
+                let role: String = other.chars().take(60).collect();
+                self.sink.warn(place, format!("a message of unknown role `{role}` was kept as a note"));
+                ItemKind::Note(content(Speaker::Other, &mut self.sink))
+            }
+        };
+        self.items.push(Item { place, at, kind });
+        Ok(())
+    }
+}
+
+fn said(recorded: &Recorded<'_>, parts: Vec<Part>) -> Said {
+    let (finish, cut) = match recorded.stop_reason.as_deref() {
+        Some("stop") => (Finish::Stop, None),
+        Some("toolUse") => (Finish::ToolCalls, None),
+        Some("length") => (Finish::Length, None),
+        Some("aborted") => (Finish::Other, Some(Cut::Cancelled)),
+        _ => (Finish::Other, None),
+    };
+    let error = (recorded.stop_reason.as_deref() == Some("error")).then(|| {
+        let message =
+            recorded.error_message.clone().unwrap_or_else(|| "the recording gives no reason".to_owned());
+        (code(&message), message)
+    });
+    Said { parts, origin: origin(recorded), finish, cut, usage: recorded.usage.and_then(usage), error }
+}
+
+/// The blocks are pi's rendering of the provider's: their bytes are not fit to be sent to it as they are.
+fn origin(recorded: &Recorded<'_>) -> Option<Origin> {
+    Some(Origin {
+        provider: recorded.provider.clone()?,
+        api: format!("pi:{}", recorded.api.as_deref().unwrap_or_default()),
+        model: recorded.model.clone()?,
+    })
+}
+
+/// pi counts cached input beside `input`. A call that was cut off before its first event reports zeros.
+fn usage(raw: &RawValue) -> Option<Usage> {
+    let spent: Spent = serde_json::from_str(raw.get()).ok()?;
+    let input = spent.input.saturating_add(spent.cache_read).saturating_add(spent.cache_write);
+    (input > 0 || spent.output > 0).then(|| Usage {
+        input_tokens: input,
+        output_tokens: spent.output,
+        reasoning_tokens: 0,
+        cache_read_tokens: spent.cache_read,
+        cache_write_tokens: spent.cache_write,
+        raw: Some(RawJson(raw.get().to_owned())),
+    })
+}
+
+/// The messages begin with the HTTP status if there was one.
+fn code(message: &str) -> ErrorCode {
+    match message.get(..3) {
+        Some("400" | "404" | "413" | "422") => ErrorCode::InvalidRequest,
+        Some("401" | "403") => ErrorCode::Auth,
+        Some("429") => ErrorCode::RateLimitExceeded,
+        _ => ErrorCode::ThirdParty,
+    }
+}
+
+/// A command that the user ran beside the conversation; the model was shown it with the next message.
+fn executed(recorded: &Recorded<'_>) -> String {
+    let command = recorded.command.as_deref().unwrap_or_default();
+    let output = recorded.output.as_deref().unwrap_or_default().trim_end();
+    let end = match (recorded.cancelled, recorded.exit_code) {
+        (true, _) => " (cancelled)".to_owned(),
+        (false, Some(0) | None) => String::new(),
+        (false, Some(status)) => format!(" (exit status {status})"),
+    };
+    format!("The user ran `{command}`{end}:\n{output}")
+}

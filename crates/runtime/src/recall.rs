@@ -1,0 +1,252 @@
+//! `recall`: the exact original of anything that was pruned, truncated or compacted, by handle, by range of
+//! it, or by a search over the session's log.
+//!
+//! A handle is a position in this session's log, resolved here and nowhere else: text that merely looks like
+//! one reaches nothing that the session does not own.
+
+use longhaul_core::estimate::text_tokens;
+use longhaul_core::history::{Entry, EntryKind};
+use longhaul_core::ids::{Handle, LogRange};
+use longhaul_core::message::{Message, Part, RawJson, ToolSpec};
+use longhaul_core::truncate::Limit;
+use longhaul_store::Blobs;
+use serde::Deserialize;
+
+/// The tool's name.
+pub const NAME: &str = "recall";
+
+/// Snippets of a search, unless the call says otherwise.
+const DEFAULT_HITS: usize = 5;
+
+/// Characters around a hit.
+const SNIPPET_CHARS: usize = 600;
+
+/// Tokens kept for the line that says where the rest is.
+const FOOT_TOKENS: u64 = 48;
+
+/// What the model is told of the tool.
+pub fn spec() -> ToolSpec {
+    ToolSpec {
+        name: NAME.to_owned(),
+        description: "Returns the exact original of earlier parts of this conversation that are no longer shown in \
+                      full: by `handle` (as quoted where something was cleared, truncated, removed or summarised), \
+                      optionally only a `range` of its characters, or by `query` (words to search for in everything \
+                      said and every tool output so far)."
+            .to_owned(),
+        parameters: RawJson(
+            r#"{"type":"object","properties":{"handle":{"type":"string","description":"For example lh:12 or lh:12-40"},"range":{"type":"string","description":"Characters START-END of the original, for example 30000-42000"},"query":{"type":"string","description":"Words to search for"},"limit":{"type":"integer","minimum":1,"maximum":50,"description":"Most hits of a search"}},"additionalProperties":false}"#
+                .to_owned(),
+        ),
+        read_only: true,
+        poll: false,
+        source: "builtin".to_owned(),
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    handle: Option<String>,
+    range: Option<String>,
+    query: Option<String>,
+    limit: Option<usize>,
+}
+
+/// Answers a call: the text, or why there is none.
+///
+/// # Errors
+/// A sentence for the model.
+pub async fn recall(arguments: &str, entries: &[Entry], blobs: &Blobs, limit: &Limit) -> Result<String, String> {
+    let arguments: Arguments = serde_json::from_str(arguments).map_err(|error| format!("recall: {error}"))?;
+    match (&arguments.handle, &arguments.query) {
+        (Some(handle), _) => by_handle(handle, arguments.range.as_deref(), entries, blobs, limit).await,
+        (None, Some(query)) => {
+            Ok(by_query(query, arguments.limit.unwrap_or(DEFAULT_HITS), entries, blobs, limit).await)
+        }
+        (None, None) => Err("recall: give a `handle` or a `query`".to_owned()),
+    }
+}
+
+async fn by_handle(
+    handle: &str,
+    range: Option<&str>,
+    entries: &[Entry],
+    blobs: &Blobs,
+    limit: &Limit,
+) -> Result<String, String> {
+    let Handle(span) = handle.parse().map_err(|error| format!("recall: {error}"))?;
+    let found: Vec<&Entry> = entries.iter().filter(|entry| span.contains(entry.seq)).collect();
+    if found.is_empty() {
+        return Err(format!("recall: nothing is stored under {handle} in this session"));
+    }
+    let mut text = String::new();
+    for entry in &found {
+        if found.len() > 1 {
+            text.push_str(&format!("<{} lh:{}>\n", speaker(entry), entry.seq));
+        }
+        text.push_str(&original(entry, blobs).await?);
+        if found.len() > 1 {
+            text.push_str("\n\n");
+        }
+    }
+    let (from, to) = match range {
+        Some(range) => parse_range(range)?,
+        None => (0, usize::MAX),
+    };
+    Ok(clamp(&text, from, to, handle, limit))
+}
+
+fn parse_range(range: &str) -> Result<(usize, usize), String> {
+    let wrong = || format!("recall: `{range}` is not a range of characters like 0-12000");
+    let (from, to) = range.split_once('-').ok_or_else(wrong)?;
+    let from: usize = from.trim().parse().map_err(|_| wrong())?;
+    let to: usize = to.trim().parse().map_err(|_| wrong())?;
+    if from < to { Ok((from, to)) } else { Err(wrong()) }
+}
+
+/// Characters `from..to` of `text`, as many as the room allows, and where to go on.
+fn clamp(text: &str, from: usize, to: usize, handle: &str, limit: &Limit) -> String {
+    let total = text.chars().count();
+    let start = byte_of(text, from);
+    let end = byte_of(text, to);
+    let wanted = &text[start..end.max(start)];
+    let most = limit.max_tokens.saturating_sub(FOOT_TOKENS).max(16);
+    let mut shown = &wanted[..byte_of(wanted, limit.max_chars.saturating_sub(200) as usize)];
+    while text_tokens(shown) > most {
+        let tokens = text_tokens(shown);
+        let chars = shown.chars().count() as u64;
+        let fewer = (chars * most / tokens.max(1)).min(chars.saturating_sub(1));
+        shown = &shown[..byte_of(shown, fewer as usize)];
+    }
+    let until = from + shown.chars().count();
+    if until >= total.min(to) {
+        return shown.to_owned();
+    }
+    format!("{shown}\n[characters {from}-{until} of {total}; `recall` with handle {handle} and range {until}-{total} goes on]")
+}
+
+fn byte_of(text: &str, chars: usize) -> usize {
+    text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at)
+}
+
+fn speaker(entry: &Entry) -> String {
+    match &entry.kind {
+        EntryKind::Typed => "user".to_owned(),
+        EntryKind::Note => "note".to_owned(),
+        EntryKind::Assistant(_) => "assistant".to_owned(),
+        EntryKind::Result { tool } => format!("result of {tool}"),
+    }
+}
+
+/// A stored message as text, byte for byte where it is text; a truncated output in full.
+async fn original(entry: &Entry, blobs: &Blobs) -> Result<String, String> {
+    let mut text = String::new();
+    for part in &entry.message.parts {
+        match part {
+            Part::ToolResult(result) => match &result.truncated {
+                Some(truncation) => {
+                    let bytes = blobs.get(&truncation.blob).await.map_err(|error| format!("recall: {error}"))?;
+                    text.push_str(&String::from_utf8_lossy(&bytes));
+                }
+                None => result.content.iter().for_each(|part| push(&mut text, part)),
+            },
+            part => push(&mut text, part),
+        }
+    }
+    Ok(text)
+}
+
+fn push(text: &mut String, part: &Part) {
+    match part {
+        Part::Text(part) => text.push_str(&part.text),
+        Part::ToolCall(call) => text.push_str(&format!("\n[call {} {}]", call.name, call.arguments)),
+        Part::Image(media) | Part::File(media) => text.push_str(&format!("[{} {}]", media.media_type, media.blob)),
+        Part::Reasoning(_) | Part::Opaque(_) | Part::ToolResult(_) => {}
+    }
+}
+
+/// The entries that hold most of the query's words (rare words count more), newest first among equals.
+async fn by_query(query: &str, hits: usize, entries: &[Entry], blobs: &Blobs, limit: &Limit) -> String {
+    let words = words(query);
+    let mut texts: Vec<(&Entry, String)> = Vec::new();
+    for entry in entries.iter().filter(|entry| !is_own(entry)) {
+        if let Ok(text) = original(entry, blobs).await {
+            texts.push((entry, text));
+        }
+    }
+    let lower: Vec<String> = texts.iter().map(|(_, text)| text.to_lowercase()).collect();
+    let weights: Vec<f64> = words
+        .iter()
+        .map(|word| {
+            let holders = lower.iter().filter(|text| text.contains(word.as_str())).count();
+            if holders == 0 { 0.0 } else { (1.0 + lower.len() as f64 / holders as f64).ln() }
+        })
+        .collect();
+    let score = |text: &String| -> f64 {
+        words.iter().zip(&weights).filter(|(word, _)| text.contains(word.as_str())).map(|(_, weight)| weight).sum()
+    };
+    let mut ranked: Vec<(f64, usize)> = lower.iter().map(score).zip(0..).filter(|(score, _)| *score > 0.0).collect();
+    ranked.sort_by(|left, right| right.0.total_cmp(&left.0).then(right.1.cmp(&left.1)));
+    if ranked.is_empty() {
+        return format!("recall: nothing in this session matches `{query}`");
+    }
+    let mut answer = String::new();
+    for (_, at) in ranked.into_iter().take(hits) {
+        let (entry, text) = &texts[at];
+        let handle = Handle(LogRange::one(entry.seq));
+        let hit = format!("<{} {handle}>\n{}\n\n", speaker(entry), snippet(text, &lower[at], &words, &weights));
+        if text_tokens(&answer) + text_tokens(&hit) > limit.max_tokens && !answer.is_empty() {
+            break;
+        }
+        answer.push_str(&hit);
+    }
+    clamp(answer.trim_end(), 0, usize::MAX, "of a hit", limit)
+}
+
+/// What `recall` itself gave or was asked would only find itself again.
+fn is_own(entry: &Entry) -> bool {
+    match &entry.kind {
+        EntryKind::Result { tool } => tool == NAME,
+        EntryKind::Assistant(_) => asks_only_recall(&entry.message),
+        _ => false,
+    }
+}
+
+fn asks_only_recall(message: &Message) -> bool {
+    let mut calls = message.tool_calls().peekable();
+    calls.peek().is_some() && calls.all(|call| call.name == NAME)
+}
+
+fn words(query: &str) -> Vec<String> {
+    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+    let mut words: Vec<String> = query
+        .split(|c: char| !is_word(c))
+        .map(|word| word.trim_matches(['.', '-']).to_lowercase())
+        .filter(|word| word.chars().count() > 1)
+        .collect();
+    words.sort();
+    words.dedup();
+    words
+}
+
+/// The part of a text where the query's words are densest.
+fn snippet(text: &str, lower: &str, words: &[String], weights: &[f64]) -> String {
+    if text.chars().count() <= SNIPPET_CHARS {
+        return text.to_owned();
+    }
+    let rarest = words
+        .iter()
+        .zip(weights)
+        .filter(|(word, _)| lower.contains(word.as_str()))
+        .max_by(|left, right| left.1.total_cmp(right.1));
+    let hit = rarest.and_then(|(word, _)| lower.find(word.as_str())).unwrap_or(0);
+    // Lower-casing may change lengths; characters are the safe coordinate.
+    let hit_chars = lower.get(..hit).map_or(0, |before| before.chars().count());
+    let from = hit_chars.saturating_sub(SNIPPET_CHARS / 3);
+    let start = byte_of(text, from);
+    let end = byte_of(text, from + SNIPPET_CHARS);
+    format!("…{}…", &text[start..end])
+}
+
+#[cfg(test)]
+mod tests;

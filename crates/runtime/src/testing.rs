@@ -1,0 +1,101 @@
+//! A runtime in a temporary folder with a scripted model, for tests and examples of programs that embed one.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use longhaul_core::plan::{Policy, PruneOptions};
+use longhaul_core::run::Approval;
+use longhaul_core::strategy::ReactiveOverflow;
+use longhaul_providers::SharedProvider;
+use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
+use longhaul_store::{Blobs, MemoryStore};
+
+use crate::agent::{Agent, Rules};
+use crate::sandbox::{Sandbox, SandboxError, SandboxPolicy};
+use crate::session::Runtime;
+use crate::tools::{ToolLimits, ToolSet};
+use crate::workspace::{Workspace, WorkspaceError};
+
+/// A folder that is removed when this is dropped.
+#[derive(Debug)]
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// Makes a new folder under the system's temporary folder.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn new() -> std::io::Result<Self> {
+        let path = std::env::temp_dir().join(format!("longhaul-{}", uuid::Uuid::now_v7()));
+        std::fs::create_dir_all(&path)?;
+        Ok(Self(path))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &std::path::Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Why a test runtime could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum TestingError {
+    /// The folder.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// The workspace.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
+    /// The sandbox.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
+}
+
+/// Default policy: `reactive-overflow`.
+pub fn policy() -> Policy {
+    Policy {
+        enabled: true,
+        strategy: Arc::new(ReactiveOverflow::default()),
+        trigger: None,
+        prune: PruneOptions::default(),
+    }
+}
+
+/// An agent with that model and all built-in tools allowed, working in `folder`.
+///
+/// # Errors
+/// [`TestingError`].
+pub async fn agent(provider: SharedProvider, folder: &Folder) -> Result<Agent, TestingError> {
+    let limits = provider.limits().await;
+    let mut rules = Rules::new(policy());
+    rules.default_approval = Approval::Allow;
+    Ok(Agent {
+        system: "You are a careful assistant.".to_owned(),
+        provider,
+        limits,
+        tools: ToolSet::builtin(),
+        workspace: Arc::new(Workspace::new(folder.path(), &[])?),
+        sandbox: Arc::new(Sandbox::new(SandboxPolicy::new(folder.path(), std::env::temp_dir()))?),
+        tool_limits: ToolLimits::default(),
+        rules,
+    })
+}
+
+/// A runtime in memory whose model always gives that answer.
+///
+/// # Errors
+/// [`TestingError`].
+pub fn runtime_that_says(text: &str) -> Result<(Runtime, Folder), TestingError> {
+    let folder = Folder::new()?;
+    let provider: SharedProvider = Arc::new(Scripted::new(Script::always(ScriptedAnswer::text(text))));
+    let agent = futures_util::FutureExt::now_or_never(agent(provider, &folder));
+    let agent = agent.ok_or_else(|| std::io::Error::other("the scripted model asks nobody for its limits"))??;
+    let blobs = Blobs::in_memory(64 << 20);
+    Ok((Runtime::new(agent, Arc::new(MemoryStore::new()), blobs), folder))
+}

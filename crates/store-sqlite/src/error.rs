@@ -1,0 +1,105 @@
+//! What SQLite's errors mean for a caller, and for the store itself.
+
+use longhaul_store::StoreError;
+
+/// Why a write came to nothing.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// It was refused before it changed anything; its neighbours in the transaction are not concerned.
+    Refused(StoreError),
+    /// The database failed; the transaction is lost.
+    Database(sqlx::Error),
+}
+
+/// What a database error means for later writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Severity {
+    /// This write failed; others need not.
+    Passing,
+    /// There is no room on the disk: writes fail until there is.
+    Full,
+    /// What the disk holds is unknown: nothing may be written any more.
+    Fatal,
+}
+
+impl Failure {
+    /// A refusal that is nobody's mistake.
+    pub(crate) fn storage(why: impl Into<String>) -> Self {
+        Self::Refused(StoreError::Storage(why.into()))
+    }
+}
+
+impl From<sqlx::Error> for Failure {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        Self::storage(error.to_string())
+    }
+}
+
+const SQLITE_IOERR: i32 = 10;
+const SQLITE_CORRUPT: i32 = 11;
+const SQLITE_FULL: i32 = 13;
+const SQLITE_NOTADB: i32 = 26;
+
+/// What an error while writing means.
+pub(crate) fn severity(error: &sqlx::Error) -> Severity {
+    match error {
+        sqlx::Error::WorkerCrashed | sqlx::Error::Io(_) => Severity::Fatal,
+        other => code(other).map_or(Severity::Passing, severity_of_code),
+    }
+}
+
+/// Extended result codes have the primary one in their lowest byte.
+fn severity_of_code(code: i32) -> Severity {
+    match code & 0xff {
+        SQLITE_IOERR | SQLITE_CORRUPT | SQLITE_NOTADB => Severity::Fatal,
+        SQLITE_FULL => Severity::Full,
+        _ => Severity::Passing,
+    }
+}
+
+/// The error as a caller sees it.
+pub(crate) fn store_error(error: &sqlx::Error) -> StoreError {
+    if matches!(error, sqlx::Error::PoolClosed) {
+        return StoreError::Closed;
+    }
+    match code(error).map(|code| code & 0xff) {
+        Some(SQLITE_FULL) => StoreError::Storage(format!("the disk is full ({error})")),
+        Some(SQLITE_CORRUPT | SQLITE_NOTADB) => StoreError::Corrupt(error.to_string()),
+        _ => StoreError::Storage(error.to_string()),
+    }
+}
+
+fn code(error: &sqlx::Error) -> Option<i32> {
+    error.as_database_error()?.code()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Severity, severity_of_code};
+
+    #[test]
+    fn only_errors_that_leave_the_disk_unknown_are_fatal() {
+        // SQLITE_IOERR_FSYNC, SQLITE_IOERR_WRITE, SQLITE_CORRUPT, SQLITE_NOTADB
+        for code in [1034, 778, 11, 26] {
+            assert_eq!(severity_of_code(code), Severity::Fatal, "{code}");
+        }
+        // SQLITE_FULL
+        assert_eq!(severity_of_code(13), Severity::Full);
+        // SQLITE_CONSTRAINT_UNIQUE, SQLITE_TOOBIG, SQLITE_BUSY, SQLITE_READONLY
+        for code in [2067, 18, 5, 8] {
+            assert_eq!(severity_of_code(code), Severity::Passing, "{code}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Opening a data folder: lock, connections, version check, migrations.
+
+use std::path::Path;
+
+use longhaul_store::StoreError;
+use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{ConnectOptions, SqliteConnection, SqlitePool};
+
+use crate::error::store_error;
+use crate::lock::FolderLock;
+
+static MIGRATOR: Migrator = sqlx::migrate!();
+
+const FILE_NAME: &str = "longhaul.db";
+
+/// The first version whose WAL cannot be corrupted by a checkpoint that races a writer.
+const OLDEST_SQLITE: [u32; 3] = [3, 51, 3];
+
+/// Large bodies share pages badly with 4 KiB: 8 KiB stores 2 kB messages in two thirds of the space.
+const PAGE_BYTES: u32 = 8192;
+
+/// The size to which the WAL is cut back after a checkpoint, in bytes.
+const WAL_LIMIT_BYTES: &str = "67108864";
+
+const READERS: u32 = 3;
+
+/// What a folder gives when it is opened.
+pub(crate) struct Opened {
+    pub(crate) lock: FolderLock,
+    pub(crate) writer: SqliteConnection,
+    pub(crate) readers: SqlitePool,
+}
+
+/// Opens `folder`, creating what is missing and bringing an older schema up to date.
+pub(crate) async fn open(folder: &Path) -> Result<Opened, StoreError> {
+    create(folder).map_err(|error| StoreError::Storage(format!("{}: {error}", folder.display())))?;
+    let lock = FolderLock::take(folder).await?;
+    let options = options(&folder.join(FILE_NAME));
+    let mut writer =
+        options.clone().create_if_missing(true).connect().await.map_err(|error| store_error(&error))?;
+    check_version(&mut writer).await?;
+    migrate(&mut writer).await?;
+    void_leases(&mut writer).await?;
+    let readers = SqlitePoolOptions::new()
+        .max_connections(READERS)
+        .test_before_acquire(false)
+        .connect_with(options.pragma("query_only", "ON"))
+        .await
+        .map_err(|error| store_error(&error))?;
+    Ok(Opened { lock, writer, readers })
+}
+
+#[cfg(unix)]
+fn create(folder: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    // Conversations are nobody else's business.
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+#[cfg(not(unix))]
+fn create(folder: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)
+}
+
+fn options(file: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(file)
+        .page_size(PAGE_BYTES)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true)
+        // macOS: flush the drive's cache too. Elsewhere these do nothing.
+        .pragma("fullfsync", "ON")
+        .pragma("checkpoint_fullfsync", "ON")
+        .pragma("journal_size_limit", WAL_LIMIT_BYTES)
+        .disable_statement_logging()
+}
+
+async fn check_version(db: &mut SqliteConnection) -> Result<(), StoreError> {
+    let version: String = sqlx::query_scalar("SELECT sqlite_version()")
+        .fetch_one(db)
+        .await
+        .map_err(|error| store_error(&error))?;
+    if is_new_enough(&version) {
+        return Ok(());
+    }
+    let [major, minor, patch] = OLDEST_SQLITE;
+    Err(StoreError::Storage(format!("SQLite {major}.{minor}.{patch} or newer is needed, this is {version}")))
+}
+
+fn is_new_enough(version: &str) -> bool {
+    let numbers: Vec<u32> = version.split('.').map(|number| number.parse().unwrap_or(0)).collect();
+    numbers.as_slice() >= OLDEST_SQLITE.as_slice()
+}
+
+async fn migrate(db: &mut SqliteConnection) -> Result<(), StoreError> {
+    MIGRATOR.run(db).await.map_err(|error| match error {
+        MigrateError::VersionMissing(version) | MigrateError::VersionTooNew(version, _) => {
+            StoreError::Storage(format!(
+                "the data folder was written by a newer version (its schema {version} is unknown here; \
+                 this version knows up to {})",
+                MIGRATOR.iter().map(|migration| migration.version).max().unwrap_or_default()
+            ))
+        }
+        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => store_error(&error),
+        other => StoreError::Storage(format!("the data folder's schema is not as expected: {other}")),
+    })
+}
+
+/// Whoever held leases was a process that is gone: this one has the lock.
+async fn void_leases(db: &mut SqliteConnection) -> Result<(), StoreError> {
+    sqlx::query!("UPDATE session SET owner = NULL WHERE owner IS NOT NULL")
+        .execute(db)
+        .await
+        .map_err(|error| store_error(&error))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_new_enough;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        for version in ["3.51.3", "3.51.10", "3.52.0", "4.0.0"] {
+            assert!(is_new_enough(version), "{version}");
+        }
+        for version in ["3.51.2", "3.9.9", "2.99.99", "3.51", "nonsense"] {
+            assert!(!is_new_enough(version), "{version}");
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Reading: each call sees what was committed before it.
+
+use futures_util::TryStreamExt;
+use longhaul_core::event::{Event, FORMAT};
+use longhaul_core::ids::{Seq, SessionId};
+use longhaul_core::message::BlobRef;
+use longhaul_core::queue::Queued;
+use longhaul_store::{Chunk, SessionRecord, StoreError};
+use sqlx::SqlitePool;
+
+use crate::error::store_error;
+use crate::key::{count_from_db, event_id, from_db, last_event_id, limit_to_db, seq_of};
+
+/// The connections that read.
+#[derive(Clone, Debug)]
+pub(crate) struct Reader {
+    pool: SqlitePool,
+}
+
+struct RecordRow {
+    id: String,
+    title: Option<String>,
+    created_ms: i64,
+    updated_ms: i64,
+    last_seq: i64,
+    running: i64,
+    queued: i64,
+}
+
+struct EventRow {
+    id: i64,
+    format: i64,
+    at_ms: i64,
+    body: String,
+}
+
+impl Reader {
+    pub(crate) fn new(pool: SqlitePool) -> Self {
+        Self { pool }
+    }
+
+    pub(crate) async fn close(&self) {
+        self.pool.close().await;
+    }
+
+    pub(crate) async fn record(&self, id: &SessionId) -> Result<SessionRecord, StoreError> {
+        let name = id.as_str();
+        let row = sqlx::query_as!(
+            RecordRow,
+            r#"SELECT id, title, created_ms, updated_ms, last_seq, running,
+                      (SELECT count(*) FROM inbox WHERE session_no = no AND state = 0) AS "queued!: i64"
+               FROM session WHERE id = ?"#,
+            name
+        )
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(|error| store_error(&error))?;
+        row.map(RecordRow::into_record).ok_or_else(|| not_found(id))
+    }
+
+    pub(crate) async fn records(&self, limit: usize) -> Result<Vec<SessionRecord>, StoreError> {
+        let limit = limit_to_db(limit);
+        let rows = sqlx::query_as!(
+            RecordRow,
+            r#"SELECT id, title, created_ms, updated_ms, last_seq, running,
+                      (SELECT count(*) FROM inbox WHERE session_no = no AND state = 0) AS "queued!: i64"
+               FROM session ORDER BY updated_ms DESC, no DESC LIMIT ?"#,
+            limit
+        )
+        .fetch_all(&self.pool)
+        .await
+        .map_err(|error| store_error(&error))?;
+        Ok(rows.into_iter().map(RecordRow::into_record).collect())
+    }
+
+    pub(crate) async fn last_seq(&self, id: &SessionId) -> Result<Seq, StoreError> {
+        let name = id.as_str();
+        let last = sqlx::query_scalar!("SELECT last_seq FROM session WHERE id = ?", name)
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(|error| store_error(&error))?;
+        last.map(from_db).ok_or_else(|| not_found(id))
+    }
+
+    pub(crate) async fn events(
+        &self,
+        id: &SessionId,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<Event>, StoreError> {
+        let no = self.session_no(id).await?;
+        let (after_id, last_id, limit) = (event_id(no, after), last_event_id(no), limit_to_db(limit));
+        let mut rows = sqlx::query_as!(
+            EventRow,
+            r#"SELECT id AS "id!", format, at_ms, body FROM event
+               WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"#,
+            after_id,
+            last_id,
+            limit
+        )
+        .fetch(&self.pool);
+        let mut events = Vec::new();
+        let mut expected = after.saturating_add(1);
+        while let Some(row) = rows.try_next().await.map_err(|error| store_error(&error))? {
+            events.push(row.into_event(id, expected)?);
+            expected += 1;
+            // Decoding megabytes must not keep other tasks from running.
+            tokio::task::consume_budget().await;
+        }
+        Ok(events)
+    }
+
+    pub(crate) async fn tail(&self, id: &SessionId, limit: usize) -> Result<Vec<Event>, StoreError> {
+        let last = self.last_seq(id).await?;
+        let count = u64::try_from(limit).unwrap_or(u64::MAX);
+        // Events that come in between are left out: they would push the oldest asked for out of the answer.
+        self.events(id, last.saturating_sub(count), limit).await
+    }
+
+    pub(crate) async fn queue(&self, id: &SessionId) -> Result<Vec<Queued>, StoreError> {
+        let no = self.session_no(id).await?;
+        let rows = sqlx::query!(
+            r#"SELECT queue_id, queued_ms, body FROM inbox
+               WHERE session_no = ? AND state = 0 ORDER BY inbox.id"#,
+            no
+        )
+        .fetch_all(&self.pool)
+        .await
+        .map_err(|error| store_error(&error))?;
+        rows.into_iter()
+            .map(|row| {
+                let parts = serde_json::from_str(&row.body)
+                    .map_err(|error| corrupt(format!("queued message {}: {error}", row.queue_id)))?;
+                Ok(Queued { id: row.queue_id.into(), queued_at: from_db(row.queued_ms), parts })
+            })
+            .collect()
+    }
+
+    pub(crate) async fn chunks(&self, id: &SessionId) -> Result<Vec<Chunk>, StoreError> {
+        let no = self.session_no(id).await?;
+        let rows = sqlx::query!(
+            r#"SELECT step, idx, body FROM chunk WHERE session_no = ?1
+               ORDER BY (SELECT first.id FROM chunk AS first
+                         WHERE first.session_no = ?1 AND first.step = chunk.step AND first.idx = 0), idx"#,
+            no
+        )
+        .fetch_all(&self.pool)
+        .await
+        .map_err(|error| store_error(&error))?;
+        Ok(rows
+            .into_iter()
+            .map(|row| Chunk { step: row.step, index: from_db(row.idx), body: row.body })
+            .collect())
+    }
+
+    pub(crate) async fn blobs(&self, id: &SessionId) -> Result<Vec<BlobRef>, StoreError> {
+        let no = self.session_no(id).await?;
+        let rows = sqlx::query!(
+            "SELECT hash, bytes FROM blob_ref WHERE session_no = ? ORDER BY first_seq, hash",
+            no
+        )
+        .fetch_all(&self.pool)
+        .await
+        .map_err(|error| store_error(&error))?;
+        Ok(rows.into_iter().map(|row| BlobRef { hash: row.hash, bytes: from_db(row.bytes) }).collect())
+    }
+
+    async fn session_no(&self, id: &SessionId) -> Result<i64, StoreError> {
+        let name = id.as_str();
+        sqlx::query_scalar!(r#"SELECT no AS "no!" FROM session WHERE id = ?"#, name)
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(|error| store_error(&error))?
+            .ok_or_else(|| not_found(id))
+    }
+}
+
+impl RecordRow {
+    fn into_record(self) -> SessionRecord {
+        SessionRecord {
+            id: self.id.into(),
+            title: self.title,
+            created_at: from_db(self.created_ms),
+            updated_at: from_db(self.updated_ms),
+            last_seq: from_db(self.last_seq),
+            queued: count_from_db(self.queued),
+            running: self.running != 0,
+        }
+    }
+}
+
+impl EventRow {
+    fn into_event(self, session: &SessionId, expected: Seq) -> Result<Event, StoreError> {
+        let seq = seq_of(self.id);
+        if seq != expected {
+            return Err(corrupt(format!("event {expected} of session {session} is missing")));
+        }
+        let format = u16::try_from(self.format).unwrap_or(u16::MAX);
+        if format > FORMAT {
+            return Err(corrupt(format!(
+                "event {seq} of session {session} has format {}, newer than {FORMAT}",
+                self.format
+            )));
+        }
+        let body = serde_json::from_str(&self.body)
+            .map_err(|error| corrupt(format!("event {seq} of session {session}: {error}")))?;
+        Ok(Event { seq, at: from_db(self.at_ms), format, body })
+    }
+}
+
+fn not_found(id: &SessionId) -> StoreError {
+    StoreError::NotFound(format!("session {id}"))
+}
+
+fn corrupt(what: String) -> StoreError {
+    StoreError::Corrupt(what)
+}

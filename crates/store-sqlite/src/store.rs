@@ -1,0 +1,142 @@
+//! The store's face: reads go to the readers, writes to the writer's task.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use longhaul_core::event::{Event, FORMAT};
+use longhaul_core::ids::{QueueId, Seq, SessionId};
+use longhaul_core::message::{BlobRef, Part};
+use longhaul_core::queue::Queued;
+use longhaul_store::{
+    Accepted, Append, Chunk, Lease, NewQueued, NewSession, SessionRecord, Store, StoreError, Watchers,
+};
+use tokio::sync::watch;
+
+use crate::open::{Opened, open};
+use crate::reader::Reader;
+use crate::writer::Writer;
+use crate::writer::{chunk, inbox, lease, log, session};
+
+/// Sessions in one SQLite file of a data folder.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), longhaul_store::StoreError> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let folder = folder.path();
+/// use longhaul_store::Store;
+/// let store = longhaul_store_sqlite::SqliteStore::open(folder).await?;
+/// assert!(store.sessions(10).await?.is_empty());
+/// store.close().await;
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct SqliteStore {
+    reader: Reader,
+    writer: Writer,
+    watchers: Arc<Watchers>,
+}
+
+impl SqliteStore {
+    /// Opens the store in `folder`, creating both if they do not exist. The folder is this process's until
+    /// the store is closed.
+    ///
+    /// # Errors
+    /// [`StoreError::Locked`] if another process has the folder; [`StoreError::Corrupt`] if the file is not a
+    /// database; [`StoreError::Storage`] if it cannot be used or was written by a newer version.
+    pub async fn open(folder: &Path) -> Result<Self, StoreError> {
+        let Opened { lock, writer, readers } = open(folder).await?;
+        let watchers = Arc::new(Watchers::default());
+        let writer = Writer::spawn(writer, lock, Arc::clone(&watchers));
+        Ok(Self { reader: Reader::new(readers), writer, watchers })
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn create(&self, session: NewSession) -> Result<SessionRecord, StoreError> {
+        let write = session::Create::new(&session)?;
+        let record = write.record();
+        self.writer.submit(write).await?;
+        Ok(record)
+    }
+
+    async fn session(&self, id: &SessionId) -> Result<SessionRecord, StoreError> {
+        self.reader.record(id).await
+    }
+
+    async fn sessions(&self, limit: usize) -> Result<Vec<SessionRecord>, StoreError> {
+        self.reader.records(limit).await
+    }
+
+    async fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
+        self.writer.submit(session::Delete { id: id.clone() }).await
+    }
+
+    async fn claim(&self, id: &SessionId, owner: &str) -> Result<Lease, StoreError> {
+        self.writer.submit(lease::Claim { id: id.clone(), owner: owner.to_owned() }).await
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
+        self.writer.submit(lease::Release { lease: lease.clone() }).await
+    }
+
+    async fn append(&self, lease: &Lease, append: Append) -> Result<Vec<Event>, StoreError> {
+        let first = self.writer.submit(log::AppendEvents::new(lease, &append)?).await?;
+        let at = append.at;
+        Ok((first..).zip(append.events).map(|(seq, body)| Event { seq, at, format: FORMAT, body }).collect())
+    }
+
+    async fn read(&self, id: &SessionId, after: Seq, limit: usize) -> Result<Vec<Event>, StoreError> {
+        self.reader.events(id, after, limit).await
+    }
+
+    async fn tail(&self, id: &SessionId, limit: usize) -> Result<Vec<Event>, StoreError> {
+        self.reader.tail(id, limit).await
+    }
+
+    async fn enqueue(&self, id: &SessionId, message: NewQueued) -> Result<Accepted, StoreError> {
+        self.writer.submit(inbox::Enqueue::new(id, message)?).await
+    }
+
+    async fn queue(&self, id: &SessionId) -> Result<Vec<Queued>, StoreError> {
+        self.reader.queue(id).await
+    }
+
+    async fn edit_queued(&self, id: &SessionId, entry: &QueueId, parts: Vec<Part>) -> Result<(), StoreError> {
+        self.writer.submit(inbox::Edit::new(id, entry, &parts)?).await
+    }
+
+    async fn remove_queued(&self, id: &SessionId, entry: &QueueId) -> Result<(), StoreError> {
+        self.writer.submit(inbox::Remove { id: id.clone(), entry: entry.clone() }).await
+    }
+
+    async fn clear_queue(&self, id: &SessionId) -> Result<Vec<QueueId>, StoreError> {
+        self.writer.submit(inbox::Clear { id: id.clone() }).await
+    }
+
+    async fn put_chunk(&self, lease: &Lease, chunk: Chunk) -> Result<(), StoreError> {
+        self.writer.submit(chunk::Put { lease: lease.clone(), chunk }).await
+    }
+
+    async fn chunks(&self, id: &SessionId) -> Result<Vec<Chunk>, StoreError> {
+        self.reader.chunks(id).await
+    }
+
+    async fn blobs(&self, id: &SessionId) -> Result<Vec<BlobRef>, StoreError> {
+        self.reader.blobs(id).await
+    }
+
+    async fn watch(&self, id: &SessionId) -> Result<watch::Receiver<Seq>, StoreError> {
+        let watched = self.watchers.watch(id);
+        Ok(watched.from(self.reader.last_seq(id).await?))
+    }
+
+    async fn close(&self) {
+        // Readers first: the last connection to close empties the WAL into the file.
+        self.reader.close().await;
+        self.writer.close().await;
+        self.watchers.end_all();
+    }
+}

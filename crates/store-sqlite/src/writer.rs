@@ -1,0 +1,228 @@
+//! The one writer: a task that owns the only connection that writes.
+//!
+//! Whoever writes sends a request and waits. The task takes all waiting requests into one transaction and
+//! answers them after `COMMIT`. No timer is needed: while one transaction is flushed, the next one's requests
+//! gather. A request that is refused ([`Failure::Refused`]) has changed nothing and does not concern its
+//! neighbours. If the transaction fails, its requests are repeated one by one, so that one bad request
+//! fails alone.
+
+mod batch;
+pub(crate) mod chunk;
+pub(crate) mod inbox;
+pub(crate) mod lease;
+pub(crate) mod log;
+pub(crate) mod session;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use longhaul_store::{StoreError, Watchers};
+use sqlx::{Connection, SqliteConnection};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use self::batch::{Batch, Leases, News};
+use crate::error::{Failure, Severity, severity, store_error};
+use crate::lock::FolderLock;
+
+/// Requests in one transaction, at most.
+const BATCH_REQUESTS: usize = 512;
+
+/// Content in one transaction, in bytes, at most; a single larger request has one of its own.
+const BATCH_BYTES: usize = 8 << 20;
+
+/// Requests that wait before whoever sends another one has to wait for room.
+const WAITING_REQUESTS: usize = 1024;
+
+/// Something to write.
+#[async_trait]
+pub(crate) trait Write: Send + Sync + 'static {
+    /// What the caller learns.
+    type Answer: Send + 'static;
+
+    /// Writes it, or refuses before anything is changed. Repeated if the transaction fails.
+    async fn apply(&self, batch: &mut Batch<'_>) -> Result<Self::Answer, Failure>;
+
+    /// Size of its content, in bytes.
+    fn bytes(&self) -> usize {
+        0
+    }
+}
+
+/// The way to the writer's task.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    requests: mpsc::Sender<Message>,
+    task: Mutex<Option<JoinHandle<()>>>,
+}
+
+enum Message {
+    Write(Box<dyn Request>),
+    Close,
+}
+
+impl Writer {
+    /// Starts the task. It holds `lock` until its connection is closed.
+    pub(crate) fn spawn(db: SqliteConnection, lock: FolderLock, watchers: Arc<Watchers>) -> Self {
+        let (requests, waiting) = mpsc::channel(WAITING_REQUESTS);
+        let desk = Desk { db, watchers, leases: Leases::default(), poisoned: None };
+        let task = tokio::spawn(async move {
+            desk.serve(waiting).await;
+            drop(lock);
+        });
+        Self { requests, task: Mutex::new(Some(task)) }
+    }
+
+    /// Has it written, and waits until it is on disk.
+    pub(crate) async fn submit<W: Write>(&self, write: W) -> Result<W::Answer, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let request = Message::Write(Box::new(Pending { write, answer: None, reply }));
+        self.requests.send(request).await.map_err(|_| StoreError::Closed)?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Waits until what was accepted is written and the connection closed.
+    pub(crate) async fn close(&self) {
+        // An error here means that the task has ended already.
+        let _ = self.requests.send(Message::Close).await;
+        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(task) = task
+            && let Err(error) = task.await
+        {
+            tracing::error!(%error, "the writer of the store ended abnormally");
+        }
+    }
+}
+
+/// A write with somebody who waits for it.
+#[async_trait]
+trait Request: Send {
+    async fn apply(&mut self, batch: &mut Batch<'_>) -> Result<(), sqlx::Error>;
+    fn bytes(&self) -> usize;
+    fn answer(self: Box<Self>, outcome: Result<(), StoreError>);
+}
+
+struct Pending<W: Write> {
+    write: W,
+    answer: Option<Result<W::Answer, StoreError>>,
+    reply: oneshot::Sender<Result<W::Answer, StoreError>>,
+}
+
+#[async_trait]
+impl<W: Write> Request for Pending<W> {
+    async fn apply(&mut self, batch: &mut Batch<'_>) -> Result<(), sqlx::Error> {
+        self.answer = match self.write.apply(batch).await {
+            Ok(answer) => Some(Ok(answer)),
+            Err(Failure::Refused(error)) => Some(Err(error)),
+            Err(Failure::Database(error)) => return Err(error),
+        };
+        Ok(())
+    }
+
+    fn bytes(&self) -> usize {
+        self.write.bytes()
+    }
+
+    fn answer(self: Box<Self>, outcome: Result<(), StoreError>) {
+        let Self { answer, reply, .. } = *self;
+        let answer = outcome.and_then(|()| answer.unwrap_or(Err(StoreError::Closed)));
+        // Nobody may be waiting any more; what was written stays written.
+        let _ = reply.send(answer);
+    }
+}
+
+/// What the task works with.
+struct Desk {
+    db: SqliteConnection,
+    watchers: Arc<Watchers>,
+    leases: Leases,
+    /// Set after an error that leaves unknown what is on disk.
+    poisoned: Option<StoreError>,
+}
+
+impl Desk {
+    async fn serve(mut self, mut waiting: mpsc::Receiver<Message>) {
+        while let Some(first) = waiting.recv().await {
+            let requests = gather(first, &mut waiting);
+            self.write(requests).await;
+        }
+        if let Err(error) = self.db.close().await {
+            tracing::warn!(%error, "the database was not closed cleanly");
+        }
+    }
+
+    async fn write(&mut self, mut requests: Vec<Box<dyn Request>>) {
+        let outcome = self.attempt(&mut requests).await;
+        let alone = requests.len() <= 1;
+        for mut request in requests {
+            let outcome = match &outcome {
+                Err(_) if !alone => self.attempt(std::slice::from_mut(&mut request)).await,
+                outcome => outcome.clone(),
+            };
+            request.answer(outcome);
+        }
+    }
+
+    /// Writes `requests` in one transaction: all of them are on disk, or none.
+    async fn attempt(&mut self, requests: &mut [Box<dyn Request>]) -> Result<(), StoreError> {
+        if let Some(why) = &self.poisoned {
+            return Err(why.clone());
+        }
+        if requests.is_empty() {
+            return Ok(());
+        }
+        match self.transact(requests).await {
+            Ok(news) => {
+                self.leases.keep();
+                news.tell(&self.watchers);
+                Ok(())
+            }
+            Err(error) => Err(self.give_up(&error).await),
+        }
+    }
+
+    async fn transact(&mut self, requests: &mut [Box<dyn Request>]) -> Result<News, sqlx::Error> {
+        sqlx::query("BEGIN IMMEDIATE").execute(&mut self.db).await?;
+        let mut batch = Batch::new(&mut self.db, &mut self.leases);
+        for request in requests {
+            request.apply(&mut batch).await?;
+        }
+        let news = batch.finish().await?;
+        sqlx::query("COMMIT").execute(&mut self.db).await?;
+        Ok(news)
+    }
+
+    async fn give_up(&mut self, error: &sqlx::Error) -> StoreError {
+        self.leases.undo();
+        // Some errors have rolled back already; then this one fails, and that is fine.
+        let _ = sqlx::query("ROLLBACK").execute(&mut self.db).await;
+        let answer = store_error(error);
+        if severity(error) == Severity::Fatal {
+            tracing::error!(%error, "writing failed; nothing more is written until the next start");
+            let why = format!("{error}; nothing more is written until the next start");
+            self.poisoned = Some(StoreError::Storage(why));
+        }
+        answer
+    }
+}
+
+fn gather(first: Message, waiting: &mut mpsc::Receiver<Message>) -> Vec<Box<dyn Request>> {
+    let mut requests: Vec<Box<dyn Request>> = Vec::new();
+    let mut bytes = 0;
+    let mut next = Some(first);
+    while let Some(message) = next {
+        match message {
+            Message::Write(request) => {
+                bytes += request.bytes();
+                requests.push(request);
+            }
+            Message::Close => waiting.close(),
+        }
+        let room = requests.len() < BATCH_REQUESTS && bytes < BATCH_BYTES;
+        next = if room { waiting.try_recv().ok() } else { None };
+    }
+    requests
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,203 @@
+//! One transaction in the making.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use longhaul_core::event::FORMAT;
+use longhaul_core::ids::{Millis, Seq, SessionId};
+use longhaul_store::{Lease, StoreError, Watchers};
+use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
+
+use crate::error::Failure;
+use crate::key::{event_id, to_db};
+
+/// Events in one `INSERT`, at most (five parameters each).
+const INSERT_ROWS: usize = 64;
+
+/// The requests of one transaction write here. Events and the session rows they change are gathered and
+/// written by [`Batch::flush`] in a few statements; everything else is written at once.
+pub(crate) struct Batch<'w> {
+    pub(crate) db: &'w mut SqliteConnection,
+    pub(crate) leases: &'w mut Leases,
+    pub(crate) news: News,
+    rows: Vec<EventRow>,
+    grown: BTreeMap<i64, Grown>,
+}
+
+/// An event to insert.
+struct EventRow {
+    id: i64,
+    epoch: i64,
+    at: Millis,
+    body: Arc<str>,
+}
+
+/// What became of a session's row.
+struct Grown {
+    last_seq: Seq,
+    at: Millis,
+    running: Option<bool>,
+}
+
+/// What to tell watchers after the commit.
+#[derive(Debug, Default)]
+pub(crate) struct News {
+    pub(crate) grown: Vec<(SessionId, Seq)>,
+    pub(crate) deleted: Vec<SessionId>,
+}
+
+impl News {
+    pub(crate) fn tell(self, watchers: &Watchers) {
+        for (id, seq) in &self.grown {
+            watchers.publish(id, *seq);
+        }
+        for id in &self.deleted {
+            watchers.end(id);
+        }
+    }
+}
+
+impl<'w> Batch<'w> {
+    pub(crate) fn new(db: &'w mut SqliteConnection, leases: &'w mut Leases) -> Self {
+        Self { db, leases, news: News::default(), rows: Vec::new(), grown: BTreeMap::new() }
+    }
+
+    /// Stages events for the positions from `first`.
+    pub(crate) fn stage_events(
+        &mut self,
+        no: i64,
+        first: Seq,
+        epoch: i64,
+        events: impl IntoIterator<Item = (Millis, Arc<str>)>,
+    ) {
+        let rows = (first..).zip(events).map(|(seq, (at, body))| EventRow {
+            id: event_id(no, seq),
+            epoch,
+            at,
+            body,
+        });
+        self.rows.extend(rows);
+    }
+
+    /// Stages the change of a session's row. A later one of the same transaction wins, field by field.
+    pub(crate) fn stage_growth(&mut self, no: i64, last_seq: Seq, at: Millis, running: Option<bool>) {
+        let earlier = self.grown.get(&no).and_then(|grown| grown.running);
+        self.grown.insert(no, Grown { last_seq, at, running: running.or(earlier) });
+    }
+
+    /// Writes what is staged. Requests that look at session rows call it first.
+    pub(crate) async fn flush(&mut self) -> Result<(), sqlx::Error> {
+        for rows in self.rows.chunks(INSERT_ROWS) {
+            insert(self.db, rows).await?;
+        }
+        self.rows.clear();
+        if !self.grown.is_empty() {
+            update(self.db, &self.grown).await?;
+            self.grown.clear();
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn finish(mut self) -> Result<News, sqlx::Error> {
+        self.flush().await?;
+        Ok(self.news)
+    }
+
+    /// The number of a session.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    pub(crate) async fn session_no(&mut self, id: &SessionId) -> Result<i64, Failure> {
+        let name = id.as_str();
+        let no = sqlx::query_scalar!(r#"SELECT no AS "no!" FROM session WHERE id = ?"#, name)
+            .fetch_optional(&mut *self.db)
+            .await?;
+        no.ok_or_else(|| StoreError::NotFound(format!("session {id}")).into())
+    }
+}
+
+async fn insert(db: &mut SqliteConnection, rows: &[EventRow]) -> Result<(), sqlx::Error> {
+    let mut query = QueryBuilder::<Sqlite>::new("INSERT INTO event (id, format, epoch, at_ms, body) ");
+    query.push_values(rows, |mut values, row| {
+        values.push_bind(row.id).push_bind(i64::from(FORMAT)).push_bind(row.epoch);
+        values.push_bind(to_db(row.at)).push_bind(Arc::clone(&row.body));
+    });
+    query.build().execute(db).await?;
+    Ok(())
+}
+
+async fn update(db: &mut SqliteConnection, grown: &BTreeMap<i64, Grown>) -> Result<(), sqlx::Error> {
+    let rows: Vec<_> = grown
+        .iter()
+        .map(|(no, grown)| (no, grown.last_seq, to_db(grown.at), grown.running.map(i64::from)))
+        .collect();
+    let rows = serde_json::to_string(&rows).map_err(|error| sqlx::Error::Encode(error.into()))?;
+    sqlx::query!(
+        "UPDATE session
+         SET last_seq = change.value ->> 1,
+             updated_ms = change.value ->> 2,
+             running = coalesce(change.value ->> 3, running)
+         FROM json_each(?) AS change
+         WHERE no = change.value ->> 0",
+        rows
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// The leases that are held. The writer is the only one to give and take them, so this is all there is to
+/// know; the database has the epochs so that they go on counting after a restart.
+#[derive(Debug, Default)]
+pub(crate) struct Leases {
+    held: HashMap<SessionId, Held>,
+    /// What the entries that this transaction changed were before, in order.
+    before: Vec<(SessionId, Option<Held>)>,
+}
+
+/// A session that has a writer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) no: i64,
+    pub(crate) epoch: i64,
+    pub(crate) last_seq: Seq,
+}
+
+impl Leases {
+    /// Whether anybody holds the session.
+    pub(crate) fn is_held(&self, id: &SessionId) -> bool {
+        self.held.contains_key(id)
+    }
+
+    /// The session, if `lease` is the valid one.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`].
+    pub(crate) fn check(&self, lease: &Lease) -> Result<Held, StoreError> {
+        let held = self.held.get(&lease.session_id).filter(|held| to_db(lease.epoch) == held.epoch);
+        held.copied().ok_or_else(|| StoreError::Fenced(lease.session_id.clone()))
+    }
+
+    pub(crate) fn set(&mut self, id: &SessionId, held: Option<Held>) {
+        let before = match held {
+            Some(held) => self.held.insert(id.clone(), held),
+            None => self.held.remove(id),
+        };
+        self.before.push((id.clone(), before));
+    }
+
+    /// The transaction was committed.
+    pub(crate) fn keep(&mut self) {
+        self.before.clear();
+    }
+
+    /// The transaction failed: everything is as it was before.
+    pub(crate) fn undo(&mut self) {
+        for (id, before) in self.before.drain(..).rev() {
+            match before {
+                Some(held) => self.held.insert(id, held),
+                None => self.held.remove(&id),
+            };
+        }
+    }
+}

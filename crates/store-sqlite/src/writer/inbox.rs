@@ -1,0 +1,230 @@
+//! The queue: accepting, changing and taking messages.
+
+use async_trait::async_trait;
+use longhaul_core::ids::{Millis, QueueId, SessionId};
+use longhaul_core::message::Part;
+use longhaul_store::{Accepted, NewQueued, StoreError};
+use sqlx::SqliteConnection;
+
+use super::Write;
+use super::batch::Batch;
+use crate::error::Failure;
+use crate::key::{count_from_db, to_db};
+
+/// [`Store::enqueue`](longhaul_store::Store::enqueue).
+pub(crate) struct Enqueue {
+    session: SessionId,
+    id: QueueId,
+    client_key: Option<String>,
+    at: Millis,
+    body: String,
+    queue_limit: usize,
+}
+
+impl Enqueue {
+    pub(crate) fn new(session: &SessionId, new: NewQueued) -> Result<Self, StoreError> {
+        Ok(Self {
+            session: session.clone(),
+            body: encode(&new.parts)?,
+            id: new.id,
+            client_key: new.client_key,
+            at: new.at,
+            queue_limit: new.queue_limit,
+        })
+    }
+
+    /// What was accepted under the same key before.
+    async fn known(&self, db: &mut SqliteConnection, no: i64) -> Result<Option<Accepted>, sqlx::Error> {
+        let Some(key) = &self.client_key else { return Ok(None) };
+        let first = sqlx::query!(
+            r#"SELECT queue_id, (SELECT count(*) FROM inbox AS waiting
+                   WHERE waiting.session_no = ?1 AND waiting.state = 0
+                     AND inbox.state = 0 AND waiting.id <= inbox.id) AS "position!: i64"
+               FROM inbox WHERE session_no = ?1 AND client_key = ?2"#,
+            no,
+            key
+        )
+        .fetch_optional(db)
+        .await?;
+        Ok(first.map(|first| Accepted {
+            id: first.queue_id.into(),
+            position: count_from_db(first.position),
+            repeated: true,
+        }))
+    }
+
+    async fn insert(&self, db: &mut SqliteConnection, no: i64) -> Result<(), Failure> {
+        let (id, at) = (self.id.as_str(), to_db(self.at));
+        let inserted = sqlx::query!(
+            "INSERT INTO inbox (session_no, queue_id, client_key, queued_ms, body) VALUES (?, ?, ?, ?, ?)
+             ON CONFLICT (session_no, queue_id) DO NOTHING",
+            no,
+            id,
+            self.client_key,
+            at,
+            self.body
+        )
+        .execute(db)
+        .await?;
+        if inserted.rows_affected() == 0 {
+            return Err(StoreError::Conflict(format!("queued message {id} exists")).into());
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Write for Enqueue {
+    type Answer = Accepted;
+
+    async fn apply(&self, batch: &mut Batch<'_>) -> Result<Accepted, Failure> {
+        let no = batch.session_no(&self.session).await?;
+        if let Some(first) = self.known(batch.db, no).await? {
+            return Ok(first);
+        }
+        let waiting = count_waiting(batch.db, no).await?;
+        if waiting >= self.queue_limit {
+            return Err(StoreError::QueueFull(waiting).into());
+        }
+        self.insert(batch.db, no).await?;
+        Ok(Accepted { id: self.id.clone(), position: waiting + 1, repeated: false })
+    }
+
+    fn bytes(&self) -> usize {
+        self.body.len()
+    }
+}
+
+async fn count_waiting(db: &mut SqliteConnection, no: i64) -> Result<usize, sqlx::Error> {
+    let count = sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!: i64" FROM inbox WHERE session_no = ? AND state = 0"#,
+        no
+    )
+    .fetch_one(db)
+    .await?;
+    Ok(count_from_db(count))
+}
+
+/// [`Store::edit_queued`](longhaul_store::Store::edit_queued).
+pub(crate) struct Edit {
+    id: SessionId,
+    entry: QueueId,
+    body: String,
+}
+
+impl Edit {
+    pub(crate) fn new(id: &SessionId, entry: &QueueId, parts: &[Part]) -> Result<Self, StoreError> {
+        Ok(Self { id: id.clone(), entry: entry.clone(), body: encode(parts)? })
+    }
+}
+
+#[async_trait]
+impl Write for Edit {
+    type Answer = ();
+
+    async fn apply(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
+        let no = batch.session_no(&self.id).await?;
+        let entry = self.entry.as_str();
+        let edited = sqlx::query!(
+            "UPDATE inbox SET body = ? WHERE session_no = ? AND queue_id = ? AND state = 0",
+            self.body,
+            no,
+            entry
+        )
+        .execute(&mut *batch.db)
+        .await?;
+        found(edited.rows_affected(), entry)
+    }
+
+    fn bytes(&self) -> usize {
+        self.body.len()
+    }
+}
+
+/// [`Store::remove_queued`](longhaul_store::Store::remove_queued).
+pub(crate) struct Remove {
+    pub(crate) id: SessionId,
+    pub(crate) entry: QueueId,
+}
+
+#[async_trait]
+impl Write for Remove {
+    type Answer = ();
+
+    async fn apply(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
+        let no = batch.session_no(&self.id).await?;
+        let entry = self.entry.as_str();
+        let removed = sqlx::query!(
+            "UPDATE inbox SET state = 2, body = '[]' WHERE session_no = ? AND queue_id = ? AND state = 0",
+            no,
+            entry
+        )
+        .execute(&mut *batch.db)
+        .await?;
+        found(removed.rows_affected(), entry)
+    }
+}
+
+/// [`Store::clear_queue`](longhaul_store::Store::clear_queue).
+pub(crate) struct Clear {
+    pub(crate) id: SessionId,
+}
+
+#[async_trait]
+impl Write for Clear {
+    type Answer = Vec<QueueId>;
+
+    async fn apply(&self, batch: &mut Batch<'_>) -> Result<Vec<QueueId>, Failure> {
+        let no = batch.session_no(&self.id).await?;
+        let ids = sqlx::query_scalar!(
+            "SELECT queue_id FROM inbox WHERE session_no = ? AND state = 0 ORDER BY inbox.id",
+            no
+        )
+        .fetch_all(&mut *batch.db)
+        .await?;
+        sqlx::query!("UPDATE inbox SET state = 2, body = '[]' WHERE session_no = ? AND state = 0", no)
+            .execute(&mut *batch.db)
+            .await?;
+        Ok(ids.into_iter().map(QueueId::from).collect())
+    }
+}
+
+/// Marks waiting messages as taken: all `count` of the list, or none.
+///
+/// # Errors
+/// [`StoreError::Conflict`] if one of them does not wait, or is listed twice.
+pub(super) async fn take(db: &mut SqliteConnection, no: i64, ids: &str, count: usize) -> Result<(), Failure> {
+    let waiting = sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!: i64" FROM inbox
+           WHERE session_no = ? AND state = 0 AND queue_id IN (SELECT value FROM json_each(?))"#,
+        no,
+        ids
+    )
+    .fetch_one(&mut *db)
+    .await?;
+    if count_from_db(waiting) != count {
+        return Err(StoreError::Conflict(format!("not all of the queued messages {ids} wait")).into());
+    }
+    sqlx::query!(
+        "UPDATE inbox SET state = 1, body = '[]'
+         WHERE session_no = ? AND state = 0 AND queue_id IN (SELECT value FROM json_each(?))",
+        no,
+        ids
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// Ids as [`take`] wants them.
+pub(super) fn id_list(ids: &[QueueId]) -> Result<String, StoreError> {
+    serde_json::to_string(ids).map_err(|error| StoreError::Storage(error.to_string()))
+}
+
+fn encode(parts: &[Part]) -> Result<String, StoreError> {
+    serde_json::to_string(parts).map_err(|error| StoreError::Storage(error.to_string()))
+}
+
+fn found(rows: u64, entry: &str) -> Result<(), Failure> {
+    if rows == 0 { Err(StoreError::NotFound(format!("waiting message {entry}")).into()) } else { Ok(()) }
+}

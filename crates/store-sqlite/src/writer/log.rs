@@ -1,0 +1,134 @@
+//! Appending to a log.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use longhaul_core::event::{Event, EventBody};
+use longhaul_core::ids::{Millis, Seq};
+use longhaul_core::message::BlobRef;
+use longhaul_store::{Append, Lease, RecordChange, StoreError, blob_refs};
+use sqlx::SqliteConnection;
+
+use super::Write;
+use super::batch::{Batch, Held};
+use super::inbox;
+use crate::error::Failure;
+use crate::key::{advance, to_db};
+
+/// Events in their stored form, with what else of them is stored. Made by the caller's task, not the writer's.
+pub(super) struct Encoded {
+    pub(super) bodies: Vec<(Millis, Arc<str>)>,
+    pub(super) change: RecordChange,
+    /// Each with the index of the event that names it.
+    blobs: Vec<(u64, BlobRef)>,
+}
+
+impl Encoded {
+    pub(super) fn new<'e>(
+        events: impl Iterator<Item = (Millis, &'e EventBody)> + Clone,
+    ) -> Result<Self, StoreError> {
+        let bodies = events
+            .clone()
+            .map(|(at, event)| Ok((at, Arc::from(Event::encode_body(event)?))))
+            .collect::<Result<_, serde_json::Error>>()
+            .map_err(|error| StoreError::Storage(error.to_string()))?;
+        let blobs = (0..)
+            .zip(events.clone())
+            .flat_map(|(index, (_, event))| {
+                blob_refs(event).into_iter().map(move |blob| (index, blob.clone()))
+            })
+            .collect();
+        Ok(Self { bodies, blobs, change: RecordChange::of(events.map(|(_, event)| event)) })
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bodies.iter().map(|(_, body)| body.len()).sum()
+    }
+
+    /// Notes which blobs these events, which begin at `first`, name.
+    pub(super) async fn name_blobs(
+        &self,
+        db: &mut SqliteConnection,
+        no: i64,
+        first: Seq,
+    ) -> Result<(), sqlx::Error> {
+        for (index, blob) in &self.blobs {
+            let (hash, bytes, seq) = (&blob.hash, to_db(blob.bytes), to_db(first + index));
+            sqlx::query!(
+                "INSERT INTO blob_ref (session_no, hash, bytes, first_seq) VALUES (?, ?, ?, ?)
+                 ON CONFLICT DO NOTHING",
+                no,
+                hash,
+                bytes,
+                seq
+            )
+            .execute(&mut *db)
+            .await?;
+        }
+        Ok(())
+    }
+}
+
+/// [`Store::append`](longhaul_store::Store::append); answers with the first event's position.
+pub(crate) struct AppendEvents {
+    lease: Lease,
+    at: Millis,
+    events: Encoded,
+    takes: String,
+    take_count: usize,
+    settles: Vec<String>,
+}
+
+impl AppendEvents {
+    pub(crate) fn new(lease: &Lease, append: &Append) -> Result<Self, StoreError> {
+        Ok(Self {
+            lease: lease.clone(),
+            at: append.at,
+            events: Encoded::new(append.events.iter().map(|event| (append.at, event)))?,
+            takes: inbox::id_list(&append.takes)?,
+            take_count: append.takes.len(),
+            settles: append.settles.clone(),
+        })
+    }
+
+    fn stage(&self, batch: &mut Batch<'_>, held: Held, last_seq: Seq) {
+        let id = &self.lease.session_id;
+        batch.stage_events(held.no, held.last_seq + 1, held.epoch, self.events.bodies.iter().cloned());
+        batch.stage_growth(held.no, last_seq, self.at, self.events.change.running);
+        batch.leases.set(id, Some(Held { last_seq, ..held }));
+        batch.news.grown.push((id.clone(), last_seq));
+    }
+}
+
+#[async_trait]
+impl Write for AppendEvents {
+    type Answer = Seq;
+
+    async fn apply(&self, batch: &mut Batch<'_>) -> Result<Seq, Failure> {
+        let held = batch.leases.check(&self.lease)?;
+        let last_seq = advance(held.last_seq, self.events.bodies.len())?;
+        if self.take_count > 0 {
+            inbox::take(batch.db, held.no, &self.takes, self.take_count).await?;
+        }
+        for step in &self.settles {
+            super::chunk::drop_step(batch.db, held.no, step).await?;
+        }
+        self.events.name_blobs(batch.db, held.no, held.last_seq + 1).await?;
+        if let Some(title) = &self.events.change.title {
+            rename(batch.db, held.no, title).await?;
+        }
+        if last_seq > held.last_seq {
+            self.stage(batch, held, last_seq);
+        }
+        Ok(held.last_seq + 1)
+    }
+
+    fn bytes(&self) -> usize {
+        self.events.bytes()
+    }
+}
+
+async fn rename(db: &mut SqliteConnection, no: i64, title: &str) -> Result<(), sqlx::Error> {
+    sqlx::query!("UPDATE session SET title = ? WHERE no = ?", title, no).execute(db).await?;
+    Ok(())
+}

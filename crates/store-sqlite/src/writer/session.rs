@@ -1,0 +1,102 @@
+//! Creating and deleting sessions.
+
+use async_trait::async_trait;
+use longhaul_core::ids::{Millis, SessionId};
+use longhaul_store::{NewSession, SessionRecord, StoreError};
+
+use super::Write;
+use super::batch::Batch;
+use super::log::Encoded;
+use crate::error::Failure;
+use crate::key::{advance, event_id, last_event_id, to_db};
+
+/// [`Store::create`](longhaul_store::Store::create).
+pub(crate) struct Create {
+    id: SessionId,
+    title: Option<String>,
+    at: Millis,
+    events: Encoded,
+}
+
+impl Create {
+    pub(crate) fn new(new: &NewSession) -> Result<Self, StoreError> {
+        if new.events.is_empty() {
+            return Err(StoreError::Conflict(format!("session {} has no first event", new.id)));
+        }
+        let events = Encoded::new(new.events.iter().map(|(at, event)| (*at, event)))?;
+        let title = events.change.title.clone().or_else(|| new.title.clone());
+        Ok(Self { id: new.id.clone(), title, at: new.at, events })
+    }
+
+    /// What will be known of the session.
+    pub(crate) fn record(&self) -> SessionRecord {
+        SessionRecord {
+            id: self.id.clone(),
+            title: self.title.clone(),
+            created_at: self.at,
+            updated_at: self.at,
+            last_seq: self.events.bodies.len() as u64,
+            queued: 0,
+            running: self.running(),
+        }
+    }
+
+    fn running(&self) -> bool {
+        self.events.change.running.unwrap_or(false)
+    }
+}
+
+#[async_trait]
+impl Write for Create {
+    type Answer = ();
+
+    async fn apply(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
+        let (id, at, running) = (self.id.as_str(), to_db(self.at), i64::from(self.running()));
+        let last_seq = to_db(advance(0, self.events.bodies.len())?);
+        let no = sqlx::query_scalar!(
+            r#"INSERT INTO session (id, title, created_ms, updated_ms, last_seq, running)
+               VALUES (?1, ?2, ?3, ?3, ?4, ?5)
+               ON CONFLICT (id) DO NOTHING RETURNING no AS "no!""#,
+            id,
+            self.title,
+            at,
+            last_seq,
+            running
+        )
+        .fetch_optional(&mut *batch.db)
+        .await?
+        .ok_or_else(|| StoreError::Conflict(format!("session {id} exists")))?;
+        self.events.name_blobs(batch.db, no, 1).await?;
+        batch.stage_events(no, 1, 0, self.events.bodies.iter().cloned());
+        Ok(())
+    }
+
+    fn bytes(&self) -> usize {
+        self.events.bytes()
+    }
+}
+
+/// [`Store::delete`](longhaul_store::Store::delete).
+pub(crate) struct Delete {
+    pub(crate) id: SessionId,
+}
+
+#[async_trait]
+impl Write for Delete {
+    type Answer = ();
+
+    async fn apply(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
+        if batch.leases.is_held(&self.id) {
+            return Err(StoreError::Busy(self.id.clone()).into());
+        }
+        let no = batch.session_no(&self.id).await?;
+        batch.flush().await?;
+        let (first, last) = (event_id(no, 0), last_event_id(no));
+        sqlx::query!("DELETE FROM event WHERE id BETWEEN ? AND ?", first, last)
+            .execute(&mut *batch.db)
+            .await?;
+        sqlx::query!("DELETE FROM session WHERE no = ?", no).execute(&mut *batch.db).await?;
+        batch.news.deleted.push(self.id.clone());
+        Ok(())
+    }
+}

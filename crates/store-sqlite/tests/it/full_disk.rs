@@ -1,0 +1,70 @@
+//! A disk that runs full, and has room again.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use longhaul_store::{Store, StoreError};
+
+use crate::{append, assert_sound, begin, last_seq, open};
+
+/// A file system of its own, of four megabytes. Only root may make one.
+struct SmallDisk {
+    folder: tempfile::TempDir,
+}
+
+impl SmallDisk {
+    fn mount() -> Option<Self> {
+        if !cfg!(target_os = "linux") || !rustix::process::geteuid().is_root() {
+            return None;
+        }
+        let disk = Self { folder: tempfile::tempdir().unwrap() };
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"])
+            .arg(disk.path())
+            .status()
+            .is_ok_and(|status| status.success());
+        mounted.then_some(disk)
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn reserve(&self) -> PathBuf {
+        let file = self.path().join("reserve");
+        std::fs::write(&file, vec![0; 1 << 20]).unwrap();
+        file
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.path()).status();
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_loses_nothing_and_writes_resume_when_there_is_room() {
+    let Some(disk) = SmallDisk::mount() else {
+        println!("skipped: full_disk (mounting a small file system needs root on Linux)");
+        return;
+    };
+    let reserve = disk.reserve();
+    let store = open(&disk.path().join("data")).await;
+    let lease = begin(&store, "s").await;
+    let mut acknowledged = 1;
+    let error = loop {
+        match append(&store, &lease, 20_000).await {
+            Ok(seq) => acknowledged = seq,
+            Err(error) => break error,
+        }
+        assert!(acknowledged < 1000, "four megabytes are never full");
+    };
+    assert!(matches!(&error, StoreError::Storage(why) if why.contains("full")), "{error}");
+    assert_eq!(last_seq(&store, "s").await, acknowledged);
+    std::fs::remove_file(reserve).unwrap();
+    assert_eq!(append(&store, &lease, 20_000).await, Ok(acknowledged + 1));
+    assert_eq!(last_seq(&store, "s").await, acknowledged + 1);
+    store.close().await;
+    assert_sound(&disk.path().join("data")).await;
+}
