@@ -1,2 +1,27 @@
-//! The command `longhaul`.
-fn main() {}
+//! The command `longhaul`: the library at a terminal.
+//!
+//! [`place`] alone reads the environment, the home folder and the current folder; [`assemble`] makes an agent
+//! of what it found; [`commands`] has one module for each command; [`term`] is everything a person sees.
+
+mod agent_file;
+mod args;
+mod assemble;
+mod backend;
+mod commands;
+mod data;
+mod demo;
+mod failure;
+mod lookup;
+mod place;
+mod signals;
+mod term;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    // Before anything secret is in memory.
+    let hidden = longhaul::sandbox::protect_this_process();
+    commands::start(args::Args::parse(), hidden)
+}

@@ -4,6 +4,15 @@
 //! weighs each piece by its kind and length. It needs no vocabulary and no memory. Equal texts give equal
 //! counts on every machine: all arithmetic is on integers.
 //!
+//! The weights are fitted against `o200k_base` (non-negative least squares on half of 6,800 documents: recorded
+//! work of agents, source code in ten languages, prose in forty, logs, base64). Unsigned error per document on the
+//! other half: recorded work 1.9 % (median) and 6.4 % (95th percentile), code 2 and 8 %, base64 0.7 and 2.1 %.
+//! Scripts and languages differ: German 2 %, Spanish and Japanese 2–3 %, Simplified Chinese +9 %, Traditional −7 %,
+//! Italian −14 %, Russian +14 %. Other vocabularies spend up to a fifth more than `o200k_base`.
+//!
+//! Runs that no text has (a million equal letters, blanks, marks) are counted by what the tokenizer makes of them,
+//! and rather too high; the work is one step a byte in every case.
+//!
 //! The constants around the text (framing, tools, pictures) are the published formulas of one provider; a
 //! provider's reported usage corrects what is left.
 

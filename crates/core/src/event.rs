@@ -272,7 +272,8 @@ pub struct ViewEdit {
     pub base_view_hash: String,
     /// What changes.
     pub ops: Vec<ViewOp>,
-    /// Whether it only cleared old tool results.
+    /// Whether it only cleared old tool results. Stored under another name: `kind` is the event's own.
+    #[serde(rename = "editKind")]
     pub kind: EditKind,
     /// The strategy that planned it, for example `reactive-overflow`.
     pub strategy: String,

@@ -350,9 +350,9 @@ impl History {
     }
 
     fn set_anchor(&mut self, fixed: u64, input: u64, output: u64) {
-        let counted = fixed + self.view_tokens;
+        let counted = fixed.saturating_add(self.view_tokens);
         if self.overhead_tokens.is_none() {
-            let unexplained = (input + output).saturating_sub(counted);
+            let unexplained = input.saturating_add(output).saturating_sub(counted);
             self.overhead_tokens = Some(unexplained.min(crate::meter::MAX_OVERHEAD_TOKENS));
         }
         self.anchor =
@@ -384,8 +384,9 @@ impl History {
         if self.errors_per_mille.len() == 100 {
             self.errors_per_mille.pop_front();
         }
-        let error = estimated as i64 - actual as i64;
-        self.errors_per_mille.push_back(error * 1000 / actual.max(1) as i64);
+        let error = i128::from(estimated) - i128::from(actual);
+        let per_mille = error * 1000 / i128::from(actual.max(1));
+        self.errors_per_mille.push_back(per_mille.clamp(-1_000_000, 1_000_000) as i64);
     }
 
     fn switch(&mut self, to: &Origin) {

@@ -19,5 +19,6 @@ pub mod plan;
 pub mod queue;
 pub mod run;
 pub mod strategy;
+pub mod survival;
 pub mod truncate;
 pub mod usage;

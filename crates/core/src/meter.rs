@@ -70,7 +70,7 @@ pub fn of_parts(history: &History, fixed_tokens: u64, kept: u64, new: u64) -> Re
     let Some(anchor) = history.anchor() else {
         return Reading::new(history, 0, fixed_tokens + kept + new);
     };
-    let counted = anchor.input + anchor.output;
+    let counted = anchor.input.saturating_add(anchor.output);
     if kept == anchor.view_tokens {
         let reported = counted.saturating_sub(anchor.fixed.saturating_sub(fixed_tokens));
         let estimated = new + fixed_tokens.saturating_sub(anchor.fixed);

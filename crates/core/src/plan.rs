@@ -21,7 +21,7 @@ mod summary;
 mod truncation;
 
 pub(crate) use summary::without_summary;
-pub use summary::{MARK, Rejected, SummaryDraft, SummaryForm};
+pub use summary::{MARK, ORDER_START, Rejected, SummaryDraft, SummaryForm};
 
 /// What the user chose about context.
 #[derive(Clone)]

@@ -499,12 +499,13 @@ impl Run {
     }
 
     fn ended(&mut self, end: RunEnd, out: &mut Vec<Effect>) {
+        let cancelled = self.stop.take() == Some(Stop::Cancelled) || end == RunEnd::Cancelled;
         self.phase = Phase::Idle;
-        self.stop = None;
         self.step = StepGuards::default();
         out.push(Effect::RunEnded(end));
-        // Waiting messages start the next run, but for those that had come before a cancel.
-        if end == RunEnd::Cancelled {
+        // Waiting messages start the next run, but for those that had come before a cancel. A run that ends by
+        // itself has just found the queue empty.
+        if cancelled || end == RunEnd::Stop {
             self.wake_if_asked(out);
         } else {
             self.read_queue(out);

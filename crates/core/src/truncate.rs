@@ -16,7 +16,7 @@ const TRIES: u32 = 16;
 /// The share of the head when both ends are kept, in percent.
 const HEAD_PERCENT: u64 = 20;
 
-/// How much of a text may hold the marker's room: a cut goes back to a line end at most this far, in bytes.
+/// How far a cut goes back to find a line end, at most.
 const LINE_SEARCH_BYTES: usize = 2_000;
 
 /// How much text a model may be given. Both limits hold, the marker included.

@@ -1,6 +1,7 @@
 //! What every adapter's client needs: a connection with three timeouts and no total one, errors that keep
 //! status, body and `Retry-After`, and keys that never show.
 
+pub(crate) mod answer;
 pub(crate) mod failure;
 mod retry_after;
 mod secret;
@@ -9,7 +10,7 @@ use std::pin::Pin;
 use std::time::{Duration, SystemTime};
 
 use bytes::{Bytes, BytesMut};
-use futures_util::{Stream, StreamExt, TryStreamExt};
+use futures_util::{Stream, StreamExt};
 use longhaul_core::error::ErrorCode;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, Url};
@@ -54,7 +55,7 @@ impl Default for Timeouts {
 }
 
 /// A client for one server.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Http {
     client: Client,
     headers: HeaderMap,
@@ -146,7 +147,7 @@ impl Http {
     async fn refused(&self, response: Response) -> ProviderError {
         let status = response.status().as_u16();
         let wait = retry_after::read(response.headers(), SystemTime::now());
-        let body = collect_lossy(self.bytes(response), MAX_ERROR_BYTES).await;
+        let (body, _) = collect_lossy(self.bytes(response), MAX_ERROR_BYTES).await;
         self.hide(failure::from_response(status, wait, String::from_utf8_lossy(&body).into_owned()))
     }
 }
@@ -155,29 +156,24 @@ impl Http {
 ///
 /// # Errors
 /// The stream's.
-pub(crate) async fn collect(mut bytes: ByteStream, limit: usize) -> Result<Bytes, ProviderError> {
-    let mut all = BytesMut::new();
-    while let Some(chunk) = bytes.try_next().await? {
-        let room = limit.saturating_sub(all.len());
-        all.extend_from_slice(&chunk[..chunk.len().min(room)]);
-        if all.len() == limit {
-            break;
-        }
+pub(crate) async fn collect(bytes: ByteStream, limit: usize) -> Result<Bytes, ProviderError> {
+    match collect_lossy(bytes, limit).await {
+        (all, None) => Ok(all),
+        (_, Some(error)) => Err(error),
     }
-    Ok(all.freeze())
 }
 
-/// The body of an error: what came of it before the connection broke, too.
-async fn collect_lossy(mut bytes: ByteStream, limit: usize) -> Bytes {
+/// The body, as far as it came, and what broke it.
+async fn collect_lossy(mut bytes: ByteStream, limit: usize) -> (Bytes, Option<ProviderError>) {
     let mut all = BytesMut::new();
-    while let Some(Ok(chunk)) = bytes.next().await {
-        let room = limit.saturating_sub(all.len());
-        all.extend_from_slice(&chunk[..chunk.len().min(room)]);
-        if all.len() == limit {
-            break;
+    while all.len() < limit {
+        match bytes.next().await {
+            Some(Ok(chunk)) => all.extend_from_slice(&chunk[..chunk.len().min(limit - all.len())]),
+            Some(Err(error)) => return (all.freeze(), Some(error)),
+            None => break,
         }
     }
-    all.freeze()
+    (all.freeze(), None)
 }
 
 /// `base` with path segments added; a query it has stays.
@@ -212,6 +208,11 @@ fn header_map(headers: &[(String, Secret)]) -> Result<HeaderMap, ProviderError> 
 fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// The server of a base URL, as it may be shown.
+pub(crate) fn server(base: &str) -> String {
+    Url::parse(base).map_or_else(|_| "no URL".to_owned(), |url| place(&url))
 }
 
 /// Scheme, host and port: never user, path or query, which may hold a key.

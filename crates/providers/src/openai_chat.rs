@@ -13,7 +13,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::http::{Secret, Timeouts};
+use crate::http::{self, Secret, Timeouts};
 
 pub use client::OpenAiChat;
 
@@ -110,11 +110,12 @@ impl Config {
     }
 }
 
+/// Without headers, and without what a URL may hide: a password, a key in its query.
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Config")
             .field("provider", &self.provider)
-            .field("base_url", &self.base_url)
+            .field("server", &http::server(&self.base_url))
             .field("model", &self.model)
             .finish_non_exhaustive()
     }

@@ -101,7 +101,7 @@ impl Scripted {
         self
     }
 
-    /// Sets the most it writes in one call, in tokens.
+    /// Sets the most it writes in one call, in tokens. A request that asks for more is refused.
     #[must_use]
     pub fn max_output(mut self, tokens: u64) -> Self {
         self.max_output = Some(tokens);
@@ -205,6 +205,15 @@ impl Scripted {
         }
         if !self.images && request.messages.iter().any(has_image) {
             return Err(Refusal::error(invalid("this model does not support image input")));
+        }
+        if let (Some(asked), Some(most)) = (request.max_output_tokens, self.max_output)
+            && asked > most
+        {
+            let message = format!(
+                "max_tokens is too large: {asked}. This model supports at most {most} completion tokens, whereas you \
+                 provided {asked}."
+            );
+            return Err(Refusal::error(invalid(&message)));
         }
         Ok(())
     }

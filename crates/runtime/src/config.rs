@@ -69,7 +69,7 @@ impl Config {
     /// [`ConfigError`] with every problem found, in the order of the file.
     pub fn parse(text: &str, file: &str) -> Result<Self, ConfigError> {
         let refuse = |problems| ConfigError { file: file.to_owned(), problems };
-        let root = node::parse(text).map_err(|problem| refuse(vec![problem]))?;
+        let root = node::parse(text).map_err(|problem| refuse(vec![*problem]))?;
         let mut reader = reader::Reader::new(&root);
         let config = section::config(&mut reader);
         match reader.finish() {

@@ -268,7 +268,10 @@ impl ToolSet {
     fn unknown(&self, name: &str) -> ToolOutput {
         let known: Vec<&str> = self.tools.iter().map(|(spec, _)| spec.name.as_str()).collect();
         let name: String = name.chars().take(80).collect();
-        ToolOutput::error(format!("Error: there is no tool named `{name}`. The tools are: {}.", known.join(", ")))
+        ToolOutput::error(format!(
+            "Error: there is no tool named `{name}`. The tools are: {}.",
+            known.join(", ")
+        ))
     }
 }
 

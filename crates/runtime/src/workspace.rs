@@ -156,7 +156,8 @@ impl Workspace {
     pub fn new(root: &Path, protected: &[PathBuf]) -> Result<Self, WorkspaceError> {
         let canonical = root.canonicalize().map_err(|error| io_error(root, error))?;
         let root_fd = open::directory(&canonical).map_err(|error| io_error(root, error.into()))?;
-        let mut closed: Vec<PathBuf> = protected.iter().map(|path| canonical_as_far_as_possible(path)).collect();
+        let mut closed: Vec<PathBuf> =
+            protected.iter().map(|path| canonical_as_far_as_possible(path)).collect();
         closed.extend(NEVER.iter().map(PathBuf::from));
         Ok(Self { root: canonical, given_root: root.to_owned(), root_fd, protected: closed })
     }

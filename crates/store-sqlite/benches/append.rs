@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use longhaul_core::event::{EventBody, NoteReason};
 use longhaul_core::message::{Message, Part};
-use longhaul_store::{Append, Lease, NewSession, SharedStore, Store};
+use longhaul_store::{Append, Lease, NewSession, SharedStore};
 use longhaul_store_sqlite::SqliteStore;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;

@@ -25,6 +25,12 @@ const WAL_LIMIT_BYTES: &str = "67108864";
 
 const READERS: u32 = 3;
 
+/// Rows that a reader's thread gives before it waits for them to be taken.
+const BUFFERED_ROWS: usize = 256;
+
+/// Room for every number of events that one statement of the writer can insert, twice, and the rest.
+const CACHED_STATEMENTS: usize = 256;
+
 /// What a folder gives when it is opened.
 pub(crate) struct Opened {
     pub(crate) lock: FolderLock,
@@ -45,7 +51,7 @@ pub(crate) async fn open(folder: &Path) -> Result<Opened, StoreError> {
     let readers = SqlitePoolOptions::new()
         .max_connections(READERS)
         .test_before_acquire(false)
-        .connect_with(options.pragma("query_only", "ON"))
+        .connect_with(options.pragma("query_only", "ON").row_buffer_size(BUFFERED_ROWS))
         .await
         .map_err(|error| store_error(&error))?;
     Ok(Opened { lock, writer, readers })
@@ -74,6 +80,7 @@ fn options(file: &Path) -> SqliteConnectOptions {
         .pragma("fullfsync", "ON")
         .pragma("checkpoint_fullfsync", "ON")
         .pragma("journal_size_limit", WAL_LIMIT_BYTES)
+        .statement_cache_capacity(CACHED_STATEMENTS)
         .disable_statement_logging()
 }
 
@@ -119,7 +126,44 @@ async fn void_leases(db: &mut SqliteConnection) -> Result<(), StoreError> {
 
 #[cfg(test)]
 mod tests {
-    use super::is_new_enough;
+    use super::{is_new_enough, open};
+
+    #[tokio::test]
+    async fn connections_are_as_durable_as_promised() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut opened = open(folder.path()).await.unwrap();
+        let mut setting = async |pragma: &'static str| -> String {
+            let value = format!("SELECT CAST({pragma} AS TEXT) FROM pragma_{pragma}");
+            sqlx::query_scalar(sqlx::AssertSqlSafe(value)).fetch_one(&mut opened.writer).await.unwrap()
+        };
+        assert_eq!(setting("journal_mode").await, "wal");
+        assert_eq!(setting("synchronous").await, "2", "FULL");
+        assert_eq!(setting("page_size").await, "8192");
+        assert_eq!(setting("foreign_keys").await, "1");
+        assert_eq!(setting("fullfsync").await, "1");
+        assert_eq!(setting("checkpoint_fullfsync").await, "1");
+        let written = sqlx::query("DELETE FROM session").execute(&opened.readers).await;
+        assert!(written.is_err(), "readers only read");
+    }
+
+    #[tokio::test]
+    async fn no_query_reads_a_whole_table_to_sort_or_search_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let opened = open(folder.path()).await.unwrap();
+        for (query, index) in [
+            ("SELECT * FROM session ORDER BY updated_ms DESC, no DESC", "session_changed"),
+            ("SELECT * FROM inbox WHERE session_no = 1 AND state = 0 ORDER BY id", "inbox_waiting"),
+            ("SELECT * FROM event WHERE id > 1 AND id <= 2 ORDER BY id LIMIT 3", "PRIMARY KEY"),
+        ] {
+            let plan: Vec<(i64, i64, i64, String)> =
+                sqlx::query_as(sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {query}")))
+                    .fetch_all(&opened.readers)
+                    .await
+                    .unwrap();
+            let steps: Vec<&str> = plan.iter().map(|(_, _, _, step)| step.as_str()).collect();
+            assert!(steps.len() == 1 && steps[0].contains(index), "{query}: {steps:?}");
+        }
+    }
 
     #[test]
     fn versions_are_compared_as_numbers() {

@@ -182,14 +182,11 @@ impl Desk {
     }
 
     async fn transact(&mut self, requests: &mut [Box<dyn Request>]) -> Result<News, sqlx::Error> {
-        sqlx::query("BEGIN IMMEDIATE").execute(&mut self.db).await?;
         let mut batch = Batch::new(&mut self.db, &mut self.leases);
         for request in requests {
             request.apply(&mut batch).await?;
         }
-        let news = batch.finish().await?;
-        sqlx::query("COMMIT").execute(&mut self.db).await?;
-        Ok(news)
+        batch.commit().await
     }
 
     async fn give_up(&mut self, error: &sqlx::Error) -> StoreError {

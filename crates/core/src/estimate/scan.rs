@@ -154,7 +154,7 @@ impl Scanner<'_> {
         match bytes {
             0 => {}
             1 => self.counts.add(Feature::LineEnd, 1),
-            _ => self.counts.add(Feature::LineEnds, (bytes.div_ceil(16) as u64).max(changes / 3)),
+            _ => self.counts.add(Feature::LineEnds, (bytes.div_ceil(16) as u64).max(changes / 4)),
         }
     }
 
@@ -221,7 +221,7 @@ impl Scanner<'_> {
             self.at += 1;
         }
         let len = self.at - start;
-        self.counts.add(Feature::LineEnds, ((len / 16) as u64).max(changes / 3));
+        self.counts.add(Feature::LineEnds, ((len / 16) as u64).max(changes.saturating_sub(2) / 2));
     }
 
     fn count_marks(&mut self, run: &MarkRun, space_before: bool) {
@@ -365,9 +365,9 @@ impl Word {
     }
 
     fn foreign_letter(&mut self, feature: Feature) {
-        use Feature::{Han, Kana, SouthEast};
+        use Feature::{Han, Hangul, Kana, SouthEast};
         self.foreign += 1;
-        self.alphabetic += u64::from(!matches!(feature, Han | Kana | SouthEast));
+        self.alphabetic += u64::from(!matches!(feature, Han | Hangul | Kana | SouthEast));
         self.last = 0;
     }
 }

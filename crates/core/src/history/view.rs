@@ -248,7 +248,7 @@ fn apply(
 fn span(entries: &[Entry], range: LogRange) -> Range<usize> {
     let start = entries.partition_point(|entry| entry.seq < range.from);
     let end = entries.partition_point(|entry| entry.seq <= range.to);
-    start..end
+    start..end.max(start)
 }
 
 /// Log order, with results in the order of their calls.

@@ -12,6 +12,9 @@ use crate::usage::Usage;
 /// How every summary begins.
 pub const MARK: &str = "[SUMMARY]";
 
+/// How every request for a summary begins, in the last message.
+pub const ORDER_START: &str = "The conversation is about to be shortened";
+
 /// Room for the mark, the count and the handles above a summary's text, in tokens.
 pub(super) const HEADER_TOKENS: u64 = 64;
 
@@ -129,7 +132,7 @@ impl SummaryDraft {
             .as_deref()
             .map_or(String::new(), |text| format!("\nThe user asks that the summary minds this: {text}"));
         format!(
-            "The conversation is about to be shortened: its older part will be replaced by the summary that you \
+            "{ORDER_START}: its older part will be replaced by the summary that you \
              write now. Write it so that you could go on with the work from it alone, without asking again. \
              Use these headings, leaving out empty ones: Goal; Instructions and constraints; Done; Decisions; \
              State; Files; Errors; Next steps. Quote constraints of the user, paths, identifiers, commands and \

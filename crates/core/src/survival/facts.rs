@@ -9,27 +9,60 @@ const MAX_FACT_BYTES: usize = 400;
 
 /// What makes a sentence of a user a constraint.
 const CONSTRAINT_WORDS: &[&str] = &[
-    "must", "never", "always", "only", "don't", "do not", "cannot", "can't", "shouldn't", "should not", "avoid",
-    "required", "forbidden", "without", "make sure", "ensure", "at least", "at most", "no more than", "need to",
+    "must",
+    "never",
+    "always",
+    "only",
+    "don't",
+    "do not",
+    "cannot",
+    "can't",
+    "shouldn't",
+    "should not",
+    "avoid",
+    "required",
+    "forbidden",
+    "without",
+    "make sure",
+    "ensure",
+    "at least",
+    "at most",
+    "no more than",
+    "need to",
 ];
 
 /// What makes a sentence of the model a decision.
 const DECISION_WORDS: &[&str] = &[
-    "decided", "decision", "decide", "chose", "chosen", "choose", "going with", "go with", "settled on", "agreed",
-    "i'll use", "i will use", "we will use", "we'll use", "instead of", "rather than",
+    "decided",
+    "decision",
+    "decide",
+    "chose",
+    "chosen",
+    "choose",
+    "going with",
+    "go with",
+    "settled on",
+    "agreed",
+    "i'll use",
+    "i will use",
+    "we will use",
+    "we'll use",
+    "instead of",
+    "rather than",
 ];
 
 /// What makes a line of a tool's output an error line.
 const ERROR_WORDS: &[&str] = &["error", "panicked", "exception", "traceback", "failed", "fatal"];
 
 const EXTENSIONS: &[&str] = &[
-    "c", "cpp", "css", "csv", "go", "h", "html", "java", "js", "json", "jsonl", "jsx", "lock", "md", "mjs", "py",
-    "rb", "rs", "sh", "sql", "toml", "ts", "tsx", "txt", "xml", "yaml", "yml",
+    "c", "cpp", "css", "csv", "go", "h", "html", "java", "js", "json", "jsonl", "jsx", "lock", "md", "mjs",
+    "py", "rb", "rs", "sh", "sql", "toml", "ts", "tsx", "txt", "xml", "yaml", "yml",
 ];
 
 const UNITS: &[&str] = &[
-    "%", "b", "bytes", "days", "fps", "gb", "gib", "h", "hours", "hz", "kb", "khz", "kib", "lines", "mb", "mhz",
-    "mib", "min", "minutes", "ms", "ns", "px", "s", "sec", "seconds", "tb", "tib", "times", "tokens", "us", "x",
+    "%", "b", "bytes", "days", "fps", "gb", "gib", "h", "hours", "hz", "kb", "khz", "kib", "lines", "mb",
+    "mhz", "mib", "min", "minutes", "ms", "ns", "px", "s", "sec", "seconds", "tb", "tib", "times", "tokens",
+    "us", "x",
 ];
 
 type Classes = BTreeMap<&'static str, BTreeSet<String>>;
@@ -119,16 +152,20 @@ impl Facts {
 
 /// Pieces that end with a full stop, a question mark, an exclamation mark (not included) or a line.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
-    let stops = ['.', '!', '?'];
-    let lines = text.lines();
-    lines.flat_map(move |line| line.split_inclusive(' ').scan(0, move |end, word| {
-        *end += word.len();
-        Some((*end, word.trim_end().ends_with(stops)))
-    }).chain([(line.len(), true)]).filter(|(_, stop)| *stop).scan(0, move |start, (end, _)| {
-        let sentence = line.get(*start..end).unwrap_or_default();
-        *start = end;
-        Some(sentence.trim().trim_end_matches(stops))
-    }).filter(|sentence| !sentence.is_empty()))
+    text.lines().flat_map(sentences_of_line)
+}
+
+fn sentences_of_line(line: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    for (at, _) in line.match_indices(['.', '!', '?']) {
+        if line.get(at + 1..).is_some_and(|rest| rest.starts_with(' ')) {
+            found.extend(line.get(start..at));
+            start = at + 1;
+        }
+    }
+    found.extend(line.get(start..).map(|rest| rest.trim_end().trim_end_matches(['.', '!', '?'])));
+    found
 }
 
 /// Whether one of `marks` stands in the sentence as words of its own.
@@ -164,9 +201,18 @@ pub(super) fn single_spaced(text: &str) -> String {
 
 /// Each word with the next one, and where it begins.
 pub(super) fn word_pairs(text: &str) -> impl Iterator<Item = (usize, (&str, &str))> {
-    let words = || text.split(|char: char| !char.is_alphanumeric()).filter(|word| !word.is_empty());
-    let start = |word: &str| word.as_ptr() as usize - text.as_ptr() as usize;
-    words().zip(words().skip(1)).map(move |(first, second)| (start(first), (first, second)))
+    words(text).zip(words(text).skip(1)).map(|((start, first), (_, second))| (start, (first, second)))
+}
+
+fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let between = |char: char| !char.is_alphanumeric();
+    let pieces = text.split_inclusive(between).scan(0, |end, piece| {
+        *end += piece.len();
+        Some((*end - piece.len(), piece))
+    });
+    pieces
+        .map(move |(start, piece)| (start, piece.trim_end_matches(between)))
+        .filter(|(_, word)| !word.is_empty())
 }
 
 /// The facts of all word classes together.
@@ -222,7 +268,8 @@ fn without_position(word: &str) -> &str {
 /// Slashes alone make no path: `and/or`, `1/2`.
 fn is_path(word: &str) -> bool {
     let (folder, name) = word.rsplit_once('/').unwrap_or(("", word));
-    let extension = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).map(|(_, extension)| extension);
+    let extension =
+        name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).map(|(_, extension)| extension);
     let known = extension.is_some_and(|extension| EXTENSIONS.contains(&extension));
     let rooted = ["/", "./", "../", "~/"].iter().any(|root| word.starts_with(root));
     let deep = folder.contains('/') || (!folder.is_empty() && extension.is_some());
@@ -238,7 +285,8 @@ fn is_identifier(word: &str) -> bool {
     let bytes = word.as_bytes();
     let pair = |test: fn(&u8, &u8) -> bool| bytes.iter().zip(bytes.iter().skip(1)).any(|(a, b)| test(a, b));
     let camel = pair(|a, b| a.is_ascii_lowercase() && b.is_ascii_uppercase());
-    let snake = bytes.iter().any(u8::is_ascii_alphanumeric) && pair(|a, b| a.is_ascii_alphanumeric() && *b == b'_');
+    let snake =
+        bytes.iter().any(u8::is_ascii_alphanumeric) && pair(|a, b| a.is_ascii_alphanumeric() && *b == b'_');
     camel || snake || word.trim_matches(':').contains("::") || is_hex_id(word)
 }
 

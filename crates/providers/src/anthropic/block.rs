@@ -11,8 +11,12 @@ pub(super) struct Block {
     /// Its place in the answer, as the provider counts.
     pub(super) index: u64,
     kind: String,
-    /// The block with all pieces so far, except for its arguments.
+    /// The block as it began, and whatever replaced its fields since.
     object: RawObject,
+    /// Texts of the block that grew, whole.
+    grown: Vec<(String, String)>,
+    /// The block's own bytes, as long as no piece was added.
+    untouched: Option<RawJson>,
     /// Arguments so far, as text.
     input: String,
     /// Which of the answer's tool calls it is.
@@ -21,10 +25,22 @@ pub(super) struct Block {
 }
 
 impl Block {
-    pub(super) fn new(index: u64, object: RawObject, calls: usize) -> Self {
+    /// A block that begins as `json`; `calls` tool calls came before it. `None` if that is no object.
+    pub(super) fn new(index: u64, json: &str, calls: usize) -> Option<Self> {
+        let object = RawObject::parse(json)?;
         let kind = object.text("type").unwrap_or_default();
         let call = (kind == "tool_use").then_some(calls);
-        Self { index, kind, object, input: String::new(), call, done: false }
+        let untouched = Some(RawJson(json.to_owned()));
+        Some(Self {
+            index,
+            kind,
+            object,
+            grown: Vec::new(),
+            untouched,
+            input: String::new(),
+            call,
+            done: false,
+        })
     }
 
     pub(super) fn is_call(&self) -> bool {
@@ -44,9 +60,16 @@ impl Block {
         }
     }
 
+    /// What a viewer is shown when the block ends: arguments that did not come in pieces.
+    pub(super) fn end(&self) -> Option<ModelEvent> {
+        let index = self.call.filter(|_| self.input.is_empty())?;
+        Some(ModelEvent::ToolInput { index, name: None, delta: self.arguments() })
+    }
+
     /// Adds a piece. Known pieces are text, reasoning, signatures, arguments and citations; of others, strings
     /// are appended to the block's field of that name, and anything else replaces it.
     pub(super) fn grow(&mut self, delta: &RawObject) -> Option<ModelEvent> {
+        self.untouched = None;
         match delta.text("type").as_deref() {
             Some("input_json_delta") => return self.grow_input(&delta.text("partial_json")?),
             Some("citations_delta") => self.cite(delta),
@@ -70,12 +93,32 @@ impl Block {
     }
 
     fn grow_field(&mut self, key: &str, piece: &str) {
-        if let Ok(more) = serde_json::from_str::<String>(piece) {
-            let before = self.object.text(key).unwrap_or_default();
-            self.object.set_text(key, &(before + &more));
-        } else if let Some(value) = raw::value(piece) {
+        match serde_json::from_str::<String>(piece) {
+            Ok(more) => self.grow_text(key, &more),
+            Err(_) => self.replace(key, piece),
+        }
+    }
+
+    fn replace(&mut self, key: &str, piece: &str) {
+        self.grown.retain(|(name, _)| name != key);
+        if let Some(value) = raw::value(piece) {
             self.object.set(key, value);
         }
+    }
+
+    fn grow_text(&mut self, key: &str, more: &str) {
+        match self.grown.iter_mut().find(|(name, _)| name == key) {
+            Some((_, text)) => text.push_str(more),
+            None => {
+                let before = self.object.text(key).unwrap_or_default();
+                self.grown.push((key.to_owned(), before + more));
+            }
+        }
+    }
+
+    fn text_of(&self, key: &str) -> Option<String> {
+        let grown = self.grown.iter().find(|(name, _)| name == key);
+        grown.map(|(_, text)| text.clone()).or_else(|| self.object.text(key))
     }
 
     fn cite(&mut self, delta: &RawObject) {
@@ -93,21 +136,21 @@ impl Block {
             "text" => self.text(),
             "thinking" | "redacted_thinking" => self.reasoning(),
             "tool_use" => Some(Part::ToolCall(self.tool_call())),
-            _ => Some(Part::Opaque(Opaque { kind: self.kind.clone(), native: self.whole().to_json() })),
+            _ => Some(Part::Opaque(Opaque { kind: self.kind.clone(), native: self.whole() })),
         }
     }
 
     fn text(&self) -> Option<Part> {
-        let text = self.object.text("text").filter(|text| !text.is_empty())?;
+        let text = self.text_of("text").filter(|text| !text.is_empty())?;
         Some(Part::Text(Text { text, native: self.native_beyond(&["type", "text"]) }))
     }
 
     /// Reasoning without signature was cut off: its provider would refuse it, so there is nothing to send back.
     fn reasoning(&self) -> Option<Part> {
-        let text = self.object.text("thinking").unwrap_or_default();
+        let text = self.text_of("thinking").unwrap_or_default();
         let proof = if self.kind == "thinking" { "signature" } else { "data" };
-        let proven = self.object.text(proof).is_some_and(|proof| !proof.is_empty());
-        let native = proven.then(|| self.object.to_json());
+        let proven = self.text_of(proof).is_some_and(|proof| !proof.is_empty());
+        let native = proven.then(|| self.whole());
         (proven || !text.is_empty()).then_some(Part::Reasoning(Reasoning { text, native }))
     }
 
@@ -133,16 +176,20 @@ impl Block {
     /// The block, kept if it has content beyond these fields.
     fn native_beyond(&self, known: &[&str]) -> Option<RawJson> {
         let more = |(key, value): (&str, &str)| !known.contains(&key) && !matches!(value, "null" | "[]");
-        self.object.fields().any(more).then(|| self.whole().to_json())
+        self.object.fields().any(more).then(|| self.whole())
     }
 
-    fn whole(&self) -> RawObject {
+    fn whole(&self) -> RawJson {
+        if let Some(untouched) = &self.untouched {
+            return untouched.clone();
+        }
         let mut whole = self.object.clone();
-        if !self.input.is_empty()
-            && let Some(input) = raw::value(&self.input)
-        {
+        for (key, text) in &self.grown {
+            whole.set_text(key, text);
+        }
+        if let Some(input) = raw::value(&self.input) {
             whole.set("input", input);
         }
-        whole
+        whole.to_json()
     }
 }

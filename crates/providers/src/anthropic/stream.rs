@@ -72,13 +72,17 @@ impl Decoder {
     }
 
     fn open(&mut self, event: &RawObject) -> Vec<ModelEvent> {
-        let Some(object) = event.object("content_block") else { return Vec::new() };
         let index = event.number("index").unwrap_or(self.blocks.len() as u64);
+        let begin = event.get("content_block").and_then(|json| self.begin(index, json));
+        begin.into_iter().collect()
+    }
+
+    fn begin(&mut self, index: u64, json: &str) -> Option<ModelEvent> {
         let calls = self.blocks.iter().filter(|block| block.is_call()).count();
-        let block = Block::new(index, object, calls);
+        let block = Block::new(index, json, calls)?;
         let begin = block.begin();
         self.blocks.push(block);
-        begin.into_iter().collect()
+        begin
     }
 
     fn grow(&mut self, event: &RawObject) -> Vec<ModelEvent> {
@@ -89,11 +93,10 @@ impl Decoder {
     }
 
     fn stop(&mut self, index: u64) -> Vec<ModelEvent> {
-        let part = self.block(index).and_then(|block| {
-            block.done = true;
-            block.part()
-        });
-        part.map(ModelEvent::PartDone).into_iter().collect()
+        let Some(block) = self.block(index) else { return Vec::new() };
+        block.done = true;
+        let done = block.part().map(ModelEvent::PartDone);
+        block.end().into_iter().chain(done).collect()
     }
 
     /// The open block of that place.
@@ -110,11 +113,8 @@ impl Decoder {
 
     fn whole(&mut self, message: &RawObject) -> Vec<ModelEvent> {
         let mut events = Vec::new();
-        for object in message.list("content").iter().filter_map(|block| RawObject::parse(block.get())) {
-            let index = self.blocks.len() as u64;
-            let calls = self.blocks.iter().filter(|block| block.is_call()).count();
-            self.blocks.push(Block::new(index, object, calls));
-            events.extend(self.blocks.last().and_then(Block::begin));
+        for (index, json) in (0..).zip(message.list("content")) {
+            events.extend(self.begin(index, json.get()));
             events.extend(self.stop(index));
         }
         self.stop_reason = message.text("stop_reason");

@@ -10,6 +10,7 @@ use longhaul_core::usage::Usage;
 use serde_json::value::RawValue;
 
 use super::response::{self, Choice, Chunk, Delta, Piece};
+use crate::http::answer::Decode;
 use crate::http::failure;
 use crate::{ModelEvent, ProviderError};
 use calls::Calls;
@@ -28,6 +29,7 @@ pub struct Decoder {
     calls: Calls,
     details: Details,
     usage: Option<Usage>,
+    /// Why it stopped, once that was said; `None` inside if the server failed.
     finish: Option<Option<Finish>>,
     closed: bool,
 }
@@ -73,21 +75,14 @@ impl Decoder {
     /// `truncated-stream` if neither a reason nor `[DONE]` came, or if `[DONE]` came in the middle of a call;
     /// `third-party` if the reason is the server's own failure. What was used is in the error.
     pub fn finish(mut self) -> Result<Answer, ProviderError> {
+        let truncated = |what: &str| Err(self.error(ErrorCode::TruncatedStream, what));
         let finish = match self.finish {
             Some(Some(finish)) => finish,
             Some(None) => {
-                return Err(
-                    self.error(ErrorCode::ThirdParty, "the server failed in the middle of its answer")
-                );
+                return Err(self.error(ErrorCode::ThirdParty, "the server failed inside its answer"));
             }
-            None if !self.closed => {
-                return Err(
-                    self.error(ErrorCode::TruncatedStream, "the stream ended without its closing event")
-                );
-            }
-            None if !self.calls.are_complete() => {
-                return Err(self.error(ErrorCode::TruncatedStream, "the stream ended inside a tool call"));
-            }
+            None if !self.closed => return truncated("the stream ended without its closing event"),
+            None if !self.calls.are_complete() => return truncated("the stream ended inside a tool call"),
             None => Finish::Other,
         };
         let parts = self.parts();
@@ -95,7 +90,7 @@ impl Decoder {
     }
 
     /// What was used until now, for an error that ends the stream.
-    pub(super) fn with_usage(&self, mut error: ProviderError) -> ProviderError {
+    fn with_usage(&self, mut error: ProviderError) -> ProviderError {
         error.usage = self.usage.clone();
         error
     }
@@ -148,8 +143,9 @@ impl Decoder {
             self.delta(&delta, events);
         }
         if let Some(reason) = choice.finish_reason.as_deref().filter(|reason| !reason.is_empty()) {
-            self.finish = Some(response::finish(reason));
-            self.done_up_to(self.slots.len(), events);
+            let finish = response::finish(reason);
+            self.finish = Some(finish);
+            self.report_done(matches!(finish, Some(Finish::Stop | Finish::ToolCalls)), events);
         }
     }
 
@@ -186,6 +182,28 @@ impl Decoder {
             _ => self.begin(Slot::Reasoning(more.clone()), events),
         }
         events.push(ModelEvent::Reasoning(more));
+    }
+}
+
+impl Decode for Decoder {
+    fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
+        self.push(payload)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed()
+    }
+
+    fn has_finished(&self) -> bool {
+        self.has_finished()
+    }
+
+    fn usage(&self) -> Option<Usage> {
+        self.usage.clone()
+    }
+
+    fn finish(self) -> Result<Answer, ProviderError> {
+        self.finish()
     }
 }
 

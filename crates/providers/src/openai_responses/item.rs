@@ -2,7 +2,8 @@
 
 use longhaul_core::message::{Opaque, Part, RawJson, Reasoning, Text, ToolCall};
 
-use crate::raw::{self, RawObject, quote};
+use crate::ModelEvent;
+use crate::raw::{RawObject, quote};
 
 /// An output item that is being written.
 #[derive(Debug, Default)]
@@ -43,6 +44,23 @@ impl Item {
         if let Some(head) = RawObject::parse(native) {
             self.head = head;
             self.whole = Some(RawJson(native.to_owned()));
+        }
+    }
+
+    /// What a viewer is shown of an item that was not streamed but came whole.
+    pub(super) fn unsaid(&self) -> Option<ModelEvent> {
+        if !self.streamed.is_empty() {
+            return None;
+        }
+        match (self.part()?, self.call) {
+            (Part::Text(text), _) => Some(ModelEvent::Text(text.text)),
+            (Part::Reasoning(reasoning), _) if !reasoning.text.is_empty() => {
+                Some(ModelEvent::Reasoning(reasoning.text))
+            }
+            (Part::ToolCall(call), Some(index)) => {
+                Some(ModelEvent::ToolInput { index, name: None, delta: call.arguments })
+            }
+            _ => None,
         }
     }
 
@@ -110,6 +128,6 @@ impl Item {
 }
 
 /// Whether a raw item is the one with this id.
-pub(super) fn has_id(native: &raw::RawObject, id: Option<&str>) -> bool {
+pub(super) fn has_id(native: &RawObject, id: Option<&str>) -> bool {
     id.is_some() && native.text("id").as_deref() == id
 }

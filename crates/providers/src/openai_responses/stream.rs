@@ -110,6 +110,7 @@ impl Decoder {
         }
         if let Some(item) = self.items.get_mut(&place) {
             item.done(native);
+            events.extend(item.unsaid());
             events.extend(item.part().map(ModelEvent::PartDone));
         }
         events

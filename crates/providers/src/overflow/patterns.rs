@@ -77,7 +77,6 @@ pub(super) const SENTENCES: &[&str] = &[
     // anybody
     r"model_context_window_exceeded",
     r"model_max_prompt_tokens_exceeded",
-    r"exceed_context_size_error",
     r"context[ _]length[ _]exceeded",
     r"exceed\w*\b[^.]{0,40}\bcontext (?:window|length|limit|size)",
     r"context (?:window|length|limit|size)\b[^.]{0,40}(?:exceed|overflow|too (?:long|small)|reached)",

@@ -1,11 +1,14 @@
 use super::*;
 
-const NONE: (Option<u64>, Option<u64>) = (None, None);
+/// Tokens used, and the limit.
+type Numbers = (Option<u64>, Option<u64>);
 
-/// (where it comes from, status, body, used, limit). The wording is the one recorded in peers' own tables or,
+const NONE: Numbers = (None, None);
+
+/// (where it comes from, status, body, numbers). The wording is the one recorded in peers' own tables or,
 /// for llama.cpp, seen on a running server.
 #[rustfmt::skip]
-const OVERFLOWS: &[(&str, Option<u16>, &str, (Option<u64>, Option<u64>))] = &[
+const OVERFLOWS: &[(&str, Option<u16>, &str, Numbers)] = &[
     // structured codes
     ("OpenAI code", Some(400), r#"{"error":{"message":"m","type":"invalid_request_error","code":"context_length_exceeded"}}"#, NONE),
     ("OpenAI response.failed", None, r#"{"type":"response.failed","response":{"error":{"code":"context_length_exceeded","message":"m"}}}"#, NONE),

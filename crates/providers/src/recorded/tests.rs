@@ -62,6 +62,14 @@ const FAILS: &[(&str, ErrorCode)] = &[
     ("openai/vercel__ai/parallel-tool-call-wrapper.1.chunks.txt", ErrorCode::TruncatedStream),
 ];
 
+/// Streams that show something else than their answer says.
+const UNLIKE_THEIR_ANSWER: &[&str] = &[
+    // A gateway began twice: what was shown of the void attempt cannot be taken back.
+    "spliced-message-start.chunks.txt",
+    // Whoever recorded it left most deltas out.
+    "openai-phase.1.chunks.txt",
+];
+
 fn expected_failure(recording: &Recording) -> Option<ErrorCode> {
     FAILS.iter().find(|(file, _)| recording.file.ends_with(file)).map(|(_, code)| *code)
 }
@@ -127,8 +135,8 @@ fn parts_survive_storage() {
 fn events_agree_with_the_answer() {
     let Some(recorded) = all("events_agree_with_the_answer") else { return };
     for (recording, events, answer) in good(&recorded) {
-        if recording.file.contains("spliced-message-start") {
-            continue; // what was shown of the void attempt cannot be taken back
+        if UNLIKE_THEIR_ANSWER.iter().any(|file| recording.file.ends_with(file)) {
+            continue;
         }
         let done: Vec<&Part> = events
             .iter()
@@ -485,11 +493,11 @@ fn reassemble(pieces: Vec<Vec<u8>>) -> Vec<String> {
 #[test]
 fn where_the_network_cuts_makes_no_difference() {
     let Some(recorded) = all("where_the_network_cuts_makes_no_difference") else { return };
-    for (recording, events, answer) in good(&recorded) {
+    for (recording, events, answer) in good(&recorded).iter().filter(|(recording, ..)| recording.streamed) {
         for size in [7, 1_000] {
             let pieces = body(recording).chunks(size).map(<[u8]>::to_vec).collect();
             let (again, same) = decode(recording.wire, &reassemble(pieces)).unwrap();
-            assert_eq!((again, same), (events.clone(), answer.clone()), "{}", recording.file);
+            assert_eq!((&again, &same), (events, answer), "{}", recording.file);
         }
     }
 }

@@ -254,6 +254,31 @@ fn what_the_model_cannot_take_is_refused() {
 }
 
 #[test]
+fn asking_for_more_than_the_model_writes_is_no_overflow() {
+    let model = Scripted::new(Script::always("x")).max_output(100);
+    let error = run(&model, Request { max_output_tokens: Some(101), ..ask("x") }).unwrap_err();
+    assert_eq!(error.code, ErrorCode::InvalidRequest);
+    assert_eq!(crate::overflow::recognise(error.status, error.body.as_deref().unwrap()), None);
+    assert!(run(&model, Request { max_output_tokens: Some(100), ..ask("x") }).is_ok());
+}
+
+#[test]
+fn overflow_errors_are_recognised_as_real_ones_are() {
+    for error in [overflow(Some(900), Some(800), None), overflow(Some(700), Some(800), Some(200))] {
+        let found = crate::overflow::recognise(error.status, error.body.as_deref().unwrap()).unwrap();
+        assert_eq!(
+            (found.used_tokens, found.limit_tokens),
+            (error.used_tokens, error.limit_tokens),
+            "{}",
+            error.message
+        );
+    }
+    let silent = overflow(None, None, None);
+    let found = crate::overflow::recognise(silent.status, silent.body.as_deref().unwrap()).unwrap();
+    assert_eq!((found.used_tokens, found.limit_tokens), (None, None));
+}
+
+#[test]
 fn equal_requests_have_equal_hashes() {
     let model = Scripted::new(Script::always("x"));
     for text in ["a", "a", "b"] {

@@ -93,7 +93,11 @@ pub(crate) fn stream(pieces: &[&str], end: End) -> Response<Body> {
     let body = match end {
         End::Whole => Body::from_stream(pieces),
         End::Broken => {
-            let broken = futures_util::stream::iter([Err(std::io::Error::other("broken on purpose"))]);
+            let broken = futures_util::stream::once(async {
+                // What was written before must have left the server.
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                Err(std::io::Error::other("broken on purpose"))
+            });
             Body::from_stream(pieces.chain(broken))
         }
         End::Silence(open) => {

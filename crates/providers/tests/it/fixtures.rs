@@ -56,8 +56,7 @@ pub(crate) fn cassettes(root: &Path) -> Vec<Exchange> {
 
 fn cassette(root: &Path, name: &str) -> Vec<Exchange> {
     let text = std::fs::read_to_string(root.join(name)).unwrap();
-    let documents: Vec<Value> =
-        serde_saphyr::from_multiple(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let documents = documents(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
     let recorded = documents.iter().flat_map(|document| match document.get("interactions") {
         Some(Value::Array(interactions)) => interactions.iter().filter_map(vcr).collect::<Vec<_>>(),
         _ => Vec::new(),
@@ -67,6 +66,12 @@ fn cassette(root: &Path, name: &str) -> Vec<Exchange> {
         .chain(paired)
         .map(|(url, status, body)| Exchange { file: name.to_owned(), path: path_of(&url), status, body })
         .collect()
+}
+
+/// Bodies of binary wires are no text: those stay as they are written.
+fn documents(text: &str) -> Result<Vec<Value>, serde_saphyr::Error> {
+    let as_written = serde_saphyr::options! { ignore_binary_tag_for_string: true };
+    serde_saphyr::from_multiple(text).or_else(|_| serde_saphyr::from_multiple_with_options(text, as_written))
 }
 
 type Recorded = (String, u16, String);

@@ -277,13 +277,18 @@ async fn the_key_shows_nowhere() {
     let error = provider.call(request()).await.err().unwrap();
     assert_eq!(error.code, ErrorCode::Auth);
     assert_eq!(error.message, "wrong key [redacted] (HTTP 401)");
+    let odd = Config::new("http://me:very-secret@localhost/v1?key=very-secret", "m");
+    assert_eq!(
+        format!("{odd:?}"),
+        r#"Config { provider: "openai-compatible", server: "http://localhost", model: "m", .. }"#
+    );
     for shown in [format!("{error:?}"), format!("{error}"), format!("{config:?}"), format!("{provider:?}")] {
-        assert!(!shown.contains("secret"), "{shown}");
+        assert!(!shown.contains("very-secret"), "{shown}");
     }
     let leak = format!("data: {{\"error\":\"your key {KEY} is blocked\"}}\n\n");
     let fake = Fake::start(move |_| stream(&[&leak], End::Whole)).await;
     let (_, error) = call(self::config(&fake)).await;
-    assert!(!format!("{error:?}").contains("secret"), "{error:?}");
+    assert!(!format!("{error:?}").contains("very-secret"), "{error:?}");
 }
 
 #[tokio::test]

@@ -42,12 +42,12 @@ pub(super) struct Entry {
 }
 
 /// Reads one YAML document.
-pub(super) fn parse(text: &str) -> Result<Node, Problem> {
+pub(super) fn parse(text: &str) -> Result<Node, Box<Problem>> {
     let options = serde_saphyr::options! { strict_booleans: true };
     serde_saphyr::from_str_with_options::<Spanned<Value>>(text, options).map(Node::from).map_err(syntax)
 }
 
-fn syntax(error: serde_saphyr::Error) -> Problem {
+fn syntax(error: serde_saphyr::Error) -> Box<Problem> {
     let at = error.location().map(place).unwrap_or(Place { line: 1, column: 1 });
     let message = error.without_snippet().to_string();
     let place_in_words = format!(" at line {}, column {}", at.line, at.column);
@@ -55,7 +55,7 @@ fn syntax(error: serde_saphyr::Error) -> Problem {
     // The parser's hint names an option of its own API.
     let message = message.split_once(", set DuplicateKeyPolicy").map_or(message, |(plain, _)| plain);
     let kind = ProblemKind::Syntax(message.to_owned());
-    Problem { line: at.line, column: at.column, path: String::new(), kind }
+    Box::new(Problem { line: at.line, column: at.column, path: String::new(), kind })
 }
 
 fn place(location: serde_saphyr::Location) -> Place {

@@ -55,7 +55,8 @@ fn shape(key: &Key) -> Value {
         Kind::Url => json!({ "type": "string", "pattern": "^https?://." }),
         Kind::EnvName => json!({ "type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" }),
         Kind::Prompt => {
-            json!({ "oneOf": [{ "type": "string" }, required(json!({ "file": { "type": "string" } }), &["file"])] })
+            let file = required(json!({ "file": { "type": "string" } }), &["file"]);
+            json!({ "oneOf": [{ "type": "string" }, file] })
         }
         Kind::Choice { now, .. } => {
             json!({ "enum": now.iter().map(|name| value_of(name)).collect::<Vec<_>>() })

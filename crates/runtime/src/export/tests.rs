@@ -1,4 +1,6 @@
-use longhaul_core::event::{FORMAT, Lineage};
+use longhaul_core::event::{EditKind, EditReason, FORMAT, Lineage, ViewEdit};
+use longhaul_core::history::History;
+use longhaul_core::ids::LogRange;
 use proptest::prelude::*;
 
 use super::*;
@@ -68,6 +70,53 @@ fn the_link_to_a_parent_is_cut() {
     let again = import(&file, 0).expect("our own export").sessions.remove(0);
     assert!(matches!(&again.events[0].1, EventBody::SessionStarted { forked_from: None, .. }));
     insta::assert_snapshot!(again.warnings[0], @"line 2: the session was forked from somebody-else; that link was cut");
+}
+
+#[test]
+fn a_session_exported_while_it_ran_comes_back_idle() {
+    let mut log = events(&recorded());
+    log.truncate(4);
+    let started = EventBody::RunStarted { run_id: "r1".into() };
+    log.insert(1, Event { seq: 2, at: 1_000, format: FORMAT, body: started });
+    (1..).zip(&mut log).for_each(|(seq, event)| event.seq = seq);
+    let mut file = Vec::new();
+    jsonl(&mut file, &meta(None), &log, std::iter::empty()).expect("memory does not fail");
+    let again = import(&file, 0).expect("our own export").sessions.remove(0);
+    let history = History::fold(&events(&again)).expect("positions follow each other");
+    assert!(history.open_calls().is_empty() && history.open_run().is_none());
+    insta::assert_snapshot!(again.warnings[0], @"the session was exported in the middle of a run, which was closed");
+}
+
+#[test]
+fn an_edit_reaches_only_back() {
+    let refuse = |range: LogRange| {
+        let mut log = events(&recorded());
+        let op = ViewOp::Drop { range };
+        let edit = ViewEdit {
+            id: "e1".into(),
+            base_view_hash: String::new(),
+            ops: vec![op],
+            kind: EditKind::Compaction,
+            strategy: "truncation".into(),
+            reason: EditReason::Requested,
+            trigger_tokens: 0,
+            original_tokens: 0,
+            compressed_tokens: 0,
+            original_messages: 0,
+            compressed_messages: 0,
+            why: String::new(),
+            usage: None,
+        };
+        let seq = log.len() as u64 + 1;
+        log.push(Event { seq, at: 1_000, format: FORMAT, body: EventBody::ViewEdited(Box::new(edit)) });
+        let mut file = Vec::new();
+        jsonl(&mut file, &meta(None), &log, std::iter::empty()).expect("memory does not fail");
+        import(&file, 0).is_err()
+    };
+    assert!(!refuse(LogRange { from: 2, to: 5 }));
+    assert!(refuse(LogRange { from: 5, to: 2 }));
+    assert!(refuse(LogRange { from: 2, to: 9 }));
+    assert!(refuse(LogRange { from: 0, to: 2 }));
 }
 
 #[test]

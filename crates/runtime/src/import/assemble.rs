@@ -1,6 +1,6 @@
 //! From entries to a log: matches calls and results, repairs what does not match, counts out ids.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use longhaul_core::event::{Cut, EditKind, EditReason, EventBody, NoteReason, ViewEdit, ViewOp};
 use longhaul_core::ids::{CallId, LogRange, Millis, Seq, StepId};
@@ -79,42 +79,70 @@ fn title_of(items: &[Item]) -> Option<String> {
 /// Which result answers which call: by (entry, number of the call in it).
 #[derive(Default)]
 struct Matched {
-    answers: HashMap<(usize, usize), usize>,
+    answers: HashMap<CallPlace, usize>,
     /// Results that answer no call.
     orphans: Vec<usize>,
 }
 
-/// A result answers the newest open call of its id; one that names no call, the oldest open call of its tool.
+/// A result answers the newest open call of its id; one that names no call, the oldest open call of its
+/// tool, or of any tool if it names none.
 fn match_results(items: &[Item]) -> Matched {
+    let mut open = OpenCalls::default();
     let mut matched = Matched::default();
-    let mut by_id: HashMap<&str, Vec<(usize, usize)>> = HashMap::new();
-    let mut all: Vec<((usize, usize), &str)> = Vec::new();
     for (index, item) in items.iter().enumerate() {
         match &item.kind {
             ItemKind::Assistant(said) => {
                 for (n, call) in said.parts.iter().filter_map(as_call).enumerate() {
-                    all.push(((index, n), call.name.as_str()));
-                    if let Some(id) = &call.provider_id {
-                        by_id.entry(id).or_default().push((index, n));
-                    }
+                    open.add((index, n), call);
                 }
             }
-            ItemKind::Result(answered) => {
-                let fits = |name: &str| answered.tool.as_deref().is_none_or(|tool| tool == name);
-                let open = |call: &(usize, usize)| !matched.answers.contains_key(call);
-                let call = match answered.call.as_deref() {
-                    Some(id) => by_id.get_mut(id).and_then(Vec::pop),
-                    None => all.iter().find(|(call, name)| open(call) && fits(name)).map(|(call, _)| *call),
-                };
-                match call {
-                    Some(call) => drop(matched.answers.insert(call, index)),
-                    None => matched.orphans.push(index),
-                }
-            }
+            ItemKind::Result(answered) => match open.take(answered) {
+                Some(call) => drop(matched.answers.insert(call, index)),
+                None => matched.orphans.push(index),
+            },
             _ => {}
         }
     }
     matched
+}
+
+/// A call: the entry and its number in it.
+type CallPlace = (usize, usize);
+
+/// Calls without a result so far, found in three ways. What is taken in one way is skipped in the others.
+#[derive(Default)]
+struct OpenCalls<'a> {
+    by_id: HashMap<&'a str, Vec<CallPlace>>,
+    by_tool: HashMap<&'a str, VecDeque<CallPlace>>,
+    all: VecDeque<CallPlace>,
+    taken: HashSet<CallPlace>,
+}
+
+impl<'a> OpenCalls<'a> {
+    fn add(&mut self, place: CallPlace, call: &'a ToolCall) {
+        self.all.push_back(place);
+        self.by_tool.entry(&call.name).or_default().push_back(place);
+        if let Some(id) = &call.provider_id {
+            self.by_id.entry(id).or_default().push(place);
+        }
+    }
+
+    fn take(&mut self, answered: &Answered) -> Option<CallPlace> {
+        let taken = &self.taken;
+        let call = match (answered.call.as_deref(), answered.tool.as_deref()) {
+            (Some(id), _) => {
+                let open = self.by_id.get_mut(id)?;
+                std::iter::from_fn(|| open.pop()).find(|call| !taken.contains(call))
+            }
+            (None, Some(tool)) => {
+                let open = self.by_tool.get_mut(tool)?;
+                std::iter::from_fn(|| open.pop_front()).find(|call| !taken.contains(call))
+            }
+            (None, None) => std::iter::from_fn(|| self.all.pop_front()).find(|call| !taken.contains(call)),
+        }?;
+        self.taken.insert(call);
+        Some(call)
+    }
 }
 
 fn as_call(part: &Part) -> Option<&ToolCall> {

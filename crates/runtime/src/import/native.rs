@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use longhaul_core::event::{Event, EventBody, FORMAT};
-use longhaul_core::message::BlobRef;
+use longhaul_core::event::{Event, EventBody, FORMAT, RunEnd, ViewOp};
+use longhaul_core::history::{FoldError, History, closing_result};
+use longhaul_core::message::{BlobRef, ToolStatus};
 use serde::Deserialize;
 
 use super::sink::{Sink, blob_ref, decode};
@@ -53,11 +54,22 @@ fn event(line: &[u8], place: Place, seq: u64) -> Result<Event, ImportError> {
     let event: Event = serde_json::from_slice(line).map_err(unreadable(place))?;
     let first = matches!(event.body, EventBody::SessionStarted { .. });
     let wrong = |reason: String| Err(ImportError::Entry { place, reason });
-    match (event.seq == seq, first == (seq == 1)) {
-        (false, _) => wrong(format!("event {} stands where event {seq} belongs", event.seq)),
-        (_, false) => wrong("a session begins once, with its first event".to_owned()),
-        (true, true) => Ok(event),
+    if event.seq != seq {
+        return wrong(format!("event {} stands where event {seq} belongs", event.seq));
     }
+    if first != (seq == 1) {
+        return wrong("a session begins once, with its first event".to_owned());
+    }
+    if let EventBody::ViewEdited(edit) = &event.body
+        && edit
+            .ops
+            .iter()
+            .map(ViewOp::range)
+            .any(|range| range.from == 0 || range.from > range.to || range.to >= seq)
+    {
+        return wrong("an edit of the view covers what is not before it".to_owned());
+    }
+    Ok(event)
 }
 
 fn blob(line: &[u8], place: Place) -> Result<(BlobRef, Bytes), ImportError> {
@@ -69,6 +81,33 @@ fn blob(line: &[u8], place: Place) -> Result<(BlobRef, Bytes), ImportError> {
         return Err(wrong("the content does not have the hash it is named by"));
     }
     Ok((blob, content.into()))
+}
+
+/// An import never continues by itself: what was open when the session was exported is closed.
+fn close(events: &mut Vec<Event>, sink: &mut Sink) -> Result<(), ImportError> {
+    let wrong = |error: FoldError| ImportError::Entry { place: Place::Line(1), reason: error.to_string() };
+    let history = History::fold(events.iter()).map_err(wrong)?;
+    let calls = history.open_calls().iter().map(|open| EventBody::ToolFinished {
+        result: closing_result(
+            &open.call.call_id,
+            ToolStatus::Interrupted,
+            "[The session was exported while this call was open.]",
+        ),
+    });
+    let run = history.open_run().map(|run| EventBody::RunFinished {
+        run_id: run.id.clone(),
+        reason: RunEnd::Cancelled,
+        error: None,
+    });
+    let ends: Vec<EventBody> = calls.chain(run).collect();
+    if !ends.is_empty() {
+        sink.warn(None, "the session was exported in the middle of a run, which was closed");
+    }
+    let at = events.last().map_or(0, |event| event.at);
+    for body in ends {
+        events.push(Event { seq: events.len() as u64 + 1, at, format: FORMAT, body });
+    }
+    Ok(())
 }
 
 /// An imported session is the root of its own lineage: it reaches nothing that stands outside the file.
@@ -90,6 +129,7 @@ fn finish(
         }
         Some(_) => {}
     }
+    close(&mut events, &mut sink)?;
     let here: HashSet<&str> = blobs.iter().map(|(blob, _)| blob.hash.as_str()).collect();
     let missing_blobs: Vec<BlobRef> =
         blob_refs(&events).into_iter().filter(|blob| !here.contains(blob.hash.as_str())).collect();

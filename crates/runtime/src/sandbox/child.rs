@@ -5,10 +5,14 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
+};
 use tokio::sync::oneshot;
 
 use super::SandboxError;
+#[cfg(target_os = "linux")]
+use super::confine::end_domain;
 use super::grants::Grant;
 
 /// A running child, leader of its process group. Dropping it kills the group.
@@ -90,10 +94,28 @@ impl Group {
         // Should this fail, so will the wait below, and its error is returned.
         let _ = wait_without_reaping(self.leader);
         self.signal(Signal::KILL);
-        end_strays(confined);
+        if confined {
+            end_domain();
+        }
+        let status = self.reap(child);
+        self.wait_until_gone();
+        status
+    }
+
+    fn reap(&self, child: &mut Child) -> io::Result<ExitStatus> {
         let mut reaped = self.reaped.lock().unwrap_or_else(PoisonError::into_inner);
         *reaped = true;
         child.wait()
+    }
+
+    /// Killed members of the group take a moment to go.
+    fn wait_until_gone(&self) {
+        for _ in 0..100 {
+            if test_kill_process_group(self.leader).is_err() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }
 
@@ -143,15 +165,9 @@ fn confine(_: Option<&[Grant]>) -> Result<(), SandboxError> {
     Ok(())
 }
 
-#[cfg(target_os = "linux")]
-fn end_strays(confined: bool) {
-    if confined && super::confine::end_domain() > 0 {
-        tracing::debug!("processes that had left their group were ended");
-    }
-}
-
+/// Without domains nothing knows what left the group.
 #[cfg(not(target_os = "linux"))]
-fn end_strays(_: bool) {}
+fn end_domain() {}
 
 fn wait_without_reaping(leader: Pid) -> io::Result<()> {
     loop {

@@ -1,8 +1,9 @@
 //! Landlock: confines the calling thread and what it starts.
 
 use std::fs::File;
-use std::os::fd::AsFd;
-use std::os::fd::OwnedFd;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
 use landlock::{
     ABI, Access, AccessFs, BitFlags, LandlockStatus, PathBeneath, RestrictionStatus, Ruleset, RulesetAttr,
@@ -10,6 +11,7 @@ use landlock::{
 };
 use rustix::fs::{FileType, Mode, OFlags, fstat};
 use rustix::process::{Pid, Signal, getpid, getppid, kill_process, test_kill_process};
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 use super::Confinement;
 use super::grants::{Grant, Right};
@@ -17,21 +19,46 @@ use super::grants::{Grant, Right};
 /// What is asked for: the newest version whose effects are tested. Older kernels enforce less of it.
 const WANTED: ABI = ABI::V6;
 
+/// What root may still do in a child: own and change files, serve on low ports, switch users. The others
+/// lead around Landlock: with `PERFMON` or `SYS_ADMIN`, `/proc/<pid>/environ` and `maps` of any process are
+/// readable (Linux 6.13 and later do not ask Landlock then), with `MKNOD` and `SYS_RAWIO` the disk itself is.
+const KEPT: CapabilitySet = CapabilitySet::CHOWN
+    .union(CapabilitySet::DAC_OVERRIDE)
+    .union(CapabilitySet::FOWNER)
+    .union(CapabilitySet::FSETID)
+    .union(CapabilitySet::KILL)
+    .union(CapabilitySet::SETGID)
+    .union(CapabilitySet::SETUID)
+    .union(CapabilitySet::NET_BIND_SERVICE);
+
 /// Confines the calling thread for good.
 ///
 /// Each call of this makes a domain of its own: what is started from the thread can neither signal nor trace
 /// processes outside, nor read their `/proc/<pid>/environ`, `mem`, `fd`, `cwd` and `root`.
 pub(super) fn this_thread(grants: &[Grant]) -> Result<Confinement, String> {
     let status = restrict(grants).map_err(|error| error.to_string())?;
+    drop_capabilities().map_err(|error| format!("capabilities cannot be given up: {error}"))?;
     let abi = match status.landlock {
         LandlockStatus::Available { effective_abi, kernel_abi } => kernel_abi.unwrap_or(effective_abi as i32),
         LandlockStatus::NotEnabled => return Err("Landlock is switched off in this kernel".to_owned()),
-        LandlockStatus::NotImplemented => return Err("this kernel has no Landlock (5.13 or later has)".to_owned()),
+        LandlockStatus::NotImplemented => {
+            return Err("this kernel has no Landlock (5.13 or later has)".to_owned());
+        }
     };
     match status.ruleset {
         RulesetStatus::NotEnforced => Err("the kernel enforces nothing of what was asked".to_owned()),
         ruleset => Ok(Confinement::Landlock { abi, complete: ruleset == RulesetStatus::FullyEnforced }),
     }
+}
+
+/// Gives up all capabilities but the kept ones. Landlock has set `no_new_privs` for this thread, so that not
+/// even root gets them back by running a program.
+fn drop_capabilities() -> io::Result<()> {
+    let mut sets = capabilities(None)?;
+    sets.effective &= KEPT;
+    sets.permitted &= KEPT;
+    sets.inheritable &= KEPT;
+    Ok(set_capabilities(None, sets)?)
 }
 
 fn restrict(grants: &[Grant]) -> Result<RestrictionStatus, RulesetError> {
@@ -65,26 +92,35 @@ fn kind(opened: &OwnedFd) -> Option<FileType> {
 fn rights(right: Right) -> BitFlags<AccessFs> {
     match right {
         Right::Read => AccessFs::from_read(WANTED),
-        Right::Write => AccessFs::from_all(WANTED),
+        Right::Write => AccessFs::from_all(WANTED) & !(AccessFs::MakeChar | AccessFs::MakeBlock),
         Right::Device => {
-            AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev | AccessFs::ReadDir
+            AccessFs::ReadFile
+                | AccessFs::WriteFile
+                | AccessFs::Truncate
+                | AccessFs::IoctlDev
+                | AccessFs::ReadDir
         }
         Right::List => AccessFs::ReadDir.into(),
     }
 }
 
-/// Kills every process of the calling thread's domain except this one: what the child left behind, also
-/// processes that moved to a session of their own. Returns how many.
+/// Kills every process of the calling thread's domain except this one, and waits until they are gone: what
+/// the child left behind, also processes that moved to a session of their own.
 ///
 /// Membership is what the kernel says: only processes of the same domain can be read and signalled from
 /// inside it. Should that not hold (the parent of this process, which is outside, is readable), nothing is
-/// done.
-pub(super) fn end_domain() -> usize {
+/// done. Processes that have changed their user are not found.
+pub(super) fn end_domain() {
     if getppid().is_some_and(readable) || readable(Pid::INIT) {
-        return 0;
+        return;
     }
-    // Processes that fork while they are looked for need another look.
-    (0..10).map(|_| end_members()).take_while(|ended| *ended > 0).sum()
+    // Killed processes take a moment to go, and some fork while they are looked for.
+    for _ in 0..200 {
+        if end_members() == 0 {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 fn end_members() -> usize {

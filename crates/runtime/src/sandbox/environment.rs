@@ -48,6 +48,7 @@ fn pointers(policy: &SandboxPolicy) -> impl Iterator<Item = (OsString, OsString)
 
 fn passes(policy: &SandboxPolicy, name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
-    let wanted = HARMLESS.contains(&name) || name.starts_with("LC_") || policy.pass.iter().any(|pass| pass == name);
+    let wanted =
+        HARMLESS.contains(&name) || name.starts_with("LC_") || policy.pass.iter().any(|pass| pass == name);
     wanted && !policy.secret.iter().any(|secret| secret == name)
 }

@@ -37,24 +37,71 @@ pub(super) struct Grants {
 /// Programs, libraries and settings of the system. `/proc` is here because much does not run without it;
 /// what is secret in it (`environ`, `mem`, `fd` … of processes outside) is guarded by the domain itself.
 const SYSTEM: [&str; 14] = [
-    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/snap", "/proc",
-    "/sys", "/var/lib/ca-certificates",
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc",
+    "/opt",
+    "/nix",
+    "/snap",
+    "/proc",
+    "/sys",
+    "/var/lib/ca-certificates",
 ];
 
-const DEVICES: [&str; 8] =
-    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts"];
+const DEVICES: [&str; 8] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/ptmx",
+    "/dev/pts",
+];
 
 /// Secrets of the machine inside the system's folders, of interest where the runtime runs as root.
 const SECRETS: [&str; 8] = [
-    "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/ssh", "/etc/ssl/private", "/etc/sudoers",
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/ssh",
+    "/etc/ssl/private",
+    "/etc/sudoers",
     "/etc/sudoers.d",
 ];
 
 /// Toolchains and harmless settings in the home folder; folders that also hold keys are listed in parts.
 const TOOLCHAINS: [&str; 24] = [
-    ".cargo/bin", ".cargo/registry", ".cargo/git", ".cargo/env", ".cargo/config.toml", ".rustup", ".nvm", ".fnm",
-    ".volta", ".bun/bin", ".deno/bin", ".pyenv", ".rbenv", ".rvm", ".asdf", ".sdkman", ".ghcup", ".local/bin",
-    ".local/lib", ".local/share/uv", ".local/share/mise", ".gitconfig", ".config/git/config", ".config/git/ignore",
+    ".cargo/bin",
+    ".cargo/registry",
+    ".cargo/git",
+    ".cargo/env",
+    ".cargo/config.toml",
+    ".rustup",
+    ".nvm",
+    ".fnm",
+    ".volta",
+    ".bun/bin",
+    ".deno/bin",
+    ".pyenv",
+    ".rbenv",
+    ".rvm",
+    ".asdf",
+    ".sdkman",
+    ".ghcup",
+    ".local/bin",
+    ".local/lib",
+    ".local/share/uv",
+    ".local/share/mise",
+    ".gitconfig",
+    ".config/git/config",
+    ".config/git/ignore",
 ];
 
 pub(super) fn grants(policy: &SandboxPolicy, private: &Path) -> Grants {

@@ -144,11 +144,15 @@ async fn the_data_folder_is_closed() {
     let secret = place.path("data/secret");
     only_unconfined(&place, &format!("cat {secret}"), "hidden-content").await;
     only_unconfined(&place, &format!("ls {}", place.path("data")), "secret").await;
-    only_unconfined(&place, &format!("ln {secret} hard && cat hard"), "hidden-content").await;
-    fs::remove_file(place.path("ws/hard")).unwrap();
-    only_unconfined(&place, &format!("ln -s {secret} soft && cat soft"), "hidden-content").await;
+    only_unconfined(&place, &format!("rm -f hard; ln {secret} hard && cat hard"), "hidden-content").await;
+    only_unconfined(&place, &format!("ln -sf {secret} soft && cat soft"), "hidden-content").await;
     only_unconfined(&place, &format!("echo x >> {secret} && echo written"), "written").await;
-    only_unconfined(&place, &format!("mv {secret} taken && cat taken"), "hidden-content").await;
+    only_unconfined(
+        &place,
+        &format!("mv {secret} taken && cat taken; r=$?; mv taken {secret}; exit $r"),
+        "hidden-content",
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -159,7 +163,7 @@ async fn folders_of_nobodys_concern_are_closed_unless_granted() {
     let mut place = place();
     let other = place.path("other");
     only_unconfined(&place, &format!("cat {other}/file"), "foreign-content").await;
-    only_unconfined(&place, &format!("touch {other}/new && echo touched"), "touched").await;
+    only_unconfined(&place, &format!("echo x > {other}/new && echo written"), "written").await;
     place.policy.read = vec![other.clone().into()];
     let sandbox = place.sandbox();
     assert!(run(&sandbox, &format!("cat {other}/file")).await.ok);
@@ -181,7 +185,12 @@ async fn a_data_folder_inside_the_workspace_is_closed_and_the_status_says_what_t
     symlink(place.path("other"), place.path("ws/leads-out")).unwrap();
     place.policy.protected = vec![place.path("ws/deep/data").into()];
     only_unconfined(&place, "cat deep/data/secret", "hidden-content").await;
-    only_unconfined(&place, "mv deep/data src/data && cat src/data/secret; r=$?; mv src/data deep/data; exit $r", "hidden-content").await;
+    only_unconfined(
+        &place,
+        "mv deep/data src/data && cat src/data/secret; r=$?; mv src/data deep/data; exit $r",
+        "hidden-content",
+    )
+    .await;
     only_unconfined(&place, "cat leads-out/file", "foreign-content").await;
     let sandbox = place.sandbox();
     let ran = run(&sandbox, "cat file deep/beside && echo x > src/new && echo x > file && ls").await;
@@ -215,7 +224,8 @@ async fn two_children_are_closed_to_each_other() {
     let place = place();
     for (sandbox, reachable) in [(place.open(), true), (place.sandbox(), false)] {
         let (first, _reader) = start(&sandbox, "sleep 60").await;
-        let ran = run(&sandbox, &format!("cat /proc/{0}/environ > /dev/null && kill -0 {0}", first.id())).await;
+        let ran =
+            run(&sandbox, &format!("cat /proc/{0}/environ > /dev/null && kill -0 {0}", first.id())).await;
         assert_eq!(ran.ok, reachable, "{}", ran.output);
     }
 }
@@ -233,11 +243,36 @@ async fn secrets_of_the_machine_are_closed() {
 }
 
 #[tokio::test]
+async fn root_cannot_make_devices_or_get_its_capabilities_back() {
+    if !landlock("root_cannot_make_devices_or_get_its_capabilities_back") {
+        return;
+    }
+    let place = place();
+    let capabilities = run(&place.sandbox(), "grep ^Cap[PE] /proc/self/status").await.output;
+    let sets: Vec<u64> = capabilities
+        .lines()
+        .map(|line| u64::from_str_radix(line.split_whitespace().last().unwrap(), 16).unwrap())
+        .collect();
+    assert_eq!(sets.len(), 2, "{capabilities}");
+    // CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID, NET_BIND_SERVICE.
+    assert!(sets.iter().all(|set| set & !0b100_1111_1011 == 0), "{capabilities}");
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED the device half of root_cannot_make_devices…: not root");
+        return;
+    }
+    only_unconfined(&place, "rm -f device; mknod device b 1 1 && echo made", "made").await;
+}
+
+#[tokio::test]
 async fn keys_in_the_environment_stay_behind() {
     let mut place = place();
     let harmless = [("LC_ALL", "C"), ("TERM", "dumb")];
-    let keys = [("PROVIDER_API_KEY", "key-value-1"), ("AWS_SECRET_ACCESS_KEY", "key-value-2"), ("BASH_ENV", "/x")];
-    place.policy.environment.extend(harmless.iter().chain(&keys).map(|(name, value)| (name.into(), value.into())));
+    let keys =
+        [("PROVIDER_API_KEY", "key-value-1"), ("AWS_SECRET_ACCESS_KEY", "key-value-2"), ("BASH_ENV", "/x")];
+    place
+        .policy
+        .environment
+        .extend(harmless.iter().chain(&keys).map(|(name, value)| (name.into(), value.into())));
     let ran = run(&place.sandbox(), "env").await;
     assert!(ran.output.contains("LC_ALL=C") && ran.output.contains("TERM=dumb"), "{}", ran.output);
     assert!(!ran.output.contains("key-value") && !ran.output.contains("BASH_ENV"), "{}", ran.output);
@@ -273,7 +308,8 @@ async fn no_descriptor_of_ours_is_inherited() {
     let sandbox = place.sandbox();
     let _open = crate::workspace::Workspace::new(&place.policy.workspace, &[]).unwrap();
     let ran = run(&sandbox, "ls -l /proc/self/fd").await;
-    let targets: Vec<&str> = ran.output.lines().filter_map(|line| line.split_once(" -> ")).map(|(_, to)| to).collect();
+    let targets: Vec<&str> =
+        ran.output.lines().filter_map(|line| line.split_once(" -> ")).map(|(_, to)| to).collect();
     let known = |to: &str| to == "/dev/null" || to.starts_with("pipe:") || to.starts_with("/proc/");
     assert!(targets.len() >= 3 && targets.iter().all(|to| known(to)), "{}", ran.output);
 }
@@ -312,8 +348,11 @@ async fn what_left_the_group_is_ended_with_the_child() {
     run(&place.open(), script).await;
     let stray = pid_in(&place.path("ws/pid")).await;
     assert!(alive(stray), "without a domain nothing knows it");
-    rustix::process::kill_process(rustix::process::Pid::from_raw(stray.cast_signed()).unwrap(), rustix::process::Signal::KILL)
-        .unwrap();
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(stray.cast_signed()).unwrap(),
+        rustix::process::Signal::KILL,
+    )
+    .unwrap();
     run(&place.sandbox(), script).await;
     let stray = pid_in(&place.path("ws/pid")).await;
     assert!(!alive(stray));
@@ -323,12 +362,14 @@ async fn what_left_the_group_is_ended_with_the_child() {
 async fn stopping_gives_time_and_then_kills() {
     let place = place();
     let sandbox = place.sandbox();
-    let (mut polite, _reader) = start(&sandbox, "trap 'exit 7' TERM; : > ready; while :; do sleep 0.02; done").await;
+    let (mut polite, _reader) =
+        start(&sandbox, "trap 'exit 7' TERM; : > ready; while :; do sleep 0.02; done").await;
     until("the trap", || Path::new(&place.path("ws/ready")).exists()).await;
     assert_eq!(polite.stop(Duration::from_secs(5)).await.unwrap().code(), Some(7));
     fs::remove_file(place.path("ws/ready")).unwrap();
 
-    let (mut stubborn, _reader) = start(&sandbox, "trap '' TERM; : > ready; while :; do sleep 0.02; done").await;
+    let (mut stubborn, _reader) =
+        start(&sandbox, "trap '' TERM; : > ready; while :; do sleep 0.02; done").await;
     until("the trap", || Path::new(&place.path("ws/ready")).exists()).await;
     let begun = Instant::now();
     let status = stubborn.stop(Duration::from_millis(200)).await.unwrap();
@@ -352,6 +393,23 @@ async fn a_program_that_is_missing_is_an_error_that_names_it() {
     };
     let error = sandbox.spawn(request).await.unwrap_err().to_string();
     assert!(error.contains("no-such-program could not be started"), "{error}");
+}
+
+#[test]
+fn protecting_hides_this_process() {
+    use rustix::process::{DumpableBehavior, dumpable_behavior};
+    const NAME: &str = "LONGHAUL_TEST_PROTECT";
+    if std::env::var_os(NAME).is_some() {
+        protect_this_process().unwrap();
+        assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
+        return;
+    }
+    // In a process of its own: the others need to be looked into.
+    let test = std::thread::current().name().unwrap().to_owned();
+    let mut again = Command::new(std::env::current_exe().unwrap());
+    let output = again.args(["--exact", &test]).env(NAME, "1").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{output:?}");
 }
 
 #[test]

@@ -138,17 +138,22 @@ fn plain(name: &str) -> String {
 }
 
 fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    let names: Vec<String> = names.map(|name| format!("`{}`", name.chars().take(60).collect::<String>())).collect();
+    let names: Vec<String> =
+        names.map(|name| format!("`{}`", name.chars().take(60).collect::<String>())).collect();
     names.join(", ")
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked: whole, positive, exact in f64")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "checked: whole, positive, exact in f64"
+)]
 fn whole(value: &Value) -> Option<u64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {
-        Value::Number(number) => number
-            .as_u64()
-            .or_else(|| number.as_f64().filter(|n| n.fract() == 0.0 && (0.0..EXACT).contains(n)).map(|n| n as u64)),
+        Value::Number(number) => number.as_u64().or_else(|| {
+            number.as_f64().filter(|n| n.fract() == 0.0 && (0.0..EXACT).contains(n)).map(|n| n as u64)
+        }),
         Value::String(text) => text.trim().parse().ok(),
         _ => None,
     }

@@ -61,12 +61,18 @@ impl Bash {
             ended
         };
         let (ended, ()) = tokio::join!(watching, pump(reader, &mut capture, &context.progress, has_exited));
-        let (status, why) = ended.map_err(|error| ToolError::Failed(format!("waiting for the command: {error}")))?;
+        let (status, why) =
+            ended.map_err(|error| ToolError::Failed(format!("waiting for the command: {error}")))?;
         Ok(report(capture.finish(), status, why, request.limit))
     }
 
-    async fn start(&self, command: &str, at: &ToolContext) -> Result<(ConfinedChild, pipe::Receiver), ToolError> {
-        let failed = |error: std::io::Error| ToolError::Failed(format!("the shell could not be started: {error}"));
+    async fn start(
+        &self,
+        command: &str,
+        at: &ToolContext,
+    ) -> Result<(ConfinedChild, pipe::Receiver), ToolError> {
+        let failed =
+            |error: std::io::Error| ToolError::Failed(format!("the shell could not be started: {error}"));
         let (reader, writer) = std::io::pipe().map_err(failed)?;
         let second = writer.try_clone().map_err(failed)?;
         let reader = pipe::Receiver::from_owned_fd(OwnedFd::from(reader)).map_err(failed)?;
@@ -202,7 +208,9 @@ fn report(captured: Captured, status: ExitStatus, ending: Ending, limit: Duratio
         text.push('\n');
     }
     if invalid_bytes > 0 {
-        text.push_str(&format!("[{invalid_bytes} bytes of the output are not UTF-8 and shown as \u{fffd}]\n"));
+        text.push_str(&format!(
+            "[{invalid_bytes} bytes of the output are not UTF-8 and shown as \u{fffd}]\n"
+        ));
     }
     text.push_str(&status_line(status, ending, limit));
     let cancelled = ending == Ending::Cancel && was_killed(status);

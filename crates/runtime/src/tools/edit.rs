@@ -105,7 +105,9 @@ impl Request {
 
     /// Where the first line of `old` is, apart from spaces around it.
     fn hint(&self, content: &[u8]) -> String {
-        let Some(first) = self.old.lines().map(str::trim).find(|line| !line.is_empty()) else { return String::new() };
+        let Some(first) = self.old.lines().map(str::trim).find(|line| !line.is_empty()) else {
+            return String::new();
+        };
         let text = String::from_utf8_lossy(content);
         let similar = text.lines().enumerate().filter(|(_, line)| line.trim() == first);
         let numbers: Vec<String> = similar.map(|(index, _)| (index + 1).to_string()).take(5).collect();

@@ -62,7 +62,9 @@ fn listing(found: &[(SystemTime, String)], most: usize) -> String {
     }
     let mut text: String = found.iter().take(most).flat_map(|(_, path)| [path.as_str(), "\n"]).collect();
     text.push_str(&match found.len() {
-        count if count > most => format!("[The newest {most} of {count} files. Narrow the pattern for others.]"),
+        count if count > most => {
+            format!("[The newest {most} of {count} files. Narrow the pattern for others.]")
+        }
         count => format!("[{count} files.]"),
     });
     text

@@ -78,10 +78,9 @@ impl Query {
         let ignore_case = arguments.flag("ignoreCase")?;
         let context = arguments.optional_number("context", 0..=20)?.unwrap_or(0);
         arguments.finish()?;
-        let pattern = RegexBuilder::new(&pattern)
-            .case_insensitive(ignore_case)
-            .build()
-            .map_err(|error| ToolError::Arguments(format!("`pattern` is not a regular expression: {error}")))?;
+        let pattern = RegexBuilder::new(&pattern).case_insensitive(ignore_case).build().map_err(|error| {
+            ToolError::Arguments(format!("`pattern` is not a regular expression: {error}"))
+        })?;
         let context = usize::try_from(context).unwrap_or(0);
         Ok((Self { pattern, files, context }, path))
     }
@@ -114,7 +113,8 @@ impl Search {
             return;
         }
         let mut content = Vec::new();
-        if file.take(LARGEST).read_to_end(&mut content).is_ok() && !content.iter().take(8192).any(|byte| *byte == 0)
+        if file.take(LARGEST).read_to_end(&mut content).is_ok()
+            && !content.iter().take(8192).any(|byte| *byte == 0)
         {
             self.lines(&found.path.display(), &content, stop);
         }

@@ -150,7 +150,9 @@ impl Page {
         self.text.push_str(&match next > total {
             true if offset == 1 => format!("[All {total} lines.]"),
             true => format!("[Lines {offset} to {total}, the last of {total}.]"),
-            false => format!("[Lines {offset} to {} of {total}. For more, read with offset {next}.]", next - 1),
+            false => {
+                format!("[Lines {offset} to {} of {total}. For more, read with offset {next}.]", next - 1)
+            }
         });
         Ok(self.text)
     }

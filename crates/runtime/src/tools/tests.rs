@@ -85,7 +85,11 @@ fn the_set_is_ordered_and_its_schemas_are_json() {
         assert_eq!(schema["type"], "object", "{}", spec.name);
         assert_eq!(schema["additionalProperties"], false, "{}", spec.name);
         for required in schema["required"].as_array().unwrap_or(&Vec::new()) {
-            assert!(schema["properties"].get(required.as_str().unwrap()).is_some(), "{}: {required}", spec.name);
+            assert!(
+                schema["properties"].get(required.as_str().unwrap()).is_some(),
+                "{}: {required}",
+                spec.name
+            );
         }
     }
     assert_eq!(specs, ToolSet::builtin().specs());
@@ -116,17 +120,33 @@ async fn wrong_arguments_name_the_field_and_what_it_should_be() {
         ("read", json!({"path": 7}), "`path` must be a string, but is 7"),
         ("read", json!({"path": "x", "offset": 0}), "`offset` must be a whole number, at least 1, but is 0"),
         ("read", json!({"path": "x", "offset": "many"}), "`offset` must be a whole number"),
-        ("read", json!({"path": "x", "lines": 3}), "`read` has no argument `lines`; it takes `path`, `offset`, `limit`"),
+        (
+            "read",
+            json!({"path": "x", "lines": 3}),
+            "`read` has no argument `lines`; it takes `path`, `offset`, `limit`",
+        ),
         ("read", json!("x"), "`read` takes one JSON object as arguments, but got the string \"x\""),
         ("write", json!({"path": "x"}), "needs the argument `content`"),
-        ("edit", json!({"path": "x", "old": "a", "new": "b", "replaceAll": "maybe"}), "`replaceAll` must be true or false"),
+        (
+            "edit",
+            json!({"path": "x", "old": "a", "new": "b", "replaceAll": "maybe"}),
+            "`replaceAll` must be true or false",
+        ),
         ("grep", json!({"pattern": "("}), "`pattern` is not a regular expression"),
-        ("grep", json!({"pattern": "x", "context": 99}), "`context` must be a whole number from 0 to 20, but is 99"),
+        (
+            "grep",
+            json!({"pattern": "x", "context": 99}),
+            "`context` must be a whole number from 0 to 20, but is 99",
+        ),
         ("glob", json!({"pattern": "[z-a]"}), "`pattern` is not a file pattern"),
         ("ls", json!({"path": ["a"]}), "`path` must be a string, but is an array"),
         ("bash", json!({"command": " "}), "`command` is empty"),
         ("bash", json!({"command": "a\0b"}), "NUL"),
-        ("bash", json!({"command": "true", "timeoutMs": -1}), "`timeoutMs` must be a whole number from 1 to 3600000"),
+        (
+            "bash",
+            json!({"command": "true", "timeoutMs": -1}),
+            "`timeoutMs` must be a whole number from 1 to 3600000",
+        ),
     ];
     for (tool, arguments, words) in cases {
         let text = bench.fails(tool, arguments.clone()).await;
@@ -154,7 +174,16 @@ async fn no_tool_reads_or_writes_outside() {
     symlink(bench.base.join("data"), root.join("folder")).unwrap();
     symlink(bench.base.join("data/secret"), root.join("link")).unwrap();
     let data = bench.base.join("data/secret").display().to_string();
-    let paths = ["../data/secret", "sub/../../data/secret", "folder/secret", "link", &data, "/proc/self/environ", "/etc/passwd", ".longhaul/db"];
+    let paths = [
+        "../data/secret",
+        "sub/../../data/secret",
+        "folder/secret",
+        "link",
+        &data,
+        "/proc/self/environ",
+        "/etc/passwd",
+        ".longhaul/db",
+    ];
     for path in paths {
         let calls = [
             ("read", json!({"path": path})),
@@ -183,7 +212,10 @@ async fn read_numbers_lines_and_says_how_to_go_on() {
     let bench = bench();
     bench.file("f", (1..=5).map(|n| format!("line {n}\n")).collect::<String>());
     let all = bench.ok("read", json!({"path": "f"})).await;
-    assert_eq!(all, "     1\tline 1\n     2\tline 2\n     3\tline 3\n     4\tline 4\n     5\tline 5\n[All 5 lines.]");
+    assert_eq!(
+        all,
+        "     1\tline 1\n     2\tline 2\n     3\tline 3\n     4\tline 4\n     5\tline 5\n[All 5 lines.]"
+    );
     let part = bench.ok("read", json!({"path": "f", "offset": 2, "limit": 2})).await;
     assert_eq!(part, "     2\tline 2\n     3\tline 3\n[Lines 2 to 3 of 5. For more, read with offset 4.]");
     let end = bench.ok("read", json!({"path": "f", "offset": 4})).await;
@@ -246,7 +278,9 @@ async fn edit_replaces_exactly_one_place_unless_told_otherwise() {
     bench.file("f", "fn a() {\n    one();\n}\nfn b() {\n    one();\n}\n");
     let text = bench.fails("edit", json!({"path": "f", "old": "one();", "new": "two();"})).await;
     assert!(text.contains("is in f 2 times, at lines 2, 5"), "{text}");
-    let text = bench.ok("edit", json!({"path": "f", "old": "fn b() {\n    one();", "new": "fn b() {\n    $1two();"})).await;
+    let text = bench
+        .ok("edit", json!({"path": "f", "old": "fn b() {\n    one();", "new": "fn b() {\n    $1two();"}))
+        .await;
     assert_eq!(text, "Replaced once in f (line 4).");
     assert_eq!(bench.content("f"), "fn a() {\n    one();\n}\nfn b() {\n    $1two();\n}\n");
     let text = bench.ok("edit", json!({"path": "f", "old": "n", "new": "N", "replaceAll": true})).await;
@@ -261,9 +295,13 @@ async fn edit_explains_what_it_does_not_find() {
     assert!(text.contains("`old` is not in f. Its first line is at line 2, but spaces"), "{text}");
     let text = bench.fails("edit", json!({"path": "f", "old": "nothing", "new": "z"})).await;
     assert!(text.contains("Read the file again"), "{text}");
-    assert!(bench.fails("edit", json!({"path": "f", "old": "", "new": "z"})).await.contains("`old` is empty"));
+    assert!(
+        bench.fails("edit", json!({"path": "f", "old": "", "new": "z"})).await.contains("`old` is empty")
+    );
     assert!(bench.fails("edit", json!({"path": "f", "old": "x", "new": "x"})).await.contains("the same"));
-    assert!(bench.fails("edit", json!({"path": "g", "old": "x", "new": "y"})).await.contains("does not exist"));
+    assert!(
+        bench.fails("edit", json!({"path": "g", "old": "x", "new": "y"})).await.contains("does not exist")
+    );
 }
 
 #[tokio::test]
@@ -307,10 +345,7 @@ async fn grep_shows_context_in_groups() {
     let bench = bench();
     bench.file("f", "1\nhit\n3\n4\n5\n6\nhit\nhit\n9\n10\n");
     let text = bench.ok("grep", json!({"pattern": "hit", "context": 1})).await;
-    assert_eq!(
-        text,
-        "f-1-1\nf:2:hit\nf-3-3\n--\nf-6-6\nf:7:hit\nf:8:hit\nf-9-9\n[3 matches in 1 files.]"
-    );
+    assert_eq!(text, "f-1-1\nf:2:hit\nf-3-3\n--\nf-6-6\nf:7:hit\nf:8:hit\nf-9-9\n[3 matches in 1 files.]");
     bench.file("f", "hit\n2\n3\nhit\n5\n");
     let text = bench.ok("grep", json!({"pattern": "hit", "context": 1})).await;
     assert_eq!(text, "f:1:hit\nf-2-2\nf-3-3\nf:4:hit\nf-5-5\n[2 matches in 1 files.]");
@@ -375,7 +410,9 @@ async fn a_cancelled_call_does_nothing() {
     let bench = bench();
     bench.file("f", "x\n");
     bench.context.cancel.cancel();
-    for (tool, arguments) in [("grep", json!({"pattern": "x"})), ("bash", json!({"command": "echo x > made"}))] {
+    for (tool, arguments) in
+        [("grep", json!({"pattern": "x"})), ("bash", json!({"command": "echo x > made"}))]
+    {
         let output = bench.run(tool, arguments).await;
         assert!(output.cancelled && output.is_error, "{tool}: {output:?}");
     }

@@ -106,7 +106,9 @@ pub(super) fn wrong_kind(path: &Path, found: FileType, wanted: &'static str) -> 
 pub(super) fn raced(path: &Path, error: Errno) -> WorkspaceError {
     match error {
         // The path had no links when it was resolved.
-        Errno::LOOP => WorkspaceError::Unusable { path: shown(path), why: "it changed into a link meanwhile" },
+        Errno::LOOP => {
+            WorkspaceError::Unusable { path: shown(path), why: "it changed into a link meanwhile" }
+        }
         other => io_error(path, other.into()),
     }
 }

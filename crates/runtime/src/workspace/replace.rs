@@ -7,8 +7,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Component, Path};
 
 use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fsync, mkdirat, openat, renameat, statat,
-    unlinkat,
+    AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fsync, mkdirat, openat, renameat,
+    statat, unlinkat,
 };
 use rustix::io::Errno;
 use uuid::Uuid;
@@ -57,7 +57,9 @@ fn existing(folder: &OwnedFd, name: &OsStr, path: &Path) -> Result<Option<Stat>,
         Err(error) => return Err(raced(path, error)),
     };
     match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile if stat.st_mode & 0o222 == 0 => Err(WorkspaceError::ReadOnly { path: shown(path) }),
+        FileType::RegularFile if stat.st_mode & 0o222 == 0 => {
+            Err(WorkspaceError::ReadOnly { path: shown(path) })
+        }
         FileType::RegularFile => Ok(Some(stat)),
         other => Err(wrong_kind(path, other, "a file")),
     }

@@ -211,7 +211,8 @@ fn a_failed_replace_leaves_nothing_behind() {
     assert!(place.workspace.replace(&resolved, b"x").is_err());
     let long = ResolvedPath { relative: Path::new("sub").join("n".repeat(300)) };
     assert!(place.workspace.replace(&long, b"x").is_err());
-    let mut names: Vec<_> = fs::read_dir(root.join("sub")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let mut names: Vec<_> =
+        fs::read_dir(root.join("sub")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
     assert_eq!(names, ["file", "new"]);
 }

@@ -14,10 +14,14 @@ use crate::key::{event_id, to_db};
 /// Events in one `INSERT`, at most (five parameters each).
 const INSERT_ROWS: usize = 64;
 
-/// The requests of one transaction write here. Events and the session rows they change are gathered and
-/// written by [`Batch::flush`] in a few statements; everything else is written at once.
+/// The requests of one transaction write here. Events and the session rows they change are gathered; everything
+/// else is written at once, through [`Batch::db`].
+///
+/// The connection has a thread of its own, and a call to it costs as much as the statement it carries. What is
+/// gathered is therefore written together with `BEGIN` and `COMMIT`: a transaction that only appends is one call.
 pub(crate) struct Batch<'w> {
-    pub(crate) db: &'w mut SqliteConnection,
+    connection: &'w mut SqliteConnection,
+    begun: bool,
     pub(crate) leases: &'w mut Leases,
     pub(crate) news: News,
     rows: Vec<EventRow>,
@@ -58,8 +62,18 @@ impl News {
 }
 
 impl<'w> Batch<'w> {
-    pub(crate) fn new(db: &'w mut SqliteConnection, leases: &'w mut Leases) -> Self {
-        Self { db, leases, news: News::default(), rows: Vec::new(), grown: BTreeMap::new() }
+    pub(crate) fn new(connection: &'w mut SqliteConnection, leases: &'w mut Leases) -> Self {
+        let (news, rows, grown) = (News::default(), Vec::new(), BTreeMap::new());
+        Self { connection, begun: false, leases, news, rows, grown }
+    }
+
+    /// The connection, inside the transaction.
+    pub(crate) async fn db(&mut self) -> Result<&mut SqliteConnection, sqlx::Error> {
+        if !self.begun {
+            sqlx::query("BEGIN IMMEDIATE").execute(&mut *self.connection).await?;
+            self.begun = true;
+        }
+        Ok(self.connection)
     }
 
     /// Stages events for the positions from `first`.
@@ -87,20 +101,33 @@ impl<'w> Batch<'w> {
 
     /// Writes what is staged. Requests that look at session rows call it first.
     pub(crate) async fn flush(&mut self) -> Result<(), sqlx::Error> {
-        for rows in self.rows.chunks(INSERT_ROWS) {
-            insert(self.db, rows).await?;
-        }
-        self.rows.clear();
-        if !self.grown.is_empty() {
-            update(self.db, &self.grown).await?;
-            self.grown.clear();
-        }
-        Ok(())
+        self.write_staged("").await
     }
 
-    pub(crate) async fn finish(mut self) -> Result<News, sqlx::Error> {
-        self.flush().await?;
+    /// Makes it durable.
+    pub(crate) async fn commit(mut self) -> Result<News, sqlx::Error> {
+        self.write_staged("COMMIT").await?;
         Ok(self.news)
+    }
+
+    async fn write_staged(&mut self, end: &'static str) -> Result<(), sqlx::Error> {
+        let rows = std::mem::take(&mut self.rows);
+        let (early, last) = rows.split_at(rows.len().saturating_sub(INSERT_ROWS));
+        for rows in early.chunks(INSERT_ROWS) {
+            let mut insert = QueryBuilder::new("");
+            push_insert(&mut insert, rows);
+            insert.build().execute(self.db().await?).await?;
+        }
+        if !self.begun && last.is_empty() && self.grown.is_empty() {
+            return Ok(());
+        }
+        let mut query = QueryBuilder::new(if self.begun { "" } else { "BEGIN IMMEDIATE;" });
+        push_insert(&mut query, last);
+        push_update(&mut query, &std::mem::take(&mut self.grown))?;
+        query.push(end);
+        self.begun = true;
+        query.build().execute(&mut *self.connection).await?;
+        Ok(())
     }
 
     /// The number of a session.
@@ -110,39 +137,41 @@ impl<'w> Batch<'w> {
     pub(crate) async fn session_no(&mut self, id: &SessionId) -> Result<i64, Failure> {
         let name = id.as_str();
         let no = sqlx::query_scalar!(r#"SELECT no AS "no!" FROM session WHERE id = ?"#, name)
-            .fetch_optional(&mut *self.db)
+            .fetch_optional(self.db().await?)
             .await?;
         no.ok_or_else(|| StoreError::NotFound(format!("session {id}")).into())
     }
 }
 
-async fn insert(db: &mut SqliteConnection, rows: &[EventRow]) -> Result<(), sqlx::Error> {
-    let mut query = QueryBuilder::<Sqlite>::new("INSERT INTO event (id, format, epoch, at_ms, body) ");
+fn push_insert(query: &mut QueryBuilder<Sqlite>, rows: &[EventRow]) {
+    if rows.is_empty() {
+        return;
+    }
+    query.push("INSERT INTO event (id, format, epoch, at_ms, body) ");
     query.push_values(rows, |mut values, row| {
         values.push_bind(row.id).push_bind(i64::from(FORMAT)).push_bind(row.epoch);
         values.push_bind(to_db(row.at)).push_bind(Arc::clone(&row.body));
     });
-    query.build().execute(db).await?;
-    Ok(())
+    query.push(";");
 }
 
-async fn update(db: &mut SqliteConnection, grown: &BTreeMap<i64, Grown>) -> Result<(), sqlx::Error> {
+fn push_update(query: &mut QueryBuilder<Sqlite>, grown: &BTreeMap<i64, Grown>) -> Result<(), sqlx::Error> {
+    if grown.is_empty() {
+        return Ok(());
+    }
     let rows: Vec<_> = grown
         .iter()
         .map(|(no, grown)| (no, grown.last_seq, to_db(grown.at), grown.running.map(i64::from)))
         .collect();
     let rows = serde_json::to_string(&rows).map_err(|error| sqlx::Error::Encode(error.into()))?;
-    sqlx::query!(
+    query.push(
         "UPDATE session
          SET last_seq = change.value ->> 1,
              updated_ms = change.value ->> 2,
              running = coalesce(change.value ->> 3, running)
-         FROM json_each(?) AS change
-         WHERE no = change.value ->> 0",
-        rows
-    )
-    .execute(db)
-    .await?;
+         FROM json_each(",
+    );
+    query.push_bind(rows).push(") AS change WHERE no = change.value ->> 0;");
     Ok(())
 }
 

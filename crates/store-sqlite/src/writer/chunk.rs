@@ -31,7 +31,7 @@ impl Write for Put {
             index,
             body
         )
-        .execute(&mut *batch.db)
+        .execute(batch.db().await?)
         .await?;
         if put.rows_affected() == 0 {
             return Err(StoreError::Conflict(format!("piece {index} is not the next of step {step}")).into());

@@ -79,14 +79,14 @@ impl Write for Enqueue {
 
     async fn apply(&self, batch: &mut Batch<'_>) -> Result<Accepted, Failure> {
         let no = batch.session_no(&self.session).await?;
-        if let Some(first) = self.known(batch.db, no).await? {
+        if let Some(first) = self.known(batch.db().await?, no).await? {
             return Ok(first);
         }
-        let waiting = count_waiting(batch.db, no).await?;
+        let waiting = count_waiting(batch.db().await?, no).await?;
         if waiting >= self.queue_limit {
             return Err(StoreError::QueueFull(waiting).into());
         }
-        self.insert(batch.db, no).await?;
+        self.insert(batch.db().await?, no).await?;
         Ok(Accepted { id: self.id.clone(), position: waiting + 1, repeated: false })
     }
 
@@ -131,7 +131,7 @@ impl Write for Edit {
             no,
             entry
         )
-        .execute(&mut *batch.db)
+        .execute(batch.db().await?)
         .await?;
         found(edited.rows_affected(), entry)
     }
@@ -159,7 +159,7 @@ impl Write for Remove {
             no,
             entry
         )
-        .execute(&mut *batch.db)
+        .execute(batch.db().await?)
         .await?;
         found(removed.rows_affected(), entry)
     }
@@ -180,10 +180,10 @@ impl Write for Clear {
             "SELECT queue_id FROM inbox WHERE session_no = ? AND state = 0 ORDER BY inbox.id",
             no
         )
-        .fetch_all(&mut *batch.db)
+        .fetch_all(batch.db().await?)
         .await?;
         sqlx::query!("UPDATE inbox SET state = 2, body = '[]' WHERE session_no = ? AND state = 0", no)
-            .execute(&mut *batch.db)
+            .execute(batch.db().await?)
             .await?;
         Ok(ids.into_iter().map(QueueId::from).collect())
     }

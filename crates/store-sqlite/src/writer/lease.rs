@@ -29,7 +29,7 @@ impl Write for Claim {
             self.owner,
             id
         )
-        .fetch_optional(&mut *batch.db)
+        .fetch_optional(batch.db().await?)
         .await?
         .ok_or_else(|| StoreError::NotFound(format!("session {id}")))?;
         let held = Held { no: row.no, epoch: row.epoch, last_seq: from_db(row.last_seq) };
@@ -50,7 +50,9 @@ impl Write for Release {
     async fn apply(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
         let Ok(held) = batch.leases.check(&self.lease) else { return Ok(()) };
         batch.flush().await?;
-        sqlx::query!("UPDATE session SET owner = NULL WHERE no = ?", held.no).execute(&mut *batch.db).await?;
+        sqlx::query!("UPDATE session SET owner = NULL WHERE no = ?", held.no)
+            .execute(batch.db().await?)
+            .await?;
         batch.leases.set(&self.lease.session_id, None);
         Ok(())
     }

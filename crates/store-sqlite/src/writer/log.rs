@@ -48,7 +48,7 @@ impl Encoded {
     /// Notes which blobs these events, which begin at `first`, name.
     pub(super) async fn name_blobs(
         &self,
-        db: &mut SqliteConnection,
+        batch: &mut Batch<'_>,
         no: i64,
         first: Seq,
     ) -> Result<(), sqlx::Error> {
@@ -62,7 +62,7 @@ impl Encoded {
                 bytes,
                 seq
             )
-            .execute(&mut *db)
+            .execute(batch.db().await?)
             .await?;
         }
         Ok(())
@@ -108,14 +108,14 @@ impl Write for AppendEvents {
         let held = batch.leases.check(&self.lease)?;
         let last_seq = advance(held.last_seq, self.events.bodies.len())?;
         if self.take_count > 0 {
-            inbox::take(batch.db, held.no, &self.takes, self.take_count).await?;
+            inbox::take(batch.db().await?, held.no, &self.takes, self.take_count).await?;
         }
         for step in &self.settles {
-            super::chunk::drop_step(batch.db, held.no, step).await?;
+            super::chunk::drop_step(batch.db().await?, held.no, step).await?;
         }
-        self.events.name_blobs(batch.db, held.no, held.last_seq + 1).await?;
+        self.events.name_blobs(batch, held.no, held.last_seq + 1).await?;
         if let Some(title) = &self.events.change.title {
-            rename(batch.db, held.no, title).await?;
+            rename(batch.db().await?, held.no, title).await?;
         }
         if last_seq > held.last_seq {
             self.stage(batch, held, last_seq);

@@ -63,10 +63,10 @@ impl Write for Create {
             last_seq,
             running
         )
-        .fetch_optional(&mut *batch.db)
+        .fetch_optional(batch.db().await?)
         .await?
         .ok_or_else(|| StoreError::Conflict(format!("session {id} exists")))?;
-        self.events.name_blobs(batch.db, no, 1).await?;
+        self.events.name_blobs(batch, no, 1).await?;
         batch.stage_events(no, 1, 0, self.events.bodies.iter().cloned());
         Ok(())
     }
@@ -93,9 +93,9 @@ impl Write for Delete {
         batch.flush().await?;
         let (first, last) = (event_id(no, 0), last_event_id(no));
         sqlx::query!("DELETE FROM event WHERE id BETWEEN ? AND ?", first, last)
-            .execute(&mut *batch.db)
+            .execute(batch.db().await?)
             .await?;
-        sqlx::query!("DELETE FROM session WHERE no = ?", no).execute(&mut *batch.db).await?;
+        sqlx::query!("DELETE FROM session WHERE no = ?", no).execute(batch.db().await?).await?;
         batch.news.deleted.push(self.id.clone());
         Ok(())
     }

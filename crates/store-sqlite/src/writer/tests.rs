@@ -84,7 +84,7 @@ impl Write for Broken {
 
     async fn apply(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
         self.tries.fetch_add(1, Ordering::Relaxed);
-        sqlx::query("DELETE FROM session").execute(&mut *batch.db).await?;
+        sqlx::query("DELETE FROM session").execute(batch.db().await?).await?;
         Err((self.error)().into())
     }
 }

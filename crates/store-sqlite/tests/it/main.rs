@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "these are tests: a failure is their purpose")]
 
 mod durability;
+#[cfg(target_os = "linux")]
 mod full_disk;
+mod model;
 mod refusals;
 
 use std::path::Path;

@@ -99,7 +99,6 @@ impl Call {
         self.arguments.push_str(&piece.arguments());
     }
 
-    /// A call without arguments is sent as an empty text by some.
     fn is_complete(&self) -> bool {
         serde_json::from_str::<&RawValue>(&self.arguments).is_ok()
     }

@@ -8,7 +8,7 @@ use crate::ModelEvent;
 impl Decoder {
     /// Opens a slot: what stands before it is complete.
     pub(super) fn begin(&mut self, slot: Slot, events: &mut Vec<ModelEvent>) {
-        self.done_up_to(self.slots.len(), events);
+        self.report_done(false, events);
         self.slots.push(slot);
         self.done.push(false);
     }
@@ -16,14 +16,14 @@ impl Decoder {
     /// `[DONE]`.
     pub(super) fn close(&mut self, events: &mut Vec<ModelEvent>) {
         self.closed = true;
-        self.done_up_to(self.slots.len(), events);
+        self.report_done(false, events);
     }
 
-    /// Reports the first `count` slots as done, except calls whose arguments are not whole yet.
-    pub(super) fn done_up_to(&mut self, count: usize, events: &mut Vec<ModelEvent>) {
-        for index in 0..count {
-            let slot = &self.slots[index];
-            let open = matches!(slot, Slot::Call(call) if !self.calls.is_complete(*call));
+    /// Reports every slot as done that is not yet. Before the model has stopped of its own will (`all`), a call
+    /// is done only if its arguments are whole.
+    pub(super) fn report_done(&mut self, all: bool, events: &mut Vec<ModelEvent>) {
+        for index in 0..self.slots.len() {
+            let open = matches!(self.slots[index], Slot::Call(call) if !all && !self.calls.is_complete(call));
             if !open && !self.done[index] {
                 events.push(ModelEvent::PartDone(self.part(index)));
                 self.done[index] = true;

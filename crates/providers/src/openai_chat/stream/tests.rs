@@ -194,6 +194,15 @@ fn calls_cut_by_the_output_limit_keep_what_was_there() {
 }
 
 #[test]
+fn a_call_without_arguments_is_done_when_the_model_is() {
+    let call =
+        delta(json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "x", "arguments": ""}}]}));
+    let (events, answer) = decode(&[&call, &finish("tool_calls")]).unwrap();
+    assert!(events.contains(&ModelEvent::PartDone(answer.parts[0].clone())), "{events:?}");
+    assert_eq!(names_and_arguments(&answer), pairs(&[("x", "")]));
+}
+
+#[test]
 fn usage_may_come_after_the_reason_and_replaces_what_came_before() {
     let early =
         r#"{"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":5,"completion_tokens":1}}"#;

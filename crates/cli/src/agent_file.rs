@@ -1,0 +1,71 @@
+//! The agent file: found, read, and overridden by the command line.
+
+use std::path::{Path, PathBuf};
+
+use longhaul::config::{Config, ProviderKind, SystemPrompt};
+
+use crate::failure::{Failure, Outcome};
+use crate::place::Place;
+
+/// The configuration, and where it comes from.
+#[derive(Clone, Debug)]
+pub(crate) struct Loaded {
+    /// The configuration, the command line's words in it.
+    pub(crate) config: Config,
+    /// The file, if there is one.
+    pub(crate) file: Option<PathBuf>,
+    /// Whether somebody said where the model is.
+    pub(crate) names_a_server: bool,
+    /// Whether somebody said which model.
+    pub(crate) names_a_model: bool,
+}
+
+/// Finds and reads the agent file; without one, the defaults.
+///
+/// # Errors
+/// Usage: a named file that is not there, and everything the library finds wrong in it.
+pub(crate) fn load(place: &Place) -> Outcome<Loaded> {
+    let file = find(place)?;
+    let mut config = match &file {
+        Some(path) => read(path)?,
+        None => Config::default(),
+    };
+    let overrides = &place.overrides;
+    let names_a_server = file.is_some() || overrides.base_url.is_some() || overrides.provider.is_some();
+    let names_a_model = file.is_some() || overrides.model.is_some();
+    if let Some(name) = &overrides.provider {
+        config.model.provider = ProviderKind::from_name(name).ok_or_else(|| unknown_provider(name))?;
+    }
+    if let Some(model) = &overrides.model {
+        config.model.name.clone_from(model);
+    }
+    if let Some(url) = &overrides.base_url {
+        config.model.base_url.clone_from(url);
+    }
+    Ok(Loaded { config, file, names_a_server, names_a_model })
+}
+
+fn find(place: &Place) -> Outcome<Option<PathBuf>> {
+    match &place.named_config {
+        Some(named) if named.is_file() => Ok(Some(named.clone())),
+        Some(named) => Err(Failure::usage(format!("--config {}: there is no such file", named.display()))),
+        None => Ok(place.usual_configs.iter().find(|path| path.is_file()).cloned()),
+    }
+}
+
+fn read(path: &Path) -> Outcome<Config> {
+    let shown = path.display().to_string();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::usage(format!("{shown} cannot be read: {error}")))?;
+    let mut config = Config::parse(&text, &shown).map_err(|error| Failure::usage(error.to_string()))?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let prompt = config.system_prompt.resolve(|file| std::fs::read_to_string(folder.join(file)));
+    let prompt =
+        prompt.map_err(|error| Failure::usage(format!("{shown}: the file of `systemPrompt`: {error}")))?;
+    config.system_prompt = SystemPrompt::Text(prompt);
+    Ok(config)
+}
+
+fn unknown_provider(name: &str) -> Failure {
+    Failure::usage(format!("--provider {name}: the providers are {}", ProviderKind::NAMES.join(", ")))
+}

@@ -1,0 +1,221 @@
+//! What can be typed behind `longhaul`.
+
+use std::path::PathBuf;
+
+use clap::{Args as Group, Parser, Subcommand};
+
+const AFTER: &str = "\
+Exit status: 0 done · 1 the run ended otherwise than by its answer · 2 usage or configuration · 130 cancelled.
+Data goes to standard output, everything else to standard error.
+
+Try it without a model:
+  longhaul demo
+  longhaul --provider scripted chat    an echo that calls tools: `!ls -la` makes it call bash, `@FILE` read";
+
+/// Agents whose conversations never run out of room and never lose anything.
+#[derive(Debug, Parser)]
+#[command(name = "longhaul", version, after_help = AFTER, subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Args {
+    /// What holds for every command.
+    #[command(flatten)]
+    pub(crate) globals: Globals,
+    /// The command.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What holds for every command.
+#[derive(Clone, Debug, Default, Group)]
+pub(crate) struct Globals {
+    /// The agent file [default: ./longhaul.yml, then the one in your configuration folder]
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Everywhere")]
+    pub(crate) config: Option<PathBuf>,
+    /// Where sessions are kept [default: your data folder]
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Everywhere")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// The folder the agent works in [default: here]
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Everywhere")]
+    pub(crate) workspace: Option<PathBuf>,
+    /// Who serves the model: openai-compatible, or scripted (an echo for trials)
+    #[arg(long, global = true, value_name = "NAME", help_heading = "Everywhere")]
+    pub(crate) provider: Option<String>,
+    /// The model, as its server calls it
+    #[arg(long, global = true, value_name = "NAME", help_heading = "Everywhere")]
+    pub(crate) model: Option<String>,
+    /// Where the server is, up to and with /v1
+    #[arg(long, global = true, value_name = "URL", help_heading = "Everywhere")]
+    pub(crate) base_url: Option<String>,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Talk with the agent; type while it works, Ctrl-C cancels
+    Chat(ChatArgs),
+    /// Give the agent one task and print its answer
+    Run(RunArgs),
+    /// See a conversation outgrow its window, without a model, in a minute
+    Demo(DemoArgs),
+    /// List, show, export, import, fork and delete sessions
+    #[command(subcommand)]
+    Sessions(SessionsCommand),
+    /// Show what fills a session's context window
+    Context(ContextArgs),
+    /// Compact a session now, or see what that would do
+    Compact(CompactArgs),
+    /// Undo a compaction or a prune: the newest, or the one named
+    Undo(UndoArgs),
+    /// Get back anything a session ever contained, by words or by handle
+    Recall(RecallArgs),
+    /// Count the tokens of a file
+    Tokens(TokensArgs),
+    /// See what is here: servers, keys, folders, sandbox
+    Doctor,
+}
+
+/// `chat`.
+#[derive(Debug, Group)]
+pub(crate) struct ChatArgs {
+    /// Continue the last session
+    #[arg(short = 'c', long = "continue", conflicts_with = "session")]
+    pub(crate) last: bool,
+    /// Continue this session: its id, the start of it, or `last`
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Let tools run without asking
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+/// `run`.
+#[derive(Debug, Group)]
+pub(crate) struct RunArgs {
+    /// The task; `-` or nothing reads it from standard input
+    pub(crate) prompt: Option<String>,
+    /// Print every event, one JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Continue this session: its id, the start of it, or `last`
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Let tools run without asking; otherwise those that would ask are denied
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+/// `demo`.
+#[derive(Debug, Group)]
+pub(crate) struct DemoArgs {
+    /// The folder whose files are read [default: here]
+    pub(crate) folder: Option<PathBuf>,
+    /// The model's context window in tokens
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) window: Option<u64>,
+    /// Without pauses
+    #[arg(long)]
+    pub(crate) fast: bool,
+}
+
+/// `sessions`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// The sessions, the newest first
+    List {
+        /// One JSON array
+        #[arg(long)]
+        json: bool,
+        /// At most so many
+        #[arg(short = 'n', long, default_value_t = 50, value_name = "COUNT")]
+        limit: usize,
+    },
+    /// A session's conversation, everything that was said
+    Show {
+        /// Its id, the start of it, or `last`
+        session: String,
+    },
+    /// A session as a file that `import` reads (.jsonl), or for people (.md)
+    Export {
+        /// Its id, the start of it, or `last`
+        session: String,
+        /// The file; `-` or nothing is standard output. An existing file is not overwritten.
+        file: Option<PathBuf>,
+        /// As Markdown, whatever the file is called
+        #[arg(long)]
+        markdown: bool,
+        /// Overwrite an existing file
+        #[arg(long)]
+        force: bool,
+    },
+    /// Conversations recorded elsewhere: own exports, pi sessions, Chat Completions messages, tau-bench runs
+    Import {
+        /// The files; `-` is standard input
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+    },
+    /// A new session that shares the log up to a position
+    Fork {
+        /// Its id, the start of it, or `last`
+        session: String,
+        /// The last position that is shared [default: the newest]
+        seq: Option<u64>,
+    },
+    /// Delete a session for good
+    Delete {
+        /// Ids, starts of them, or `last`
+        #[arg(required = true)]
+        sessions: Vec<String>,
+    },
+}
+
+/// `context`.
+#[derive(Debug, Group)]
+pub(crate) struct ContextArgs {
+    /// Its id, the start of it, or `last`
+    #[arg(default_value = "last")]
+    pub(crate) session: String,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `compact`.
+#[derive(Debug, Group)]
+pub(crate) struct CompactArgs {
+    /// Its id, the start of it, or `last`
+    pub(crate) session: String,
+    /// Say what would happen; change nothing, call nobody
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// What the summary should mind
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) instructions: Option<String>,
+}
+
+/// `undo`.
+#[derive(Debug, Group)]
+pub(crate) struct UndoArgs {
+    /// Its id, the start of it, or `last`
+    pub(crate) session: String,
+    /// The compaction, for example e42 [default: the newest that is active]
+    pub(crate) edit: Option<String>,
+}
+
+/// `recall`.
+#[derive(Debug, Group)]
+pub(crate) struct RecallArgs {
+    /// Its id, the start of it, or `last`
+    pub(crate) session: String,
+    /// Words to search for, or one handle (lh:12, lh:12-40) whose exact original is printed
+    #[arg(required = true, value_name = "QUERY|HANDLE")]
+    pub(crate) query: Vec<String>,
+    /// At most so many hits of a search
+    #[arg(short = 'n', long, default_value_t = 5, value_name = "COUNT")]
+    pub(crate) limit: usize,
+}
+
+/// `tokens`.
+#[derive(Debug, Group)]
+pub(crate) struct TokensArgs {
+    /// The file; `-` is standard input
+    pub(crate) file: PathBuf,
+}

@@ -1,0 +1,65 @@
+//! The scripted provider for trials: an echo that calls tools when it is told to.
+
+use std::time::Duration;
+
+use longhaul_core::message::{Message, Part, Role, ToolStatus};
+use longhaul_providers::Request;
+use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer, is_summary_request};
+use serde_json::json;
+
+/// Time before each piece of an answer.
+const PACE: Duration = Duration::from_millis(12);
+
+/// A model that repeats what it is told. A message that begins with `!` makes it call `bash`, one that begins
+/// with `@` makes it call `read`.
+pub(super) fn model(window: Option<u64>, max_output: Option<u64>) -> Scripted {
+    let mut model =
+        Scripted::new(Script::closure(|request: &Request, _| answer(request).map(|it| it.pace(PACE))));
+    model = model.model("echo");
+    if let Some(window) = window {
+        model = model.window(window);
+    }
+    if let Some(max_output) = max_output {
+        model = model.max_output(max_output);
+    }
+    model
+}
+
+/// `None` leaves summaries to the provider's own summariser.
+fn answer(request: &Request) -> Option<ScriptedAnswer> {
+    if is_summary_request(request) {
+        return None;
+    }
+    let last = request.messages.last()?;
+    let answer = match last.role {
+        Role::Tool => ScriptedAnswer::text(after_tools(request)),
+        _ => said(&last.text(), !request.tools.is_empty()),
+    };
+    Some(answer)
+}
+
+fn said(text: &str, has_tools: bool) -> ScriptedAnswer {
+    let text = text.trim();
+    let called = |tool: &str, key: &str, argument: &str| {
+        ScriptedAnswer::text(format!("I call {tool}.")).call(tool, json!({ key: argument.trim() }).to_string())
+    };
+    match (text.strip_prefix('!'), text.strip_prefix('@')) {
+        (Some(command), _) if has_tools => called("bash", "command", command),
+        (_, Some(file)) if has_tools => called("read", "path", file),
+        _ => ScriptedAnswer::text(format!("You said: {text}")),
+    }
+}
+
+fn after_tools(request: &Request) -> String {
+    let results: Vec<&Message> =
+        request.messages.iter().rev().take_while(|message| message.role == Role::Tool).collect();
+    let parts = results.iter().flat_map(|message| &message.parts);
+    let failed = parts.filter(|part| match part {
+        Part::ToolResult(result) => result.status != ToolStatus::Completed,
+        _ => false,
+    });
+    match failed.count() {
+        0 => "The tool has answered.".to_owned(),
+        _ => "The tool did not do it.".to_owned(),
+    }
+}

@@ -1,0 +1,95 @@
+//! How runs go, as configured: limits, retries, and which tools may run.
+
+use std::collections::BTreeMap;
+
+use globset::Glob;
+use longhaul::agent::Rules;
+use longhaul::config::{Config, Decision, ParallelTools, Recovery as Configured};
+use longhaul::tools::ToolSet;
+use longhaul_core::run::{Approval, Recovery};
+
+use super::Asking;
+use super::policy::policy;
+
+/// Why a tool does not run where nobody can be asked.
+const NOBODY: &str = "it needs a person's approval and nobody can be asked here; the person can run this with --yes, \
+                      or allow the tool under approvals.rules in longhaul.yml";
+
+const BY_RULE: &str = "a rule of the configuration denies it";
+
+pub(super) fn rules(config: &Config, tools: &ToolSet, asking: Asking) -> Rules {
+    let mut rules = Rules::new(policy(config));
+    rules.max_steps = config.run.max_steps;
+    rules.timeout = config.run.timeout;
+    rules.parallel_tools = match config.run.parallel_tools {
+        ParallelTools::Auto => None,
+        ParallelTools::Always => Some(true),
+        ParallelTools::Never => Some(false),
+    };
+    rules.recovery = match config.run.recovery {
+        Configured::Rest => Recovery::Rest,
+        Configured::Continue => Recovery::Continue,
+    };
+    rules.attempts = config.retry.attempts;
+    rules.max_delay = config.retry.max_delay;
+    rules.queue_limit = config.run.queue_limit;
+    rules.approvals = approvals(config, tools, asking);
+    rules.default_approval = asked(asking);
+    rules.approval_timeout = config.approvals.timeout;
+    rules.max_output_chars = BTreeMap::from([("bash".to_owned(), config.tools.bash_max_output_chars as u64)]);
+    rules.default_max_output_chars = config.tools.max_output_chars as u64;
+    rules.session_quota_bytes = config.blobs.session_quota_bytes;
+    rules
+}
+
+/// The first rule that fits a tool decides; tools without one are left to the default.
+fn approvals(config: &Config, tools: &ToolSet, asking: Asking) -> BTreeMap<String, Approval> {
+    let decided = tools.specs().into_iter().filter_map(|spec| {
+        let fits = |pattern: &str| {
+            Glob::new(pattern).is_ok_and(|glob| glob.compile_matcher().is_match(&spec.name))
+        };
+        let rule = config.approvals.rules.iter().find(|rule| fits(&rule.tool))?;
+        let approval = match rule.decision {
+            Decision::Allow => Approval::Allow,
+            Decision::Ask => asked(asking),
+            Decision::Deny => Approval::Deny(BY_RULE.to_owned()),
+        };
+        Some((spec.name.clone(), approval))
+    });
+    decided.collect()
+}
+
+fn asked(asking: Asking) -> Approval {
+    match asking {
+        Asking::Person => Approval::Ask,
+        Asking::Nobody => Approval::Deny(NOBODY.to_owned()),
+        Asking::Allowed => Approval::Allow,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn approval_of(file: &str, asking: Asking, tool: &str) -> Approval {
+        let config = Config::parse(file, "test").unwrap();
+        let rules = rules(&config, &ToolSet::builtin(), asking);
+        rules.approvals.get(tool).cloned().unwrap_or(rules.default_approval)
+    }
+
+    #[test]
+    fn the_first_rule_that_fits_decides() {
+        let file = "approvals: { rules: [{ tool: bash, decision: deny }, { tool: '*', decision: allow }] }";
+        assert_eq!(approval_of(file, Asking::Person, "bash"), Approval::Deny(BY_RULE.to_owned()));
+        assert_eq!(approval_of(file, Asking::Person, "edit"), Approval::Allow);
+        assert_eq!(approval_of("{}", Asking::Person, "bash"), Approval::Ask);
+    }
+
+    #[test]
+    fn what_is_allowed_beforehand_is_never_what_a_rule_denies() {
+        let file = "approvals: { rules: [{ tool: bash, decision: deny }, { tool: edit, decision: ask }] }";
+        assert_eq!(approval_of(file, Asking::Allowed, "bash"), Approval::Deny(BY_RULE.to_owned()));
+        assert_eq!(approval_of(file, Asking::Allowed, "edit"), Approval::Allow);
+        assert_eq!(approval_of(file, Asking::Nobody, "edit"), Approval::Deny(NOBODY.to_owned()));
+    }
+}

@@ -1,0 +1,66 @@
+//! The data folder: made private, opened, and refused with a reason.
+
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::Path;
+use std::sync::Arc;
+
+use longhaul_store::{Blobs, SharedStore, StoreError};
+use longhaul_store_sqlite::SqliteStore;
+
+use crate::failure::{Failure, Outcome};
+use crate::place::Place;
+
+/// Everything that is kept.
+pub(crate) struct Data {
+    /// The sessions.
+    pub(crate) store: SharedStore,
+    /// Their images, files and long outputs.
+    pub(crate) blobs: Blobs,
+}
+
+/// Opens the data folder. It is this process's until the store is closed.
+///
+/// # Errors
+/// The folder cannot be used, or another process has it.
+pub(crate) async fn open(place: &Place, max_blob_bytes: u64) -> Outcome<Data> {
+    let folder = &place.data_dir;
+    make_private(folder)?;
+    let store = SqliteStore::open(folder).await.map_err(|error| refused(place, error))?;
+    let blobs = Blobs::local(&folder.join("blobs"), max_blob_bytes)?;
+    Ok(Data { store: Arc::new(store), blobs })
+}
+
+fn refused(place: &Place, error: StoreError) -> Failure {
+    match error {
+        StoreError::Locked { by, .. } => {
+            let by = by.map(|by| format!(" ({by})")).unwrap_or_default();
+            let folder = place.shown(&place.data_dir);
+            Failure::new(format!(
+                "the data folder {folder} is in use by another longhaul{by}; end that one, or name another folder with --data-dir"
+            ))
+        }
+        other => Failure::from(other),
+    }
+}
+
+/// Makes the folder, or closes one of ours to others. Somebody else's open folder is not touched.
+fn make_private(folder: &Path) -> Outcome<()> {
+    let cannot = |error: std::io::Error| {
+        Failure::new(format!("the data folder {} cannot be used: {error}", folder.display()))
+    };
+    if !folder.exists() {
+        return std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(cannot);
+    }
+    let mode = std::fs::metadata(folder).map_err(cannot)?.permissions().mode();
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    let is_empty = std::fs::read_dir(folder).map_err(cannot)?.next().is_none();
+    if !is_empty && !folder.join("longhaul.db").exists() {
+        return Err(Failure::usage(format!(
+            "{} is open to other users and holds other files: name a folder of its own with --data-dir",
+            folder.display()
+        )));
+    }
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700)).map_err(cannot)
+}

@@ -1,0 +1,217 @@
+//! `longhaul demo`: a conversation that outgrows its window several times, in a minute, without a key and
+//! without a model.
+//!
+//! Only the model is scripted. The loop, the tools, the store and the files are the real ones; truncation,
+//! pruning, compaction, undo and recall happen because the window is small. At the end the scripted model is
+//! asked for lines that it saw only before its first compaction, and finds them with `recall`: it knows nothing
+//! but what is in its request.
+
+mod brain;
+mod facts;
+mod files;
+mod screen;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul::agent::{Agent, Rules};
+use longhaul::sandbox::{Sandbox, SandboxPolicy};
+use longhaul::session::{Runtime, Session, SessionError};
+use longhaul::tools::{ToolLimits, ToolSet};
+use longhaul::workspace::Workspace;
+use longhaul_core::budget::Trigger;
+use longhaul_core::event::EditKind;
+use longhaul_core::ids::EditId;
+use longhaul_core::plan::{Policy, PruneOptions};
+use longhaul_core::run::{Approval, Run};
+use longhaul_core::strategy::ReactiveOverflow;
+use longhaul_providers::Provider;
+use longhaul_providers::scripted::{Script, Scripted};
+use longhaul_store::{Blobs, SharedStore};
+
+use brain::Brain;
+use facts::Fact;
+use screen::Screen;
+
+/// The window, unless asked otherwise, in tokens.
+pub(crate) const WINDOW: u64 = 16_000;
+
+/// The smallest window the demo fits in, in tokens.
+pub(crate) const SMALLEST_WINDOW: u64 = 8_000;
+
+const SYSTEM: &str = "You are the demo agent. You read files with your tools and note what they are about.";
+
+const FIRST: &str = "Get to know this project: list it, then read its files one after the other and note how each \
+                     begins. One rule for all of it: never change a file.";
+
+const SECOND: &str = "Good. Go on with the rest of the files, and see with the shell how large they are.";
+
+/// What the demo works on.
+pub(crate) struct Stage {
+    /// The files' folder.
+    pub(crate) folder: PathBuf,
+    /// The data folder, out of the tools' reach.
+    pub(crate) protected: Vec<PathBuf>,
+    /// Where scratch folders are made.
+    pub(crate) scratch: PathBuf,
+    /// The window in tokens.
+    pub(crate) window: u64,
+    /// Whether to stream without pauses.
+    pub(crate) fast: bool,
+    /// Whether colours are fine.
+    pub(crate) colour: bool,
+}
+
+/// How it went.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Outcome {
+    /// Prunes and compactions that happened by themselves.
+    pub(crate) edits: u64,
+    /// Facts asked for.
+    pub(crate) asked: usize,
+    /// Facts quoted right.
+    pub(crate) right: usize,
+    /// Requests that a real provider would have refused.
+    pub(crate) invalid: usize,
+}
+
+impl Outcome {
+    /// Whether it shows what it promises.
+    pub(crate) fn is_success(&self) -> bool {
+        self.edits >= 3 && self.asked >= 3 && self.right == self.asked && self.invalid == 0
+    }
+}
+
+/// Why the demo could not be played.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DemoError {
+    /// Too little to read.
+    #[error("the demo needs at least {needed} text files of 1.5 KB or more in {folder}; it found {found}. Give another folder: longhaul demo FOLDER")]
+    TooFewFiles {
+        /// Where.
+        folder: String,
+        /// How many there are.
+        found: usize,
+        /// How many it takes.
+        needed: usize,
+    },
+    /// The session refused.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The folder cannot be worked in.
+    #[error("{0}")]
+    Place(String),
+}
+
+/// Plays the demo and prints it.
+pub(crate) async fn play(stage: &Stage, store: SharedStore, blobs: Blobs) -> Result<Outcome, DemoError> {
+    let files = files::choose(&stage.folder);
+    if files.len() < files::FEWEST {
+        let folder = stage.folder.display().to_string();
+        return Err(DemoError::TooFewFiles { folder, found: files.len(), needed: files::FEWEST });
+    }
+    let pace = if stage.fast { Duration::ZERO } else { Duration::from_millis(6) };
+    let model = Arc::new(Brain::new(&files, pace).into_model(stage.window));
+    let agent = agent(stage, Arc::clone(&model)).await?;
+    let runtime = Runtime::new(agent, store, blobs);
+    let session = runtime.create(Some("demo".to_owned())).await?;
+    let mut screen = Screen::new(&session, stage.colour);
+    screen.opening(&stage.folder, stage.window, files.len());
+    let outcome = perform(&session, &mut screen).await;
+    let mut outcome = outcome?;
+    outcome.invalid = model.invalid_requests();
+    let report = session.context().await?;
+    screen.closing(&outcome, &report, session.id());
+    runtime.close().await;
+    Ok(outcome)
+}
+
+async fn perform(session: &Session, screen: &mut Screen) -> Result<Outcome, DemoError> {
+    screen.scene("1", "Work until the window has filled");
+    screen.ask(session, FIRST).await?;
+    screen.scene("2", "More work: it fills again");
+    screen.ask(session, SECOND).await?;
+    screen.scene("3", "Undo a compaction");
+    undo_and_redo(session, screen).await?;
+    screen.scene("4", "Recall what was seen only before the first compaction");
+    let edits = session.look(|run| run.history().edits().len() as u64).await?;
+    let mut outcome = Outcome { edits, ..Outcome::default() };
+    for fact in session.look(facts::choose).await? {
+        outcome.asked += 1;
+        outcome.right += usize::from(recall(session, screen, &fact).await?);
+    }
+    Ok(outcome)
+}
+
+/// Compacts by hand, undoes that, and shows that the view is exactly what it was.
+async fn undo_and_redo(session: &Session, screen: &mut Screen) -> Result<(), DemoError> {
+    let view = |run: &Run| (run.history().view_hash(), run.meter().total);
+    let (before, tokens) = session.look(view).await?;
+    screen.during(session, session.compact(None)).await??;
+    let Some(edit) = session.look(newest_compaction).await? else { return Ok(()) };
+    let shorter = session.look(view).await?.1;
+    session.undo(edit.clone()).await?;
+    let (after, again) = session.look(view).await?;
+    screen.undone(tokens, shorter, again, before == after);
+    session.release(edit).await?;
+    screen.during(session, session.compact(None)).await??;
+    Ok(())
+}
+
+fn newest_compaction(run: &Run) -> Option<EditId> {
+    let mut edits = run.history().edits().iter().rev();
+    edits.find(|state| state.active && state.edit.kind == EditKind::Compaction).map(|state| state.edit.id.clone())
+}
+
+async fn recall(session: &Session, screen: &mut Screen, fact: &Fact) -> Result<bool, DemoError> {
+    let gone = {
+        let fact = fact.clone();
+        session.look(move |run| !facts::is_in_view(run, &fact)).await?
+    };
+    let answer = screen.ask(session, &fact.question()).await?;
+    let right = answer.contains(&fact.line);
+    screen.verdict(gone, right);
+    Ok(gone && right)
+}
+
+async fn agent(stage: &Stage, model: Arc<Scripted>) -> Result<Agent, DemoError> {
+    let place = |error: &dyn std::fmt::Display| DemoError::Place(error.to_string());
+    let limits = model.limits().await;
+    let mut sandbox = SandboxPolicy::new(&stage.folder, &stage.scratch);
+    sandbox.protected.clone_from(&stage.protected);
+    let policy = Policy {
+        enabled: true,
+        strategy: Arc::new(ReactiveOverflow { preserve_last_n_turns: 2, max_summary_tokens: 700 }),
+        trigger: Some(Trigger::Share(0.6)),
+        prune: PruneOptions::default(),
+    };
+    let mut rules = Rules::new(policy);
+    rules.approvals = BTreeMap::from([("bash".to_owned(), Approval::Allow)]);
+    rules.default_approval = Approval::Deny("the demo changes nothing".to_owned());
+    Ok(Agent {
+        system: SYSTEM.to_owned(),
+        provider: model,
+        limits,
+        tools: ToolSet::builtin(),
+        workspace: Arc::new(Workspace::new(&stage.folder, &stage.protected).map_err(|error| place(&error))?),
+        sandbox: Arc::new(Sandbox::new(sandbox).map_err(|error| place(&error))?),
+        tool_limits: ToolLimits::default(),
+        rules,
+    })
+}
+
+impl Brain {
+    fn into_model(self, window: u64) -> Scripted {
+        Scripted::new(Script::closure(move |request, _| self.answer(request)))
+            .model("demo")
+            .window(window)
+            .recognise_summaries(|_| false)
+    }
+}
+
+/// The folder's name for people.
+fn shown(folder: &Path) -> String {
+    folder.file_name().map_or_else(|| folder.display().to_string(), |name| name.to_string_lossy().into_owned())
+}

@@ -1,0 +1,150 @@
+//! The scripted model. It has a list of things to do and no memory: what it says about files it takes from the
+//! request it is given.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use longhaul_core::message::{Message, Part, Role};
+use longhaul_core::plan::ORDER_START;
+use longhaul_providers::Request;
+use longhaul_providers::scripted::ScriptedAnswer;
+use serde_json::json;
+
+use super::facts;
+
+/// How many lines of each file are noted.
+const NOTED_LINES: usize = 5;
+
+/// A scripted model.
+pub(super) struct Brain {
+    script: Vec<Act>,
+    at: AtomicUsize,
+    pace: Duration,
+}
+
+/// One thing to do.
+enum Act {
+    /// Calls, made at once.
+    Call(Vec<(&'static str, String)>),
+    /// The end of a turn.
+    Say(&'static str),
+}
+
+impl Brain {
+    /// Reads `files` in two turns.
+    pub(super) fn new(files: &[String], pace: Duration) -> Self {
+        let mut script = vec![
+            Act::Call(vec![("ls", json!({ "path": "." }).to_string())]),
+            Act::Call(vec![("glob", json!({ "pattern": "**/*" }).to_string())]),
+        ];
+        let (first, second) = files.split_at(files.len() / 2);
+        script.extend(first.chunks(2).map(reads));
+        script.push(Act::Say("I have read the first half and noted how each file begins."));
+        script.push(Act::Call(vec![("bash", json!({ "command": format!("wc -c {}", quoted(files)) }).to_string())]));
+        script.extend(second.chunks(2).map(reads));
+        script.push(Act::Call(vec![("grep", json!({ "pattern": "(?i)longhaul|error|must" }).to_string())]));
+        script.push(Act::Say("That was the rest. I changed nothing, as you asked."));
+        Self { script, at: AtomicUsize::new(0), pace }
+    }
+
+    /// The answer to a request.
+    pub(super) fn answer(&self, request: &Request) -> ScriptedAnswer {
+        let answer = self.think(request);
+        if answer.pace.is_zero() { answer.pace(self.pace) } else { answer }
+    }
+
+    fn think(&self, request: &Request) -> ScriptedAnswer {
+        let Some(last) = request.messages.last() else { return ScriptedAnswer::text("…") };
+        if text_of(last).contains(ORDER_START) {
+            return ScriptedAnswer::text(summary(request)).pace(Duration::from_micros(1));
+        }
+        if last.role == Role::User
+            && let Some(half) = facts::asked_for(&text_of(last))
+        {
+            let query = json!({ "query": half, "limit": 3 }).to_string();
+            return ScriptedAnswer::text("I do not have that any more; I will look it up.").call("recall", query);
+        }
+        if last.role == Role::Tool && newest_calls(request).any(|name| name == "recall") {
+            return ScriptedAnswer::text(found(request, &text_of(last)));
+        }
+        self.next(request)
+    }
+
+    fn next(&self, request: &Request) -> ScriptedAnswer {
+        let notes = notes(request);
+        match self.script.get(self.at.fetch_add(1, Ordering::Relaxed)) {
+            Some(Act::Call(calls)) => {
+                let answer = ScriptedAnswer::text(notes);
+                calls.iter().fold(answer, |answer, (name, arguments)| answer.call(*name, arguments.clone()))
+            }
+            Some(Act::Say(text)) => ScriptedAnswer::text(format!("{notes}{text}")),
+            None => ScriptedAnswer::text("I am done."),
+        }
+    }
+}
+
+fn reads(files: &[String]) -> Act {
+    Act::Call(files.iter().map(|file| ("read", json!({ "path": file }).to_string())).collect())
+}
+
+fn quoted(files: &[String]) -> String {
+    let quoted: Vec<String> = files.iter().map(|file| format!("'{}'", file.replace('\'', r"'\''"))).collect();
+    quoted.join(" ")
+}
+
+/// How the newest results begin, in their own words.
+fn notes(request: &Request) -> String {
+    let newest = request.messages.iter().rev().take_while(|message| message.role == Role::Tool);
+    let mut notes = String::new();
+    for message in newest {
+        let text = text_of(message);
+        let lines = text.lines().filter(|line| line.split_whitespace().count() > 3).take(NOTED_LINES);
+        for line in lines {
+            notes.push_str(&format!("{}\n", line.trim().chars().take(160).collect::<String>()));
+        }
+    }
+    if notes.is_empty() { "I will look around first.\n".to_owned() } else { format!("Noted:\n{notes}") }
+}
+
+/// The line that a recalled original has for the half that was asked for.
+fn found(request: &Request, recalled: &str) -> String {
+    let question = request.messages.iter().rev().find(|message| message.role == Role::User);
+    let half = question.and_then(|message| facts::asked_for(&text_of(message))).unwrap_or_default();
+    let line = recalled.lines().find_map(|line| line.find(&half).map(|at| line[at..].trim_end()));
+    match line {
+        Some(line) => format!("The line is: {line}"),
+        None => "I could not find it.".to_owned(),
+    }
+}
+
+fn newest_calls(request: &Request) -> impl Iterator<Item = &str> {
+    let newest = request.messages.iter().rev().find(|message| message.role == Role::Assistant);
+    newest.into_iter().flat_map(|message| message.tool_calls().map(|call| call.name.as_str()))
+}
+
+/// A summary of what is in the request: what was asked, what was read, what an earlier summary said.
+fn summary(request: &Request) -> String {
+    let users = request.messages.iter().filter(|message| message.role == Role::User);
+    let first = users.map(text_of).find(|text| !text.contains(ORDER_START)).unwrap_or_default();
+    let goal: String = first.chars().take(900).collect();
+    let mut read: Vec<String> = Vec::new();
+    for call in request.messages.iter().flat_map(Message::tool_calls).filter(|call| call.name == "read") {
+        let arguments: serde_json::Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+        if let Some(path) = arguments["path"].as_str() {
+            read.push(path.to_owned());
+        }
+    }
+    format!("Goal: {goal}\nInstructions: never change a file.\nDone: read {}.\nNext steps: go on reading.", read.join(", "))
+}
+
+fn text_of(message: &Message) -> String {
+    let mut text = String::new();
+    for part in &message.parts {
+        match part {
+            Part::Text(part) => text.push_str(&part.text),
+            Part::ToolResult(result) => text.extend(result.content.iter().filter_map(Part::as_text)),
+            _ => {}
+        }
+    }
+    text
+}

@@ -1,0 +1,100 @@
+//! What is asked at the end: lines of files that were seen only before the first compaction.
+
+use std::collections::BTreeMap;
+
+use longhaul_core::history::EntryKind;
+use longhaul_core::message::{Message, Part};
+use longhaul_core::run::Run;
+
+/// How many lines are asked for.
+const QUESTIONS: usize = 3;
+
+const ASK: &str = "Early on you read a line that begins: «";
+
+/// A line of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fact {
+    /// The whole line, without its number.
+    pub(super) line: String,
+    /// Its first half.
+    pub(super) half: String,
+}
+
+impl Fact {
+    /// The question.
+    pub(super) fn question(&self) -> String {
+        format!("{ASK}{}». Quote the whole line exactly.", self.half)
+    }
+}
+
+/// The half line that a question asks for.
+pub(super) fn asked_for(question: &str) -> Option<String> {
+    let start = question.rfind(ASK)? + ASK.len();
+    let end = question[start..].find('»')?;
+    Some(question[start..start + end].to_owned())
+}
+
+/// Lines from results before the first edit of the view that occur nowhere else in the conversation and are not
+/// in view now, each from another result.
+pub(super) fn choose(run: &Run) -> Vec<Fact> {
+    let history = run.history();
+    let Some(first_edit) = history.edits().first().map(|state| state.seq) else { return Vec::new() };
+    let texts: Vec<String> = history.entries().iter().map(|entry| text_of(&entry.message)).collect();
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    for line in texts.iter().flat_map(|text| text.lines()) {
+        *seen.entry(content(line)).or_default() += 1;
+    }
+    let early = history.entries().iter().zip(&texts);
+    let early = early.filter(|(entry, _)| {
+        entry.seq < first_edit && matches!(&entry.kind, EntryKind::Result { tool } if tool == "read")
+    });
+    let mut facts = Vec::new();
+    for (_, text) in early {
+        let candidates = text.lines().map(content).filter(|line| seen.get(line) == Some(&1));
+        let fact = candidates.filter_map(fact).filter(|fact| is_rare(&texts, fact)).find(|fact| !is_in_view(run, fact));
+        facts.extend(fact);
+    }
+    facts.truncate(QUESTIONS);
+    facts
+}
+
+fn is_rare(texts: &[String], fact: &Fact) -> bool {
+    texts.iter().filter(|text| text.contains(&fact.half)).count() == 1
+}
+
+/// A line that makes a good question: a sentence of some length.
+fn fact(line: &str) -> Option<Fact> {
+    let words: Vec<&str> = line.split(' ').collect();
+    let plain = !line.contains(['«', '»']) && line.is_ascii();
+    if !(40..=120).contains(&line.len()) || words.len() < 6 || !plain {
+        return None;
+    }
+    let half = words[..words.len() / 2].join(" ");
+    (half.len() >= 16).then(|| Fact { line: line.to_owned(), half })
+}
+
+/// A line as it stands in the file: without the number that `read` puts before it.
+fn content(line: &str) -> &str {
+    let digits = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
+    match digits.strip_prefix(['\t', '→', '|', ':']) {
+        Some(rest) => rest.trim(),
+        None => line.trim(),
+    }
+}
+
+/// Whether the line is in what the model is shown.
+pub(super) fn is_in_view(run: &Run, fact: &Fact) -> bool {
+    run.history().view().iter().any(|item| text_of(&item.message).contains(&fact.line))
+}
+
+fn text_of(message: &Message) -> String {
+    let mut text = String::new();
+    for part in &message.parts {
+        match part {
+            Part::Text(part) => text.push_str(&part.text),
+            Part::ToolResult(result) => text.extend(result.content.iter().filter_map(Part::as_text)),
+            _ => {}
+        }
+    }
+    text
+}

@@ -1,0 +1,56 @@
+//! Which files the demo reads.
+
+use std::path::{Path, PathBuf};
+
+/// Fewer files would not fill the window.
+pub(super) const FEWEST: usize = 6;
+
+/// More files would take too long.
+const MOST: usize = 18;
+
+const SMALLEST_BYTES: u64 = 1_500;
+const LARGEST_BYTES: u64 = 200_000;
+
+/// Folders that hold nothing a person wrote.
+const SKIPPED: [&str; 5] = ["target", "node_modules", "dist", "build", "vendor"];
+
+/// Endings of files that people read.
+const READABLE: [&str; 18] = [
+    "md", "rs", "py", "js", "ts", "go", "java", "c", "h", "cpp", "rb", "txt", "toml", "sh", "html", "css", "sql", "tex",
+];
+
+/// Text files under `folder`, smaller folders first, spread over what there is.
+pub(super) fn choose(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    walk(folder, folder, 0, &mut found);
+    found.sort();
+    let step = found.len().div_ceil(MOST).max(1);
+    found.into_iter().step_by(step).map(|path| path.to_string_lossy().into_owned()).collect()
+}
+
+fn walk(root: &Path, folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.filter_map(Result::ok) {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Ok(kind) = entry.file_type() else { continue };
+        if name.starts_with('.') || kind.is_symlink() {
+            continue;
+        }
+        let path = entry.path();
+        if kind.is_dir() {
+            if depth < 6 && !SKIPPED.contains(&name.as_str()) {
+                walk(root, &path, depth + 1, found);
+            }
+        } else if is_readable(&path)
+            && let Ok(relative) = path.strip_prefix(root)
+        {
+            found.push(relative.to_owned());
+        }
+    }
+}
+
+fn is_readable(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    let size = path.metadata().map_or(0, |metadata| metadata.len());
+    ending.is_some_and(|ending| READABLE.contains(&ending)) && (SMALLEST_BYTES..=LARGEST_BYTES).contains(&size)
+}

@@ -1,0 +1,72 @@
+//! Why a command ended early: one message for a person, and the exit status.
+
+use std::any::Any;
+use std::error::Error;
+use std::io;
+use std::process::ExitCode;
+
+/// What a command gives.
+pub(crate) type Outcome<T = ExitCode> = Result<T, Failure>;
+
+/// Done, and done as asked.
+pub(crate) const DONE: ExitCode = ExitCode::SUCCESS;
+
+/// The exit status of something cancelled.
+pub(crate) const CANCELLED: u8 = 130;
+
+/// Why a command ended early.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    status: u8,
+    message: String,
+}
+
+impl Failure {
+    /// Something failed: status 1.
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { status: 1, message: message.into() }
+    }
+
+    /// The command line or the configuration is wrong: status 2.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { status: 2, message: message.into() }
+    }
+
+    /// What went wrong; empty if nobody is left to read it.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The exit status.
+    pub(crate) fn status(&self) -> ExitCode {
+        ExitCode::from(self.status)
+    }
+}
+
+/// Any error of the library becomes its own words. (`Failure` is no `Error` itself: that is what allows this.)
+impl<E: Error + 'static> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let reader_left = (&error as &dyn Any)
+            .downcast_ref::<io::Error>()
+            .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
+        if reader_left {
+            return Self { status: 0, message: String::new() };
+        }
+        Self::new(chain(&error))
+    }
+}
+
+/// An error and its causes in one line, without repetition.
+fn chain(error: &dyn Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        let text = next.to_string();
+        if !words.contains(&text) {
+            words.push_str(": ");
+            words.push_str(&text);
+        }
+        cause = next.source();
+    }
+    words
+}

@@ -1,0 +1,12 @@
+//! Everything a person sees: figures, rows, the meter, the transcript.
+
+pub(crate) mod happening;
+pub(crate) mod human;
+pub(crate) mod meter;
+pub(crate) mod out;
+pub(crate) mod style;
+pub(crate) mod table;
+pub(crate) mod text;
+pub(crate) mod tool_row;
+pub(crate) mod transcript;
+pub(crate) mod wrap;

@@ -1,0 +1,90 @@
+//! Figures as people read them.
+
+use std::time::Duration;
+
+use longhaul_core::ids::Millis;
+
+/// `52.1K` for 52,100.
+pub(crate) fn short(number: u64) -> String {
+    match number {
+        0..1_000 => number.to_string(),
+        1_000..999_950 => tenths(number, 1_000, "K"),
+        _ => tenths(number, 1_000_000, "M"),
+    }
+}
+
+/// One decimal, unless it is zero: `200K`, not `200.0K`.
+fn tenths(number: u64, unit: u64, name: &str) -> String {
+    let tenths = (number * 10 + unit / 2) / unit;
+    match (tenths / 10, tenths % 10) {
+        (whole, 0) => format!("{whole}{name}"),
+        (whole, tenth) => format!("{whole}.{tenth}{name}"),
+    }
+}
+
+/// `2,000` for 2000.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 message`, `41 messages`.
+pub(crate) fn count(number: u64, thing: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {thing}{plural}", grouped(number))
+}
+
+/// `14 s`, `3 min 05 s`; nothing for what nobody waited for.
+pub(crate) fn time(time: Duration) -> String {
+    match time.as_secs() {
+        0 => String::new(),
+        secs @ 1..60 => format!("{secs} s"),
+        secs @ 60..3_600 => format!("{} min {:02} s", secs / 60, secs % 60),
+        secs => format!("{} h {:02} min", secs / 3_600, secs / 60 % 60),
+    }
+}
+
+/// `3 min ago`.
+pub(crate) fn ago(then: Millis, now: Millis) -> String {
+    match now.saturating_sub(then) / 60_000 {
+        0 => "just now".to_owned(),
+        minutes @ 1..60 => format!("{minutes} min ago"),
+        minutes @ 60..1_440 => format!("{} h ago", minutes / 60),
+        minutes if minutes < 2_880 => "yesterday".to_owned(),
+        minutes => format!("{} days ago", minutes / 1_440),
+    }
+}
+
+/// `0.6`, `12`: as many digits as mean something.
+pub(crate) fn percent(percent: f64) -> String {
+    if percent >= 9.95 || percent == 0.0 { format!("{percent:.0}") } else { format!("{percent:.1}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_short_and_exact_enough() {
+        let all = [0, 999, 1_000, 52_149, 99_950, 200_000, 999_949, 999_950, 1_250_000].map(short);
+        assert_eq!(all, ["0", "999", "1K", "52.1K", "100K", "200K", "999.9K", "1M", "1.3M"]);
+        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([1, 41].map(|number| count(number, "message")), ["1 message", "41 messages"]);
+    }
+
+    #[test]
+    fn times_are_those_of_a_person_who_waits() {
+        let all = [400, 1_000, 14_900, 185_000, 7_260_000].map(|ms| time(Duration::from_millis(ms)));
+        assert_eq!(all, ["", "1 s", "14 s", "3 min 05 s", "2 h 01 min"]);
+        let minute = 60_000;
+        let all = [0, 3, 59, 60, 1_500, 5_000].map(|minutes| ago(0, minutes * minute));
+        assert_eq!(all, ["just now", "3 min ago", "59 min ago", "1 h ago", "yesterday", "3 days ago"]);
+    }
+}

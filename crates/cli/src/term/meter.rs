@@ -1,0 +1,105 @@
+//! The meter: one thin bar and its caption.
+//!
+//! `▓` was reported by the provider, `▒` is estimated since, `░` is free, `┊` is where the planner acts, `│`
+//! where the room for the answer begins.
+
+use longhaul::context::ContextReport;
+
+use super::human::{percent, short};
+use super::style::Style;
+
+/// What the meter shows. Tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Meter {
+    total: u64,
+    estimated: u64,
+    window: u64,
+    trigger: u64,
+    usable: u64,
+    error_percent: f64,
+}
+
+impl Meter {
+    /// Reads a report.
+    pub(crate) fn of(report: &ContextReport) -> Self {
+        let at = |index: usize| report.thresholds.get(index).map_or(report.window, |it| it.tokens);
+        Self {
+            total: report.total,
+            estimated: report.basis.new_messages_estimate.min(report.total),
+            window: report.window.max(1),
+            trigger: at(0),
+            usable: report.window.saturating_sub(report.output_reserve),
+            error_percent: report.expected_error * 100.0,
+        }
+    }
+
+    /// The bar and the caption, for `cells` cells.
+    pub(crate) fn line(&self, cells: usize, style: Style) -> String {
+        if self.window == 0 {
+            return String::new();
+        }
+        format!("{} {}", self.paint(&self.bar(cells), style), self.caption(style))
+    }
+
+    fn caption(&self, style: Style) -> String {
+        let share = (self.total as f64 * 100.0 / self.window as f64).round();
+        let figures = format!("{}/{}", short(self.total), short(self.window));
+        let error = match self.error_percent {
+            error if error < 0.05 => "exact".to_owned(),
+            error => format!("~{} %", percent(error)),
+        };
+        format!("{share:.0} % {} {}", figures, style.dim(&error))
+    }
+
+    fn bar(&self, cells: usize) -> String {
+        let cell = |tokens: u64| ((tokens as f64 / self.window as f64) * cells as f64).round() as usize;
+        let reported = cell(self.total - self.estimated);
+        // What there is shows, however little.
+        let filled = cell(self.total).max(usize::from(self.total > 0));
+        let reserve = cell(self.usable).min(cells.saturating_sub(1));
+        let trigger = cell(self.trigger).min(reserve);
+        let glyph = |at: usize| match at {
+            at if at == reserve => '│',
+            at if at == trigger => '┊',
+            at if at < reported => '▓',
+            at if at < filled => '▒',
+            _ => '░',
+        };
+        (0..cells).map(glyph).collect()
+    }
+
+    fn paint(&self, bar: &str, style: Style) -> String {
+        if self.total * 10 >= self.trigger * 9 { style.amber(bar) } else { style.accent(bar) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const METER: Meter = Meter {
+        total: 52_100,
+        estimated: 20_000,
+        window: 200_000,
+        trigger: 160_000,
+        usable: 190_000,
+        error_percent: 0.6,
+    };
+
+    #[test]
+    fn the_bar_has_every_mark_in_its_place() {
+        assert_eq!(METER.line(10, Style::default()), "▓▓▒░░░░░┊│ 26 % 52.1K/200K ~0.6 %");
+        assert_eq!(METER.line(20, Style::default()), "▓▓▓▒▒░░░░░░░░░░░┊░░│ 26 % 52.1K/200K ~0.6 %");
+    }
+
+    #[test]
+    fn extremes_are_drawn_too() {
+        let empty = Meter { total: 0, estimated: 0, ..METER };
+        assert!(empty.bar(10).starts_with('░'));
+        let little = Meter { total: 12, estimated: 12, ..METER };
+        assert!(little.bar(10).starts_with('▒'));
+        let over = Meter { total: 300_000, estimated: 0, ..METER };
+        assert_eq!(over.bar(10), "▓▓▓▓▓▓▓▓┊│");
+        assert_eq!(Meter::default().line(10, Style::default()), "");
+    }
+}

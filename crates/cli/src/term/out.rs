@@ -1,0 +1,52 @@
+//! The two streams: data goes to standard output, everything else to standard error.
+
+use std::io::{self, Write};
+
+/// The widest line that is comfortable to read, in columns.
+const WIDEST: usize = 100;
+
+/// The narrowest that is drawn for.
+const NARROWEST: usize = 24;
+
+const USUAL: usize = 80;
+
+/// Writes data.
+///
+/// # Errors
+/// The system's, above all that the reader has left.
+pub(crate) fn data(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// Writes a line of data.
+///
+/// # Errors
+/// As [`data`].
+pub(crate) fn line(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.write_all(b"\n")?;
+    out.flush()
+}
+
+/// Writes a message. Nobody reading it is fine.
+pub(crate) fn message(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Columns of the terminal.
+pub(crate) fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(io::stdout())
+        .or_else(|_| rustix::termios::tcgetwinsize(io::stderr()));
+    size.map_or(USUAL, |size| usize::from(size.ws_col)).max(1)
+}
+
+/// Columns that text may take: one less than there are, so that the cursor never wraps by itself.
+pub(crate) fn width() -> usize {
+    match columns() {
+        1 => USUAL,
+        columns => (columns - 1).clamp(NARROWEST, WIDEST),
+    }
+}

@@ -1,0 +1,97 @@
+//! Text of models, tools and files on its way to a terminal: what would move the cursor, change colours or
+//! turn the reading direction is taken out.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Text that only shows: control sequences removed, tabs as spaces, line breaks kept.
+pub(crate) fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '\u{1b}' if rest.peek() == Some(&'[') => {
+                rest.next();
+                // Parameters and intermediates, then one final byte.
+                while rest.next_if(|c| (' '..='?').contains(c)).is_some() {}
+                rest.next_if(|c| ('@'..='~').contains(c));
+            }
+            '\n' => shown.push('\n'),
+            '\t' => shown.push_str("    "),
+            c if c.is_control() || turns_direction(c) => {}
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+fn turns_direction(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The first line, with what is beyond it as `…`.
+pub(crate) fn one_line(text: &str) -> String {
+    let text = visible(text);
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or_default().to_owned();
+    if lines.next().is_some() { format!("{first} …") } else { first }
+}
+
+/// Columns that a text takes.
+pub(crate) fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// Columns that a character takes.
+pub(crate) fn char_width(c: char) -> usize {
+    c.width().unwrap_or(0)
+}
+
+/// A text of at most `columns`, its end as `…` if it is longer.
+pub(crate) fn fit(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    let mut shown = String::new();
+    let mut used = 1;
+    for c in text.chars() {
+        used += char_width(c);
+        if used > columns {
+            break;
+        }
+        shown.push(c);
+    }
+    if columns > 0 {
+        shown.push('…');
+    }
+    shown
+}
+
+/// A text of exactly `columns`: shortened, or with spaces behind it.
+pub(crate) fn pad(text: &str, columns: usize) -> String {
+    let mut shown = fit(text, columns);
+    let missing = columns.saturating_sub(width(&shown));
+    shown.extend(std::iter::repeat_n(' ', missing));
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_drives_a_terminal_gets_through() {
+        assert_eq!(visible("a\u{1b}[31mred\u{1b}[0m\tb\r\nc\u{7}"), "ared    b\nc");
+        assert_eq!(visible("\u{1b}]0;title\u{7}x"), "]0;titlex", "no title is set");
+        assert_eq!(visible("safe\u{202e}evil"), "safeevil");
+        assert_eq!(visible("\u{9b}2Jx"), "2Jx");
+    }
+
+    #[test]
+    fn texts_take_the_columns_they_are_given() {
+        assert_eq!(fit("abcdef", 4), "abc…");
+        assert_eq!(fit("日本語", 4), "日…");
+        assert_eq!(pad("ab", 4), "ab  ");
+        assert_eq!(pad("日本語", 4), "日… ");
+        assert_eq!(one_line("\n first\nsecond"), "first …");
+    }
+}

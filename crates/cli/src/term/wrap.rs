@@ -1,0 +1,136 @@
+//! Words that arrive in pieces, set into lines of a given width with a hanging indent.
+
+use super::text::{char_width, width};
+
+/// Sets a stream of text. A word is held back until it is known to be whole.
+#[derive(Clone, Debug)]
+pub(crate) struct Wrap {
+    indent: usize,
+    width: usize,
+    /// Columns used in the current line; 0 before its indent is written.
+    column: usize,
+    spaces: usize,
+    word: String,
+    /// Whether the current line of the text itself has a word already.
+    has_word: bool,
+}
+
+impl Wrap {
+    /// Text behind something that takes `column` columns; later lines begin at `indent`.
+    pub(crate) fn new(column: usize, indent: usize, width: usize) -> Self {
+        let width = width.max(indent + 8);
+        Self { indent, width, column, spaces: 0, word: String::new(), has_word: false }
+    }
+
+    /// More text.
+    pub(crate) fn push(&mut self, text: &str, out: &mut String) {
+        for c in text.chars() {
+            match c {
+                '\n' => self.line_end(out),
+                ' ' => {
+                    self.flush(out);
+                    self.spaces += 1;
+                }
+                c => {
+                    self.word.push(c);
+                    // Between wide characters a line may break anywhere.
+                    if char_width(c) > 1 {
+                        self.flush(out);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The end: what was held back.
+    pub(crate) fn finish(&mut self, out: &mut String) {
+        self.flush(out);
+        self.spaces = 0;
+    }
+
+    /// Whether the current line is empty.
+    pub(crate) fn is_at_start(&self) -> bool {
+        self.column == 0 && self.word.is_empty()
+    }
+
+    fn line_end(&mut self, out: &mut String) {
+        self.flush(out);
+        out.push('\n');
+        (self.column, self.spaces, self.has_word) = (0, 0, false);
+    }
+
+    fn flush(&mut self, out: &mut String) {
+        if self.word.is_empty() {
+            return;
+        }
+        let word = std::mem::take(&mut self.word);
+        let needed = width(&word);
+        // Spaces at the start of the text's own line are its indentation and stay with it.
+        let used = self.column.max(self.indent);
+        if self.has_word && used + self.spaces + needed > self.width {
+            self.break_line(out);
+        }
+        self.write(&" ".repeat(std::mem::take(&mut self.spaces)), out);
+        self.write(&word, out);
+        self.has_word = true;
+    }
+
+    fn break_line(&mut self, out: &mut String) {
+        out.push('\n');
+        (self.column, self.spaces) = (0, 0);
+    }
+
+    fn write(&mut self, text: &str, out: &mut String) {
+        for c in text.chars() {
+            let columns = char_width(c);
+            if self.column.max(self.indent) + columns > self.width {
+                self.break_line(out);
+            }
+            while self.column < self.indent {
+                out.push(' ');
+                self.column += 1;
+            }
+            out.push(c);
+            self.column += columns;
+        }
+    }
+}
+
+/// A whole text at once.
+pub(crate) fn wrapped(text: &str, column: usize, indent: usize, width: usize) -> String {
+    let mut out = String::with_capacity(text.len() + text.len() / 8);
+    let mut wrap = Wrap::new(column, indent, width);
+    wrap.push(text, &mut out);
+    wrap.finish(&mut out);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_break_between_words() {
+        assert_eq!(wrapped("one two three four", 2, 2, 11), "one two\n  three\n  four");
+        assert_eq!(wrapped("a\n\n    code line\n", 2, 2, 20), "a\n\n      code line\n");
+        assert_eq!(wrapped("abcdefghijklmno", 2, 2, 10), "abcdefgh\n  ijklmno");
+        assert_eq!(wrapped("日本語日本語", 2, 2, 10), "日本語日\n  本語");
+    }
+
+    #[test]
+    fn pieces_give_what_the_whole_gives() {
+        let text = "The quick brown fox\njumps  over   the lazy dog, and then some more 日本語 words.";
+        let whole = wrapped(text, 9, 9, 30);
+        assert!(whole.lines().skip(1).all(|line| width(line) <= 30 && line.starts_with("         ")), "{whole}");
+        for size in 1..7 {
+            let mut out = String::new();
+            let mut wrap = Wrap::new(9, 9, 30);
+            let chars: Vec<char> = text.chars().collect();
+            for piece in chars.chunks(size) {
+                wrap.push(&piece.iter().collect::<String>(), &mut out);
+            }
+            wrap.finish(&mut out);
+            assert_eq!(out, whole, "pieces of {size}");
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! The core as a whole: properties of the pure functions against real and random data, and simulated sessions.
+
+#[cfg(test)]
+mod accuracy;
+#[cfg(test)]
+mod coalesce;
+#[cfg(test)]
+mod estimate;
+#[cfg(test)]
+mod pool;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod rng;
+#[cfg(test)]
+mod sim;
+#[cfg(test)]
+mod text;
+#[cfg(test)]
+mod truncate;
+#[cfg(test)]
+mod validity;

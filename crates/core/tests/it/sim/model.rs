@@ -1,0 +1,247 @@
+//! The simulated model and tools: what they count, answer and get wrong.
+
+use longhaul_core::error::ErrorCode;
+use longhaul_core::estimate;
+use longhaul_core::message::{
+    Answer, BlobRef, Finish, Media, Message, Part, RawJson, Reasoning, Text, ToolCall, ToolResult, ToolStatus,
+    Truncation,
+};
+use longhaul_core::run::Failure;
+use longhaul_core::truncate::{self, Keep, Limit};
+use longhaul_core::usage::Usage;
+
+use super::scene::Truth;
+use crate::rng::Rng;
+use crate::pool::text;
+
+/// How a model call goes.
+#[derive(Clone, Debug)]
+pub(crate) struct Course {
+    /// Whether anything comes before it ends.
+    pub(crate) begins: bool,
+    pub(crate) end: Result<Answer, (Failure, Vec<Part>)>,
+}
+
+impl Truth {
+    /// What the model counts for a request.
+    pub(crate) fn input(&self, fixed: u64, messages: &[Message]) -> u64 {
+        let ours: u64 = messages.iter().map(sent_tokens).sum();
+        (fixed + ours) * self.bias / 1_000 + self.overhead
+    }
+
+    fn output(&self, parts: &[Part]) -> u64 {
+        parts.iter().map(estimate::part_tokens).sum::<u64>() * self.bias / 1_000
+    }
+
+    /// The model's reaction to a request of `input` tokens.
+    pub(crate) fn course(&self, rng: &mut Rng, input: u64, max_output: u64, tools: bool) -> Course {
+        let too_long = input > self.window || (self.strict_output && input + max_output > self.window);
+        if too_long {
+            return Course { begins: false, end: Err((self.overflow(rng, input), Vec::new())) };
+        }
+        if rng.chance(self.failures) {
+            return self.failure(rng);
+        }
+        let room = max_output.min(self.window - input).max(1);
+        let mut answer = self.answer(rng, room, tools);
+        if rng.chance(self.reports_usage) {
+            answer.usage = Some(self.usage(rng, input, &answer.parts));
+        }
+        Course { begins: true, end: Ok(answer) }
+    }
+
+    fn overflow(&self, rng: &mut Rng, input: u64) -> Failure {
+        let mut failure = Failure::new(ErrorCode::ContextOverflow, "prompt is too long", false);
+        if rng.chance(self.names_numbers) {
+            failure.used_tokens = Some(input);
+            failure.limit_tokens = Some(self.window);
+        }
+        failure
+    }
+
+    fn failure(&self, rng: &mut Rng) -> Course {
+        let partial = || vec![Part::text("this is where the stream broke off")];
+        match rng.below(6) {
+            0 => {
+                let mut failure = Failure::new(ErrorCode::RateLimitExceeded, "slow down", true);
+                failure.retry_after_ms = rng.chance(50).then(|| rng.magnitude(10, 100_000));
+                Course { begins: false, end: Err((failure, Vec::new())) }
+            }
+            1 => broken(false, ErrorCode::Network, true, Vec::new()),
+            2 => broken(false, ErrorCode::Auth, false, Vec::new()),
+            3 => broken(true, ErrorCode::TruncatedStream, true, partial()),
+            4 => broken(true, ErrorCode::TruncatedStream, true, Vec::new()),
+            _ => {
+                let parts = if rng.chance(50) { Vec::new() } else { vec![Part::text("  \n")] };
+                let answer = Answer { parts, finish: Finish::Stop, usage: None };
+                Course { begins: true, end: Ok(answer) }
+            }
+        }
+    }
+
+    fn usage(&self, rng: &mut Rng, input: u64, parts: &[Part]) -> Usage {
+        let reasoning: Vec<Part> =
+            parts.iter().filter(|part| matches!(part, Part::Reasoning(_))).cloned().collect();
+        let reasoning_tokens = if rng.chance(70) { self.output(&reasoning) } else { 0 };
+        Usage {
+            input_tokens: input,
+            output_tokens: self.output(parts),
+            reasoning_tokens,
+            cache_read_tokens: input / 2,
+            ..Usage::default()
+        }
+    }
+
+    fn answer(&self, rng: &mut Rng, room: u64, tools: bool) -> Answer {
+        let mut parts = Vec::new();
+        if rng.chance(25) {
+            parts.push(reasoning(rng));
+        }
+        if self.loops && tools && rng.chance(85) {
+            let name = if rng.chance(80) { "read" } else { "poll" };
+            parts.push(call(rng, name, "{\"path\":\"same.rs\"}".to_owned()));
+            return self.within(parts, room, Finish::ToolCalls);
+        }
+        let is_final = !tools || rng.chance(self.final_answers);
+        if is_final || rng.chance(60) {
+            let chars = rng.magnitude(3, 3_000) as usize;
+            parts.push(Part::text(format!("Well: {}", text(rng, chars))));
+        }
+        if is_final {
+            return self.within(parts, room, Finish::Stop);
+        }
+        let most = if rng.chance(10) { 7 } else { 3 };
+        for _ in 0..=rng.below(most) {
+            let name = *rng.pick(&["read", "read", "grep", "grep", "write", "bash", "rm", "poll", "nope"]);
+            let arguments = arguments(rng);
+            parts.push(call(rng, name, arguments));
+        }
+        self.within(parts, room, Finish::ToolCalls)
+    }
+
+    /// Cuts an answer off where the output limit is.
+    fn within(&self, mut parts: Vec<Part>, room: u64, finish: Finish) -> Answer {
+        if self.output(&parts) <= room {
+            return Answer { parts, finish, usage: None };
+        }
+        while self.output(&parts) > room {
+            match parts.pop() {
+                Some(Part::ToolCall(mut call)) => {
+                    call.arguments.truncate(call.arguments.floor_char_boundary(call.arguments.len() / 2));
+                    parts.push(Part::ToolCall(call));
+                    break;
+                }
+                Some(Part::Text(Text { text, .. })) if text.len() > 40 => {
+                    parts.push(Part::text(&text[..text.floor_char_boundary(text.len() / 2)]));
+                }
+                _ => break,
+            }
+        }
+        Answer { parts, finish: Finish::Length, usage: None }
+    }
+
+    /// The summariser's reaction.
+    pub(crate) fn summary(&self, rng: &mut Rng, input: u64, limit: u64) -> Result<Answer, Failure> {
+        if input > self.window {
+            return Err(self.overflow(rng, input));
+        }
+        let good = |rng: &mut Rng, chars: usize| format!("[SUMMARY]\nGoal: {}", text(rng, chars));
+        let answer = |parts, finish| {
+            let usage = Some(Usage { input_tokens: input, output_tokens: 99, ..Usage::default() });
+            Ok(Answer { parts, finish, usage })
+        };
+        if rng.chance(self.good_summaries) {
+            let chars = rng.below(limit * 2) as usize;
+            return answer(vec![Part::text(good(rng, chars))], Finish::Stop);
+        }
+        match rng.below(7) {
+            0 => answer(vec![Part::text(good(rng, 100_000))], Finish::Stop),
+            1 => answer(Vec::new(), Finish::Stop),
+            2 => answer(vec![Part::text("[SUMMARY]  ")], Finish::Stop),
+            3 => answer(vec![call(rng, "read", "{}".to_owned())], Finish::ToolCalls),
+            4 => answer(vec![Part::text(good(rng, 50))], Finish::Length),
+            5 => Err(Failure::new(ErrorCode::ThirdParty, "the summariser is ill", true)),
+            _ => Err(Failure::new(ErrorCode::Timeout, "the summariser never came back", true)),
+        }
+    }
+}
+
+fn broken(begins: bool, code: ErrorCode, retryable: bool, partial: Vec<Part>) -> Course {
+    Course { begins, end: Err((Failure::new(code, "the call failed", retryable), partial)) }
+}
+
+fn sent_tokens(message: &Message) -> u64 {
+    let unsent = message
+        .parts
+        .iter()
+        .filter(|part| matches!(part, Part::Reasoning(Reasoning { native: None, .. })))
+        .map(estimate::part_tokens);
+    estimate::message_tokens(message) - unsent.sum::<u64>()
+}
+
+fn reasoning(rng: &mut Rng) -> Part {
+    let chars = rng.magnitude(10, 2_000) as usize;
+    let native = rng.chance(50).then(|| RawJson("{\"signature\":\"abc\"}".to_owned()));
+    Part::Reasoning(Reasoning { text: text(rng, chars).to_owned(), native })
+}
+
+fn call(rng: &mut Rng, name: &str, arguments: String) -> Part {
+    // Local servers repeat the names of their calls.
+    let given = *rng.pick(&["", "call_0", "call_1"]);
+    Part::ToolCall(ToolCall {
+        call_id: given.into(),
+        name: name.to_owned(),
+        arguments,
+        provider_id: None,
+        native: None,
+    })
+}
+
+fn arguments(rng: &mut Rng) -> String {
+    match rng.below(12) {
+        0 => "{\"path\": \"src/ru".to_owned(),
+        1 => "[1, 2]".to_owned(),
+        _ => {
+            let chars = rng.magnitude(1, 400) as usize;
+            let number = rng.below(1_000);
+            serde_json::json!({ "path": format!("src/file{number}.rs"), "text": text(rng, chars) }).to_string()
+        }
+    }
+}
+
+/// What a tool gives, cut to what the model may be shown.
+pub(crate) fn tool_result(rng: &mut Rng, call: &ToolCall, limit: &Limit, same: bool) -> ToolResult {
+    let most = if rng.chance(25) { 50_000 } else { 4_000 };
+    let chars = if same { 40 } else { rng.magnitude(2, most) };
+    let whole = if same { "the same as ever" } else { text(rng, chars as usize) };
+    let status = if !same && rng.chance(10) { ToolStatus::Error } else { ToolStatus::Completed };
+    let keep = *rng.pick(&[Keep::Head, Keep::Tail, Keep::Both]);
+    let (text, truncated) = match truncate::truncate(whole, limit, keep) {
+        None => (whole.to_owned(), None),
+        Some(cut) => {
+            let truncation = Truncation {
+                head_bytes: cut.head_bytes,
+                omitted_chars: cut.omitted_chars,
+                total_chars: cut.total_chars,
+                blob: BlobRef { hash: "0".repeat(64), bytes: whole.len() as u64 },
+                lost_bytes: 0,
+            };
+            (cut.kept, Some(truncation))
+        }
+    };
+    let mut content = vec![Part::text(text)];
+    if !same && rng.chance(2) {
+        content.push(image());
+    }
+    ToolResult { call_id: call.call_id.clone(), status, content, truncated }
+}
+
+pub(crate) fn image() -> Part {
+    Part::Image(Media {
+        blob: BlobRef { hash: "1".repeat(64), bytes: 4_000 },
+        media_type: "image/png".to_owned(),
+        name: None,
+        width: Some(64),
+        height: Some(64),
+    })
+}

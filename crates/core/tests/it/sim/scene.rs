@@ -1,0 +1,114 @@
+//! A random setting: what the user chose, and what is true of the model.
+
+use std::collections::BTreeMap;
+
+use longhaul_core::budget::Trigger;
+use longhaul_core::message::Origin;
+use longhaul_core::plan::{Policy, PruneOptions};
+use longhaul_core::run::{Approval, Fixed, Model, Recovery, Retry, Settings, ToolRule};
+use longhaul_core::strategy;
+
+use crate::rng::Rng;
+
+/// What is true of the model, whatever the runtime believes.
+#[derive(Clone, Debug)]
+pub(crate) struct Truth {
+    pub(crate) window: u64,
+    /// Its tokens for a thousand of ours.
+    pub(crate) bias: u64,
+    /// Tokens of its own in every request.
+    pub(crate) overhead: u64,
+    /// Whether input and output limit together must fit.
+    pub(crate) strict_output: bool,
+    /// How often (percent) an overflow error names numbers.
+    pub(crate) names_numbers: u64,
+    /// How often (percent) an answer comes with its usage.
+    pub(crate) reports_usage: u64,
+    /// How often (percent) an answer is final.
+    pub(crate) final_answers: u64,
+    /// How often (percent) a call fails.
+    pub(crate) failures: u64,
+    /// Whether it repeats itself.
+    pub(crate) loops: bool,
+    /// How its summaries are.
+    pub(crate) good_summaries: u64,
+}
+
+impl Truth {
+    pub(crate) fn new(rng: &mut Rng) -> Self {
+        let widest = if rng.chance(15) { 200_000 } else { 40_000 };
+        Self {
+            window: rng.magnitude(4_000, widest),
+            bias: rng.from_to(930, 1_070),
+            overhead: rng.from_to(0, 800),
+            strict_output: rng.chance(30),
+            names_numbers: *rng.pick(&[0, 70, 100]),
+            reports_usage: *rng.pick(&[0, 90, 100, 100]),
+            final_answers: *rng.pick(&[3, 30, 60]),
+            failures: *rng.pick(&[0, 4, 12]),
+            loops: rng.chance(10),
+            good_summaries: *rng.pick(&[30, 70, 100]),
+        }
+    }
+}
+
+pub(crate) fn settings(rng: &mut Rng, truth: &Truth) -> Settings {
+    let name = *rng.pick(&["reactive-overflow", "reactive-overflow", "middle-removal", "truncation"]);
+    let strategy = strategy::by_name(name).expect("a strategy of that name");
+    let trigger = match rng.below(6) {
+        0 => Some(Trigger::Overflow),
+        1 => Some(Trigger::Share(0.5)),
+        2 => Some(Trigger::Share(0.85)),
+        3 => Some(Trigger::Tokens(rng.magnitude(1_000, 150_000))),
+        _ => None,
+    };
+    let prune = PruneOptions {
+        protect_tokens: rng.magnitude(100, 40_000),
+        minimum_tokens: rng.magnitude(50, 20_000),
+        protected_tools: if rng.chance(20) { vec!["read".to_owned()] } else { Vec::new() },
+    };
+    Settings {
+        max_steps: *rng.pick(&[1, 3, 8, 100]),
+        timeout_ms: rng.chance(25).then(|| rng.magnitude(500, 300_000)),
+        parallel_tools: *rng.pick(&[None, None, Some(true), Some(false)]),
+        recovery: *rng.pick(&[Recovery::Rest, Recovery::Continue]),
+        retry: Retry { attempts: *rng.pick(&[1, 4]), max_delay_ms: 60_000 },
+        policy: Policy { enabled: !rng.chance(3), strategy, trigger, prune },
+        model: model(rng, truth, "first"),
+        fixed: Fixed {
+            system_hash: "system".to_owned(),
+            tools_hash: "tools".to_owned(),
+            tokens: rng.below(truth.window / 6),
+        },
+        tools: tools(),
+    }
+}
+
+pub(crate) fn model(rng: &mut Rng, truth: &Truth, name: &str) -> Model {
+    let known = !rng.chance(12);
+    Model {
+        origin: Origin { provider: "sim".to_owned(), api: "sim".to_owned(), model: name.to_owned() },
+        window: known.then_some(truth.window),
+        window_is_declared: known && rng.chance(30),
+        max_output: *rng.pick(&[None, Some(1_000), Some(64_000)]),
+        tools: !rng.chance(5),
+    }
+}
+
+fn tools() -> BTreeMap<String, ToolRule> {
+    let rule = |read_only, poll, approval, max_output_chars| ToolRule {
+        read_only,
+        poll,
+        approval,
+        max_output_chars,
+    };
+    let deny = Approval::Deny("a rule forbids it".to_owned());
+    BTreeMap::from([
+        ("read".to_owned(), rule(true, false, Approval::Allow, 120_000)),
+        ("grep".to_owned(), rule(true, false, Approval::Allow, 30_000)),
+        ("write".to_owned(), rule(false, false, Approval::Allow, 2_000)),
+        ("bash".to_owned(), rule(false, false, Approval::Ask, 30_000)),
+        ("rm".to_owned(), rule(false, false, deny, 30_000)),
+        ("poll".to_owned(), rule(true, true, Approval::Allow, 1_000)),
+    ])
+}

@@ -1,0 +1,75 @@
+//! What every provider demands of a request.
+
+use std::collections::BTreeSet;
+
+use longhaul_core::message::{Message, Part, Role};
+
+/// Why a provider would refuse these messages, if it would.
+pub(crate) fn check(messages: &[Message]) -> Result<(), String> {
+    let first = messages.first().ok_or("no message at all")?;
+    if first.role != Role::User {
+        return Err(format!("a {:?} message opens the request", first.role));
+    }
+    if messages.last().is_some_and(|last| last.role == Role::Assistant) {
+        return Err("an assistant message closes the request".to_owned());
+    }
+    let mut calls = BTreeSet::new();
+    let mut owed: Vec<&str> = Vec::new();
+    for (at, message) in messages.iter().enumerate() {
+        check_content(at, message)?;
+        if message.role == Role::Tool {
+            check_result(at, message, &mut owed)?;
+            continue;
+        }
+        if !owed.is_empty() {
+            return Err(format!("message {at} comes before the results of {owed:?}"));
+        }
+        if at > 0 && messages[at - 1].role == message.role {
+            return Err(format!("messages {} and {at} are both {:?}", at - 1, message.role));
+        }
+        for call in message.tool_calls() {
+            if !calls.insert(call.call_id.as_str()) {
+                return Err(format!("call {} is there twice", call.call_id));
+            }
+            let object = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(&call.arguments);
+            object.map_err(|error| format!("arguments of {}: {error}", call.call_id))?;
+            owed.push(call.call_id.as_str());
+        }
+    }
+    if owed.is_empty() { Ok(()) } else { Err(format!("no results of {owed:?}")) }
+}
+
+fn check_result<'a>(at: usize, message: &'a Message, owed: &mut Vec<&'a str>) -> Result<(), String> {
+    let [Part::ToolResult(result)] = message.parts.as_slice() else {
+        return Err(format!("tool message {at} is not one result"));
+    };
+    if owed.first() != Some(&result.call_id.as_str()) {
+        return Err(format!("message {at} answers {}, owed is {owed:?}", result.call_id));
+    }
+    owed.remove(0);
+    Ok(())
+}
+
+fn check_content(at: usize, message: &Message) -> Result<(), String> {
+    let says_something = message.parts.iter().any(|part| match part {
+        Part::Text(text) => !text.text.is_empty(),
+        Part::Reasoning(reasoning) => reasoning.native.is_some(),
+        _ => true,
+    });
+    if !says_something {
+        return Err(format!("{:?} message {at} is empty", message.role));
+    }
+    let in_place = message.parts.iter().all(|part| match part {
+        Part::Text(_) | Part::Opaque(_) => message.role != Role::Tool,
+        Part::Image(_) | Part::File(_) => message.role == Role::User,
+        Part::ToolCall(_) | Part::Reasoning(_) => message.role == Role::Assistant,
+        Part::ToolResult(result) => message.role == Role::Tool && result.truncated.is_none(),
+    });
+    if in_place { Ok(()) } else { Err(format!("{:?} message {at} has a part of another role", message.role)) }
+}
+
+/// Whether `parts` stand in the messages as they are, in order, side by side in one user message.
+pub(crate) fn holds_verbatim(messages: &[Message], parts: &[Part]) -> bool {
+    let users = messages.iter().filter(|message| message.role == Role::User);
+    users.into_iter().any(|message| message.parts.windows(parts.len()).any(|window| window == parts))
+}

@@ -1,0 +1,209 @@
+//! Reads one answer of any wire: streamed or whole, broken off, stalled, or no answer at all.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt};
+use longhaul_core::error::ErrorCode;
+use longhaul_core::message::Answer;
+use longhaul_core::usage::Usage;
+use reqwest::Url;
+use sse_stream::Sse;
+use tokio::time::timeout;
+
+use super::{ByteStream, Http, MAX_ERROR_BYTES, collect, failure};
+use crate::sse::{self, EventStream};
+use crate::{ModelEvent, ModelStream, ProviderError};
+
+/// How long usage and the closing event may take once the reason to stop is known. An answer that is whole
+/// does not wait for a server that keeps the line open.
+const AFTER_FINISH: Duration = Duration::from_secs(5);
+
+/// How long the end of the body may take after the closing event: reading it lets the connection be used
+/// again.
+const AFTER_CLOSE: Duration = Duration::from_millis(50);
+
+/// The most a whole answer that was not streamed may send, in bytes.
+const MAX_WHOLE_BYTES: usize = 64 << 20;
+
+/// What reads the payloads of one wire.
+pub(crate) trait Decode: Default + Send + 'static {
+    /// Takes the data of one event, or a whole answer.
+    ///
+    /// # Errors
+    /// The server's error, or that of a payload nobody can read.
+    fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError>;
+
+    /// Whether nothing more can follow.
+    fn is_closed(&self) -> bool;
+
+    /// Whether the reason to stop is known: what follows is usage at most.
+    fn has_finished(&self) -> bool {
+        self.is_closed()
+    }
+
+    /// What was used until now.
+    fn usage(&self) -> Option<Usage>;
+
+    /// The answer.
+    ///
+    /// # Errors
+    /// `truncated-stream` if it did not end.
+    fn finish(self) -> Result<Answer, ProviderError>;
+}
+
+/// Makes one call and waits for its first event.
+///
+/// # Errors
+/// Everything that fails before the first event.
+pub(crate) async fn call<D: Decode>(
+    http: &Http,
+    url: Url,
+    body: Bytes,
+) -> Result<ModelStream, ProviderError> {
+    let mut answering = open::<D>(http, url, body).await.map_err(|error| http.hide(error))?;
+    let first = answering.next().await.transpose().map_err(|error| http.hide(error))?;
+    let http = http.clone();
+    let rest = futures_util::stream::unfold(answering, |mut answering| async move {
+        answering.next().await.map(|event| (event, answering))
+    });
+    let rest = rest.map_err(move |error| http.hide(error));
+    Ok(Box::pin(futures_util::stream::iter(first.map(Ok)).chain(rest)))
+}
+
+async fn open<D: Decode>(http: &Http, url: Url, body: Bytes) -> Result<Answering<D>, ProviderError> {
+    let response = http.post(url, body).await?;
+    let mut bytes = http.bytes(response);
+    let start = beginning(&mut bytes).await?;
+    let kind = Kind::of(&start);
+    let all: ByteStream = Box::pin(futures_util::stream::iter([Ok(start)]).chain(bytes));
+    match kind {
+        Kind::Events => Ok(Answering::streamed(sse::events(all))),
+        Kind::Json => Answering::whole(&collect(all, MAX_WHOLE_BYTES).await?),
+        Kind::Other => Err(no_answer(&collect(all, MAX_ERROR_BYTES).await?)),
+    }
+}
+
+/// What a body turns out to be. Its content type is not asked: servers and proxies set it wrongly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Events,
+    Json,
+    Other,
+}
+
+impl Kind {
+    fn of(start: &[u8]) -> Self {
+        const FIELDS: [&[u8]; 5] = [b"data", b"event", b"id", b"retry", b":"];
+        let start = start.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(start).trim_ascii_start();
+        let begins = |field: &&[u8]| start.starts_with(field) || field.starts_with(start);
+        match start.first() {
+            Some(b'{' | b'[') => Self::Json,
+            Some(_) if !FIELDS.iter().any(begins) => Self::Other,
+            _ => Self::Events,
+        }
+    }
+}
+
+/// The first bytes that are not empty lines, which some servers send to keep the line alive.
+async fn beginning(bytes: &mut ByteStream) -> Result<Bytes, ProviderError> {
+    while let Some(chunk) = bytes.try_next().await? {
+        if !chunk.trim_ascii_start().is_empty() {
+            return Ok(chunk);
+        }
+    }
+    Err(ProviderError::new(ErrorCode::TruncatedStream, "the answer is empty"))
+}
+
+fn no_answer(body: &[u8]) -> ProviderError {
+    let mut error = failure::in_band(&String::from_utf8_lossy(body));
+    error.message = format!("this is no answer of a model: {}", error.message);
+    error
+}
+
+/// An answer on its way.
+struct Answering<D> {
+    /// Nothing to wait for if the answer came whole.
+    events: Option<EventStream>,
+    /// Gone once the answer or an error was delivered.
+    decoder: Option<D>,
+    ready: VecDeque<ModelEvent>,
+}
+
+impl<D: Decode> Answering<D> {
+    fn streamed(events: EventStream) -> Self {
+        Self { events: Some(events), decoder: Some(D::default()), ready: VecDeque::new() }
+    }
+
+    fn whole(body: &[u8]) -> Result<Self, ProviderError> {
+        let mut decoder = D::default();
+        let ready = decoder.push(&String::from_utf8_lossy(body))?.into();
+        Ok(Self { events: None, decoder: Some(decoder), ready })
+    }
+
+    /// The next event; `None` after the answer or an error.
+    async fn next(&mut self) -> Option<Result<ModelEvent, ProviderError>> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(Ok(event));
+            }
+            let decoder = self.decoder.as_mut()?;
+            let more = match self.events.as_mut() {
+                Some(events) => read(events, decoder).await,
+                None => Ok(None),
+            };
+            match more {
+                Ok(Some(more)) => self.ready.extend(more),
+                Ok(None) => return self.decoder.take().map(|last| last.finish().map(ModelEvent::Finished)),
+                Err(error) => return self.decoder.take().map(|last| Err(with_usage(error, &last))),
+            }
+        }
+    }
+}
+
+/// Reads one event of the stream; `None` where the answer is over.
+async fn read<D: Decode>(
+    events: &mut EventStream,
+    decoder: &mut D,
+) -> Result<Option<Vec<ModelEvent>>, ProviderError> {
+    if decoder.is_closed() {
+        let _ = timeout(AFTER_CLOSE, events.next()).await;
+        return Ok(None);
+    }
+    if decoder.has_finished() {
+        // An answer that is whole is not lost for what goes wrong after it.
+        return match timeout(AFTER_FINISH, events.next()).await {
+            Ok(Some(Ok(event))) => take(&event, decoder).map(Some),
+            Ok(None | Some(Err(_))) | Err(_) => Ok(None),
+        };
+    }
+    events.next().await.transpose()?.map(|event| take(&event, decoder)).transpose()
+}
+
+/// LM Studio names the event `error` and may give a sentence instead of an object.
+fn take<D: Decode>(event: &Sse, decoder: &mut D) -> Result<Vec<ModelEvent>, ProviderError> {
+    let data = event.data.as_deref().unwrap_or_default();
+    if event.event.as_deref() == Some("error") { Err(failure::in_band(data)) } else { decoder.push(data) }
+}
+
+fn with_usage<D: Decode>(mut error: ProviderError, decoder: &D) -> ProviderError {
+    error.usage = error.usage.or_else(|| decoder.usage());
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_known_by_its_first_bytes() {
+        for start in ["data: {}", ": ping", "event: error", "\n\ndata:", "\u{feff}data:", "da", "id: 1"] {
+            assert_eq!(Kind::of(start.as_bytes()), Kind::Events, "{start:?}");
+        }
+        assert_eq!(Kind::of(b" {\"id\""), Kind::Json);
+        assert_eq!(Kind::of(b"[{\"error\""), Kind::Json);
+        assert_eq!(Kind::of(b"<!DOCTYPE html>"), Kind::Other);
+        assert_eq!(Kind::of(b"upstream says no"), Kind::Other);
+    }
+}

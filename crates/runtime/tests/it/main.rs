@@ -1,0 +1,18 @@
+//! The library from outside: sessions with the scripted model, real tools, and recorded material.
+
+mod replay;
+mod sessions;
+
+use std::path::PathBuf;
+
+/// The recorded fixtures, `None` where they are absent (a user's clone). With `LONGHAUL_REQUIRE_FIXTURES` set
+/// that is a failure.
+fn fixtures(test: &str) -> Option<PathBuf> {
+    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/fixtures"));
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    assert!(std::env::var_os("LONGHAUL_REQUIRE_FIXTURES").is_none(), "{test}: the recorded fixtures are absent");
+    eprintln!("{test}: skipped, the recorded fixtures are absent");
+    None
+}

@@ -1,0 +1,291 @@
+//! Sessions: messages, the queue, cancelling, approvals, recovery, undo, recall.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul::agent::Agent;
+use longhaul::session::{CancelledAt, Runtime, Session};
+use longhaul::testing::{self, Folder};
+use longhaul_core::event::RunEnd;
+use longhaul_core::history::EntryKind;
+use longhaul_core::message::{Message, Part, Role, ToolStatus};
+use longhaul_core::run::{Approval, CompactionOutcome, Status};
+use longhaul_providers::Request;
+use longhaul_providers::scripted::{Fault, Script, Scripted, ScriptedAnswer, Summaries};
+use longhaul_store::{Blobs, MemoryStore, SharedStore};
+
+struct World {
+    runtime: Runtime,
+    session: Session,
+    model: Arc<Scripted>,
+    folder: Folder,
+}
+
+async fn world(model: Scripted, change: impl FnOnce(&mut Agent)) -> World {
+    let store: SharedStore = Arc::new(MemoryStore::new());
+    world_over(store, model, change).await
+}
+
+async fn world_over(store: SharedStore, model: Scripted, change: impl FnOnce(&mut Agent)) -> World {
+    let folder = Folder::new().unwrap();
+    let model = Arc::new(model.keep_requests());
+    let mut agent = testing::agent(model.clone(), &folder).await.unwrap();
+    change(&mut agent);
+    let runtime = Runtime::new(agent, store, Blobs::in_memory(64 << 20));
+    let session = runtime.create(None).await.unwrap();
+    World { runtime, session, model, folder }
+}
+
+async fn messages(session: &Session) -> Vec<(Role, String)> {
+    session
+        .look(|run| {
+            let items = run.history().view().iter();
+            items.map(|item| (item.message.role, text(&item.message))).collect()
+        })
+        .await
+        .unwrap()
+}
+
+fn text(message: &Message) -> String {
+    let mut text = String::new();
+    for part in &message.parts {
+        match part {
+            Part::Text(part) => text.push_str(&part.text),
+            Part::ToolResult(result) => text.extend(result.content.iter().filter_map(Part::as_text)),
+            _ => {}
+        }
+    }
+    text
+}
+
+async fn until(session: &Session, wanted: Status) {
+    let mut status = session.status();
+    tokio::time::timeout(Duration::from_secs(20), status.wait_for(|status| *status == wanted)).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_tool_runs_and_its_result_is_seen() {
+    let script = Script::turns([
+        ScriptedAnswer::text("Writing.").call("write", r#"{"path":"a.txt","content":"hello"}"#),
+        ScriptedAnswer::text("Reading.").call("read", r#"{"path":"a.txt"}"#),
+        ScriptedAnswer::text("Done."),
+    ]);
+    let world = world(Scripted::new(script), |_| {}).await;
+    let settled = world.session.ask("Write, then read.").await.unwrap();
+    assert_eq!(settled.end, Some(RunEnd::Stop));
+    assert_eq!(std::fs::read_to_string(world.folder.path().join("a.txt")).unwrap(), "hello");
+    let seen = messages(&world.session).await;
+    assert_eq!(seen.len(), 6);
+    assert!(seen[4].1.contains("hello"), "{seen:?}");
+    assert_eq!(world.model.invalid_requests(), 0);
+}
+
+#[tokio::test]
+async fn messages_sent_while_busy_become_one() {
+    let script = Script::turns([
+        ScriptedAnswer::text("Working.").call("bash", r#"{"command":"sleep 1"}"#),
+        ScriptedAnswer::text("All three seen."),
+    ]);
+    let world = world(Scripted::new(script), |_| {}).await;
+    world.session.send(vec![Part::text("go")]).await.unwrap();
+    until(&world.session, Status::ExecutingTools).await;
+    for (position, message) in (1..).zip(["a", "b", "c"]) {
+        let sent = world.session.send(vec![Part::text(message)]).await.unwrap();
+        assert!(sent.queued);
+        assert_eq!(sent.position, position);
+    }
+    assert_eq!(world.session.settled().await.unwrap().end, Some(RunEnd::Stop));
+    let seen = messages(&world.session).await;
+    assert_eq!(seen[3].1, "[1]: a\n\n[2]: b\n\n[3]: c");
+    assert!(world.session.queue().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn cancel_while_streaming_keeps_what_was_seen() {
+    let slow = ScriptedAnswer::text("one two three four five ".repeat(200)).pace(Duration::from_millis(10));
+    let world = world(Scripted::new(Script::turns([slow, ScriptedAnswer::text("Fresh.")])), |_| {}).await;
+    let mut watch = world.session.watch();
+    world.session.send(vec![Part::text("talk")]).await.unwrap();
+    let mut chunks = 0;
+    while chunks < 3 {
+        chunks += usize::from(watch.recv().await.unwrap().name == "llm:chunk");
+    }
+    assert_eq!(world.session.cancel(false).await.unwrap(), CancelledAt::PartialAssistant);
+    let seen = messages(&world.session).await;
+    assert!(seen[1].1.starts_with("one two"), "{seen:?}");
+    assert!(seen[1].1.len() < 2_000);
+    assert_eq!(world.session.ask("again").await.unwrap().end, Some(RunEnd::Stop));
+    assert_eq!(world.model.invalid_requests(), 0);
+}
+
+#[tokio::test]
+async fn cancel_in_mid_tool_leaves_no_process_and_no_open_call() {
+    let marker = format!("31{}", std::process::id());
+    let call = format!(r#"{{"command":"sleep {marker} & sleep {marker}; wait"}}"#);
+    let script = Script::turns([ScriptedAnswer::text("Running.").call("bash", call), ScriptedAnswer::text("Next.")]);
+    let world = world(Scripted::new(script), |_| {}).await;
+    world.session.send(vec![Part::text("run it")]).await.unwrap();
+    until(&world.session, Status::ExecutingTools).await;
+    while !is_running(&marker) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(world.session.cancel(false).await.unwrap(), CancelledAt::ToolsInProgress);
+    assert!(!is_running(&marker), "a process is left");
+    let statuses = world.session.look(|run| {
+        assert!(run.history().open_calls().is_empty());
+        let parts = run.history().entries().iter().flat_map(|entry| entry.message.parts.clone());
+        parts.filter_map(|part| match part { Part::ToolResult(result) => Some(result.status), _ => None }).collect::<Vec<_>>()
+    });
+    assert_eq!(statuses.await.unwrap(), [ToolStatus::Cancelled]);
+    assert_eq!(world.session.ask("and now?").await.unwrap().end, Some(RunEnd::Stop));
+    assert_eq!(world.model.invalid_requests(), 0);
+}
+
+fn is_running(marker: &str) -> bool {
+    let found = std::process::Command::new("pgrep").args(["-f", &format!("^sleep {marker}")]).output().unwrap();
+    !found.stdout.is_empty()
+}
+
+#[tokio::test]
+async fn an_approval_is_asked_and_both_answers_are_heard() {
+    let write = |path: &str| format!(r#"{{"path":"{path}","content":"x"}}"#);
+    let script = Script::turns([
+        ScriptedAnswer::text("One.").call("write", write("one")),
+        ScriptedAnswer::text("Two.").call("write", write("two")),
+        ScriptedAnswer::text("End."),
+    ]);
+    let world = world(Scripted::new(script), |agent| agent.rules.default_approval = Approval::Ask).await;
+    let mut watch = world.session.watch();
+    world.session.send(vec![Part::text("go")]).await.unwrap();
+    for allowed in [true, false] {
+        let id = loop {
+            let announcement = watch.recv().await.unwrap();
+            if announcement.name == "tool:approval-request" {
+                break announcement.text("approvalId").to_owned();
+            }
+        };
+        until(&world.session, Status::WaitingApproval).await;
+        assert!(world.session.decide(id.into(), allowed, Some("not that one".to_owned())).await.unwrap());
+    }
+    assert_eq!(world.session.settled().await.unwrap().end, Some(RunEnd::Stop));
+    assert!(world.folder.path().join("one").exists());
+    assert!(!world.folder.path().join("two").exists());
+    assert!(messages(&world.session).await.iter().any(|(_, text)| text.contains("not that one")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_before_the_first_event_are_repeated() {
+    let model = Scripted::new(Script::always(ScriptedAnswer::text("At last.")))
+        .fail_at(0, Fault::Status { status: 429, retry_after: Some(Duration::from_secs(7)) })
+        .fail_at(1, Fault::Status { status: 503, retry_after: None })
+        .fail_at(2, Fault::Empty);
+    let world = world(model, |_| {}).await;
+    let began = tokio::time::Instant::now();
+    assert_eq!(world.session.ask("hello").await.unwrap().end, Some(RunEnd::Stop));
+    assert!(began.elapsed() >= Duration::from_secs(7 + 2 + 4), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn a_broken_stream_is_an_error_and_the_session_goes_on() {
+    let model = Scripted::new(Script::always(ScriptedAnswer::text("a b c d e f g")))
+        .fail_at(0, Fault::Disconnect { after: 3 });
+    let world = world(model, |_| {}).await;
+    let settled = world.session.ask("hello").await.unwrap();
+    assert_eq!(settled.end, Some(RunEnd::Error), "{settled:?}");
+    world.session.resume().unwrap();
+    assert_eq!(world.session.settled().await.unwrap().end, Some(RunEnd::Stop));
+    assert_eq!(world.model.invalid_requests(), 0);
+}
+
+/// Reads a large file again and again: the view outgrows its window.
+fn reader(window: u64) -> Scripted {
+    let script = Script::closure(move |request: &Request, index| {
+        let is_done = index % 12 == 11;
+        let n = index % 7;
+        let words: usize = request.messages.len();
+        if is_done {
+            ScriptedAnswer::text(format!("Done after {words} messages."))
+        } else {
+            ScriptedAnswer::text(format!("Step {index}.")).call("read", format!(r#"{{"path":"f{n}.txt"}}"#))
+        }
+    });
+    Scripted::new(script).window(window).summaries(Summaries::Extract).recognise_summaries(|request| {
+        let last = request.messages.last();
+        last.is_some_and(|message| text(message).contains(longhaul_core::plan::ORDER_START))
+    })
+}
+
+async fn reading_world(window: u64) -> World {
+    let world = world(reader(window), |_| {}).await;
+    for n in 0..7 {
+        let lines: String = (0..400).map(|line| format!("file {n} line {line} says word-{n}-{line}\n")).collect();
+        std::fs::write(world.folder.path().join(format!("f{n}.txt")), lines).unwrap();
+    }
+    world
+}
+
+#[tokio::test]
+async fn a_session_outgrows_its_window_and_everything_can_be_recalled() {
+    let world = reading_world(12_000).await;
+    for _ in 0..4 {
+        assert_eq!(world.session.ask("Read on.").await.unwrap().end, Some(RunEnd::Stop));
+    }
+    assert_eq!(world.model.invalid_requests(), 0);
+    let edits = world.session.look(|run| run.history().edits().len()).await.unwrap();
+    assert!(edits >= 3, "{edits}");
+    let originals = world.session.look(|run| run.history().entries().to_vec()).await.unwrap();
+    let limit = longhaul_core::truncate::Limit { max_chars: 1_000_000, max_tokens: 1_000_000 };
+    for entry in originals.iter().filter(|entry| matches!(entry.kind, EntryKind::Result { .. })) {
+        let arguments = format!(r#"{{"handle":"lh:{}"}}"#, entry.seq);
+        let text = longhaul::recall::recall(&arguments, &originals, world.runtime.blobs(), &limit).await.unwrap();
+        assert!(text.contains("line 399 says"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn compact_preview_undo_release() {
+    let world = reading_world(64_000).await;
+    for _ in 0..3 {
+        world.session.ask("Read on.").await.unwrap();
+    }
+    let view = |session: &Session| {
+        let session = session.clone();
+        async move { session.look(|run| (run.history().view_hash(), run.meter().total)).await.unwrap() }
+    };
+    let before = view(&world.session).await;
+    let CompactionOutcome::Committed(edit) = world.session.compact(None).await.unwrap() else { panic!("nothing was done") };
+    let after = view(&world.session).await;
+    assert!(after.1 < before.1, "{after:?} {before:?}");
+    world.session.undo(edit.id.clone()).await.unwrap();
+    assert_eq!(view(&world.session).await.0, before.0);
+    assert_eq!(world.session.undo(edit.id.clone()).await.unwrap_err().code().as_str(), "not-found");
+    world.session.release(edit.id.clone()).await.unwrap();
+    assert_eq!(world.model.invalid_requests(), 0);
+}
+
+#[tokio::test]
+async fn a_fork_has_the_same_past_and_its_own_future() {
+    let world = reading_world(64_000).await;
+    world.session.ask("Read on.").await.unwrap();
+    let at = world.session.look(|run| run.history().last_seq()).await.unwrap();
+    let fork = world.runtime.fork(world.session.id(), at).await.unwrap();
+    let original = messages(&world.session).await;
+    assert!(messages(&fork).await == original, "the past differs");
+    fork.ask("Only here.").await.unwrap();
+    assert!(messages(&fork).await.iter().any(|(_, text)| text == "Only here."));
+    assert!(messages(&world.session).await == original, "the original has changed");
+}
+
+#[tokio::test]
+async fn the_display_adds_up() {
+    let world = reading_world(16_000).await;
+    for _ in 0..3 {
+        world.session.ask("Read on.").await.unwrap();
+        let report = world.session.context().await.unwrap();
+        let tools: u64 = report.tools.iter().map(|share| share.tokens).sum();
+        assert_eq!(report.system_prompt + tools + report.messages.total, report.total);
+        let messages = &report.messages;
+        assert_eq!(messages.text + messages.tool_results + messages.reasoning + messages.media, messages.total);
+        assert!(report.total <= report.window);
+    }
+}
