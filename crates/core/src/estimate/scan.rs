@@ -238,26 +238,31 @@ impl Scanner<'_> {
     fn word(&mut self, before: Before) {
         let mut word = Word::default();
         let mut small = false;
-        while let Some((class, len)) = self.peek(self.at) {
-            match class {
-                Class::Upper if small => break,
-                Class::Upper => word.capitals += 1,
-                Class::Lower => small = true,
-                Class::Letter(Feature::CapitalExt) if small => break,
-                Class::Letter(feature) => {
-                    small |= feature == Feature::LatinExt;
-                    self.counts.add(feature, 1);
-                    word.foreign_letter(feature);
-                    self.at += len;
-                    continue;
-                }
+        while let Some(&byte) = self.bytes.get(self.at) {
+            match byte {
+                b'a'..=b'z' => small = true,
+                b'A'..=b'Z' if !small => word.capitals += 1,
+                0x80.. if self.foreign_letter(&mut word, &mut small) => continue,
                 _ => break,
             }
-            word.letter(self.bytes.get(self.at).copied().unwrap_or_default());
+            word.letter(byte);
             self.at += 1;
         }
         self.contraction(&word);
         self.count_word(&word, before);
+    }
+
+    /// Takes a letter outside ASCII into the word, if that goes on with it.
+    fn foreign_letter(&mut self, word: &mut Word, small: &mut bool) -> bool {
+        let Some((Class::Letter(feature), len)) = self.peek(self.at) else { return false };
+        if feature == Feature::CapitalExt && *small {
+            return false;
+        }
+        *small |= feature == Feature::LatinExt;
+        self.counts.add(feature, 1);
+        word.foreign_letter(feature);
+        self.at += len;
+        true
     }
 
     /// `'s`, `'re` … join the word before them.
@@ -353,14 +358,13 @@ impl Word {
     /// Counts a letter. From the fourth in a row on, equal letters are repeats and do not make the word longer.
     fn letter(&mut self, byte: u8) {
         self.same = if byte == self.last { self.same + 1 } else { 0 };
-        let pair = (self.last, byte);
-        self.last = byte;
+        let before = std::mem::replace(&mut self.last, byte);
         if self.same >= 3 {
             self.repeats += 1;
             self.capitals -= u64::from(byte.is_ascii_uppercase());
         } else {
             self.letters += 1;
-            self.rare_pairs += u64::from(self.letters > 1 && is_rare(pair));
+            self.rare_pairs += u64::from(is_rare(before, byte));
         }
     }
 
@@ -372,11 +376,11 @@ impl Word {
     }
 }
 
-/// Whether two letters seldom stand together in English and in source code.
-fn is_rare((first, second): (u8, u8)) -> bool {
-    let place = |byte: u8| usize::from((byte | 0x20).wrapping_sub(b'a'));
-    let common = COMMON_PAIRS.get(place(first)).copied().unwrap_or(u32::MAX);
-    common.checked_shr(place(second) as u32).unwrap_or(1) & 1 == 0
+/// Whether two letters, in any case, seldom stand together in English and in source code. The lowest five bits of
+/// a letter are its place in the alphabet, from 1.
+fn is_rare(first: u8, second: u8) -> bool {
+    let common = COMMON_PAIRS[usize::from(first & 31)] << 1;
+    first != 0 && (common >> (second & 31)) & 1 == 0
 }
 
 /// The class of a character outside ASCII.

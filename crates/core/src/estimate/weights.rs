@@ -6,7 +6,7 @@ macro_rules! features {
     ($($name:ident = $weight:literal),* $(,)?) => {
         /// A kind of piece. The ones with a number are the first of a row by length.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[repr(usize)]
+        #[repr(u8)]
         pub(super) enum Feature { $($name),* }
 
         /// Thousandths of a token for one piece of each kind.
@@ -40,11 +40,12 @@ features! {
     Emoji = 1874, Rare = 4000,
 }
 
-/// For each letter, as bits from `a` up, the letters that often follow it in English and in source code.
-pub(super) const COMMON_PAIRS: [u32; 26] = [
-    0x1febdef, 0x1164b15, 0x11e5d9d, 0x11e591d, 0x1fff97f, 0x11e6d79, 0x01e79d1, 0x01a7915, 0x2aefc7f,
+/// For each letter (by its place in the alphabet, from 1), as bits from `a` up, the letters that often follow it in
+/// English and in source code.
+pub(super) const COMMON_PAIRS: [u32; 32] = [
+    0, 0x1febdef, 0x1164b15, 0x11e5d9d, 0x11e591d, 0x1fff97f, 0x11e6d79, 0x01e79d1, 0x01a7915, 0x2aefc7f,
     0x0140030, 0x0042111, 0x13ec93d, 0x114d91f, 0x13cfd7d, 0x27efd7f, 0x11ed9dd, 0x0100000, 0x17efd5d,
-    0x11efdf5, 0x15ed9bd, 0x00eb97f, 0x0004111, 0x0866191, 0x00a8115, 0x00cf011, 0x0000010,
+    0x11efdf5, 0x15ed9bd, 0x00eb97f, 0x0004111, 0x0866191, 0x00a8115, 0x00cf011, 0x0000010, 0, 0, 0, 0, 0,
 ];
 
 impl Feature {

@@ -25,6 +25,7 @@ use longhaul_store::{Blobs, MemoryStore};
 /// A recorded conversation, taken apart.
 #[derive(Default)]
 struct Recording {
+    system: String,
     turns: Vec<Turn>,
     tools: Vec<String>,
     peak_tokens: u64,
@@ -45,7 +46,9 @@ struct Step {
 
 impl Recording {
     fn of(imported: &Imported) -> Self {
-        let mut recording = Self { peak_tokens: peak(imported), ..Self::default() };
+        let system = imported.system_prompt.clone().unwrap_or_default();
+        let peak_tokens = peak(imported) + longhaul_core::estimate::text_tokens(&system);
+        let mut recording = Self { system, peak_tokens, ..Self::default() };
         let mut names: BTreeMap<String, String> = BTreeMap::new();
         for (_, body) in &imported.events {
             recording.add(body, &mut names);
@@ -157,6 +160,7 @@ async fn replay(recording: &Recording, window: u64, strategy: &str) -> Seen {
     let tape = Arc::new(Mutex::new(Tape::default()));
     let model = Arc::new(model(&tape, window));
     let mut agent: Agent = testing::agent(model.clone(), &folder).await.unwrap();
+    agent.system.clone_from(&recording.system);
     agent.tools = ToolSet::new();
     for name in &recording.tools {
         agent.tools.add(Arc::new(Recorded { name: name.clone(), tape: Arc::clone(&tape) })).unwrap();
@@ -246,6 +250,7 @@ async fn tau_bench_runs_in_small_windows() {
             total.steps += seen.steps;
             total.edits += seen.edits;
             total.misfits += seen.misfits;
+            total.largest = total.largest.max(seen.largest);
         }
     }
     println!("tau-bench in all: {total:?}");
