@@ -33,7 +33,7 @@ pub use message::{
 /// ```
 /// use longhaul_core::estimate::text_tokens;
 /// assert_eq!(text_tokens(""), 0);
-/// assert_eq!(text_tokens("The quick brown fox"), 4);
+/// assert_eq!(text_tokens("The cat sat on the mat."), 7);
 /// ```
 pub fn text_tokens(text: &str) -> u64 {
     let bytes = text.len() as u64;

@@ -18,7 +18,7 @@ mod pairing;
 mod view;
 
 pub use pairing::request_messages;
-pub(crate) use view::is_object;
+pub(crate) use view::{is_object, merged};
 pub use view::{Entry, EntryKind, ItemKind, Unit, UnitKind, ViewItem, units};
 
 /// Text shown to the model where a tool result was cleared; the handle follows it.

@@ -256,12 +256,10 @@ impl<'a> Scene<'a> {
 
     /// An edit that removes the `gone` units and leaves a note with their handles.
     fn removal(&self, gone: &[bool], strategy: &str) -> ViewEdit {
-        let ranges = self.runs(gone);
         let count = self.messages_in(gone);
-        let handles: Vec<String> = ranges.iter().map(|range| Handle(*range).to_string()).collect();
         let note = format!(
             "[{count} earlier messages were removed here to make room. The tool `recall` with handle {} returns them.]",
-            handles.join(" or ")
+            named(&self.handles(gone))
         );
         let why = format!("{count} messages left out, no model call");
         self.edit(gone, vec![Part::text(note)], false, strategy, why)
@@ -325,6 +323,15 @@ impl<'a> Scene<'a> {
             open = *gone;
         }
         runs
+    }
+
+    /// What leads to everything in the `gone` units, and to what summaries and notes among them lead to.
+    fn handles(&self, gone: &[bool]) -> Vec<Handle> {
+        let mut ranges = self.runs(gone);
+        for (unit, _) in self.units.iter().zip(gone).filter(|(_, gone)| **gone) {
+            ranges.extend(self.history.view()[unit.items.clone()].iter().flat_map(|item| &item.covers));
+        }
+        crate::history::merged(ranges).into_iter().map(Handle).collect()
     }
 
     fn messages(&self) -> u64 {
@@ -395,6 +402,11 @@ impl<'a> Scene<'a> {
     pub fn before_cut(&self, cut: usize) -> Vec<bool> {
         (0..self.units.len()).map(|at| at < cut).collect()
     }
+}
+
+/// Handles as a person or a model reads them: `lh:3-17 or lh:20`.
+fn named(handles: &[Handle]) -> String {
+    handles.iter().map(Handle::to_string).collect::<Vec<_>>().join(" or ")
 }
 
 /// Whether an item is a tool result that still has its content.

@@ -216,7 +216,9 @@ impl Run {
             Input::Appended { id, events } => self.appended(id, &events, out),
             Input::QueueChanged { id } => {
                 self.pending.remove(&id);
-                self.read_queue(out);
+                if !self.stop_at_boundary(out) {
+                    self.read_queue(out);
+                }
             }
             Input::ModelBegan => {
                 if let Phase::Calling { began, .. } = &mut self.phase {

@@ -202,7 +202,7 @@ fn tool_result(seq: Seq, history: &History) -> Vec<(&'static str, Value)> {
     let Some(entry) = history.entry(seq) else { return Vec::new() };
     let longhaul_core::history::EntryKind::Result { tool } = &entry.kind else { return Vec::new() };
     let Some(Part::ToolResult(result)) = entry.message.parts.first() else { return Vec::new() };
-    let payload = json!({
+    let mut payload = json!({
         "toolName": tool,
         "callId": result.call_id,
         "success": result.status == ToolStatus::Completed,
@@ -210,6 +210,10 @@ fn tool_result(seq: Seq, history: &History) -> Vec<(&'static str, Value)> {
         "sanitized": result.content,
         "truncated": result.truncated.is_some(),
     });
+    if let Some(truncation) = &result.truncated {
+        payload["omittedChars"] = truncation.omitted_chars.into();
+        payload["totalChars"] = truncation.total_chars.into();
+    }
     vec![("llm:tool-result", payload)]
 }
 

@@ -425,6 +425,20 @@ impl Session {
         self.record(Box::new(make)).await.map(drop)
     }
 
+    /// Stores that the session talks to this runtime's model from here on, if its newest model was another, and
+    /// says whether it was.
+    ///
+    /// # Errors
+    /// [`SessionError::Busy`].
+    pub async fn adopt_model(&self) -> Result<bool, SessionError> {
+        let make = |run: &Run| {
+            let to = run.settings().model.origin.clone();
+            let switched = run.history().model().is_some_and(|model| *model != to);
+            Ok(if switched { vec![EventBody::ModelSwitched { to }] } else { Vec::new() })
+        };
+        Ok(!self.record(Box::new(make)).await?.is_empty())
+    }
+
     /// Gives the session a title.
     ///
     /// # Errors

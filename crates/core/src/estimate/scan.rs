@@ -276,7 +276,6 @@ impl Scanner<'_> {
         };
         if word.letters + word.foreign > 0 {
             self.at += len;
-            self.counts.add(Feature::Contraction, 1);
         }
     }
 

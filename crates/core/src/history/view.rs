@@ -53,6 +53,9 @@ pub struct ViewItem {
     pub range: LogRange,
     /// What it is.
     pub kind: ItemKind,
+    /// Everything that is gone and that this summary or note leads to: what its edit removed anywhere, and what
+    /// the summaries and notes had removed that went with it.
+    pub covers: Vec<LogRange>,
     /// Position of the event that gave it its present form.
     pub since: Seq,
 }
@@ -101,6 +104,7 @@ impl ViewItem {
             tokens: entry.tokens,
             range: LogRange::one(entry.seq),
             kind,
+            covers: Vec::new(),
             since: entry.seq,
         })
     }
@@ -120,14 +124,22 @@ impl ViewItem {
             message: Arc::new(message),
             range: LogRange::one(entry.seq),
             kind: ItemKind::Result { tool: tool.clone(), cleared: Some(edit.clone()) },
+            covers: Vec::new(),
             since: entry.seq,
         })
     }
 
-    fn replacement(edit: &EditId, range: LogRange, parts: &[Part], summary: bool) -> Self {
+    fn replacement(
+        edit: &EditId,
+        range: LogRange,
+        parts: &[Part],
+        summary: bool,
+        covers: Vec<LogRange>,
+    ) -> Self {
         let message = Message::user(format!("{edit}.{}", range.from), parts.to_vec());
         let kind = if summary { ItemKind::Summary(edit.clone()) } else { ItemKind::Removed(edit.clone()) };
-        Self { tokens: sent_tokens(&message), message: Arc::new(message), range, kind, since: range.from }
+        let tokens = sent_tokens(&message);
+        Self { tokens, message: Arc::new(message), range, kind, covers, since: range.from }
     }
 }
 
@@ -202,8 +214,9 @@ pub(super) fn rebuild(entries: &[Entry], edits: &[EditState], old: &[ViewItem], 
     let mut slots: Vec<Option<ViewItem>> = entries.iter().map(ViewItem::of).collect();
     let mut replacements: Vec<ViewItem> = Vec::new();
     for state in edits.iter().filter(|state| state.active) {
+        let covers = covers(&state.edit.ops, &replacements);
         for op in &state.edit.ops {
-            apply(op, &state.edit.id, entries, &mut slots, &mut replacements);
+            apply(op, &state.edit.id, &covers, entries, &mut slots, &mut replacements);
         }
     }
     let mut view = in_order(entries, slots, replacements);
@@ -216,9 +229,35 @@ pub(super) fn rebuild(entries: &[Entry], edits: &[EditState], old: &[ViewItem], 
     view
 }
 
+/// What an edit removes, and what had been removed by those whose summaries and notes it removes.
+fn covers(ops: &[ViewOp], replacements: &[ViewItem]) -> Vec<LogRange> {
+    let removed = ops.iter().filter(|op| !matches!(op, ViewOp::Placeholder { .. })).map(ViewOp::range);
+    let mut covers: Vec<LogRange> = removed.collect();
+    for item in replacements {
+        if covers.iter().any(|range| range.contains(item.range.from)) {
+            covers.extend(&item.covers);
+        }
+    }
+    merged(covers)
+}
+
+/// The same positions in as few ranges as possible, in order.
+pub(crate) fn merged(mut ranges: Vec<LogRange>) -> Vec<LogRange> {
+    ranges.sort_unstable();
+    let mut merged: Vec<LogRange> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match merged.last_mut().filter(|last| range.from <= last.to.saturating_add(1)) {
+            Some(last) => last.to = last.to.max(range.to),
+            None => merged.push(range),
+        }
+    }
+    merged
+}
+
 fn apply(
     op: &ViewOp,
     edit: &EditId,
+    covers: &[LogRange],
     entries: &[Entry],
     slots: &mut [Option<ViewItem>],
     replacements: &mut Vec<ViewItem>,
@@ -240,7 +279,7 @@ fn apply(
         ViewOp::Replace { parts, summary, .. } => {
             slots[span].fill(None);
             replacements.retain(|item| !range.contains(item.range.from));
-            replacements.push(ViewItem::replacement(edit, range, parts, *summary));
+            replacements.push(ViewItem::replacement(edit, range, parts, *summary, covers.to_vec()));
         }
     }
 }

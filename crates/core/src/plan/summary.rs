@@ -1,6 +1,6 @@
 //! Compaction by summary: the draft that waits for its text, the request for it, and what makes it valid.
 
-use super::{Occasion, Plan, Scene, extract, role_name};
+use super::{Occasion, Plan, Scene, extract, named, role_name};
 use crate::budget::Budget;
 use crate::estimate;
 use crate::event::{EditKind, EditReason, ViewEdit, ViewOp};
@@ -23,6 +23,8 @@ pub(super) const HEADER_TOKENS: u64 = 64;
 pub struct SummaryDraft {
     /// The edit without its text: the first operation is the `Replace` that gets it.
     edit: ViewEdit,
+    /// What leads to everything that goes.
+    handles: Vec<Handle>,
     /// What the summary may have, in tokens.
     pub limit_tokens: u64,
     /// What the next request has with everything but the summary, in tokens (bound).
@@ -71,6 +73,7 @@ impl SummaryDraft {
         };
         Self {
             floor: scene.after(&gone, 0).bound(),
+            handles: scene.handles(&gone),
             extractive: extract::summary(scene, &gone, limit_tokens),
             edit,
             limit_tokens,
@@ -101,7 +104,7 @@ impl SummaryDraft {
     /// What goes away: how many messages, and the handles.
     pub fn what_goes(&self) -> (u64, Vec<Handle>) {
         let count = self.edit.original_messages + 1 - self.edit.compressed_messages;
-        (count, self.edit.ops.iter().map(|op| Handle(op.range())).collect())
+        (count, self.handles.clone())
     }
 
     /// The request for the summary: the form, the messages, and the system prompt if it is not the live one.
@@ -189,10 +192,9 @@ impl SummaryDraft {
             return Err(Rejected::Stale);
         }
         let (count, handles) = self.what_goes();
-        let handles: Vec<String> = handles.iter().map(Handle::to_string).collect();
         let head = format!(
             "{MARK} of {count} earlier messages; the tool `recall` with handle {} returns the originals.\n\n",
-            handles.join(" or ")
+            named(&handles)
         );
         let part = Part::text(format!("{head}{text}"));
         let added = estimate::message_tokens(&Message::user("", vec![part.clone()]));

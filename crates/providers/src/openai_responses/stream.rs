@@ -191,23 +191,23 @@ impl Decoder {
     /// Takes the items that were never said to be done from the closing copy.
     fn fill(&mut self, response: &RawObject) -> Vec<ModelEvent> {
         let mut events = Vec::new();
-        for (place, native) in response.list("output").iter().enumerate() {
+        for (place, native) in (0..).zip(response.list("output")) {
             let Some(head) = RawObject::parse(native.get()) else { continue };
-            let id = head.text("id");
-            let known = self.place_of_id(id.as_deref());
-            let taken =
-                |place: &u64| self.items.get(place).is_some_and(|item| item.is_done() || item.id() != id);
-            let place = known.unwrap_or(place as u64);
-            match self.items.get(&place) {
-                Some(item) if item.is_done() && (known.is_some() || id.is_none()) => {}
-                _ if known.is_none() && taken(&place) => {
-                    let end = self.next_place();
-                    events.extend(self.settle(end, native.get(), head));
-                }
-                _ => events.extend(self.settle(place, native.get(), head)),
+            let place = self.spot(place, head.text("id").as_deref());
+            if !self.items.get(&place).is_some_and(Item::is_done) {
+                events.extend(self.settle(place, native.get(), head));
             }
         }
         events
+    }
+
+    /// Where an item of the closing copy belongs: beside its id, else in its place unless another is there.
+    fn spot(&self, place: u64, id: Option<&str>) -> u64 {
+        match (self.place_of_id(id), self.items.get(&place)) {
+            (Some(known), _) => known,
+            (None, Some(other)) if id.is_some() && other.id().is_some() => self.next_place(),
+            _ => place,
+        }
     }
 
     fn with_usage(&self, mut error: ProviderError) -> ProviderError {

@@ -1,6 +1,7 @@
 //! Answers to summary requests, good and bad.
 
 use longhaul_core::message::{Message, Part, Role};
+use longhaul_core::plan::ORDER_START;
 
 use super::{Fault, ScriptedAnswer};
 use crate::Request;
@@ -45,26 +46,32 @@ impl Summaries {
     }
 }
 
-/// Whether a request looks like one for a summary: it offers no tools, and its system prompt or its last
-/// message speaks of a summary.
+/// Whether a request asks for a summary: its last message holds the core's order for one, or it offers no
+/// tools and its system prompt speaks of a summary.
 pub fn is_summary_request(request: &Request) -> bool {
-    let speaks = |text: &str| text.to_lowercase().contains("summar");
-    request.tools.is_empty()
-        && (speaks(&request.system) || request.messages.last().is_some_and(|last| speaks(&text_of(last))))
+    let ordered = request.messages.last().is_some_and(|last| last.parts.iter().any(is_order));
+    ordered || (request.tools.is_empty() && request.system.to_lowercase().contains("summar"))
+}
+
+fn is_order(part: &Part) -> bool {
+    part.as_text().is_some_and(|text| text.starts_with(ORDER_START))
 }
 
 fn extract(request: &Request) -> String {
-    let mut summary = String::from("## Goal\n");
+    // Two characters a token: a text that surely fits.
+    let limit = request
+        .max_output_tokens
+        .map_or(SUMMARY_CHARS, |most| usize::try_from(most).unwrap_or(SUMMARY_CHARS) * 2);
+    let limit = limit.min(SUMMARY_CHARS);
+    let mut summary = String::from("Goal:\n");
     let first = request.messages.iter().find(|message| message.role == Role::User);
     summary.extend(first.iter().flat_map(|message| lines(&text_of(message), 1)));
-    summary.push_str("## Done\n");
-    for message in &request.messages {
-        for line in lines(&text_of(message), LINES) {
-            if summary.chars().count() + line.chars().count() > SUMMARY_CHARS {
-                return summary;
-            }
-            summary.push_str(&line);
+    summary.push_str("Done:\n");
+    for line in request.messages.iter().flat_map(|message| lines(&text_of(message), LINES)) {
+        if summary.chars().count() + line.chars().count() > limit {
+            break;
         }
+        summary.push_str(&line);
     }
     summary
 }
@@ -84,9 +91,16 @@ fn text_of(message: &Message) -> String {
 
 fn part_text(part: &Part) -> String {
     match part {
+        Part::Text(_) if is_order(part) => data_after_order(part),
         Part::Text(text) => text.text.clone(),
         Part::ToolCall(call) => format!("{} {}\n", call.name, call.arguments),
         Part::ToolResult(result) => result.content.iter().map(part_text).collect(),
         _ => String::new(),
     }
+}
+
+/// What the order brings along: the conversation as text, or nothing.
+fn data_after_order(part: &Part) -> String {
+    let data = part.as_text().and_then(|text| text.split_once("\n\n"));
+    data.map(|(_, data)| data.to_owned()).unwrap_or_default()
 }

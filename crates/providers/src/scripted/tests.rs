@@ -230,22 +230,48 @@ fn summary_requests_are_answered_apart() {
     assert!(longer.text.len() > 2 * "Fix the parser\nthen run the tests".len());
     let closure =
         Scripted::new(Script::closure(|_, index| (index > 0).then(|| ScriptedAnswer::text("mine"))));
-    assert!(text_of(&run(&closure, summarise()).unwrap()).contains("## Goal"));
+    assert!(text_of(&run(&closure, summarise()).unwrap()).contains("Goal:"));
     assert_eq!(text_of(&run(&closure, summarise()).unwrap()), "mine");
 }
 
 #[test]
-fn what_the_model_cannot_take_is_refused() {
-    let tool = ToolSpec {
+fn the_order_of_the_core_is_recognised_with_and_without_tools() {
+    let order = format!("{}: write a summary.", longhaul_core::plan::ORDER_START);
+    let mut riding = ask("Fix the parser");
+    riding.messages[0].parts.extend([Part::text("\n\n"), Part::text(order.clone())]);
+    riding.max_output_tokens = Some(30);
+    riding.tools = vec![tool()];
+    let flattened = ask(&format!("{order}\n\nThe conversation, as data:\n\n<user>\nFix the parser\n"));
+    let model = Scripted::new(Script::turns(["main"]));
+    for request in [riding, flattened] {
+        assert!(is_summary_request(&request));
+        let answer = answer(&model, request);
+        assert_eq!(answer.finish, Finish::Stop);
+        let Part::Text(text) = &answer.parts[0] else { panic!() };
+        assert!(
+            text.text.contains("Fix the parser") && !text.text.contains(longhaul_core::plan::ORDER_START),
+            "{}",
+            text.text
+        );
+    }
+    assert!(!is_summary_request(&ask("Please summarise this file.")));
+}
+
+fn tool() -> ToolSpec {
+    ToolSpec {
         name: "read".into(),
         description: String::new(),
         parameters: RawJson("{}".into()),
         read_only: true,
         poll: false,
         source: "builtin".into(),
-    };
+    }
+}
+
+#[test]
+fn what_the_model_cannot_take_is_refused() {
     let model = Scripted::new(Script::always("x")).without_tools();
-    let error = run(&model, Request { tools: vec![tool], ..ask("x") }).unwrap_err();
+    let error = run(&model, Request { tools: vec![tool()], ..ask("x") }).unwrap_err();
     assert_eq!(error.code, ErrorCode::InvalidRequest);
     assert_eq!(model.invalid_requests(), 0);
     assert!(!now(model.limits()).tools);

@@ -276,6 +276,10 @@ async fn keys_in_the_environment_stay_behind() {
     let ran = run(&place.sandbox(), "env").await;
     assert!(ran.output.contains("LC_ALL=C") && ran.output.contains("TERM=dumb"), "{}", ran.output);
     assert!(!ran.output.contains("key-value") && !ran.output.contains("BASH_ENV"), "{}", ran.output);
+    // The last four are the shell's own. Nothing comes from the environment of this very process.
+    let known = ["PATH", "HOME", "TMPDIR", "LC_ALL", "TERM", "PWD", "OLDPWD", "SHLVL", "_"];
+    let names = ran.output.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name);
+    assert_eq!(names.filter(|name| !known.contains(name)).collect::<Vec<_>>(), [""; 0]);
 
     place.policy.pass = vec!["PROVIDER_API_KEY".into(), "AWS_SECRET_ACCESS_KEY".into()];
     place.policy.secret = vec!["PROVIDER_API_KEY".into()];
@@ -335,6 +339,16 @@ async fn dropping_a_child_kills_its_group() {
     assert!(alive(grandchild) && alive(leader));
     drop(child);
     until("the group to end", || !alive(grandchild) && !alive(leader)).await;
+}
+
+#[tokio::test]
+async fn the_rest_of_the_group_ends_with_its_leader() {
+    let place = place();
+    for sandbox in [place.sandbox(), place.open()] {
+        let ran = run(&sandbox, "sleep 300 & echo $! > pid").await;
+        assert!(ran.ok, "{}", ran.output);
+        assert!(!alive(pid_in(&place.path("ws/pid")).await), "{}", sandbox.status());
+    }
 }
 
 #[tokio::test]

@@ -33,7 +33,7 @@ pub(crate) enum What {
     /// What was waiting when the store was asked, or `None`: what is waiting when it answers.
     ReadQueue(Option<Vec<Queued>>),
     ModelBegins,
-    ModelEnds { step: StepId, course: Course, input: u64 },
+    ModelEnds { course: Course, input: u64 },
     Summary(Input),
     ModelStopped(Input),
     Tool(ToolResult),
@@ -453,7 +453,7 @@ impl World {
             self.fly(first, What::ModelBegins);
         }
         let last = first + self.rng.magnitude(1, 20_000);
-        self.fly(last, What::ModelEnds { step, course, input });
+        self.fly(last, What::ModelEnds { course, input });
     }
 
     fn summarise(&mut self, form: &SummaryForm, messages: &[Message], limit: u64) {

@@ -1,0 +1,32 @@
+//! `longhaul demo`: what the library does, in a minute, without a model.
+
+use std::process::ExitCode;
+
+use crate::args::DemoArgs;
+use crate::data;
+use crate::demo::{SMALLEST_WINDOW, Stage, WINDOW, play};
+use crate::failure::{DONE, Failure, Outcome};
+use crate::place::Place;
+
+/// The largest output that is kept whole, in bytes.
+const MAX_BLOB_BYTES: u64 = 64 << 20;
+
+/// Plays the demo over the workspace or the folder named.
+pub(crate) async fn run(args: DemoArgs, place: &Place) -> Outcome {
+    let window = args.window.unwrap_or(WINDOW);
+    if window < SMALLEST_WINDOW {
+        return Err(Failure::usage(format!("--window {window}: the demo needs at least {SMALLEST_WINDOW} tokens")));
+    }
+    let folder = args.folder.map_or_else(|| place.workspace.clone(), |folder| place.workspace.join(folder));
+    let stage = Stage {
+        folder,
+        protected: vec![place.data_dir.clone()],
+        scratch: place.scratch.clone(),
+        window,
+        fast: args.fast || !place.terminal.output,
+        colour: place.terminal.colour && place.terminal.output,
+    };
+    let data = data::open(place, MAX_BLOB_BYTES).await?;
+    let outcome = play(&stage, data.store, data.blobs).await.map_err(|error| Failure::new(error.to_string()))?;
+    Ok(if outcome.is_success() { DONE } else { ExitCode::FAILURE })
+}

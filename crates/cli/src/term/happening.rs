@@ -1,0 +1,313 @@
+//! What is worth showing, from either side: announcements while it happens, stored events afterwards.
+
+use longhaul::announce::Announcement;
+use longhaul_core::event::{Cut, EditKind, Event, EventBody, ViewEdit};
+use longhaul_core::message::{Message, Part, ToolResult};
+use serde_json::Value;
+
+/// Something worth showing.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Happening {
+    /// A message was accepted and waits or enters.
+    Queued { position: u64 },
+    /// Queued messages enter the conversation; the message itself follows.
+    Dequeued { count: u64 },
+    /// A message of a person, or of the runtime in a person's place.
+    User { text: String },
+    /// The runtime told the model something.
+    Note { text: String },
+    /// A run began.
+    RunStarted,
+    /// More of the answer.
+    Text(String),
+    /// More of the reasoning.
+    Reasoning,
+    /// More of a tool call's arguments.
+    ToolInput { tool: String },
+    /// An answer is stored.
+    Answer { text: String, cut: bool },
+    /// The model asks for a tool.
+    Call(Call),
+    /// A tool begins.
+    Started { id: String },
+    /// A tool ended.
+    Ended(Ended),
+    /// A person is asked.
+    Asked { approval_id: String, call: Call },
+    /// The question is answered.
+    Decided { approval_id: String },
+    /// A summary is being written.
+    Compacting,
+    /// Messages became a summary or a note.
+    Compacted(Shrunk),
+    /// Tool results became placeholders.
+    Cleared(Shrunk),
+    /// A compaction came to nothing.
+    CompactionFailed { reason: String },
+    /// A compaction or prune was undone.
+    Restored { id: String },
+    /// The call will be repeated.
+    Retrying { message: String, attempt: u64, after_ms: u64 },
+    /// The session talks to another model.
+    Switched { model: String },
+    /// The meter has moved.
+    Usage,
+    /// A run ended.
+    RunEnded(RunEnded),
+    /// The session needs a person.
+    Parked { reason: String },
+    /// The session is lost to this process.
+    Broken { message: String },
+}
+
+/// A tool call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Call {
+    pub(crate) id: String,
+    pub(crate) tool: String,
+    pub(crate) arguments: String,
+}
+
+/// A finished tool call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub(crate) id: String,
+    /// `completed`, `error`, `cancelled` or `interrupted`.
+    pub(crate) status: String,
+    pub(crate) text: String,
+    pub(crate) media: usize,
+    /// Characters left out and characters in all, if it was too long.
+    pub(crate) truncated: Option<(u64, u64)>,
+}
+
+/// A shorter view.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shrunk {
+    pub(crate) id: String,
+    /// Messages, or tool results.
+    pub(crate) count: u64,
+    pub(crate) before_tokens: u64,
+    pub(crate) after_tokens: u64,
+}
+
+/// A finished run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RunEnded {
+    /// `stop`, `cancelled`, `error` …
+    pub(crate) end: String,
+    pub(crate) steps: u64,
+    pub(crate) input_tokens: u64,
+    pub(crate) output_tokens: u64,
+    /// Code and message.
+    pub(crate) error: Option<(String, String)>,
+}
+
+/// What an announcement tells.
+pub(crate) fn of_announcement(announcement: &Announcement) -> Option<Happening> {
+    let text = |key: &str| announcement.text(key).to_owned();
+    let number = |key: &str| announcement.payload.get(key).and_then(Value::as_u64).unwrap_or(0);
+    let happening = match announcement.name {
+        "message:queued" => Happening::Queued { position: number("position") },
+        "message:dequeued" => Happening::Dequeued { count: number("count") },
+        "message:added" => added(announcement)?,
+        "run:started" => Happening::RunStarted,
+        "llm:chunk" => match announcement.text("chunkType") {
+            "reasoning" => Happening::Reasoning,
+            _ => Happening::Text(text("content")),
+        },
+        "llm:tool-input" => Happening::ToolInput { tool: text("toolName") },
+        "llm:tool-call" => Happening::Call(call(announcement)),
+        "tool:started" => Happening::Started { id: text("callId") },
+        "llm:tool-result" => Happening::Ended(ended(announcement)),
+        "tool:approval-request" => {
+            Happening::Asked { approval_id: text("approvalId"), call: call(announcement) }
+        }
+        "tool:approval-response" => Happening::Decided { approval_id: text("approvalId") },
+        "context:compacting" => Happening::Compacting,
+        "context:compressed" => Happening::Compacted(compacted(announcement)),
+        "context:pruned" => Happening::Cleared(shrunk(announcement, number("prunedCount"))),
+        "context:compact-failed" => Happening::CompactionFailed { reason: text("reason") },
+        "context:restored" => Happening::Restored { id: text("compactionId") },
+        "context:usage" => Happening::Usage,
+        "llm:switched" => {
+            let config = announcement.payload.get("newConfig").unwrap_or(&Value::Null);
+            Happening::Switched { model: config["model"].as_str().unwrap_or_default().to_owned() }
+        }
+        "llm:error" => error(announcement)?,
+        "run:complete" => Happening::RunEnded(run_ended(announcement)),
+        "session:parked" => Happening::Parked { reason: text("reason") },
+        _ => return None,
+    };
+    Some(happening)
+}
+
+fn added(announcement: &Announcement) -> Option<Happening> {
+    let parts = announcement.payload.get("parts").cloned().unwrap_or_default();
+    let parts: Vec<Part> = serde_json::from_value(parts).unwrap_or_default();
+    match announcement.text("role") {
+        "user" => Some(Happening::User { text: readable(&parts) }),
+        "assistant" => Some(Happening::Answer { text: spoken(&parts), cut: false }),
+        _ => None,
+    }
+}
+
+fn call(announcement: &Announcement) -> Call {
+    Call {
+        id: announcement.text("callId").to_owned(),
+        tool: announcement.text("toolName").to_owned(),
+        arguments: announcement.text("args").to_owned(),
+    }
+}
+
+fn ended(announcement: &Announcement) -> Ended {
+    let content = announcement.payload.get("sanitized").cloned().unwrap_or_default();
+    let content: Vec<Part> = serde_json::from_value(content).unwrap_or_default();
+    let number = |key: &str| announcement.payload.get(key).and_then(Value::as_u64);
+    Ended {
+        id: announcement.text("callId").to_owned(),
+        status: announcement.text("status").to_owned(),
+        text: spoken(&content),
+        media: media(&content),
+        truncated: number("omittedChars").zip(number("totalChars")),
+    }
+}
+
+fn compacted(announcement: &Announcement) -> Shrunk {
+    let number = |key: &str| announcement.payload.get(key).and_then(Value::as_u64).unwrap_or(0);
+    shrunk(announcement, gone(number("originalMessages"), number("compressedMessages")))
+}
+
+/// The messages that one summary or note stands for.
+fn gone(original: u64, compressed: u64) -> u64 {
+    (original + 1).saturating_sub(compressed.max(1))
+}
+
+fn shrunk(announcement: &Announcement, count: u64) -> Shrunk {
+    let number = |key: &str| announcement.payload.get(key).and_then(Value::as_u64).unwrap_or(0);
+    Shrunk {
+        id: announcement.text("compactionId").to_owned(),
+        count,
+        before_tokens: number("originalTokens"),
+        after_tokens: number("compressedTokens"),
+    }
+}
+
+/// A failed step is told by the end of its run; here only what goes on, and what ends everything.
+fn error(announcement: &Announcement) -> Option<Happening> {
+    let message = announcement.text("error").to_owned();
+    let context = announcement.payload.get("context").unwrap_or(&Value::Null);
+    if let Some(after_ms) = context["retryAfterMs"].as_u64() {
+        let attempt = context["attempt"].as_u64().unwrap_or(1);
+        return Some(Happening::Retrying { message, attempt, after_ms });
+    }
+    (announcement.seq.is_none() && announcement.text("code") == "storage")
+        .then_some(Happening::Broken { message })
+}
+
+fn run_ended(announcement: &Announcement) -> RunEnded {
+    let usage = announcement.payload.get("usage").unwrap_or(&Value::Null);
+    let error = announcement.payload.get("error").map(|error| {
+        let text = |key: &str| error[key].as_str().unwrap_or_default().to_owned();
+        (text("code"), text("message"))
+    });
+    RunEnded {
+        end: announcement.text("finishReason").to_owned(),
+        steps: announcement.payload.get("steps").and_then(Value::as_u64).unwrap_or(0),
+        input_tokens: usage["inputTokens"].as_u64().unwrap_or(0),
+        output_tokens: usage["outputTokens"].as_u64().unwrap_or(0),
+        error,
+    }
+}
+
+/// What a stored event tells.
+pub(crate) fn of_event(event: &Event) -> Vec<Happening> {
+    match &event.body {
+        EventBody::MessagesTaken { message, .. } => vec![
+            Happening::Dequeued { count: 1 },
+            Happening::User { text: readable(&message.parts) },
+        ],
+        EventBody::NoteAdded { message, .. } => {
+            vec![Happening::Note { text: readable(&message.parts) }]
+        }
+        EventBody::AssistantAdded { message, cut, .. } => answered(message, *cut),
+        EventBody::ToolStarted { call_id } => vec![Happening::Started { id: call_id.to_string() }],
+        EventBody::ToolFinished { result } => vec![Happening::Ended(finished(result))],
+        EventBody::ViewEdited(edit) => vec![edited(edit)],
+        EventBody::ViewRestored { edit_id } => vec![Happening::Restored { id: edit_id.to_string() }],
+        EventBody::CompactionFailed { reason, .. } => {
+            vec![Happening::CompactionFailed { reason: reason.clone() }]
+        }
+        EventBody::ModelSwitched { to } => vec![Happening::Switched { model: to.model.clone() }],
+        EventBody::RunFinished { reason, error, .. } => {
+            let end = serde_json::to_value(reason).unwrap_or_default();
+            let error = error.as_ref().map(|error| (error.code.to_string(), error.message.clone()));
+            let end = end.as_str().unwrap_or_default().to_owned();
+            vec![Happening::RunEnded(RunEnded { end, error, ..RunEnded::default() })]
+        }
+        EventBody::Parked { reason } => vec![Happening::Parked { reason: reason.clone() }],
+        _ => Vec::new(),
+    }
+}
+
+fn answered(message: &Message, cut: Option<Cut>) -> Vec<Happening> {
+    let text = spoken(&message.parts);
+    let answer = Happening::Answer { text, cut: cut.is_some() };
+    let calls = message.tool_calls().map(|call| {
+        Happening::Call(Call {
+            id: call.call_id.to_string(),
+            tool: call.name.clone(),
+            arguments: call.arguments.clone(),
+        })
+    });
+    [answer].into_iter().chain(calls).collect()
+}
+
+fn finished(result: &ToolResult) -> Ended {
+    let status = serde_json::to_value(result.status).unwrap_or_default();
+    Ended {
+        id: result.call_id.to_string(),
+        status: status.as_str().unwrap_or_default().to_owned(),
+        text: spoken(&result.content),
+        media: media(&result.content),
+        truncated: result.truncated.as_ref().map(|it| (it.omitted_chars, it.total_chars)),
+    }
+}
+
+fn edited(edit: &ViewEdit) -> Happening {
+    let count = match edit.kind {
+        EditKind::Prune => edit.ops.len() as u64,
+        EditKind::Compaction => gone(edit.original_messages, edit.compressed_messages),
+    };
+    let shrunk = Shrunk {
+        id: edit.id.to_string(),
+        count,
+        before_tokens: edit.original_tokens,
+        after_tokens: edit.compressed_tokens,
+    };
+    match edit.kind {
+        EditKind::Prune => Happening::Cleared(shrunk),
+        EditKind::Compaction => Happening::Compacted(shrunk),
+    }
+}
+
+/// All text of a message's parts.
+fn spoken(parts: &[Part]) -> String {
+    parts.iter().filter_map(Part::as_text).collect()
+}
+
+/// The same, with media named where they stand.
+pub(crate) fn readable(parts: &[Part]) -> String {
+    let pieces = parts.iter().map(|part| match part {
+        Part::Text(text) => text.text.clone(),
+        Part::Image(media) | Part::File(media) => {
+            format!("[{}]", media.name.as_deref().unwrap_or(&media.media_type))
+        }
+        _ => String::new(),
+    });
+    pieces.collect()
+}
+
+fn media(parts: &[Part]) -> usize {
+    parts.iter().filter(|part| matches!(part, Part::Image(_) | Part::File(_))).count()
+}
+

@@ -1,0 +1,170 @@
+//! The context window as a table of plain text, fit for an issue.
+
+use longhaul::context::ContextReport;
+use serde_json::Value;
+
+use super::human::{count, grouped, percent, short};
+use super::text::visible;
+
+/// Columns of a label.
+const LABEL: usize = 22;
+
+/// The whole report.
+pub(crate) fn table(report: &ContextReport, model: &str) -> String {
+    let mut table = Table { window: report.window.max(1), text: String::new() };
+    table.head(report, model);
+    table.row("system prompt", report.system_prompt, "~");
+    let tools: u64 = report.tools.iter().map(|share| share.tokens).sum();
+    table.row("tools", tools, "~");
+    for share in report.tools.iter().filter(|_| report.tools.len() > 1) {
+        table.row(&format!("  {}", visible(&share.source)), share.tokens, "~");
+    }
+    table.row("messages", report.messages.total, "~");
+    let parts = [
+        ("  text", report.messages.text),
+        ("  tool results", report.messages.tool_results),
+        ("  reasoning", report.messages.reasoning),
+        ("  media", report.messages.media),
+    ];
+    for (label, tokens) in parts.into_iter().filter(|(_, tokens)| *tokens > 0) {
+        table.row(label, tokens, "~");
+    }
+    table.row("total", report.total, if report.expected_error > 0.0 { "~" } else { "" });
+    table.row("output reserve", report.output_reserve, "");
+    table.row("free", report.free_space, "");
+    table.row("window", report.window, "");
+    table.text.push('\n');
+    table.thresholds(report);
+    table.basis(report);
+    table.history(report);
+    table.text
+}
+
+struct Table {
+    window: u64,
+    text: String,
+}
+
+impl Table {
+    fn head(&mut self, report: &ContextReport, model: &str) {
+        let error = match report.expected_error * 100.0 {
+            error if error < 0.05 => "as reported by the provider".to_owned(),
+            error => format!("estimated, error up to {} %", percent(error)),
+        };
+        self.text.push_str(&format!(
+            "context of {} · {} of {} tokens · {} % · {error}\n\n",
+            visible(model),
+            short(report.total),
+            short(report.window),
+            percent(report.percent),
+        ));
+    }
+
+    fn row(&mut self, label: &str, tokens: u64, mark: &str) {
+        let share = percent(tokens as f64 * 100.0 / self.window as f64);
+        let tokens = format!("{mark}{}", grouped(tokens));
+        self.text.push_str(&format!("  {label:<LABEL$}{tokens:>12}{share:>8} %\n"));
+    }
+
+    fn fact(&mut self, label: &str, fact: &str) {
+        self.text.push_str(&format!("  {label:<LABEL$}{fact}\n"));
+    }
+
+    fn thresholds(&mut self, report: &ContextReport) {
+        let source = match report.source.as_str() {
+            "" => "unknown",
+            "assumed" => "assumed: nobody said; set model.context_window to declare it",
+            source => source,
+        };
+        self.fact("window from", source);
+        if let Some(trigger) = report.thresholds.first() {
+            let at = trigger.tokens as f64 * 100.0 / self.window as f64;
+            self.fact("acts at", &format!("{} ({} %) · {}", grouped(trigger.tokens), percent(at), trigger.name));
+        }
+    }
+
+    fn basis(&mut self, report: &ContextReport) {
+        let basis = &report.basis;
+        let reported = match (basis.last_input_tokens, basis.last_output_tokens) {
+            (Some(input), output) => {
+                format!("{} in, {} out", grouped(input), grouped(output.unwrap_or(0)))
+            }
+            (None, _) => "none yet".to_owned(),
+        };
+        self.fact("last call reported", &reported);
+        self.fact("estimated since", &format!("~{}", grouped(basis.new_messages_estimate)));
+        if let Some(error) = basis.last_error_percent {
+            self.fact("last estimate was", &format!("{error:+.1} % off"));
+        }
+    }
+
+    fn history(&mut self, report: &ContextReport) {
+        if report.pruned > 0 {
+            self.fact("cleared", &count(report.pruned, "old tool result"));
+        }
+        if report.compaction_count > 0 {
+            let compactions = count(report.compaction_count, "compaction");
+            self.fact("compacted", &format!("{} in {compactions}", count(report.compacted, "message")));
+        }
+        let used = |key: &str| report.token_usage.get(key).and_then(Value::as_u64).unwrap_or(0);
+        let all = format!("{} in, {} out", short(used("inputTokens")), short(used("outputTokens")));
+        self.fact("all calls together", &all);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longhaul::context::{Basis, MessageShare, Threshold, ToolShare};
+
+    #[test]
+    fn the_table_is_plain_and_adds_up() {
+        let report = ContextReport {
+            total: 52_100,
+            window: 200_000,
+            percent: 26.05,
+            system_prompt: 412,
+            tools: vec![ToolShare { source: "builtin".into(), tokens: 2_310 }],
+            messages: MessageShare { total: 49_378, text: 12_000, tool_results: 37_378, reasoning: 0, media: 0 },
+            pruned: 3,
+            compacted: 41,
+            deferred_tools: 0,
+            output_reserve: 4_096,
+            free_space: 143_804,
+            thresholds: vec![Threshold { name: "reactive-overflow".into(), tokens: 195_904 }],
+            basis: Basis {
+                last_input_tokens: Some(51_000),
+                last_output_tokens: Some(200),
+                new_messages_estimate: 900,
+                last_error_percent: Some(-0.6),
+            },
+            token_usage: serde_json::json!({ "inputTokens": 210_000, "outputTokens": 12_000 }),
+            compaction_count: 2,
+            source: "server".into(),
+            expected_error: 0.006,
+        };
+        let expected = "\
+context of qwen3-30b · 52.1K of 200K tokens · 26 % · estimated, error up to 0.6 %
+
+  system prompt                 ~412     0.2 %
+  tools                       ~2,310     1.2 %
+  messages                   ~49,378      25 %
+    text                     ~12,000     6.0 %
+    tool results             ~37,378      19 %
+  total                      ~52,100      26 %
+  output reserve               4,096     2.0 %
+  free                       143,804      72 %
+  window                     200,000     100 %
+
+  window from           server
+  acts at               195,904 (98 %) · reactive-overflow
+  last call reported    51,000 in, 200 out
+  estimated since       ~900
+  last estimate was     -0.6 % off
+  cleared               3 old tool results
+  compacted             41 messages in 2 compactions
+  all calls together    210K in, 12K out
+";
+        assert_eq!(table(&report, "qwen3-30b"), expected);
+    }
+}

@@ -1,0 +1,183 @@
+//! A tool call in one line: its name, the argument that matters, how it ended, how long it took.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::happening::{Call, Ended};
+use super::human::{count, grouped, time};
+use super::style::Style;
+use super::text::{fit, one_line, visible, width};
+
+/// Where outcomes stand, if the line before them allows.
+const OUTCOME_COLUMN: usize = 36;
+
+/// Lines of a failed call that are shown.
+const SHOWN_LINES: usize = 4;
+
+/// The arguments that matter, the most telling first.
+const TELLING: [&str; 6] = ["command", "path", "handle", "query", "pattern", "url"];
+
+/// `read lexer.rs`: the tool and the argument that matters.
+pub(crate) fn label(call: &Call) -> String {
+    let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+    let telling = TELLING.iter().find_map(|key| arguments[key].as_str());
+    let any = || arguments.as_object()?.values().find_map(Value::as_str);
+    let argument = match call.tool.as_str() {
+        "grep" | "glob" => arguments["pattern"].as_str().or(telling),
+        _ => telling.or_else(any),
+    };
+    format!("{} {}", visible(&call.tool), one_line(argument.unwrap_or_default())).trim_end().to_owned()
+}
+
+/// The row of a call that ended, and below it the first lines of one that failed.
+pub(crate) fn row(call: &Call, ended: &Ended, took: Duration, columns: usize, style: Style) -> String {
+    let failed = ended.status == "error";
+    let outcome = [outcome(call, ended), time(took)];
+    let outcome = outcome.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ");
+    let room = columns.saturating_sub(4 + 2 + width(&outcome)).max(12);
+    let label = fit(&label(call), room);
+    let gap = OUTCOME_COLUMN.saturating_sub(4 + width(&label)).min(room - width(&label)) + 2;
+    let mark = if failed { style.red("✗") } else { style.dim("▸") };
+    let outcome = if failed { style.red(&outcome) } else { style.dim(&outcome) };
+    let mut row = format!("  {mark} {label}{}{outcome}\n", " ".repeat(gap));
+    if failed {
+        for line in first_lines(&ended.text) {
+            row.push_str(&format!("      {}\n", style.dim(&fit(&line, columns.saturating_sub(6)))));
+        }
+    }
+    row
+}
+
+/// How it ended, in a few words.
+fn outcome(call: &Call, ended: &Ended) -> String {
+    let last = ended.text.trim_end().lines().next_back().unwrap_or_default().trim();
+    let bracketed = last.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or_default();
+    match ended.status.as_str() {
+        "cancelled" if ended.text.starts_with("[Not run: ") => return "denied".to_owned(),
+        "cancelled" => return "cancelled".to_owned(),
+        "interrupted" => return "interrupted, outcome unknown".to_owned(),
+        _ => {}
+    }
+    if let Some((omitted, total)) = ended.truncated {
+        return format!("{} of {} characters · rest kept", grouped(total - omitted.min(total)), grouped(total));
+    }
+    if let Some(lines) = lines_read(bracketed) {
+        return lines;
+    }
+    match (call.tool.as_str(), bracketed) {
+        ("bash", ended_how) => command(ended_how, &ended.text),
+        (_, "") => plain(ended),
+        (_, note) if note.len() <= 48 => note.trim_end_matches('.').to_owned(),
+        _ => plain(ended),
+    }
+}
+
+/// `All 120 lines.` and `Lines 1 to 2000 of 5310. …`, as `read` ends.
+fn lines_read(note: &str) -> Option<String> {
+    let number = |text: &str| text.parse::<u64>().ok();
+    let words: Vec<&str> = note.split([' ', ',', '.']).filter(|word| !word.is_empty()).collect();
+    match words.as_slice() {
+        ["All", lines, "lines"] => Some(count(number(lines)?, "line")),
+        ["Lines", from, "to", to, "of", total, ..] => {
+            let shown = (number(to)? + 1).saturating_sub(number(from)?);
+            Some(format!("{} of {} lines", grouped(shown), grouped(number(total)?)))
+        }
+        ["Lines", from, "to", to, "the", "last", "of", total] => {
+            let shown = (number(to)? + 1).saturating_sub(number(from)?);
+            Some(format!("{} of {} lines", grouped(shown), grouped(number(total)?)))
+        }
+        _ => None,
+    }
+}
+
+fn command(ended_how: &str, text: &str) -> String {
+    match ended_how.strip_prefix("exit code ") {
+        Some("0") if text.starts_with("(no output)") => "done".to_owned(),
+        Some("0") => count(text.trim_end().lines().count().saturating_sub(1) as u64, "line"),
+        Some(code) => format!("exit {code}"),
+        None if ended_how.starts_with("time limit") => "time limit reached".to_owned(),
+        None if ended_how.is_empty() => "failed".to_owned(),
+        None => ended_how.to_owned(),
+    }
+}
+
+fn plain(ended: &Ended) -> String {
+    if ended.status == "error" {
+        return "failed".to_owned();
+    }
+    let mut lines = ended.text.trim_end().lines();
+    let first = lines.next().unwrap_or_default();
+    // `Wrote notes.md (120 bytes, 4 lines).`: what stands in brackets is the outcome.
+    let inner = first.rsplit_once('(').and_then(|(_, rest)| rest.strip_suffix(").")).unwrap_or_default();
+    match (lines.next(), ended.media, inner) {
+        (_, media, _) if media > 0 => "picture".to_owned(),
+        (None, _, inner) if !inner.is_empty() => inner.to_owned(),
+        (None, ..) if first.is_empty() => "done".to_owned(),
+        _ => count(ended.text.trim_end().lines().count() as u64, "line"),
+    }
+}
+
+/// The first lines that say something, without the note about the exit code.
+fn first_lines(text: &str) -> Vec<String> {
+    let text = visible(text);
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim_end)
+        .filter(|line| !line.is_empty() && !(line.starts_with("[exit code ") && line.ends_with(']')))
+        .filter(|line| *line != "(no output)")
+        .collect();
+    let mut shown: Vec<String> = lines.iter().take(SHOWN_LINES).map(|line| (*line).to_owned()).collect();
+    if lines.len() > SHOWN_LINES {
+        shown.push(format!("… {} more", count((lines.len() - SHOWN_LINES) as u64, "line")));
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(tool: &str, arguments: &str, status: &str, text: &str) -> String {
+        let call = Call { id: "c".into(), tool: tool.into(), arguments: arguments.into() };
+        let ended = Ended { id: "c".into(), status: status.into(), text: text.into(), ..Ended::default() };
+        row(&call, &ended, Duration::from_secs(14), 79, Style::default())
+    }
+
+    #[test]
+    fn every_tool_says_what_matters() {
+        let cases = [
+            ("read", r#"{"path":"lexer.rs"}"#, "1\tx\n[Lines 1 to 2000 of 5310. For more, read with offset 2001.]", "read lexer.rs", "2,000 of 5,310 lines"),
+            ("read", r#"{"path":"a"}"#, "1\tx\n[All 1 lines.]", "read a", "1 line"),
+            ("bash", r#"{"command":"ls\nwc"}"#, "a\nb\n[exit code 0]", "bash ls …", "2 lines"),
+            ("bash", r#"{"command":"true"}"#, "(no output)\n[exit code 0]", "bash true", "done"),
+            ("grep", r#"{"path":"src","pattern":"fn"}"#, "x\n[5 matches in 2 files.]", "grep fn", "5 matches in 2 files"),
+            ("write", r#"{"path":"n.md","content":"x"}"#, "Wrote n.md (120 bytes, 4 lines).", "write n.md", "120 bytes, 4 lines"),
+            ("edit", r#"{"path":"n.md","old":"a","new":"b"}"#, "Replaced once in n.md (line 5).", "edit n.md", "line 5"),
+            ("recall", r#"{"handle":"lh:12"}"#, "one\ntwo", "recall lh:12", "2 lines"),
+        ];
+        for (tool, arguments, text, label, outcome) in cases {
+            let row = shown(tool, arguments, "completed", text);
+            assert!(row.starts_with(&format!("  ▸ {label} ")), "{row}");
+            assert!(row.trim_end().ends_with(&format!(" {outcome} · 14 s")), "{row}");
+        }
+    }
+
+    #[test]
+    fn a_failure_opens_by_itself() {
+        let text = "error: one\n\ntwo\nthree\nfour\nfive\n[exit code 101]";
+        let row = shown("bash", r#"{"command":"cargo test"}"#, "error", text);
+        let lines: Vec<&str> = row.lines().collect();
+        assert_eq!(lines[0], "  ✗ bash cargo test                   exit 101 · 14 s");
+        assert_eq!(lines[1..], ["      error: one", "      two", "      three", "      four", "      … 1 line more"]);
+        let denied = shown("bash", r#"{"command":"rm"}"#, "cancelled", "[Not run: no]");
+        assert!(denied.contains("denied"), "{denied}");
+    }
+
+    #[test]
+    fn long_arguments_leave_room_for_the_outcome() {
+        let command = format!(r#"{{"command":"{}"}}"#, "x".repeat(200));
+        let row = shown("bash", &command, "completed", "a\n[exit code 0]");
+        assert!(width(row.trim_end()) <= 79 && row.contains("… "), "{row}");
+    }
+}

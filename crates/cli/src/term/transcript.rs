@@ -1,0 +1,251 @@
+//! The conversation as it is printed: who said what, one line for each tool call, one row for each change of
+//! the view.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use longhaul_core::ids::Millis;
+
+use super::happening::{Call, Ended, Happening, RunEnded, Shrunk};
+use super::human::{count, short};
+use super::style::Style;
+use super::text::{fit, visible};
+use super::tool_row;
+use super::wrap::{Wrap, wrapped};
+
+/// Columns before what is said.
+const INDENT: usize = 7;
+
+/// Lines of a person's message shown; pasted files are longer.
+const SAID_LINES: usize = 12;
+
+/// Where it is printed: what a reader can do next differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Setting {
+    /// In a chat: there are commands.
+    Chat,
+    /// Elsewhere: a person has the shell.
+    Shell,
+}
+
+/// Turns happenings into text.
+#[derive(Debug)]
+pub(crate) struct Transcript {
+    style: Style,
+    setting: Setting,
+    columns: usize,
+    calls: HashMap<String, (Call, Option<Millis>)>,
+    wrap: Option<Wrap>,
+    dequeued: bool,
+    begun: bool,
+    out: String,
+}
+
+impl Transcript {
+    /// Nothing printed yet.
+    pub(crate) fn new(style: Style, setting: Setting, columns: usize) -> Self {
+        Self {
+            style,
+            setting,
+            columns,
+            calls: HashMap::new(),
+            wrap: None,
+            dequeued: false,
+            begun: false,
+            out: String::new(),
+        }
+    }
+
+    /// Lines are set for this width from now on.
+    pub(crate) fn resize(&mut self, columns: usize) {
+        self.columns = columns;
+    }
+
+    /// What is to be printed since the last time. It may end in the middle of a line.
+    pub(crate) fn output(&mut self) -> String {
+        std::mem::take(&mut self.out)
+    }
+
+    /// A row of somebody else's.
+    pub(crate) fn row(&mut self, text: &str) {
+        self.end_text();
+        for line in text.lines() {
+            self.out.push_str(line);
+            self.out.push('\n');
+        }
+    }
+
+    /// Takes what happens at `now`.
+    pub(crate) fn take(&mut self, happening: &Happening, now: Millis) {
+        match happening {
+            Happening::Dequeued { .. } => self.dequeued = true,
+            Happening::User { text } if std::mem::take(&mut self.dequeued) => self.said(text),
+            Happening::User { text } | Happening::Note { text } => self.note(text),
+            Happening::Text(delta) => self.stream(delta),
+            Happening::Answer { text, cut } => self.answer(text, *cut),
+            Happening::Call(call) => {
+                self.calls.insert(call.id.clone(), (call.clone(), None));
+            }
+            Happening::Started { id } => {
+                if let Some((_, started)) = self.calls.get_mut(id) {
+                    *started = Some(now);
+                }
+            }
+            Happening::Ended(ended) => self.ended(ended, now),
+            Happening::Compacted(shrunk) => self.shrunk("compacted", "message", shrunk),
+            Happening::Cleared(shrunk) => self.shrunk("cleared", "old tool result", shrunk),
+            Happening::CompactionFailed { reason } => self.rule(&format!("not compacted: {}", visible(reason))),
+            Happening::Restored { id } => self.rule(&format!("undone {id} · the model sees the original again")),
+            Happening::Switched { model } => self.rule(&format!("the model is {} from here on", visible(model))),
+            Happening::Retrying { message, after_ms, .. } => self.retrying(message, *after_ms),
+            Happening::RunEnded(ended) => self.run_ended(ended),
+            Happening::Parked { reason } => self.warning(&format!("waits for you: {reason}")),
+            Happening::Broken { message } => {
+                self.failure(&format!("storage: {message}; what was acknowledged is kept"));
+            }
+            Happening::Queued { .. }
+            | Happening::RunStarted
+            | Happening::Reasoning
+            | Happening::ToolInput { .. }
+            | Happening::Asked { .. }
+            | Happening::Decided { .. }
+            | Happening::Compacting
+            | Happening::Usage => {}
+        }
+    }
+
+    fn said(&mut self, text: &str) {
+        self.gap();
+        self.out.push_str(&self.style.bold("you"));
+        self.out.push_str("    ");
+        let text = visible(text);
+        let set = wrapped(text.trim_end(), INDENT, INDENT, self.columns);
+        let lines: Vec<&str> = set.lines().collect();
+        self.out.push_str(&lines[..lines.len().min(SAID_LINES)].join("\n"));
+        if lines.len() > SAID_LINES {
+            let more = format!("… {} more", count((lines.len() - SAID_LINES) as u64, "line"));
+            self.out.push_str(&format!("\n       {}", self.style.dim(&more)));
+        }
+        self.out.push('\n');
+    }
+
+    /// One empty line between turns, none at the start.
+    fn gap(&mut self) {
+        self.end_text();
+        if std::mem::replace(&mut self.begun, true) {
+            self.out.push('\n');
+        }
+    }
+
+    fn note(&mut self, text: &str) {
+        self.end_text();
+        let note = fit(&super::text::one_line(text), self.columns.saturating_sub(2));
+        self.out.push_str(&format!("  {}\n", self.style.dim(&note)));
+    }
+
+    fn stream(&mut self, delta: &str) {
+        let delta = visible(delta);
+        let text = if self.wrap.is_some() { delta.as_str() } else { delta.trim_start_matches(['\n', ' ']) };
+        if text.is_empty() {
+            return;
+        }
+        if self.wrap.is_none() {
+            self.out.push_str(&self.style.accent("agent"));
+            self.out.push_str("  ");
+            self.begun = true;
+            self.wrap = Some(Wrap::new(INDENT, INDENT, self.columns));
+        }
+        if let Some(wrap) = &mut self.wrap {
+            wrap.push(text, &mut self.out);
+        }
+    }
+
+    fn end_text(&mut self) {
+        let Some(mut wrap) = self.wrap.take() else { return };
+        wrap.finish(&mut self.out);
+        if !wrap.is_at_start() {
+            self.out.push('\n');
+        }
+    }
+
+    /// The whole answer: shown already if it was streamed.
+    fn answer(&mut self, text: &str, cut: bool) {
+        if self.wrap.is_none() {
+            self.stream(text.trim_end());
+        }
+        self.end_text();
+        if cut {
+            self.out.push_str(&format!("       {}\n", self.style.dim("(cut off here)")));
+        }
+    }
+
+    fn ended(&mut self, ended: &Ended, now: Millis) {
+        self.end_text();
+        self.begun = true;
+        let (call, started) = self.calls.remove(&ended.id).unwrap_or_default();
+        let took = started.map_or(Duration::ZERO, |at| Duration::from_millis(now.saturating_sub(at)));
+        self.out.push_str(&tool_row::row(&call, ended, took, self.columns, self.style));
+    }
+
+    fn shrunk(&mut self, verb: &str, thing: &str, shrunk: &Shrunk) {
+        let undo = match self.setting {
+            Setting::Chat => "/undo".to_owned(),
+            Setting::Shell => format!("undo {}", shrunk.id),
+        };
+        self.rule(&format!(
+            "{verb} {} · {} → {} · all recoverable · {undo}",
+            count(shrunk.count, thing),
+            short(shrunk.before_tokens),
+            short(shrunk.after_tokens)
+        ));
+    }
+
+    fn retrying(&mut self, message: &str, after_ms: u64) {
+        let seconds = after_ms.div_ceil(1_000);
+        self.warning(&format!("{} · trying again in {seconds} s", super::text::one_line(message)));
+    }
+
+    fn run_ended(&mut self, ended: &RunEnded) {
+        self.end_text();
+        match (ended.end.as_str(), &ended.error) {
+            (_, Some((code, message))) => {
+                let next = match self.setting {
+                    Setting::Chat => "everything so far is kept; /retry goes on",
+                    Setting::Shell => "everything so far is kept",
+                };
+                self.failure(&format!("{code}: {} · {next}", visible(message)));
+            }
+            ("stop", None) => {}
+            ("cancelled", None) => self.rule("cancelled · what was there is kept"),
+            ("max-steps", None) => self.rule("stopped at the step limit · say something to go on"),
+            ("length", None) => self.rule("the answer reached its length limit · say something to go on"),
+            ("timeout", None) => self.rule("the run's time is over · say something to go on"),
+            ("loop-detected", None) => self.rule("stopped: the model repeats the same call"),
+            (other, None) => self.rule(&format!("ended: {other}")),
+        }
+    }
+
+    fn rule(&mut self, text: &str) {
+        self.end_text();
+        let text = fit(&super::text::one_line(text), self.columns.saturating_sub(2));
+        self.out.push_str(&self.style.accent(&format!("─ {text}")));
+        self.out.push('\n');
+    }
+
+    /// Something that wants attention, in full.
+    pub(crate) fn warning(&mut self, text: &str) {
+        self.end_text();
+        let set = wrapped(&visible(text), 2, 2, self.columns);
+        self.out.push_str(&format!("{} {}\n", self.style.amber("!"), set));
+    }
+
+    /// Something that failed, in full.
+    pub(crate) fn failure(&mut self, text: &str) {
+        self.end_text();
+        let set = wrapped(&visible(text), 2, 2, self.columns);
+        self.out.push_str(&format!("{} {}\n", self.style.red("✗"), set));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+use super::*;
+
+fn printed(happenings: &[Happening]) -> String {
+    let mut transcript = Transcript::new(Style::default(), Setting::Chat, 60);
+    for (at, happening) in happenings.iter().enumerate() {
+        transcript.take(happening, at as u64 * 1_000);
+    }
+    transcript.output()
+}
+
+fn call(id: &str, path: &str) -> Happening {
+    let arguments = format!(r#"{{"path":"{path}"}}"#);
+    Happening::Call(Call { id: id.into(), tool: "read".into(), arguments })
+}
+
+fn said(text: &str) -> [Happening; 2] {
+    [Happening::Dequeued { count: 1 }, Happening::User { text: text.into() }]
+}
+
+#[test]
+fn a_turn_reads_from_top_to_bottom() {
+    let [dequeued, user] = said("Please split lexer.rs into smaller files, without changing what it does.");
+    let ended = Ended { id: "c1".into(), status: "completed".into(), text: "x\n[All 12 lines.]".into(), ..Ended::default() };
+    let shrunk = Shrunk { id: "e9".into(), count: 41, before_tokens: 96_200, after_tokens: 11_400 };
+    let text = printed(&[
+        dequeued,
+        user,
+        Happening::Text("\n\nI'll read the ".into()),
+        Happening::Text("file first.\n".into()),
+        Happening::Answer { text: "I'll read the file first.\n".into(), cut: false },
+        call("c1", "lexer.rs"),
+        Happening::Started { id: "c1".into() },
+        Happening::Usage,
+        Happening::Ended(ended),
+        Happening::Compacted(shrunk),
+        Happening::Text("Done.".into()),
+        Happening::Answer { text: "Done.".into(), cut: false },
+        Happening::RunEnded(RunEnded { end: "stop".into(), ..RunEnded::default() }),
+    ]);
+    let expected = "\
+you    Please split lexer.rs into smaller files, without
+       changing what it does.
+agent  I'll read the file first.
+  ▸ read lexer.rs                     12 lines · 2 s
+─ compacted 41 messages · 96.2K → 11.4K · all recoverable…
+agent  Done.
+";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn an_answer_that_was_not_streamed_is_printed_whole() {
+    let text = printed(&[Happening::Answer { text: "All of it.".into(), cut: true }]);
+    assert_eq!(text, "agent  All of it.\n       (cut off here)\n");
+}
+
+#[test]
+fn turns_stand_apart_and_notes_are_not_typed() {
+    let [dequeued, user] = said("one");
+    let note = Happening::User { text: "[The same tool call …]".into() };
+    let text = printed(&[dequeued.clone(), user.clone(), note, dequeued, user]);
+    assert_eq!(text, "you    one\n  [The same tool call …]\n\nyou    one\n");
+}
+
+#[test]
+fn a_failed_run_says_what_is_kept_and_what_to_do() {
+    let error = Some(("network".into(), "cannot connect to http://localhost:1".into()));
+    let text = printed(&[Happening::RunEnded(RunEnded { end: "error".into(), error, ..RunEnded::default() })]);
+    assert_eq!(
+        text,
+        "✗ network: cannot connect to http://localhost:1 ·\n  everything so far is kept; /retry goes on\n"
+    );
+}
