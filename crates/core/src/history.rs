@@ -18,7 +18,7 @@ mod pairing;
 mod view;
 
 pub use pairing::request_messages;
-pub(crate) use view::{is_object, merged};
+pub(crate) use view::{cleared_tokens, is_object, merged};
 pub use view::{Entry, EntryKind, ItemKind, Unit, UnitKind, ViewItem, units};
 
 /// Text shown to the model where a tool result was cleared; the handle follows it.
@@ -290,12 +290,7 @@ impl History {
         };
         let call = self.calls.remove(open).call;
         self.remember_call(&call, result);
-        let message = Message {
-            id: format!("m{seq}").into(),
-            role: Role::Tool,
-            parts: vec![Part::ToolResult(result.clone())],
-            origin: None,
-        };
+        let message = view::result_message(seq, result.clone());
         let entry = Entry::new(seq, message, EntryKind::Result { tool: call.name });
         if let Some(item) = ViewItem::of(&entry) {
             self.view_tokens += item.tokens;
@@ -608,7 +603,7 @@ impl History {
         let mut sums = BTreeMap::new();
         for item in &self.view {
             let parts = estimate::breakdown(&item.message);
-            *sums.entry("text").or_default() += parts.text;
+            *sums.entry("text").or_default() += parts.text + parts.framing;
             *sums.entry("toolCalls").or_default() += parts.tool_calls;
             *sums.entry("toolResults").or_default() += parts.tool_results;
             *sums.entry("reasoning").or_default() += parts.reasoning;

@@ -331,7 +331,7 @@ impl<'a> Scene<'a> {
         for (unit, _) in self.units.iter().zip(gone).filter(|(_, gone)| **gone) {
             ranges.extend(self.history.view()[unit.items.clone()].iter().flat_map(|item| &item.covers));
         }
-        crate::history::merged(ranges).into_iter().map(Handle).collect()
+        crate::history::merged(self.history.entries(), ranges).into_iter().map(Handle).collect()
     }
 
     fn messages(&self) -> u64 {

@@ -180,11 +180,7 @@ impl Run {
     pub fn budget(&self) -> Budget {
         let model = &self.settings.model;
         let known = model.window.unwrap_or(ASSUMED_WINDOW);
-        let window = if model.window_is_declared {
-            known
-        } else {
-            self.history.learned_window().map_or(known, |learned| learned.min(known))
-        };
+        let window = self.history.learned_window().map_or(known, |learned| learned.min(known));
         Budget::new(window, model.max_output)
     }
 

@@ -431,12 +431,13 @@ impl Session {
     /// # Errors
     /// [`SessionError::Busy`].
     pub async fn adopt_model(&self) -> Result<bool, SessionError> {
-        let make = |run: &Run| {
+        let other = |run: &Run| {
             let to = run.settings().model.origin.clone();
-            let switched = run.history().model().is_some_and(|model| *model != to);
-            Ok(if switched { vec![EventBody::ModelSwitched { to }] } else { Vec::new() })
+            run.history().model().is_some_and(|model| *model != to).then_some(to)
         };
-        Ok(!self.record(Box::new(make)).await?.is_empty())
+        let Some(to) = self.look(other).await? else { return Ok(false) };
+        self.record(Box::new(move |_| Ok(vec![EventBody::ModelSwitched { to }]))).await?;
+        Ok(true)
     }
 
     /// Gives the session a title.

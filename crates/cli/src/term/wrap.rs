@@ -70,7 +70,8 @@ impl Wrap {
         if self.has_word && used + self.spaces + needed > self.width {
             self.break_line(out);
         }
-        self.write(&" ".repeat(std::mem::take(&mut self.spaces)), out);
+        let spaces = " ".repeat(std::mem::take(&mut self.spaces));
+        self.write(&spaces, out);
         self.write(&word, out);
         self.has_word = true;
     }

@@ -8,7 +8,7 @@ use super::{CLEARED, EditState};
 use crate::estimate;
 use crate::event::{Cut, ViewOp};
 use crate::ids::{CallId, EditId, Handle, LogRange, Seq};
-use crate::message::{Message, Part, Reasoning, Role, Text, ToolCall, ToolResult};
+use crate::message::{Message, Part, Reasoning, Role, Text, ToolCall, ToolResult, ToolStatus};
 use crate::truncate;
 
 /// A message of the log.
@@ -115,10 +115,7 @@ impl ViewItem {
         else {
             return None;
         };
-        let handle = Handle(LogRange::one(entry.seq));
-        let text = format!("{CLEARED} The tool `recall` with handle {handle} returns it.");
-        let result = ToolResult { content: vec![Part::text(text)], truncated: None, ..result.clone() };
-        let message = Message { parts: vec![Part::ToolResult(result)], ..(*entry.message).clone() };
+        let message = cleared_message(entry.seq, result);
         Some(Self {
             tokens: sent_tokens(&message),
             message: Arc::new(message),
@@ -141,6 +138,30 @@ impl ViewItem {
         let tokens = sent_tokens(&message);
         Self { tokens, message: Arc::new(message), range, kind, covers, since: range.from }
     }
+}
+
+/// What stands in the place of a cleared result.
+fn cleared_message(seq: Seq, result: &ToolResult) -> Message {
+    let handle = Handle(LogRange::one(seq));
+    let text = format!("{CLEARED} The tool `recall` with handle {handle} returns it.");
+    let result = ToolResult {
+        call_id: result.call_id.clone(),
+        status: result.status,
+        content: vec![Part::text(text)],
+        truncated: None,
+    };
+    result_message(seq, result)
+}
+
+/// The message of a stored result.
+pub(super) fn result_message(seq: Seq, result: ToolResult) -> Message {
+    let id = format!("m{seq}").into();
+    Message { id, role: Role::Tool, parts: vec![Part::ToolResult(result)], origin: None }
+}
+
+/// Estimated tokens of the placeholder for the result stored at `seq`.
+pub(crate) fn cleared_tokens(seq: Seq) -> u64 {
+    sent_tokens(&cleared_message(seq, &super::closing_result(&"".into(), ToolStatus::Completed, "")))
 }
 
 /// As the model sees a stored message: truncation markers in place, nothing half-received.
@@ -214,7 +235,7 @@ pub(super) fn rebuild(entries: &[Entry], edits: &[EditState], old: &[ViewItem], 
     let mut slots: Vec<Option<ViewItem>> = entries.iter().map(ViewItem::of).collect();
     let mut replacements: Vec<ViewItem> = Vec::new();
     for state in edits.iter().filter(|state| state.active) {
-        let covers = covers(&state.edit.ops, &replacements);
+        let covers = covers(entries, &state.edit.ops, &replacements);
         for op in &state.edit.ops {
             apply(op, &state.edit.id, &covers, entries, &mut slots, &mut replacements);
         }
@@ -230,7 +251,7 @@ pub(super) fn rebuild(entries: &[Entry], edits: &[EditState], old: &[ViewItem], 
 }
 
 /// What an edit removes, and what had been removed by those whose summaries and notes it removes.
-fn covers(ops: &[ViewOp], replacements: &[ViewItem]) -> Vec<LogRange> {
+fn covers(entries: &[Entry], ops: &[ViewOp], replacements: &[ViewItem]) -> Vec<LogRange> {
     let removed = ops.iter().filter(|op| !matches!(op, ViewOp::Placeholder { .. })).map(ViewOp::range);
     let mut covers: Vec<LogRange> = removed.collect();
     for item in replacements {
@@ -238,15 +259,19 @@ fn covers(ops: &[ViewOp], replacements: &[ViewItem]) -> Vec<LogRange> {
             covers.extend(&item.covers);
         }
     }
-    merged(covers)
+    merged(entries, covers)
 }
 
-/// The same positions in as few ranges as possible, in order.
-pub(crate) fn merged(mut ranges: Vec<LogRange>) -> Vec<LogRange> {
+/// The same messages in as few ranges as possible, in order: ranges with no message between them are one.
+pub(crate) fn merged(entries: &[Entry], mut ranges: Vec<LogRange>) -> Vec<LogRange> {
     ranges.sort_unstable();
     let mut merged: Vec<LogRange> = Vec::with_capacity(ranges.len());
     for range in ranges {
-        match merged.last_mut().filter(|last| range.from <= last.to.saturating_add(1)) {
+        let is_next = |last: &LogRange| {
+            let between = LogRange { from: last.to.saturating_add(1), to: range.from.saturating_sub(1) };
+            range.from <= between.from || span(entries, between).is_empty()
+        };
+        match merged.last_mut().filter(|last| is_next(last)) {
             Some(last) => last.to = last.to.max(range.to),
             None => merged.push(range),
         }

@@ -2,13 +2,8 @@
 
 use super::{Plan, Scene, is_clearable};
 use crate::event::{EditKind, ViewOp};
-use crate::history::{CLEARED, ItemKind};
+use crate::history::{ItemKind, cleared_tokens};
 use crate::strategy::Protection;
-
-/// What a placeholder costs, in estimated tokens (its text and the framing of a message).
-pub(super) fn placeholder_tokens() -> u64 {
-    crate::estimate::text_tokens(CLEARED) + 24
-}
 
 impl Scene<'_> {
     /// Clears old tool results, if that alone gets under the trigger.
@@ -24,13 +19,12 @@ impl Scene<'_> {
     fn prune_within(&self, protection: Protection) -> Option<Plan> {
         let marked = self.clearable(self.protected_from(protection, 2));
         let usable = self.budget.usable;
-        let placeholder = placeholder_tokens();
         let view = self.history.view();
-        let saved: u64 = marked.iter().map(|at| view[*at].tokens.saturating_sub(placeholder)).sum();
+        let saved: u64 = marked.iter().map(|at| self.worth_clearing(*at)).sum();
         if marked.is_empty() || saved <= self.policy.prune.minimum_tokens.min(usable / 10) {
             return None;
         }
-        let bound = self.cleared_bound(|_| true, &marked);
+        let bound = self.cleared_bound(|_| true, &marked, 0);
         if bound >= self.trigger || bound >= self.before {
             return None;
         }
@@ -52,7 +46,7 @@ impl Scene<'_> {
                     ItemKind::Summary(_) => return reversed(marked),
                     kind if is_clearable(kind, &self.policy.prune.protected_tools) => {
                         seen += view[at].tokens;
-                        let worth = view[at].tokens > placeholder_tokens();
+                        let worth = self.worth_clearing(at) > 0;
                         if seen > protect && index < end && worth && !unit.pinned {
                             marked.push(at);
                         }
@@ -64,11 +58,18 @@ impl Scene<'_> {
         reversed(marked)
     }
 
-    /// The bound of a view in which the `marked` items are placeholders.
-    pub(super) fn cleared_bound(&self, shown: impl Fn(usize) -> bool, marked: &[usize]) -> u64 {
-        let placeholder = placeholder_tokens();
-        let resized = |at: usize| marked.binary_search(&at).is_ok().then_some(placeholder);
-        self.reading(shown, resized, 0).bound()
+    /// The bound of a view in which the `marked` items are placeholders, with `added` tokens more.
+    pub(super) fn cleared_bound(&self, shown: impl Fn(usize) -> bool, marked: &[usize], added: u64) -> u64 {
+        let view = self.history.view();
+        let resized =
+            |at: usize| marked.binary_search(&at).is_ok().then(|| cleared_tokens(view[at].range.from));
+        self.reading(shown, resized, added).bound()
+    }
+
+    /// What clearing the result at `at` in the view saves, in estimated tokens, net of its placeholder.
+    pub(super) fn worth_clearing(&self, at: usize) -> u64 {
+        let item = &self.history.view()[at];
+        item.tokens.saturating_sub(cleared_tokens(item.range.from))
     }
 }
 

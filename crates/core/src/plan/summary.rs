@@ -101,6 +101,11 @@ impl SummaryDraft {
         self.edit.original_tokens
     }
 
+    /// What the request has afterwards with everything but the summary, in tokens (bound).
+    pub fn floor_tokens(&self) -> u64 {
+        self.floor
+    }
+
     /// What goes away: how many messages, and the handles.
     pub fn what_goes(&self) -> (u64, Vec<Handle>) {
         let count = self.edit.original_messages + 1 - self.edit.compressed_messages;

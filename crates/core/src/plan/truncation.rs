@@ -2,9 +2,9 @@
 //! the newest step with its results cleared; then the newest typed message alone; then an error that says
 //! what does not fit.
 
-use super::prune::placeholder_tokens;
 use super::{Misfit, Occasion, Plan, Scene, is_clearable};
 use crate::event::{ViewEdit, ViewOp};
+use crate::message::Message;
 
 /// The name under which the last resort appears in events.
 const NAME: &str = "truncation";
@@ -68,25 +68,24 @@ impl Scene<'_> {
         let marked: Vec<usize> = self.units[step]
             .items
             .clone()
-            .filter(|at| is_clearable(&view[*at].kind, &[]) && view[*at].tokens > placeholder_tokens())
+            .filter(|at| is_clearable(&view[*at].kind, &[]) && self.worth_clearing(*at) > 0)
             .collect();
         if marked.is_empty() {
             return None;
         }
-        let gone = self.all_but(1).unwrap_or_else(|| vec![false; self.units.len()]);
-        let mut edit = match gone.contains(&true) {
-            true => self.removal(&gone, NAME),
-            false => self.view_edit(
-                Vec::new(),
-                crate::event::EditKind::Prune,
-                NAME,
-                self.before,
-                self.messages(),
-                String::new(),
-            ),
+        let (gone, mut edit) = match self.all_but(1) {
+            Some(gone) => {
+                let edit = self.removal(&gone, NAME);
+                (gone, edit)
+            }
+            None => {
+                let kind = crate::event::EditKind::Prune;
+                let edit = self.view_edit(Vec::new(), kind, NAME, self.before, self.messages(), String::new());
+                (vec![false; self.units.len()], edit)
+            }
         };
-        let note = if gone.contains(&true) { super::summary::HEADER_TOKENS } else { 0 };
-        edit.compressed_tokens = self.cleared_bound(|unit| !gone[unit], &marked) + note;
+        let note = edit.ops.iter().map(replacement_tokens).sum();
+        edit.compressed_tokens = self.cleared_bound(|unit| !gone[unit], &marked, note);
         edit.ops.extend(marked.iter().map(|at| ViewOp::Placeholder { seq: view[*at].range.from }));
         edit.why = format!("the newest step alone was too large: {} of its results cleared", marked.len());
         Some(edit)
@@ -107,5 +106,15 @@ impl Scene<'_> {
             usable_tokens: self.budget.usable,
             window_tokens: self.budget.window,
         }
+    }
+}
+
+/// Estimated tokens of the message that an operation puts into the view.
+fn replacement_tokens(op: &ViewOp) -> u64 {
+    match op {
+        ViewOp::Replace { parts, .. } => {
+            crate::estimate::message_tokens(&Message::user("", parts.clone()))
+        }
+        ViewOp::Drop { .. } | ViewOp::Placeholder { .. } => 0,
     }
 }

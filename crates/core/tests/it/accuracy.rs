@@ -45,6 +45,7 @@ fn error_percent(counts: &[(u64, u64)], percentile: usize) -> f64 {
     errors[(errors.len() - 1) * percentile / 100]
 }
 
+#[expect(clippy::disallowed_methods, reason = "a test reads its fixtures")]
 fn recorded_texts() -> Texts {
     let mut texts = Texts::new();
     for file in files(Path::new(RECORDED)) {

@@ -56,7 +56,7 @@ proptest! {
             let shown = render(&cut.kept, &stored(&cut, lost), seq);
             let (chars, tokens) = (shown.chars().count() as u64, text_tokens(&shown));
             prop_assert!(chars <= limit.max_chars, "{chars} characters of {}", limit.max_chars);
-            prop_assert!(tokens <= limit.max_tokens + 2, "{tokens} tokens of {}", limit.max_tokens);
+            prop_assert!(tokens <= limit.max_tokens, "{tokens} tokens of {}", limit.max_tokens);
         }
     }
 

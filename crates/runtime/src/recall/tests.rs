@@ -1,0 +1,108 @@
+use longhaul_core::event::{Event, EventBody, FORMAT};
+use longhaul_core::history::{Entry, History};
+use longhaul_core::message::{Finish, Message, Part, Role, ToolCall, ToolResult, ToolStatus, Truncation};
+use longhaul_core::truncate::Limit;
+use longhaul_store::Blobs;
+
+use super::{recall, spec};
+
+const ROOM: Limit = Limit { max_chars: 100_000, max_tokens: 100_000 };
+
+/// A user message (2), an answer with a call (3), its truncated result (4).
+async fn log(output: &str, kept: &str, blobs: &Blobs) -> Vec<Entry> {
+    let blob = blobs.put(output.to_owned()).await.unwrap();
+    let call = ToolCall {
+        call_id: "c1".into(),
+        name: "bash".to_owned(),
+        arguments: "{}".to_owned(),
+        provider_id: None,
+        native: None,
+    };
+    let truncated = Truncation {
+        head_bytes: kept.len(),
+        omitted_chars: (output.chars().count() - kept.chars().count()) as u64,
+        total_chars: output.chars().count() as u64,
+        blob,
+        lost_bytes: 0,
+    };
+    let result = ToolResult {
+        call_id: "c1".into(),
+        status: ToolStatus::Completed,
+        content: vec![Part::text(kept)],
+        truncated: Some(truncated),
+    };
+    let assistant = Message { id: "m3".into(), role: Role::Assistant, parts: vec![Part::ToolCall(call)], origin: None };
+    let bodies = [
+        EventBody::SessionStarted { title: None, forked_from: None, imported_from: None },
+        EventBody::MessagesTaken {
+            message: Message::user("m2", vec![Part::text("Look for the zebra-code, never for cats.")]),
+            taken: Vec::new(),
+            coalesced: None,
+        },
+        EventBody::AssistantAdded { step_id: "s".into(), message: assistant, finish: Finish::ToolCalls, cut: None },
+        EventBody::ToolFinished { result },
+    ];
+    let events: Vec<Event> =
+        bodies.into_iter().zip(1..).map(|(body, seq)| Event { seq, at: 0, format: FORMAT, body }).collect();
+    History::fold(&events).unwrap().entries().to_vec()
+}
+
+#[tokio::test]
+async fn a_handle_gives_the_whole_output_byte_for_byte() {
+    let blobs = Blobs::in_memory(1 << 20);
+    let output: String = (0..500).map(|line| format!("liné {line}\n")).collect();
+    let entries = log(&output, "liné 0\n", &blobs).await;
+    let text = recall(r#"{"handle":"lh:4"}"#, &entries, &blobs, &ROOM).await.unwrap();
+    assert_eq!(text, output);
+}
+
+#[tokio::test]
+async fn pieces_put_together_are_the_original() {
+    let blobs = Blobs::in_memory(1 << 20);
+    let output: String = (0..900).map(|line| format!("row {line} …ü…\n")).collect();
+    let entries = log(&output, "row 0", &blobs).await;
+    let room = Limit { max_chars: 100_000, max_tokens: 400 };
+    let (mut whole, mut from) = (String::new(), 0);
+    let total = output.chars().count();
+    while from < total {
+        let arguments = format!(r#"{{"handle":"lh:4","range":"{from}-{total}"}}"#);
+        let text = recall(&arguments, &entries, &blobs, &room).await.unwrap();
+        let piece = text.rsplit_once("\n[characters ").map_or(text.as_str(), |(piece, _)| piece);
+        assert!(!piece.is_empty());
+        from += piece.chars().count();
+        whole.push_str(piece);
+    }
+    assert!(whole == output, "the pieces differ from the original");
+}
+
+#[tokio::test]
+async fn a_search_finds_what_was_truncated_away() {
+    let blobs = Blobs::in_memory(1 << 20);
+    let output = format!("{}needle-7731 lies here\n{}", "hay\n".repeat(2_000), "hay\n".repeat(2_000));
+    let entries = log(&output, "hay\n", &blobs).await;
+    let text = recall(r#"{"query":"where is needle-7731"}"#, &entries, &blobs, &ROOM).await.unwrap();
+    assert!(text.starts_with("<result of bash lh:4>"), "{text}");
+    assert!(text.contains("needle-7731 lies here"));
+    let text = recall(r#"{"query":"zebra-code"}"#, &entries, &blobs, &ROOM).await.unwrap();
+    assert!(text.starts_with("<user lh:2>"), "{text}");
+}
+
+#[tokio::test]
+async fn what_is_no_handle_reaches_nothing() {
+    let blobs = Blobs::in_memory(1 << 20);
+    let entries = log("a", "", &blobs).await;
+    for bad in ["lh:99", "lh:0", "lh:4-2", "../etc/passwd", "@blob:abc", "lh:1"] {
+        let arguments = serde_json::json!({ "handle": bad }).to_string();
+        let error = recall(&arguments, &entries, &blobs, &ROOM).await.unwrap_err();
+        assert!(error.starts_with("recall:"), "{error}");
+    }
+    for bad in ["{}", "[]", "{\"handel\":\"lh:4\"}", r#"{"handle":"lh:4","range":"9-3"}"#] {
+        assert!(recall(bad, &entries, &blobs, &ROOM).await.is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn the_schema_is_json() {
+    let schema: serde_json::Value = serde_json::from_str(spec().parameters.as_str()).unwrap();
+    assert_eq!(schema["type"], "object");
+}

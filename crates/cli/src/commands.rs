@@ -1,0 +1,116 @@
+//! One module for each command, and the one place that prints why a command ended early.
+
+pub(crate) mod chat;
+pub(crate) mod compact;
+pub(crate) mod context;
+pub(crate) mod demo;
+pub(crate) mod doctor;
+pub(crate) mod recall;
+pub(crate) mod run;
+pub(crate) mod sessions;
+pub(crate) mod tokens;
+pub(crate) mod undo;
+
+use std::io;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use longhaul::session::{Runtime, Session};
+use tracing_subscriber::EnvFilter;
+
+use crate::args::{Args, Command};
+use crate::assemble::{self, Asking};
+use crate::failure::{Failure, Outcome};
+use crate::place::Place;
+use crate::term::out;
+use crate::term::style::Style;
+use crate::{agent_file, backend, data};
+
+/// How long a read from the terminal that nobody waits for any more may hold up the end.
+const LEAVE_AFTER: Duration = Duration::from_millis(100);
+
+/// Does what the command line says.
+pub(crate) fn start(args: Args, hidden: io::Result<()>) -> ExitCode {
+    let done = Place::look_around(&args.globals).and_then(|place| {
+        log_to_stderr(&place);
+        if let Err(error) = hidden {
+            tracing::warn!("this process is not hidden from others of the same user: {error}");
+        }
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let done = runtime.block_on(Box::pin(dispatch(args.command, &place)));
+        runtime.shutdown_timeout(LEAVE_AFTER);
+        done
+    });
+    done.unwrap_or_else(|failure| explain(&failure))
+}
+
+async fn dispatch(command: Command, place: &Place) -> Outcome {
+    match command {
+        Command::Chat(args) => chat::run(args, place).await,
+        Command::Run(args) => run::run(args, place).await,
+        Command::Demo(args) => demo::run(args, place).await,
+        Command::Sessions(command) => sessions::run(command, place).await,
+        Command::Context(args) => context::run(args, place).await,
+        Command::Compact(args) => compact::run(args, place).await,
+        Command::Undo(args) => undo::run(args, place).await,
+        Command::Recall(args) => recall::run(args, place).await,
+        Command::Tokens(args) => tokens::run(&args, place).await,
+        Command::Doctor => doctor::run(place).await,
+    }
+}
+
+/// Warnings, unless `LONGHAUL_LOG` says otherwise (as `RUST_LOG` does elsewhere).
+fn log_to_stderr(place: &Place) {
+    let filter = place.variable("LONGHAUL_LOG").and_then(|text| EnvFilter::try_new(text).ok());
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter(filter.unwrap_or_else(|| EnvFilter::new("warn")))
+        .with_writer(io::stderr)
+        .with_ansi(place.terminal.colour_messages())
+        .with_target(false)
+        .without_time();
+    // Set once; a second time would change nothing.
+    let _ = subscriber.try_init();
+}
+
+fn explain(failure: &Failure) -> ExitCode {
+    if !failure.message().is_empty() {
+        out::message(&format!("longhaul: {}\n", failure.message()));
+    }
+    failure.status()
+}
+
+/// What a command needs the agent for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Need {
+    /// To call the model: there must be one.
+    Model(Asking),
+    /// To look at a session as the model would see it: a server that is not there is no obstacle.
+    View,
+}
+
+/// Opens the data folder under the configured agent.
+async fn open(place: &Place, need: Need) -> Outcome<Runtime> {
+    let mut loaded = agent_file::load(place)?;
+    let asking = match need {
+        Need::Model(asking) => {
+            loaded = backend::complete(place, loaded).await?;
+            asking
+        }
+        Need::View => Asking::Nobody,
+    };
+    // The folder first: another process that has it is the more useful answer.
+    let data = data::open(place, loaded.config.blobs.max_bytes).await?;
+    let agent = assemble::agent(place, &loaded.config, asking).await?;
+    Ok(Runtime::new(agent, data.store, data.blobs))
+}
+
+/// Opens the session that is meant.
+async fn find(runtime: &Runtime, meant: &str) -> Outcome<Session> {
+    let record = crate::lookup::session(runtime.store(), meant).await?;
+    Ok(runtime.open(&record.id).await?)
+}
+
+/// The style of standard output.
+fn style(place: &Place) -> Style {
+    Style::new(place.terminal.colour_output())
+}

@@ -1,0 +1,101 @@
+//! `longhaul compact`: makes room now, or says what that would do.
+
+use longhaul::session::Session;
+use longhaul_core::event::ViewEdit;
+use longhaul_core::ids::Handle;
+use longhaul_core::plan::Plan;
+use longhaul_core::run::CompactionOutcome;
+
+use crate::args::CompactArgs;
+use crate::assemble::Asking;
+use crate::failure::{DONE, Failure, Outcome};
+use crate::place::Place;
+use crate::term::human::{count, short};
+use crate::term::out;
+
+use super::Need;
+
+pub(crate) async fn run(args: CompactArgs, place: &Place) -> Outcome {
+    let need = if args.dry_run { Need::View } else { Need::Model(Asking::Nobody) };
+    let runtime = super::open(place, need).await?;
+    let session = super::find(&runtime, &args.session).await?;
+    let done = if args.dry_run {
+        preview(&session, args.instructions).await
+    } else {
+        compact(&session, args.instructions).await
+    };
+    runtime.close().await;
+    out::data(&done?)?;
+    Ok(DONE)
+}
+
+async fn compact(session: &Session, instructions: Option<String>) -> Outcome<String> {
+    session.adopt_model().await?;
+    match session.compact(instructions).await? {
+        CompactionOutcome::Committed(edit) => Ok(committed(&edit, session.id().as_str())),
+        CompactionOutcome::NothingToDo => Ok("nothing to compact: what is there stays\n".to_owned()),
+        CompactionOutcome::Refused(why) => Err(Failure::new(format!("not compacted, nothing changed: {why}"))),
+    }
+}
+
+fn committed(edit: &ViewEdit, session: &str) -> String {
+    format!(
+        "compacted {} · {} → {} tokens · {}\nundo with: longhaul undo {session} {}\n",
+        count((edit.original_messages + 1).saturating_sub(edit.compressed_messages), "message"),
+        short(edit.original_tokens),
+        short(edit.compressed_tokens),
+        edit.why,
+        edit.id,
+    )
+}
+
+async fn preview(session: &Session, instructions: Option<String>) -> Outcome<String> {
+    let (plan, strategy) = session
+        .look(|run| (run.preview(instructions), run.settings().policy.strategy.name().to_owned()))
+        .await?;
+    Ok(described(&plan, &strategy))
+}
+
+/// A plan in words. Nothing has happened.
+pub(super) fn described(plan: &Plan, strategy: &str) -> String {
+    let mut text = format!("strategy    {strategy}\n");
+    match plan {
+        Plan::Fits => text.push_str("would do    nothing: there is nothing to leave out\n"),
+        Plan::DoesNotFit(misfit) => text.push_str(&format!("would do    nothing: {misfit}\n")),
+        Plan::Edit(edit) => {
+            let handles: Vec<Handle> = edit.ops.iter().map(|op| Handle(op.range())).collect();
+            let gone = (edit.original_messages + 1).saturating_sub(edit.compressed_messages);
+            let what = match edit.kind {
+                longhaul_core::event::EditKind::Prune => count(handles.len() as u64, "old tool result"),
+                longhaul_core::event::EditKind::Compaction => count(gone, "message"),
+            };
+            text.push_str(&format!("would do    {} · no model call\n", edit.why));
+            text.push_str(&format!("goes        {what} · {}\n", listed(&handles)));
+            text.push_str(&sizes(edit.original_tokens, edit.compressed_tokens));
+        }
+        Plan::Summarise(draft) => {
+            let (messages, handles) = draft.what_goes();
+            let limit = short(draft.limit_tokens);
+            text.push_str(&format!("would do    a summary of at most {limit} tokens, one model call\n"));
+            text.push_str(&format!("goes        {} · {}\n", count(messages, "message"), listed(&handles)));
+            text.push_str(&sizes(draft.original_tokens(), draft.floor_tokens() + draft.limit_tokens));
+            text.push_str(&format!("floor       {} without any summary\n", short(draft.floor_tokens())));
+        }
+    }
+    text.push_str("nothing was changed\n");
+    text
+}
+
+fn sizes(before: u64, after: u64) -> String {
+    format!("tokens      {} → {} at most (with the expected error)\n", short(before), short(after))
+}
+
+/// Where it can be had back: `recall` takes each of these.
+fn listed(handles: &[Handle]) -> String {
+    const SHOWN: usize = 6;
+    let mut names: Vec<String> = handles.iter().take(SHOWN).map(Handle::to_string).collect();
+    if handles.len() > SHOWN {
+        names.push(format!("… {} more", handles.len() - SHOWN));
+    }
+    names.join(" ")
+}

@@ -1,0 +1,55 @@
+//! `longhaul recall`: anything a session ever contained. The log is read; nothing is claimed or changed.
+
+use longhaul_core::event::Event;
+use longhaul_core::history::History;
+use longhaul_core::ids::{Handle, SessionId};
+use longhaul_core::truncate::Limit;
+use longhaul_store::SharedStore;
+use serde_json::json;
+
+use crate::args::RecallArgs;
+use crate::failure::{DONE, Failure, Outcome};
+use crate::place::Place;
+use crate::term::{out, text};
+use crate::{data, lookup};
+
+/// A person has all the room they need.
+const EVERYTHING: Limit = Limit { max_chars: u32::MAX as u64, max_tokens: u32::MAX as u64 };
+
+/// Events read at a time.
+const PAGE: usize = 2_000;
+
+pub(crate) async fn run(args: RecallArgs, place: &Place) -> Outcome {
+    let data = data::open(place, longhaul::config::Config::default().blobs.max_bytes).await?;
+    let record = lookup::session(&data.store, &args.session).await?;
+    let history = History::fold(&log(&data.store, &record.id).await?)?;
+    let query = args.query.join(" ");
+    let asked = match query.parse::<Handle>() {
+        Ok(handle) => json!({ "handle": handle.to_string() }),
+        Err(_) => json!({ "query": query, "limit": args.limit }),
+    };
+    let found = longhaul::recall::recall(&asked.to_string(), history.entries(), &data.blobs, &EVERYTHING).await;
+    data.store.close().await;
+    let found = found.map_err(|why| Failure::new(why.trim_start_matches("recall: ")))?;
+    if found.starts_with("recall: nothing in this session matches") {
+        return Err(Failure::new(format!("nothing in this session matches `{query}`")));
+    }
+    // A terminal shows it; a pipe gets the bytes.
+    let shown = if place.terminal.output { text::visible(&found) } else { found };
+    out::line(shown.trim_end_matches('\n'))?;
+    Ok(DONE)
+}
+
+/// The whole log of a session.
+pub(super) async fn log(store: &SharedStore, id: &SessionId) -> Outcome<Vec<Event>> {
+    let mut events: Vec<Event> = Vec::new();
+    loop {
+        let after = events.last().map_or(0, |event| event.seq);
+        let page = store.read(id, after, PAGE).await?;
+        let is_last = page.len() < PAGE;
+        events.extend(page);
+        if is_last {
+            return Ok(events);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! `longhaul run`: one task, one answer.
+//!
+//! The answer goes to standard output and how it came about to standard error; where a person reads standard
+//! output, everything goes there as it happens.
+
+use std::io;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use longhaul::announce::Announcement;
+use longhaul::clock::now_ms;
+use longhaul::session::{Runtime, Session, Settled};
+use longhaul_core::event::RunEnd;
+use longhaul_core::message::{Part, Role};
+use tokio::io::AsyncReadExt;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+
+use crate::args::RunArgs;
+use crate::assemble::Asking;
+use crate::failure::{CANCELLED, DONE, Failure, Outcome};
+use crate::place::Place;
+use crate::signals::Interrupts;
+use crate::term::happening::{self, Happening};
+use crate::term::human::short;
+use crate::term::style::Style;
+use crate::term::transcript::{Setting, Transcript};
+use crate::term::out;
+
+use super::Need;
+
+pub(crate) async fn run(args: RunArgs, place: &Place) -> Outcome {
+    let prompt = prompt(args.prompt.as_deref(), place).await?;
+    let mut interrupts = Interrupts::listen()?;
+    let asking = if args.yes { Asking::Allowed } else { Asking::Nobody };
+    let runtime = super::open(place, Need::Model(asking)).await?;
+    let done = in_session(&runtime, &args, &prompt, place, &mut interrupts).await;
+    runtime.close().await;
+    done
+}
+
+async fn in_session(
+    runtime: &Runtime,
+    args: &RunArgs,
+    prompt: &str,
+    place: &Place,
+    interrupts: &mut Interrupts,
+) -> Outcome {
+    let session = match &args.session {
+        Some(meant) => super::find(runtime, meant).await?,
+        None => runtime.create(Some(super::sessions::title_of(prompt))).await?,
+    };
+    let mut show = Show::new(args.json, place);
+    let watch = session.watch();
+    session.adopt_model().await?;
+    session.send(vec![Part::text(prompt)]).await?;
+    let settled = follow(&session, watch, &mut show, interrupts).await?;
+    match settled {
+        None => Ok(ExitCode::from(CANCELLED)),
+        Some(settled) => show.finish(&session, &settled).await,
+    }
+}
+
+/// The task: as typed, or all of standard input.
+async fn prompt(typed: Option<&str>, place: &Place) -> Outcome<String> {
+    let text = match typed {
+        Some(text) if text != "-" => text.to_owned(),
+        None if place.terminal.input => {
+            return Err(Failure::usage("nothing to do: longhaul run \"PROMPT\", or give it on standard input"));
+        }
+        _ => {
+            let mut text = String::new();
+            let read = tokio::io::stdin().read_to_string(&mut text).await;
+            read.map_err(|error| Failure::usage(format!("standard input: {error}")))?;
+            text.trim_end().to_owned()
+        }
+    };
+    if text.trim().is_empty() { Err(Failure::usage("the prompt is empty")) } else { Ok(text) }
+}
+
+/// Shows what happens until the session rests. `None` if it was cancelled.
+async fn follow(
+    session: &Session,
+    mut watch: Receiver<Arc<Announcement>>,
+    show: &mut Show,
+    interrupts: &mut Interrupts,
+) -> Outcome<Option<Settled>> {
+    let mut settled = std::pin::pin!(session.settled());
+    let settled = loop {
+        tokio::select! {
+            biased;
+            () = interrupts.next() => {
+                // A second signal does not wait for tools to end.
+                tokio::select! {
+                    done = session.cancel(false) => drop(done?),
+                    () = interrupts.next() => {}
+                }
+                break None;
+            }
+            told = watch.recv() => match told {
+                Ok(announcement) => show.take(&announcement)?,
+                Err(RecvError::Lagged(missed)) => show.missed(missed),
+                Err(RecvError::Closed) => break Some(settled.as_mut().await?),
+            },
+            done = &mut settled => break Some(done?),
+        }
+    };
+    loop {
+        match watch.try_recv() {
+            Ok(announcement) => show.take(&announcement)?,
+            Err(TryRecvError::Lagged(missed)) => show.missed(missed),
+            Err(TryRecvError::Empty | TryRecvError::Closed) => return Ok(settled),
+        }
+    }
+}
+
+/// Prints one of three ways.
+struct Show {
+    json: bool,
+    /// Whether a person reads standard output: then everything goes there.
+    person: bool,
+    style: Style,
+    transcript: Transcript,
+    usage: String,
+}
+
+impl Show {
+    fn new(json: bool, place: &Place) -> Self {
+        let person = place.terminal.output;
+        let colour = if person { place.terminal.colour_output() } else { place.terminal.colour_messages() };
+        let style = Style::new(colour);
+        let transcript = Transcript::new(style, Setting::Shell, out::width());
+        Self { json, person, style, transcript, usage: String::new() }
+    }
+
+    fn take(&mut self, announcement: &Announcement) -> io::Result<()> {
+        if self.json {
+            return out::line(&announcement.to_json().to_string());
+        }
+        let Some(happening) = happening::of_announcement(announcement) else { return Ok(()) };
+        match &happening {
+            // The task is above, in the shell's own line; the answer follows as data.
+            Happening::User { .. } | Happening::Dequeued { .. } => return Ok(()),
+            Happening::Text(_) | Happening::Answer { .. } if !self.person => return Ok(()),
+            Happening::RunEnded(ended) => {
+                self.usage = format!(
+                    "{} · {} in · {} out",
+                    crate::term::human::count(ended.steps, "step"),
+                    short(ended.input_tokens),
+                    short(ended.output_tokens)
+                );
+            }
+            _ => {}
+        }
+        self.transcript.take(&happening, now_ms());
+        self.print()
+    }
+
+    fn print(&mut self) -> io::Result<()> {
+        let text = self.transcript.output();
+        if self.person { out::data(&text) } else { Ok(out::message(&text)) }
+    }
+
+    fn missed(&mut self, count: u64) {
+        tracing::warn!("{count} events were too fast to be shown; all that is durable is in the session");
+    }
+
+    /// The answer as data, a line about the session as a message.
+    async fn finish(&mut self, session: &Session, settled: &Settled) -> Outcome {
+        let stopped = settled.end == Some(RunEnd::Stop);
+        if !self.json && !self.person && stopped {
+            out::line(&answer(session).await?)?;
+        }
+        if !self.json {
+            let about = format!("  {} · session {}\n", self.usage, session.id());
+            out::message(&self.style.dim(&about));
+        }
+        Ok(if stopped { DONE } else { ExitCode::FAILURE })
+    }
+}
+
+/// The newest thing the model said.
+async fn answer(session: &Session) -> Outcome<String> {
+    let newest = |run: &longhaul_core::run::Run| {
+        let mut entries = run.history().entries().iter().rev();
+        entries.find(|entry| entry.message.role == Role::Assistant).map(|entry| entry.message.text())
+    };
+    Ok(session.look(newest).await?.unwrap_or_default())
+}

@@ -1,0 +1,228 @@
+//! `longhaul sessions`: what is kept. Only the store is needed, no model.
+
+mod import;
+
+use std::fs::OpenOptions;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use longhaul::clock::now_ms;
+use longhaul::config::Config;
+use longhaul::export::{self, SessionMeta};
+use longhaul::session::{Runtime, Session};
+use longhaul_core::event::{Event, EventBody};
+use longhaul_core::history::History;
+use longhaul_core::ids::Seq;
+use longhaul_store::{Blobs, SessionRecord};
+use serde_json::json;
+
+use crate::args::SessionsCommand;
+use crate::data::{self, Data};
+use crate::failure::{DONE, Failure, Outcome};
+use crate::lookup::{self, ALL};
+use crate::place::Place;
+use crate::term::human::{ago, count};
+use crate::term::out;
+use crate::term::style::Style;
+use crate::term::text::{fit, one_line, pad};
+use crate::term::transcript::{Setting, Transcript};
+use crate::term::happening;
+
+use super::Need;
+use super::recall::log;
+
+pub(crate) async fn run(command: SessionsCommand, place: &Place) -> Outcome {
+    if let SessionsCommand::Fork { session, seq } = command {
+        return fork(place, &session, seq).await;
+    }
+    let data = data::open(place, Config::default().blobs.max_bytes).await?;
+    let done = match command {
+        SessionsCommand::List { json, limit } => list(&data, place, json, limit).await,
+        SessionsCommand::Show { session } => show(&data, place, &session).await,
+        SessionsCommand::Export { session, file, markdown, force } => {
+            let target = Target::new(file, markdown, force);
+            export_to(&data, &session, &target).await
+        }
+        SessionsCommand::Import { files } => import::import(&data, &files).await,
+        SessionsCommand::Delete { sessions } => delete(&data, &sessions).await,
+        SessionsCommand::Fork { .. } => Ok(()),
+    };
+    data.store.close().await;
+    done.map(|()| DONE)
+}
+
+async fn list(data: &Data, place: &Place, json: bool, limit: usize) -> Outcome<()> {
+    let records = data.store.sessions(limit.min(ALL)).await?;
+    if json {
+        let records: Vec<_> = records.iter().map(as_json).collect();
+        return Ok(out::line(&serde_json::to_string_pretty(&records)?)?);
+    }
+    if records.is_empty() {
+        out::message("no session yet; begin one with `longhaul chat`, or bring one: `longhaul sessions import FILE`\n");
+    }
+    Ok(out::data(&listed(&records, super::style(place), out::width()))?)
+}
+
+/// One line for each session.
+pub(super) fn listed(records: &[SessionRecord], style: Style, columns: usize) -> String {
+    let shown = lookup::shown_length(records);
+    let now = now_ms();
+    let line = |record: &SessionRecord| {
+        let id: String = record.id.as_str().chars().take(shown).collect();
+        let state = match (record.running, record.queued) {
+            (true, _) => "interrupted".to_owned(),
+            (false, 0) => count(record.last_seq, "event"),
+            (false, queued) => format!("{queued} queued"),
+        };
+        let when = ago(record.updated_at, now);
+        let title = one_line(record.title.as_deref().unwrap_or("(no title)"));
+        let room = columns.saturating_sub(shown + 2 + 14 + 14);
+        format!("{}  {}{}{}\n", style.bold(&id), pad(&when, 14), pad(&state, 14), fit(&title, room))
+    };
+    records.iter().map(line).collect()
+}
+
+fn as_json(record: &SessionRecord) -> serde_json::Value {
+    json!({
+        "id": record.id,
+        "title": record.title,
+        "createdAt": record.created_at,
+        "updatedAt": record.updated_at,
+        "events": record.last_seq,
+        "queued": record.queued,
+        "running": record.running,
+    })
+}
+
+async fn show(data: &Data, place: &Place, meant: &str) -> Outcome<()> {
+    let record = lookup::session(&data.store, meant).await?;
+    let events = log(&data.store, &record.id).await?;
+    let style = super::style(place);
+    let title = record.title.as_deref().map_or_else(String::new, |title| format!(" · {}", one_line(title)));
+    let head = format!("{}{title}", style.bold(record.id.as_str()));
+    let about = format!("{} · {}", count(record.last_seq, "event"), ago(record.updated_at, now_ms()));
+    out::line(&format!("{head}\n{}\n", style.dim(&about)))?;
+    let mut transcript = Transcript::new(style, Setting::Shell, out::width());
+    for event in &events {
+        for happening in happening::of_event(event) {
+            transcript.take(&happening, event.at);
+        }
+        out::data(&transcript.output())?;
+    }
+    Ok(())
+}
+
+/// Where an export goes.
+pub(super) struct Target {
+    file: Option<PathBuf>,
+    markdown: bool,
+    overwrite: bool,
+}
+
+impl Target {
+    /// `-` and nothing are standard output; a name that ends in `.md` is for people.
+    pub(super) fn new(file: Option<PathBuf>, markdown: bool, overwrite: bool) -> Self {
+        let file = file.filter(|file| file != Path::new("-"));
+        let named = file.as_ref().and_then(|file| file.extension()).is_some_and(|it| it == "md" || it == "markdown");
+        Self { file, markdown: markdown || named, overwrite }
+    }
+
+    /// Writes through `write`.
+    ///
+    /// # Errors
+    /// The file exists already, or cannot be written.
+    fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Outcome<()> {
+        let Some(path) = &self.file else {
+            return Ok(write(&mut BufWriter::new(io::stdout().lock()))?);
+        };
+        let mut options = OpenOptions::new();
+        let options = options.write(true).create(true).truncate(self.overwrite).create_new(!self.overwrite);
+        let failed = |error: io::Error| Failure::new(format!("{} was not written: {error}", path.display()));
+        let mut file = BufWriter::new(options.open(path).map_err(failed)?);
+        write(&mut file).and_then(|()| file.flush()).map_err(failed)
+    }
+}
+
+async fn export_to(data: &Data, meant: &str, target: &Target) -> Outcome<()> {
+    let record = lookup::session(&data.store, meant).await?;
+    let events = log(&data.store, &record.id).await?;
+    let missing = export(&record, &events, &data.blobs, target).await?;
+    if let Some(file) = &target.file {
+        out::message(&format!("{} written to {}\n", count(events.len() as u64, "event"), file.display()));
+    }
+    if missing > 0 {
+        out::message(&format!("{} could not be read and are left out\n", count(missing, "stored content")));
+    }
+    Ok(())
+}
+
+/// Writes a session and says how many of its stored contents were not there.
+pub(super) async fn export(
+    record: &SessionRecord,
+    events: &[Event],
+    blobs: &Blobs,
+    target: &Target,
+) -> Outcome<u64> {
+    let meta = SessionMeta { id: record.id.clone(), title: record.title.clone(), created_at: record.created_at };
+    if target.markdown {
+        let text = export::markdown(&meta, events);
+        target.write(|out| out.write_all(text.as_bytes()))?;
+        return Ok(0);
+    }
+    let mut contents = Vec::new();
+    let mut missing = 0;
+    for blob in export::blob_refs(events) {
+        match blobs.get(&blob).await {
+            Ok(content) => contents.push((blob, content)),
+            Err(error) => {
+                tracing::warn!("{error}");
+                missing += 1;
+            }
+        }
+    }
+    let pairs = contents.iter().map(|(blob, content)| (blob, content));
+    target.write(|mut out| export::jsonl(&mut out, &meta, events, pairs))?;
+    Ok(missing)
+}
+
+async fn fork(place: &Place, meant: &str, seq: Option<Seq>) -> Outcome {
+    let runtime = super::open(place, Need::View).await?;
+    let record = lookup::session(runtime.store(), meant).await?;
+    let forked = fork_at(&runtime, &record, seq).await;
+    let id = forked.map(|session| session.id().clone());
+    runtime.close().await;
+    out::line(id?.as_str())?;
+    Ok(DONE)
+}
+
+/// Forks at a position, by default the newest.
+pub(super) async fn fork_at(runtime: &Runtime, record: &SessionRecord, seq: Option<Seq>) -> Outcome<Session> {
+    Ok(runtime.fork(&record.id, seq.unwrap_or(record.last_seq)).await?)
+}
+
+async fn delete(data: &Data, sessions: &[String]) -> Outcome<()> {
+    for meant in sessions {
+        let record = lookup::session(&data.store, meant).await?;
+        data.store.delete(&record.id).await?;
+        out::line(&format!("deleted {}", record.id))?;
+    }
+    Ok(())
+}
+
+/// A title, if somebody or something gave one: else the first words said.
+pub(super) fn title_of(text: &str) -> String {
+    fit(&one_line(text), 60)
+}
+
+/// Whether the log can be folded: what is imported must be usable.
+fn check(events: &[(u64, EventBody)]) -> Outcome<()> {
+    let numbered = (1..).zip(events).map(|(seq, (at, body))| Event {
+        seq,
+        at: *at,
+        format: longhaul_core::event::FORMAT,
+        body: body.clone(),
+    });
+    let events: Vec<Event> = numbered.collect();
+    History::fold(&events)?;
+    Ok(())
+}

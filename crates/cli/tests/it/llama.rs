@@ -1,0 +1,137 @@
+//! The binary against a real llama.cpp server with a tiny model and a small window.
+//!
+//! Needs Python with `xllamacpp`, `gguf` and `numpy` (`LONGHAUL_PYTHON` names it) and the scripts beside the
+//! fixtures. Where they are absent the tests say so and pass, unless `LONGHAUL_REQUIRE_LLAMA` is set.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/tools");
+
+/// A running server; it ends when this is dropped.
+struct Server {
+    child: Child,
+    url: String,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn python() -> PathBuf {
+    let usual = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/venv/bin/python");
+    std::env::var_os("LONGHAUL_PYTHON").map_or_else(|| PathBuf::from(usual), PathBuf::from)
+}
+
+fn server(test: &str, folder: &Path, window: u32) -> Option<Server> {
+    let ready = Command::new(python())
+        .args(["-c", "import xllamacpp, gguf, numpy"])
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    if !ready || !Path::new(TOOLS).is_dir() {
+        assert!(std::env::var_os("LONGHAUL_REQUIRE_LLAMA").is_none(), "{test}: no llama.cpp server can be started");
+        eprintln!("{test}: skipped, no llama.cpp server can be started");
+        return None;
+    }
+    let model = folder.join("tiny.gguf");
+    let made = Command::new(python())
+        .arg(format!("{TOOLS}/make_tiny_gguf.py"))
+        .arg("--out")
+        .arg(&model)
+        .stdout(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(made.success());
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut child = Command::new(python())
+        .arg(format!("{TOOLS}/llama_real_server.py"))
+        .args(["--model".as_ref(), model.as_os_str()])
+        .args(["--alias", "tiny", "--port", &port.to_string(), "--ctx", &window.to_string()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let ready = lines.map_while(Result::ok).find(|line| line.starts_with("READY"));
+    assert!(ready.is_some(), "the server did not start");
+    Some(Server { child, url: format!("http://127.0.0.1:{port}/v1") })
+}
+
+/// One `longhaul run --json`: the announcements.
+fn run(folder: &Path, prompt: &str, continues: bool) -> Vec<Value> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_longhaul"));
+    command.current_dir(folder).args(["--data-dir", "data", "run", "--json"]);
+    if continues {
+        command.args(["--session", "last"]);
+    }
+    let output = command.arg(prompt).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    // A model of random weights seldom stops by itself: its answers end at their limit.
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{:?} {stderr}", output.status);
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    stdout.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+}
+
+fn named<'a>(events: &'a [Value], name: &str) -> Vec<&'a Value> {
+    events.iter().filter(|event| event["name"] == name).collect()
+}
+
+fn configure(folder: &Path, url: &str, window: &str) {
+    let text = format!(
+        "systemPrompt: You are terse.\nmodel: {{ name: tiny, base_url: \"{url}\", context_window: {window}, max_output_tokens: 96 }}\n"
+    );
+    std::fs::write(folder.join("longhaul.yml"), text).unwrap();
+}
+
+fn prompt(turn: usize) -> String {
+    let words: Vec<String> = (0..140).map(|n| format!("fact {turn}-{n}")).collect();
+    format!("Turn {turn}. Remember: {}.", words.join(", "))
+}
+
+#[test]
+fn a_conversation_outgrows_the_servers_window_and_goes_on() {
+    let test = "a_conversation_outgrows_the_servers_window_and_goes_on";
+    let folder = tempfile::tempdir().unwrap();
+    let Some(server) = server(test, folder.path(), 4096) else { return };
+    configure(folder.path(), &server.url, "auto");
+    let (mut chunks, mut edits, mut sent) = (0, 0, 0);
+    for turn in 0..10 {
+        let events = run(folder.path(), &prompt(turn), turn > 0);
+        assert!(named(&events, "llm:error").is_empty(), "{:?}", named(&events, "llm:error"));
+        chunks += named(&events, "llm:chunk").len();
+        edits += named(&events, "context:compressed").len() + named(&events, "context:pruned").len();
+        let response = named(&events, "llm:response")[0];
+        let input = response["tokenUsage"]["inputTokens"].as_u64().unwrap();
+        assert!(input > 0 && input < 4096, "{input}");
+        sent += input;
+        assert_eq!(named(&events, "context:usage").last().unwrap()["window"], 4096, "the server's own window");
+        println!("turn {turn}: {input} tokens in, {edits} edits so far, {:?}", named(&events, "context:estimate").first().map(|event| event["errorPercent"].clone()));
+    }
+    assert!(chunks > 50, "the answers were streamed: {chunks} pieces");
+    assert!(edits >= 2, "{edits} edits");
+    assert!(sent > 2 * 4096, "the conversation is several windows long: {sent}");
+}
+
+#[test]
+fn the_servers_real_overflow_error_is_survived() {
+    let test = "the_servers_real_overflow_error_is_survived";
+    let folder = tempfile::tempdir().unwrap();
+    let Some(server) = server(test, folder.path(), 4096) else { return };
+    // Declared too large by far: only the server's own refusal can tell.
+    configure(folder.path(), &server.url, "100000");
+    let mut refused = Vec::new();
+    for turn in 0..8 {
+        let events = run(folder.path(), &prompt(turn), turn > 0);
+        refused.extend(named(&events, "llm:error").into_iter().cloned());
+        assert_eq!(named(&events, "llm:response").len(), 1, "turn {turn}: {events:?}");
+    }
+    assert_eq!(refused.len(), 1, "one refusal teaches the window: {refused:?}");
+    assert_eq!(refused[0]["code"], "context-overflow");
+}
