@@ -75,6 +75,8 @@ pub(crate) struct Outcome {
     pub(crate) right: usize,
     /// Requests that a real provider would have refused.
     pub(crate) invalid: usize,
+    /// Tokens of the largest request, as the model counted.
+    pub(crate) largest: u64,
 }
 
 impl Outcome {
@@ -122,6 +124,7 @@ pub(crate) async fn play(stage: &Stage, store: SharedStore, blobs: Blobs) -> Res
     let outcome = perform(&session, &mut screen).await;
     let mut outcome = outcome?;
     outcome.invalid = model.invalid_requests();
+    outcome.largest = model.log().iter().map(|call| call.input_tokens).max().unwrap_or(0);
     let report = session.context().await?;
     screen.closing(&outcome, &report, session.id());
     runtime.close().await;

@@ -5,12 +5,13 @@
 //! one reaches nothing that the session does not own.
 
 use longhaul_core::estimate::text_tokens;
-use longhaul_core::history::{Entry, EntryKind};
-use longhaul_core::ids::{Handle, LogRange};
+use longhaul_core::history::{Entry, EntryKind, History, ItemKind};
+use longhaul_core::ids::{Handle, LogRange, Seq};
 use longhaul_core::message::{Message, Part, RawJson, ToolSpec};
 use longhaul_core::truncate::Limit;
 use longhaul_store::Blobs;
 use serde::Deserialize;
+use std::collections::BTreeSet;
 
 /// The tool's name.
 pub const NAME: &str = "recall";
@@ -52,16 +53,40 @@ struct Arguments {
     limit: Option<usize>,
 }
 
+/// What can be recalled: every message of a session.
+#[derive(Clone, Debug)]
+pub struct Source {
+    entries: Vec<Entry>,
+    /// Those that the model is shown in full anyway: a search ranks them behind the others.
+    shown: BTreeSet<Seq>,
+}
+
+impl Source {
+    /// The messages of a session as it is now.
+    pub fn of(history: &History) -> Self {
+        let whole = history.view().iter().filter(|item| {
+            !matches!(item.kind, ItemKind::Summary(_) | ItemKind::Removed(_) | ItemKind::Result { cleared: Some(_), .. })
+        });
+        let shown = whole.map(|item| item.range.from).filter(|seq| !is_truncated(history, *seq)).collect();
+        Self { entries: history.entries().to_vec(), shown }
+    }
+}
+
+fn is_truncated(history: &History, seq: Seq) -> bool {
+    let parts = history.entry(seq).map_or(&[][..], |entry| &entry.message.parts);
+    parts.iter().any(|part| matches!(part, Part::ToolResult(result) if result.truncated.is_some()))
+}
+
 /// Answers a call: the text, or why there is none.
 ///
 /// # Errors
 /// A sentence for the model.
-pub async fn recall(arguments: &str, entries: &[Entry], blobs: &Blobs, limit: &Limit) -> Result<String, String> {
+pub async fn recall(arguments: &str, source: &Source, blobs: &Blobs, limit: &Limit) -> Result<String, String> {
     let arguments: Arguments = serde_json::from_str(arguments).map_err(|error| format!("recall: {error}"))?;
     match (&arguments.handle, &arguments.query) {
-        (Some(handle), _) => by_handle(handle, arguments.range.as_deref(), entries, blobs, limit).await,
+        (Some(handle), _) => by_handle(handle, arguments.range.as_deref(), &source.entries, blobs, limit).await,
         (None, Some(query)) => {
-            Ok(by_query(query, arguments.limit.unwrap_or(DEFAULT_HITS), entries, blobs, limit).await)
+            Ok(by_query(query, arguments.limit.unwrap_or(DEFAULT_HITS), source, blobs, limit).await)
         }
         (None, None) => Err("recall: give a `handle` or a `query`".to_owned()),
     }
@@ -165,11 +190,12 @@ fn push(text: &mut String, part: &Part) {
     }
 }
 
-/// The entries that hold most of the query's words (rare words count more), newest first among equals.
-async fn by_query(query: &str, hits: usize, entries: &[Entry], blobs: &Blobs, limit: &Limit) -> String {
+/// The entries that hold most of the query's words (rare words count more), newest first among equals. What is
+/// shown in full counts half: the question itself would else be the best hit.
+async fn by_query(query: &str, hits: usize, source: &Source, blobs: &Blobs, limit: &Limit) -> String {
     let words = words(query);
     let mut texts: Vec<(&Entry, String)> = Vec::new();
-    for entry in entries.iter().filter(|entry| !is_own(entry)) {
+    for entry in source.entries.iter().filter(|entry| !is_own(entry)) {
         if let Ok(text) = original(entry, blobs).await {
             texts.push((entry, text));
         }
@@ -185,7 +211,9 @@ async fn by_query(query: &str, hits: usize, entries: &[Entry], blobs: &Blobs, li
     let score = |text: &String| -> f64 {
         words.iter().zip(&weights).filter(|(word, _)| text.contains(word.as_str())).map(|(_, weight)| weight).sum()
     };
-    let mut ranked: Vec<(f64, usize)> = lower.iter().map(score).zip(0..).filter(|(score, _)| *score > 0.0).collect();
+    let weight = |at: usize| if source.shown.contains(&texts[at].0.seq) { 0.5 } else { 1.0 };
+    let scores = lower.iter().map(score).zip(0..).map(|(score, at)| (score * weight(at), at));
+    let mut ranked: Vec<(f64, usize)> = scores.filter(|(score, _)| *score > 0.0).collect();
     ranked.sort_by(|left, right| right.0.total_cmp(&left.0).then(right.1.cmp(&left.1)));
     if ranked.is_empty() {
         return format!("recall: nothing in this session matches `{query}`");

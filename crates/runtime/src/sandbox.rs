@@ -14,6 +14,7 @@ mod confine;
 mod environment;
 mod grants;
 #[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests;
 
 use std::ffi::OsString;
@@ -193,7 +194,10 @@ impl Sandbox {
     /// [`SandboxError::Confine`] when confinement worked at first and does not now, [`SandboxError::Start`].
     pub async fn spawn(&self, request: SpawnRequest) -> Result<ConfinedChild, SandboxError> {
         let confined = matches!(self.status.confinement, Confinement::Landlock { .. });
-        let grants = confined.then(|| grants::grants(&self.policy, &self.private.path).list);
+        let (policy, private) = (Arc::clone(&self.policy), self.private.path.clone());
+        // Listing them reads folders, which is the child's thread's work.
+        let grants =
+            confined.then(|| -> child::Grants { Box::new(move || grants::grants(&policy, &private).list) });
         let program = request.program.to_string_lossy().into_owned();
         child::start(self.command(request), program, grants).await
     }

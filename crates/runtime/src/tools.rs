@@ -293,6 +293,24 @@ fn builtin(name: &str, read_only: bool, description: &str, parameters: &str) -> 
     }
 }
 
+/// Runs file work off the async threads, to its end: a file is written or it is not.
+async fn finishing<F>(cancel: &CancellationToken, work: F) -> ToolOutput
+where
+    F: FnOnce() -> Result<ToolOutput, ToolError> + Send + 'static,
+{
+    if cancel.is_cancelled() {
+        return ToolOutput::cancelled();
+    }
+    settle(tokio::task::spawn_blocking(work).await)
+}
+
+fn settle(done: Result<Result<ToolOutput, ToolError>, tokio::task::JoinError>) -> ToolOutput {
+    match done {
+        Ok(result) => result.unwrap_or_else(ToolOutput::from),
+        Err(error) => ToolOutput::error(format!("Error: the tool failed: {error}")),
+    }
+}
+
 /// Runs file work off the async threads. It is asked to stop when the call is cancelled or dropped.
 async fn blocking<F>(cancel: &CancellationToken, work: F) -> ToolOutput
 where
@@ -302,10 +320,7 @@ where
     let _stop_when_dropped = stop.clone().drop_guard();
     let task = tokio::task::spawn_blocking(move || work(&stop));
     tokio::select! {
-        done = task => match done {
-            Ok(result) => result.unwrap_or_else(ToolOutput::from),
-            Err(error) => ToolOutput::error(format!("Error: the tool failed: {error}")),
-        },
+        done = task => settle(done),
         () = cancel.cancelled() => ToolOutput::cancelled(),
     }
 }

@@ -301,6 +301,7 @@ fn append_plain(path: &str, mut base: PathBuf, missing: &Path) -> Result<PathBuf
 
 /// Follows links as far as the path exists; for paths that may be made later.
 pub(crate) fn canonical_as_far_as_possible(path: &Path) -> PathBuf {
+    let path = &std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     path.ancestors()
         .find_map(|base| {
             let found = base.canonicalize().ok()?;

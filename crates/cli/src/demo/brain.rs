@@ -13,7 +13,7 @@ use serde_json::json;
 use super::facts;
 
 /// How many lines of each file are noted.
-const NOTED_LINES: usize = 5;
+const NOTED_LINES: usize = 2;
 
 /// A scripted model.
 pub(super) struct Brain {
@@ -100,17 +100,18 @@ fn notes(request: &Request) -> String {
         let text = text_of(message);
         let lines = text.lines().filter(|line| line.split_whitespace().count() > 3).take(NOTED_LINES);
         for line in lines {
-            notes.push_str(&format!("{}\n", line.trim().chars().take(160).collect::<String>()));
+            notes.push_str(&format!("- {}\n", facts::content(line).chars().take(110).collect::<String>()));
         }
     }
-    if notes.is_empty() { "I will look around first.\n".to_owned() } else { format!("Noted:\n{notes}") }
+    if notes.is_empty() { "Let me see.\n".to_owned() } else { notes }
 }
 
 /// The line that a recalled original has for the half that was asked for.
 fn found(request: &Request, recalled: &str) -> String {
     let question = request.messages.iter().rev().find(|message| message.role == Role::User);
     let half = question.and_then(|message| facts::asked_for(&text_of(message))).unwrap_or_default();
-    let line = recalled.lines().find_map(|line| line.find(&half).map(|at| line[at..].trim_end()));
+    let lines = recalled.lines().filter(|line| !line.contains('»'));
+    let line = lines.filter_map(|line| line.find(&half).map(|at| line[at..].trim_end())).next();
     match line {
         Some(line) => format!("The line is: {line}"),
         None => "I could not find it.".to_owned(),

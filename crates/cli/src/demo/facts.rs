@@ -74,7 +74,7 @@ fn fact(line: &str) -> Option<Fact> {
 }
 
 /// A line as it stands in the file: without the number that `read` puts before it.
-fn content(line: &str) -> &str {
+pub(super) fn content(line: &str) -> &str {
     let digits = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
     match digits.strip_prefix(['\t', '→', '|', ':']) {
         Some(rest) => rest.trim(),

@@ -156,8 +156,9 @@ impl Screen {
             outcome.edits, outcome.right, outcome.asked, outcome.invalid
         )));
         self.line(&format!(
-            "All calls together read {} tokens; no request was larger than the window of {}.",
+            "All calls together read {} tokens; the largest had {} of a window of {}.",
             short(used),
+            short(outcome.largest),
             short(report.window)
         ));
         self.line(&format!("The session is kept: longhaul context {id} · longhaul sessions show {id}"));

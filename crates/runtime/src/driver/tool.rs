@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_core::history::Entry;
 use longhaul_core::message::{Media, Part, ToolCall, ToolResult, ToolStatus, Truncation};
 use longhaul_core::run::Input;
 use longhaul_core::truncate::{self, Limit};
@@ -15,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Driver, Message, Shared};
 use crate::agent::Agent;
 use crate::announce::Announcement;
-use crate::recall;
+use crate::recall::{self, Source};
 use crate::tools::{Keep, Output, Progress, ToolContext, ToolInput, ToolOutput};
 
 /// Beyond its own grace a tool gets this long before its future is dropped.
@@ -23,16 +22,13 @@ const LAST_GRACE: Duration = Duration::from_secs(2);
 
 impl Driver {
     pub(super) fn run_tool(&mut self, call: ToolCall, limit: Limit) {
-        let entries = match call.name.as_str() {
-            recall::NAME => self.run.history().entries().to_vec(),
-            _ => Vec::new(),
-        };
+        let source = (call.name == recall::NAME).then(|| Source::of(self.run.history()));
         let job = Job {
             agent: Arc::clone(&self.agent),
             shared: Arc::clone(&self.shared),
             stop: self.tools_stop.child_token(),
             limit,
-            entries,
+            source,
             stored_bytes: self.stored_bytes(),
         };
         self.tasks.spawn(async move {
@@ -58,20 +54,19 @@ struct Job {
     shared: Arc<Shared>,
     stop: CancellationToken,
     limit: Limit,
-    entries: Vec<Entry>,
+    /// For `recall` only.
+    source: Option<Source>,
     stored_bytes: u64,
 }
 
 impl Job {
     async fn run(&self, call: ToolCall) -> ToolResult {
-        let output = match call.name.as_str() {
-            recall::NAME => {
-                match recall::recall(&call.arguments, &self.entries, &self.shared.blobs, &self.limit).await {
-                    Ok(text) => ToolOutput::text(text),
-                    Err(text) => ToolOutput::error(text),
-                }
-            }
-            _ => match serde_json::from_str(&call.arguments) {
+        let output = match &self.source {
+            Some(source) => match recall::recall(&call.arguments, source, &self.shared.blobs, &self.limit).await {
+                Ok(text) => ToolOutput::text(text),
+                Err(text) => ToolOutput::error(text),
+            },
+            None => match serde_json::from_str(&call.arguments) {
                 Ok(arguments) => self.run_within_grace(&call, arguments).await,
                 Err(error) => ToolOutput::error(format!("The arguments are not valid JSON: {error}")),
             },

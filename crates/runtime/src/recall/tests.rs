@@ -1,15 +1,15 @@
 use longhaul_core::event::{Event, EventBody, FORMAT};
-use longhaul_core::history::{Entry, History};
+use longhaul_core::history::History;
 use longhaul_core::message::{Finish, Message, Part, Role, ToolCall, ToolResult, ToolStatus, Truncation};
 use longhaul_core::truncate::Limit;
 use longhaul_store::Blobs;
 
-use super::{recall, spec};
+use super::{Source, recall, spec};
 
 const ROOM: Limit = Limit { max_chars: 100_000, max_tokens: 100_000 };
 
 /// A user message (2), an answer with a call (3), its truncated result (4).
-async fn log(output: &str, kept: &str, blobs: &Blobs) -> Vec<Entry> {
+async fn log(output: &str, kept: &str, blobs: &Blobs) -> Source {
     let blob = blobs.put(output.to_owned()).await.unwrap();
     let call = ToolCall {
         call_id: "c1".into(),
@@ -44,7 +44,7 @@ async fn log(output: &str, kept: &str, blobs: &Blobs) -> Vec<Entry> {
     ];
     let events: Vec<Event> =
         bodies.into_iter().zip(1..).map(|(body, seq)| Event { seq, at: 0, format: FORMAT, body }).collect();
-    History::fold(&events).unwrap().entries().to_vec()
+    Source::of(&History::fold(&events).unwrap())
 }
 
 #[tokio::test]

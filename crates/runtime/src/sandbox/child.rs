@@ -15,6 +15,9 @@ use super::SandboxError;
 use super::confine::end_domain;
 use super::grants::Grant;
 
+/// Says what a child is granted, at the moment it is started.
+pub(super) type Grants = Box<dyn FnOnce() -> Vec<Grant> + Send>;
+
 /// A running child, leader of its process group. Dropping it kills the group.
 #[derive(Debug)]
 pub struct ConfinedChild {
@@ -122,7 +125,7 @@ impl Group {
 pub(super) async fn start(
     command: Command,
     program: String,
-    grants: Option<Vec<Grant>>,
+    grants: Option<Grants>,
 ) -> Result<ConfinedChild, SandboxError> {
     let (started, starting) = oneshot::channel();
     let failed = |source| SandboxError::Start { program: program.clone(), source };
@@ -136,10 +139,11 @@ pub(super) async fn start(
 fn live(
     mut command: Command,
     program: String,
-    grants: Option<Vec<Grant>>,
+    grants: Option<Grants>,
     started: oneshot::Sender<Result<ConfinedChild, SandboxError>>,
 ) {
-    let spawned = confine(grants.as_deref())
+    let confined = grants.is_some();
+    let spawned = confine(grants)
         .and_then(|()| command.spawn().map_err(|source| SandboxError::Start { program, source }));
     // Our copies of the child's pipe ends must go, or their readers never see an end.
     drop(command);
@@ -151,17 +155,17 @@ fn live(
     let (ended, exit) = oneshot::channel();
     // If nobody takes the handle, dropping it kills the child.
     let _ = started.send(Ok(ConfinedChild { group: Arc::clone(&group), exit, status: None }));
-    let _ = ended.send(group.finish(&mut child, grants.is_some()));
+    let _ = ended.send(group.finish(&mut child, confined));
 }
 
 #[cfg(target_os = "linux")]
-fn confine(grants: Option<&[Grant]>) -> Result<(), SandboxError> {
+fn confine(grants: Option<Grants>) -> Result<(), SandboxError> {
     let Some(grants) = grants else { return Ok(()) };
-    super::confine::this_thread(grants).map(drop).map_err(SandboxError::Confine)
+    super::confine::this_thread(&grants()).map(drop).map_err(SandboxError::Confine)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn confine(_: Option<&[Grant]>) -> Result<(), SandboxError> {
+fn confine(_: Option<Grants>) -> Result<(), SandboxError> {
     Ok(())
 }
 

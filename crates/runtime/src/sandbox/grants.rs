@@ -115,6 +115,7 @@ pub(super) fn grants(policy: &SandboxPolicy, private: &Path) -> Grants {
     allow(DEVICES.iter().map(PathBuf::from).collect(), Right::Device);
     allow(vec!["/etc/resolv.conf".into(), "/etc/localtime".into()], Right::Read);
     allow(toolchains(policy), Right::Read);
+    allow(search_path(policy), Right::Read);
     allow(policy.read.clone(), Right::Read);
     allow(policy.write.clone(), Right::Write);
     allow(vec![private.to_owned()], Right::Write);
@@ -125,6 +126,17 @@ pub(super) fn grants(policy: &SandboxPolicy, private: &Path) -> Grants {
 fn toolchains(policy: &SandboxPolicy) -> Vec<PathBuf> {
     let Some(home) = &policy.home else { return Vec::new() };
     TOOLCHAINS.iter().map(|name| home.join(name)).collect()
+}
+
+/// The folders programs are looked for in, unless they hold much else.
+fn search_path(policy: &SandboxPolicy) -> Vec<PathBuf> {
+    let path = policy.environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value);
+    let folders = path.into_iter().flat_map(std::env::split_paths).filter(|folder| folder.is_absolute());
+    let narrow = |folder: &PathBuf| {
+        let above = |path: &Path| folder.canonicalize().is_ok_and(|folder| path.starts_with(folder));
+        !above(&policy.workspace) && !policy.home.as_deref().is_some_and(above)
+    };
+    folders.filter(narrow).collect()
 }
 
 impl Grants {

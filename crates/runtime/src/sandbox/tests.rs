@@ -307,6 +307,23 @@ async fn toolchains_are_readable_and_what_lies_beside_them_is_not() {
 }
 
 #[tokio::test]
+async fn programs_in_the_search_path_can_be_run() {
+    let mut place = place();
+    let tool = place.path("other/tool");
+    fs::write(&tool, "#!/bin/sh\necho tool-ran\n").unwrap();
+    fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/bin:/bin:.:{}", place.path("other"), place.path(""));
+    place.policy.environment = vec![("PATH".into(), path.into())];
+    let ran = run(&place.sandbox(), "tool").await;
+    assert!(ran.ok && ran.output == "tool-ran\n", "{}", ran.output);
+    if landlock("programs_in_the_search_path_can_be_run") {
+        // A folder above the workspace is not granted for being in the search path.
+        fs::write(place.path("beside"), "foreign-content").unwrap();
+        only_unconfined(&place, &format!("cat {}", place.path("beside")), "foreign-content").await;
+    }
+}
+
+#[tokio::test]
 async fn no_descriptor_of_ours_is_inherited() {
     let place = place();
     let sandbox = place.sandbox();

@@ -129,6 +129,17 @@ mod tests {
     }
 
     #[test]
+    fn memory_stays_within_a_few_times_the_limit() {
+        let limit = 256 * 1024;
+        let mut capture = Capture::new(limit);
+        let chunk = vec![b'x'; 64 * 1024];
+        for _ in 0..100_000_000 / chunk.len() {
+            capture.push(&chunk);
+            assert!(capture.head.capacity() + capture.tail.capacity() < 4 * limit);
+        }
+    }
+
+    #[test]
     fn never_loses_half_a_character() {
         let text = "äöü".repeat(40);
         for limit in 8..40 {

@@ -7,7 +7,7 @@ use longhaul_core::message::ToolSpec;
 use regex::bytes::Regex;
 
 use super::arguments::Arguments;
-use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, blocking, builtin};
+use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, builtin, finishing};
 use crate::workspace::Access;
 
 /// Files beyond this size are refused, bytes.
@@ -30,7 +30,7 @@ impl Tool for Edit {
     async fn run(&self, call: ToolInput) -> ToolOutput {
         let ToolInput { arguments, context } = call;
         let cancel = context.cancel.clone();
-        blocking(&cancel, move |_| Request::parse(arguments)?.apply(&context)).await
+        finishing(&cancel, move || Request::parse(arguments)?.apply(&context)).await
     }
 }
 

@@ -410,9 +410,12 @@ async fn a_cancelled_call_does_nothing() {
     let bench = bench();
     bench.file("f", "x\n");
     bench.context.cancel.cancel();
-    for (tool, arguments) in
-        [("grep", json!({"pattern": "x"})), ("bash", json!({"command": "echo x > made"}))]
-    {
+    let calls = [
+        ("grep", json!({"pattern": "x"})),
+        ("write", json!({"path": "made", "content": "x"})),
+        ("bash", json!({"command": "echo x > made"})),
+    ];
+    for (tool, arguments) in calls {
         let output = bench.run(tool, arguments).await;
         assert!(output.cancelled && output.is_error, "{tool}: {output:?}");
     }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use longhaul_core::message::ToolSpec;
 
 use super::arguments::Arguments;
-use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, blocking, builtin};
+use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, builtin, finishing};
 use crate::workspace::Access;
 
 const DESCRIPTION: &str = "Writes a file in the workspace: makes it, with the folders above it, or replaces its whole content. To change part of a file use `edit`.";
@@ -24,7 +24,7 @@ impl Tool for Write {
     async fn run(&self, call: ToolInput) -> ToolOutput {
         let ToolInput { arguments, context } = call;
         let cancel = context.cancel.clone();
-        blocking(&cancel, move |_| write(arguments, &context)).await
+        finishing(&cancel, move || write(arguments, &context)).await
     }
 }
 

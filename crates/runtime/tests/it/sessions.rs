@@ -234,10 +234,11 @@ async fn a_session_outgrows_its_window_and_everything_can_be_recalled() {
     let edits = world.session.look(|run| run.history().edits().len()).await.unwrap();
     assert!(edits >= 3, "{edits}");
     let originals = world.session.look(|run| run.history().entries().to_vec()).await.unwrap();
+    let source = world.session.look(|run| longhaul::recall::Source::of(run.history())).await.unwrap();
     let limit = longhaul_core::truncate::Limit { max_chars: 1_000_000, max_tokens: 1_000_000 };
     for entry in originals.iter().filter(|entry| matches!(entry.kind, EntryKind::Result { .. })) {
         let arguments = format!(r#"{{"handle":"lh:{}"}}"#, entry.seq);
-        let text = longhaul::recall::recall(&arguments, &originals, world.runtime.blobs(), &limit).await.unwrap();
+        let text = longhaul::recall::recall(&arguments, &source, world.runtime.blobs(), &limit).await.unwrap();
         assert!(text.contains("line 399 says"), "{text}");
     }
 }

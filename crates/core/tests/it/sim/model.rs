@@ -23,10 +23,9 @@ pub(crate) struct Course {
 }
 
 impl Truth {
-    /// What the model counts for a request.
-    pub(crate) fn input(&self, fixed: u64, messages: &[Message]) -> u64 {
-        let ours: u64 = messages.iter().map(sent_tokens).sum();
-        (fixed + ours) * self.bias / 1_000 + self.overhead
+    /// What the model counts for a request of that many tokens by our estimate.
+    pub(crate) fn input(&self, ours: u64) -> u64 {
+        ours * self.bias / 1_000 + self.overhead
     }
 
     fn output(&self, parts: &[Part]) -> u64 {
@@ -170,7 +169,8 @@ fn broken(begins: bool, code: ErrorCode, retryable: bool, partial: Vec<Part>) ->
     Course { begins, end: Err((Failure::new(code, "the call failed", retryable), partial)) }
 }
 
-fn sent_tokens(message: &Message) -> u64 {
+/// What a message of a request has by our estimate.
+pub(crate) fn sent_tokens(message: &Message) -> u64 {
     let unsent = message
         .parts
         .iter()

@@ -14,7 +14,7 @@ use longhaul_core::run::{AppendId, Effect, Failure, Input, Run, Settings, Timer}
 use longhaul_core::truncate::Limit;
 use longhaul_core::usage::Usage;
 
-use super::model::{Course, image, tool_result};
+use super::model::{Course, image, sent_tokens, tool_result};
 use super::scene::{self, Truth};
 use super::stats::Stats;
 use crate::rng::Rng;
@@ -441,8 +441,13 @@ impl World {
     fn call_model(&mut self, step: StepId, tools: bool, max_output: u64) {
         let messages = request_messages(self.run.history().view());
         self.check_request(&messages, &step);
-        let fixed = self.settings.fixed.tokens;
-        let input = self.truth.input(fixed, &messages);
+        let view_tokens = self.run.history().view_tokens();
+        if self.rng.chance(3) {
+            let anew: u64 = messages.iter().map(sent_tokens).sum();
+            let merged = self.run.history().view().len() as u64 * 5;
+            assert!(anew.abs_diff(view_tokens) <= merged + 20, "{view_tokens} in the view, {anew} sent");
+        }
+        let input = self.truth.input(self.settings.fixed.tokens + view_tokens);
         let course = self.truth.course(&mut self.rng, input, max_output, tools);
         let overflows = matches!(&course.end, Err((failure, _)) if failure.code == ErrorCode::ContextOverflow);
         if overflows {
@@ -458,8 +463,11 @@ impl World {
 
     fn summarise(&mut self, form: &SummaryForm, messages: &[Message], limit: u64) {
         crate::validity::check(messages).expect("the summary request is valid");
-        let fixed = if *form == SummaryForm::Riding { self.settings.fixed.tokens } else { 0 };
-        let input = self.truth.input(fixed, messages);
+        let ours = match form {
+            SummaryForm::Riding => self.settings.fixed.tokens + self.run.history().view_tokens() + 250,
+            SummaryForm::Flattened => messages.iter().map(sent_tokens).sum(),
+        };
+        let input = self.truth.input(ours);
         let answer = self.truth.summary(&mut self.rng, input, limit);
         let after = match &answer {
             Err(failure) if failure.code == ErrorCode::Timeout => 600_000,
