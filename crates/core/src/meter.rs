@@ -93,3 +93,8 @@ fn margin(history: &History, estimated_share: f64) -> f64 {
     let shown = ((-lowest).max(0) as f64 / 1000.0).min(0.30);
     if known { shown.max(0.01) } else { shown.max(FIRST_MARGIN * estimated_share) }
 }
+
+/// The most that `added` estimated tokens add to a bound, in tokens.
+pub(crate) fn bound_of_more(history: &History, added: u64) -> u64 {
+    added + (added as f64 * margin(history, 1.0)).ceil() as u64 + 1
+}

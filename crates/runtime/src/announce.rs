@@ -8,6 +8,7 @@ use longhaul_core::history::{History, OpenRun};
 use longhaul_core::ids::{Seq, SessionId};
 use longhaul_core::message::{Message, Origin, Part, ToolCall, ToolStatus};
 use longhaul_core::run::{Notice, Run};
+use longhaul_core::survival::Survival;
 use longhaul_core::usage::Usage;
 use serde_json::{Map, Value, json};
 
@@ -61,6 +62,8 @@ pub(crate) struct Around<'a> {
     pub(crate) run: &'a Run,
     /// The run that was open before the event.
     pub(crate) open: Option<&'a OpenRun>,
+    /// What an edit of the view left of it.
+    pub(crate) survival: Option<&'a Survival>,
 }
 
 /// The announcements of a stored event.
@@ -115,7 +118,7 @@ fn payloads(event: &Event, around: &Around<'_>) -> Vec<(&'static str, Value)> {
             let decision = if *allowed { "allow" } else { "deny" };
             vec![("tool:approval-response", json!({ "approvalId": approval_id, "decision": decision }))]
         }
-        EventBody::ViewEdited(edit) => vec![edited(edit), ("context:usage", crate::context::usage(around.run))],
+        EventBody::ViewEdited(edit) => vec![edited(edit, around.survival), ("context:usage", crate::context::usage(around.run))],
         EventBody::ViewRestored { edit_id } => {
             let tokens = around.run.meter().total;
             vec![("context:restored", json!({ "compactionId": edit_id, "tokens": tokens }))]
@@ -217,7 +220,7 @@ fn tool_result(seq: Seq, history: &History) -> Vec<(&'static str, Value)> {
     vec![("llm:tool-result", payload)]
 }
 
-fn edited(edit: &ViewEdit) -> (&'static str, Value) {
+fn edited(edit: &ViewEdit, survival: Option<&Survival>) -> (&'static str, Value) {
     let saved = edit.original_tokens.saturating_sub(edit.compressed_tokens);
     match edit.kind {
         EditKind::Prune => (
@@ -231,7 +234,8 @@ fn edited(edit: &ViewEdit) -> (&'static str, Value) {
                 "compactionId": edit.id, "strategy": edit.strategy, "reason": edit.reason,
                 "trigger": edit.trigger_tokens, "originalTokens": edit.original_tokens,
                 "compressedTokens": edit.compressed_tokens, "originalMessages": edit.original_messages,
-                "compressedMessages": edit.compressed_messages, "costNote": edit.why,
+                "compressedMessages": edit.compressed_messages, "survival": survival,
+                "costNote": edit.why,
             }),
         ),
     }

@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use longhaul_core::event::{Event, EventBody, RunEnd};
 use longhaul_core::ids::{ApprovalId, EditId, SessionId};
+use longhaul_core::message::Message as Turn;
 use longhaul_core::run::{AppendId, CompactionOutcome, Effect, Failure, Input, Run, Status, Timer};
+use longhaul_core::survival::{self, Survival};
 use longhaul_store::{Append, Blobs, Lease, SharedStore, StoreError};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet};
@@ -211,13 +213,17 @@ impl Driver {
     /// Folds what is durable, then announces it.
     fn committed(&mut self, id: AppendId, events: Vec<Event>) {
         let open_before = self.run.history().open_run().cloned();
+        let is_edit = events.iter().any(|event| matches!(event.body, EventBody::ViewEdited(_)));
+        let before = is_edit.then(|| shown(&self.run));
         self.tell_run(Input::Appended { id, events: events.clone() });
+        let survival = before.map(|before| survival(&before, &self.run));
         for event in &events {
             if let EventBody::RunFinished { reason, error, .. } = &event.body {
                 self.last_end = Settled { end: Some(*reason), error: error.clone() };
             }
             let open = open_before.as_ref().or(self.run.history().open_run());
-            let announcements = of_event(&self.shared.session_id, event, &Around { run: &self.run, open });
+            let around = Around { run: &self.run, open, survival: survival.as_ref() };
+            let announcements = of_event(&self.shared.session_id, event, &around);
             announcements.into_iter().for_each(|announcement| self.tell(announcement));
         }
     }
@@ -328,6 +334,18 @@ impl Driver {
         });
         self.approvals.insert(approval_id, handle);
     }
+}
+
+/// What the model is shown.
+fn shown(run: &Run) -> Vec<Arc<Turn>> {
+    run.history().view().iter().map(|item| Arc::clone(&item.message)).collect()
+}
+
+/// What an edit left of what was shown: in a session every rest can be recalled by the model.
+fn survival(before: &[Arc<Turn>], run: &Run) -> Survival {
+    let before: Vec<&Turn> = before.iter().map(AsRef::as_ref).collect();
+    let after: String = shown(run).iter().map(|message| crate::recall::plain_text(message) + "\n").collect();
+    survival::survey(&before, &after, true)
 }
 
 /// A provider's error as the loop knows it.

@@ -181,6 +181,18 @@ async fn original(entry: &Entry, blobs: &Blobs) -> Result<String, String> {
     Ok(text)
 }
 
+/// A message as text: what a person or a model could read of it.
+pub(crate) fn plain_text(message: &Message) -> String {
+    let mut text = String::new();
+    for part in &message.parts {
+        match part {
+            Part::ToolResult(result) => result.content.iter().for_each(|part| push(&mut text, part)),
+            part => push(&mut text, part),
+        }
+    }
+    text
+}
+
 fn push(text: &mut String, part: &Part) {
     match part {
         Part::Text(part) => text.push_str(&part.text),

@@ -29,6 +29,8 @@ pub struct SummaryDraft {
     pub limit_tokens: u64,
     /// What the next request has with everything but the summary, in tokens (bound).
     floor: u64,
+    /// What a token of summary adds to the bound, in thousandths of a token.
+    cost_per_mille: u64,
     /// What somebody asked the summary to mind.
     instructions: Option<String>,
     /// A summary made without a model, for when the model's is no good.
@@ -73,6 +75,7 @@ impl SummaryDraft {
         };
         Self {
             floor: scene.after(&gone, 0).bound(),
+            cost_per_mille: crate::meter::bound_of_more(scene.history, 1_000),
             handles: scene.handles(&gone),
             extractive: extract::summary(scene, &gone, limit_tokens),
             edit,
@@ -203,7 +206,7 @@ impl SummaryDraft {
         );
         let part = Part::text(format!("{head}{text}"));
         let added = estimate::message_tokens(&Message::user("", vec![part.clone()]));
-        let tokens = self.floor + added + added / 10;
+        let tokens = self.floor + (added * self.cost_per_mille).div_ceil(1_000) + 1;
         let limit = self.edit.trigger_tokens.min(self.edit.original_tokens);
         if tokens >= limit {
             return Err(Rejected::TooLong { tokens, limit });

@@ -7,6 +7,8 @@ mod coalesce;
 #[cfg(test)]
 mod estimate;
 #[cfg(test)]
+mod handles;
+#[cfg(test)]
 mod pool;
 #[cfg(test)]
 mod properties;

@@ -1,1 +1,489 @@
-//! Properties of histories and plans.
+//! Properties of histories, views and plans, on random stories.
+
+use std::sync::Arc;
+
+use longhaul_core::budget::{Budget, Trigger};
+use longhaul_core::event::{
+    Cut, Event, EventBody, FORMAT, NoteReason, StepKind, StepStart, ViewEdit, ViewOp,
+};
+use longhaul_core::history::{EntryKind, History, ItemKind, closing_result, request_messages, units};
+use longhaul_core::ids::{CallId, StepId};
+use longhaul_core::message::{
+    Answer, BlobRef, Finish, Media, Message, Origin, Part, RawJson, Reasoning, Role, ToolCall, ToolResult,
+    ToolStatus, Truncation,
+};
+use longhaul_core::meter;
+use longhaul_core::plan::{MARK, Occasion, Plan, Policy, PruneOptions, plan};
+use longhaul_core::run::{Fixed, Model, Recovery, Retry, Run, Settings};
+use longhaul_core::strategy;
+use longhaul_core::usage::Usage;
+use proptest::prelude::*;
+
+use crate::pool::text;
+use crate::rng::Rng;
+use crate::{handles, validity};
+
+/// One thing that happens in a story.
+#[derive(Clone, Debug)]
+enum Happening {
+    Typed { bytes: usize, image: bool },
+    Note,
+    Step { say: usize, calls: Vec<usize>, order: u64, thinks: bool, usage: bool },
+    Cut { kind: Cut, calls: usize },
+    Plan { strategy: usize, trigger: u8, occasion: u8, summary: u8 },
+    Undo { which: usize, release: bool },
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    let size = prop_oneof![4 => 1_usize..400, 2 => 400_usize..6_000, 1 => 6_000_usize..30_000];
+    let calls = proptest::collection::vec(size.clone(), 0..5);
+    prop_oneof![
+        3 => (1_usize..3_000, any::<bool>()).prop_map(|(bytes, image)| Happening::Typed { bytes, image }),
+        1 => Just(Happening::Note),
+        8 => (0_usize..1_500, calls, any::<u64>(), any::<bool>(), prop::bool::weighted(0.8)).prop_map(
+            |(say, calls, order, thinks, usage)| Happening::Step { say, calls, order, thinks, usage }
+        ),
+        1 => (prop_oneof![Just(Cut::Cancelled), Just(Cut::Lost)], 0_usize..3)
+            .prop_map(|(kind, calls)| Happening::Cut { kind, calls }),
+        4 => (0_usize..3, any::<u8>(), any::<u8>(), any::<u8>()).prop_map(
+            |(strategy, trigger, occasion, summary)| Happening::Plan { strategy, trigger, occasion, summary }
+        ),
+        1 => (any::<usize>(), any::<bool>()).prop_map(|(which, release)| Happening::Undo { which, release }),
+    ]
+}
+
+fn story() -> impl Strategy<Value = (u64, Vec<Happening>)> {
+    (any::<u64>(), proptest::collection::vec(happening(), 1..40))
+}
+
+/// A log as it grows.
+struct Log {
+    rng: Rng,
+    events: Vec<Event>,
+    history: History,
+    budget: Budget,
+    fixed: u64,
+}
+
+impl Log {
+    fn new(seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let budget = Budget::new(rng.magnitude(4_000, 100_000), None);
+        let fixed = rng.below(budget.usable / 8);
+        let mut log = Self { rng, events: Vec::new(), history: History::default(), budget, fixed };
+        log.add(EventBody::SessionStarted { title: None, forked_from: None, imported_from: None });
+        log.add(EventBody::RunStarted { run_id: "r".into() });
+        log.typed(20, false);
+        log
+    }
+
+    fn add(&mut self, body: EventBody) {
+        let event = Event { seq: self.events.len() as u64 + 1, at: 0, format: FORMAT, body };
+        self.history.apply(&event).expect("events follow each other");
+        self.events.push(event);
+    }
+
+    fn next(&self) -> u64 {
+        self.events.len() as u64 + 1
+    }
+
+    fn bound(&self) -> u64 {
+        meter::read(&self.history, self.fixed).bound()
+    }
+
+    fn request(&self) -> Vec<Message> {
+        request_messages(self.history.view())
+    }
+
+    fn typed(&mut self, bytes: usize, image: bool) {
+        let body = text(&mut self.rng, bytes);
+        let mut parts = vec![Part::text(format!("{} {body}", self.next()))];
+        if image {
+            parts.push(picture());
+        }
+        let message = Message::user(format!("m{}", self.next()), parts);
+        self.add(EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None });
+    }
+
+    fn begin_step(&mut self) -> StepId {
+        let step_id = StepId::new(format!("s{}", self.next()));
+        let start = StepStart {
+            step_id: step_id.clone(),
+            run_id: "r".into(),
+            purpose: StepKind::Main,
+            model: origin(),
+            system_hash: String::new(),
+            tools_hash: String::new(),
+            view_hash: self.history.view_hash(),
+            fixed_tokens: self.fixed,
+            estimated_input: meter::read(&self.history, self.fixed).total,
+            max_output_tokens: 1_000,
+        };
+        self.add(EventBody::StepStarted(Box::new(start)));
+        step_id
+    }
+
+    fn answer(&mut self, step: &StepId, parts: Vec<Part>, cut: Option<Cut>) {
+        let message = Message {
+            id: format!("m-{step}").into(),
+            role: Role::Assistant,
+            parts,
+            origin: Some(origin()),
+        };
+        let body =
+            EventBody::AssistantAdded { step_id: step.clone(), message, finish: Finish::Stop, cut };
+        self.add(body);
+    }
+
+    fn step(&mut self, say: usize, calls: &[usize], order: u64, thinks: bool, usage: bool) {
+        let estimated_input = meter::read(&self.history, self.fixed).total;
+        let input_tokens = (self.history.view_tokens() + self.fixed) * 104 / 100 + 200;
+        let step = self.begin_step();
+        let mut parts = Vec::new();
+        if thinks {
+            let native = (say % 2 == 0).then(|| RawJson("{}".to_owned()));
+            parts.push(Part::Reasoning(Reasoning { text: text(&mut self.rng, 80).to_owned(), native }));
+        }
+        if say > 0 || calls.is_empty() {
+            parts.push(Part::text(format!("so {}", text(&mut self.rng, say))));
+        }
+        parts.extend((0..calls.len()).map(|at| call(&step, at)));
+        let output_tokens = parts.iter().map(longhaul_core::estimate::part_tokens).sum();
+        self.answer(&step, parts, None);
+        let usage = usage.then(|| Usage { input_tokens, output_tokens, ..Usage::default() });
+        self.add(EventBody::StepFinished { step_id: step.clone(), usage, estimated_input });
+        let mut pending: Vec<usize> = (0..calls.len()).collect();
+        let mut order = Rng::new(order);
+        while !pending.is_empty() {
+            let at = pending.remove(order.below(pending.len() as u64) as usize);
+            self.add(EventBody::ToolStarted { call_id: call_id(&step, at) });
+            let result = self.result(&step, at, calls[at]);
+            self.add(EventBody::ToolFinished { result });
+        }
+    }
+
+    fn result(&mut self, step: &StepId, at: usize, bytes: usize) -> ToolResult {
+        let body = text(&mut self.rng, bytes);
+        let status = if bytes % 7 == 0 { ToolStatus::Error } else { ToolStatus::Completed };
+        let truncated = (bytes % 5 == 0).then(|| Truncation {
+            head_bytes: body.floor_char_boundary(bytes / 3),
+            omitted_chars: 1_000,
+            total_chars: 1_000 + body.chars().count() as u64,
+            blob: BlobRef { hash: "2".repeat(64), bytes: 9_000 },
+            lost_bytes: 0,
+        });
+        let mut content = vec![Part::text(body)];
+        if bytes % 11 == 0 {
+            content.push(picture());
+        }
+        ToolResult { call_id: call_id(step, at), status, content, truncated }
+    }
+
+    fn cut(&mut self, kind: Cut, calls: usize) {
+        let step = self.begin_step();
+        let mut parts = vec![Part::text(text(&mut self.rng, 60))];
+        if kind == Cut::Cancelled {
+            parts.extend((0..calls).map(|at| call(&step, at)));
+        }
+        self.answer(&step, parts, Some(kind));
+        self.add(EventBody::StepFinished { step_id: step.clone(), usage: None, estimated_input: 0 });
+        let open: Vec<CallId> =
+            self.history.open_calls().iter().map(|open| open.call.call_id.clone()).collect();
+        for id in open {
+            let result = closing_result(&id, ToolStatus::Cancelled, "[Cancelled]");
+            self.add(EventBody::ToolFinished { result });
+        }
+        self.typed(10, false);
+    }
+
+    fn note(&mut self) {
+        let message = Message::user(format!("m{}", self.next()), vec![Part::text("[a note]")]);
+        self.add(EventBody::NoteAdded { message, why: NoteReason::Loop });
+    }
+
+    fn happen(&mut self, happening: &Happening) {
+        match happening {
+            Happening::Typed { bytes, image } => self.typed(*bytes, *image),
+            Happening::Note => self.note(),
+            Happening::Step { say, calls, order, thinks, usage } => {
+                self.step(*say, calls, *order, *thinks, *usage);
+            }
+            Happening::Cut { kind, calls } => self.cut(*kind, *calls),
+            Happening::Plan { strategy, trigger, occasion, summary } => {
+                self.plan(*strategy, *trigger, *occasion, *summary);
+            }
+            Happening::Undo { which, release } => self.undo(*which, *release),
+        }
+    }
+
+    fn policy(&mut self, strategy: usize, trigger: u8) -> Policy {
+        let name = ["reactive-overflow", "middle-removal", "truncation"][strategy];
+        let share = 0.05 + f64::from(trigger) / 255.0 * 0.95;
+        Policy {
+            enabled: true,
+            strategy: strategy::by_name(name).expect("a strategy of that name"),
+            trigger: (trigger % 4 != 0).then_some(Trigger::Share(share)),
+            prune: PruneOptions {
+                protect_tokens: self.rng.magnitude(50, 5_000),
+                minimum_tokens: self.rng.magnitude(20, 3_000),
+                protected_tools: Vec::new(),
+            },
+        }
+    }
+
+    fn plan(&mut self, strategy: usize, trigger: u8, occasion: u8, summary: u8) {
+        let policy = self.policy(strategy, trigger);
+        let occasion = match occasion % 4 {
+            0 | 1 => Occasion::Routine,
+            2 => Occasion::Overflow,
+            _ => Occasion::Requested { instructions: None },
+        };
+        let planned = plan(&self.history, self.fixed, &self.budget, &policy, &occasion);
+        let refolded = History::fold(&self.events).expect("the log folds");
+        let again = plan(&refolded, self.fixed, &self.budget, &policy, &occasion);
+        assert_eq!(planned, again, "equal inputs, unequal plans");
+        let edit = match planned {
+            Plan::Fits => {
+                // An overflow that nothing can be done about is an error, never silence.
+                assert_ne!(occasion, Occasion::Overflow);
+                return;
+            }
+            Plan::DoesNotFit(misfit) => {
+                assert!(self.bound() > misfit.usable_tokens || occasion == Occasion::Overflow, "{misfit}");
+                return;
+            }
+            Plan::Edit(edit) => *edit,
+            Plan::Summarise(draft) => {
+                let hash = self.history.view_hash();
+                assert!(draft.finish("another view", &said("fine")).is_err());
+                assert!(draft.finish(&hash, &said("  ")).is_err());
+                if let Some((_, messages)) = draft.request(self.history.view(), &self.budget) {
+                    validity::check(&messages).expect("the summary request is valid");
+                }
+                let words = text(&mut self.rng, usize::from(summary) * 8 + 1);
+                match draft.finish(&hash, &said(words)).or_else(|_| draft.finish_extractive(&hash)) {
+                    Ok(edit) => edit,
+                    Err(_) => return,
+                }
+            }
+        };
+        self.commit(edit);
+    }
+
+    fn commit(&mut self, edit: ViewEdit) {
+        let before = (self.history.view_hash(), self.request(), meter::read(&self.history, self.fixed));
+        let was = self.bound();
+        let clone = self.history.clone();
+        self.add(EventBody::ViewEdited(Box::new(edit.clone())));
+        let is = self.bound();
+        assert!(is < was, "{was} became {is}: {edit:?}");
+        assert!(is <= edit.compressed_tokens, "{is} instead of {}: {edit:?}", edit.compressed_tokens);
+        let limit =
+            if edit.compressed_tokens < edit.trigger_tokens { edit.trigger_tokens } else { self.budget.usable };
+        assert!(is < limit, "{is} is not under {limit}: {edit:?}");
+        // Undone at once, it never happened.
+        let undone = self.history.with(EventBody::ViewRestored { edit_id: edit.id.clone() });
+        assert_eq!(undone.view_hash(), before.0);
+        assert_eq!(request_messages(undone.view()), before.1);
+        let reading = meter::read(&undone, self.fixed);
+        assert!(reading.total.abs_diff(before.2.total) <= before.2.total / 5 + 700, "{reading:?} {before:?}");
+        assert_eq!(undone.view_tokens(), clone.view_tokens());
+    }
+
+    fn undo(&mut self, which: usize, release: bool) {
+        let edits = self.history.edits();
+        if edits.is_empty() {
+            return;
+        }
+        let edit_id = edits[which % edits.len()].edit.id.clone();
+        if self.history.check_undo(&edit_id).is_ok() {
+            self.add(EventBody::ViewRestored { edit_id: edit_id.clone() });
+            if release {
+                self.add(EventBody::RangeReleased { edit_id });
+            }
+        }
+    }
+
+    /// What holds at any point of any story.
+    fn check(&self) {
+        let view = self.history.view();
+        let tokens: u64 = view.iter().map(|item| item.tokens).sum();
+        assert_eq!(tokens, self.history.view_tokens());
+        assert!(self.history.kept_tokens() <= tokens);
+        let messages = self.request();
+        if messages.last().is_some_and(|last| last.role != Role::Assistant) {
+            validity::check(&messages).expect("a valid request");
+        }
+        let newest = self.history.entries().iter().rev().find(|entry| entry.kind == EntryKind::Typed);
+        let parts = &newest.expect("somebody typed").message.parts;
+        assert!(validity::holds_verbatim(&messages, parts), "the newest message is not verbatim");
+        handles::check(&self.history);
+        self.check_order();
+    }
+
+    /// Results stand right after their step, in call order, and nowhere else; nothing else left its place.
+    fn check_order(&self) {
+        let view = self.history.view();
+        let mut last = 0;
+        for unit in units(view, &[]) {
+            assert!(unit.range.from > last, "{unit:?} after {last}");
+            last = view[unit.items.clone()].iter().map(|item| item.range.from).max().unwrap_or(0);
+            let head = &view[unit.items.start];
+            let calls: Vec<&CallId> = head.message.tool_calls().map(|call| &call.call_id).collect();
+            let results: Vec<&CallId> =
+                view[unit.items.start + 1..unit.items.end].iter().map(result_of).collect();
+            assert_eq!(calls, results, "calls and results of one step");
+        }
+    }
+}
+
+fn result_of(item: &longhaul_core::history::ViewItem) -> &CallId {
+    assert!(matches!(item.kind, ItemKind::Result { .. }));
+    match item.message.parts.as_slice() {
+        [Part::ToolResult(result)] => &result.call_id,
+        other => panic!("not a result: {other:?}"),
+    }
+}
+
+fn said(text: &str) -> Answer {
+    Answer { parts: vec![Part::text(text)], finish: Finish::Stop, usage: None }
+}
+
+fn origin() -> Origin {
+    Origin { provider: "p".to_owned(), api: "a".to_owned(), model: "m".to_owned() }
+}
+
+fn picture() -> Part {
+    Part::Image(Media {
+        blob: BlobRef { hash: "1".repeat(64), bytes: 4_000 },
+        media_type: "image/png".to_owned(),
+        name: None,
+        width: Some(300),
+        height: Some(200),
+    })
+}
+
+fn call_id(step: &StepId, at: usize) -> CallId {
+    CallId::new(format!("c-{step}-{at}"))
+}
+
+fn call(step: &StepId, at: usize) -> Part {
+    Part::ToolCall(ToolCall {
+        call_id: call_id(step, at),
+        name: ["read", "bash"][at % 2].to_owned(),
+        arguments: if at == 3 { "{broken".to_owned() } else { "{\"path\":\"src/a.rs\"}".to_owned() },
+        provider_id: None,
+        native: None,
+    })
+}
+
+fn settings(log: &Log) -> Settings {
+    Settings {
+        max_steps: 100,
+        timeout_ms: None,
+        parallel_tools: None,
+        recovery: Recovery::Rest,
+        retry: Retry { attempts: 4, max_delay_ms: 60_000 },
+        policy: Policy {
+            enabled: true,
+            strategy: strategy::by_name("reactive-overflow").expect("the default"),
+            trigger: None,
+            prune: PruneOptions::default(),
+        },
+        model: Model {
+            origin: origin(),
+            window: Some(log.budget.window),
+            window_is_declared: false,
+            max_output: None,
+            tools: true,
+        },
+        fixed: Fixed { tokens: log.fixed, ..Fixed::default() },
+        tools: std::collections::BTreeMap::new(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases()) })]
+
+    #[test]
+    fn every_story_keeps_order_pairs_and_handles((seed, story) in story()) {
+        let mut log = Log::new(seed);
+        for happening in &story {
+            log.happen(happening);
+            log.check();
+        }
+    }
+
+    #[test]
+    fn a_log_read_back_is_the_same_session((seed, story) in story()) {
+        let mut log = Log::new(seed);
+        story.iter().for_each(|happening| log.happen(happening));
+        let stored = serde_json::to_string(&log.events).expect("events encode");
+        let events: Vec<Event> = serde_json::from_str(&stored).expect("events decode");
+        prop_assert_eq!(&events, &log.events);
+        let history = History::fold(&events).expect("the log folds");
+        prop_assert!(history == log.history);
+        let settings = Arc::new(settings(&log));
+        let (live, next) = (Run::new(settings.clone(), log.history.clone()), Run::new(settings, history));
+        prop_assert_eq!(live.meter(), next.meter());
+        prop_assert_eq!(live.status(), next.status());
+        prop_assert_eq!(live.preview(None), next.preview(None));
+    }
+
+    #[test]
+    fn undoing_everything_shows_everything((seed, story) in story()) {
+        let mut log = Log::new(seed);
+        story.iter().for_each(|happening| log.happen(happening));
+        let mut plain = Vec::new();
+        for event in &log.events {
+            let body = &event.body;
+            if !matches!(body, EventBody::ViewEdited(_) | EventBody::ViewRestored { .. } | EventBody::RangeReleased { .. }) {
+                plain.push(event.body.clone());
+            }
+        }
+        let edits: Vec<_> = log.history.edits().iter().rev().filter(|state| state.active).cloned().collect();
+        for state in edits {
+            prop_assert!(log.history.check_undo(&state.edit.id).is_ok(), "newest first, nothing stands in the way");
+            log.add(EventBody::ViewRestored { edit_id: state.edit.id.clone() });
+        }
+        let shown: Vec<Vec<Part>> = log.history.view().iter().map(|item| item.message.parts.clone()).collect();
+        let mut never = History::default();
+        for (at, body) in plain.into_iter().enumerate() {
+            never.apply(&Event { seq: at as u64 + 1, at: 0, format: FORMAT, body }).expect("events follow");
+        }
+        // Markers of truncation name positions, which differ: compare the view by what was stored.
+        let without_markers = |parts: &[Part]| -> usize { parts.len() };
+        let expected: Vec<usize> = never.view().iter().map(|item| without_markers(&item.message.parts)).collect();
+        prop_assert_eq!(shown.iter().map(|parts| without_markers(parts)).collect::<Vec<_>>(), expected);
+        for (item, other) in log.history.view().iter().zip(never.view()) {
+            prop_assert_eq!(&item.kind, &other.kind);
+            prop_assert_eq!(item.message.tool_calls().collect::<Vec<_>>(), other.message.tool_calls().collect::<Vec<_>>());
+            if item.message.role != Role::Tool {
+                prop_assert_eq!(&item.message.parts, &other.message.parts);
+            }
+        }
+    }
+
+    #[test]
+    fn an_edit_says_what_it_is((seed, story) in story()) {
+        let mut log = Log::new(seed);
+        story.iter().for_each(|happening| log.happen(happening));
+        for state in log.history.edits() {
+            for op in &state.edit.ops {
+                let range = op.range();
+                prop_assert!(range.from <= range.to && range.to < state.seq);
+                if let ViewOp::Replace { parts, summary, .. } = op {
+                    let text = parts[0].as_text().unwrap_or_default();
+                    prop_assert_eq!(text.starts_with(MARK), *summary);
+                }
+            }
+            let replaces = state.edit.ops.iter().filter(|op| matches!(op, ViewOp::Replace { .. })).count();
+            prop_assert!(replaces <= 1, "one note or summary for each edit");
+        }
+    }
+}
+
+/// `PROPTEST_CASES`, or a thousand.
+fn cases() -> u32 {
+    std::env::var_os("PROPTEST_CASES").and_then(|text| text.to_str()?.parse().ok()).unwrap_or(1_000)
+}

@@ -4,13 +4,13 @@ use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{EditKind, EditReason, Event, EventBody, NoteReason, RunEnd, StepKind};
 use longhaul_core::history::{EntryKind, History, request_messages};
 use longhaul_core::ids::StepId;
-use longhaul_core::message::{Message, Part, ToolCall};
+use longhaul_core::message::{Message, ToolCall};
 use longhaul_core::meter;
 use longhaul_core::run::{Input, Run, Status};
 
 use super::model::Course;
 use super::world::World;
-use crate::validity;
+use crate::{handles, validity};
 
 /// Requests are smaller than this when the newest message and the fixed part alone are well inside the window.
 const NEVER_TOO_LONG_PERCENT: u64 = 40;
@@ -131,7 +131,7 @@ impl World {
         self.stats.model_summaries += u64::from(edit.why.contains("by the model") || edit.why.contains("summary"));
         self.stats.extracts += u64::from(edit.why.contains("extract"));
         self.stats.last_resorts += u64::from(edit.why.contains("no model call"));
-        check_handles(&self.mirror);
+        handles::check(&self.mirror);
     }
 
     /// Before the model is called.
@@ -249,49 +249,4 @@ impl World {
 /// The newest message that a person typed, as it was stored.
 pub(crate) fn newest_typed(history: &History) -> Option<&Message> {
     history.entries().iter().rev().find(|entry| entry.kind == EntryKind::Typed).map(|entry| &*entry.message)
-}
-
-/// Whatever the view does not show as it was must lie in the range of a handle that the view names.
-pub(crate) fn check_handles(history: &History) {
-    let named = named_ranges(history);
-    for entry in history.entries() {
-        let shown = history.view().iter().any(|item| {
-            item.range.from == entry.seq && item.range.to == entry.seq && item.message.id == entry.message.id
-        });
-        let whole = shown && !is_cleared(history, entry.seq);
-        // An answer that was cut off is never shown to the model.
-        let hidden = matches!(entry.kind, EntryKind::Assistant(Some(_)));
-        assert!(
-            whole || hidden || named.iter().any(|range| range.contains(entry.seq)),
-            "no handle leads to {}: {named:?}",
-            entry.seq
-        );
-    }
-}
-
-fn is_cleared(history: &History, seq: u64) -> bool {
-    use longhaul_core::history::ItemKind;
-    history.view().iter().any(|item| {
-        item.range.from == seq && matches!(item.kind, ItemKind::Result { cleared: Some(_), .. })
-    })
-}
-
-/// Handles in placeholders, notes and summaries.
-fn named_ranges(history: &History) -> Vec<longhaul_core::ids::LogRange> {
-    use longhaul_core::history::ItemKind;
-    let mut ranges = Vec::new();
-    for item in history.view() {
-        let text = match (&item.kind, item.message.parts.first()) {
-            (ItemKind::Summary(_) | ItemKind::Removed(_), Some(Part::Text(text))) => text.text.clone(),
-            (ItemKind::Result { cleared: Some(_), .. }, Some(Part::ToolResult(result))) => {
-                result.content.iter().filter_map(Part::as_text).collect()
-            }
-            _ => continue,
-        };
-        let head = text.lines().next().unwrap_or_default();
-        for word in head.split(|c: char| !(c.is_ascii_alphanumeric() || c == ':' || c == '-')) {
-            ranges.extend(word.parse::<longhaul_core::ids::Handle>().ok().map(|handle| handle.0));
-        }
-    }
-    ranges
 }

@@ -1,0 +1,54 @@
+//! Nothing is out of the model's reach: whatever the view does not show, a handle in the view leads to.
+
+use longhaul_core::history::{EntryKind, History, ItemKind};
+use longhaul_core::ids::{Handle, LogRange, Seq};
+use longhaul_core::message::{Message, Part};
+
+/// Checks every message of the log.
+pub(crate) fn check(history: &History) {
+    let named = named_ranges(history);
+    let mut whole: Vec<Seq> = Vec::new();
+    for item in history.view() {
+        let original = item.range.from == item.range.to
+            && !matches!(
+                item.kind,
+                ItemKind::Summary(_) | ItemKind::Removed(_) | ItemKind::Result { cleared: Some(_), .. }
+            );
+        whole.extend(original.then_some(item.range.from));
+    }
+    whole.sort_unstable();
+    for entry in history.entries() {
+        // An answer that was cut off, or that said nothing, is shown to people only.
+        let hidden = matches!(entry.kind, EntryKind::Assistant(Some(_))) || is_silent(&entry.message);
+        let reached = whole.binary_search(&entry.seq).is_ok()
+            || named.iter().any(|range| range.contains(entry.seq));
+        assert!(hidden || reached, "no handle leads to {}: {named:?}", entry.seq);
+    }
+}
+
+fn is_silent(message: &Message) -> bool {
+    message.parts.iter().all(|part| match part {
+        Part::Text(text) => text.text.is_empty(),
+        Part::Reasoning(reasoning) => reasoning.native.is_none(),
+        _ => false,
+    })
+}
+
+/// Handles in the first lines of placeholders, notes and summaries.
+fn named_ranges(history: &History) -> Vec<LogRange> {
+    let mut ranges = Vec::new();
+    for item in history.view() {
+        let text: String = match (&item.kind, item.message.parts.first()) {
+            (ItemKind::Summary(_) | ItemKind::Removed(_), Some(Part::Text(text))) => text.text.clone(),
+            (ItemKind::Result { cleared: Some(_), .. }, Some(Part::ToolResult(result))) => {
+                result.content.iter().filter_map(Part::as_text).collect()
+            }
+            _ => continue,
+        };
+        let head = text.lines().next().unwrap_or_default();
+        for word in head.split(|c: char| !(c.is_ascii_alphanumeric() || c == ':' || c == '-')) {
+            ranges.extend(word.parse::<Handle>().ok().map(|handle| handle.0));
+        }
+    }
+    ranges
+}
