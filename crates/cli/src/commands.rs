@@ -22,6 +22,7 @@ use crate::args::{Args, Command};
 use crate::assemble::{self, Asking};
 use crate::failure::{Failure, Outcome};
 use crate::place::Place;
+use crate::term::log::Log;
 use crate::term::out;
 use crate::term::style::Style;
 use crate::{agent_file, backend, data};
@@ -64,7 +65,7 @@ fn log_to_stderr(place: &Place) {
     let filter = place.variable("LONGHAUL_LOG").and_then(|text| EnvFilter::try_new(text).ok());
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter.unwrap_or_else(|| EnvFilter::new("warn")))
-        .with_writer(io::stderr)
+        .with_writer(Log::default)
         .with_ansi(place.terminal.colour_messages())
         .with_target(false)
         .without_time();

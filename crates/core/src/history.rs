@@ -18,8 +18,8 @@ mod pairing;
 mod view;
 
 pub use pairing::request_messages;
-pub(crate) use view::{cleared_tokens, is_object, merged};
 pub use view::{Entry, EntryKind, ItemKind, Unit, UnitKind, ViewItem, units};
+pub(crate) use view::{cleared_tokens, is_object, merged};
 
 /// Text shown to the model where a tool result was cleared; the handle follows it.
 pub const CLEARED: &str = "[Old tool result content cleared]";

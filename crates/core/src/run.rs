@@ -384,13 +384,7 @@ impl Run {
         }
     }
 
-    fn take(
-        &mut self,
-        queued: &[Queued],
-        mut events: Vec<EventBody>,
-        then: Then,
-        out: &mut Vec<Effect>,
-    ) {
+    fn take(&mut self, queued: &[Queued], mut events: Vec<EventBody>, then: Then, out: &mut Vec<Effect>) {
         let (parts, coalesced) = coalesce(queued);
         let taken: Vec<_> = queued.iter().map(|entry| entry.id.clone()).collect();
         let id = match taken.as_slice() {

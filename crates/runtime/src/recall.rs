@@ -22,6 +22,9 @@ const DEFAULT_HITS: usize = 5;
 /// Characters around a hit.
 const SNIPPET_CHARS: usize = 600;
 
+/// Entries whose lines are looked at one by one.
+const CLOSELY_RANKED: usize = 50;
+
 /// Tokens kept for the line that says where the rest is.
 const FOOT_TOKENS: u64 = 48;
 
@@ -226,7 +229,13 @@ async fn by_query(query: &str, hits: usize, source: &Source, blobs: &Blobs, limi
     let weight = |at: usize| if source.shown.contains(&texts[at].0.seq) { 0.5 } else { 1.0 };
     let scores = lower.iter().map(score).zip(0..).map(|(score, at)| (score * weight(at), at));
     let mut ranked: Vec<(f64, usize)> = scores.filter(|(score, _)| *score > 0.0).collect();
-    ranked.sort_by(|left, right| right.0.total_cmp(&left.0).then(right.1.cmp(&left.1)));
+    best_first(&mut ranked);
+    ranked.truncate(CLOSELY_RANKED);
+    // Words on one line mean more than the same words here and there.
+    for (score, at) in &mut ranked {
+        *score += 2.0 * weight(*at) * best_line(&texts[*at].1, &words, &weights).0;
+    }
+    best_first(&mut ranked);
     if ranked.is_empty() {
         return format!("recall: nothing in this session matches `{query}`");
     }
@@ -234,7 +243,7 @@ async fn by_query(query: &str, hits: usize, source: &Source, blobs: &Blobs, limi
     for (_, at) in ranked.into_iter().take(hits) {
         let (entry, text) = &texts[at];
         let handle = Handle(LogRange::one(entry.seq));
-        let hit = format!("<{} {handle}>\n{}\n\n", speaker(entry), snippet(text, &lower[at], &words, &weights));
+        let hit = format!("<{} {handle}>\n{}\n\n", speaker(entry), snippet(text, &words, &weights));
         if text_tokens(&answer) + text_tokens(&hit) > limit.max_tokens && !answer.is_empty() {
             break;
         }
@@ -269,20 +278,35 @@ fn words(query: &str) -> Vec<String> {
     words
 }
 
-/// The part of a text where the query's words are densest.
-fn snippet(text: &str, lower: &str, words: &[String], weights: &[f64]) -> String {
+fn best_first(ranked: &mut [(f64, usize)]) {
+    ranked.sort_by(|left, right| right.0.total_cmp(&left.0).then(right.1.cmp(&left.1)));
+}
+
+/// The score of the line that holds most of the query's words, and where it begins in bytes.
+fn best_line(text: &str, words: &[String], weights: &[f64]) -> (f64, usize) {
+    let score = |line: &str| -> f64 {
+        let line = line.to_lowercase();
+        words.iter().zip(weights).filter(|(word, _)| line.contains(word.as_str())).map(|(_, weight)| weight).sum()
+    };
+    let (mut best, mut best_at, mut at) = (0.0, 0, 0);
+    for line in text.split_inclusive('\n') {
+        let score = score(line);
+        if score > best {
+            (best, best_at) = (score, at);
+        }
+        at += line.len();
+    }
+    (best, best_at)
+}
+
+/// The part of a text around the line that holds most of the query's words.
+fn snippet(text: &str, words: &[String], weights: &[f64]) -> String {
     if text.chars().count() <= SNIPPET_CHARS {
         return text.to_owned();
     }
-    let rarest = words
-        .iter()
-        .zip(weights)
-        .filter(|(word, _)| lower.contains(word.as_str()))
-        .max_by(|left, right| left.1.total_cmp(right.1));
-    let hit = rarest.and_then(|(word, _)| lower.find(word.as_str())).unwrap_or(0);
-    // Lower-casing may change lengths; characters are the safe coordinate.
-    let hit_chars = lower.get(..hit).map_or(0, |before| before.chars().count());
-    let from = hit_chars.saturating_sub(SNIPPET_CHARS / 3);
+    let (_, best_at) = best_line(text, words, weights);
+    let hit = text[..best_at].chars().count();
+    let from = hit.saturating_sub(SNIPPET_CHARS / 4);
     let start = byte_of(text, from);
     let end = byte_of(text, from + SNIPPET_CHARS);
     format!("…{}…", &text[start..end])

@@ -1,5 +1,175 @@
-//! placeholder
+//! `longhaul chat`: a conversation at the terminal, or line by line through a pipe.
+
+mod approvals;
+mod console;
+mod live;
+mod paste;
+mod plain;
+mod slash;
+mod status;
+
+use std::process::ExitCode;
+
+use longhaul::session::{Runtime, Session};
+use longhaul_core::event::EventBody;
+use longhaul_core::ids::SessionId;
+use longhaul_core::message::Part;
+use longhaul_store::SessionRecord;
+
 use crate::args::ChatArgs;
+use crate::assemble::Asking;
 use crate::failure::Outcome;
+use crate::lookup;
 use crate::place::Place;
-pub(crate) async fn run(_args: ChatArgs, _place: &Place) -> Outcome { Ok(crate::failure::DONE) }
+use crate::term::happening;
+use crate::term::human::count;
+use crate::term::out;
+use crate::term::style::Style;
+use crate::term::text::one_line;
+use crate::term::transcript::{Setting, Transcript};
+
+use super::Need;
+use console::Console;
+
+/// Where the chat goes from here.
+enum Next {
+    /// Out.
+    Leave(ExitCode),
+    /// To another session, or to the same one with another model.
+    Go(Go),
+}
+
+/// Another session, another model.
+struct Go {
+    session: Option<SessionId>,
+    model: Option<String>,
+}
+
+/// What every part of a chat needs.
+struct Talk<'a> {
+    runtime: &'a Runtime,
+    session: Session,
+    place: &'a Place,
+    style: Style,
+    /// Whether the session has no title yet.
+    untitled: bool,
+}
+
+pub(crate) async fn run(args: ChatArgs, place: &Place) -> Outcome {
+    let interactive = place.terminal.is_interactive();
+    let asking = match (args.yes, interactive) {
+        (true, _) => Asking::Allowed,
+        (false, true) => Asking::Person,
+        (false, false) => Asking::Nobody,
+    };
+    let mut place = place.clone();
+    let mut wanted = if args.last { Some("last".to_owned()) } else { args.session };
+    let mut console = None;
+    loop {
+        let runtime = super::open(&place, Need::Model(asking)).await?;
+        if interactive && console.is_none() {
+            console = Some(Console::open()?);
+        }
+        let next = converse(&runtime, wanted.as_deref(), &place, console.as_mut()).await;
+        runtime.close().await;
+        match next {
+            Ok(Next::Go(go)) => {
+                wanted = go.session.map(|id| id.as_str().to_owned());
+                place.overrides.model = go.model.or(place.overrides.model);
+            }
+            Ok(Next::Leave(code)) => break leave(console, Ok(code)).await,
+            Err(failure) => break leave(console, Err(failure)).await,
+        }
+    }
+}
+
+async fn leave(console: Option<Console>, done: Outcome) -> Outcome {
+    if let Some(console) = console {
+        console.close().await;
+    }
+    done
+}
+
+async fn converse(
+    runtime: &Runtime,
+    wanted: Option<&str>,
+    place: &Place,
+    console: Option<&mut Console>,
+) -> Outcome<Next> {
+    let record = match wanted {
+        Some(meant) => Some(lookup::session(runtime.store(), meant).await?),
+        None => None,
+    };
+    let session = match &record {
+        Some(record) => runtime.open(&record.id).await?,
+        None => runtime.create(None).await?,
+    };
+    let style = super::style(place);
+    let untitled = record.as_ref().is_none_or(|record| record.title.is_none());
+    let mut talk = Talk { runtime, session, place, style, untitled };
+    talk.session.adopt_model().await?;
+    let opening = talk.opening(record.as_ref()).await?;
+    let next = match console {
+        Some(console) => Box::pin(live::talk(&mut talk, console, &opening)).await,
+        None => Box::pin(plain::talk(&mut talk, &opening)).await,
+    };
+    talk.forget_if_empty().await?;
+    next
+}
+
+impl Talk<'_> {
+    /// Which agent this is; where a session goes on, what was said last.
+    async fn opening(&self, record: Option<&SessionRecord>) -> Outcome<String> {
+        let model = self.runtime.agent().provider.origin().model;
+        let name = self.style.bold("longhaul");
+        let about = format!(" · {} · {}", one_line(&model), self.place.shown(&self.place.workspace));
+        let mut text = format!("{name}{}\n", self.style.dim(&about));
+        text.push_str(&self.style.dim("/help shows the commands · Ctrl-C cancels, twice leaves"));
+        text.push('\n');
+        if let Some(record) = record {
+            text.push_str(&self.last_turn(record).await?);
+        }
+        let waiting = self.session.queue().await?.len() as u64;
+        if waiting > 0 {
+            let note = format!("{} from before; they enter with your next one (/queue)", count(waiting, "message waits"));
+            text.push_str(&format!("{} {note}\n", self.style.amber("!")));
+        }
+        Ok(text)
+    }
+
+    async fn last_turn(&self, record: &SessionRecord) -> Outcome<String> {
+        let events = self.runtime.log(&record.id).await?;
+        let typed = |body: &EventBody| matches!(body, EventBody::MessagesTaken { .. });
+        let from = events.iter().rposition(|event| typed(&event.body)).unwrap_or(events.len());
+        let mut transcript = Transcript::new(self.style, Setting::Chat, out::width());
+        if from > 1 {
+            let title = one_line(record.title.as_deref().unwrap_or("(no title)"));
+            let more = format!("… {title} · {} before this", count(from as u64, "event"));
+            transcript.row(&format!("\n{}", self.style.dim(&more)));
+        }
+        for event in &events[from..] {
+            for happening in happening::of_event(event) {
+                transcript.take(&happening, event.at);
+            }
+        }
+        Ok(format!("{}\n", transcript.output().trim_end_matches('\n')))
+    }
+
+    /// Sends a message, the first one as the session's title, too.
+    async fn send(&mut self, text: &str) -> Outcome<longhaul::session::Sent> {
+        if std::mem::take(&mut self.untitled) {
+            // A title is a convenience: a session that is busy goes without.
+            let _ = self.session.rename(super::sessions::title_of(text)).await;
+        }
+        Ok(self.session.send(vec![Part::text(text)]).await?)
+    }
+
+    /// A chat in which nothing was said leaves nothing behind.
+    async fn forget_if_empty(&self) -> Outcome<()> {
+        let is_empty = self.session.look(|run| run.history().entries().is_empty()).await.unwrap_or(false);
+        if is_empty && self.session.queue().await?.is_empty() {
+            self.runtime.delete(self.session.id()).await?;
+        }
+        Ok(())
+    }
+}

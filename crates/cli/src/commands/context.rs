@@ -14,7 +14,8 @@ pub(crate) async fn run(args: ContextArgs, place: &Place) -> Outcome {
     let text = if args.json {
         format!("{}\n", serde_json::to_string_pretty(&report)?)
     } else {
-        table::table(&report, &runtime.agent().provider.origin().model)
+        let model = session.look(|run| run.history().model().map(|origin| origin.model.clone())).await?;
+        table::table(&report, &model.unwrap_or_else(|| runtime.agent().provider.origin().model))
     };
     runtime.close().await;
     out::data(&text)?;

@@ -44,6 +44,8 @@ impl Brain {
         script.extend(second.chunks(2).map(reads));
         script.push(Act::Call(vec![("grep", json!({ "pattern": "(?i)longhaul|error|must" }).to_string())]));
         script.push(Act::Say("That was the rest. I changed nothing, as you asked."));
+        script.extend(files[files.len() - 2..].chunks(1).map(reads));
+        script.push(Act::Say("I have looked at them again."));
         Self { script, at: AtomicUsize::new(0), pace }
     }
 

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use longhaul_core::event::EditKind;
 use longhaul_core::history::EntryKind;
 use longhaul_core::message::{Message, Part};
 use longhaul_core::run::Run;
 
 /// How many lines are asked for.
-const QUESTIONS: usize = 3;
+pub(super) const QUESTIONS: usize = 3;
 
 const ASK: &str = "Early on you read a line that begins: «";
 
@@ -34,11 +35,13 @@ pub(super) fn asked_for(question: &str) -> Option<String> {
     Some(question[start..start + end].to_owned())
 }
 
-/// Lines from results before the first edit of the view that occur nowhere else in the conversation and are not
-/// in view now, each from another result.
+/// Lines from results before the first compaction that occur nowhere else in the conversation and are not
+/// in view now, from as many results as there are.
 pub(super) fn choose(run: &Run) -> Vec<Fact> {
     let history = run.history();
-    let Some(first_edit) = history.edits().first().map(|state| state.seq) else { return Vec::new() };
+    let compactions = history.edits().iter().filter(|state| state.edit.kind == EditKind::Compaction);
+    let first = compactions.map(|state| state.seq).next().or(history.edits().first().map(|state| state.seq));
+    let Some(first) = first else { return Vec::new() };
     let texts: Vec<String> = history.entries().iter().map(|entry| text_of(&entry.message)).collect();
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     for line in texts.iter().flat_map(|text| text.lines()) {
@@ -46,16 +49,17 @@ pub(super) fn choose(run: &Run) -> Vec<Fact> {
     }
     let early = history.entries().iter().zip(&texts);
     let early = early.filter(|(entry, _)| {
-        entry.seq < first_edit && matches!(&entry.kind, EntryKind::Result { tool } if tool == "read")
+        entry.seq < first && matches!(&entry.kind, EntryKind::Result { tool } if tool == "read")
     });
     let mut facts = Vec::new();
     for (_, text) in early {
         let candidates = text.lines().map(content).filter(|line| seen.get(line) == Some(&1));
-        let fact = candidates.filter_map(fact).filter(|fact| is_rare(&texts, fact)).find(|fact| !is_in_view(run, fact));
-        facts.extend(fact);
+        let found = candidates.filter_map(fact).filter(|fact| is_rare(&texts, fact) && !is_in_view(run, fact));
+        facts.extend(found.take(QUESTIONS).zip(0..));
     }
-    facts.truncate(QUESTIONS);
-    facts
+    // The first of each result, then the second ones.
+    facts.sort_by_key(|(_, rank)| *rank);
+    facts.into_iter().map(|(fact, _)| fact).collect()
 }
 
 fn is_rare(texts: &[String], fact: &Fact) -> bool {
@@ -70,7 +74,8 @@ fn fact(line: &str) -> Option<Fact> {
         return None;
     }
     let half = words[..words.len() / 2].join(" ");
-    (half.len() >= 16).then(|| Fact { line: line.to_owned(), half })
+    let spoken = half.split_whitespace().filter(|word| word.chars().filter(|c| c.is_alphabetic()).count() > 2);
+    (spoken.count() >= 3).then(|| Fact { line: line.to_owned(), half })
 }
 
 /// A line as it stands in the file: without the number that `read` puts before it.

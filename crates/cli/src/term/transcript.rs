@@ -9,7 +9,7 @@ use longhaul_core::ids::Millis;
 use super::happening::{Call, Ended, Happening, RunEnded, Shrunk};
 use super::human::{count, short};
 use super::style::Style;
-use super::text::{fit, visible};
+use super::text::{fit, visible, width};
 use super::tool_row;
 use super::wrap::{Wrap, wrapped};
 
@@ -192,12 +192,11 @@ impl Transcript {
             Setting::Chat => "/undo".to_owned(),
             Setting::Shell => format!("undo {}", shrunk.id),
         };
-        self.rule(&format!(
-            "{verb} {} · {} → {} · all recoverable · {undo}",
-            count(shrunk.count, thing),
-            short(shrunk.before_tokens),
-            short(shrunk.after_tokens)
-        ));
+        let sizes = format!("{} → {}", short(shrunk.before_tokens), short(shrunk.after_tokens));
+        let what = format!("{verb} {} · {sizes}", count(shrunk.count, thing));
+        let whole = format!("{what} · all recoverable · {undo}");
+        let fits = width(&whole) + 2 <= self.columns;
+        self.rule(&if fits { whole } else { format!("{what} · {undo}") });
     }
 
     fn retrying(&mut self, message: &str, after_ms: u64) {

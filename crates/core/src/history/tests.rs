@@ -1,1 +1,395 @@
+use super::*;
+use crate::event::{FORMAT, NoteReason, ViewOp};
+use crate::ids::{Handle, StepId};
+use crate::message::{BlobRef, Finish, RawJson, Reasoning, Truncation};
+use crate::truncate;
 
+/// A log as it grows.
+#[derive(Default)]
+struct Log {
+    events: Vec<Event>,
+    history: History,
+}
+
+impl Log {
+    fn begun() -> Self {
+        let mut log = Self::default();
+        log.add(EventBody::SessionStarted { title: None, forked_from: None, imported_from: None });
+        log.add(EventBody::RunStarted { run_id: "r".into() });
+        log
+    }
+
+    fn add(&mut self, body: EventBody) -> Seq {
+        let event = Event { seq: self.events.len() as u64 + 1, at: 7, format: FORMAT, body };
+        self.history.apply(&event).unwrap();
+        self.events.push(event);
+        self.history.last_seq()
+    }
+
+    fn typed(&mut self, text: &str) -> Seq {
+        let message = Message::user(text, vec![Part::text(text)]);
+        self.add(EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None })
+    }
+
+    fn note(&mut self, text: &str, why: NoteReason) -> Seq {
+        self.add(EventBody::NoteAdded { message: Message::user(text, vec![Part::text(text)]), why })
+    }
+
+    fn begin(&mut self) -> StepId {
+        let step_id = StepId::new(format!("s{}", self.events.len() + 1));
+        let start = StepStart {
+            step_id: step_id.clone(),
+            run_id: "r".into(),
+            purpose: StepKind::Main,
+            model: origin(),
+            system_hash: String::new(),
+            tools_hash: String::new(),
+            view_hash: self.history.view_hash(),
+            fixed_tokens: 100,
+            estimated_input: 0,
+            max_output_tokens: 1,
+        };
+        self.add(EventBody::StepStarted(Box::new(start)));
+        step_id
+    }
+
+    fn answer(&mut self, parts: Vec<Part>, cut: Option<Cut>) -> Seq {
+        let step_id = self.begin();
+        let message = Message { id: "a".into(), role: Role::Assistant, parts, origin: Some(origin()) };
+        let finish = Finish::Stop;
+        let seq = self.add(EventBody::AssistantAdded { step_id: step_id.clone(), message, finish, cut });
+        self.add(EventBody::StepFinished { step_id, usage: None, estimated_input: 0 });
+        seq
+    }
+
+    fn result(&mut self, call: &str, text: &str) -> Seq {
+        let result = closing_result(&call.into(), ToolStatus::Completed, text);
+        self.add(EventBody::ToolFinished { result })
+    }
+
+    fn edit(&mut self, id: &str, kind: EditKind, ops: Vec<ViewOp>) -> Seq {
+        self.add(EventBody::ViewEdited(Box::new(ViewEdit {
+            id: id.into(),
+            base_view_hash: self.history.view_hash(),
+            ops,
+            kind,
+            strategy: "test".to_owned(),
+            reason: crate::event::EditReason::Requested,
+            trigger_tokens: 0,
+            original_tokens: 0,
+            compressed_tokens: 0,
+            original_messages: 0,
+            compressed_messages: 0,
+            why: String::new(),
+            usage: None,
+        })))
+    }
+
+    fn shown(&self) -> Vec<String> {
+        self.history.view().iter().map(|item| shown(&item.message)).collect()
+    }
+}
+
+fn shown(message: &Message) -> String {
+    let parts = message.parts.iter().map(|part| match part {
+        Part::Text(text) => text.text.clone(),
+        Part::ToolCall(call) => format!("{}({})", call.call_id, call.arguments),
+        Part::ToolResult(result) => {
+            let text: String = result.content.iter().filter_map(Part::as_text).collect();
+            format!("{}={text}", result.call_id)
+        }
+        _ => "?".to_owned(),
+    });
+    parts.collect::<Vec<_>>().join(" ")
+}
+
+fn origin() -> Origin {
+    Origin { provider: "p".to_owned(), api: "a".to_owned(), model: "m".to_owned() }
+}
+
+fn call(id: &str) -> Part {
+    called(id, "{}")
+}
+
+fn called(id: &str, arguments: &str) -> Part {
+    Part::ToolCall(ToolCall {
+        call_id: id.into(),
+        name: "read".to_owned(),
+        arguments: arguments.to_owned(),
+        provider_id: None,
+        native: None,
+    })
+}
+
+fn replace(from: Seq, to: Seq) -> ViewOp {
+    ViewOp::Replace {
+        range: LogRange { from, to },
+        parts: vec![Part::text("[SUMMARY] so far")],
+        summary: true,
+    }
+}
+
+#[test]
+fn a_log_has_no_gaps_and_no_future() {
+    let mut log = Log::begun();
+    let seq = log.typed("hi");
+    let event =
+        |seq, format| Event { seq, at: 0, format, body: EventBody::TitleSet { title: "t".to_owned() } };
+    let before = log.history.clone();
+    assert_eq!(log.history.apply(&event(seq, FORMAT)), Err(FoldError::Gap { last: seq, found: seq }));
+    assert_eq!(log.history.apply(&event(seq + 2, FORMAT)), Err(FoldError::Gap { last: seq, found: seq + 2 }));
+    let newer = Err(FoldError::Newer { seq: seq + 1, format: FORMAT + 1 });
+    assert_eq!(log.history.apply(&event(seq + 1, FORMAT + 1)), newer);
+    assert_eq!(log.history, before, "a refused event changes nothing");
+    assert_eq!(History::fold(&log.events).unwrap(), log.history);
+}
+
+#[test]
+fn results_stand_in_call_order_whatever_ends_first() {
+    for order in [["c1", "c2", "c3"], ["c3", "c2", "c1"], ["c2", "c3", "c1"], ["c3", "c1", "c2"]] {
+        let mut log = Log::begun();
+        log.typed("go");
+        log.answer(vec![call("c1"), call("c2"), call("c3")], None);
+        order.iter().for_each(|id| _ = log.result(id, "done"));
+        let expected = ["go", "c1({}) c2({}) c3({})", "c1=done", "c2=done", "c3=done"];
+        assert_eq!(log.shown(), expected, "{order:?}");
+        assert_eq!(log.history.open_calls(), []);
+        assert_eq!(History::fold(&log.events).unwrap(), log.history);
+    }
+}
+
+#[test]
+fn a_second_result_is_nothing() {
+    let mut log = Log::begun();
+    log.answer(vec![call("c1")], None);
+    log.result("c1", "once");
+    log.result("c1", "twice");
+    log.result("c9", "never asked for");
+    assert_eq!(log.shown(), ["c1({})", "c1=once"]);
+}
+
+#[test]
+fn a_request_answers_every_call_and_merges_users() {
+    let mut log = Log::begun();
+    log.answer(vec![Part::text("first"), call("c1"), call("c2")], None);
+    log.result("c2", "two");
+    log.typed("more");
+    log.note("[note]", NoteReason::Loop);
+    let messages = request_messages(log.history.view());
+    let roles: Vec<Role> = messages.iter().map(|message| message.role).collect();
+    assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool, Role::Tool, Role::User]);
+    assert!(shown(&messages[2]).starts_with("c1=[No result"), "{}", shown(&messages[2]));
+    assert_eq!(shown(&messages[3]), "c2=two");
+    assert_eq!(messages[4].text(), "more\n\n[note]");
+}
+
+#[test]
+fn cut_answers_are_shown_as_far_as_they_are_whole() {
+    let thought = |native: Option<&str>| {
+        Part::Reasoning(Reasoning {
+            text: "hm".to_owned(),
+            native: native.map(|native| RawJson(native.to_owned())),
+        })
+    };
+    let mut log = Log::begun();
+    log.typed("a");
+    log.answer(vec![Part::text("lost")], Some(Cut::Lost));
+    assert_eq!(log.shown(), ["a"], "after a failure people see it, the model does not");
+    assert!(!log.history.is_answered());
+    log.answer(vec![thought(None), Part::text("part of")], Some(Cut::Cancelled));
+    assert_eq!(log.shown(), ["a", "part of"]);
+    let parts = &log.history.view()[1].message.parts;
+    assert_eq!(parts.len(), 1, "no partial reasoning");
+    log.answer(vec![thought(None)], Some(Cut::Cancelled));
+    assert_eq!(log.shown().len(), 2, "nothing is shown of nothing");
+    let messages = request_messages(log.history.view());
+    assert_eq!(messages.len(), 2);
+}
+
+#[test]
+fn two_answers_in_a_row_read_as_one() {
+    let mut log = Log::begun();
+    log.typed("a");
+    log.answer(vec![Part::text("begun")], Some(Cut::Cancelled));
+    log.answer(vec![Part::text(" and ended"), call("c1")], None);
+    log.result("c1", "x");
+    let messages = request_messages(log.history.view());
+    assert_eq!(messages.iter().map(shown).collect::<Vec<_>>(), ["a", "begun  and ended c1({})", "c1=x"]);
+}
+
+#[test]
+fn arguments_that_are_no_object_are_quoted() {
+    for (written, shown_as) in [
+        ("{\"a\": 1}", "c1({\"a\": 1})"),
+        ("{\"a\": ", "c1({\"invalid_arguments\":\"{\\\"a\\\": \"})"),
+        ("[1]", "c1({\"invalid_arguments\":\"[1]\"})"),
+    ] {
+        let mut log = Log::begun();
+        log.answer(vec![called("c1", written)], None);
+        assert_eq!(log.shown(), [shown_as]);
+        assert_eq!(log.history.open_calls()[0].call.arguments, written, "the tool gets what was written");
+    }
+}
+
+#[test]
+fn a_truncated_result_names_its_handle() {
+    let mut log = Log::begun();
+    log.answer(vec![call("c1")], None);
+    let truncated = Some(Truncation {
+        head_bytes: 4,
+        omitted_chars: 90,
+        total_chars: 98,
+        blob: BlobRef { hash: "0".repeat(64), bytes: 98 },
+        lost_bytes: 0,
+    });
+    let result = ToolResult { truncated, ..closing_result(&"c1".into(), ToolStatus::Completed, "headtail") };
+    let seq = log.add(EventBody::ToolFinished { result });
+    let marker = truncate::marker(90, 98, Handle(LogRange::one(seq)));
+    assert!(marker.starts_with("[Output truncated - exceeded maximum length]"));
+    assert_eq!(log.shown()[1], format!("c1=head\n{marker}\ntail"));
+    assert_eq!(shown(&log.history.entry(seq).unwrap().message), "c1=headtail", "the log keeps the bytes");
+}
+
+#[test]
+fn an_edit_changes_the_view_and_its_undo_restores_it() {
+    let mut log = Log::begun();
+    let first = log.typed("one");
+    log.answer(vec![call("c1")], None);
+    let result = log.result("c1", "a long output");
+    let last = log.answer(vec![Part::text("fine")], None);
+    log.typed("two");
+    let (hash, before) = (log.history.view_hash(), log.shown());
+
+    log.edit("e1", EditKind::Prune, vec![ViewOp::Placeholder { seq: result }]);
+    assert!(log.shown()[2].starts_with(&format!("c1={CLEARED}")), "{:?}", log.shown());
+    assert!(log.shown()[2].contains(&format!("lh:{result} ")));
+    let pruned = log.history.view_hash();
+    log.edit("e2", EditKind::Compaction, vec![replace(first, last)]);
+    assert_eq!(log.shown(), ["[SUMMARY] so far", "two"]);
+    assert_eq!(log.history.compactions(), 1);
+
+    let built_on = UndoError::BuiltOn { edit: "e1".into(), by: "e2".into() };
+    assert_eq!(log.history.check_undo(&"e1".into()).unwrap_err(), built_on);
+    assert_eq!(log.history.check_undo(&"e9".into()).unwrap_err(), UndoError::NotFound("e9".into()));
+    log.add(EventBody::ViewRestored { edit_id: "e2".into() });
+    assert_eq!(log.history.view_hash(), pruned);
+    assert_eq!(log.history.pinned(), [LogRange { from: first, to: last }]);
+    log.add(EventBody::RangeReleased { edit_id: "e2".into() });
+    assert_eq!(log.history.pinned(), []);
+    log.add(EventBody::ViewRestored { edit_id: "e1".into() });
+    assert_eq!((log.history.view_hash(), log.shown()), (hash, before));
+    assert_eq!(History::fold(&log.events).unwrap(), log.history);
+}
+
+#[test]
+fn a_note_that_goes_leaves_what_it_led_to_to_the_next() {
+    let mut log = Log::begun();
+    let first = log.typed("one");
+    let second = log.typed("two");
+    let third = log.typed("three");
+    let drop = ViewOp::Drop { range: LogRange::one(third) };
+    log.edit("e1", EditKind::Compaction, vec![replace(first, first), drop]);
+    assert_eq!(log.history.view()[0].covers, [LogRange::one(first), LogRange::one(third)]);
+    log.edit("e2", EditKind::Compaction, vec![replace(first, second)]);
+    assert_eq!(log.history.view()[0].covers, [LogRange { from: first, to: third }]);
+}
+
+#[test]
+fn forms_that_did_not_change_keep_their_place_in_the_count() {
+    let mut log = Log::begun();
+    let first = log.typed("one");
+    log.answer(vec![call("c1"), call("c2")], None);
+    log.result("c2", "second, first");
+    log.result("c1", "first, second");
+    let since: Vec<Seq> = log.history.view()[1..].iter().map(|item| item.since).collect();
+    log.edit("e1", EditKind::Compaction, vec![replace(first, first)]);
+    let after: Vec<Seq> = log.history.view()[1..].iter().map(|item| item.since).collect();
+    assert_eq!(after, since);
+}
+
+#[test]
+fn units_are_steps_with_their_results() {
+    let mut log = Log::begun();
+    log.typed("one");
+    let step = log.answer(vec![call("c1"), call("c2")], None);
+    let late = log.result("c2", "b");
+    log.result("c1", "a");
+    log.note("[note]", NoteReason::Loop);
+    log.typed("two");
+    let units = units(log.history.view(), &[LogRange::one(late)]);
+    let kinds: Vec<UnitKind> = units.iter().map(|unit| unit.kind).collect();
+    assert_eq!(kinds, [UnitKind::Typed, UnitKind::Step, UnitKind::Note, UnitKind::Typed]);
+    assert_eq!(units.iter().map(|unit| unit.turn).collect::<Vec<_>>(), [1, 1, 1, 2]);
+    assert_eq!(units[1].items, 1..4);
+    assert_eq!(units[1].range, LogRange { from: step, to: late + 1 });
+    assert!(units[1].pinned && !units[2].pinned);
+    assert_eq!(units.iter().map(|unit| unit.tokens).sum::<u64>(), log.history.view_tokens());
+}
+
+#[test]
+fn usage_anchors_the_meter() {
+    let mut log = Log::begun();
+    log.typed("one");
+    let step_id = log.begin();
+    let message =
+        Message { id: "a".into(), role: Role::Assistant, parts: vec![Part::text("yes")], origin: None };
+    log.add(EventBody::AssistantAdded { step_id: step_id.clone(), message, finish: Finish::Stop, cut: None });
+    let usage = Usage { input_tokens: 500, output_tokens: 9, ..Usage::default() };
+    log.add(EventBody::StepFinished { step_id, usage: Some(usage), estimated_input: 120 });
+    let reading = crate::meter::read(&log.history, 100);
+    assert_eq!((reading.total, reading.estimated, reading.bound()), (509, 0, 509));
+    log.typed("two more words");
+    let reading = crate::meter::read(&log.history, 100);
+    assert_eq!(reading.total, 509 + log.history.view().last().unwrap().tokens);
+    assert_eq!(crate::meter::read(&log.history, 130).total, reading.total + 30, "new tools are estimated");
+    assert_eq!(log.history.errors_per_mille().len(), 0, "the first call teaches nothing");
+}
+
+#[test]
+fn reasoning_that_is_not_sent_back_is_not_counted() {
+    let mut log = Log::begun();
+    log.typed("one");
+    let step_id = log.begin();
+    let thought = Part::Reasoning(Reasoning { text: "a long thought".to_owned(), native: None });
+    let parts = vec![thought, Part::text("yes")];
+    let message = Message { id: "a".into(), role: Role::Assistant, parts, origin: None };
+    log.add(EventBody::AssistantAdded { step_id: step_id.clone(), message, finish: Finish::Stop, cut: None });
+    let usage = Usage { input_tokens: 500, output_tokens: 49, reasoning_tokens: 40, ..Usage::default() };
+    log.add(EventBody::StepFinished { step_id, usage: Some(usage), estimated_input: 120 });
+    assert_eq!(log.history.anchor().unwrap().output, 9);
+}
+
+#[test]
+fn an_overflow_teaches_window_and_count() {
+    let mut log = Log::begun();
+    log.typed("one");
+    for (limit, learned) in [(Some(9_000), 9_000), (Some(12_000), 9_000), (None, 9_000), (Some(8_000), 8_000)]
+    {
+        let step_id = log.begin();
+        log.add(EventBody::StepFailed {
+            step_id,
+            code: crate::error::ErrorCode::ContextOverflow,
+            message: String::new(),
+            used_tokens: Some(9_500),
+            limit_tokens: limit,
+        });
+        assert_eq!(log.history.learned_window(), Some(learned));
+        assert_eq!(log.history.anchor().unwrap().input, 9_500);
+    }
+    log.add(EventBody::ModelSwitched { to: origin() });
+    assert_eq!((log.history.learned_window(), log.history.anchor()), (None, None));
+}
+
+#[test]
+fn a_new_run_forgets_the_last_one() {
+    let mut log = Log::begun();
+    log.answer(vec![call("c1")], None);
+    log.result("c1", "x");
+    log.add(EventBody::Parked { reason: "tired".to_owned() });
+    assert_eq!(log.history.recent_calls().count(), 1);
+    log.add(EventBody::RunFinished { run_id: "r".into(), reason: RunEnd::Error, error: None });
+    assert_eq!(log.history.parked(), Some("tired"));
+    log.add(EventBody::RunStarted { run_id: "r2".into() });
+    assert_eq!(log.history.parked(), None);
+    assert_eq!(log.history.recent_calls().count(), 0, "a loop is a loop within one run");
+}

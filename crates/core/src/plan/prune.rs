@@ -5,19 +5,27 @@ use crate::event::{EditKind, ViewOp};
 use crate::history::{ItemKind, cleared_tokens};
 use crate::strategy::Protection;
 
+/// Turns in which nothing is cleared.
+const PROTECTED_TURNS: usize = 2;
+
 impl Scene<'_> {
     /// Clears old tool results, if that alone gets under the trigger.
     pub(super) fn prune(&self) -> Option<Plan> {
         if self.before < self.trigger {
             return None;
         }
-        [Protection::Turns, Protection::Steps]
-            .into_iter()
-            .find_map(|protection| self.prune_within(protection))
+        let protection = if self.turns_are_too_much() { Protection::Steps } else { Protection::Turns };
+        self.prune_within(protection)
+    }
+
+    /// Whether the protected turns alone reach the trigger: one long turn of many steps.
+    fn turns_are_too_much(&self) -> bool {
+        let older = self.before_cut(self.protected_from(Protection::Turns, PROTECTED_TURNS));
+        self.after(&older, 0).bound() >= self.trigger
     }
 
     fn prune_within(&self, protection: Protection) -> Option<Plan> {
-        let marked = self.clearable(self.protected_from(protection, 2));
+        let marked = self.clearable(self.protected_from(protection, PROTECTED_TURNS));
         let usable = self.budget.usable;
         let view = self.history.view();
         let saved: u64 = marked.iter().map(|at| self.worth_clearing(*at)).sum();

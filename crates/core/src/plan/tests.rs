@@ -1,1 +1,510 @@
+use super::*;
+use crate::event::{Event, EventBody, FORMAT, StepKind, StepStart};
+use crate::history::{CLEARED, request_messages};
+use crate::ids::{LogRange, Seq};
+use crate::message::{Answer, Finish, Origin, ToolCall, ToolStatus};
+use crate::strategy;
+use crate::usage::Usage;
 
+/// A session as it grows.
+struct Log {
+    history: History,
+    fixed: u64,
+}
+
+impl Log {
+    fn new() -> Self {
+        let mut log = Self { history: History::default(), fixed: 100 };
+        log.add(EventBody::SessionStarted { title: None, forked_from: None, imported_from: None });
+        log.add(EventBody::RunStarted { run_id: "r".into() });
+        log
+    }
+
+    /// Turns of one typed message, one step with one result of `tokens` tokens, and a word at the end.
+    fn turns(turns: usize, tokens: usize) -> Self {
+        let mut log = Self::new();
+        for turn in 0..turns {
+            log.typed(&format!("question {turn}"));
+            log.step("read", tokens);
+            log.say("answered");
+        }
+        log
+    }
+
+    fn add(&mut self, body: EventBody) -> Seq {
+        let event = Event { seq: self.history.last_seq() + 1, at: 0, format: FORMAT, body };
+        self.history.apply(&event).unwrap();
+        event.seq
+    }
+
+    fn typed(&mut self, text: &str) -> Seq {
+        let message = Message::user(text, vec![Part::text(text)]);
+        self.add(EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None })
+    }
+
+    fn answer(&mut self, parts: Vec<Part>) {
+        let step_id = crate::ids::StepId::new(format!("s{}", self.history.last_seq()));
+        let start = StepStart {
+            step_id: step_id.clone(),
+            run_id: "r".into(),
+            purpose: StepKind::Main,
+            model: origin(),
+            system_hash: String::new(),
+            tools_hash: String::new(),
+            view_hash: String::new(),
+            fixed_tokens: self.fixed,
+            estimated_input: 0,
+            max_output_tokens: 1,
+        };
+        self.add(EventBody::StepStarted(Box::new(start)));
+        let message = Message { id: "a".into(), role: Role::Assistant, parts, origin: Some(origin()) };
+        let finish = Finish::Stop;
+        self.add(EventBody::AssistantAdded { step_id: step_id.clone(), message, finish, cut: None });
+        self.add(EventBody::StepFinished { step_id, usage: None, estimated_input: 0 });
+    }
+
+    fn say(&mut self, text: &str) {
+        self.answer(vec![Part::text(text)]);
+    }
+
+    fn step(&mut self, tool: &str, tokens: usize) -> Seq {
+        let id = format!("c{}", self.history.last_seq());
+        self.answer(vec![Part::ToolCall(ToolCall {
+            call_id: id.as_str().into(),
+            name: tool.to_owned(),
+            arguments: "{\"path\":\"src/main.rs\"}".to_owned(),
+            provider_id: None,
+            native: None,
+        })]);
+        let text = " word".repeat(tokens);
+        let result = crate::history::closing_result(&id.as_str().into(), ToolStatus::Completed, &text);
+        self.add(EventBody::ToolFinished { result })
+    }
+
+    fn plan(&self, budget: &Budget, policy: &Policy, occasion: &Occasion) -> Plan {
+        plan(&self.history, self.fixed, budget, policy, occasion)
+    }
+
+    fn routine(&self, window: u64, policy: &Policy) -> Plan {
+        self.plan(&Budget::new(window, None), policy, &Occasion::Routine)
+    }
+
+    fn bound(&self) -> u64 {
+        meter::read(&self.history, self.fixed).bound()
+    }
+
+    fn commit(&mut self, edit: &ViewEdit) {
+        self.add(EventBody::ViewEdited(Box::new(edit.clone())));
+    }
+
+    fn shown(&self) -> String {
+        let text = |item: &crate::history::ViewItem| extract::plain_text(&item.message);
+        self.history.view().iter().map(text).collect::<Vec<_>>().join("|")
+    }
+}
+
+fn origin() -> Origin {
+    Origin { provider: "p".to_owned(), api: "a".to_owned(), model: "m".to_owned() }
+}
+
+fn policy(name: &str) -> Policy {
+    Policy {
+        enabled: true,
+        strategy: strategy::by_name(name).unwrap(),
+        trigger: None,
+        prune: PruneOptions { protected_tools: vec!["read".to_owned()], ..PruneOptions::default() },
+    }
+}
+
+fn pruning(protect_tokens: u64, minimum_tokens: u64) -> Policy {
+    let prune = PruneOptions { protect_tokens, minimum_tokens, protected_tools: vec!["plan".to_owned()] };
+    Policy { prune, trigger: Some(Trigger::Tokens(2_000)), ..policy("reactive-overflow") }
+}
+
+fn said(text: &str) -> Answer {
+    Answer { parts: vec![Part::text(text)], finish: Finish::Stop, usage: Some(Usage::default()) }
+}
+
+fn edit(plan: Plan) -> ViewEdit {
+    match plan {
+        Plan::Edit(edit) => *edit,
+        other => panic!("no edit: {other:?}"),
+    }
+}
+
+fn draft(plan: Plan) -> SummaryDraft {
+    match plan {
+        Plan::Summarise(draft) => *draft,
+        other => panic!("no draft: {other:?}"),
+    }
+}
+
+#[test]
+fn budgets() {
+    for (window, max_output, reserve) in [
+        (200_000, None, 4_096),
+        (200_000, Some(64_000), 32_000),
+        (200_000, Some(1_000), 1_000),
+        (32_000, None, 4_096),
+        (8_000, None, 2_000),
+        (4_096, Some(8_192), 1_024),
+        (1_500, None, 512),
+        (800, None, 400),
+    ] {
+        let budget = Budget::new(window, max_output);
+        assert_eq!((budget.reserve, budget.usable), (reserve, window - reserve), "{window} {max_output:?}");
+    }
+}
+
+#[test]
+fn triggers_never_lie_beyond_what_is_usable() {
+    let budget = Budget::new(8_000, None);
+    assert_eq!(budget.trigger(Trigger::Overflow), 6_000);
+    assert_eq!(budget.trigger(Trigger::Share(0.5)), 4_000);
+    assert_eq!(budget.trigger(Trigger::Share(0.85)), 6_000);
+    assert_eq!(budget.trigger(Trigger::Share(1.0)), 6_000);
+    assert_eq!(budget.trigger(Trigger::Tokens(1_234)), 1_234);
+    assert_eq!(budget.trigger(Trigger::Tokens(7_000)), 6_000);
+    assert_eq!(Budget::new(200_000, None).progress(), 9_795);
+    assert_eq!(budget.progress(), 500);
+}
+
+#[test]
+fn strategies_have_the_triggers_of_the_table() {
+    for (name, trigger) in [
+        ("reactive-overflow", Trigger::Overflow),
+        ("middle-removal", Trigger::Share(0.8)),
+        ("truncation", Trigger::Share(0.85)),
+    ] {
+        let strategy = strategy::by_name(name).unwrap();
+        assert_eq!((strategy.name(), strategy.trigger()), (name, trigger));
+    }
+    assert!(strategy::by_name("magic").is_none());
+}
+
+#[test]
+fn the_trigger_flips_at_one_token() {
+    let log = Log::turns(4, 400);
+    let bound = log.bound();
+    let at = |tokens| Policy { trigger: Some(Trigger::Tokens(tokens)), ..policy("middle-removal") };
+    assert_eq!(log.routine(100_000, &at(bound + 1)), Plan::Fits);
+    assert_ne!(log.routine(100_000, &at(bound)), Plan::Fits);
+    let off = Policy { enabled: false, ..at(bound) };
+    assert_eq!(log.routine(100_000, &off), Plan::Fits);
+}
+
+#[test]
+fn pruning_clears_what_lies_beyond_the_newest_output() {
+    let log = Log::turns(8, 300);
+    let edit = edit(log.routine(20_000, &pruning(700, 100)));
+    assert_eq!((edit.kind, edit.strategy.as_str()), (EditKind::Prune, "prune"));
+    let results: Vec<Seq> = results(&log.history);
+    let cleared: Vec<Seq> = edit.ops.iter().map(|op| op.range().from).collect();
+    // About 320 tokens each: the third newest crosses the line and goes too.
+    assert_eq!(cleared, results[..6], "all but the two newest");
+    let mut after = Log { history: log.history.clone(), fixed: log.fixed };
+    after.commit(&edit);
+    assert_eq!(after.shown().matches(CLEARED).count(), 6);
+    assert!(after.shown().contains(&format!("lh:{} ", results[0])));
+    assert_eq!(after.bound(), edit.compressed_tokens, "the planner counts what the meter will show");
+}
+
+fn results(history: &History) -> Vec<Seq> {
+    let results = history.view().iter().filter(|item| matches!(item.kind, ItemKind::Result { .. }));
+    results.map(|item| item.range.from).collect()
+}
+
+#[test]
+fn pruning_leaves_the_last_two_turns_alone() {
+    let log = Log::turns(8, 300);
+    let edit = edit(log.routine(20_000, &pruning(0, 100)));
+    assert_eq!(edit.ops.len(), 6);
+}
+
+#[test]
+fn pruning_needs_to_be_worth_it() {
+    let log = Log::turns(8, 300);
+    let worth =
+        |item: &crate::history::ViewItem| item.tokens - crate::history::cleared_tokens(item.range.from);
+    let old = log.history.view().iter().filter(|item| results(&log.history)[..6].contains(&item.range.from));
+    let saved: u64 = old.map(worth).sum();
+    for (minimum, prunes) in [(saved - 1, true), (saved, false)] {
+        let plan = log.routine(40_000, &pruning(0, minimum));
+        let pruned = matches!(&plan, Plan::Edit(edit) if edit.kind == EditKind::Prune);
+        assert_eq!(pruned, prunes, "{minimum} of {saved}");
+    }
+}
+
+#[test]
+fn pruning_skips_protected_tools_and_stops_at_a_summary() {
+    let mut log = Log::new();
+    log.typed("one");
+    let first = log.step("read", 600);
+    let summed = log.typed("two");
+    log.step("plan", 600);
+    let later = log.step("read", 1_600);
+    for turn in 0..2 {
+        log.typed(&format!("turn {turn}"));
+        log.say("yes");
+    }
+    let plan = edit(log.routine(20_000, &pruning(0, 100)));
+    assert_eq!(plan.ops, [ViewOp::Placeholder { seq: first }, ViewOp::Placeholder { seq: later }]);
+    let ops = vec![ViewOp::Replace {
+        range: LogRange::one(summed),
+        parts: vec![Part::text("[SUMMARY] of two")],
+        summary: true,
+    }];
+    let summary = ViewEdit { id: "e".into(), ops, kind: EditKind::Compaction, ..plan };
+    log.commit(&summary);
+    let policy = Policy { trigger: Some(Trigger::Tokens(1_700)), ..pruning(0, 100) };
+    let again = log.plan(&Budget::new(20_000, None), &policy, &Occasion::Overflow);
+    assert_eq!(edit(again).ops, [ViewOp::Placeholder { seq: later }], "what precedes the summary stays");
+}
+
+#[test]
+fn one_long_turn_is_pruned_up_to_its_last_two_steps() {
+    let mut log = Log::new();
+    log.typed("work on");
+    let steps: Vec<Seq> = (0..6).map(|_| log.step("read", 400)).collect();
+    let edit = edit(log.routine(20_000, &pruning(0, 100)));
+    assert_eq!(edit.ops.iter().map(|op| op.range().from).collect::<Vec<_>>(), steps[..4]);
+}
+
+#[test]
+fn the_default_strategy_summarises_all_but_two_turns() {
+    let mut log = Log::turns(8, 800);
+    let draft = draft(log.routine(8_000, &policy("reactive-overflow")));
+    assert_eq!(draft.limit_tokens, 1_000, "a sixth of what is usable");
+    let (count, handles) = draft.what_goes();
+    assert_eq!((count, handles.len()), (24, 1), "six turns of four messages");
+    let edit = draft.finish(&log.history.view_hash(), &said("[SUMMARY] Goal: go on")).unwrap();
+    log.commit(&edit);
+    let shown = log.shown();
+    assert!(
+        shown.starts_with("[SUMMARY] of 24 earlier messages; the tool `recall` with handle lh:"),
+        "{shown}"
+    );
+    assert_eq!(shown.matches("[SUMMARY]").count(), 1);
+    assert!(shown.contains("|question 6|") && !shown.contains("question 5"));
+    let messages = request_messages(log.history.view());
+    assert_eq!(messages[0].role, Role::User, "merged with the message that follows");
+    assert!(messages[0].text().ends_with("question 6"));
+}
+
+#[test]
+fn summaries_are_taken_only_if_whole() {
+    let log = Log::turns(8, 800);
+    let draft = draft(log.routine(8_000, &policy("reactive-overflow")));
+    let hash = log.history.view_hash();
+    let with = |parts, finish| Answer { parts, finish, usage: None };
+    let call = Part::ToolCall(ToolCall {
+        call_id: "c".into(),
+        name: "read".to_owned(),
+        arguments: "{}".to_owned(),
+        provider_id: None,
+        native: None,
+    });
+    let incomplete = [
+        with(vec![Part::text("cut off")], Finish::Length),
+        with(vec![Part::text("and"), call], Finish::Stop),
+        with(vec![Part::text("withheld")], Finish::ContentFilter),
+        said(""),
+        said("[SUMMARY] \n"),
+    ];
+    for answer in incomplete {
+        assert!(matches!(draft.finish(&hash, &answer), Err(Rejected::Incomplete(_))), "{answer:?}");
+    }
+    let long = said(&" word".repeat(9_000));
+    assert!(matches!(draft.finish(&hash, &long), Err(Rejected::TooLong { .. })));
+    assert_eq!(draft.finish("another", &said("fine")), Err(Rejected::Stale));
+    assert_eq!(draft.finish_extractive("another"), Err(Rejected::Stale));
+    let edit = draft.finish(&hash, &said("fine")).unwrap();
+    assert!(edit.compressed_tokens < edit.trigger_tokens && edit.usage.is_some());
+}
+
+#[test]
+fn the_extract_keeps_words_of_the_user_files_and_errors() {
+    let mut log = Log::new();
+    log.typed("never touch Cargo.lock");
+    log.step("read", 2_600);
+    let result = crate::history::closing_result(&"x".into(), ToolStatus::Error, "error[E0308]: mismatched");
+    log.answer(vec![Part::ToolCall(ToolCall {
+        call_id: "x".into(),
+        name: "bash".to_owned(),
+        arguments: "{\"command\":\"cargo check\"}".to_owned(),
+        provider_id: None,
+        native: None,
+    })]);
+    log.add(EventBody::ToolFinished { result });
+    log.say("I shall mend it");
+    for turn in 0..2 {
+        log.typed(&format!("turn {turn}"));
+        log.step("read", 900);
+    }
+    let plan = log.plan(&Budget::new(8_000, None), &policy("reactive-overflow"), &Occasion::Overflow);
+    let edit = draft(plan).finish_extractive(&log.history.view_hash()).unwrap();
+    log.commit(&edit);
+    let summary = log.history.view()[0].message.text();
+    for kept in
+        ["never touch Cargo.lock", "src/main.rs (read)", "error[E0308]", "bash was called 1", "mend it"]
+    {
+        assert!(summary.contains(kept), "{kept}: {summary}");
+    }
+}
+
+#[test]
+fn the_summariser_rides_the_live_request_if_there_is_room() {
+    let log = Log::turns(8, 500);
+    let budget = Budget::new(8_000, None);
+    let requested = Occasion::Requested { instructions: Some("mind the paths".to_owned()) };
+    let riding = draft(log.plan(&budget, &policy("reactive-overflow"), &requested));
+    let (form, messages) = riding.request(log.history.view(), &budget).unwrap();
+    assert_eq!(form, SummaryForm::Riding);
+    let live = request_messages(log.history.view());
+    assert_eq!(messages[..live.len()], live, "its prefix is cached");
+    assert!(messages.last().unwrap().text().contains("mind the paths"));
+    let flat = draft(log.plan(&budget, &policy("reactive-overflow"), &Occasion::Overflow));
+    let (form, messages) = flat.request(log.history.view(), &budget).unwrap();
+    assert_eq!((form, messages.len()), (SummaryForm::Flattened, 1));
+    assert!(flat.request(log.history.view(), &Budget::new(1_000, None)).is_none());
+}
+
+#[test]
+fn middle_removal_keeps_both_ends() {
+    let mut log = Log::turns(10, 600);
+    let edit = edit(log.routine(8_000, &policy("middle-removal")));
+    log.commit(&edit);
+    let shown = log.shown();
+    assert!(shown.starts_with("question 0|"), "{shown}");
+    assert!(shown.contains("earlier messages were removed here") && shown.contains("|question 9|"));
+    assert!(!shown.contains("question 1|"));
+    assert!(log.bound() < 6_000);
+}
+
+#[test]
+fn truncation_keeps_the_newest_messages() {
+    let mut log = Log::turns(10, 600);
+    let edit = edit(log.routine(8_000, &policy("truncation")));
+    log.commit(&edit);
+    assert_eq!(log.history.view().len(), 12, "ten messages, the call of the oldest, and the note");
+    assert!(log.shown().contains("lh:3-"), "{}", log.shown());
+}
+
+#[test]
+fn the_last_resort_keeps_as_many_steps_as_fit() {
+    // Three steps, one must go: neither two nor all.
+    let mut log = Log::new();
+    log.typed("work");
+    (0..3).for_each(|_| _ = log.step("read", 1_500));
+    let (budget, policy) = (Budget::new(6_000, None), policy("reactive-overflow"));
+    let last = edit(without_summary(&log.history, log.fixed, &budget, &policy, &Occasion::Routine));
+    assert_eq!(last.strategy, "truncation");
+    log.commit(&last);
+    assert_eq!(log.shown().matches("src/main.rs").count(), 2, "{}", log.shown());
+    assert!(log.shown().starts_with("work|[2 earlier messages were removed here"));
+}
+
+#[test]
+fn the_last_resort_goes_down_step_by_step() {
+    let small = Budget::new(4_000, None);
+    let last_edit = |log: &mut Log| {
+        let last = edit(log.plan(&small, &policy("reactive-overflow"), &Occasion::Routine));
+        log.commit(&last);
+        assert!(log.bound() < small.usable);
+        log.shown()
+    };
+    let mut log = Log::new();
+    log.typed("work");
+    log.step("read", 5_000);
+    let shown = last_edit(&mut log);
+    assert!(shown.starts_with("work|") && shown.contains(CLEARED), "the newest result is cleared: {shown}");
+
+    let mut log = Log::new();
+    log.typed("work");
+    log.say(&" word".repeat(5_000));
+    let shown = last_edit(&mut log);
+    assert!(shown.starts_with("work|[1 earlier messages were removed"), "only the message stays: {shown}");
+
+    let mut log = Log::new();
+    log.typed(&" word".repeat(5_000));
+    let Plan::DoesNotFit(misfit) = log.routine(4_000, &policy("reactive-overflow")) else { panic!() };
+    assert_eq!((misfit.fixed_tokens, misfit.usable_tokens, misfit.window_tokens), (100, 3_000, 4_000));
+    assert!(misfit.needed_tokens > 5_000);
+}
+
+#[test]
+fn no_second_compaction_before_the_view_has_grown() {
+    let mut log = Log::turns(10, 600);
+    let policy = Policy { trigger: Some(Trigger::Tokens(4_000)), ..policy("middle-removal") };
+    let first = edit(log.routine(12_000, &policy));
+    log.commit(&first);
+    log.typed("on");
+    log.step("read", 350);
+    // Above the trigger again or not: too little has come.
+    assert_eq!(log.routine(12_000, &policy), Plan::Fits);
+    log.step("read", 600);
+    assert_ne!(log.routine(12_000, &policy), Plan::Fits);
+}
+
+#[test]
+fn a_failed_compaction_is_not_tried_again_at_once() {
+    let mut log = Log::turns(6, 600);
+    let policy = Policy { trigger: Some(Trigger::Tokens(3_000)), ..policy("reactive-overflow") };
+    assert!(matches!(log.routine(12_000, &policy), Plan::Summarise(_)));
+    log.add(EventBody::CompactionFailed {
+        strategy: "reactive-overflow".to_owned(),
+        code: crate::error::ErrorCode::ThirdParty,
+        reason: String::new(),
+        usage: None,
+    });
+    assert_eq!(log.routine(12_000, &policy), Plan::Fits);
+    log.add(EventBody::ModelSwitched { to: origin() });
+    assert_ne!(log.routine(12_000, &policy), Plan::Fits, "another model, another window");
+}
+
+#[test]
+fn what_an_undo_brought_back_is_left_alone_until_asked_or_forced() {
+    let mut log = Log::turns(8, 600);
+    let policy = Policy { trigger: Some(Trigger::Tokens(4_500)), ..policy("truncation") };
+    let first = edit(log.routine(12_000, &policy));
+    log.commit(&first);
+    log.add(EventBody::ViewRestored { edit_id: first.id.clone() });
+    let pinned = log.history.pinned()[0];
+    let other = edit(log.routine(12_000, &policy));
+    assert!(other.ops.iter().all(|op| !op.range().overlaps(&pinned)), "{other:?}");
+    let asked = Occasion::Requested { instructions: None };
+    assert!(matches!(log.plan(&Budget::new(12_000, None), &policy, &asked), Plan::Edit(_)));
+    assert!(matches!(log.routine(6_000, &policy), Plan::Edit(_)), "true overflow forces it");
+    log.add(EventBody::RangeReleased { edit_id: first.id });
+    assert!(matches!(log.routine(12_000, &policy), Plan::Edit(_)), "released");
+}
+
+#[test]
+fn an_overflow_aims_below_our_own_count() {
+    let log = Log::turns(8, 300);
+    let budget = Budget::new(100_000, None);
+    let bound = log.bound();
+    let edit = edit(log.plan(&budget, &policy("truncation"), &Occasion::Overflow));
+    assert_eq!(edit.trigger_tokens, bound - bound / 10);
+    assert!(edit.compressed_tokens < edit.trigger_tokens);
+    let lost =
+        without_summary(&log.history, log.fixed, &budget, &policy("reactive-overflow"), &Occasion::Overflow);
+    let Plan::Edit(lost) = lost else { panic!("{lost:?}") };
+    assert_eq!(lost.trigger_tokens, edit.trigger_tokens, "also when the summary fails");
+}
+
+#[test]
+fn a_request_below_the_trigger_never_truncates() {
+    let mut log = Log::new();
+    log.typed("work");
+    log.say(&" word".repeat(900));
+    let asked = Occasion::Requested { instructions: None };
+    assert_eq!(log.plan(&Budget::new(32_000, None), &policy("reactive-overflow"), &asked), Plan::Fits);
+    let log = Log::turns(8, 300);
+    let plan = log.plan(&Budget::new(32_000, None), &pruning_default(), &asked);
+    assert!(matches!(plan, Plan::Summarise(_)), "pruning waits for the trigger: {plan:?}");
+}
+
+fn pruning_default() -> Policy {
+    Policy { trigger: None, ..pruning(0, 100) }
+}

@@ -80,7 +80,8 @@ impl Scene<'_> {
             }
             None => {
                 let kind = crate::event::EditKind::Prune;
-                let edit = self.view_edit(Vec::new(), kind, NAME, self.before, self.messages(), String::new());
+                let edit =
+                    self.view_edit(Vec::new(), kind, NAME, self.before, self.messages(), String::new());
                 (vec![false; self.units.len()], edit)
             }
         };
@@ -112,9 +113,7 @@ impl Scene<'_> {
 /// Estimated tokens of the message that an operation puts into the view.
 fn replacement_tokens(op: &ViewOp) -> u64 {
     match op {
-        ViewOp::Replace { parts, .. } => {
-            crate::estimate::message_tokens(&Message::user("", parts.clone()))
-        }
+        ViewOp::Replace { parts, .. } => crate::estimate::message_tokens(&Message::user("", parts.clone())),
         ViewOp::Drop { .. } | ViewOp::Placeholder { .. } => 0,
     }
 }

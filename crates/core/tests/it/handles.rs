@@ -20,8 +20,8 @@ pub(crate) fn check(history: &History) {
     for entry in history.entries() {
         // An answer that was cut off, or that said nothing, is shown to people only.
         let hidden = matches!(entry.kind, EntryKind::Assistant(Some(_))) || is_silent(&entry.message);
-        let reached = whole.binary_search(&entry.seq).is_ok()
-            || named.iter().any(|range| range.contains(entry.seq));
+        let reached =
+            whole.binary_search(&entry.seq).is_ok() || named.iter().any(|range| range.contains(entry.seq));
         assert!(hidden || reached, "no handle leads to {}: {named:?}", entry.seq);
     }
 }

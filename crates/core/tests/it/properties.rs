@@ -124,14 +124,9 @@ impl Log {
     }
 
     fn answer(&mut self, step: &StepId, parts: Vec<Part>, cut: Option<Cut>) {
-        let message = Message {
-            id: format!("m-{step}").into(),
-            role: Role::Assistant,
-            parts,
-            origin: Some(origin()),
-        };
-        let body =
-            EventBody::AssistantAdded { step_id: step.clone(), message, finish: Finish::Stop, cut };
+        let message =
+            Message { id: format!("m-{step}").into(), role: Role::Assistant, parts, origin: Some(origin()) };
+        let body = EventBody::AssistantAdded { step_id: step.clone(), message, finish: Finish::Stop, cut };
         self.add(body);
     }
 
@@ -278,8 +273,11 @@ impl Log {
         let is = self.bound();
         assert!(is < was, "{was} became {is}: {edit:?}");
         assert!(is <= edit.compressed_tokens, "{is} instead of {}: {edit:?}", edit.compressed_tokens);
-        let limit =
-            if edit.compressed_tokens < edit.trigger_tokens { edit.trigger_tokens } else { self.budget.usable };
+        let limit = if edit.compressed_tokens < edit.trigger_tokens {
+            edit.trigger_tokens
+        } else {
+            self.budget.usable
+        };
         assert!(is < limit, "{is} is not under {limit}: {edit:?}");
         // Undone at once, it never happened.
         let undone = self.history.with(EventBody::ViewRestored { edit_id: edit.id.clone() });

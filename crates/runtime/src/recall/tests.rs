@@ -88,6 +88,17 @@ async fn a_search_finds_what_was_truncated_away() {
 }
 
 #[tokio::test]
+async fn a_snippet_shows_the_line_with_most_of_the_words() {
+    let blobs = Blobs::in_memory(1 << 20);
+    let mut lines: Vec<String> = (0..300).map(|line| format!("let value_{line} = files.len();")).collect();
+    lines[20] = "pub mod zebra;".to_owned();
+    lines[250] = "pub fn new(files: &[String], zebra: u8) -> Self {".to_owned();
+    let entries = log(&lines.join("\n"), "", &blobs).await;
+    let text = recall(r#"{"query":"pub fn new(files: &[String], zebra"}"#, &entries, &blobs, &ROOM).await.unwrap();
+    assert!(text.contains(&lines[250]), "{text}");
+}
+
+#[tokio::test]
 async fn what_is_no_handle_reaches_nothing() {
     let blobs = Blobs::in_memory(1 << 20);
     let entries = log("a", "", &blobs).await;

@@ -42,7 +42,7 @@ you    Please split lexer.rs into smaller files, without
        changing what it does.
 agent  I'll read the file first.
   ▸ read lexer.rs                     12 lines · 2 s
-─ compacted 41 messages · 96.2K → 11.4K · all recoverable…
+─ compacted 41 messages · 96.2K → 11.4K · /undo
 agent  Done.
 ";
     assert_eq!(text, expected);
@@ -68,6 +68,6 @@ fn a_failed_run_says_what_is_kept_and_what_to_do() {
     let text = printed(&[Happening::RunEnded(RunEnded { end: "error".into(), error, ..RunEnded::default() })]);
     assert_eq!(
         text,
-        "✗ network: cannot connect to http://localhost:1 ·\n  everything so far is kept; /retry goes on\n"
+        "✗ network: cannot connect to http://localhost:1 · everything\n  so far is kept; /retry goes on\n"
     );
 }

@@ -49,7 +49,12 @@ impl World {
                 let run = self.mirror.open_run().expect("a step of a run");
                 // An overflow costs one step more, the recovery step another.
                 let most = self.settings.max_steps * 2 + 2;
-                assert!(run.steps < most, "{} steps begun, {} allowed", run.steps + 1, self.settings.max_steps);
+                assert!(
+                    run.steps < most,
+                    "{} steps begun, {} allowed",
+                    run.steps + 1,
+                    self.settings.max_steps
+                );
             }
             EventBody::StepFinished { .. } => {
                 self.stats.recovered_overflows += u64::from(self.guards.overflows_in_step > 0);
@@ -128,7 +133,8 @@ impl World {
             EditKind::Prune => self.stats.prunes += 1,
             EditKind::Compaction => self.stats.compactions += 1,
         }
-        self.stats.model_summaries += u64::from(edit.why.contains("by the model") || edit.why.contains("summary"));
+        self.stats.model_summaries +=
+            u64::from(edit.why.contains("by the model") || edit.why.contains("summary"));
         self.stats.extracts += u64::from(edit.why.contains("extract"));
         self.stats.last_resorts += u64::from(edit.why.contains("no model call"));
         handles::check(&self.mirror);

@@ -3,16 +3,16 @@
 use longhaul_core::error::ErrorCode;
 use longhaul_core::estimate;
 use longhaul_core::message::{
-    Answer, BlobRef, Finish, Media, Message, Part, RawJson, Reasoning, Text, ToolCall, ToolResult, ToolStatus,
-    Truncation,
+    Answer, BlobRef, Finish, Media, Message, Part, RawJson, Reasoning, Text, ToolCall, ToolResult,
+    ToolStatus, Truncation,
 };
 use longhaul_core::run::Failure;
 use longhaul_core::truncate::{self, Keep, Limit};
 use longhaul_core::usage::Usage;
 
 use super::scene::Truth;
-use crate::rng::Rng;
 use crate::pool::text;
+use crate::rng::Rng;
 
 /// How a model call goes.
 #[derive(Clone, Debug)]
@@ -204,7 +204,8 @@ fn arguments(rng: &mut Rng) -> String {
         _ => {
             let chars = rng.magnitude(1, 400) as usize;
             let number = rng.below(1_000);
-            serde_json::json!({ "path": format!("src/file{number}.rs"), "text": text(rng, chars) }).to_string()
+            serde_json::json!({ "path": format!("src/file{number}.rs"), "text": text(rng, chars) })
+                .to_string()
         }
     }
 }

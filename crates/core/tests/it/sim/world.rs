@@ -17,8 +17,8 @@ use longhaul_core::usage::Usage;
 use super::model::{Course, image, sent_tokens, tool_result};
 use super::scene::{self, Truth};
 use super::stats::Stats;
-use crate::rng::Rng;
 use crate::pool::text;
+use crate::rng::Rng;
 
 /// Something that will end.
 #[derive(Clone, Debug)]
@@ -29,11 +29,18 @@ pub(crate) struct Flight {
 
 #[derive(Clone, Debug)]
 pub(crate) enum What {
-    Append { id: AppendId, events: Vec<EventBody>, takes: Vec<QueueId> },
+    Append {
+        id: AppendId,
+        events: Vec<EventBody>,
+        takes: Vec<QueueId>,
+    },
     /// What was waiting when the store was asked, or `None`: what is waiting when it answers.
     ReadQueue(Option<Vec<Queued>>),
     ModelBegins,
-    ModelEnds { course: Course, input: u64 },
+    ModelEnds {
+        course: Course,
+        input: u64,
+    },
     Summary(Input),
     ModelStopped(Input),
     Tool(ToolResult),
@@ -150,7 +157,7 @@ impl World {
             _ if !busy && self.rng.chance(70) => self.send_message(),
             0..60 => self.send_message(),
             60..70 => self.cancel(),
-            70..80 => self.crash(),
+            70..80 => self.crash_again_and_again(),
             80..90 => self.ask_for_compaction(),
             90..110 => self.change_queue(),
             110..115 => self.input(Input::Resume),
@@ -285,6 +292,14 @@ impl World {
         }
     }
 
+    fn crash_again_and_again(&mut self) {
+        self.crash();
+        while self.rng.chance(60) && !self.flights.is_empty() {
+            self.deliver_next();
+            self.crash();
+        }
+    }
+
     /// The process dies. Of the appends in flight some had become durable.
     fn crash(&mut self) {
         self.stats.crashes += 1;
@@ -413,7 +428,8 @@ impl World {
             }
             Effect::StopTimer { timer } => self.stop_timer(timer),
             Effect::Notice(notice) => {
-                self.stats.retries += u64::from(matches!(notice, longhaul_core::run::Notice::Retrying { .. }));
+                self.stats.retries +=
+                    u64::from(matches!(notice, longhaul_core::run::Notice::Retrying { .. }));
             }
             Effect::CompactionDone(outcome) => {
                 assert!(self.compactions_asked > 0, "an answer nobody waits for: {outcome:?}");
@@ -449,7 +465,8 @@ impl World {
         }
         let input = self.truth.input(self.settings.fixed.tokens + view_tokens);
         let course = self.truth.course(&mut self.rng, input, max_output, tools);
-        let overflows = matches!(&course.end, Err((failure, _)) if failure.code == ErrorCode::ContextOverflow);
+        let overflows =
+            matches!(&course.end, Err((failure, _)) if failure.code == ErrorCode::ContextOverflow);
         if overflows {
             self.count_overflow(input, &course);
         }

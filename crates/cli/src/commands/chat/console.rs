@@ -1,0 +1,145 @@
+//! The terminal while a person types: the input line at the bottom, a status line above it, and text that is
+//! printed above both.
+//!
+//! The status line is the first row of the prompt: padded to exactly the terminal's width, it wraps into the
+//! row of the input.
+
+use futures_util::AsyncWriteExt;
+use rustyline_async::{Readline, ReadlineError, ReadlineEvent, SharedWriter};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::failure::{Failure, Outcome};
+use crate::term::{log, out, text};
+
+/// What a person does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Typed {
+    /// Enter.
+    Line(String),
+    /// Ctrl-C.
+    Interrupt,
+    /// Ctrl-D, or the terminal is gone.
+    End,
+}
+
+enum Order {
+    Prompt(String),
+    Remember(String),
+    Close,
+}
+
+/// The terminal. Its own task reads keys, so that printing waits for it and never the other way round.
+pub(super) struct Console {
+    typed: mpsc::UnboundedReceiver<Typed>,
+    orders: mpsc::UnboundedSender<Order>,
+    writer: SharedWriter,
+    task: JoinHandle<()>,
+    prompt: String,
+}
+
+impl Console {
+    /// Takes the terminal over.
+    ///
+    /// # Errors
+    /// The terminal's.
+    pub(super) fn open() -> Outcome<Self> {
+        let prompt = String::new();
+        let (mut line, writer) = Readline::new(prompt.clone()).map_err(unusable)?;
+        line.should_print_line_on(false, false);
+        log::redirect(Some(writer.clone()));
+        let (typed_sender, typed) = mpsc::unbounded_channel();
+        let (orders, orders_taken) = mpsc::unbounded_channel();
+        let task = tokio::spawn(edit(line, typed_sender, orders_taken));
+        Ok(Self { typed, orders, writer, task, prompt })
+    }
+
+    /// The next thing a person does.
+    pub(super) async fn next(&mut self) -> Typed {
+        self.typed.recv().await.unwrap_or(Typed::End)
+    }
+
+    /// What a person did already and nobody has looked at.
+    pub(super) async fn next_within(&mut self, time: std::time::Duration) -> Option<Typed> {
+        tokio::time::timeout(time, self.next()).await.ok()
+    }
+
+    /// Prints above the input. Text may end in the middle of a line and go on there.
+    pub(super) async fn print(&mut self, text: &str) {
+        // Whole lines and the beginning of one are told apart by the editor.
+        let (lines, rest) = text.split_at(text.rfind('\n').map_or(0, |at| at + 1));
+        for piece in [lines, rest].into_iter().filter(|piece| !piece.is_empty()) {
+            // A terminal that is gone shows as the end of typing.
+            let _ = self.writer.write_all(piece.as_bytes()).await;
+            if !piece.ends_with('\n') {
+                let _ = self.writer.flush().await;
+            }
+        }
+    }
+
+    /// Shows another prompt, if it is another.
+    pub(super) fn prompt(&mut self, prompt: String) {
+        if self.prompt != prompt {
+            self.prompt.clone_from(&prompt);
+            let _ = self.orders.send(Order::Prompt(prompt));
+        }
+    }
+
+    /// The line comes back with the up key.
+    pub(super) fn remember(&self, line: &str) {
+        let _ = self.orders.send(Order::Remember(line.to_owned()));
+    }
+
+    /// Prints what is left and gives the terminal back.
+    pub(super) async fn close(self) {
+        let _ = self.orders.send(Order::Close);
+        let _ = self.task.await;
+        log::redirect(None);
+    }
+}
+
+async fn edit(mut line: Readline, typed: mpsc::UnboundedSender<Typed>, mut orders: mpsc::UnboundedReceiver<Order>) {
+    let mut prompt = String::new();
+    loop {
+        let done = tokio::select! {
+            event = line.readline() => match event {
+                Ok(ReadlineEvent::Line(text)) => {
+                    erase_wrapped(&mut line, &prompt, &text);
+                    typed.send(Typed::Line(text)).is_ok()
+                }
+                Ok(ReadlineEvent::Interrupted) => typed.send(Typed::Interrupt).is_ok(),
+                Ok(ReadlineEvent::Eof) => typed.send(Typed::End).is_ok(),
+                Err(_) => false,
+            },
+            order = orders.recv() => match order {
+                Some(Order::Prompt(next)) => {
+                    prompt = next;
+                    line.update_prompt(&prompt).is_ok()
+                }
+                Some(Order::Remember(text)) => line.add_history_entry(text).is_some(),
+                Some(Order::Close) | None => false,
+            },
+        };
+        if !done {
+            break;
+        }
+    }
+    let _ = line.flush();
+}
+
+/// The editor takes an entered line for one that ends in the prompt's last row: the rows a longer one took are
+/// still there, above the new prompt.
+fn erase_wrapped(line: &mut Readline, prompt: &str, entered: &str) {
+    let columns = out::columns();
+    let last_row = |text: usize| text.saturating_sub(1) / columns;
+    let prompt_columns = text::width(&text::visible(prompt));
+    let left = last_row(prompt_columns + text::width(entered)) - last_row(prompt_columns);
+    if left > 0 {
+        let _ = out::data(&format!("\u{1b}[{left}A"));
+        let _ = line.update_prompt(prompt);
+    }
+}
+
+fn unusable(error: ReadlineError) -> Failure {
+    Failure::new(format!("the terminal cannot be used for typing: {error}"))
+}

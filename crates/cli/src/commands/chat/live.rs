@@ -1,0 +1,296 @@
+//! A chat with a person: keys, announcements and time, one after the other.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use longhaul::announce::Announcement;
+use longhaul::clock::now_ms;
+use longhaul_core::run::Status;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
+
+use crate::failure::{CANCELLED, DONE, Failure, Outcome};
+use crate::signals::Interrupts;
+use crate::term::happening::{self, Happening};
+use crate::term::meter::Meter;
+use crate::term::out;
+use crate::term::transcript::{Setting, Transcript};
+
+use super::approvals::{Answer, Approvals, question};
+use super::console::{Console, Typed};
+use super::paste::{Entered, Pasted};
+use super::slash::{Reply, Slash};
+use super::status::Activity;
+use super::{Next, Talk};
+
+/// How long a second Ctrl-C counts as the second.
+const TWICE: Duration = Duration::from_secs(2);
+
+/// How often elapsed times are shown anew.
+const TICK: Duration = Duration::from_millis(500);
+
+/// How long the editor may take to notice another size of the terminal.
+const SETTLE: Duration = Duration::from_millis(60);
+
+/// Announcements printed together: a fast stream is not drawn word by word.
+const BATCH: usize = 256;
+
+struct Live<'a, 'b> {
+    talk: &'a mut Talk<'b>,
+    console: &'a mut Console,
+    transcript: Transcript,
+    activity: Activity,
+    approvals: Approvals,
+    pasted: Pasted,
+    meter: Meter,
+    work: JoinSet<Outcome<String>>,
+    interrupted: Option<Instant>,
+    columns: usize,
+}
+
+/// Talks until the person leaves or goes elsewhere.
+pub(super) async fn talk(talk: &mut Talk<'_>, console: &mut Console, opening: &str) -> Outcome<Next> {
+    let watch = talk.session.watch();
+    let mut live = Live {
+        transcript: Transcript::new(talk.style, Setting::Chat, out::width()),
+        talk,
+        console,
+        activity: Activity::default(),
+        approvals: Approvals::default(),
+        pasted: Pasted::default(),
+        meter: Meter::default(),
+        work: JoinSet::new(),
+        interrupted: None,
+        columns: out::columns(),
+    };
+    live.console.print(opening).await;
+    live.transcript.take(&Happening::Note { text: String::new() }, 0);
+    live.transcript.output();
+    live.read_meter().await?;
+    live.go_on(watch).await
+}
+
+impl Live<'_, '_> {
+    async fn go_on(&mut self, mut watch: Receiver<Arc<Announcement>>) -> Outcome<Next> {
+        let mut interrupts = Interrupts::listen()?;
+        let mut resized = signal(SignalKind::window_change())?;
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            self.show().await;
+            let next = tokio::select! {
+                typed = self.console.next() => self.typed(typed).await?,
+                told = watch.recv() => self.told(told, &mut watch).await?,
+                Some(done) = self.work.join_next() => self.worked(done.unwrap_or_else(|_| Ok(String::new()))),
+                _ = tick.tick() => None,
+                _ = resized.recv() => {
+                    self.resize().await;
+                    None
+                }
+                () = interrupts.next() => Some(Next::Leave(ExitCode::from(CANCELLED))),
+            };
+            if let Some(next) = next {
+                self.show().await;
+                return Ok(next);
+            }
+        }
+    }
+
+    /// The editor must know first, or it erases rows that are not its own.
+    async fn resize(&mut self) {
+        tokio::time::sleep(SETTLE).await;
+        self.columns = out::columns();
+        self.transcript.resize(out::width());
+    }
+
+    /// Prints what is new and draws the status line.
+    async fn show(&mut self) {
+        let text = self.transcript.output();
+        if !text.is_empty() {
+            self.console.print(&text).await;
+        }
+        if !self.is_busy() && self.work.is_empty() {
+            self.activity.rest();
+        }
+        let asked = self.approvals.first();
+        let line = self.activity.line(&self.meter, asked.is_some(), self.columns, self.talk.style);
+        let mark = match (asked, self.pasted.len()) {
+            (Some(call), _) => self.talk.style.amber(&format!("{}? y/n/a › ", call.tool)),
+            (None, 0) => self.talk.style.accent("› "),
+            (None, lines) => self.talk.style.amber(&format!("{lines} lines pasted, ⏎ sends › ")),
+        };
+        self.console.prompt(format!("{line}{mark}"));
+    }
+
+    fn is_busy(&self) -> bool {
+        !matches!(*self.talk.session.status().borrow(), Status::Idle | Status::Parked)
+    }
+
+    async fn typed(&mut self, typed: Typed) -> Outcome<Option<Next>> {
+        match typed {
+            Typed::End => Ok(Some(Next::Leave(DONE))),
+            Typed::Interrupt => Ok(self.interrupt()),
+            Typed::Line(line) => match self.pasted.take(line, self.console).await {
+                Entered::Text(text) => self.entered(&text).await,
+                Entered::Held => Ok(None),
+                Entered::Other(Typed::Interrupt) => Ok(self.interrupt()),
+                Entered::Other(_) => Ok(Some(Next::Leave(DONE))),
+            },
+        }
+    }
+
+    /// Once cancels, twice leaves; a paste that waits is dropped first.
+    fn interrupt(&mut self) -> Option<Next> {
+        if !self.pasted.is_empty() {
+            self.pasted.clear();
+            return None;
+        }
+        let now = Instant::now();
+        let again = self.interrupted.replace(now).is_some_and(|before| now - before < TWICE);
+        let busy = self.is_busy();
+        if again {
+            return Some(Next::Leave(if busy { ExitCode::from(CANCELLED) } else { DONE }));
+        }
+        if busy {
+            let session = self.talk.session.clone();
+            self.work.spawn(async move { Ok(session.cancel(false).await.map(|_| String::new())?) });
+        } else {
+            self.transcript.row(&self.talk.style.dim("Ctrl-C again leaves; everything is kept"));
+        }
+        None
+    }
+
+    async fn entered(&mut self, text: &str) -> Outcome<Option<Next>> {
+        if let Some(slash) = Slash::of(text) {
+            self.console.remember(text);
+            self.transcript.row(&self.talk.style.dim(&format!("\n› {text}")));
+            return Ok(self.command(slash).await);
+        }
+        if self.approvals.first().is_some() {
+            return self.answered(text).await.map(|()| None);
+        }
+        if text.trim().is_empty() {
+            return Ok(None);
+        }
+        self.console.remember(text);
+        match self.talk.send(text).await {
+            Ok(sent) if sent.queued => {
+                let place = format!("queued {} · /queue shows and changes it", sent.position);
+                self.transcript.row(&format!("  {}", self.talk.style.dim(&place)));
+            }
+            Ok(_) => {}
+            Err(failure) => self.transcript.failure(&format!("not sent: {}", failure.message())),
+        }
+        self.count_queue().await?;
+        Ok(None)
+    }
+
+    async fn answered(&mut self, text: &str) -> Outcome<()> {
+        let answer = Answer::of(text);
+        if answer == Answer::Unclear {
+            let hint = "answer y, n or a; n with words tells the model why not";
+            self.transcript.row(&format!("  {}", self.talk.style.dim(hint)));
+            return Ok(());
+        }
+        self.approvals.answer(answer, &self.talk.session).await?;
+        self.ask_next();
+        Ok(())
+    }
+
+    fn ask_next(&mut self) {
+        if let Some(call) = self.approvals.first() {
+            let asked = question(call, out::width(), self.talk.style);
+            self.transcript.row(&asked);
+        }
+    }
+
+    async fn command(&mut self, slash: Slash) -> Option<Next> {
+        match self.talk.perform(slash).await {
+            Ok(Reply::Text(text)) => self.reply(&text),
+            Ok(Reply::Work(work)) => {
+                self.work.spawn(work);
+            }
+            Ok(Reply::Next(next)) => return Some(next),
+            Err(failure) => self.transcript.failure(failure.message()),
+        }
+        let _ = self.count_queue().await;
+        let _ = self.read_meter().await;
+        None
+    }
+
+    fn reply(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.transcript.row(text);
+        }
+    }
+
+    fn worked(&mut self, done: Outcome<String>) -> Option<Next> {
+        match done {
+            Ok(text) => self.reply(&text),
+            Err(failure) => self.transcript.failure(failure.message()),
+        }
+        None
+    }
+
+    async fn told(
+        &mut self,
+        told: Result<Arc<Announcement>, RecvError>,
+        watch: &mut Receiver<Arc<Announcement>>,
+    ) -> Outcome<Option<Next>> {
+        let mut told = Some(told);
+        let mut taken = 0;
+        while let Some(one) = told.take() {
+            match one {
+                Ok(announcement) => self.take(&announcement).await?,
+                Err(RecvError::Lagged(missed)) => {
+                    tracing::warn!("{missed} events were too fast to be shown; the session has them");
+                }
+                Err(RecvError::Closed) => return Err(Failure::new("the session has ended; everything is kept")),
+            }
+            taken += 1;
+            if taken < BATCH {
+                told = watch.try_recv().ok().map(Ok);
+            }
+        }
+        Ok(None)
+    }
+
+    async fn take(&mut self, announcement: &Announcement) -> Outcome<()> {
+        let Some(happening) = happening::of_announcement(announcement) else { return Ok(()) };
+        match &happening {
+            Happening::Usage | Happening::Restored { .. } => self.read_meter().await?,
+            Happening::Dequeued { .. } => self.count_queue().await?,
+            Happening::Decided { approval_id } => self.approvals.close(approval_id),
+            Happening::RunEnded(_) => self.approvals.clear(),
+            Happening::Broken { message } => {
+                return Err(Failure::new(format!("storage: {message}; what was acknowledged is kept")));
+            }
+            Happening::Asked { approval_id, call } => {
+                let first = self.approvals.first().is_none();
+                let open = self.approvals.ask(approval_id, call.clone(), &self.talk.session).await?;
+                if open && first {
+                    self.ask_next();
+                }
+            }
+            _ => {}
+        }
+        self.activity.take(&happening);
+        self.transcript.take(&happening, now_ms());
+        Ok(())
+    }
+
+    async fn read_meter(&mut self) -> Outcome<()> {
+        self.meter = Meter::of(&self.talk.session.context().await?);
+        Ok(())
+    }
+
+    async fn count_queue(&mut self) -> Outcome<()> {
+        let waiting = self.talk.session.queue().await?.len();
+        self.activity.queued = if self.is_busy() { waiting } else { 0 };
+        Ok(())
+    }
+}

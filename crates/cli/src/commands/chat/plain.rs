@@ -1,0 +1,124 @@
+//! A chat without a terminal: each line is a message, its turn is printed, then comes the next.
+
+use std::future::Future;
+use std::io;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use longhaul::announce::Announcement;
+use longhaul::clock::now_ms;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::sync::broadcast::Receiver;
+
+use crate::failure::{CANCELLED, DONE, Failure, Outcome};
+use crate::signals::Interrupts;
+use crate::term::happening;
+use crate::term::meter::Meter;
+use crate::term::out;
+use crate::term::transcript::{Setting, Transcript};
+
+use super::slash::{Reply, Slash};
+use super::{Next, Talk};
+
+/// Cells of the meter's bar.
+const CELLS: usize = 20;
+
+/// Talks until the input ends.
+pub(super) async fn talk(talk: &mut Talk<'_>, opening: &str) -> Outcome<Next> {
+    let mut interrupts = Interrupts::listen()?;
+    let mut watch = talk.session.watch();
+    let mut transcript = Transcript::new(talk.style, Setting::Chat, out::width());
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    out::message(opening);
+    loop {
+        let line = tokio::select! {
+            line = lines.next_line() => line?,
+            () = interrupts.next() => return Ok(Next::Leave(ExitCode::from(CANCELLED))),
+        };
+        let Some(line) = line else { return Ok(Next::Leave(DONE)) };
+        let mut turn = Turn { watch: &mut watch, transcript: &mut transcript, interrupts: &mut interrupts };
+        let next = match Slash::of(&line) {
+            _ if line.trim().is_empty() => None,
+            Some(slash) => command(talk, slash, &mut turn).await?,
+            None => message(talk, &line, &mut turn).await?,
+        };
+        if let Some(next) = next {
+            return Ok(next);
+        }
+    }
+}
+
+async fn message(talk: &mut Talk<'_>, line: &str, turn: &mut Turn<'_>) -> Outcome<Option<Next>> {
+    talk.send(line).await?;
+    let session = talk.session.clone();
+    if turn.follow(async { Ok(session.settled().await?) }).await?.is_none() {
+        session.cancel(false).await?;
+        turn.drain()?;
+        return Ok(Some(Next::Leave(ExitCode::from(CANCELLED))));
+    }
+    let meter = Meter::of(&talk.session.context().await?);
+    out::line(&meter.line(CELLS, talk.style))?;
+    Ok(None)
+}
+
+async fn command(talk: &Talk<'_>, slash: Slash, turn: &mut Turn<'_>) -> Outcome<Option<Next>> {
+    let done = match talk.perform(slash).await {
+        Ok(Reply::Next(next)) => return Ok(Some(next)),
+        Ok(Reply::Text(text)) => Ok(text),
+        Ok(Reply::Work(work)) => match turn.follow(async { Ok(work.await) }).await? {
+            Some(done) => done,
+            None => return Ok(Some(Next::Leave(ExitCode::from(CANCELLED)))),
+        },
+        Err(failure) => Err(failure),
+    };
+    turn.drain()?;
+    match done {
+        Ok(text) if text.is_empty() => {}
+        Ok(text) => out::line(text.trim_end_matches('\n'))?,
+        Err(failure) => out::message(&format!("{}\n", failure.message())),
+    }
+    Ok(None)
+}
+
+/// What is needed while something goes on.
+struct Turn<'a> {
+    watch: &'a mut Receiver<Arc<Announcement>>,
+    transcript: &'a mut Transcript,
+    interrupts: &'a mut Interrupts,
+}
+
+impl Turn<'_> {
+    /// Prints what happens until `work` is done; `None` if somebody interrupts.
+    async fn follow<T>(&mut self, work: impl Future<Output = Outcome<T>>) -> Outcome<Option<T>> {
+        let mut work = std::pin::pin!(work);
+        let done = loop {
+            tokio::select! {
+                biased;
+                () = self.interrupts.next() => break None,
+                told = self.watch.recv() => match told {
+                    Ok(announcement) => self.print(&announcement)?,
+                    Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => {}
+                    Err(_) => return Err(Failure::new("the session has ended; everything is kept")),
+                },
+                done = &mut work => break Some(done?),
+            }
+        };
+        self.drain()?;
+        Ok(done)
+    }
+
+    fn drain(&mut self) -> io::Result<()> {
+        while let Ok(announcement) = self.watch.try_recv() {
+            self.print(&announcement)?;
+        }
+        Ok(())
+    }
+
+    fn print(&mut self, announcement: &Announcement) -> io::Result<()> {
+        if let Some(happening) = happening::of_announcement(announcement) {
+            self.transcript.take(&happening, now_ms());
+            out::data(&self.transcript.output())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,259 @@
+//! What can be typed behind a slash.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+
+use longhaul_core::ids::{QueueId, Seq};
+use longhaul_core::message::Part;
+use longhaul_core::queue::Queued;
+use longhaul_core::run::CompactionOutcome;
+
+use crate::failure::{DONE, Failure, Outcome};
+use crate::lookup;
+use crate::term::happening::readable;
+use crate::term::human::count;
+use crate::term::text::{fit, one_line};
+use crate::term::{out, table};
+
+use super::{Go, Next, Talk};
+use crate::commands::sessions::{Target, export, fork_at, listed};
+use crate::commands::undo::undo;
+
+/// Sessions that are listed.
+const LISTED: usize = 15;
+
+const HELP: &str = "\
+/context                what fills the window
+/compact [WORDS]        make room now; WORDS say what the summary should mind
+/undo [ID]              undo the newest compaction, or the one named
+/queue                  messages that wait; edit N TEXT, remove N, clear
+/retry                  go on after an error or a cancel
+/model [NAME]           the model, or another one from here on
+/sessions [ID]          the sessions, or go to one
+/fork [POSITION]        go on in a copy, and leave this session as it is
+/export [FILE]          write the session; a name that ends in .md is for people
+/quit                   leave; everything is kept
+While the agent works your messages queue and enter at its next step.
+Ctrl-C cancels the run, twice leaves. `longhaul recall last WORDS` finds anything.";
+
+/// A command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Slash {
+    Context,
+    Compact(Option<String>),
+    Undo(Option<String>),
+    Queue(QueueWork),
+    Retry,
+    Model(Option<String>),
+    Sessions(Option<String>),
+    Fork(Option<Seq>),
+    Export(Option<PathBuf>),
+    Help,
+    Quit,
+    Wrong(String),
+}
+
+/// Something to do with the queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum QueueWork {
+    List,
+    Edit(usize, String),
+    Remove(usize),
+    Clear,
+}
+
+/// What a command gives.
+pub(super) enum Reply {
+    /// Text to print.
+    Text(String),
+    /// Something that takes a while and then gives text, perhaps none.
+    Work(Pin<Box<dyn Future<Output = Outcome<String>> + Send>>),
+    /// Another place.
+    Next(Next),
+}
+
+impl Slash {
+    /// Reads a line; `None` if it is no command. A path such as `/etc/hosts` is none.
+    pub(super) fn of(line: &str) -> Option<Self> {
+        let rest = line.trim().strip_prefix('/')?;
+        let (name, argument) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        if name.contains('/') || line.trim().contains('\n') {
+            return None;
+        }
+        let argument = Some(argument.trim().to_owned()).filter(|argument| !argument.is_empty());
+        Some(match name {
+            "context" => Self::Context,
+            "compact" => Self::Compact(argument),
+            "undo" => Self::Undo(argument),
+            "queue" => QueueWork::of(argument.as_deref().unwrap_or_default()),
+            "retry" | "resume" => Self::Retry,
+            "model" => Self::Model(argument),
+            "sessions" => Self::Sessions(argument),
+            "fork" => match argument.map(|text| text.parse::<Seq>()) {
+                None => Self::Fork(None),
+                Some(Ok(seq)) => Self::Fork(Some(seq)),
+                Some(Err(_)) => Self::Wrong("/fork takes a position of the log, a number".to_owned()),
+            },
+            "export" => Self::Export(argument.map(PathBuf::from)),
+            "help" | "?" => Self::Help,
+            "quit" | "exit" => Self::Quit,
+            other => Self::Wrong(format!("there is no /{other}; /help shows the commands")),
+        })
+    }
+}
+
+impl QueueWork {
+    fn of(text: &str) -> Slash {
+        let mut words = text.splitn(3, char::is_whitespace);
+        let work = match (words.next().unwrap_or_default(), words.next(), words.next()) {
+            ("", None, None) | ("list", None, None) => Some(Self::List),
+            ("clear", None, None) => Some(Self::Clear),
+            ("remove", Some(number), None) => number.parse().ok().map(Self::Remove),
+            ("edit", Some(number), Some(text)) => {
+                number.parse().ok().map(|number| Self::Edit(number, text.trim().to_owned()))
+            }
+            _ => None,
+        };
+        work.map_or_else(
+            || Slash::Wrong("/queue alone, or edit NUMBER TEXT, remove NUMBER, clear".to_owned()),
+            Slash::Queue,
+        )
+    }
+}
+
+impl Talk<'_> {
+    /// Does what a command says.
+    pub(super) async fn perform(&self, slash: Slash) -> Outcome<Reply> {
+        let text = match slash {
+            Slash::Context => {
+                let report = self.session.context().await?;
+                table::table(&report, &self.runtime.agent().provider.origin().model)
+            }
+            Slash::Compact(instructions) => return Ok(self.compact(instructions)),
+            // The row in the transcript says the rest.
+            Slash::Undo(edit) => undo(&self.session, edit).await.map(|_| String::new())?,
+            Slash::Queue(work) => self.queue(work).await?,
+            Slash::Retry => {
+                self.session.resume()?;
+                String::new()
+            }
+            Slash::Model(None) => self.model(),
+            Slash::Model(Some(model)) => {
+                let session = Some(self.session.id().clone());
+                return self.go(Go { session, model: Some(model) });
+            }
+            Slash::Sessions(None) => {
+                let records = self.runtime.sessions(LISTED).await?;
+                listed(&records, self.style, out::width())
+            }
+            Slash::Sessions(Some(meant)) => {
+                let record = lookup::session(self.runtime.store(), &meant).await?;
+                return self.go(Go { session: Some(record.id), model: None });
+            }
+            Slash::Fork(seq) => return self.fork(seq).await,
+            Slash::Export(file) => self.export(file).await?,
+            Slash::Help => HELP.to_owned(),
+            Slash::Quit => return Ok(Reply::Next(Next::Leave(DONE))),
+            Slash::Wrong(why) => return Err(Failure::usage(why)),
+        };
+        Ok(Reply::Text(text))
+    }
+
+    fn go(&self, go: Go) -> Outcome<Reply> {
+        use longhaul_core::run::Status;
+        match *self.session.status().borrow() {
+            Status::Idle | Status::Parked => Ok(Reply::Next(Next::Go(go))),
+            _ => Err(Failure::new("the agent is at work here; Ctrl-C cancels the run first")),
+        }
+    }
+
+    fn compact(&self, instructions: Option<String>) -> Reply {
+        let session = self.session.clone();
+        Reply::Work(Box::pin(async move {
+            match session.compact(instructions).await? {
+                CompactionOutcome::Committed(_) => Ok(String::new()),
+                CompactionOutcome::NothingToDo => Ok("nothing to compact: what is there stays".to_owned()),
+                CompactionOutcome::Refused(why) => Err(Failure::new(format!("not compacted: {why}"))),
+            }
+        }))
+    }
+
+    fn model(&self) -> String {
+        let agent = self.runtime.agent();
+        let origin = agent.provider.origin();
+        let window = agent.limits.window.map_or_else(
+            || "unknown, 32,000 assumed".to_owned(),
+            |window| format!("{} tokens ({})", crate::term::human::grouped(window), agent.limits.source),
+        );
+        format!("{} · {} · window {window}\n/model NAME goes on with another one of the same server", origin.model, origin.provider)
+    }
+
+    async fn queue(&self, work: QueueWork) -> Outcome<String> {
+        let (store, id) = (self.runtime.store(), self.session.id());
+        let waiting = self.session.queue().await?;
+        match work {
+            QueueWork::List if waiting.is_empty() => Ok("nothing waits".to_owned()),
+            QueueWork::List => Ok(waiting.iter().zip(1..).map(|(entry, at)| line(entry, at)).collect()),
+            QueueWork::Edit(number, text) => {
+                store.edit_queued(id, numbered(&waiting, number)?, vec![Part::text(text)]).await?;
+                Ok(format!("changed {number}"))
+            }
+            QueueWork::Remove(number) => {
+                store.remove_queued(id, numbered(&waiting, number)?).await?;
+                Ok(format!("removed {number}"))
+            }
+            QueueWork::Clear => {
+                let gone = store.clear_queue(id).await?.len() as u64;
+                Ok(format!("removed {}", count(gone, "message")))
+            }
+        }
+    }
+
+    async fn fork(&self, seq: Option<Seq>) -> Outcome<Reply> {
+        let record = self.runtime.store().session(self.session.id()).await?;
+        let fork = fork_at(self.runtime, &record, seq).await?;
+        self.go(Go { session: Some(fork.id().clone()), model: None })
+    }
+
+    async fn export(&self, file: Option<PathBuf>) -> Outcome<String> {
+        let record = self.runtime.store().session(self.session.id()).await?;
+        let events = self.runtime.log(&record.id).await?;
+        let name = || PathBuf::from(format!("longhaul-{}.jsonl", record.id));
+        let path = self.place.workspace.join(file.unwrap_or_else(name));
+        let target = Target::new(Some(path.clone()), false, false);
+        export(&record, &events, self.runtime.blobs(), &target).await?;
+        Ok(format!("{} written to {}", count(events.len() as u64, "event"), self.place.shown(&path)))
+    }
+}
+
+fn line(entry: &Queued, at: usize) -> String {
+    let text = fit(&one_line(&readable(&entry.parts)), out::width().saturating_sub(6));
+    format!("  {at}  {text}\n")
+}
+
+fn numbered(waiting: &[Queued], number: usize) -> Outcome<&QueueId> {
+    let entry = number.checked_sub(1).and_then(|at| waiting.get(at));
+    entry.map(|entry| &entry.id).ok_or_else(|| {
+        Failure::usage(format!("there is no message {number} in the queue; {} wait", waiting.len()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_told_from_messages() {
+        assert_eq!(Slash::of("/context"), Some(Slash::Context));
+        assert_eq!(Slash::of(" /compact keep the names "), Some(Slash::Compact(Some("keep the names".into()))));
+        assert_eq!(Slash::of("/queue edit 2 do it later"), Some(Slash::Queue(QueueWork::Edit(2, "do it later".into()))));
+        assert_eq!(Slash::of("/queue"), Some(Slash::Queue(QueueWork::List)));
+        assert!(matches!(Slash::of("/queue edit two x"), Some(Slash::Wrong(_))));
+        assert!(matches!(Slash::of("/fork x"), Some(Slash::Wrong(_))));
+        assert!(matches!(Slash::of("/nonsense"), Some(Slash::Wrong(_))));
+        assert_eq!(Slash::of("/etc/hosts looks odd"), None);
+        assert_eq!(Slash::of("what does /context do?"), None);
+        assert_eq!(Slash::of("/context\nand more"), None, "a paste is a message");
+    }
+}

@@ -1,0 +1,113 @@
+use std::io::{Read as _, Write as _};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use serde_json::json;
+
+use crate::bench::{Bench, fed, until};
+use crate::fake::{Fake, Say};
+
+#[test]
+fn through_a_pipe_each_line_is_a_turn() {
+    let bench = Bench::new();
+    let fake = Fake::start([Say::Text("First answer."), Say::Text("Second answer.")]);
+    let input = "one\n\n/context\ntwo\n/nonsense\n/export chat.md\n/quit\nthree\n";
+    let given = fed(bench.with(&fake, &["chat"]), input).exits(0);
+    let at = |text: &str| given.out.find(text).unwrap_or_else(|| panic!("no {text:?} in {}", given.out));
+    assert!(at("you    one") < at("agent  First answer.") && at("First answer.") < at("system prompt"));
+    assert!(at("system prompt") < at("you    two") && at("you    two") < at("agent  Second answer."));
+    assert!(given.err.contains("there is no /nonsense") && !given.out.contains("three"), "{given:?}");
+    assert!(!given.out.contains('\u{1b}'), "no colours into a pipe");
+    assert!(std::fs::read_to_string(bench.work().join("chat.md")).unwrap().contains("Second answer."));
+    let again = fed(bench.with(&fake, &["chat", "-c"]), "").exits(0);
+    assert!(again.err.contains("Second answer."), "it goes on where it was: {}", again.err);
+}
+
+#[test]
+fn a_chat_in_which_nothing_was_said_leaves_no_session() {
+    let bench = Bench::new();
+    let fake = Fake::start([]);
+    fed(bench.with(&fake, &["chat"]), "/help\n").exits(0);
+    assert_eq!(bench.run(&["sessions", "list"]).exits(0).out, "");
+}
+
+/// A chat on a terminal of its own, 80 by 24.
+struct Terminal {
+    child: std::process::Child,
+    shown: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Terminal {
+    /// `None` where there is no `script` to make a terminal with.
+    fn start(bench: &Bench, fake: &Fake) -> Option<Self> {
+        if !std::path::Path::new("/usr/bin/script").exists() {
+            return None;
+        }
+        let chat = bench.with(fake, &["chat"]);
+        let words = std::iter::once(chat.get_program()).chain(chat.get_args());
+        let line: Vec<String> = words.map(|word| format!("'{}'", word.to_str().unwrap())).collect();
+        let line = format!("stty rows 24 cols 80; exec {}", line.join(" "));
+        let mut script = Command::new("/usr/bin/script");
+        script.args(["-qefc", &line, "/dev/null"]).current_dir(bench.work());
+        script.env_clear().envs(chat.get_envs().filter_map(|(key, value)| Some((key, value?)))).env("TERM", "xterm");
+        let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let shown = Arc::new(Mutex::new(Vec::new()));
+        let (mut out, sink) = (child.stdout.take().unwrap(), Arc::clone(&shown));
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(count @ 1..) = out.read(&mut buffer) {
+                sink.lock().unwrap().extend_from_slice(&buffer[..count]);
+            }
+        });
+        Some(Self { child, shown })
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.child.stdin.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
+    }
+
+    fn shows(&self, text: &str) -> bool {
+        String::from_utf8_lossy(&self.shown.lock().unwrap()).contains(text)
+    }
+
+    #[track_caller]
+    fn until_it_shows(&self, text: &str) {
+        until(text, || self.shows(text));
+    }
+}
+
+#[test]
+fn at_a_terminal_tools_are_asked_for_and_messages_queue() {
+    let bench = Bench::new();
+    let fake = Fake::start([
+        Say::Call("bash", json!({ "command": "sleep 1; touch made" })),
+        Say::Text("Both are done."),
+        Say::Stall("A long story "),
+    ]);
+    let Some(mut terminal) = Terminal::start(&bench, &fake) else {
+        println!("skipped: at_a_terminal_tools_are_asked_for_and_messages_queue needs /usr/bin/script");
+        return;
+    };
+    terminal.until_it_shows("› ");
+    terminal.press("make it\r");
+    terminal.until_it_shows("bash? y/n/a");
+    assert!(!bench.work().join("made").exists(), "nothing runs before the answer");
+    terminal.press("y\r");
+    until("the tool runs", || terminal.shows("bash sleep 1; touch made · 1 s") || terminal.shows("▒"));
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    terminal.press("and this too\r");
+    terminal.until_it_shows("queued 1");
+    terminal.until_it_shows("Both are done.");
+    assert!(bench.work().join("made").exists());
+    assert!(fake.asked()[1].to_string().contains("and this too"), "it entered at the next step");
+    terminal.press("tell me a story\r");
+    terminal.until_it_shows("A long ");
+    terminal.press("\u{3}");
+    terminal.until_it_shows("cancelled · what was there is kept");
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    terminal.press("\u{3}");
+    let status = terminal.child.wait().unwrap();
+    assert_eq!(status.code(), Some(0));
+    let shown = bench.run(&["sessions", "show", "last"]).exits(0).out;
+    assert!(shown.contains("A long story") && shown.contains("and this too"), "{shown}");
+}

@@ -1,0 +1,131 @@
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::json;
+
+use crate::bench::{Bench, given, until};
+use crate::fake::{Fake, Say};
+
+#[test]
+fn a_mistake_in_the_file_is_named_with_its_place() {
+    let bench = Bench::new();
+    bench.write("longhaul.yml", "run:\n  maxSteeps: 7\n");
+    let given = bench.run(&["run", "hello"]).exits(2);
+    assert!(given.err.contains("longhaul.yml:2:3: unknown key `maxSteeps` in `run`: did you mean `maxSteps`?"), "{}", given.err);
+    assert_eq!(given.out, "");
+    bench.run(&["--config", "missing.yml", "run", "hello"]).exits(2);
+}
+
+#[test]
+fn bad_usage_exits_with_2() {
+    let bench = Bench::new();
+    for args in [
+        &["no-such-command"][..],
+        &["run", "--no-such-option"],
+        &["--provider", "nobody", "run", "x"],
+        &["--workspace", "missing", "run", "x"],
+        &["--base-url", "ftp://x", "--model", "m", "run", "x"],
+        &["sessions"],
+    ] {
+        let given = bench.run(args).exits(2);
+        assert!(given.out.is_empty() && !given.err.is_empty(), "{args:?}: {given:?}");
+    }
+}
+
+#[test]
+fn the_command_line_wins_over_the_file() {
+    let bench = Bench::new();
+    let fake = Fake::start([Say::Text("hello")]);
+    bench.write("longhaul.yml", "systemPrompt: Be a pirate.\nmodel: { name: other, base_url: 'http://127.0.0.1:9/v1' }\n");
+    bench.run_with(&fake, &["run", "hello"]).exits(0);
+    let asked = &fake.asked()[0];
+    assert_eq!(asked["model"], "fake-1");
+    assert_eq!(asked["messages"][0]["content"], "Be a pirate.");
+}
+
+#[test]
+fn the_system_prompt_may_be_a_file_beside_the_agent_file() {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.work().join("agents")).unwrap();
+    bench.write("agents/prompt.md", "From a file.");
+    bench.write("agents/one.yml", "systemPrompt: { file: prompt.md }");
+    let fake = Fake::start([Say::Text("hello")]);
+    bench.run_with(&fake, &["--config", "agents/one.yml", "run", "hello"]).exits(0);
+    assert_eq!(fake.asked()[0]["messages"][0]["content"], "From a file.");
+}
+
+#[test]
+fn the_first_model_of_a_server_is_taken_when_none_is_named() {
+    let bench = Bench::new();
+    let fake = Fake::start([Say::Text("hello")]);
+    bench.run(&["--base-url", &fake.url(), "run", "hello"]).exits(0);
+    assert_eq!(fake.asked()[0]["model"], "fake-1");
+}
+
+#[test]
+fn rules_of_the_file_allow_and_deny() {
+    let bench = Bench::new();
+    let fake = Fake::start([
+        Say::Call("write", json!({ "path": "made.txt", "content": "x" })),
+        Say::Call("bash", json!({ "command": "touch by-bash" })),
+        Say::Text("done"),
+    ]);
+    let rules = "approvals: { rules: [{ tool: write, decision: allow }, { tool: bash, decision: deny }] }";
+    bench.write("rules.yml", rules);
+    let given = bench.run_with(&fake, &["--config", "rules.yml", "run", "--yes", "work"]).exits(0);
+    assert!(bench.work().join("made.txt").exists() && !bench.work().join("by-bash").exists());
+    assert!(given.err.contains("▸ bash touch by-bash") && given.err.contains("denied"), "{}", given.err);
+}
+
+#[test]
+fn the_data_folder_is_private_and_belongs_to_one_process() {
+    let bench = Bench::new();
+    let fake = Fake::start([Say::Stall("Wait ")]);
+    let mut first = bench.with(&fake, &["run", "wait"]).spawn().unwrap();
+    until("the first one runs", || !fake.asked().is_empty());
+    let mode = std::fs::metadata(bench.data()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    let second = bench.run(&["sessions", "list"]).exits(1);
+    assert!(second.err.contains("is in use by another longhaul (process ") && second.err.lines().count() == 1, "{}", second.err);
+    first.kill().unwrap();
+    first.wait().unwrap();
+    bench.run(&["sessions", "list"]).exits(0);
+}
+
+#[test]
+fn a_run_that_was_killed_is_put_right_and_goes_on() {
+    let bench = Bench::new();
+    let fake = Fake::start([Say::Stall("The first half "), Say::Text("The second half.")]);
+    let mut first = bench.with(&fake, &["run", "tell me"]).spawn().unwrap();
+    until("the first one runs", || !fake.asked().is_empty());
+    std::thread::sleep(std::time::Duration::from_millis(600));
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert!(bench.run(&["sessions", "list"]).exits(0).out.contains("interrupted"));
+    bench.run_with(&fake, &["run", "--session", "last", "go on"]).exits(0);
+    let shown = bench.run(&["sessions", "show", "last"]).exits(0).out;
+    assert!(shown.contains("The first half") && shown.contains("The second half."), "{shown}");
+}
+
+#[test]
+fn somebody_elses_open_folder_is_not_taken() {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.data()).unwrap();
+    std::fs::set_permissions(bench.data(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::write(bench.data().join("photo.jpg"), "x").unwrap();
+    let given = bench.run(&["sessions", "list"]).exits(2);
+    assert!(given.err.contains("--data-dir"), "{}", given.err);
+    std::fs::remove_file(bench.data().join("photo.jpg")).unwrap();
+    bench.run(&["sessions", "list"]).exits(0);
+    assert_eq!(std::fs::metadata(bench.data()).unwrap().permissions().mode() & 0o777, 0o700);
+}
+
+#[test]
+fn the_doctor_says_what_is_here() {
+    let bench = Bench::new();
+    bench.write("longhaul.yml", "model: { provider: scripted, api_key_env: SOME_KEY }");
+    let given = given(bench.command(["doctor"]).env("SOME_KEY", "sk-secret-12345").output().unwrap()).exits(0);
+    for expected in ["data folder", "longhaul.yml", "scripted", "SOME_KEY is set", "sandbox"] {
+        assert!(given.out.contains(expected), "{expected}: {}", given.out);
+    }
+    assert!(!given.out.contains("sk-secret"));
+}

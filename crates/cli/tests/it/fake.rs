@@ -1,0 +1,121 @@
+//! A model server that says what a test tells it to.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+
+use axum::Json;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{Response, StatusCode};
+use axum::routing::{get, post};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+/// One answer.
+pub(crate) enum Say {
+    /// Text, streamed in words.
+    Text(&'static str),
+    /// A tool call, streamed.
+    Call(&'static str, Value),
+    /// Text, and then nothing for ever.
+    Stall(&'static str),
+    /// A status and a message.
+    Refuse(u16, &'static str),
+}
+
+struct Shared {
+    says: Mutex<VecDeque<Say>>,
+    asked: Mutex<Vec<Value>>,
+    authorisations: Mutex<Vec<String>>,
+}
+
+/// The server; it ends with this value.
+pub(crate) struct Fake {
+    address: String,
+    shared: Arc<Shared>,
+    _runtime: Runtime,
+}
+
+impl Fake {
+    /// Answers with `says`, one after the other, and then with "That was all."
+    pub(crate) fn start(says: impl IntoIterator<Item = Say>) -> Self {
+        let shared = Arc::new(Shared {
+            says: Mutex::new(says.into_iter().collect()),
+            asked: Mutex::default(),
+            authorisations: Mutex::default(),
+        });
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let app = axum::Router::new()
+            .route("/v1/models", get(async || Json(json!({ "data": [{ "id": "fake-1", "context_length": 16_000 }] }))))
+            .route("/v1/chat/completions", post(complete))
+            .with_state(Arc::clone(&shared));
+        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        runtime.spawn(async move { axum::serve(listener, app).await.unwrap() });
+        Self { address, shared, _runtime: runtime }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    /// The requests so far.
+    pub(crate) fn asked(&self) -> Vec<Value> {
+        self.shared.asked.lock().unwrap().clone()
+    }
+
+    /// What the requests carried as authorisation.
+    pub(crate) fn authorisations(&self) -> Vec<String> {
+        self.shared.authorisations.lock().unwrap().clone()
+    }
+}
+
+async fn complete(State(shared): State<Arc<Shared>>, headers: axum::http::HeaderMap, body: Bytes) -> Response<Body> {
+    shared.asked.lock().unwrap().push(serde_json::from_slice(&body).unwrap());
+    let authorisation = headers.get("authorization").map(|value| value.to_str().unwrap().to_owned());
+    shared.authorisations.lock().unwrap().extend(authorisation);
+    let say = shared.says.lock().unwrap().pop_front().unwrap_or(Say::Text("That was all."));
+    let tokens = body.len() / 4;
+    match say {
+        Say::Text(text) => stream(&words(text), Some(("stop", tokens))),
+        Say::Stall(text) => stream(&words(text), None),
+        Say::Call(tool, arguments) => {
+            let call = json!({ "index": 0, "id": format!("call_{tokens}"), "type": "function",
+                "function": { "name": tool, "arguments": arguments.to_string() } });
+            let deltas = [json!({ "content": "I look. " }), json!({ "tool_calls": [call] })];
+            stream(&deltas, Some(("tool_calls", tokens)))
+        }
+        Say::Refuse(status, message) => {
+            let body = json!({ "error": { "message": message } }).to_string();
+            Response::builder().status(StatusCode::from_u16(status).unwrap()).body(body.into()).unwrap()
+        }
+    }
+}
+
+fn words(text: &str) -> Vec<Value> {
+    text.split_inclusive(' ').map(|word| json!({ "content": word })).collect()
+}
+
+/// A stream of deltas; without an end it stays open.
+fn stream(deltas: &[Value], end: Option<(&str, usize)>) -> Response<Body> {
+    let chunk = |choices: Value, usage: Value| {
+        let chunk = json!({ "id": "x", "object": "chat.completion.chunk", "model": "fake-1", "choices": choices, "usage": usage });
+        Ok::<_, Infallible>(Bytes::from(format!("data: {chunk}\n\n")))
+    };
+    let mut pieces: Vec<_> = deltas
+        .iter()
+        .map(|delta| chunk(json!([{ "index": 0, "delta": delta, "finish_reason": null }]), Value::Null))
+        .collect();
+    let open = end.is_none();
+    if let Some((finish, tokens)) = end {
+        pieces.push(chunk(json!([{ "index": 0, "delta": {}, "finish_reason": finish }]), Value::Null));
+        let usage = json!({ "prompt_tokens": tokens, "completion_tokens": 10, "total_tokens": tokens + 10 });
+        pieces.push(chunk(json!([]), usage));
+        pieces.push(Ok(Bytes::from_static(b"data: [DONE]\n\n")));
+    }
+    use futures_util::StreamExt as _;
+    let silence = futures_util::stream::pending().take(usize::from(open));
+    let body = Body::from_stream(futures_util::stream::iter(pieces).chain(silence));
+    Response::builder().header("content-type", "text/event-stream").body(body).unwrap()
+}

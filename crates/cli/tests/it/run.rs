@@ -1,0 +1,161 @@
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, fed, given, is_running, names, signal, until};
+use crate::fake::{Fake, Say};
+
+#[test]
+fn the_answer_is_the_only_thing_on_standard_output() {
+    let bench = Bench::new();
+    bench.write("notes.md", "the word is heron\n");
+    let fake = Fake::start([Say::Call("read", json!({ "path": "notes.md" })), Say::Text("The word is heron.")]);
+    let given = bench.run_with(&fake, &["run", "What is the word?"]).exits(0);
+    assert_eq!(given.out, "The word is heron.\n");
+    assert!(given.err.contains("▸ read notes.md") && given.err.contains("1 line"), "{}", given.err);
+    assert!(given.err.contains("2 steps") && !given.err.contains('\u{1b}'), "{}", given.err);
+    let asked = fake.asked();
+    assert_eq!(asked.len(), 2);
+    assert!(asked[1].to_string().contains("heron"), "the result went back: {}", asked[1]);
+}
+
+#[test]
+fn the_prompt_may_come_by_pipe_and_the_session_go_on() {
+    let bench = Bench::new();
+    let fake = Fake::start([Say::Text("one"), Say::Text("two"), Say::Text("three")]);
+    fed(bench.with(&fake, &["run"]), "from a pipe\n").exits(0);
+    fed(bench.with(&fake, &["run", "--session", "last", "-"]), "and again\n").exits(0);
+    let last = fake.asked().pop().unwrap();
+    let users: Vec<&str> = texts(&last, "user");
+    assert_eq!(users, ["from a pipe", "and again"]);
+    let list: Value = serde_json::from_str(&bench.run(&["sessions", "list", "--json"]).exits(0).out).unwrap();
+    assert_eq!(list.as_array().unwrap().len(), 1);
+    assert_eq!(list[0]["title"], "from a pipe");
+    fed(bench.with(&fake, &["run"]), "  \n").exits(2);
+}
+
+fn texts<'a>(request: &'a Value, role: &str) -> Vec<&'a str> {
+    let messages = request["messages"].as_array().unwrap().iter();
+    messages.filter(|message| message["role"] == role).map(|message| message["content"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn json_is_one_event_a_line_with_the_names_of_the_api() {
+    let bench = Bench::new();
+    let fake = Fake::start([Say::Call("ls", json!({ "path": "." })), Say::Text("Done it.")]);
+    let given = bench.run_with(&fake, &["run", "--json", "look"]).exits(0);
+    let events: Vec<Value> = given.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let names: Vec<&str> = events.iter().map(|event| event["name"].as_str().unwrap()).collect();
+    for name in [
+        "message:queued", "message:dequeued", "message:added", "run:started", "llm:thinking", "llm:chunk",
+        "llm:tool-call", "tool:started", "llm:tool-result", "llm:response", "context:usage", "run:complete",
+    ] {
+        assert!(names.contains(&name), "{name} is missing in {names:?}");
+    }
+    let streamed: String = events
+        .iter()
+        .filter(|event| event["name"] == "llm:chunk")
+        .map(|event| event["content"].as_str().unwrap())
+        .collect();
+    assert_eq!(streamed, "I look. Done it.");
+    let end = events.last().unwrap();
+    assert_eq!((&end["name"], &end["finishReason"]), (&json!("run:complete"), &json!("stop")));
+    let seqs: Vec<u64> = events.iter().filter_map(|event| event["seq"].as_u64()).collect();
+    assert!(seqs.is_sorted(), "{seqs:?}");
+}
+
+#[test]
+fn what_needs_a_person_is_denied_unless_allowed_beforehand() {
+    let bench = Bench::new();
+    let write = || Say::Call("write", json!({ "path": "made.txt", "content": "x" }));
+    let fake = Fake::start([write(), Say::Text("I may not."), write(), Say::Text("I did.")]);
+    let denied = bench.run_with(&fake, &["run", "make a file"]).exits(0);
+    assert!(denied.err.contains("denied"), "{}", denied.err);
+    assert!(names(&bench.work()).is_empty());
+    let told = fake.asked()[1].to_string();
+    assert!(told.contains("Not run") && told.contains("--yes"), "the model is told why: {told}");
+    bench.run_with(&fake, &["run", "--yes", "make a file"]).exits(0);
+    assert_eq!(names(&bench.work()), ["made.txt"]);
+}
+
+#[test]
+fn an_error_is_one_line_says_what_is_kept_and_exits_with_1() {
+    let bench = Bench::new();
+    let fake = Fake::start([Say::Refuse(401, "Incorrect API key provided")]);
+    let given = bench.run_with(&fake, &["run", "hello"]).exits(1);
+    assert_eq!(given.out, "");
+    assert!(given.err.contains("✗ auth:") && given.err.contains("kept"), "{}", given.err);
+    assert!(bench.run(&["sessions", "show", "last"]).exits(0).out.contains("you    hello"));
+}
+
+#[test]
+fn the_key_is_taken_from_the_variable_that_is_named_and_never_shown_to_tools() {
+    let bench = Bench::new();
+    let fake = Fake::start([Say::Call("bash", json!({ "command": "env" })), Say::Text("ok")]);
+    let file = format!("model: {{ base_url: '{}', name: fake-1, api_key_env: MY_KEY }}", fake.url());
+    bench.write("longhaul.yml", &file);
+    let mut command = bench.command(["run", "--yes", "show the environment"]);
+    let given = given(command.env("MY_KEY", "sk-very-secret-1").env("OPENAI_API_KEY", "sk-other").output().unwrap()).exits(0);
+    assert_eq!(fake.authorisations(), ["Bearer sk-very-secret-1", "Bearer sk-very-secret-1"]);
+    let all = format!("{}{}{}", fake.asked()[1], given.out, given.err);
+    assert!(!all.contains("sk-very-secret-1") && !all.contains("sk-other"), "{all}");
+    assert!(all.contains("PATH="), "the command did run: {all}");
+}
+
+#[test]
+fn openais_usual_key_goes_to_nobody_else() {
+    let bench = Bench::new();
+    let fake = Fake::start([Say::Text("ok")]);
+    let mut command = bench.with(&fake, &["run", "hello"]);
+    given(command.env("OPENAI_API_KEY", "sk-other").output().unwrap()).exits(0);
+    assert_eq!(fake.authorisations(), Vec::<String>::new());
+}
+
+#[test]
+fn an_interrupt_keeps_what_was_said() {
+    let bench = Bench::new();
+    let fake = Fake::start([Say::Stall("The beginning of a long ")]);
+    let child = bench.with(&fake, &["run", "tell me"]).spawn().unwrap();
+    until("the model is asked", || !fake.asked().is_empty());
+    std::thread::sleep(std::time::Duration::from_millis(400));
+    signal(&child, "INT");
+    let given = given(child.wait_with_output().unwrap()).exits(130);
+    assert!(given.err.contains("cancelled · what was there is kept"), "{}", given.err);
+    let shown = bench.run(&["sessions", "show", "last"]).exits(0).out;
+    assert!(shown.contains("The beginning of a long\n") && shown.contains("(cut off here)"), "{shown}");
+}
+
+#[test]
+fn an_interrupt_leaves_no_process_behind() {
+    let bench = Bench::new();
+    let command = "sleep 7391 & sleep 7392";
+    let fake = Fake::start([Say::Call("bash", json!({ "command": command }))]);
+    let child = bench.with(&fake, &["run", "--yes", "wait"]).stdout(Stdio::null()).spawn().unwrap();
+    until("both sleep", || is_running("7391") && is_running("7392"));
+    signal(&child, "INT");
+    let given = given(child.wait_with_output().unwrap()).exits(130);
+    assert!(!is_running("7391") && !is_running("7392"));
+    assert!(given.err.contains("cancelled"), "{}", given.err);
+}
+
+#[test]
+fn notes_of_the_workspace_reach_the_model() {
+    let bench = Bench::new();
+    bench.write("AGENTS.md", "Always answer in rhymes.\n");
+    let fake = Fake::start([Say::Text("fine")]);
+    bench.run_with(&fake, &["run", "hello"]).exits(0);
+    let system = fake.asked()[0]["messages"][0].to_string();
+    assert!(system.contains("rhymes") && system.contains("recall"), "{system}");
+}
+
+#[test]
+fn notes_that_lead_out_of_the_workspace_are_not_read() {
+    let bench = Bench::new();
+    let outside = bench.work().parent().unwrap().join("secret");
+    std::fs::write(&outside, "a secret of the home folder").unwrap();
+    std::os::unix::fs::symlink(&outside, bench.work().join("AGENTS.md")).unwrap();
+    let fake = Fake::start([Say::Text("fine")]);
+    let given = bench.run_with(&fake, &["run", "hello"]).exits(0);
+    assert!(!fake.asked()[0].to_string().contains("secret of the home"));
+    assert!(given.err.contains("AGENTS.md is not used"), "{}", given.err);
+}

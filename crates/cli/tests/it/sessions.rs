@@ -1,0 +1,155 @@
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, fed};
+use crate::fake::{Fake, Say};
+
+/// A recorded conversation of `turns` turns.
+fn recorded(turns: usize) -> String {
+    let mut messages = Vec::new();
+    for turn in 0..turns {
+        messages.push(json!({ "role": "user", "content": format!("Question {turn}: what is in part {turn}?") }));
+        let mut answer = format!("In part {turn} there is marker-{turn}. ");
+        for word in 0..60 {
+            write!(answer, "filler{word} of part {turn}, ").unwrap();
+        }
+        messages.push(json!({ "role": "assistant", "content": answer }));
+    }
+    Value::from(messages).to_string()
+}
+
+fn imported(bench: &Bench, turns: usize) -> String {
+    let file = bench.write("recorded.json", &recorded(turns));
+    let given = bench.run(&["sessions", "import", file.to_str().unwrap()]).exits(0);
+    given.out.trim().to_owned()
+}
+
+#[test]
+fn a_recorded_conversation_is_imported_shown_and_found_again() {
+    let bench = Bench::new();
+    let id = imported(&bench, 8);
+    let list = bench.run(&["sessions", "list"]).exits(0).out;
+    assert!(list.starts_with(&id[..8]) && list.contains("Question 0: what is in part 0?"), "{list}");
+    let shown = bench.run(&["sessions", "show", &id[..10]]).exits(0).out;
+    assert!(shown.contains("you    Question 7: what is in part 7?") && shown.contains("marker-7"), "{shown}");
+    let found = bench.run(&["recall", "last", "marker-3"]).exits(0).out;
+    let handle = found.lines().find(|line| line.contains("lh:")).unwrap();
+    let handle = handle.split(['<', '>', ' ']).find(|word| word.starts_with("lh:")).unwrap();
+    let exact = bench.run(&["recall", "last", handle]).exits(0).out;
+    assert!(exact.starts_with("In part 3 there is marker-3. filler0 of part 3, "), "{exact}");
+    let nothing = bench.run(&["recall", "last", "no-such-word"]).exits(1);
+    assert!(nothing.out.is_empty() && nothing.err.contains("nothing in this session matches"), "{nothing:?}");
+    bench.run(&["recall", "last", "lh:999"]).exits(1);
+}
+
+#[test]
+fn several_files_and_a_pipe_are_imported_and_a_bad_one_is_named() {
+    let bench = Bench::new();
+    let good = bench.write("good.json", &recorded(1));
+    let bad = bench.write("bad.txt", "not a conversation");
+    let two = json!([
+        { "task_id": 0, "reward": 1.0, "traj": [{ "role": "user", "content": "one" }, { "role": "assistant", "content": "1" }] },
+        { "task_id": 1, "reward": 0.0, "traj": [{ "role": "user", "content": "two" }, { "role": "assistant", "content": "2" }] },
+    ]);
+    let args = ["sessions", "import", good.to_str().unwrap(), bad.to_str().unwrap(), "-"];
+    let given = fed(bench.command(args), &two.to_string()).exits(1);
+    assert_eq!(given.out.lines().count(), 3, "{given:?}");
+    assert!(given.err.contains("bad.txt: unknown format") && given.err.contains("1 of 3 files"), "{}", given.err);
+    let list: Value = serde_json::from_str(&bench.run(&["sessions", "list", "--json"]).exits(0).out).unwrap();
+    assert_eq!(list.as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn an_export_comes_back_as_it_was() {
+    let bench = Bench::new();
+    let id = imported(&bench, 3);
+    let exported = bench.run(&["sessions", "export", &id]).exits(0).out;
+    let file = bench.work().join("copy.jsonl");
+    bench.run(&["sessions", "export", &id, file.to_str().unwrap()]).exits(0);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), exported);
+    bench.run(&["sessions", "export", &id, file.to_str().unwrap()]).exits(1);
+    bench.run(&["sessions", "export", "--force", &id, file.to_str().unwrap()]).exits(0);
+    let copy = bench.run(&["sessions", "import", file.to_str().unwrap()]).exits(0).out;
+    let again = bench.run(&["sessions", "export", copy.trim()]).exits(0).out;
+    let events = |text: &str| text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(events(&again), events(&exported));
+    let markdown = bench.run(&["sessions", "export", "--markdown", &id]).exits(0).out;
+    assert!(markdown.contains("## User") && markdown.contains("marker-2"), "{markdown}");
+}
+
+#[test]
+fn outputs_that_were_cut_travel_with_an_export() {
+    let bench = Bench::new();
+    let fake = Fake::start([Say::Call("bash", json!({ "command": "seq 1 20000" })), Say::Text("long")]);
+    bench.run_with(&fake, &["run", "--yes", "count"]).exits(0);
+    let file = bench.work().join("a.jsonl");
+    bench.run(&["sessions", "export", "last", file.to_str().unwrap()]).exits(0);
+    bench.run(&["sessions", "delete", "last"]).exits(0);
+    std::fs::remove_dir_all(bench.data()).unwrap();
+    bench.run(&["sessions", "import", file.to_str().unwrap()]).exits(0);
+    let found = bench.run(&["recall", "last", "lh:7"]).exits(0).out;
+    assert!(found.starts_with("1\n2\n3\n") && found.contains("\n20000\n"), "{} bytes", found.len());
+}
+
+#[test]
+fn a_session_is_forked_and_deleted() {
+    let bench = Bench::new();
+    let id = imported(&bench, 3);
+    let fork = bench.run(&["sessions", "fork", &id, "3"]).exits(0).out;
+    let shown = bench.run(&["sessions", "show", fork.trim()]).exits(0).out;
+    assert!(shown.contains("marker-0") && !shown.contains("marker-1"), "{shown}");
+    bench.run(&["sessions", "fork", &id, "999"]).exits(1);
+    bench.run(&["sessions", "delete", &id]).exits(0);
+    bench.run(&["sessions", "show", &id]).exits(1);
+    bench.run(&["sessions", "show", fork.trim()]).exits(0);
+}
+
+#[test]
+fn the_context_is_shown_as_a_table_and_as_json() {
+    let bench = Bench::new();
+    imported(&bench, 6);
+    let table = bench.run(&["context", "last"]).exits(0).out;
+    assert!(table.contains("system prompt") && table.contains("window from"), "{table}");
+    let report: Value = serde_json::from_str(&bench.run(&["context", "last", "--json"]).exits(0).out).unwrap();
+    let number = |value: &Value| value.as_u64().unwrap();
+    let tools: u64 = report["tools"].as_array().unwrap().iter().map(|share| number(&share["tokens"])).sum();
+    let parts = number(&report["systemPrompt"]) + tools + number(&report["messages"]["total"]);
+    assert_eq!(parts, number(&report["total"]), "parts add up: {report}");
+}
+
+#[test]
+fn a_compaction_is_previewed_made_and_undone() {
+    let bench = Bench::new();
+    let id = imported(&bench, 12);
+    let before: Value = serde_json::from_str(&bench.run(&["context", &id, "--json"]).exits(0).out).unwrap();
+    let preview = bench.run(&["compact", &id, "--dry-run"]).exits(0).out;
+    for expected in ["strategy    reactive-overflow", "one model call", "20 messages", "lh:", "→", "floor", "nothing was changed"] {
+        assert!(preview.contains(expected), "{expected}: {preview}");
+    }
+    let same: Value = serde_json::from_str(&bench.run(&["context", &id, "--json"]).exits(0).out).unwrap();
+    assert_eq!(same, before);
+    let fake = Fake::start([Say::Text("## Goal\nKnow the parts.\n## Done\nParts 0 to 9 were described.")]);
+    let done = bench.run_with(&fake, &["compact", &id, "--instructions", "mind the parts"]).exits(0).out;
+    assert!(done.starts_with("compacted 20 messages · "), "{done}");
+    assert!(fake.asked()[0].to_string().contains("mind the parts"));
+    let edit = done.split_whitespace().last().unwrap();
+    let after: Value = serde_json::from_str(&bench.run(&["context", &id, "--json"]).exits(0).out).unwrap();
+    assert!(after["total"].as_u64() < before["total"].as_u64() && after["compactionCount"] == 1, "{after}");
+    let shown = bench.run(&["sessions", "show", &id]).exits(0).out;
+    assert!(shown.contains("marker-0") && shown.contains("─ compacted 20 messages"), "{shown}");
+    let undone = bench.run(&["undo", &id]).exits(0).out;
+    assert!(undone.starts_with(&format!("undone {edit} · ")), "{undone}");
+    let back: Value = serde_json::from_str(&bench.run(&["context", &id, "--json"]).exits(0).out).unwrap();
+    assert_eq!(back["total"], before["total"]);
+    assert!(bench.run(&["undo", &id]).exits(1).err.contains("nothing to undo"));
+}
+
+#[test]
+fn tokens_say_what_kind_of_count_they_are() {
+    let bench = Bench::new();
+    let given = fed(bench.command(["tokens", "-"]), "The quick brown fox jumps over the lazy dog.\n").exits(0);
+    assert!(given.out.contains("estimated, expected error up to 10 %"), "{}", given.out);
+    assert!(given.out.contains("characters / 4") && given.out.contains("45  characters"), "{}", given.out);
+    bench.run(&["tokens", "missing.txt"]).exits(2);
+}
