@@ -108,7 +108,7 @@ fn provider(place: &Place, model: &ModelConfig, declared: Declared) -> Outcome<S
     }
     let mut chat = ChatConfig::new(&model.base_url, &model.name);
     chat.provider = model.provider.as_str().to_owned();
-    chat.api_key = key(place, model).map(Secret::new);
+    chat.api_key = key_variable(place, model).and_then(|name| place.variable(name)).map(Secret::new);
     chat.headers =
         model.headers.iter().map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
     chat.body = model.body.clone();
@@ -117,8 +117,10 @@ fn provider(place: &Place, model: &ModelConfig, declared: Declared) -> Outcome<S
     Ok(Arc::new(client))
 }
 
-/// The key: from the variable that the configuration names, or OpenAI's usual one for OpenAI's own server.
-fn key<'a>(place: &'a Place, model: &ModelConfig) -> Option<&'a str> {
-    let named = model.api_key_env.as_deref().and_then(|name| place.variable(name));
-    named.or_else(|| place.variable(OPENAI_KEY).filter(|_| model.base_url.starts_with(OPENAI)))
+/// The variable that the key is taken from, if it is set: the one that the configuration names, or OpenAI's usual
+/// one for OpenAI's own server.
+pub(crate) fn key_variable<'a>(place: &Place, model: &'a ModelConfig) -> Option<&'a str> {
+    let usual = model.base_url.starts_with(OPENAI).then_some(OPENAI_KEY);
+    let names = model.api_key_env.as_deref().into_iter().chain(usual);
+    names.into_iter().find(|name| place.variable(name).is_some())
 }

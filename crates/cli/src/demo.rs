@@ -90,7 +90,9 @@ impl Outcome {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DemoError {
     /// Too little to read.
-    #[error("the demo needs at least {needed} text files of 1.5 KB or more in {folder}; it found {found}. Give another folder: longhaul demo FOLDER")]
+    #[error(
+        "the demo needs at least {needed} text files of 1.5 KB or more in {folder}; it found {found}. Give another folder: longhaul demo FOLDER"
+    )]
     TooFewFiles {
         /// Where.
         folder: String,
@@ -114,7 +116,7 @@ pub(crate) async fn play(stage: &Stage, store: SharedStore, blobs: Blobs) -> Res
         let folder = stage.folder.display().to_string();
         return Err(DemoError::TooFewFiles { folder, found: files.len(), needed: files::FEWEST });
     }
-    let pace = if stage.fast { Duration::ZERO } else { Duration::from_millis(6) };
+    let pace = if stage.fast { Duration::ZERO } else { Duration::from_millis(16) };
     let model = Arc::new(Brain::new(&files, pace).into_model(stage.window));
     let agent = agent(stage, Arc::clone(&model)).await?;
     let runtime = Runtime::new(agent, store, blobs);
@@ -219,5 +221,7 @@ impl Brain {
 
 /// The folder's name for people.
 fn shown(folder: &Path) -> String {
-    folder.file_name().map_or_else(|| folder.display().to_string(), |name| name.to_string_lossy().into_owned())
+    folder
+        .file_name()
+        .map_or_else(|| folder.display().to_string(), |name| name.to_string_lossy().into_owned())
 }

@@ -74,7 +74,10 @@ impl Place {
             .map_err(|error| Failure::usage(format!("the current folder cannot be used: {error}")))?;
         let workspace = globals.workspace.as_ref().map_or_else(|| here.clone(), |folder| here.join(folder));
         if !workspace.is_dir() {
-            return Err(Failure::usage(format!("--workspace {}: there is no such folder", workspace.display())));
+            return Err(Failure::usage(format!(
+                "--workspace {}: there is no such folder",
+                workspace.display()
+            )));
         }
         let base = etcetera::choose_base_strategy().ok();
         let config_dir = base.as_ref().map(|base| base.config_dir().join("longhaul"));

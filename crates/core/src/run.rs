@@ -794,8 +794,8 @@ impl Run {
             match part {
                 Part::ToolCall(_) if recovering => {}
                 Part::ToolCall(call) => {
-                    let cut = finish == Finish::Length && Some(at) == last_call;
-                    if !(cut && !crate::history::is_object(&call.arguments)) {
+                    let may_be_cut = finish == Finish::Length && Some(at) == last_call;
+                    if !may_be_cut || crate::history::is_object(&call.arguments) {
                         let call_id = CallId::new(format!("c-{step}-{at}"));
                         let provider_id = call.provider_id.or_else(|| {
                             let given = call.call_id.as_str();

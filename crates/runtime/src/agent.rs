@@ -120,7 +120,8 @@ impl Agent {
     pub(crate) fn settings(&self) -> Settings {
         let specs = if self.limits.tools { self.specs() } else { Vec::new() };
         let share = self.fixed_share();
-        let tool_tokens: u64 = if specs.is_empty() { 0 } else { share.tools.iter().map(|share| share.tokens).sum() };
+        let tool_tokens: u64 =
+            if specs.is_empty() { 0 } else { share.tools.iter().map(|share| share.tokens).sum() };
         let rules = &self.rules;
         Settings {
             max_steps: rules.max_steps,
@@ -152,7 +153,10 @@ impl Agent {
             read_only: spec.read_only,
             poll: spec.poll,
             approval: rules.approvals.get(&spec.name).cloned().unwrap_or(default),
-            max_output_chars: *rules.max_output_chars.get(&spec.name).unwrap_or(&rules.default_max_output_chars),
+            max_output_chars: *rules
+                .max_output_chars
+                .get(&spec.name)
+                .unwrap_or(&rules.default_max_output_chars),
         }
     }
 }

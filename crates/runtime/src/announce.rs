@@ -3,12 +3,14 @@
 //! Durable announcements have a `seq` and are made from stored events, after the commit; the others (deltas,
 //! progress, notices) pass by.
 
-use longhaul_core::event::{EditKind, Event, EventBody, RunEnd, ViewEdit};
-use longhaul_core::history::{History, OpenRun};
+use std::sync::Arc;
+
+use longhaul_core::event::{EditKind, Event, EventBody, FORMAT, RunEnd, ViewEdit};
+use longhaul_core::history::{FoldError, History, OpenRun};
 use longhaul_core::ids::{Seq, SessionId};
 use longhaul_core::message::{Message, Origin, Part, ToolCall, ToolStatus};
-use longhaul_core::run::{Notice, Run};
-use longhaul_core::survival::Survival;
+use longhaul_core::run::{Effect, Input, Notice, Run, Settings};
+use longhaul_core::survival::{self, Survival};
 use longhaul_core::usage::Usage;
 use serde_json::{Map, Value, json};
 
@@ -21,6 +23,8 @@ pub struct Announcement {
     pub session_id: SessionId,
     /// Position of the stored event it was made from; `None` if nothing was stored.
     pub seq: Option<Seq>,
+    /// Whether it is the last of those that its stored event means: who has it has them all.
+    pub ends_event: bool,
     /// The rest.
     pub payload: Map<String, Value>,
 }
@@ -28,7 +32,8 @@ pub struct Announcement {
 impl Announcement {
     /// An announcement that passes by. A payload that is no object is dropped.
     pub fn passing(name: &'static str, session_id: &SessionId, payload: Value) -> Self {
-        Self { name, session_id: session_id.clone(), seq: None, payload: object(payload) }
+        let payload = object(payload);
+        Self { name, session_id: session_id.clone(), seq: None, ends_event: false, payload }
     }
 
     /// The flat JSON form: `{name, sessionId, seq?, …}`.
@@ -74,9 +79,94 @@ pub(crate) fn of_event(session_id: &SessionId, event: &Event, around: &Around<'_
         if let Some(run_id) = &run_id {
             payload.entry("runId").or_insert_with(|| run_id.as_str().into());
         }
-        Announcement { name, session_id: session_id.clone(), seq: Some(event.seq), payload }
+        Announcement {
+            name,
+            session_id: session_id.clone(),
+            seq: Some(event.seq),
+            ends_event: false,
+            payload,
+        }
     });
-    made.collect()
+    let mut made: Vec<Announcement> = made.collect();
+    if let Some(last) = made.last_mut() {
+        last.ends_event = true;
+    }
+    made
+}
+
+/// The run that an event belongs to: the one that was open before it, or the one that it begins.
+pub(crate) fn run_around(before: Option<OpenRun>, event: &Event, history: &History) -> Option<OpenRun> {
+    match &event.body {
+        EventBody::RunStarted { .. } => before.or_else(|| history.open_run().cloned()),
+        _ => before,
+    }
+}
+
+/// Makes the announcements of a stored log again, exactly as they were made when its events were stored.
+///
+/// The log is given from its first event on, in order; announcements come only of the events that are asked
+/// for. One replay serves one reading of the log.
+#[derive(Debug)]
+pub struct Replay {
+    session_id: SessionId,
+    run: Run,
+}
+
+impl Replay {
+    pub(crate) fn new(session_id: SessionId, settings: Arc<Settings>) -> Self {
+        Self { session_id, run: Run::new(settings, History::default()) }
+    }
+
+    /// The position that was given last.
+    pub fn seq(&self) -> Seq {
+        self.run.history().last_seq()
+    }
+
+    /// Takes the next event without making announcements.
+    ///
+    /// # Errors
+    /// [`FoldError`] if it does not follow; nothing has changed then.
+    pub fn pass(&mut self, event: &Event) -> Result<(), FoldError> {
+        let last = self.seq();
+        if event.seq != last + 1 {
+            return Err(FoldError::Gap { last, found: event.seq });
+        }
+        if event.format > FORMAT {
+            return Err(FoldError::Newer { seq: event.seq, format: event.format });
+        }
+        // A loop at rest folds what it is asked to record, and does nothing else.
+        let effects = self.run.handle(Input::Record(Vec::new()));
+        if let Some(Effect::Append { id, .. }) = effects.into_iter().next() {
+            self.run.handle(Input::Appended { id, events: vec![event.clone()] });
+        }
+        Ok(())
+    }
+
+    /// Takes the next event and makes its announcements.
+    ///
+    /// # Errors
+    /// As [`Replay::pass`].
+    pub fn take(&mut self, event: &Event) -> Result<Vec<Announcement>, FoldError> {
+        let open = self.run.history().open_run().cloned();
+        let before = matches!(event.body, EventBody::ViewEdited(_)).then(|| shown(&self.run));
+        self.pass(event)?;
+        let survival = before.map(|before| survival_of(&before, &self.run));
+        let open = run_around(open, event, self.run.history());
+        let around = Around { run: &self.run, open: open.as_ref(), survival: survival.as_ref() };
+        Ok(of_event(&self.session_id, event, &around))
+    }
+}
+
+/// What the model is shown.
+pub(crate) fn shown(run: &Run) -> Vec<Arc<Message>> {
+    run.history().view().iter().map(|item| Arc::clone(&item.message)).collect()
+}
+
+/// What an edit left of what was shown: in a session every rest can be recalled by the model.
+pub(crate) fn survival_of(before: &[Arc<Message>], run: &Run) -> Survival {
+    let before: Vec<&Message> = before.iter().map(AsRef::as_ref).collect();
+    let after: String = shown(run).iter().map(|message| crate::recall::plain_text(message) + "\n").collect();
+    survival::survey(&before, &after, true)
 }
 
 fn payloads(event: &Event, around: &Around<'_>) -> Vec<(&'static str, Value)> {
@@ -85,7 +175,8 @@ fn payloads(event: &Event, around: &Around<'_>) -> Vec<(&'static str, Value)> {
         EventBody::MessagesTaken { message, taken, coalesced } => {
             let mut made = Vec::new();
             if !taken.is_empty() {
-                let dequeued = json!({ "count": taken.len(), "ids": taken, "coalesced": coalesced.is_some() });
+                let dequeued =
+                    json!({ "count": taken.len(), "ids": taken, "coalesced": coalesced.is_some() });
                 made.push(("message:dequeued", dequeued));
             }
             made.push(added(message));
@@ -97,7 +188,9 @@ fn payloads(event: &Event, around: &Around<'_>) -> Vec<(&'static str, Value)> {
         }
         EventBody::AssistantAdded { message, step_id, .. } => {
             let mut made = vec![added(message)];
-            made.extend(message.tool_calls().map(|call| ("llm:tool-call", tool_call(call, step_id.as_str()))));
+            made.extend(
+                message.tool_calls().map(|call| ("llm:tool-call", tool_call(call, step_id.as_str()))),
+            );
             made
         }
         EventBody::StepFinished { step_id, usage, estimated_input } => {
@@ -105,20 +198,30 @@ fn payloads(event: &Event, around: &Around<'_>) -> Vec<(&'static str, Value)> {
         }
         EventBody::StepFailed { step_id, code, message, .. } => {
             let recoverable = *code == longhaul_core::error::ErrorCode::ContextOverflow;
-            vec![("llm:error", json!({ "error": message, "code": code, "context": { "stepId": step_id }, "recoverable": recoverable }))]
+            vec![(
+                "llm:error",
+                json!({ "error": message, "code": code, "context": { "stepId": step_id }, "recoverable": recoverable }),
+            )]
         }
         EventBody::ToolStarted { call_id } => vec![("tool:started", json!({ "callId": call_id }))],
         EventBody::ToolFinished { .. } => tool_result(event.seq, history),
         EventBody::ApprovalRequested { approval_id, call_id } => {
-            let call = history.open_calls().iter().find(|open| open.call.call_id == *call_id).map(|open| &open.call);
-            let (name, arguments) = call.map_or((None, None), |call| (Some(&call.name), Some(&call.arguments)));
-            vec![("tool:approval-request", json!({ "approvalId": approval_id, "callId": call_id, "toolName": name, "args": arguments }))]
+            let call =
+                history.open_calls().iter().find(|open| open.call.call_id == *call_id).map(|open| &open.call);
+            let (name, arguments) =
+                call.map_or((None, None), |call| (Some(&call.name), Some(&call.arguments)));
+            vec![(
+                "tool:approval-request",
+                json!({ "approvalId": approval_id, "callId": call_id, "toolName": name, "args": arguments }),
+            )]
         }
         EventBody::ApprovalResolved { approval_id, allowed, .. } => {
             let decision = if *allowed { "allow" } else { "deny" };
             vec![("tool:approval-response", json!({ "approvalId": approval_id, "decision": decision }))]
         }
-        EventBody::ViewEdited(edit) => vec![edited(edit, around.survival), ("context:usage", crate::context::usage(around.run))],
+        EventBody::ViewEdited(edit) => {
+            vec![edited(edit, around.survival), ("context:usage", crate::context::usage(around.run))]
+        }
         EventBody::ViewRestored { edit_id } => {
             let tokens = around.run.meter().total;
             vec![("context:restored", json!({ "compactionId": edit_id, "tokens": tokens }))]
@@ -129,7 +232,9 @@ fn payloads(event: &Event, around: &Around<'_>) -> Vec<(&'static str, Value)> {
         EventBody::ModelSwitched { to } => {
             vec![("llm:switched", json!({ "newConfig": to, "historyRetained": true }))]
         }
-        EventBody::RunFinished { run_id, reason, error } => vec![("run:complete", complete(run_id.as_str(), *reason, error.as_ref(), around.open))],
+        EventBody::RunFinished { run_id, reason, error } => {
+            vec![("run:complete", complete(run_id.as_str(), *reason, error.as_ref(), around.open))]
+        }
         EventBody::Parked { reason } => vec![("session:parked", json!({ "reason": reason }))],
         EventBody::SessionStarted { .. }
         | EventBody::StepStarted(_)
@@ -154,10 +259,15 @@ fn step_finished(
     around: &Around<'_>,
 ) -> Vec<(&'static str, Value)> {
     let history = around.run.history();
-    let message = history.entries().iter().rev().find_map(|entry| {
-        (entry.message.role == longhaul_core::message::Role::Assistant).then_some(&entry.message)
+    // A step that was stopped before it said anything has used tokens and no message.
+    let message_id = format!("m-{step_id}");
+    let newest = history.entries().iter().rev().map(|entry| &entry.message);
+    let message = newest.take(1).find(|message| message.id.as_str() == message_id);
+    let origin = history.model().cloned().unwrap_or(Origin {
+        provider: String::new(),
+        api: String::new(),
+        model: String::new(),
     });
-    let origin = history.model().cloned().unwrap_or(Origin { provider: String::new(), api: String::new(), model: String::new() });
     let mut response = json!({
         "stepId": step_id,
         "content": message.map(|message| message.text()).unwrap_or_default(),
@@ -175,7 +285,10 @@ fn step_finished(
     if let Some(usage) = usage.filter(|usage| usage.input_tokens > 0) {
         let actual = usage.input_tokens;
         let percent = (estimated as f64 - actual as f64) * 100.0 / actual as f64;
-        made.push(("context:estimate", json!({ "estimated": estimated, "actual": actual, "errorPercent": percent })));
+        made.push((
+            "context:estimate",
+            json!({ "estimated": estimated, "actual": actual, "errorPercent": percent }),
+        ));
     }
     made.push(("context:usage", crate::context::usage(around.run)));
     made
@@ -262,9 +375,10 @@ fn complete(
 /// The announcement of a notice.
 pub(crate) fn of_notice(session_id: &SessionId, notice: &Notice) -> Announcement {
     let (name, payload) = match notice {
-        Notice::Compacting { strategy, reason, trigger_tokens } => {
-            ("context:compacting", json!({ "strategy": strategy, "reason": reason, "trigger": trigger_tokens }))
-        }
+        Notice::Compacting { strategy, reason, trigger_tokens } => (
+            "context:compacting",
+            json!({ "strategy": strategy, "reason": reason, "trigger": trigger_tokens }),
+        ),
         Notice::CompactionFailed { strategy, code, reason } => {
             ("context:compact-failed", json!({ "strategy": strategy, "code": code, "reason": reason }))
         }

@@ -112,11 +112,16 @@ pub fn report(run: &Run, fixed: &FixedShare, window_source: &str) -> ContextRepo
     let (system_prompt, tools) = if fits {
         (fixed.system, fixed.tools.clone())
     } else {
-        tracing::warn!(total = reading.total, fixed = fixed.system + tools, "the total is less than system prompt and tools; both are scaled to it");
+        tracing::warn!(
+            total = reading.total,
+            fixed = fixed.system + tools,
+            "the total is less than system prompt and tools; both are scaled to it"
+        );
         scaled(fixed, reading.total)
     };
     let in_messages = reading.total - system_prompt - tools.iter().map(|share| share.tokens).sum::<u64>();
-    let trigger = budget.trigger(run.settings().policy.trigger.unwrap_or_else(|| run.settings().policy.strategy.trigger()));
+    let trigger = budget
+        .trigger(run.settings().policy.trigger.unwrap_or_else(|| run.settings().policy.strategy.trigger()));
     let anchor = history.anchor();
     ContextReport {
         total: reading.total,
@@ -131,7 +136,10 @@ pub fn report(run: &Run, fixed: &FixedShare, window_source: &str) -> ContextRepo
         output_reserve: budget.reserve,
         free_space: budget.window.saturating_sub(reading.total + budget.reserve),
         thresholds: vec![
-            Threshold { name: run.settings().policy.strategy.name().to_owned(), tokens: unscale(trigger, reading.margin) },
+            Threshold {
+                name: run.settings().policy.strategy.name().to_owned(),
+                tokens: unscale(trigger, reading.margin),
+            },
             Threshold { name: "usable".to_owned(), tokens: unscale(budget.usable, reading.margin) },
         ],
         basis: Basis {
@@ -166,7 +174,8 @@ fn scaled(fixed: &FixedShare, total: u64) -> (u64, Vec<ToolShare>) {
     parts.extend(fixed.tools.iter().map(|share| share.tokens));
     let shares = apportion(&parts, total);
     let tools = fixed.tools.iter().zip(&shares[1..]);
-    let tools = tools.map(|(share, tokens)| ToolShare { source: share.source.clone(), tokens: *tokens }).collect();
+    let tools =
+        tools.map(|(share, tokens)| ToolShare { source: share.source.clone(), tokens: *tokens }).collect();
     (shares[0], tools)
 }
 

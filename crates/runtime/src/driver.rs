@@ -12,20 +12,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_core::event::{Event, EventBody, RunEnd};
-use longhaul_core::ids::{ApprovalId, EditId, SessionId};
-use longhaul_core::message::Message as Turn;
-use longhaul_core::run::{AppendId, CompactionOutcome, Effect, Failure, Input, Run, Status, Timer};
-use longhaul_core::survival::{self, Survival};
+use longhaul_core::ids::{ApprovalId, EditId, QueueId, SessionId};
+use longhaul_core::message::Part;
+use longhaul_core::plan::Plan;
+use longhaul_core::run::{AppendId, CompactionOutcome, Effect, Failure, Input, Run, Settings, Status, Timer};
+use longhaul_core::strategy::Strategy;
 use longhaul_store::{Append, Blobs, Lease, SharedStore, StoreError};
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Agent;
-use crate::announce::{Announcement, Around, of_event, of_notice};
+use crate::announce::{Announcement, Around, of_event, of_notice, run_around, shown, survival_of};
 use crate::clock::now_ms;
 use crate::context::{ContextReport, report};
-use crate::session::{CancelledAt, Settled, SessionError};
+use crate::feed::Feed;
+use crate::session::{CancelledAt, SessionError, Settled};
 
 /// What reaches a driver.
 pub(crate) enum Message {
@@ -37,14 +39,50 @@ pub(crate) enum Message {
 
 /// What somebody asks of a session.
 pub(crate) enum Command {
-    Cancel { reply: oneshot::Sender<CancelledAt> },
-    WhenIdle { reply: oneshot::Sender<Settled> },
-    Compact { instructions: Option<String>, reply: oneshot::Sender<CompactionOutcome> },
-    Record { make: RecordMaker, reply: oneshot::Sender<Result<Vec<Event>, SessionError>> },
-    Look { look: Box<dyn FnOnce(&Run) + Send> },
-    Context { reply: oneshot::Sender<ContextReport> },
-    Decide { approval_id: ApprovalId, allowed: bool, reason: Option<String>, reply: oneshot::Sender<bool> },
-    Close { reply: oneshot::Sender<()> },
+    Cancel {
+        reply: oneshot::Sender<CancelledAt>,
+    },
+    WhenIdle {
+        reply: oneshot::Sender<Settled>,
+    },
+    Compact {
+        strategy: Option<SharedStrategy>,
+        instructions: Option<String>,
+        reply: oneshot::Sender<CompactionOutcome>,
+    },
+    Queue {
+        change: QueueChange,
+        reply: oneshot::Sender<Result<Vec<QueueId>, StoreError>>,
+    },
+    Record {
+        make: RecordMaker,
+        reply: oneshot::Sender<Result<Vec<Event>, SessionError>>,
+    },
+    Look {
+        look: Box<dyn FnOnce(&Run) + Send>,
+    },
+    Context {
+        reply: oneshot::Sender<ContextReport>,
+    },
+    Decide {
+        approval_id: ApprovalId,
+        allowed: bool,
+        reason: Option<String>,
+        reply: oneshot::Sender<bool>,
+    },
+    Close {
+        reply: oneshot::Sender<()>,
+    },
+}
+
+/// A strategy that any session may use.
+pub(crate) type SharedStrategy = Arc<dyn Strategy>;
+
+/// What becomes of messages that wait. Done between two of the loop's decisions, never while it takes them.
+pub(crate) enum QueueChange {
+    Edit { id: QueueId, parts: Vec<Part> },
+    Remove { id: QueueId },
+    Clear,
 }
 
 /// Makes the events of a change that is allowed only in rest, or says why it is not.
@@ -55,7 +93,7 @@ pub(crate) struct Shared {
     pub(crate) session_id: SessionId,
     pub(crate) store: SharedStore,
     pub(crate) blobs: Blobs,
-    pub(crate) announce: broadcast::Sender<Arc<Announcement>>,
+    pub(crate) feed: Feed,
     pub(crate) status: watch::Sender<Status>,
     pub(crate) inbox: mpsc::UnboundedSender<Message>,
 }
@@ -74,6 +112,8 @@ pub(crate) struct Driver {
     approvals: BTreeMap<ApprovalId, AbortHandle>,
     waiting: Vec<oneshot::Sender<Settled>>,
     compacting: Option<oneshot::Sender<CompactionOutcome>>,
+    /// The settings to go back to after a compaction by another strategy.
+    usual: Option<Arc<Settings>>,
     last_end: Settled,
     closing: Option<oneshot::Sender<()>>,
 }
@@ -100,6 +140,7 @@ impl Driver {
             approvals: BTreeMap::new(),
             waiting: Vec::new(),
             compacting: None,
+            usual: None,
             last_end: Settled::default(),
             closing: None,
         }
@@ -134,7 +175,8 @@ impl Driver {
     /// Storage failed or somebody else has the session: nothing more may be done in its name.
     fn give_up(&mut self, error: &StoreError) {
         tracing::error!(session = %self.shared.session_id, %error, "the session stops");
-        let payload = serde_json::json!({ "error": error.to_string(), "code": "storage", "recoverable": false });
+        let payload =
+            serde_json::json!({ "error": error.to_string(), "code": "storage", "recoverable": false });
         self.tell(Announcement::passing("llm:error", &self.shared.session_id, payload));
         self.shared.status.send_replace(Status::Idle);
     }
@@ -150,8 +192,7 @@ impl Driver {
     }
 
     fn tell(&self, announcement: Announcement) {
-        // Nobody listening is fine.
-        let _ = self.shared.announce.send(Arc::new(announcement));
+        self.shared.feed.tell(announcement);
     }
 
     /// Gives the loop an input and does everything that follows from it at once.
@@ -174,7 +215,9 @@ impl Driver {
                 let waiting = self.shared.store.queue(&self.shared.session_id).await?;
                 self.tell_run(Input::QueueRead(waiting));
             }
-            Effect::CallModel { step, tools, max_output_tokens } => self.call_model(step, tools, max_output_tokens),
+            Effect::CallModel { step, tools, max_output_tokens } => {
+                self.call_model(step, tools, max_output_tokens)
+            }
             Effect::Summarise { form, messages, max_output_tokens } => {
                 self.summarise(&form, messages, max_output_tokens);
             }
@@ -186,6 +229,9 @@ impl Driver {
             Effect::StopTimer { timer } => self.stop_timer(timer),
             Effect::Notice(notice) => self.tell(of_notice(&self.shared.session_id, &notice)),
             Effect::CompactionDone(outcome) => {
+                if let Some(usual) = self.usual.take() {
+                    self.run.configure(usual);
+                }
                 if let Some(reply) = self.compacting.take() {
                     let _ = reply.send(outcome);
                 }
@@ -212,19 +258,22 @@ impl Driver {
 
     /// Folds what is durable, then announces it.
     fn committed(&mut self, id: AppendId, events: Vec<Event>) {
-        let open_before = self.run.history().open_run().cloned();
+        let mut open = self.run.history().open_run().cloned();
         let is_edit = events.iter().any(|event| matches!(event.body, EventBody::ViewEdited(_)));
         let before = is_edit.then(|| shown(&self.run));
         self.tell_run(Input::Appended { id, events: events.clone() });
-        let survival = before.map(|before| survival(&before, &self.run));
+        let survival = before.map(|before| survival_of(&before, &self.run));
         for event in &events {
             if let EventBody::RunFinished { reason, error, .. } = &event.body {
                 self.last_end = Settled { end: Some(*reason), error: error.clone() };
             }
-            let open = open_before.as_ref().or(self.run.history().open_run());
-            let around = Around { run: &self.run, open, survival: survival.as_ref() };
+            open = run_around(open, event, self.run.history());
+            let around = Around { run: &self.run, open: open.as_ref(), survival: survival.as_ref() };
             let announcements = of_event(&self.shared.session_id, event, &around);
-            announcements.into_iter().for_each(|announcement| self.tell(announcement));
+            self.shared.feed.tell_event(event.seq, announcements, settles(&event.body));
+            if let EventBody::RunFinished { .. } = event.body {
+                open = None;
+            }
         }
     }
 
@@ -241,14 +290,17 @@ impl Driver {
         match command {
             Command::Cancel { reply } => self.cancel(reply).await?,
             Command::WhenIdle { reply } => self.waiting.push(reply),
-            Command::Compact { instructions, reply } => {
-                self.compacting = Some(reply);
-                self.feed(Input::Compact { instructions }).await?;
+            Command::Compact { strategy, instructions, reply } => {
+                self.compact(strategy, instructions, reply).await?;
+            }
+            Command::Queue { change, reply } => {
+                let _ = reply.send(self.change_queue(change).await);
             }
             Command::Record { make, reply } => self.record(make, reply).await?,
             Command::Look { look } => look(&self.run),
             Command::Context { reply } => {
-                let source = if self.agent.limits.window.is_some() { self.agent.limits.source } else { "assumed" };
+                let source =
+                    if self.agent.limits.window.is_some() { self.agent.limits.source } else { "assumed" };
                 let _ = reply.send(report(&self.run, &self.agent.fixed_share(), source));
             }
             Command::Decide { approval_id, allowed, reason, reply } => {
@@ -277,6 +329,44 @@ impl Driver {
         self.feed(Input::Cancel).await?;
         let _ = reply.send(case);
         Ok(())
+    }
+
+    /// One at a time: who asks while something goes on is refused, and what goes on is not disturbed.
+    async fn compact(
+        &mut self,
+        strategy: Option<SharedStrategy>,
+        instructions: Option<String>,
+        reply: oneshot::Sender<CompactionOutcome>,
+    ) -> Result<(), StoreError> {
+        if self.compacting.is_some() || !self.run.is_idle() {
+            let _ = reply.send(CompactionOutcome::Refused("the session is busy".to_owned()));
+            return Ok(());
+        }
+        if let Some(strategy) = strategy {
+            self.usual = Some(Arc::clone(self.run.settings()));
+            self.run.configure(with_strategy(&self.run, strategy));
+        }
+        self.compacting = Some(reply);
+        self.feed(Input::Compact { instructions }).await
+    }
+
+    async fn change_queue(&self, change: QueueChange) -> Result<Vec<QueueId>, StoreError> {
+        let (store, session_id) = (&self.shared.store, &self.shared.session_id);
+        let (name, changed) = match change {
+            QueueChange::Edit { id, parts } => {
+                store.edit_queued(session_id, &id, parts).await?;
+                ("message:edited", vec![id])
+            }
+            QueueChange::Remove { id } => {
+                store.remove_queued(session_id, &id).await?;
+                ("message:removed", vec![id])
+            }
+            QueueChange::Clear => ("message:removed", store.clear_queue(session_id).await?),
+        };
+        for id in &changed {
+            self.tell(Announcement::passing(name, session_id, serde_json::json!({ "id": id })));
+        }
+        Ok(changed)
     }
 
     async fn record(
@@ -336,16 +426,27 @@ impl Driver {
     }
 }
 
-/// What the model is shown.
-fn shown(run: &Run) -> Vec<Arc<Turn>> {
-    run.history().view().iter().map(|item| Arc::clone(&item.message)).collect()
+/// Whether the answer in flight is over with that event.
+fn settles(event: &EventBody) -> bool {
+    matches!(
+        event,
+        EventBody::AssistantAdded { .. } | EventBody::StepFinished { .. } | EventBody::StepFailed { .. }
+    )
 }
 
-/// What an edit left of what was shown: in a session every rest can be recalled by the model.
-fn survival(before: &[Arc<Turn>], run: &Run) -> Survival {
-    let before: Vec<&Turn> = before.iter().map(AsRef::as_ref).collect();
-    let after: String = shown(run).iter().map(|message| crate::recall::plain_text(message) + "\n").collect();
-    survival::survey(&before, &after, true)
+/// The model may be changed for one compaction: the same settings with another strategy.
+fn with_strategy(run: &Run, strategy: SharedStrategy) -> Arc<Settings> {
+    let mut settings = Settings::clone(run.settings());
+    settings.policy.strategy = strategy;
+    Arc::new(settings)
+}
+
+/// What a compaction would do, by the configured strategy or another.
+pub(crate) fn preview(run: &Run, strategy: Option<SharedStrategy>, instructions: Option<String>) -> Plan {
+    let Some(strategy) = strategy else { return run.preview(instructions) };
+    let mut other = run.clone();
+    other.configure(with_strategy(run, strategy));
+    other.preview(instructions)
 }
 
 /// A provider's error as the loop knows it.

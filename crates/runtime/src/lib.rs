@@ -25,6 +25,7 @@ pub mod config;
 pub mod context;
 mod driver;
 pub mod export;
+pub mod feed;
 pub mod import;
 pub mod recall;
 pub mod sandbox;

@@ -68,7 +68,10 @@ impl Source {
     /// The messages of a session as it is now.
     pub fn of(history: &History) -> Self {
         let whole = history.view().iter().filter(|item| {
-            !matches!(item.kind, ItemKind::Summary(_) | ItemKind::Removed(_) | ItemKind::Result { cleared: Some(_), .. })
+            !matches!(
+                item.kind,
+                ItemKind::Summary(_) | ItemKind::Removed(_) | ItemKind::Result { cleared: Some(_), .. }
+            )
         });
         let shown = whole.map(|item| item.range.from).filter(|seq| !is_truncated(history, *seq)).collect();
         Self { entries: history.entries().to_vec(), shown }
@@ -84,10 +87,17 @@ fn is_truncated(history: &History, seq: Seq) -> bool {
 ///
 /// # Errors
 /// A sentence for the model.
-pub async fn recall(arguments: &str, source: &Source, blobs: &Blobs, limit: &Limit) -> Result<String, String> {
+pub async fn recall(
+    arguments: &str,
+    source: &Source,
+    blobs: &Blobs,
+    limit: &Limit,
+) -> Result<String, String> {
     let arguments: Arguments = serde_json::from_str(arguments).map_err(|error| format!("recall: {error}"))?;
     match (&arguments.handle, &arguments.query) {
-        (Some(handle), _) => by_handle(handle, arguments.range.as_deref(), &source.entries, blobs, limit).await,
+        (Some(handle), _) => {
+            by_handle(handle, arguments.range.as_deref(), &source.entries, blobs, limit).await
+        }
         (None, Some(query)) => {
             Ok(by_query(query, arguments.limit.unwrap_or(DEFAULT_HITS), source, blobs, limit).await)
         }
@@ -150,7 +160,9 @@ fn clamp(text: &str, from: usize, to: usize, handle: &str, limit: &Limit) -> Str
     if until >= total.min(to) {
         return shown.to_owned();
     }
-    format!("{shown}\n[characters {from}-{until} of {total}; `recall` with handle {handle} and range {until}-{total} goes on]")
+    format!(
+        "{shown}\n[characters {from}-{until} of {total}; `recall` with handle {handle} and range {until}-{total} goes on]"
+    )
 }
 
 fn byte_of(text: &str, chars: usize) -> usize {
@@ -173,7 +185,8 @@ async fn original(entry: &Entry, blobs: &Blobs) -> Result<String, String> {
         match part {
             Part::ToolResult(result) => match &result.truncated {
                 Some(truncation) => {
-                    let bytes = blobs.get(&truncation.blob).await.map_err(|error| format!("recall: {error}"))?;
+                    let bytes =
+                        blobs.get(&truncation.blob).await.map_err(|error| format!("recall: {error}"))?;
                     text.push_str(&String::from_utf8_lossy(&bytes));
                 }
                 None => result.content.iter().for_each(|part| push(&mut text, part)),
@@ -200,7 +213,9 @@ fn push(text: &mut String, part: &Part) {
     match part {
         Part::Text(part) => text.push_str(&part.text),
         Part::ToolCall(call) => text.push_str(&format!("\n[call {} {}]", call.name, call.arguments)),
-        Part::Image(media) | Part::File(media) => text.push_str(&format!("[{} {}]", media.media_type, media.blob)),
+        Part::Image(media) | Part::File(media) => {
+            text.push_str(&format!("[{} {}]", media.media_type, media.blob))
+        }
         Part::Reasoning(_) | Part::Opaque(_) | Part::ToolResult(_) => {}
     }
 }
@@ -224,7 +239,12 @@ async fn by_query(query: &str, hits: usize, source: &Source, blobs: &Blobs, limi
         })
         .collect();
     let score = |text: &String| -> f64 {
-        words.iter().zip(&weights).filter(|(word, _)| text.contains(word.as_str())).map(|(_, weight)| weight).sum()
+        words
+            .iter()
+            .zip(&weights)
+            .filter(|(word, _)| text.contains(word.as_str()))
+            .map(|(_, weight)| weight)
+            .sum()
     };
     let weight = |at: usize| if source.shown.contains(&texts[at].0.seq) { 0.5 } else { 1.0 };
     let scores = lower.iter().map(score).zip(0..).map(|(score, at)| (score * weight(at), at));
@@ -286,7 +306,12 @@ fn best_first(ranked: &mut [(f64, usize)]) {
 fn best_line(text: &str, words: &[String], weights: &[f64]) -> (f64, usize) {
     let score = |line: &str| -> f64 {
         let line = line.to_lowercase();
-        words.iter().zip(weights).filter(|(word, _)| line.contains(word.as_str())).map(|(_, weight)| weight).sum()
+        words
+            .iter()
+            .zip(weights)
+            .filter(|(word, _)| line.contains(word.as_str()))
+            .map(|(_, weight)| weight)
+            .sum()
     };
     let (mut best, mut best_at, mut at) = (0.0, 0, 0);
     for line in text.split_inclusive('\n') {

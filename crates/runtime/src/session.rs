@@ -17,13 +17,13 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use crate::agent::Agent;
-use crate::announce::Announcement;
+use crate::announce::{Announcement, Replay};
 use crate::clock::now_ms;
 use crate::context::ContextReport;
-use crate::driver::{Command, Driver, Message, RecordMaker, Shared, undo};
-
-/// Announcements a slow watcher may be behind before it loses some (and is told how many).
-const WATCH_BACKLOG: usize = 4_096;
+use crate::driver::{
+    Command, Driver, Message, QueueChange, RecordMaker, Shared, SharedStrategy, preview, undo,
+};
+use crate::feed::{Attendance, Feed};
 
 /// Events read from the store at a time.
 const PAGE: usize = 2_000;
@@ -156,7 +156,8 @@ impl Runtime {
     /// # Errors
     /// [`SessionError::Store`].
     pub async fn create(&self, title: Option<String>) -> Result<Session, SessionError> {
-        let started = EventBody::SessionStarted { title: title.clone(), forked_from: None, imported_from: None };
+        let started =
+            EventBody::SessionStarted { title: title.clone(), forked_from: None, imported_from: None };
         self.create_with(title, vec![(now_ms(), started)]).await
     }
 
@@ -172,6 +173,31 @@ impl Runtime {
         let id = SessionId::new(Uuid::now_v7().to_string());
         self.store.create(NewSession { id: id.clone(), title, at: now_ms(), events }).await?;
         self.open(&id).await
+    }
+
+    /// The session of that id, created if there is none, and opened: who retries gets the same one.
+    ///
+    /// # Errors
+    /// [`SessionError::Store`]; [`SessionError::Log`].
+    pub async fn create_as(&self, id: SessionId, title: Option<String>) -> Result<Session, SessionError> {
+        let started =
+            EventBody::SessionStarted { title: title.clone(), forked_from: None, imported_from: None };
+        let new = NewSession { id: id.clone(), title, at: now_ms(), events: vec![(now_ms(), started)] };
+        match self.store.create(new).await {
+            Ok(_) | Err(StoreError::Conflict(_)) => self.open(&id).await,
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A replay of a session's announcements, to be given its log.
+    pub fn replay(&self, id: &SessionId) -> Replay {
+        Replay::new(id.clone(), Arc::new(self.agent.settings()))
+    }
+
+    /// The sessions that are open here.
+    pub async fn opened(&self) -> Vec<Session> {
+        let open = self.open.lock().await;
+        open.sessions.values().filter(|session| !session.is_closed()).cloned().collect()
     }
 
     /// All sessions, the most recently changed first.
@@ -197,7 +223,8 @@ impl Runtime {
         let partial = self.partial(id).await?;
         let session = self.start(&mut open, id, history, lease);
         session.tell(Input::Recover { partial })?;
-        session.settled().await?;
+        // What a crash left is put right when this answers; a run that goes on does so on its own.
+        session.look(|_| ()).await?;
         Ok(session)
     }
 
@@ -207,7 +234,7 @@ impl Runtime {
             session_id: id.clone(),
             store: Arc::clone(&self.store),
             blobs: self.blobs.clone(),
-            announce: broadcast::Sender::new(WATCH_BACKLOG),
+            feed: Feed::new(id.clone(), history.last_seq()),
             status: watch::Sender::new(Status::Idle),
             inbox,
         });
@@ -259,7 +286,9 @@ impl Runtime {
             return Err(SessionError::Conflict(format!("a run was going on at position {at_seq}")));
         }
         let title = history.title().map(|title| format!("{title} (fork)"));
-        if let Some(Event { body: EventBody::SessionStarted { forked_from, title: first, .. }, .. }) = events.first_mut() {
+        if let Some(Event { body: EventBody::SessionStarted { forked_from, title: first, .. }, .. }) =
+            events.first_mut()
+        {
             *forked_from = Some(Lineage { session_id: id.clone(), at_seq });
             first.clone_from(&title);
         }
@@ -309,7 +338,14 @@ impl Session {
     /// # Errors
     /// As [`Session::send`].
     pub async fn send_keyed(&self, parts: Vec<Part>, key: Option<String>) -> Result<Sent, SessionError> {
-        let busy = !matches!(*self.shared.status.borrow(), Status::Idle | Status::Parked);
+        // Of several that come at once to a session at rest one finds it so.
+        let busy = !self.shared.status.send_if_modified(|status| {
+            let at_rest = matches!(status, Status::Idle | Status::Parked);
+            if at_rest {
+                *status = Status::Streaming;
+            }
+            at_rest
+        });
         let message = NewQueued {
             id: QueueId::new(Uuid::now_v7().to_string()),
             client_key: key,
@@ -317,12 +353,22 @@ impl Session {
             parts,
             queue_limit: self.queue_limit,
         };
-        let accepted = self.shared.store.enqueue(self.id(), message).await?;
+        let accepted = match self.shared.store.enqueue(self.id(), message).await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                self.publish_status();
+                return Err(error.into());
+            }
+        };
         if !accepted.repeated {
             let payload = serde_json::json!({ "id": accepted.id, "position": accepted.position });
-            let _ = self.shared.announce.send(Arc::new(Announcement::passing("message:queued", self.id(), payload)));
+            self.shared.feed.tell(Announcement::passing("message:queued", self.id(), payload));
         }
-        self.tell(Input::Wake)?;
+        if accepted.position > 0 {
+            self.tell(Input::Wake)?;
+        } else {
+            self.publish_status();
+        }
         Ok(Sent { id: accepted.id, queued: busy, position: accepted.position })
     }
 
@@ -357,7 +403,7 @@ impl Session {
     /// [`SessionError::Stopped`].
     pub async fn cancel(&self, clear_queue: bool) -> Result<CancelledAt, SessionError> {
         if clear_queue {
-            self.shared.store.clear_queue(self.id()).await?;
+            self.clear_queue().await?;
         }
         let met = self.request(|reply| Command::Cancel { reply }).await?;
         if met != CancelledAt::Idle {
@@ -368,7 +414,17 @@ impl Session {
 
     /// Announcements from now on.
     pub fn watch(&self) -> broadcast::Receiver<Arc<Announcement>> {
-        self.shared.announce.subscribe()
+        self.shared.feed.watch()
+    }
+
+    /// Announcements from now on, and what they go on from: for a watcher that comes late or comes back.
+    pub fn attend(&self) -> Attendance {
+        self.shared.feed.attend()
+    }
+
+    /// Ends when the session has stopped: closed, deleted, or its storage failed.
+    pub async fn stopped(&self) {
+        self.shared.inbox.closed().await;
     }
 
     /// What is going on, now and later.
@@ -384,12 +440,64 @@ impl Session {
         Ok(self.shared.store.queue(self.id()).await?)
     }
 
+    /// Changes a waiting message.
+    ///
+    /// # Errors
+    /// [`SessionError::Store`] with [`StoreError::NotFound`] if it does not wait (any more).
+    pub async fn edit_queued(&self, id: QueueId, parts: Vec<Part>) -> Result<(), SessionError> {
+        self.change_queue(QueueChange::Edit { id, parts }).await.map(drop)
+    }
+
+    /// Removes a waiting message.
+    ///
+    /// # Errors
+    /// As [`Session::edit_queued`].
+    pub async fn remove_queued(&self, id: QueueId) -> Result<(), SessionError> {
+        self.change_queue(QueueChange::Remove { id }).await.map(drop)
+    }
+
+    /// Removes all waiting messages and says which.
+    ///
+    /// # Errors
+    /// [`SessionError::Store`].
+    pub async fn clear_queue(&self) -> Result<Vec<QueueId>, SessionError> {
+        self.change_queue(QueueChange::Clear).await
+    }
+
+    async fn change_queue(&self, change: QueueChange) -> Result<Vec<QueueId>, SessionError> {
+        Ok(self.request(|reply| Command::Queue { change, reply }).await??)
+    }
+
     /// Compacts now.
     ///
     /// # Errors
     /// [`SessionError::Stopped`].
     pub async fn compact(&self, instructions: Option<String>) -> Result<CompactionOutcome, SessionError> {
-        self.request(|reply| Command::Compact { instructions, reply }).await
+        self.compact_by(None, instructions).await
+    }
+
+    /// Compacts now, by a strategy that need not be the configured one.
+    ///
+    /// # Errors
+    /// [`SessionError::Stopped`].
+    pub async fn compact_by(
+        &self,
+        strategy: Option<SharedStrategy>,
+        instructions: Option<String>,
+    ) -> Result<CompactionOutcome, SessionError> {
+        self.request(|reply| Command::Compact { strategy, instructions, reply }).await
+    }
+
+    /// What [`Session::compact_by`] would do.
+    ///
+    /// # Errors
+    /// [`SessionError::Stopped`].
+    pub async fn preview_by(
+        &self,
+        strategy: Option<SharedStrategy>,
+        instructions: Option<String>,
+    ) -> Result<Plan, SessionError> {
+        self.look(|run| preview(run, strategy, instructions)).await
     }
 
     /// What [`Session::compact`] would do.
@@ -460,7 +568,12 @@ impl Session {
     ///
     /// # Errors
     /// [`SessionError::Stopped`].
-    pub async fn decide(&self, approval_id: ApprovalId, allowed: bool, reason: Option<String>) -> Result<bool, SessionError> {
+    pub async fn decide(
+        &self,
+        approval_id: ApprovalId,
+        allowed: bool,
+        reason: Option<String>,
+    ) -> Result<bool, SessionError> {
         self.request(|reply| Command::Decide { approval_id, allowed, reason, reply }).await
     }
 
@@ -484,7 +597,10 @@ impl Session {
         self.request(|reply| Command::Record { make, reply }).await?
     }
 
-    async fn request<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, SessionError> {
+    async fn request<T>(
+        &self,
+        command: impl FnOnce(oneshot::Sender<T>) -> Command,
+    ) -> Result<T, SessionError> {
         let (reply, answer) = oneshot::channel();
         let sent = self.shared.inbox.send(Message::Command(command(reply)));
         sent.map_err(|_| SessionError::Stopped)?;
@@ -493,6 +609,12 @@ impl Session {
 
     fn tell(&self, input: Input) -> Result<(), SessionError> {
         self.shared.inbox.send(Message::Input(input)).map_err(|_| SessionError::Stopped)
+    }
+
+    /// Lets the driver say again what is going on.
+    fn publish_status(&self) {
+        // One that has ended says nothing, and nothing goes on.
+        let _ = self.shared.inbox.send(Message::Command(Command::Look { look: Box::new(|_| ()) }));
     }
 
     fn is_closed(&self) -> bool {

@@ -95,7 +95,8 @@ pub fn runtime_that_says(text: &str) -> Result<(Runtime, Folder), TestingError> 
     let folder = Folder::new()?;
     let provider: SharedProvider = Arc::new(Scripted::new(Script::always(ScriptedAnswer::text(text))));
     let agent = futures_util::FutureExt::now_or_never(agent(provider, &folder));
-    let agent = agent.ok_or_else(|| std::io::Error::other("the scripted model asks nobody for its limits"))??;
+    let agent =
+        agent.ok_or_else(|| std::io::Error::other("the scripted model asks nobody for its limits"))??;
     let blobs = Blobs::in_memory(64 << 20);
     Ok((Runtime::new(agent, Arc::new(MemoryStore::new()), blobs), folder))
 }

@@ -41,7 +41,8 @@ fn answer(request: &Request) -> Option<ScriptedAnswer> {
 fn said(text: &str, has_tools: bool) -> ScriptedAnswer {
     let text = text.trim();
     let called = |tool: &str, key: &str, argument: &str| {
-        ScriptedAnswer::text(format!("I call {tool}.")).call(tool, json!({ key: argument.trim() }).to_string())
+        ScriptedAnswer::text(format!("I call {tool}."))
+            .call(tool, json!({ key: argument.trim() }).to_string())
     };
     match (text.strip_prefix('!'), text.strip_prefix('@')) {
         (Some(command), _) if has_tools => called("bash", "command", command),

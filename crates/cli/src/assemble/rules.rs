@@ -45,9 +45,8 @@ pub(super) fn rules(config: &Config, tools: &ToolSet, asking: Asking) -> Rules {
 /// The first rule that fits a tool decides; tools without one are left to the default.
 fn approvals(config: &Config, tools: &ToolSet, asking: Asking) -> BTreeMap<String, Approval> {
     let decided = tools.specs().into_iter().filter_map(|spec| {
-        let fits = |pattern: &str| {
-            Glob::new(pattern).is_ok_and(|glob| glob.compile_matcher().is_match(&spec.name))
-        };
+        let fits =
+            |pattern: &str| Glob::new(pattern).is_ok_and(|glob| glob.compile_matcher().is_match(&spec.name));
         let rule = config.approvals.rules.iter().find(|rule| fits(&rule.tool))?;
         let approval = match rule.decision {
             Decision::Allow => Approval::Allow,

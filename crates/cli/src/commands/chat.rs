@@ -131,7 +131,10 @@ impl Talk<'_> {
         }
         let waiting = self.session.queue().await?.len() as u64;
         if waiting > 0 {
-            let note = format!("{} from before; they enter with your next one (/queue)", count(waiting, "message waits"));
+            let note = format!(
+                "{} from before; they enter with your next one (/queue)",
+                count(waiting, "message waits")
+            );
             text.push_str(&format!("{} {note}\n", self.style.amber("!")));
         }
         Ok(text)

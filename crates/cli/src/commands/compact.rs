@@ -34,7 +34,9 @@ async fn compact(session: &Session, instructions: Option<String>) -> Outcome<Str
     match session.compact(instructions).await? {
         CompactionOutcome::Committed(edit) => Ok(committed(&edit, session.id().as_str())),
         CompactionOutcome::NothingToDo => Ok("nothing to compact: what is there stays\n".to_owned()),
-        CompactionOutcome::Refused(why) => Err(Failure::new(format!("not compacted, nothing changed: {why}"))),
+        CompactionOutcome::Refused(why) => {
+            Err(Failure::new(format!("not compacted, nothing changed: {why}")))
+        }
     }
 }
 

@@ -15,7 +15,9 @@ const MAX_BLOB_BYTES: u64 = 64 << 20;
 pub(crate) async fn run(args: DemoArgs, place: &Place) -> Outcome {
     let window = args.window.unwrap_or(WINDOW);
     if window < SMALLEST_WINDOW {
-        return Err(Failure::usage(format!("--window {window}: the demo needs at least {SMALLEST_WINDOW} tokens")));
+        return Err(Failure::usage(format!(
+            "--window {window}: the demo needs at least {SMALLEST_WINDOW} tokens"
+        )));
     }
     let folder = args.folder.map_or_else(|| place.workspace.clone(), |folder| place.workspace.join(folder));
     let stage = Stage {
@@ -27,6 +29,7 @@ pub(crate) async fn run(args: DemoArgs, place: &Place) -> Outcome {
         colour: place.terminal.colour && place.terminal.output,
     };
     let data = data::open(place, MAX_BLOB_BYTES).await?;
-    let outcome = play(&stage, data.store, data.blobs).await.map_err(|error| Failure::new(error.to_string()))?;
+    let outcome =
+        play(&stage, data.store, data.blobs).await.map_err(|error| Failure::new(error.to_string()))?;
     Ok(if outcome.is_success() { DONE } else { ExitCode::FAILURE })
 }

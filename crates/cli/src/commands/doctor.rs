@@ -1,63 +1,95 @@
 //! `longhaul doctor`: what is here, and what would be used.
 
-use crate::failure::{DONE, Failure, Outcome};
+use longhaul::config::{Config, ModelConfig};
+
+use crate::agent_file::{self, Loaded};
+use crate::assemble;
+use crate::backend::{self, Backend};
+use crate::failure::{DONE, Outcome};
 use crate::place::Place;
 use crate::term::out;
 use crate::term::style::Style;
-use crate::{agent_file, assemble, backend};
+use crate::term::text::visible;
 
 /// Columns of a label.
-const LABEL: usize = 14;
+const LABEL: usize = 13;
+
+/// Models of a server that are named; others are counted.
+const NAMED: usize = 4;
 
 pub(crate) async fn run(place: &Place) -> Outcome {
     let style = super::style(place);
-    let fact = |label: &str, text: &str| out::line(&format!("{} {text}", style.dim(&format!("{label:<LABEL$}"))));
-    fact("longhaul", env!("CARGO_PKG_VERSION"))?;
-    fact("data folder", &place.shown(&place.data_dir))?;
-    fact("workspace", &place.shown(&place.workspace))?;
-    let loaded = agent_file::load(place);
-    let config = match &loaded {
-        Ok(loaded) => {
-            let none = || format!("none ({} would be)", place.usual_configs.iter().map(|path| place.shown(path)).collect::<Vec<_>>().join(", then "));
-            fact("agent file", &loaded.file.as_ref().map_or_else(none, |file| place.shown(file)))?;
-            loaded.config.clone()
-        }
-        Err(failure) => {
-            fact("agent file", &style.red(failure.message()))?;
-            longhaul::config::Config::default()
-        }
-    };
-    for line in servers(style).await {
-        fact("server", &line)?;
+    let (loaded, found) = (agent_file::load(place), backend::probe().await);
+    let config = loaded.as_ref().map(|loaded| loaded.config.clone()).unwrap_or_default();
+    let mut facts = vec![
+        ("longhaul", env!("CARGO_PKG_VERSION").to_owned()),
+        ("data folder", place.shown(&place.data_dir)),
+        ("workspace", place.shown(&place.workspace)),
+        ("agent file", agent_file(place, &loaded, style)),
+    ];
+    facts.extend(servers(&found, style).into_iter().map(|server| ("server", server)));
+    facts.push(("would use", choice(&loaded, &config.model, &found)));
+    facts.push(("key", key(place, &config.model)));
+    facts.push(("sandbox", sandbox(place, &config)));
+    for (label, fact) in facts {
+        out::line(&format!("{} {fact}", style.dim(&format!("{label:<LABEL$}"))))?;
     }
-    let model = &config.model;
-    fact("would use", &format!("{} · {} at {}", model.name, model.provider.as_str(), model.base_url))?;
-    if let Some(name) = &model.api_key_env {
-        let state = if place.variable(name).is_some() { "set" } else { "not set" };
-        fact("key", &format!("{name} is {state}"))?;
-    }
-    fact("sandbox", &sandbox(place, &config))?;
-    loaded.map(|_| DONE).map_err(|_| Failure::usage(String::new()))
+    loaded.map(|_| DONE)
 }
 
-async fn servers(style: Style) -> Vec<String> {
-    let found = backend::probe().await;
+fn agent_file(place: &Place, loaded: &Outcome<Loaded>, style: Style) -> String {
+    match loaded {
+        Ok(Loaded { file: Some(file), .. }) => place.shown(file),
+        Ok(_) => {
+            let usual: Vec<String> = place.usual_configs.iter().map(|path| place.shown(path)).collect();
+            format!("none (looked for {})", usual.join(", then "))
+        }
+        Err(_) => style.red("has mistakes, see below"),
+    }
+}
+
+fn servers(found: &[Backend], style: Style) -> Vec<String> {
     if found.is_empty() {
         let ports: Vec<String> = backend::USUAL.iter().map(|(port, _)| port.to_string()).collect();
         return vec![style.dim(&format!("none answers on localhost ({})", ports.join(", ")))];
     }
     let described = found.iter().map(|backend| {
-        let models = match backend.models.len() {
-            0 => "no model loaded".to_owned(),
-            1..=4 => backend.models.join(", "),
-            many => format!("{}, … {} in all", backend.models[..3].join(", "), many),
-        };
-        format!("{} ({}) · {models}", backend.base_url, backend.usual_owner)
+        let mut models: Vec<String> = backend.models.iter().take(NAMED).map(|name| visible(name)).collect();
+        match backend.models.len() {
+            0 => models.push("no model".to_owned()),
+            many if many > NAMED => models.push(format!("… {many} in all")),
+            _ => {}
+        }
+        format!("{} ({}) · {}", backend.base_url, backend.usual_owner, models.join(", "))
     });
     described.collect()
 }
 
-fn sandbox(place: &Place, config: &longhaul::config::Config) -> String {
+/// What `run` and `chat` would talk to.
+fn choice(loaded: &Outcome<Loaded>, model: &ModelConfig, found: &[Backend]) -> String {
+    let found = found.iter().find(|backend| !backend.models.is_empty());
+    match (loaded, found) {
+        (Err(_), _) => "nothing until that is mended".to_owned(),
+        (Ok(loaded), Some(backend)) if !loaded.names_a_server => {
+            let name = if loaded.names_a_model { &model.name } else { &backend.models[0] };
+            format!("{} at {}", visible(name), backend.base_url)
+        }
+        (Ok(loaded), None) if !loaded.names_a_server => {
+            "nothing: there is no model; try longhaul demo".to_owned()
+        }
+        (Ok(_), _) => format!("{} · {} at {}", model.name, model.provider.as_str(), model.base_url),
+    }
+}
+
+fn key(place: &Place, model: &ModelConfig) -> String {
+    match (assemble::key_variable(place, model), &model.api_key_env) {
+        (Some(name), _) => format!("{name} is set"),
+        (None, Some(name)) => format!("none ({name} is not set)"),
+        (None, None) => "none".to_owned(),
+    }
+}
+
+fn sandbox(place: &Place, config: &Config) -> String {
     match assemble::sandbox(place, config) {
         Ok(sandbox) => format!("commands are {}", sandbox.status()),
         Err(failure) => format!("cannot be made: {}", failure.message()),

@@ -28,7 +28,13 @@ pub(crate) async fn run(args: RecallArgs, place: &Place) -> Outcome {
         Ok(handle) => json!({ "handle": handle.to_string() }),
         Err(_) => json!({ "query": query, "limit": args.limit }),
     };
-    let found = longhaul::recall::recall(&asked.to_string(), &longhaul::recall::Source::of(&history), &data.blobs, &EVERYTHING).await;
+    let found = longhaul::recall::recall(
+        &asked.to_string(),
+        &longhaul::recall::Source::of(&history),
+        &data.blobs,
+        &EVERYTHING,
+    )
+    .await;
     data.store.close().await;
     let found = found.map_err(|why| Failure::new(why.trim_start_matches("recall: ")))?;
     if found.starts_with("recall: nothing in this session matches") {

@@ -23,9 +23,9 @@ use crate::place::Place;
 use crate::signals::Interrupts;
 use crate::term::happening::{self, Happening};
 use crate::term::human::short;
+use crate::term::out;
 use crate::term::style::Style;
 use crate::term::transcript::{Setting, Transcript};
-use crate::term::out;
 
 use super::Need;
 
@@ -66,7 +66,9 @@ async fn prompt(typed: Option<&str>, place: &Place) -> Outcome<String> {
     let text = match typed {
         Some(text) if text != "-" => text.to_owned(),
         None if place.terminal.input => {
-            return Err(Failure::usage("nothing to do: longhaul run \"PROMPT\", or give it on standard input"));
+            return Err(Failure::usage(
+                "nothing to do: longhaul run \"PROMPT\", or give it on standard input",
+            ));
         }
         _ => {
             let mut text = String::new();
@@ -158,7 +160,11 @@ impl Show {
 
     fn print(&mut self) -> io::Result<()> {
         let text = self.transcript.output();
-        if self.person { out::data(&text) } else { Ok(out::message(&text)) }
+        if self.person {
+            return out::data(&text);
+        }
+        out::message(&text);
+        Ok(())
     }
 
     fn missed(&mut self, count: u64) {

@@ -21,12 +21,12 @@ use crate::data::{self, Data};
 use crate::failure::{DONE, Failure, Outcome};
 use crate::lookup::{self, ALL};
 use crate::place::Place;
+use crate::term::happening;
 use crate::term::human::{ago, count};
 use crate::term::out;
 use crate::term::style::Style;
 use crate::term::text::{fit, one_line, pad};
 use crate::term::transcript::{Setting, Transcript};
-use crate::term::happening;
 
 use super::Need;
 use super::recall::log;
@@ -58,7 +58,9 @@ async fn list(data: &Data, place: &Place, json: bool, limit: usize) -> Outcome<(
         return Ok(out::line(&serde_json::to_string_pretty(&records)?)?);
     }
     if records.is_empty() {
-        out::message("no session yet; begin one with `longhaul chat`, or bring one: `longhaul sessions import FILE`\n");
+        out::message(
+            "no session yet; begin one with `longhaul chat`, or bring one: `longhaul sessions import FILE`\n",
+        );
     }
     Ok(out::data(&listed(&records, super::style(place), out::width()))?)
 }
@@ -123,7 +125,8 @@ impl Target {
     /// `-` and nothing are standard output; a name that ends in `.md` is for people.
     pub(super) fn new(file: Option<PathBuf>, markdown: bool, overwrite: bool) -> Self {
         let file = file.filter(|file| file != Path::new("-"));
-        let named = file.as_ref().and_then(|file| file.extension()).is_some_and(|it| it == "md" || it == "markdown");
+        let named =
+            file.as_ref().and_then(|file| file.extension()).is_some_and(|it| it == "md" || it == "markdown");
         Self { file, markdown: markdown || named, overwrite }
     }
 
@@ -163,7 +166,8 @@ pub(super) async fn export(
     blobs: &Blobs,
     target: &Target,
 ) -> Outcome<u64> {
-    let meta = SessionMeta { id: record.id.clone(), title: record.title.clone(), created_at: record.created_at };
+    let meta =
+        SessionMeta { id: record.id.clone(), title: record.title.clone(), created_at: record.created_at };
     if target.markdown {
         let text = export::markdown(&meta, events);
         target.write(|out| out.write_all(text.as_bytes()))?;

@@ -24,12 +24,18 @@ pub(crate) async fn run(args: UndoArgs, place: &Place) -> Outcome {
 pub(super) async fn undo(session: &Session, edit: Option<String>) -> Outcome<String> {
     let edit = match edit {
         Some(edit) => EditId::new(edit),
-        None => newest(session).await?.ok_or_else(|| Failure::new("nothing to undo: nothing is compacted or cleared"))?,
+        None => newest(session)
+            .await?
+            .ok_or_else(|| Failure::new("nothing to undo: nothing is compacted or cleared"))?,
     };
     let before = session.look(|run| run.meter().total).await?;
     session.undo(edit.clone()).await.map_err(|error| refused(&edit, error))?;
     let after = session.look(|run| run.meter().total).await?;
-    Ok(format!("undone {edit} · {} → {} tokens · the model sees the original again", short(before), short(after)))
+    Ok(format!(
+        "undone {edit} · {} → {} tokens · the model sees the original again",
+        short(before),
+        short(after)
+    ))
 }
 
 async fn newest(session: &Session) -> Outcome<Option<EditId>> {

@@ -40,7 +40,10 @@ impl Brain {
         let (first, second) = files.split_at(files.len() / 2);
         script.extend(first.chunks(2).map(reads));
         script.push(Act::Say("I have read the first half and noted how each file begins."));
-        script.push(Act::Call(vec![("bash", json!({ "command": format!("wc -c {}", quoted(files)) }).to_string())]));
+        script.push(Act::Call(vec![(
+            "bash",
+            json!({ "command": format!("wc -c {}", quoted(files)) }).to_string(),
+        )]));
         script.extend(second.chunks(2).map(reads));
         script.push(Act::Call(vec![("grep", json!({ "pattern": "(?i)longhaul|error|must" }).to_string())]));
         script.push(Act::Say("That was the rest. I changed nothing, as you asked."));
@@ -64,7 +67,8 @@ impl Brain {
             && let Some(half) = facts::asked_for(&text_of(last))
         {
             let query = json!({ "query": half, "limit": 3 }).to_string();
-            return ScriptedAnswer::text("I do not have that any more; I will look it up.").call("recall", query);
+            return ScriptedAnswer::text("I do not have that any more; I will look it up.")
+                .call("recall", query);
         }
         if last.role == Role::Tool && newest_calls(request).any(|name| name == "recall") {
             return ScriptedAnswer::text(found(request, &text_of(last)));
@@ -137,7 +141,10 @@ fn summary(request: &Request) -> String {
             read.push(path.to_owned());
         }
     }
-    format!("Goal: {goal}\nInstructions: never change a file.\nDone: read {}.\nNext steps: go on reading.", read.join(", "))
+    format!(
+        "Goal: {goal}\nInstructions: never change a file.\nDone: read {}.\nNext steps: go on reading.",
+        read.join(", ")
+    )
 }
 
 fn text_of(message: &Message) -> String {

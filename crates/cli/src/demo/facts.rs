@@ -54,7 +54,8 @@ pub(super) fn choose(run: &Run) -> Vec<Fact> {
     let mut facts = Vec::new();
     for (_, text) in early {
         let candidates = text.lines().map(content).filter(|line| seen.get(line) == Some(&1));
-        let found = candidates.filter_map(fact).filter(|fact| is_rare(&texts, fact) && !is_in_view(run, fact));
+        let found =
+            candidates.filter_map(fact).filter(|fact| is_rare(&texts, fact) && !is_in_view(run, fact));
         facts.extend(found.take(QUESTIONS).zip(0..));
     }
     // The first of each result, then the second ones.
@@ -74,7 +75,8 @@ fn fact(line: &str) -> Option<Fact> {
         return None;
     }
     let half = words[..words.len() / 2].join(" ");
-    let spoken = half.split_whitespace().filter(|word| word.chars().filter(|c| c.is_alphabetic()).count() > 2);
+    let spoken =
+        half.split_whitespace().filter(|word| word.chars().filter(|c| c.is_alphabetic()).count() > 2);
     (spoken.count() >= 3).then(|| Fact { line: line.to_owned(), half })
 }
 

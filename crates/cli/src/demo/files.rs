@@ -16,7 +16,8 @@ const SKIPPED: [&str; 5] = ["target", "node_modules", "dist", "build", "vendor"]
 
 /// Endings of files that people read.
 const READABLE: [&str; 18] = [
-    "md", "rs", "py", "js", "ts", "go", "java", "c", "h", "cpp", "rb", "txt", "toml", "sh", "html", "css", "sql", "tex",
+    "md", "rs", "py", "js", "ts", "go", "java", "c", "h", "cpp", "rb", "txt", "toml", "sh", "html", "css",
+    "sql", "tex",
 ];
 
 /// Text files under `folder`, smaller folders first, spread over what there is.
@@ -52,5 +53,6 @@ fn walk(root: &Path, folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
 fn is_readable(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str());
     let size = path.metadata().map_or(0, |metadata| metadata.len());
-    ending.is_some_and(|ending| READABLE.contains(&ending)) && (SMALLEST_BYTES..=LARGEST_BYTES).contains(&size)
+    ending.is_some_and(|ending| READABLE.contains(&ending))
+        && (SMALLEST_BYTES..=LARGEST_BYTES).contains(&size)
 }

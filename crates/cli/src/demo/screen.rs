@@ -88,23 +88,27 @@ impl Screen {
                 let meter = Meter::of(&session.context().await?);
                 self.row(&format!("       {}", meter.line(BAR, self.style)));
             }
+            // The demo says it with figures.
+            Some(Happening::Restored { .. }) | None => {}
             Some(happening) => {
                 self.transcript.take(&happening, now_ms());
                 self.print();
             }
-            None => {}
         }
         Ok(())
     }
 
     pub(super) fn undone(&mut self, before: u64, shorter: u64, after: u64, exact: bool) {
         let verdict = if exact { "the view is exactly what it was" } else { "the view DIFFERS" };
-        let text = format!("─ undone · {} → {} → {} · {verdict}", short(before), short(shorter), short(after));
+        let text =
+            format!("─ undone · {} → {} → {} · {verdict}", short(before), short(shorter), short(after));
         self.row(&self.style.accent(&text));
     }
 
     pub(super) fn nothing_to_undo(&mut self) {
-        self.row(&self.style.accent("─ nothing more can be left out in this folder, so there is nothing to undo"));
+        self.row(
+            &self.style.accent("─ nothing more can be left out in this folder, so there is nothing to undo"),
+        );
     }
 
     pub(super) fn verdict(&mut self, right: bool) {

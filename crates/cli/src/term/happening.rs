@@ -222,10 +222,9 @@ fn run_ended(announcement: &Announcement) -> RunEnded {
 /// What a stored event tells.
 pub(crate) fn of_event(event: &Event) -> Vec<Happening> {
     match &event.body {
-        EventBody::MessagesTaken { message, .. } => vec![
-            Happening::Dequeued { count: 1 },
-            Happening::User { text: readable(&message.parts) },
-        ],
+        EventBody::MessagesTaken { message, .. } => {
+            vec![Happening::Dequeued { count: 1 }, Happening::User { text: readable(&message.parts) }]
+        }
         EventBody::NoteAdded { message, .. } => {
             vec![Happening::Note { text: readable(&message.parts) }]
         }
@@ -310,4 +309,3 @@ pub(crate) fn readable(parts: &[Part]) -> String {
 fn media(parts: &[Part]) -> usize {
     parts.iter().filter(|part| matches!(part, Part::Image(_) | Part::File(_))).count()
 }
-

@@ -38,8 +38,8 @@ pub(crate) fn message(text: &str) {
 
 /// Columns of the terminal.
 pub(crate) fn columns() -> usize {
-    let size = rustix::termios::tcgetwinsize(io::stdout())
-        .or_else(|_| rustix::termios::tcgetwinsize(io::stderr()));
+    let size =
+        rustix::termios::tcgetwinsize(io::stdout()).or_else(|_| rustix::termios::tcgetwinsize(io::stderr()));
     size.map_or(USUAL, |size| usize::from(size.ws_col)).max(1)
 }
 

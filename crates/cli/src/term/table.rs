@@ -79,7 +79,10 @@ impl Table {
         self.fact("window from", source);
         if let Some(trigger) = report.thresholds.first() {
             let at = trigger.tokens as f64 * 100.0 / self.window as f64;
-            self.fact("acts at", &format!("{} ({} %) · {}", grouped(trigger.tokens), percent(at), trigger.name));
+            self.fact(
+                "acts at",
+                &format!("{} ({} %) · {}", grouped(trigger.tokens), percent(at), trigger.name),
+            );
         }
     }
 
@@ -125,7 +128,13 @@ mod tests {
             percent: 26.05,
             system_prompt: 412,
             tools: vec![ToolShare { source: "builtin".into(), tokens: 2_310 }],
-            messages: MessageShare { total: 49_378, text: 12_000, tool_results: 37_378, reasoning: 0, media: 0 },
+            messages: MessageShare {
+                total: 49_378,
+                text: 12_000,
+                tool_results: 37_378,
+                reasoning: 0,
+                media: 0,
+            },
             pruned: 3,
             compacted: 41,
             deferred_tools: 0,

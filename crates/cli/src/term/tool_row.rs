@@ -60,7 +60,11 @@ fn outcome(call: &Call, ended: &Ended) -> String {
         _ => {}
     }
     if let Some((omitted, total)) = ended.truncated {
-        return format!("{} of {} characters · rest kept", grouped(total - omitted.min(total)), grouped(total));
+        return format!(
+            "{} of {} characters · rest kept",
+            grouped(total - omitted.min(total)),
+            grouped(total)
+        );
     }
     if let Some(lines) = lines_read(bracketed) {
         return lines;
@@ -121,12 +125,10 @@ fn plain(ended: &Ended) -> String {
 /// The first lines that say something, without the note about the exit code.
 fn first_lines(text: &str) -> Vec<String> {
     let text = visible(text);
-    let lines: Vec<&str> = text
-        .lines()
-        .map(str::trim_end)
-        .filter(|line| !line.is_empty() && !(line.starts_with("[exit code ") && line.ends_with(']')))
-        .filter(|line| *line != "(no output)")
-        .collect();
+    let is_about = |line: &&str| {
+        line.is_empty() || *line == "(no output)" || (line.starts_with("[exit code ") && line.ends_with(']'))
+    };
+    let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !is_about(line)).collect();
     let mut shown: Vec<String> = lines.iter().take(SHOWN_LINES).map(|line| (*line).to_owned()).collect();
     if lines.len() > SHOWN_LINES {
         shown.push(format!("… {} more", count((lines.len() - SHOWN_LINES) as u64, "line")));
@@ -147,13 +149,37 @@ mod tests {
     #[test]
     fn every_tool_says_what_matters() {
         let cases = [
-            ("read", r#"{"path":"lexer.rs"}"#, "1\tx\n[Lines 1 to 2000 of 5310. For more, read with offset 2001.]", "read lexer.rs", "2,000 of 5,310 lines"),
+            (
+                "read",
+                r#"{"path":"lexer.rs"}"#,
+                "1\tx\n[Lines 1 to 2000 of 5310. For more, read with offset 2001.]",
+                "read lexer.rs",
+                "2,000 of 5,310 lines",
+            ),
             ("read", r#"{"path":"a"}"#, "1\tx\n[All 1 lines.]", "read a", "1 line"),
             ("bash", r#"{"command":"ls\nwc"}"#, "a\nb\n[exit code 0]", "bash ls …", "2 lines"),
             ("bash", r#"{"command":"true"}"#, "(no output)\n[exit code 0]", "bash true", "done"),
-            ("grep", r#"{"path":"src","pattern":"fn"}"#, "x\n[5 matches in 2 files.]", "grep fn", "5 matches in 2 files"),
-            ("write", r#"{"path":"n.md","content":"x"}"#, "Wrote n.md (120 bytes, 4 lines).", "write n.md", "120 bytes, 4 lines"),
-            ("edit", r#"{"path":"n.md","old":"a","new":"b"}"#, "Replaced once in n.md (line 5).", "edit n.md", "line 5"),
+            (
+                "grep",
+                r#"{"path":"src","pattern":"fn"}"#,
+                "x\n[5 matches in 2 files.]",
+                "grep fn",
+                "5 matches in 2 files",
+            ),
+            (
+                "write",
+                r#"{"path":"n.md","content":"x"}"#,
+                "Wrote n.md (120 bytes, 4 lines).",
+                "write n.md",
+                "120 bytes, 4 lines",
+            ),
+            (
+                "edit",
+                r#"{"path":"n.md","old":"a","new":"b"}"#,
+                "Replaced once in n.md (line 5).",
+                "edit n.md",
+                "line 5",
+            ),
             ("recall", r#"{"handle":"lh:12"}"#, "one\ntwo", "recall lh:12", "2 lines"),
         ];
         for (tool, arguments, text, label, outcome) in cases {
@@ -169,7 +195,10 @@ mod tests {
         let row = shown("bash", r#"{"command":"cargo test"}"#, "error", text);
         let lines: Vec<&str> = row.lines().collect();
         assert_eq!(lines[0], "  ✗ bash cargo test                   exit 101 · 14 s");
-        assert_eq!(lines[1..], ["      error: one", "      two", "      three", "      four", "      … 1 line more"]);
+        assert_eq!(
+            lines[1..],
+            ["      error: one", "      two", "      three", "      four", "      … 1 line more"]
+        );
         let denied = shown("bash", r#"{"command":"rm"}"#, "cancelled", "[Not run: no]");
         assert!(denied.contains("denied"), "{denied}");
     }

@@ -56,6 +56,12 @@ impl Transcript {
         }
     }
 
+    /// Something stands above: the first turn keeps its distance.
+    pub(crate) fn below_something(mut self) -> Self {
+        self.begun = true;
+        self
+    }
+
     /// Lines are set for this width from now on.
     pub(crate) fn resize(&mut self, columns: usize) {
         self.columns = columns;
@@ -94,9 +100,15 @@ impl Transcript {
             Happening::Ended(ended) => self.ended(ended, now),
             Happening::Compacted(shrunk) => self.shrunk("compacted", "message", shrunk),
             Happening::Cleared(shrunk) => self.shrunk("cleared", "old tool result", shrunk),
-            Happening::CompactionFailed { reason } => self.rule(&format!("not compacted: {}", visible(reason))),
-            Happening::Restored { id } => self.rule(&format!("undone {id} · the model sees the original again")),
-            Happening::Switched { model } => self.rule(&format!("the model is {} from here on", visible(model))),
+            Happening::CompactionFailed { reason } => {
+                self.rule(&format!("not compacted: {}", visible(reason)))
+            }
+            Happening::Restored { id } => {
+                self.rule(&format!("undone {id} · the model sees the original again"))
+            }
+            Happening::Switched { model } => {
+                self.rule(&format!("the model is {} from here on", visible(model)))
+            }
             Happening::Retrying { message, after_ms, .. } => self.retrying(message, *after_ms),
             Happening::RunEnded(ended) => self.run_ended(ended),
             Happening::Parked { reason } => self.warning(&format!("waits for you: {reason}")),

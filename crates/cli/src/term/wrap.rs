@@ -122,7 +122,10 @@ mod tests {
     fn pieces_give_what_the_whole_gives() {
         let text = "The quick brown fox\njumps  over   the lazy dog, and then some more 日本語 words.";
         let whole = wrapped(text, 9, 9, 30);
-        assert!(whole.lines().skip(1).all(|line| width(line) <= 30 && line.starts_with("         ")), "{whole}");
+        assert!(
+            whole.lines().skip(1).all(|line| width(line) <= 30 && line.starts_with("         ")),
+            "{whole}"
+        );
         for size in 1..7 {
             let mut out = String::new();
             let mut wrap = Wrap::new(9, 9, 30);

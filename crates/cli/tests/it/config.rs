@@ -10,7 +10,11 @@ fn a_mistake_in_the_file_is_named_with_its_place() {
     let bench = Bench::new();
     bench.write("longhaul.yml", "run:\n  maxSteeps: 7\n");
     let given = bench.run(&["run", "hello"]).exits(2);
-    assert!(given.err.contains("longhaul.yml:2:3: unknown key `maxSteeps` in `run`: did you mean `maxSteps`?"), "{}", given.err);
+    assert!(
+        given.err.contains("longhaul.yml:2:3: unknown key `maxSteeps` in `run`: did you mean `maxSteps`?"),
+        "{}",
+        given.err
+    );
     assert_eq!(given.out, "");
     bench.run(&["--config", "missing.yml", "run", "hello"]).exits(2);
 }
@@ -35,7 +39,10 @@ fn bad_usage_exits_with_2() {
 fn the_command_line_wins_over_the_file() {
     let bench = Bench::new();
     let fake = Fake::start([Say::Text("hello")]);
-    bench.write("longhaul.yml", "systemPrompt: Be a pirate.\nmodel: { name: other, base_url: 'http://127.0.0.1:9/v1' }\n");
+    bench.write(
+        "longhaul.yml",
+        "systemPrompt: Be a pirate.\nmodel: { name: other, base_url: 'http://127.0.0.1:9/v1' }\n",
+    );
     bench.run_with(&fake, &["run", "hello"]).exits(0);
     let asked = &fake.asked()[0];
     assert_eq!(asked["model"], "fake-1");
@@ -85,7 +92,11 @@ fn the_data_folder_is_private_and_belongs_to_one_process() {
     let mode = std::fs::metadata(bench.data()).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
     let second = bench.run(&["sessions", "list"]).exits(1);
-    assert!(second.err.contains("is in use by another longhaul (process ") && second.err.lines().count() == 1, "{}", second.err);
+    assert!(
+        second.err.contains("is in use by another longhaul (process ") && second.err.lines().count() == 1,
+        "{}",
+        second.err
+    );
     first.kill().unwrap();
     first.wait().unwrap();
     bench.run(&["sessions", "list"]).exits(0);
@@ -123,7 +134,8 @@ fn somebody_elses_open_folder_is_not_taken() {
 fn the_doctor_says_what_is_here() {
     let bench = Bench::new();
     bench.write("longhaul.yml", "model: { provider: scripted, api_key_env: SOME_KEY }");
-    let given = given(bench.command(["doctor"]).env("SOME_KEY", "sk-secret-12345").output().unwrap()).exits(0);
+    let given =
+        given(bench.command(["doctor"]).env("SOME_KEY", "sk-secret-12345").output().unwrap()).exits(0);
     for expected in ["data folder", "longhaul.yml", "scripted", "SOME_KEY is set", "sandbox"] {
         assert!(given.out.contains(expected), "{expected}: {}", given.out);
     }

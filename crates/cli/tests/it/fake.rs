@@ -45,9 +45,13 @@ impl Fake {
             asked: Mutex::default(),
             authorisations: Mutex::default(),
         });
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let app = axum::Router::new()
-            .route("/v1/models", get(async || Json(json!({ "data": [{ "id": "fake-1", "context_length": 16_000 }] }))))
+            .route(
+                "/v1/models",
+                get(async || Json(json!({ "data": [{ "id": "fake-1", "context_length": 16_000 }] }))),
+            )
             .route("/v1/chat/completions", post(complete))
             .with_state(Arc::clone(&shared));
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
@@ -71,7 +75,11 @@ impl Fake {
     }
 }
 
-async fn complete(State(shared): State<Arc<Shared>>, headers: axum::http::HeaderMap, body: Bytes) -> Response<Body> {
+async fn complete(
+    State(shared): State<Arc<Shared>>,
+    headers: axum::http::HeaderMap,
+    body: Bytes,
+) -> Response<Body> {
     shared.asked.lock().unwrap().push(serde_json::from_slice(&body).unwrap());
     let authorisation = headers.get("authorization").map(|value| value.to_str().unwrap().to_owned());
     shared.authorisations.lock().unwrap().extend(authorisation);

@@ -1,5 +1,7 @@
 //! The real binary against a model server of the test's own.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 mod bench;
 mod chat;
 mod config;

@@ -9,7 +9,8 @@ use crate::fake::{Fake, Say};
 fn the_answer_is_the_only_thing_on_standard_output() {
     let bench = Bench::new();
     bench.write("notes.md", "the word is heron\n");
-    let fake = Fake::start([Say::Call("read", json!({ "path": "notes.md" })), Say::Text("The word is heron.")]);
+    let fake =
+        Fake::start([Say::Call("read", json!({ "path": "notes.md" })), Say::Text("The word is heron.")]);
     let given = bench.run_with(&fake, &["run", "What is the word?"]).exits(0);
     assert_eq!(given.out, "The word is heron.\n");
     assert!(given.err.contains("▸ read notes.md") && given.err.contains("1 line"), "{}", given.err);
@@ -36,7 +37,10 @@ fn the_prompt_may_come_by_pipe_and_the_session_go_on() {
 
 fn texts<'a>(request: &'a Value, role: &str) -> Vec<&'a str> {
     let messages = request["messages"].as_array().unwrap().iter();
-    messages.filter(|message| message["role"] == role).map(|message| message["content"].as_str().unwrap()).collect()
+    messages
+        .filter(|message| message["role"] == role)
+        .map(|message| message["content"].as_str().unwrap())
+        .collect()
 }
 
 #[test]
@@ -47,8 +51,18 @@ fn json_is_one_event_a_line_with_the_names_of_the_api() {
     let events: Vec<Value> = given.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let names: Vec<&str> = events.iter().map(|event| event["name"].as_str().unwrap()).collect();
     for name in [
-        "message:queued", "message:dequeued", "message:added", "run:started", "llm:thinking", "llm:chunk",
-        "llm:tool-call", "tool:started", "llm:tool-result", "llm:response", "context:usage", "run:complete",
+        "message:queued",
+        "message:dequeued",
+        "message:added",
+        "run:started",
+        "llm:thinking",
+        "llm:chunk",
+        "llm:tool-call",
+        "tool:started",
+        "llm:tool-result",
+        "llm:response",
+        "context:usage",
+        "run:complete",
     ] {
         assert!(names.contains(&name), "{name} is missing in {names:?}");
     }
@@ -95,7 +109,9 @@ fn the_key_is_taken_from_the_variable_that_is_named_and_never_shown_to_tools() {
     let file = format!("model: {{ base_url: '{}', name: fake-1, api_key_env: MY_KEY }}", fake.url());
     bench.write("longhaul.yml", &file);
     let mut command = bench.command(["run", "--yes", "show the environment"]);
-    let given = given(command.env("MY_KEY", "sk-very-secret-1").env("OPENAI_API_KEY", "sk-other").output().unwrap()).exits(0);
+    let given =
+        given(command.env("MY_KEY", "sk-very-secret-1").env("OPENAI_API_KEY", "sk-other").output().unwrap())
+            .exits(0);
     assert_eq!(fake.authorisations(), ["Bearer sk-very-secret-1", "Bearer sk-very-secret-1"]);
     let all = format!("{}{}{}", fake.asked()[1], given.out, given.err);
     assert!(!all.contains("sk-very-secret-1") && !all.contains("sk-other"), "{all}");

@@ -9,7 +9,8 @@ use crate::fake::{Fake, Say};
 fn recorded(turns: usize) -> String {
     let mut messages = Vec::new();
     for turn in 0..turns {
-        messages.push(json!({ "role": "user", "content": format!("Question {turn}: what is in part {turn}?") }));
+        messages
+            .push(json!({ "role": "user", "content": format!("Question {turn}: what is in part {turn}?") }));
         let mut answer = format!("In part {turn} there is marker-{turn}. ");
         for word in 0..60 {
             write!(answer, "filler{word} of part {turn}, ").unwrap();
@@ -55,7 +56,11 @@ fn several_files_and_a_pipe_are_imported_and_a_bad_one_is_named() {
     let args = ["sessions", "import", good.to_str().unwrap(), bad.to_str().unwrap(), "-"];
     let given = fed(bench.command(args), &two.to_string()).exits(1);
     assert_eq!(given.out.lines().count(), 3, "{given:?}");
-    assert!(given.err.contains("bad.txt: unknown format") && given.err.contains("1 of 3 files"), "{}", given.err);
+    assert!(
+        given.err.contains("bad.txt: unknown format") && given.err.contains("1 of 3 files"),
+        "{}",
+        given.err
+    );
     let list: Value = serde_json::from_str(&bench.run(&["sessions", "list", "--json"]).exits(0).out).unwrap();
     assert_eq!(list.as_array().unwrap().len(), 3);
 }
@@ -82,13 +87,17 @@ fn an_export_comes_back_as_it_was() {
 fn outputs_that_were_cut_travel_with_an_export() {
     let bench = Bench::new();
     let fake = Fake::start([Say::Call("bash", json!({ "command": "seq 1 20000" })), Say::Text("long")]);
-    bench.run_with(&fake, &["run", "--yes", "count"]).exits(0);
+    let events = bench.run_with(&fake, &["run", "--json", "--yes", "count"]).exits(0).out;
+    let events: Vec<Value> = events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let result = events.iter().find(|event| event["name"] == "llm:tool-result").unwrap();
+    assert_eq!(result["truncated"], true);
+    let handle = format!("lh:{}", result["seq"]);
     let file = bench.work().join("a.jsonl");
     bench.run(&["sessions", "export", "last", file.to_str().unwrap()]).exits(0);
     bench.run(&["sessions", "delete", "last"]).exits(0);
     std::fs::remove_dir_all(bench.data()).unwrap();
     bench.run(&["sessions", "import", file.to_str().unwrap()]).exits(0);
-    let found = bench.run(&["recall", "last", "lh:7"]).exits(0).out;
+    let found = bench.run(&["recall", "last", &handle]).exits(0).out;
     assert!(found.starts_with("1\n2\n3\n") && found.contains("\n20000\n"), "{} bytes", found.len());
 }
 
@@ -111,7 +120,8 @@ fn the_context_is_shown_as_a_table_and_as_json() {
     imported(&bench, 6);
     let table = bench.run(&["context", "last"]).exits(0).out;
     assert!(table.contains("system prompt") && table.contains("window from"), "{table}");
-    let report: Value = serde_json::from_str(&bench.run(&["context", "last", "--json"]).exits(0).out).unwrap();
+    let report: Value =
+        serde_json::from_str(&bench.run(&["context", "last", "--json"]).exits(0).out).unwrap();
     let number = |value: &Value| value.as_u64().unwrap();
     let tools: u64 = report["tools"].as_array().unwrap().iter().map(|share| number(&share["tokens"])).sum();
     let parts = number(&report["systemPrompt"]) + tools + number(&report["messages"]["total"]);
@@ -124,7 +134,15 @@ fn a_compaction_is_previewed_made_and_undone() {
     let id = imported(&bench, 12);
     let before: Value = serde_json::from_str(&bench.run(&["context", &id, "--json"]).exits(0).out).unwrap();
     let preview = bench.run(&["compact", &id, "--dry-run"]).exits(0).out;
-    for expected in ["strategy    reactive-overflow", "one model call", "20 messages", "lh:", "→", "floor", "nothing was changed"] {
+    for expected in [
+        "strategy    reactive-overflow",
+        "one model call",
+        "20 messages",
+        "lh:",
+        "→",
+        "floor",
+        "nothing was changed",
+    ] {
         assert!(preview.contains(expected), "{expected}: {preview}");
     }
     let same: Value = serde_json::from_str(&bench.run(&["context", &id, "--json"]).exits(0).out).unwrap();
@@ -148,7 +166,8 @@ fn a_compaction_is_previewed_made_and_undone() {
 #[test]
 fn tokens_say_what_kind_of_count_they_are() {
     let bench = Bench::new();
-    let given = fed(bench.command(["tokens", "-"]), "The quick brown fox jumps over the lazy dog.\n").exits(0);
+    let given =
+        fed(bench.command(["tokens", "-"]), "The quick brown fox jumps over the lazy dog.\n").exits(0);
     assert!(given.out.contains("estimated, expected error up to 10 %"), "{}", given.out);
     assert!(given.out.contains("characters / 4") && given.out.contains("45  characters"), "{}", given.out);
     bench.run(&["tokens", "missing.txt"]).exits(2);

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Driver, Message, Shared, failure};
 use crate::announce::Announcement;
+use crate::feed::Voice;
 
 impl Driver {
     pub(super) fn call_model(&mut self, step: StepId, tools: bool, max_output_tokens: u64) {
@@ -36,6 +37,7 @@ impl Driver {
             shared: Arc::clone(&self.shared),
             stop: self.model_stop.clone(),
         };
+        self.shared.feed.begin(&step);
         let stream = Streaming::new(step, self.lease.clone(), self.agent.rules.persist_every);
         self.tasks.spawn(async move {
             let inbox = call.shared.inbox.clone();
@@ -150,13 +152,13 @@ fn without_media(part: &mut Part) {
     }
 }
 
-async fn media(
-    messages: &[Turn],
-    blobs: &Blobs,
-) -> Result<BTreeMap<String, bytes::Bytes>, ProviderError> {
+async fn media(messages: &[Turn], blobs: &Blobs) -> Result<BTreeMap<String, bytes::Bytes>, ProviderError> {
     let mut media = BTreeMap::new();
     for blob in messages.iter().flat_map(|message| &message.parts).flat_map(blobs_of) {
-        let bytes = blobs.get(&blob).await.map_err(|error| ProviderError::new(ErrorCode::Storage, error.to_string()))?;
+        let bytes = blobs
+            .get(&blob)
+            .await
+            .map_err(|error| ProviderError::new(ErrorCode::Storage, error.to_string()))?;
         media.insert(blob.hash.clone(), bytes);
     }
     Ok(media)
@@ -184,8 +186,6 @@ struct Streaming {
     parts: Vec<Part>,
     /// Text since the last complete part.
     text: String,
-    offset: u64,
-    reasoning_offset: u64,
     usage: Option<Usage>,
     unsaved: String,
     unsaved_since: Option<Instant>,
@@ -201,8 +201,6 @@ impl Streaming {
             began: false,
             parts: Vec::new(),
             text: String::new(),
-            offset: 0,
-            reasoning_offset: 0,
             usage: None,
             unsaved: String::new(),
             unsaved_since: None,
@@ -216,19 +214,18 @@ impl Streaming {
         }
         match event {
             ModelEvent::Text(delta) => {
-                self.chunk(shared, "text", &delta, self.offset, false);
-                self.offset += delta.chars().count() as u64;
+                shared.feed.chunk(&self.step, Voice::Text, &delta, false);
                 self.text.push_str(&delta);
                 self.unsaved.push_str(&delta);
                 self.unsaved_since.get_or_insert_with(Instant::now);
             }
             ModelEvent::Reasoning(delta) => {
-                self.chunk(shared, "reasoning", &delta, self.reasoning_offset, false);
-                self.reasoning_offset += delta.chars().count() as u64;
+                shared.feed.chunk(&self.step, Voice::Reasoning, &delta, false);
             }
             ModelEvent::ToolInput { index, name, delta } => {
-                let payload = json!({ "stepId": self.step, "index": index, "toolName": name, "delta": delta });
-                self.tell(shared, "llm:tool-input", payload);
+                let payload =
+                    json!({ "stepId": self.step, "index": index, "toolName": name, "delta": delta });
+                shared.feed.tell(Announcement::passing("llm:tool-input", &shared.session_id, payload));
             }
             ModelEvent::PartDone(part) => {
                 if matches!(part, Part::Text(_)) {
@@ -241,25 +238,10 @@ impl Streaming {
         }
     }
 
-    fn chunk(&self, shared: &Shared, kind: &str, delta: &str, offset: u64, complete: bool) {
-        let mut payload = json!({
-            "stepId": self.step, "messageId": format!("m-{}", self.step),
-            "chunkType": kind, "content": delta, "offset": offset,
-        });
-        if complete {
-            payload["isComplete"] = true.into();
-        }
-        self.tell(shared, "llm:chunk", payload);
-    }
-
     fn complete(&self, shared: &Shared) {
         if self.began {
-            self.chunk(shared, "text", "", self.offset, true);
+            shared.feed.chunk(&self.step, Voice::Text, "", true);
         }
-    }
-
-    fn tell(&self, shared: &Shared, name: &'static str, payload: serde_json::Value) {
-        let _ = shared.announce.send(Arc::new(Announcement::passing(name, &shared.session_id, payload)));
     }
 
     fn is_dirty(&self) -> bool {

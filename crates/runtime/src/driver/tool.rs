@@ -62,10 +62,12 @@ struct Job {
 impl Job {
     async fn run(&self, call: ToolCall) -> ToolResult {
         let output = match &self.source {
-            Some(source) => match recall::recall(&call.arguments, source, &self.shared.blobs, &self.limit).await {
-                Ok(text) => ToolOutput::text(text),
-                Err(text) => ToolOutput::error(text),
-            },
+            Some(source) => {
+                match recall::recall(&call.arguments, source, &self.shared.blobs, &self.limit).await {
+                    Ok(text) => ToolOutput::text(text),
+                    Err(text) => ToolOutput::error(text),
+                }
+            }
             None => match serde_json::from_str(&call.arguments) {
                 Ok(arguments) => self.run_within_grace(&call, arguments).await,
                 Err(error) => ToolOutput::error(format!("The arguments are not valid JSON: {error}")),
@@ -103,7 +105,7 @@ impl Job {
         while let Some(Progress { offset, text }) = received.recv().await {
             let payload = json!({ "callId": call.call_id, "text": text, "offset": offset });
             let announcement = Announcement::passing("tool:output", &self.shared.session_id, payload);
-            let _ = self.shared.announce.send(Arc::new(announcement));
+            self.shared.feed.tell(announcement);
         }
     }
 
@@ -118,7 +120,8 @@ impl Job {
             Keep::Tail => truncate::Keep::Tail,
             Keep::Both => truncate::Keep::Both,
         };
-        let mut result = ToolResult { call_id: call.call_id.clone(), status, content: Vec::new(), truncated: None };
+        let mut result =
+            ToolResult { call_id: call.call_id.clone(), status, content: Vec::new(), truncated: None };
         for piece in output.content {
             match piece {
                 Output::Text(text) => self.add_text(text, keep, output.lost_bytes, &mut result).await,
@@ -161,7 +164,11 @@ impl Job {
     }
 
     /// The whole output, or, over the session's quota, only what the model is shown.
-    async fn store_whole(&self, text: String, kept: &str) -> Result<(longhaul_core::message::BlobRef, u64), BlobError> {
+    async fn store_whole(
+        &self,
+        text: String,
+        kept: &str,
+    ) -> Result<(longhaul_core::message::BlobRef, u64), BlobError> {
         let bytes = text.len() as u64;
         if self.stored_bytes + bytes > self.agent.rules.session_quota_bytes {
             let blob = self.shared.blobs.put(kept.to_owned()).await?;
@@ -172,7 +179,12 @@ impl Job {
 }
 
 /// A picture or a file as a part, its content stored.
-pub(crate) async fn media(blobs: &Blobs, bytes: bytes::Bytes, media_type: String, name: Option<String>) -> Part {
+pub(crate) async fn media(
+    blobs: &Blobs,
+    bytes: bytes::Bytes,
+    media_type: String,
+    name: Option<String>,
+) -> Part {
     let size = imagesize::blob_size(&bytes).ok();
     match blobs.put(bytes).await {
         Ok(blob) => {

@@ -31,7 +31,8 @@ async fn log(output: &str, kept: &str, blobs: &Blobs) -> Source {
         content: vec![Part::text(kept)],
         truncated: Some(truncated),
     };
-    let assistant = Message { id: "m3".into(), role: Role::Assistant, parts: vec![Part::ToolCall(call)], origin: None };
+    let assistant =
+        Message { id: "m3".into(), role: Role::Assistant, parts: vec![Part::ToolCall(call)], origin: None };
     let bodies = [
         EventBody::SessionStarted { title: None, forked_from: None, imported_from: None },
         EventBody::MessagesTaken {
@@ -39,7 +40,12 @@ async fn log(output: &str, kept: &str, blobs: &Blobs) -> Source {
             taken: Vec::new(),
             coalesced: None,
         },
-        EventBody::AssistantAdded { step_id: "s".into(), message: assistant, finish: Finish::ToolCalls, cut: None },
+        EventBody::AssistantAdded {
+            step_id: "s".into(),
+            message: assistant,
+            finish: Finish::ToolCalls,
+            cut: None,
+        },
         EventBody::ToolFinished { result },
     ];
     let events: Vec<Event> =
@@ -94,7 +100,8 @@ async fn a_snippet_shows_the_line_with_most_of_the_words() {
     lines[20] = "pub mod zebra;".to_owned();
     lines[250] = "pub fn new(files: &[String], zebra: u8) -> Self {".to_owned();
     let entries = log(&lines.join("\n"), "", &blobs).await;
-    let text = recall(r#"{"query":"pub fn new(files: &[String], zebra"}"#, &entries, &blobs, &ROOM).await.unwrap();
+    let text =
+        recall(r#"{"query":"pub fn new(files: &[String], zebra"}"#, &entries, &blobs, &ROOM).await.unwrap();
     assert!(text.contains(&lines[250]), "{text}");
 }
 

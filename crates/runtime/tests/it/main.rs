@@ -1,5 +1,8 @@
 //! The library from outside: sessions with the scripted model, real tools, and recorded material.
 
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::print_stderr, reason = "figures, and what was skipped by name")]
+
 mod replay;
 mod sessions;
 
@@ -12,7 +15,10 @@ fn fixtures(test: &str) -> Option<PathBuf> {
     if folder.is_dir() {
         return Some(folder);
     }
-    assert!(std::env::var_os("LONGHAUL_REQUIRE_FIXTURES").is_none(), "{test}: the recorded fixtures are absent");
+    assert!(
+        std::env::var_os("LONGHAUL_REQUIRE_FIXTURES").is_none(),
+        "{test}: the recorded fixtures are absent"
+    );
     eprintln!("{test}: skipped, the recorded fixtures are absent");
     None
 }

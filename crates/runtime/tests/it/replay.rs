@@ -63,7 +63,10 @@ impl Recording {
     fn add(&mut self, body: &EventBody, names: &mut BTreeMap<String, String>) {
         match body {
             EventBody::MessagesTaken { message, .. } => {
-                let user = message.parts.iter().filter(|part| part.as_text().is_some_and(|text| !text.trim().is_empty()));
+                let user = message
+                    .parts
+                    .iter()
+                    .filter(|part| part.as_text().is_some_and(|text| !text.trim().is_empty()));
                 self.turns.push(Turn { user: user.cloned().collect(), steps: Vec::new() });
             }
             EventBody::AssistantAdded { message, .. } => {
@@ -93,7 +96,9 @@ fn peak(imported: &Imported) -> u64 {
     let mut history = History::default();
     let mut peak = 0;
     for (seq, (at, body)) in (1..).zip(&imported.events) {
-        history.apply(&Event { seq, at: *at, format: FORMAT, body: body.clone() }).expect("an import is a log");
+        history
+            .apply(&Event { seq, at: *at, format: FORMAT, body: body.clone() })
+            .expect("an import is a log");
         peak = peak.max(meter::read(&history, 0).total);
     }
     peak
@@ -136,13 +141,19 @@ fn model(tape: &Arc<Mutex<Tape>>, window: u64) -> Scripted {
         let mut tape = tape.lock().unwrap();
         let step = tape.answers.pop_front().unwrap_or_default();
         tape.results = step.results.clone().into();
-        let text = if step.text.trim().is_empty() && step.calls.is_empty() { "(nothing)".to_owned() } else { step.text };
+        let text = if step.text.trim().is_empty() && step.calls.is_empty() {
+            "(nothing)".to_owned()
+        } else {
+            step.text
+        };
         let answer = ScriptedAnswer::text(text);
         step.calls.into_iter().fold(answer, |answer, (name, arguments)| answer.call(name, arguments))
     });
     Scripted::new(script).window(window).summaries(Summaries::Extract).recognise_summaries(|request| {
         let last = request.messages.last();
-        last.is_some_and(|message| message.parts.iter().filter_map(Part::as_text).any(|text| text.contains(ORDER_START)))
+        last.is_some_and(|message| {
+            message.parts.iter().filter_map(Part::as_text).any(|text| text.contains(ORDER_START))
+        })
     })
 }
 
@@ -183,7 +194,13 @@ async fn replay(recording: &Recording, window: u64, strategy: &str) -> Seen {
                 let error = settled.error.unwrap();
                 assert_eq!(error.code, ErrorCode::ContextOverflow, "{}", error.message);
                 let alone = session.look(newest_alone).await.unwrap();
-                assert!(alone.0 > alone.1, "{} tokens alone fit into {}: {}", alone.0, alone.1, error.message);
+                assert!(
+                    alone.0 > alone.1,
+                    "{} tokens alone fit into {}: {}",
+                    alone.0,
+                    alone.1,
+                    error.message
+                );
                 seen.misfits += 1;
             }
             other => panic!("ended with {other:?}"),
@@ -196,7 +213,16 @@ async fn replay(recording: &Recording, window: u64, strategy: &str) -> Seen {
     seen.steps = log.len();
     seen.largest = largest;
     seen.edits = session.look(|run| run.history().edits().len()).await.unwrap();
-    let typed = session.look(|run| run.history().entries().iter().filter(|entry| matches!(entry.kind, longhaul_core::history::EntryKind::Typed)).count()).await.unwrap();
+    let typed = session
+        .look(|run| {
+            run.history()
+                .entries()
+                .iter()
+                .filter(|entry| matches!(entry.kind, longhaul_core::history::EntryKind::Typed))
+                .count()
+        })
+        .await
+        .unwrap();
     assert_eq!(typed, recording.turns.len(), "every recorded message is in the log once");
     runtime.close().await;
     seen
@@ -240,7 +266,8 @@ async fn tau_bench_runs_in_small_windows() {
     let Some(folder) = crate::fixtures("tau_bench_runs_in_small_windows") else { return };
     let sessions = read(&folder, "sierra-research__tau-bench/gpt-4o-airline.json");
     let recordings: Vec<Recording> = sessions.iter().map(Recording::of).collect();
-    let large: Vec<&Recording> = recordings.iter().filter(|recording| recording.peak_tokens >= 8_000).collect();
+    let large: Vec<&Recording> =
+        recordings.iter().filter(|recording| recording.peak_tokens >= 8_000).collect();
     println!("tau-bench: {} runs, {} of 8,000 tokens or more", recordings.len(), large.len());
     assert!(!large.is_empty());
     let mut total = Seen::default();

@@ -60,7 +60,10 @@ fn text(message: &Message) -> String {
 
 async fn until(session: &Session, wanted: Status) {
     let mut status = session.status();
-    tokio::time::timeout(Duration::from_secs(20), status.wait_for(|status| *status == wanted)).await.unwrap().unwrap();
+    tokio::time::timeout(Duration::from_secs(20), status.wait_for(|status| *status == wanted))
+        .await
+        .unwrap()
+        .unwrap();
 }
 
 #[tokio::test]
@@ -122,7 +125,8 @@ async fn cancel_while_streaming_keeps_what_was_seen() {
 async fn cancel_in_mid_tool_leaves_no_process_and_no_open_call() {
     let marker = format!("31{}", std::process::id());
     let call = format!(r#"{{"command":"sleep {marker} & sleep {marker}; wait"}}"#);
-    let script = Script::turns([ScriptedAnswer::text("Running.").call("bash", call), ScriptedAnswer::text("Next.")]);
+    let script =
+        Script::turns([ScriptedAnswer::text("Running.").call("bash", call), ScriptedAnswer::text("Next.")]);
     let world = world(Scripted::new(script), |_| {}).await;
     world.session.send(vec![Part::text("run it")]).await.unwrap();
     until(&world.session, Status::ExecutingTools).await;
@@ -134,7 +138,12 @@ async fn cancel_in_mid_tool_leaves_no_process_and_no_open_call() {
     let statuses = world.session.look(|run| {
         assert!(run.history().open_calls().is_empty());
         let parts = run.history().entries().iter().flat_map(|entry| entry.message.parts.clone());
-        parts.filter_map(|part| match part { Part::ToolResult(result) => Some(result.status), _ => None }).collect::<Vec<_>>()
+        parts
+            .filter_map(|part| match part {
+                Part::ToolResult(result) => Some(result.status),
+                _ => None,
+            })
+            .collect::<Vec<_>>()
     });
     assert_eq!(statuses.await.unwrap(), [ToolStatus::Cancelled]);
     assert_eq!(world.session.ask("and now?").await.unwrap().end, Some(RunEnd::Stop));
@@ -142,7 +151,8 @@ async fn cancel_in_mid_tool_leaves_no_process_and_no_open_call() {
 }
 
 fn is_running(marker: &str) -> bool {
-    let found = std::process::Command::new("pgrep").args(["-f", &format!("^sleep {marker}")]).output().unwrap();
+    let found =
+        std::process::Command::new("pgrep").args(["-f", &format!("^sleep {marker}")]).output().unwrap();
     !found.stdout.is_empty()
 }
 
@@ -218,7 +228,8 @@ fn reader(window: u64) -> Scripted {
 async fn reading_world(window: u64) -> World {
     let world = world(reader(window), |_| {}).await;
     for n in 0..7 {
-        let lines: String = (0..400).map(|line| format!("file {n} line {line} says word-{n}-{line}\n")).collect();
+        let lines: String =
+            (0..400).map(|line| format!("file {n} line {line} says word-{n}-{line}\n")).collect();
         std::fs::write(world.folder.path().join(format!("f{n}.txt")), lines).unwrap();
     }
     world
@@ -238,7 +249,8 @@ async fn a_session_outgrows_its_window_and_everything_can_be_recalled() {
     let limit = longhaul_core::truncate::Limit { max_chars: 1_000_000, max_tokens: 1_000_000 };
     for entry in originals.iter().filter(|entry| matches!(entry.kind, EntryKind::Result { .. })) {
         let arguments = format!(r#"{{"handle":"lh:{}"}}"#, entry.seq);
-        let text = longhaul::recall::recall(&arguments, &source, world.runtime.blobs(), &limit).await.unwrap();
+        let text =
+            longhaul::recall::recall(&arguments, &source, world.runtime.blobs(), &limit).await.unwrap();
         assert!(text.contains("line 399 says"), "{text}");
     }
 }
@@ -254,7 +266,9 @@ async fn compact_preview_undo_release() {
         async move { session.look(|run| (run.history().view_hash(), run.meter().total)).await.unwrap() }
     };
     let before = view(&world.session).await;
-    let CompactionOutcome::Committed(edit) = world.session.compact(None).await.unwrap() else { panic!("nothing was done") };
+    let CompactionOutcome::Committed(edit) = world.session.compact(None).await.unwrap() else {
+        panic!("nothing was done")
+    };
     let after = view(&world.session).await;
     assert!(after.1 < before.1, "{after:?} {before:?}");
     world.session.undo(edit.id.clone()).await.unwrap();
@@ -286,7 +300,10 @@ async fn the_display_adds_up() {
         let tools: u64 = report.tools.iter().map(|share| share.tokens).sum();
         assert_eq!(report.system_prompt + tools + report.messages.total, report.total);
         let messages = &report.messages;
-        assert_eq!(messages.text + messages.tool_results + messages.reasoning + messages.media, messages.total);
+        assert_eq!(
+            messages.text + messages.tool_results + messages.reasoning + messages.media,
+            messages.total
+        );
         assert!(report.total <= report.window);
     }
 }

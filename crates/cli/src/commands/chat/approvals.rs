@@ -76,14 +76,18 @@ impl Approvals {
         let (allowed, reason) = match answer {
             Answer::Yes | Answer::Always => (true, None),
             Answer::No(reason) => (false, reason),
-            Answer::Unclear => return Ok(self.open.push_front((id, call))),
+            Answer::Unclear => {
+                self.open.push_front((id, call));
+                return Ok(());
+            }
         };
         session.decide(id, allowed, reason).await?;
         if !always {
             return Ok(());
         }
         let same = |(_, other): &(ApprovalId, Call)| other.tool == call.tool;
-        let (now, later): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut self.open).into_iter().partition(same);
+        let (now, later): (VecDeque<_>, VecDeque<_>) =
+            std::mem::take(&mut self.open).into_iter().partition(same);
         self.open = later;
         for (id, _) in now {
             session.decide(id, true, None).await?;
@@ -161,13 +165,21 @@ mod tests {
 
     #[test]
     fn the_question_shows_exactly_what_would_run() {
-        let call = |tool: &str, arguments: &str| Call { id: "c".into(), tool: tool.into(), arguments: arguments.into() };
+        let call = |tool: &str, arguments: &str| Call {
+            id: "c".into(),
+            tool: tool.into(),
+            arguments: arguments.into(),
+        };
         let asked = question(&call("bash", r#"{"command":"ls\nrm -rf \u001b[8m/"}"#), 79, Style::default());
         assert_eq!(
             asked,
             "? bash wants to run\n    ls\n    rm -rf \\u{1b}[8m/\n  y yes · n no, or n REASON · a always bash in this session"
         );
-        let asked = question(&call("edit", r#"{"path":"a.rs","old":"one\ntwo","new":"three"}"#), 79, Style::default());
+        let asked = question(
+            &call("edit", r#"{"path":"a.rs","old":"one\ntwo","new":"three"}"#),
+            79,
+            Style::default(),
+        );
         assert!(asked.contains("    a.rs\n    - one\n    - two\n    + three\n"), "{asked}");
     }
 }

@@ -98,7 +98,11 @@ impl Console {
     }
 }
 
-async fn edit(mut line: Readline, typed: mpsc::UnboundedSender<Typed>, mut orders: mpsc::UnboundedReceiver<Order>) {
+async fn edit(
+    mut line: Readline,
+    typed: mpsc::UnboundedSender<Typed>,
+    mut orders: mpsc::UnboundedReceiver<Order>,
+) {
     let mut prompt = String::new();
     loop {
         let done = tokio::select! {

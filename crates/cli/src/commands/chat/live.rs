@@ -56,7 +56,7 @@ struct Live<'a, 'b> {
 pub(super) async fn talk(talk: &mut Talk<'_>, console: &mut Console, opening: &str) -> Outcome<Next> {
     let watch = talk.session.watch();
     let mut live = Live {
-        transcript: Transcript::new(talk.style, Setting::Chat, out::width()),
+        transcript: Transcript::new(talk.style, Setting::Chat, out::width()).below_something(),
         talk,
         console,
         activity: Activity::default(),
@@ -68,8 +68,6 @@ pub(super) async fn talk(talk: &mut Talk<'_>, console: &mut Console, opening: &s
         columns: out::columns(),
     };
     live.console.print(opening).await;
-    live.transcript.take(&Happening::Note { text: String::new() }, 0);
-    live.transcript.output();
     live.read_meter().await?;
     live.go_on(watch).await
 }
@@ -249,7 +247,9 @@ impl Live<'_, '_> {
                 Err(RecvError::Lagged(missed)) => {
                     tracing::warn!("{missed} events were too fast to be shown; the session has them");
                 }
-                Err(RecvError::Closed) => return Err(Failure::new("the session has ended; everything is kept")),
+                Err(RecvError::Closed) => {
+                    return Err(Failure::new("the session has ended; everything is kept"));
+                }
             }
             taken += 1;
             if taken < BATCH {

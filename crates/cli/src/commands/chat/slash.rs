@@ -186,7 +186,10 @@ impl Talk<'_> {
             || "unknown, 32,000 assumed".to_owned(),
             |window| format!("{} tokens ({})", crate::term::human::grouped(window), agent.limits.source),
         );
-        format!("{} · {} · window {window}\n/model NAME goes on with another one of the same server", origin.model, origin.provider)
+        format!(
+            "{} · {} · window {window}\n/model NAME goes on with another one of the same server",
+            origin.model, origin.provider
+        )
     }
 
     async fn queue(&self, work: QueueWork) -> Outcome<String> {
@@ -246,8 +249,14 @@ mod tests {
     #[test]
     fn commands_are_told_from_messages() {
         assert_eq!(Slash::of("/context"), Some(Slash::Context));
-        assert_eq!(Slash::of(" /compact keep the names "), Some(Slash::Compact(Some("keep the names".into()))));
-        assert_eq!(Slash::of("/queue edit 2 do it later"), Some(Slash::Queue(QueueWork::Edit(2, "do it later".into()))));
+        assert_eq!(
+            Slash::of(" /compact keep the names "),
+            Some(Slash::Compact(Some("keep the names".into())))
+        );
+        assert_eq!(
+            Slash::of("/queue edit 2 do it later"),
+            Some(Slash::Queue(QueueWork::Edit(2, "do it later".into())))
+        );
         assert_eq!(Slash::of("/queue"), Some(Slash::Queue(QueueWork::List)));
         assert!(matches!(Slash::of("/queue edit two x"), Some(Slash::Wrong(_))));
         assert!(matches!(Slash::of("/fork x"), Some(Slash::Wrong(_))));

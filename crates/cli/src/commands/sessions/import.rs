@@ -31,7 +31,10 @@ pub(super) async fn import(data: &Data, files: &[PathBuf]) -> Outcome<()> {
         0 => Ok(()),
         failed => {
             let of = files.len();
-            Err(Failure::new(format!("{failed} of {} not imported; the others are", count(of as u64, "file"))))
+            Err(Failure::new(format!(
+                "{failed} of {} not imported; the others are",
+                count(of as u64, "file")
+            )))
         }
     }
 }

@@ -20,7 +20,12 @@ fn said(text: &str) -> [Happening; 2] {
 #[test]
 fn a_turn_reads_from_top_to_bottom() {
     let [dequeued, user] = said("Please split lexer.rs into smaller files, without changing what it does.");
-    let ended = Ended { id: "c1".into(), status: "completed".into(), text: "x\n[All 12 lines.]".into(), ..Ended::default() };
+    let ended = Ended {
+        id: "c1".into(),
+        status: "completed".into(),
+        text: "x\n[All 12 lines.]".into(),
+        ..Ended::default()
+    };
     let shrunk = Shrunk { id: "e9".into(), count: 41, before_tokens: 96_200, after_tokens: 11_400 };
     let text = printed(&[
         dequeued,
@@ -65,7 +70,8 @@ fn turns_stand_apart_and_notes_are_not_typed() {
 #[test]
 fn a_failed_run_says_what_is_kept_and_what_to_do() {
     let error = Some(("network".into(), "cannot connect to http://localhost:1".into()));
-    let text = printed(&[Happening::RunEnded(RunEnded { end: "error".into(), error, ..RunEnded::default() })]);
+    let text =
+        printed(&[Happening::RunEnded(RunEnded { end: "error".into(), error, ..RunEnded::default() })]);
     assert_eq!(
         text,
         "✗ network: cannot connect to http://localhost:1 · everything\n  so far is kept; /retry goes on\n"
