@@ -175,6 +175,18 @@ impl Runtime {
         self.open(&id).await
     }
 
+    async fn create_once(
+        &self,
+        id: SessionId,
+        title: Option<String>,
+        events: Vec<(Millis, EventBody)>,
+    ) -> Result<Session, SessionError> {
+        match self.store.create(NewSession { id: id.clone(), title, at: now_ms(), events }).await {
+            Ok(_) | Err(StoreError::Conflict(_)) => self.open(&id).await,
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// The session of that id, created if there is none, and opened: who retries gets the same one.
     ///
     /// # Errors
@@ -182,11 +194,7 @@ impl Runtime {
     pub async fn create_as(&self, id: SessionId, title: Option<String>) -> Result<Session, SessionError> {
         let started =
             EventBody::SessionStarted { title: title.clone(), forked_from: None, imported_from: None };
-        let new = NewSession { id: id.clone(), title, at: now_ms(), events: vec![(now_ms(), started)] };
-        match self.store.create(new).await {
-            Ok(_) | Err(StoreError::Conflict(_)) => self.open(&id).await,
-            Err(error) => Err(error.into()),
-        }
+        self.create_once(id, title, vec![(now_ms(), started)]).await
     }
 
     /// A replay of a session's announcements, to be given its log.
@@ -276,6 +284,19 @@ impl Runtime {
     /// [`SessionError::NotFound`] if the log has no such position; [`SessionError::Conflict`] if a run was open
     /// there.
     pub async fn fork(&self, id: &SessionId, at_seq: Seq) -> Result<Session, SessionError> {
+        self.fork_as(SessionId::new(Uuid::now_v7().to_string()), id, at_seq).await
+    }
+
+    /// As [`Runtime::fork`], under an id of the caller's: who retries gets the same one.
+    ///
+    /// # Errors
+    /// As [`Runtime::fork`].
+    pub async fn fork_as(
+        &self,
+        fork_id: SessionId,
+        id: &SessionId,
+        at_seq: Seq,
+    ) -> Result<Session, SessionError> {
         let mut events = self.log(id).await?;
         if at_seq == 0 || at_seq as usize > events.len() {
             return Err(SessionError::NotFound(format!("position {at_seq}; the log has {}", events.len())));
@@ -293,7 +314,7 @@ impl Runtime {
             first.clone_from(&title);
         }
         let events = events.into_iter().map(|event| (event.at, event.body)).collect();
-        self.create_with(title, events).await
+        self.create_once(fork_id, title, events).await
     }
 
     /// Deletes a session that is not open elsewhere, with its log and queue.

@@ -66,7 +66,10 @@ pub(crate) async fn run(args: ChatArgs, place: &Place) -> Outcome {
     let mut wanted = if args.last { Some("last".to_owned()) } else { args.session };
     let mut console = None;
     loop {
-        let runtime = super::open(&place, Need::Model(asking)).await?;
+        let runtime = match super::open(&place, Need::Model(asking)).await {
+            Ok(runtime) => runtime,
+            Err(failure) => break leave(console, Err(failure)).await,
+        };
         if interactive && console.is_none() {
             console = Some(Console::open()?);
         }

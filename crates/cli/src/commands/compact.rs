@@ -71,7 +71,7 @@ pub(super) fn described(plan: &Plan, strategy: &str) -> String {
                 longhaul_core::event::EditKind::Prune => count(handles.len() as u64, "old tool result"),
                 longhaul_core::event::EditKind::Compaction => count(gone, "message"),
             };
-            text.push_str(&format!("would do    {} · no model call\n", edit.why));
+            text.push_str(&format!("would do    {}\n", edit.why));
             text.push_str(&format!("goes        {what} · {}\n", listed(&handles)));
             text.push_str(&sizes(edit.original_tokens, edit.compressed_tokens));
         }

@@ -1,6 +1,6 @@
 //! `longhaul doctor`: what is here, and what would be used.
 
-use longhaul::config::{Config, ModelConfig};
+use longhaul::config::{Config, ModelConfig, ProviderKind};
 
 use crate::agent_file::{self, Loaded};
 use crate::assemble;
@@ -70,6 +70,7 @@ fn choice(loaded: &Outcome<Loaded>, model: &ModelConfig, found: &[Backend]) -> S
     let found = found.iter().find(|backend| !backend.models.is_empty());
     match (loaded, found) {
         (Err(_), _) => "nothing until that is mended".to_owned(),
+        (Ok(_), _) if model.provider == ProviderKind::Scripted => "the scripted echo, no model".to_owned(),
         (Ok(loaded), Some(backend)) if !loaded.names_a_server => {
             let name = if loaded.names_a_model { &model.name } else { &backend.models[0] };
             format!("{} at {}", visible(name), backend.base_url)

@@ -66,6 +66,20 @@ pub(crate) fn fit(text: &str, columns: usize) -> String {
     shown
 }
 
+/// A text of at most `columns`, its beginning as `…` if it is longer: the end of a path says more.
+pub(crate) fn fit_end(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    let mut used = 1;
+    let room = |c: &char| {
+        used += char_width(*c);
+        used <= columns
+    };
+    let kept: Vec<char> = text.chars().rev().take_while(room).collect();
+    std::iter::once('…').chain(kept.into_iter().rev()).take(columns).collect()
+}
+
 /// A text of exactly `columns`: shortened, or with spaces behind it.
 pub(crate) fn pad(text: &str, columns: usize) -> String {
     let mut shown = fit(text, columns);
@@ -90,6 +104,8 @@ mod tests {
     fn texts_take_the_columns_they_are_given() {
         assert_eq!(fit("abcdef", 4), "abc…");
         assert_eq!(fit("日本語", 4), "日…");
+        assert_eq!(fit_end("/a/b/c.rs", 6), "…/c.rs");
+        assert_eq!((fit_end("abc", 3), fit_end("abc", 0)), ("abc".to_owned(), String::new()));
         assert_eq!(pad("ab", 4), "ab  ");
         assert_eq!(pad("日本語", 4), "日… ");
         assert_eq!(one_line("\n first\nsecond"), "first …");

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::happening::{Call, Ended};
 use super::human::{count, grouped, time};
 use super::style::Style;
-use super::text::{fit, one_line, visible, width};
+use super::text::{fit, fit_end, one_line, visible, width};
 
 /// Where outcomes stand, if the line before them allows.
 const OUTCOME_COLUMN: usize = 36;
@@ -18,8 +18,8 @@ const SHOWN_LINES: usize = 4;
 /// The arguments that matter, the most telling first.
 const TELLING: [&str; 6] = ["command", "path", "handle", "query", "pattern", "url"];
 
-/// `read lexer.rs`: the tool and the argument that matters.
-pub(crate) fn label(call: &Call) -> String {
+/// `read lexer.rs`: the tool and the argument that matters, in at most `columns`.
+pub(crate) fn label(call: &Call, columns: usize) -> String {
     let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
     let telling = TELLING.iter().find_map(|key| arguments[key].as_str());
     let any = || arguments.as_object()?.values().find_map(Value::as_str);
@@ -27,7 +27,12 @@ pub(crate) fn label(call: &Call) -> String {
         "grep" | "glob" => arguments["pattern"].as_str().or(telling),
         _ => telling.or_else(any),
     };
-    format!("{} {}", visible(&call.tool), one_line(argument.unwrap_or_default())).trim_end().to_owned()
+    let argument = one_line(argument.unwrap_or_default());
+    let tool = fit(&visible(&call.tool), columns);
+    let room = columns.saturating_sub(width(&tool) + 1);
+    let is_path = arguments["path"].as_str().is_some_and(|path| path == argument);
+    let argument = if is_path { fit_end(&argument, room) } else { fit(&argument, room) };
+    format!("{tool} {argument}").trim_end().to_owned()
 }
 
 /// The row of a call that ended, and below it the first lines of one that failed.
@@ -36,7 +41,7 @@ pub(crate) fn row(call: &Call, ended: &Ended, took: Duration, columns: usize, st
     let outcome = [outcome(call, ended), time(took)];
     let outcome = outcome.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ");
     let room = columns.saturating_sub(4 + 2 + width(&outcome)).max(12);
-    let label = fit(&label(call), room);
+    let label = label(call, room);
     let gap = OUTCOME_COLUMN.saturating_sub(4 + width(&label)).min(room - width(&label)) + 2;
     let mark = if failed { style.red("✗") } else { style.dim("▸") };
     let outcome = if failed { style.red(&outcome) } else { style.dim(&outcome) };

@@ -38,6 +38,7 @@ pub(crate) struct Transcript {
     wrap: Option<Wrap>,
     dequeued: bool,
     begun: bool,
+    retried: String,
     out: String,
 }
 
@@ -52,6 +53,7 @@ impl Transcript {
             wrap: None,
             dequeued: false,
             begun: false,
+            retried: String::new(),
             out: String::new(),
         }
     }
@@ -187,7 +189,8 @@ impl Transcript {
         }
         self.end_text();
         if cut {
-            self.out.push_str(&format!("       {}\n", self.style.dim("(cut off here)")));
+            let who = if text.trim().is_empty() { self.style.accent("agent") } else { "     ".to_owned() };
+            self.out.push_str(&format!("{who}  {}\n", self.style.dim("(cut off here)")));
         }
     }
 
@@ -213,11 +216,16 @@ impl Transcript {
 
     fn retrying(&mut self, message: &str, after_ms: u64) {
         let seconds = after_ms.div_ceil(1_000);
+        // The same reason is told once.
+        if std::mem::replace(&mut self.retried, message.to_owned()) == message {
+            return self.warning(&format!("trying again in {seconds} s"));
+        }
         self.warning(&format!("{} · trying again in {seconds} s", super::text::one_line(message)));
     }
 
     fn run_ended(&mut self, ended: &RunEnded) {
         self.end_text();
+        self.retried.clear();
         match (ended.end.as_str(), &ended.error) {
             (_, Some((code, message))) => {
                 let next = match self.setting {

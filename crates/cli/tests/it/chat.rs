@@ -69,6 +69,12 @@ impl Terminal {
         self.child.stdin.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
     }
 
+    /// As a person types: one line after the other.
+    fn type_line(&mut self, line: &str) {
+        self.press(&format!("{line}\r"));
+        std::thread::sleep(std::time::Duration::from_millis(120));
+    }
+
     fn shows(&self, text: &str) -> bool {
         String::from_utf8_lossy(&self.shown.lock().unwrap()).contains(text)
     }
@@ -77,6 +83,55 @@ impl Terminal {
     fn until_it_shows(&self, text: &str) {
         until(text, || self.shows(text));
     }
+}
+
+#[test]
+fn at_a_terminal_a_no_is_told_with_its_reason_and_the_queue_can_be_changed() {
+    let bench = Bench::new();
+    let fake = Fake::start([
+        Say::Call("bash", json!({ "command": "touch made" })),
+        Say::Stall("Thinking "),
+        Say::Text("Understood."),
+    ]);
+    let Some(mut terminal) = Terminal::start(&bench, &fake) else {
+        println!("skipped: at_a_terminal_a_no_is_told_… needs /usr/bin/script");
+        return;
+    };
+    terminal.until_it_shows("› ");
+    terminal.type_line("make it");
+    terminal.until_it_shows("bash? y/n/a");
+    terminal.type_line("perhaps");
+    terminal.until_it_shows("answer y, n or a");
+    terminal.type_line("n use the other folder");
+    until("the model is asked again", || fake.asked().len() == 2);
+    assert!(fake.asked()[1].to_string().contains("use the other folder"), "{}", fake.asked()[1]);
+    terminal.type_line("first thing");
+    terminal.type_line("second thing");
+    terminal.until_it_shows("queued 2");
+    terminal.type_line("/queue edit 2 changed thing");
+    terminal.until_it_shows("changed 2");
+    terminal.type_line("/queue remove 1");
+    terminal.until_it_shows("removed 1");
+    terminal.press("\u{3}");
+    terminal.until_it_shows("cancelled · what was there is kept");
+    terminal.type_line("/retry");
+    until("the queue is taken", || fake.asked().len() == 3);
+    let last = fake.asked().pop().unwrap().to_string();
+    assert!(
+        last.contains("changed thing") && !last.contains("first thing") && !last.contains("second thing"),
+        "{last}"
+    );
+    // Lines that come at once are a paste: one message, sent by Enter.
+    terminal.until_it_shows("Understood.");
+    terminal.press("pasted one\rpasted two\r");
+    terminal.until_it_shows("2 lines pasted");
+    assert_eq!(fake.asked().len(), 3, "nothing is sent yet");
+    terminal.type_line("");
+    until("the paste is sent", || fake.asked().len() == 4);
+    assert!(fake.asked()[3].to_string().contains("pasted one\\npasted two"), "{}", fake.asked()[3]);
+    assert!(!bench.work().join("made").exists());
+    terminal.press("\u{4}");
+    assert_eq!(terminal.child.wait().unwrap().code(), Some(0));
 }
 
 #[test]

@@ -6,5 +6,6 @@ mod bench;
 mod chat;
 mod config;
 mod fake;
+mod llama;
 mod run;
 mod sessions;

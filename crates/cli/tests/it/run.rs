@@ -155,6 +155,20 @@ fn an_interrupt_leaves_no_process_behind() {
 }
 
 #[test]
+fn a_session_goes_on_with_another_model() {
+    let bench = Bench::new();
+    let fake = Fake::start([Say::Text("one"), Say::Text("two")]);
+    bench.run_with(&fake, &["run", "first"]).exits(0);
+    let url = fake.url();
+    let other = ["--base-url", &url, "--model", "fake-2", "run", "--session", "last", "second"];
+    let given = bench.run(&other).exits(0);
+    assert_eq!(given.out, "two\n");
+    assert!(given.err.contains("the model is fake-2 from here on"), "{}", given.err);
+    assert_eq!(fake.asked()[1]["model"], "fake-2");
+    assert_eq!(texts(&fake.asked()[1], "user"), ["first", "second"]);
+}
+
+#[test]
 fn notes_of_the_workspace_reach_the_model() {
     let bench = Bench::new();
     bench.write("AGENTS.md", "Always answer in rhymes.\n");

@@ -18,7 +18,7 @@ use crate::recall::{self, Source};
 use crate::tools::{Keep, Output, Progress, ToolContext, ToolInput, ToolOutput};
 
 /// Beyond its own grace a tool gets this long before its future is dropped.
-const LAST_GRACE: Duration = Duration::from_secs(2);
+const LAST_GRACE: Duration = Duration::from_secs(3);
 
 impl Driver {
     pub(super) fn run_tool(&mut self, call: ToolCall, limit: Limit) {

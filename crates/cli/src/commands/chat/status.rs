@@ -13,6 +13,9 @@ use crate::term::tool_row;
 const WIDE: usize = 20;
 const NARROW: usize = 10;
 
+/// Columns of a running tool.
+const LABEL: usize = 48;
+
 /// From this many columns on there is room.
 const ROOMY: usize = 72;
 
@@ -91,7 +94,7 @@ impl Activity {
                 1 => String::new(),
                 many => format!(" +{}", many - 1),
             };
-            return joined(&format!("{}{more}", tool_row::label(call)), since.elapsed());
+            return joined(&format!("{}{more}", tool_row::label(call, LABEL)), since.elapsed());
         }
         let elapsed = self.since.map_or(Duration::ZERO, |since| since.elapsed());
         match &self.doing {
