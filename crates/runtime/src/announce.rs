@@ -303,7 +303,7 @@ fn reasoning(message: &Message) -> String {
 }
 
 /// Usage in the API's names.
-pub(crate) fn token_usage(usage: &Usage) -> Value {
+pub fn token_usage(usage: &Usage) -> Value {
     json!({
         "inputTokens": usage.input_tokens,
         "outputTokens": usage.output_tokens,

@@ -1,7 +1,7 @@
 //! The agent file, `longhaul.yml`: one agent and everything about how it runs.
 //!
 //! [`Config::parse`] is a function of text: it opens no file and reads no environment. Every key is listed
-//! once, in [`keys`], with its kind, default and meaning; checking, defaults, the reference and the JSON
+//! once, in `keys`, with its kind, default and meaning; checking, defaults, the reference and the JSON
 //! Schema all come from that list. A file with mistakes gives all of them at once, each with its place.
 
 mod duration;

@@ -3,7 +3,7 @@
 //!
 //! Landlock restricts the thread that asks for it and what that thread starts. Each child therefore gets a
 //! thread of its own, which confines itself, starts the child, waits for it, and ends whatever the child left
-//! behind ([`child`]).
+//! behind (`child`).
 //!
 //! Landlock guards opening, running, creating, renaming and removing files. It guards neither the network,
 //! nor a file's mode, owner and times, nor (below ABI 9) connecting to a UNIX socket by its path.

@@ -18,7 +18,7 @@ pub struct NewQueued {
     pub queue_limit: usize,
 }
 
-/// The answer to [`Store::enqueue`].
+/// The answer to [`Store::enqueue`](crate::Store::enqueue).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accepted {
     /// The message's id: of the first acceptance, if its key was seen before.

@@ -1,6 +1,7 @@
 //! The real binary against a model server of the test's own.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(clippy::print_stderr, reason = "what is skipped is said by name")]
 
 mod bench;
 mod chat;
