@@ -47,8 +47,7 @@ pub(crate) async fn agent(place: &Place, config: &Config, asking: Asking) -> Out
     let protected = protected(place);
     let workspace = Workspace::new(&place.workspace, &protected)?;
     let tools = ToolSet::builtin();
-    let mut rules = rules::rules(config, &tools, asking);
-    rules.window_is_declared = declared(config).window.is_some();
+    let rules = rules::rules(config, &tools, asking);
     Ok(Agent {
         system: prompt::system(config, &workspace),
         provider,

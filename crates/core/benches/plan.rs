@@ -110,38 +110,37 @@ fn benches(criterion: &mut Criterion) {
     let Some(strategy) = strategy::by_name("reactive-overflow") else { return };
     let policy = Policy { enabled: true, strategy, trigger: None, prune: PruneOptions::default() };
 
-    criterion.bench_function("one more step, planned, after 10,000 messages", |bencher| {
-        bencher.iter_batched(
-            || history.clone(),
-            |mut history| {
-                let folded = history.apply(&next);
-                let planned = plan(&history, 2_000, &budget, &policy, &Occasion::Routine);
-                assert_eq!((folded, planned), (Ok(()), Plan::Fits));
-                black_box(meter::read(&history, 2_000));
-                // The drop of the copy is not what is measured.
-                history
-            },
-            BatchSize::PerIteration,
-        );
-    });
     let mut short = History::default();
     for event in &events[..7] {
         let _ = short.apply(event);
     }
-    let first = result(8, "c4");
-    criterion.bench_function("one more step, planned, after 2 messages", |bencher| {
-        bencher.iter_batched(
-            || short.clone(),
-            |mut history| {
-                let folded = history.apply(&first);
-                let planned = plan(&history, 2_000, &budget, &policy, &Occasion::Routine);
-                assert_eq!((folded, planned), (Ok(()), Plan::Fits));
-                black_box(meter::read(&history, 2_000));
-                history
-            },
-            BatchSize::PerIteration,
-        );
-    });
+    for (name, history, next) in
+        [("10,000 messages", &history, next), ("2 messages", &short, result(8, "c4"))]
+    {
+        let seq = next.seq + 1;
+        let message = Message::user(format!("m{seq}"), vec![Part::text(OUTPUT.repeat(20))]);
+        let last = event(seq, EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None });
+        // A copy has no room to grow; a history that lives has: the first event is not measured.
+        let copy = || {
+            let mut copy = history.clone();
+            let _ = copy.apply(&next);
+            copy
+        };
+        criterion.bench_function(&format!("one more event, planned, after {name}"), |bencher| {
+            bencher.iter_batched(
+                copy,
+                |mut history| {
+                    let folded = history.apply(&last);
+                    let planned = plan(&history, 2_000, &budget, &policy, &Occasion::Routine);
+                    assert_eq!((folded, planned), (Ok(()), Plan::Fits));
+                    black_box(meter::read(&history, 2_000));
+                    // Returned, so that dropping it is not measured.
+                    history
+                },
+                BatchSize::PerIteration,
+            );
+        });
+    }
     let small = Budget::new(100_000, None);
     criterion.bench_function("a compaction planned over 10,000 messages", |bencher| {
         bencher.iter(|| black_box(plan(&history, 2_000, &small, &policy, &Occasion::Routine)));

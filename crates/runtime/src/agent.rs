@@ -56,8 +56,6 @@ pub struct Rules {
     pub queue_limit: usize,
     /// How the context is kept in bounds.
     pub policy: Policy,
-    /// Whether the window was declared by a person.
-    pub window_is_declared: bool,
     /// Whether each tool may run, by name; others by `default_approval`.
     pub approvals: BTreeMap<String, Approval>,
     /// What applies to tools that change something and have no rule.
@@ -86,7 +84,6 @@ impl Rules {
             max_delay: Duration::from_secs(60),
             queue_limit: 100,
             policy,
-            window_is_declared: false,
             approvals: BTreeMap::new(),
             default_approval: Approval::Ask,
             approval_timeout: Some(Duration::from_secs(600)),
@@ -133,7 +130,6 @@ impl Agent {
             model: Model {
                 origin: self.provider.origin(),
                 window: self.limits.window,
-                window_is_declared: rules.window_is_declared,
                 max_output: self.limits.max_output,
                 tools: self.limits.tools,
             },

@@ -61,8 +61,6 @@ pub struct Model {
     pub origin: Origin,
     /// Its window in tokens, if known.
     pub window: Option<u64>,
-    /// Whether a person declared the window: then no error corrects it.
-    pub window_is_declared: bool,
     /// The most it writes, if known.
     pub max_output: Option<u64>,
     /// Whether it takes tools.

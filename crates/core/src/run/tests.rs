@@ -164,7 +164,6 @@ fn settings() -> Settings {
         model: Model {
             origin: Origin { provider: "p".to_owned(), api: "a".to_owned(), model: "m".to_owned() },
             window: Some(8_000),
-            window_is_declared: false,
             max_output: None,
             tools: true,
         },

@@ -136,7 +136,7 @@ impl Log {
         let step = self.begin_step();
         let mut parts = Vec::new();
         if thinks {
-            let native = (say % 2 == 0).then(|| RawJson("{}".to_owned()));
+            let native = say.is_multiple_of(2).then(|| RawJson("{}".to_owned()));
             parts.push(Part::Reasoning(Reasoning { text: text(&mut self.rng, 80).to_owned(), native }));
         }
         if say > 0 || calls.is_empty() {
@@ -159,8 +159,8 @@ impl Log {
 
     fn result(&mut self, step: &StepId, at: usize, bytes: usize) -> ToolResult {
         let body = text(&mut self.rng, bytes);
-        let status = if bytes % 7 == 0 { ToolStatus::Error } else { ToolStatus::Completed };
-        let truncated = (bytes % 5 == 0).then(|| Truncation {
+        let status = if bytes.is_multiple_of(7) { ToolStatus::Error } else { ToolStatus::Completed };
+        let truncated = bytes.is_multiple_of(5).then(|| Truncation {
             head_bytes: body.floor_char_boundary(bytes / 3),
             omitted_chars: 1_000,
             total_chars: 1_000 + body.chars().count() as u64,
@@ -168,7 +168,7 @@ impl Log {
             lost_bytes: 0,
         });
         let mut content = vec![Part::text(body)];
-        if bytes % 11 == 0 {
+        if bytes.is_multiple_of(11) {
             content.push(picture());
         }
         ToolResult { call_id: call_id(step, at), status, content, truncated }
@@ -217,7 +217,7 @@ impl Log {
         Policy {
             enabled: true,
             strategy: strategy::by_name(name).expect("a strategy of that name"),
-            trigger: (trigger % 4 != 0).then_some(Trigger::Share(share)),
+            trigger: (!trigger.is_multiple_of(4)).then_some(Trigger::Share(share)),
             prune: PruneOptions {
                 protect_tokens: self.rng.magnitude(50, 5_000),
                 minimum_tokens: self.rng.magnitude(20, 3_000),
@@ -391,7 +391,6 @@ fn settings(log: &Log) -> Settings {
         model: Model {
             origin: origin(),
             window: Some(log.budget.window),
-            window_is_declared: false,
             max_output: None,
             tools: true,
         },

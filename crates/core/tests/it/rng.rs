@@ -22,7 +22,7 @@ impl Rng {
     }
 
     /// A number from `from` to `to`, both included.
-    pub(crate) fn from_to(&mut self, from: u64, to: u64) -> u64 {
+    pub(crate) fn between(&mut self, from: u64, to: u64) -> u64 {
         from + self.below(to - from + 1)
     }
 

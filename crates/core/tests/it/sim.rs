@@ -16,7 +16,7 @@ use stats::Stats;
 use world::World;
 
 /// Sessions of an ordinary test run.
-const SESSIONS: u64 = 5_000;
+const SESSIONS: u64 = 2_500;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var_os(name)?.to_str()?.parse().ok()

@@ -5,6 +5,7 @@
 
 mod replay;
 mod sessions;
+mod watching;
 
 use std::path::PathBuf;
 

@@ -179,7 +179,6 @@ async fn replay(recording: &Recording, window: u64, strategy: &str) -> Seen {
     agent.rules.default_approval = Approval::Allow;
     agent.rules.parallel_tools = Some(false);
     agent.rules.max_steps = 1_000;
-    agent.rules.window_is_declared = true;
     agent.rules.policy.strategy = longhaul_core::strategy::by_name(strategy).unwrap();
     let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(64 << 20));
     let session = runtime.create(None).await.unwrap();

@@ -6,7 +6,7 @@ use longhaul_core::message::{
     Answer, BlobRef, Finish, Media, Message, Part, RawJson, Reasoning, Text, ToolCall, ToolResult,
     ToolStatus, Truncation,
 };
-use longhaul_core::run::Failure;
+use longhaul_core::run::{Failure, Input};
 use longhaul_core::truncate::{self, Keep, Limit};
 use longhaul_core::usage::Usage;
 
@@ -140,14 +140,15 @@ impl Truth {
     }
 
     /// The summariser's reaction.
-    pub(crate) fn summary(&self, rng: &mut Rng, input: u64, limit: u64) -> Result<Answer, Failure> {
+    pub(crate) fn summary(&self, rng: &mut Rng, input: u64, limit: u64) -> Input {
+        let failed = |failure| Input::Summarised(Err(failure));
         if input > self.window {
-            return Err(self.overflow(rng, input));
+            return failed(self.overflow(rng, input));
         }
         let good = |rng: &mut Rng, chars: usize| format!("[SUMMARY]\nGoal: {}", text(rng, chars));
         let answer = |parts, finish| {
             let usage = Some(Usage { input_tokens: input, output_tokens: 99, ..Usage::default() });
-            Ok(Answer { parts, finish, usage })
+            Input::Summarised(Ok(Answer { parts, finish, usage }))
         };
         if rng.chance(self.good_summaries) {
             let chars = rng.below(limit * 2) as usize;
@@ -159,8 +160,8 @@ impl Truth {
             2 => answer(vec![Part::text("[SUMMARY]  ")], Finish::Stop),
             3 => answer(vec![call(rng, "read", "{}".to_owned())], Finish::ToolCalls),
             4 => answer(vec![Part::text(good(rng, 50))], Finish::Length),
-            5 => Err(Failure::new(ErrorCode::ThirdParty, "the summariser is ill", true)),
-            _ => Err(Failure::new(ErrorCode::Timeout, "the summariser never came back", true)),
+            5 => failed(Failure::new(ErrorCode::ThirdParty, "the summariser is ill", true)),
+            _ => failed(Failure::new(ErrorCode::Timeout, "the summariser never came back", true)),
         }
     }
 }

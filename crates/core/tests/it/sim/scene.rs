@@ -39,8 +39,8 @@ impl Truth {
         let widest = if rng.chance(15) { 200_000 } else { 40_000 };
         Self {
             window: rng.magnitude(4_000, widest),
-            bias: rng.from_to(930, 1_070),
-            overhead: rng.from_to(0, 800),
+            bias: rng.between(930, 1_070),
+            overhead: rng.between(0, 800),
             strict_output: rng.chance(30),
             names_numbers: *rng.pick(&[0, 70, 100]),
             reports_usage: *rng.pick(&[0, 90, 100, 100]),
@@ -89,7 +89,6 @@ pub(crate) fn model(rng: &mut Rng, truth: &Truth, name: &str) -> Model {
     Model {
         origin: Origin { provider: "sim".to_owned(), api: "sim".to_owned(), model: name.to_owned() },
         window: known.then_some(truth.window),
-        window_is_declared: known && rng.chance(30),
         max_output: *rng.pick(&[None, Some(1_000), Some(64_000)]),
         tools: !rng.chance(5),
     }

@@ -124,7 +124,7 @@ impl World {
     }
 
     pub(crate) fn play(&mut self) {
-        for _ in 0..self.rng.from_to(40, 300) {
+        for _ in 0..self.rng.between(40, 300) {
             self.act();
         }
         self.come_to_rest();
@@ -487,10 +487,10 @@ impl World {
         let input = self.truth.input(ours);
         let answer = self.truth.summary(&mut self.rng, input, limit);
         let after = match &answer {
-            Err(failure) if failure.code == ErrorCode::Timeout => 600_000,
+            Input::Summarised(Err(failure)) if failure.code == ErrorCode::Timeout => 600_000,
             _ => self.rng.magnitude(100, 30_000),
         };
-        self.fly(after, What::Summary(Input::Summarised(answer)));
+        self.fly(after, What::Summary(answer));
     }
 
     fn stop_model(&mut self) {

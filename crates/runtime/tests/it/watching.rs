@@ -1,0 +1,118 @@
+//! Announcements: what is replayed from the log is what was told when it was stored.
+
+use std::sync::Arc;
+
+use longhaul::announce::Announcement;
+use longhaul::session::{Runtime, Session};
+use longhaul::testing::{self, Folder};
+use longhaul_core::message::Part;
+use longhaul_core::run::{Approval, CompactionOutcome, Status};
+use longhaul_providers::scripted::{Fault, Script, Scripted, ScriptedAnswer};
+use longhaul_store::{Blobs, MemoryStore};
+use tokio::sync::broadcast::Receiver;
+
+/// Everything announced so far, in order.
+fn told(watch: &mut Receiver<Arc<Announcement>>) -> Vec<Announcement> {
+    let mut all = Vec::new();
+    while let Ok(announcement) = watch.try_recv() {
+        all.push(Announcement::clone(&announcement));
+    }
+    all
+}
+
+async fn until(session: &Session, wanted: Status) {
+    session.status().wait_for(|status| *status == wanted).await.unwrap();
+}
+
+/// Words that no two readings share, so that there is something to compact.
+fn prose(seed: usize) -> String {
+    (0..400).map(|at| format!("w{} ", (seed * 7_919 + at * 104_729) % 99_991)).collect()
+}
+
+fn model() -> Scripted {
+    let mut answers = vec![
+        ScriptedAnswer::text("I run it.").call("bash", r#"{"command":"sleep 0.3; echo one"}"#).call("ls", "{}"),
+        ScriptedAnswer::text("Done."),
+        ScriptedAnswer::text("Partly").fail(Fault::Truncated { after: 2 }),
+        ScriptedAnswer::reasoning("Let me think.").then("Sure. ".repeat(40)).pace(std::time::Duration::from_millis(20)),
+    ];
+    answers.extend((0..12).map(|seed| ScriptedAnswer::text(prose(seed))));
+    Scripted::new(Script::turns(answers)).window(16_000)
+}
+
+async fn live(session: &Session) {
+    session.send(vec![Part::text("run it")]).await.unwrap();
+    until(session, Status::WaitingApproval).await;
+    let asked = session.look(|run| run.history().open_calls()[0].approval.clone()).await.unwrap().unwrap();
+    session.send(vec![Part::text("one more")]).await.unwrap();
+    session.send(vec![Part::text("and one")]).await.unwrap();
+    assert!(session.decide(asked, true, None).await.unwrap());
+    session.settled().await.unwrap();
+    session.ask("this one fails").await.unwrap();
+    session.send(vec![Part::text("this one is cancelled")]).await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(150)).await;
+    session.cancel(false).await.unwrap();
+    talk(session, 0..2).await;
+    let outcome = session.compact(Some("mind the words".to_owned())).await.unwrap();
+    let CompactionOutcome::Committed(edit) = outcome else { panic!("nothing was compacted: {outcome:?}") };
+    session.undo(edit.id.clone()).await.unwrap();
+    session.release(edit.id.clone()).await.unwrap();
+    session.rename("Another title".to_owned()).await.unwrap();
+    talk(session, 2..10).await;
+}
+
+async fn talk(session: &Session, turns: std::ops::Range<usize>) {
+    for at in turns {
+        session.ask(&format!("say something long, {at}: {}", prose(100 + at))).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_is_replayed_is_what_was_told() {
+    let folder = Folder::new().unwrap();
+    let mut agent = testing::agent(Arc::new(model()), &folder).await.unwrap();
+    agent.rules.approvals.insert("bash".to_owned(), Approval::Ask);
+    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(64 << 20));
+    let session = runtime.create(Some("Watched".to_owned())).await.unwrap();
+    let mut watch = session.watch();
+    live(&session).await;
+    let told: Vec<Announcement> = told(&mut watch).into_iter().filter(|it| it.seq.is_some()).collect();
+
+    let mut replay = runtime.replay(session.id());
+    let mut replayed = Vec::new();
+    for event in runtime.log(session.id()).await.unwrap() {
+        replayed.extend(replay.take(&event).unwrap());
+    }
+    assert_eq!(replayed.len(), told.len());
+    for (replayed, told) in replayed.iter().zip(&told) {
+        assert_eq!(replayed, told);
+    }
+    let names: std::collections::BTreeSet<&str> = told.iter().map(|it| it.name).collect();
+    for name in [
+        "message:added", "message:dequeued", "run:started", "llm:thinking", "llm:response", "llm:tool-call",
+        "tool:started", "llm:tool-result", "tool:approval-request", "tool:approval-response", "llm:error",
+        "context:usage", "context:estimate", "context:compressed", "context:restored", "run:complete",
+    ] {
+        assert!(names.contains(name), "{name} was never told: {names:?}");
+    }
+    for pair in told.windows(2) {
+        assert_eq!(pair[0].ends_event, pair[0].seq < pair[1].seq, "the last of an event says so");
+    }
+}
+
+#[tokio::test]
+async fn only_one_compaction_at_a_time_and_none_is_disturbed() {
+    let folder = Folder::new().unwrap();
+    let script = Script::turns((0..8).map(|seed| ScriptedAnswer::text(prose(seed))));
+    let model = Scripted::new(script);
+    let agent = testing::agent(Arc::new(model.window(64_000)), &folder).await.unwrap();
+    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(64 << 20));
+    let session = runtime.create(None).await.unwrap();
+    for _ in 0..6 {
+        session.ask("go on").await.unwrap();
+    }
+    let (first, second) = tokio::join!(session.compact(None), session.compact(None));
+    let outcomes = [first.unwrap(), second.unwrap()];
+    let committed = outcomes.iter().filter(|outcome| matches!(outcome, CompactionOutcome::Committed(_)));
+    assert_eq!(committed.count(), 1, "{outcomes:?}");
+}
