@@ -38,7 +38,7 @@ fn prefix(index: usize, count: usize) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(crate::cases(2_000)))]
 
     /// Taking the prefixes and separators away leaves every part, in order.
     #[test]

@@ -7,7 +7,7 @@ use crate::text::{any_text, long_text};
 const SEAM_TOKENS: u64 = 12;
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(crate::cases(2_000)))]
 
     #[test]
     fn between_nothing_and_bytes(text in any_text()) {

@@ -22,3 +22,8 @@ mod text;
 mod truncate;
 #[cfg(test)]
 mod validity;
+
+/// Cases of a property: `PROPTEST_CASES`, or the usual number.
+fn cases(usual: u32) -> u32 {
+    std::env::var_os("PROPTEST_CASES").and_then(|text| text.to_str()?.parse().ok()).unwrap_or(usual)
+}

@@ -388,19 +388,14 @@ fn settings(log: &Log) -> Settings {
             trigger: None,
             prune: PruneOptions::default(),
         },
-        model: Model {
-            origin: origin(),
-            window: Some(log.budget.window),
-            max_output: None,
-            tools: true,
-        },
+        model: Model { origin: origin(), window: Some(log.budget.window), max_output: None, tools: true },
         fixed: Fixed { tokens: log.fixed, ..Fixed::default() },
         tools: std::collections::BTreeMap::new(),
     }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases()) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(crate::cases(1_000)) })]
 
     #[test]
     fn every_story_keeps_order_pairs_and_handles((seed, story) in story()) {
@@ -478,9 +473,4 @@ proptest! {
             prop_assert!(replaces <= 1, "one note or summary for each edit");
         }
     }
-}
-
-/// `PROPTEST_CASES`, or a thousand.
-fn cases() -> u32 {
-    std::env::var_os("PROPTEST_CASES").and_then(|text| text.to_str()?.parse().ok()).unwrap_or(1_000)
 }

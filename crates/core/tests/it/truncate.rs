@@ -25,7 +25,7 @@ fn stored(cut: &Cut, lost_bytes: u64) -> Truncation {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(crate::cases(2_000)))]
 
     #[test]
     fn a_start_and_an_end_stay(text in long_text(), limit in limits(), keep in keeps()) {
