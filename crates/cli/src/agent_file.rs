@@ -6,6 +6,7 @@ use longhaul::config::{Config, ProviderKind, SystemPrompt};
 
 use crate::failure::{Failure, Outcome};
 use crate::place::Place;
+use crate::trust;
 
 /// The configuration, and where it comes from.
 #[derive(Clone, Debug)]
@@ -27,7 +28,7 @@ pub(crate) struct Loaded {
 pub(crate) fn load(place: &Place) -> Outcome<Loaded> {
     let file = find(place)?;
     let mut config = match &file {
-        Some(path) => read(path)?,
+        Some(path) => read(place, path)?,
         None => Config::default(),
     };
     let overrides = &place.overrides;
@@ -53,11 +54,16 @@ fn find(place: &Place) -> Outcome<Option<PathBuf>> {
     }
 }
 
-fn read(path: &Path) -> Outcome<Config> {
+fn read(place: &Place, path: &Path) -> Outcome<Config> {
     let shown = path.display().to_string();
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::usage(format!("{shown} cannot be read: {error}")))?;
     let mut config = Config::parse(&text, &shown).map_err(|error| Failure::usage(error.to_string()))?;
+    if place.named_config.is_some() {
+        trust::remember(place, &text, &config)?;
+    } else if place.is_here(path) {
+        trust::check(place, path, &text, &config)?;
+    }
     let folder = path.parent().unwrap_or(Path::new("."));
     let prompt = config.system_prompt.resolve(|file| std::fs::read_to_string(folder.join(file)));
     let prompt =

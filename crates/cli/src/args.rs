@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::RangedU64ValueParser;
 use clap::{Args as Group, Parser, Subcommand};
 
 const AFTER: &str = "\
@@ -10,11 +11,12 @@ Data goes to standard output, everything else to standard error.
 
 Try it without a model:
   longhaul demo
-  longhaul --provider scripted chat    an echo that calls tools: `!ls -la` makes it call bash, `@FILE` read";
+  longhaul --provider scripted chat
+      an echo that calls tools: `!ls -la` makes it call bash, `@FILE` read";
 
 /// Agents whose conversations never run out of room and never lose anything.
 #[derive(Debug, Parser)]
-#[command(name = "longhaul", version, after_help = AFTER, subcommand_required = true, arg_required_else_help = true)]
+#[command(name = "longhaul", version, after_help = AFTER, subcommand_required = true, arg_required_else_help = true, max_term_width = 100)]
 pub(crate) struct Args {
     /// What holds for every command.
     #[command(flatten)]
@@ -45,6 +47,11 @@ pub(crate) struct Globals {
     /// Where the server is, up to and with /v1
     #[arg(long, global = true, value_name = "URL", help_heading = "Everywhere")]
     pub(crate) base_url: Option<String>,
+}
+
+/// A count of something that is asked for.
+fn at_least_one() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..)
 }
 
 /// The commands.
@@ -125,7 +132,7 @@ pub(crate) enum SessionsCommand {
         #[arg(long)]
         json: bool,
         /// At most so many
-        #[arg(short = 'n', long, default_value_t = 50, value_name = "COUNT")]
+        #[arg(short = 'n', long, default_value_t = 50, value_name = "COUNT", value_parser = at_least_one())]
         limit: usize,
     },
     /// A session's conversation, everything that was said
@@ -209,7 +216,7 @@ pub(crate) struct RecallArgs {
     #[arg(required = true, value_name = "QUERY|HANDLE")]
     pub(crate) query: Vec<String>,
     /// At most so many hits of a search
-    #[arg(short = 'n', long, default_value_t = 5, value_name = "COUNT")]
+    #[arg(short = 'n', long, default_value_t = 5, value_name = "COUNT", value_parser = at_least_one())]
     pub(crate) limit: usize,
 }
 

@@ -13,9 +13,9 @@ use longhaul::config::{Config, ModelConfig, ProviderKind};
 use longhaul::sandbox::{Sandbox, SandboxPolicy};
 use longhaul::tools::{ToolLimits, ToolSet};
 use longhaul::workspace::Workspace;
-use longhaul_providers::SharedProvider;
 use longhaul_providers::http::Secret;
 use longhaul_providers::openai_chat::{Config as ChatConfig, Declared, OpenAiChat};
+use longhaul_providers::{Limits, SharedProvider};
 
 use crate::failure::{Failure, Outcome};
 use crate::place::Place;
@@ -60,6 +60,14 @@ pub(crate) async fn agent(place: &Place, config: &Config, asking: Asking) -> Out
     })
 }
 
+/// What is known of the model's limits; asks the server.
+///
+/// # Errors
+/// Usage, for a server that cannot be used.
+pub(crate) async fn limits(place: &Place, config: &Config) -> Outcome<Limits> {
+    Ok(provider(place, &config.model, declared(config))?.limits().await)
+}
+
 /// What confines the agent's commands.
 ///
 /// # Errors
@@ -85,7 +93,11 @@ fn tool_limits(config: &Config) -> ToolLimits {
         read_max_line_chars: config.tools.read_max_line_length,
         grep_max_matches: config.tools.grep_max_matches,
         bash_timeout: config.tools.bash_timeout,
-        capture_bytes: usize::try_from(config.blobs.max_bytes).unwrap_or(usize::MAX),
+        // The outcome's own lines come on top.
+        capture_bytes: usize::try_from(config.blobs.max_bytes)
+            .unwrap_or(usize::MAX)
+            .saturating_sub(64 * 1024)
+            .max(1),
         ..ToolLimits::default()
     }
 }

@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
-use longhaul::config::ProviderKind;
+use longhaul::config::{ModelConfig, ProviderKind};
 use reqwest::Client;
 use serde_json::Value;
 
 use crate::agent_file::Loaded;
+use crate::assemble;
 use crate::failure::{Failure, Outcome};
 use crate::place::{AGENT_FILE, Place};
+use crate::term::out;
+use crate::term::wrap::wrapped;
 
 /// How long a server of this machine may take to say that it is there.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -44,10 +47,51 @@ pub(crate) async fn probe() -> Vec<Backend> {
 /// The models of a server; `None` if it does not answer as one.
 async fn models(base_url: &str, patience: Duration) -> Option<Vec<String>> {
     let client = Client::builder().timeout(patience).no_proxy().build().ok()?;
-    let url = format!("{}/models", base_url.trim_end_matches('/'));
-    let listed: Value = client.get(url).send().await.ok()?.error_for_status().ok()?.json().await.ok()?;
-    let models = listed.get("data")?.as_array()?;
+    let response = client.get(list_of_models(base_url)).send().await.ok()?;
+    listed(&response.error_for_status().ok()?.json().await.ok()?)
+}
+
+fn list_of_models(base_url: &str) -> String {
+    format!("{}/models", base_url.trim_end_matches('/'))
+}
+
+fn listed(answer: &Value) -> Option<Vec<String>> {
+    let models = answer.get("data")?.as_array()?;
     Some(models.iter().filter_map(|model| model["id"].as_str()).map(str::to_owned).collect())
+}
+
+/// What a server that was named says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// Its models.
+    Models(Vec<String>),
+    /// Something else than a list of models: the HTTP status.
+    Other(u16),
+    /// Nothing.
+    Silent,
+}
+
+/// Asks the server of a configuration for its models, as whom its key makes us.
+pub(crate) async fn ask(place: &Place, model: &ModelConfig) -> Answer {
+    let client = Client::builder().timeout(NAMED_PATIENCE);
+    let client = if is_here(&model.base_url) { client.no_proxy() } else { client };
+    let Ok(client) = client.build() else { return Answer::Silent };
+    let mut request = client.get(list_of_models(&model.base_url));
+    for (name, value) in &model.headers {
+        request = request.header(name, value);
+    }
+    if let Some(key) = assemble::key_variable(place, model).and_then(|name| place.variable(name)) {
+        request = request.bearer_auth(key);
+    }
+    let Ok(response) = request.send().await else { return Answer::Silent };
+    let status = response.status();
+    let models = response.json().await.ok().as_ref().and_then(listed).filter(|_| status.is_success());
+    models.map_or(Answer::Other(status.as_u16()), Answer::Models)
+}
+
+fn is_here(base_url: &str) -> bool {
+    let host = base_url.split_once("://").map_or(base_url, |(_, rest)| rest);
+    ["localhost", "127.", "[::1]"].iter().any(|here| host.starts_with(here))
 }
 
 /// Completes a configuration that names no server or no model by what is there.
@@ -77,14 +121,19 @@ pub(crate) async fn complete(place: &Place, mut loaded: Loaded) -> Outcome<Loade
 fn nothing_found(place: &Place) -> Failure {
     let files: Vec<String> = place.usual_configs.iter().map(|path| place.shown(path)).collect();
     let ports: Vec<String> = USUAL.iter().map(|(port, owner)| format!("{port} ({owner})")).collect();
+    let asked = format!("localhost on ports {}", ports.join(", "));
+    let set = |text: &str| wrapped(text, 15, 15, out::width());
     Failure::usage(format!(
         "there is no model to talk to yet\n\
-         \n  looked for   {}\n  asked        localhost on ports {}\n\
+         \n  looked for   {}\n  asked        {}\n\
          \n  a local server      start it, then run this again\
          \n  any other server    longhaul --base-url URL --model NAME …, or a {AGENT_FILE}:\
-         \n                        model: {{ base_url: \"https://api.openai.com/v1\", name: NAME, api_key_env: OPENAI_API_KEY }}\
+         \n                        model:\
+         \n                          base_url: https://api.openai.com/v1\
+         \n                          name: NAME\
+         \n                          api_key_env: OPENAI_API_KEY\
          \n  no model at all     longhaul demo",
-        files.join(", "),
-        ports.join(", "),
+        set(&files.join(", ")),
+        set(&asked),
     ))
 }

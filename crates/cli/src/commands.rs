@@ -30,6 +30,10 @@ use crate::{agent_file, backend, data};
 /// How long a read from the terminal that nobody waits for any more may hold up the end.
 const LEAVE_AFTER: Duration = Duration::from_millis(100);
 
+/// Said where the server says that its model takes no tools.
+pub(crate) const NO_TOOLS: &str =
+    "the server says that this model takes no tools: it can talk, but not read, write or run anything";
+
 /// Does what the command line says.
 pub(crate) fn start(args: Args, hidden: io::Result<()>) -> ExitCode {
     let done = Place::look_around(&args.globals).and_then(|place| {
@@ -75,7 +79,7 @@ fn log_to_stderr(place: &Place) {
 
 fn explain(failure: &Failure) -> ExitCode {
     if !failure.message().is_empty() {
-        out::message(&format!("longhaul: {}\n", failure.message()));
+        out::complaint(&format!("longhaul: {}\n", failure.message()));
     }
     failure.status()
 }

@@ -44,7 +44,7 @@ fn refused(place: &Place, error: StoreError) -> Failure {
 }
 
 /// Makes the folder, or closes one of ours to others. Somebody else's open folder is not touched.
-fn make_private(folder: &Path) -> Outcome<()> {
+pub(crate) fn make_private(folder: &Path) -> Outcome<()> {
     let cannot = |error: std::io::Error| {
         Failure::new(format!("the data folder {} cannot be used: {error}", folder.display()))
     };

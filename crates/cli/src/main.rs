@@ -15,6 +15,7 @@ mod lookup;
 mod place;
 mod signals;
 mod term;
+mod trust;
 
 use std::process::ExitCode;
 

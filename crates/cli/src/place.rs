@@ -106,6 +106,11 @@ impl Place {
         found.and_then(|(_, value)| value.to_str()).filter(|value| !value.is_empty())
     }
 
+    /// Whether a file lies outside the person's own configuration: it may be somebody else's.
+    pub(crate) fn is_here(&self, file: &Path) -> bool {
+        self.config_dir.as_deref().is_none_or(|own| !file.starts_with(own))
+    }
+
     /// A path for people: `~` for the home folder.
     pub(crate) fn shown(&self, path: &Path) -> String {
         let home = self.home.as_deref().filter(|home| home.parent().is_some());

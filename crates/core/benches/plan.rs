@@ -41,6 +41,7 @@ fn step(seq: u64, input_tokens: u64) -> Vec<Event> {
         fixed_tokens: 2_000,
         estimated_input: input_tokens,
         max_output_tokens: 4_096,
+        window_tokens: None,
     };
     let call = Part::ToolCall(ToolCall {
         call_id: format!("c{seq}").into(),

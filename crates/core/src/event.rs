@@ -250,6 +250,9 @@ pub struct StepStart {
     pub estimated_input: u64,
     /// The output limit sent, in tokens.
     pub max_output_tokens: u64,
+    /// The window as it was declared or discovered, in tokens; `None` if it was only assumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_tokens: Option<u64>,
 }
 
 /// Why an answer is not whole.

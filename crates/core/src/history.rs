@@ -42,7 +42,8 @@ pub struct History {
     kept_tokens: u64,
     overhead_tokens: Option<u64>,
     errors_per_mille: VecDeque<i64>,
-    learned_window: Option<u64>,
+    window: Option<u64>,
+    learned_window: Option<Learned>,
     cumulative: Usage,
     compactions: u64,
     settled_tokens: Option<u64>,
@@ -85,6 +86,24 @@ pub struct OpenCall {
     pub approval: Option<ApprovalId>,
     /// The answer: whether it may run, and why not.
     pub allowed: Option<(bool, Option<String>)>,
+}
+
+/// A window that a provider's error named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Learned {
+    limit: u64,
+    /// What was declared or discovered at that time.
+    known: Option<u64>,
+}
+
+/// Smaller windows are no windows, whatever an error text seems to say. In tokens.
+const SMALLEST_WINDOW: u64 = 512;
+
+/// Whether a provider can have counted so many tokens for what we count as `counted`. Servers report nothing,
+/// the uncached part only, or nonsense: such a number is no anchor.
+fn is_plausible(reported: u64, counted: u64) -> bool {
+    let most = counted.saturating_mul(4).saturating_add(16_000);
+    reported > 0 && (counted / 4..=most).contains(&reported)
 }
 
 /// A tool call with an outcome, as loop detection remembers it.
@@ -310,6 +329,7 @@ impl History {
 
     fn begin_step(&mut self, start: &StepStart) {
         self.model = Some(start.model.clone());
+        self.window = start.window_tokens.or(self.window);
         if let Some(run) = &mut self.run {
             run.steps += 1;
             run.recovering |= start.purpose == StepKind::Recovery;
@@ -325,7 +345,12 @@ impl History {
         if let Some(run) = &mut self.run {
             run.usage.add(usage);
         }
-        if usage.input_tokens == 0 {
+        if self.learned_window.as_ref().is_some_and(|learned| usage.total_tokens() > learned.limit) {
+            self.learned_window = None;
+        }
+        let answer = self.view.last().filter(|item| item.message.role == Role::Assistant);
+        let sent = self.view_tokens - answer.map_or(0, |item| item.tokens);
+        if !is_plausible(usage.input_tokens, start.fixed_tokens.saturating_add(sent)) {
             return;
         }
         self.learn_error(estimated, usage.input_tokens);
@@ -336,10 +361,14 @@ impl History {
     /// A provider that refuses a request for its length often says how long it was: that is a count.
     fn fail_step(&mut self, used: Option<u64>, limit: Option<u64>) {
         let start = self.run.as_mut().and_then(|run| run.calling.take());
-        if let Some(limit) = limit {
-            self.learned_window = Some(self.learned_window.map_or(limit, |known| known.min(limit)));
+        let Some(start) = start else { return };
+        if let Some(limit) = limit.filter(|limit| *limit >= SMALLEST_WINDOW) {
+            let known = start.window_tokens;
+            let lower = self.learned_window.filter(|learned| learned.known == known && learned.limit < limit);
+            self.learned_window = Some(lower.unwrap_or(Learned { limit, known }));
         }
-        if let (Some(used), Some(start)) = (used, start) {
+        let counted = start.fixed_tokens.saturating_add(self.view_tokens);
+        if let Some(used) = used.filter(|used| is_plausible(*used, counted)) {
             self.set_anchor(start.fixed_tokens, used, 0);
         }
     }
@@ -390,6 +419,7 @@ impl History {
         self.overhead_tokens = None;
         self.errors_per_mille.clear();
         self.learned_window = None;
+        self.window = None;
         self.settled_tokens = None;
     }
 
@@ -498,9 +528,16 @@ impl History {
         self.errors_per_mille.iter().copied()
     }
 
-    /// The window that a provider's error named.
-    pub fn learned_window(&self) -> Option<u64> {
-        self.learned_window
+    /// The window that the newest step reckoned with, if it was known: for looking at a session without its model.
+    pub fn window(&self) -> Option<u64> {
+        self.window
+    }
+
+    /// The window that a provider's error named, as long as what is otherwise known of it (`known`) is what it
+    /// was then: a new declaration or a reloaded server makes it void.
+    pub fn learned_window(&self, known: Option<u64>) -> Option<u64> {
+        let learned = self.learned_window.as_ref()?;
+        (known.is_none() || known == learned.known).then_some(learned.limit)
     }
 
     /// Sum of all reported usages: for display and cost only.

@@ -49,11 +49,11 @@ pub struct Reading {
 impl Reading {
     /// What decisions compare with a trigger: `total × (1 + margin)`.
     pub fn bound(&self) -> u64 {
-        self.total + (self.total as f64 * self.margin).ceil() as u64
+        self.total.saturating_add((self.total as f64 * self.margin).ceil() as u64)
     }
 
     fn new(history: &History, reported: u64, estimated: u64) -> Self {
-        let total = reported + estimated;
+        let total = reported.saturating_add(estimated);
         let share = estimated as f64 / total.max(1) as f64;
         Self { total, reported, estimated, margin: margin(history, share) }
     }
@@ -61,27 +61,33 @@ impl Reading {
 
 /// Reads the meter for a request of `history`'s view with `fixed_tokens` of system prompt and tools.
 pub fn read(history: &History, fixed_tokens: u64) -> Reading {
-    of_parts(history, fixed_tokens, history.kept_tokens(), history.view_tokens() - history.kept_tokens())
+    of_parts(
+        history,
+        fixed_tokens,
+        history.kept_tokens(),
+        history.view_tokens().saturating_sub(history.kept_tokens()),
+    )
 }
 
 /// Reads the meter for a view of which `kept` tokens were in the anchor's count and `new` tokens were not
 /// (both in our estimate).
 pub fn of_parts(history: &History, fixed_tokens: u64, kept: u64, new: u64) -> Reading {
     let Some(anchor) = history.anchor() else {
-        return Reading::new(history, 0, fixed_tokens + kept + new);
+        return Reading::new(history, 0, fixed_tokens.saturating_add(kept).saturating_add(new));
     };
     let counted = anchor.input.saturating_add(anchor.output);
     if kept == anchor.view_tokens {
         let reported = counted.saturating_sub(anchor.fixed.saturating_sub(fixed_tokens));
-        let estimated = new + fixed_tokens.saturating_sub(anchor.fixed);
+        let estimated = new.saturating_add(fixed_tokens.saturating_sub(anchor.fixed));
         return Reading::new(history, reported, estimated);
     }
     let overhead = history.overhead_tokens().min(counted);
-    let content = (anchor.fixed + anchor.view_tokens).max(1);
+    let content = anchor.fixed.saturating_add(anchor.view_tokens).max(1);
     let scale = (counted - overhead) as f64 / content as f64;
-    let still = overhead + ((fixed_tokens.min(anchor.fixed) + kept) as f64 * scale).ceil() as u64;
-    let estimated = new + fixed_tokens.saturating_sub(anchor.fixed);
-    Reading::new(history, 0, still + estimated)
+    let kept = fixed_tokens.min(anchor.fixed).saturating_add(kept);
+    let still = overhead.saturating_add((kept as f64 * scale).ceil() as u64);
+    let estimated = new.saturating_add(fixed_tokens.saturating_sub(anchor.fixed));
+    Reading::new(history, 0, still.saturating_add(estimated))
 }
 
 /// Expected p99 error: at first 10 % of what is estimated; with 20 calls or more what they have shown, the

@@ -179,8 +179,8 @@ impl Run {
     /// The room of a model call.
     pub fn budget(&self) -> Budget {
         let model = &self.settings.model;
-        let known = model.window.unwrap_or(ASSUMED_WINDOW);
-        let window = self.history.learned_window().map_or(known, |learned| learned.min(known));
+        let known = model.window.or(self.history.window()).unwrap_or(ASSUMED_WINDOW);
+        let window = self.history.learned_window(model.window).map_or(known, |learned| learned.min(known));
         Budget::new(window, model.max_output)
     }
 
@@ -722,6 +722,7 @@ impl Run {
             fixed_tokens: settings.fixed.tokens,
             estimated_input: self.meter().total,
             max_output_tokens: self.max_output(),
+            window_tokens: settings.model.window,
         };
         self.step.attempts = 0;
         self.phase = Phase::Storing;

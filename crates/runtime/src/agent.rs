@@ -106,7 +106,8 @@ impl Agent {
     /// What every request starts with, in estimated tokens.
     pub fn fixed_share(&self) -> FixedShare {
         let mut by_source: BTreeMap<String, u64> = BTreeMap::new();
-        for spec in self.specs() {
+        let sent = if self.limits.tools { self.specs() } else { Vec::new() };
+        for spec in sent {
             *by_source.entry(spec.source.clone()).or_default() += estimate::tool_tokens(&spec);
         }
         let tools = by_source.into_iter().map(|(source, tokens)| ToolShare { source, tokens }).collect();
@@ -117,8 +118,7 @@ impl Agent {
     pub(crate) fn settings(&self) -> Settings {
         let specs = if self.limits.tools { self.specs() } else { Vec::new() };
         let share = self.fixed_share();
-        let tool_tokens: u64 =
-            if specs.is_empty() { 0 } else { share.tools.iter().map(|share| share.tokens).sum() };
+        let tool_tokens: u64 = share.tools.iter().map(|share| share.tokens).sum();
         let rules = &self.rules;
         Settings {
             max_steps: rules.max_steps,

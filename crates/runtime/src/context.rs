@@ -134,7 +134,7 @@ pub fn report(run: &Run, fixed: &FixedShare, window_source: &str) -> ContextRepo
         compacted: compacted(run),
         deferred_tools: 0,
         output_reserve: budget.reserve,
-        free_space: budget.window.saturating_sub(reading.total + budget.reserve),
+        free_space: budget.window.saturating_sub(reading.total.saturating_add(budget.reserve)),
         thresholds: vec![
             Threshold {
                 name: run.settings().policy.strategy.name().to_owned(),
@@ -219,7 +219,7 @@ pub(crate) fn usage(run: &Run) -> Value {
         "window": budget.window,
         "percent": reading.total as f64 * 100.0 / budget.window.max(1) as f64,
         "outputReserve": budget.reserve,
-        "freeSpace": budget.window.saturating_sub(reading.total + budget.reserve),
+        "freeSpace": budget.window.saturating_sub(reading.total.saturating_add(budget.reserve)),
         "expectedError": reading.margin,
         "estimated": reading.estimated,
         "compactionCount": run.history().compactions(),

@@ -299,8 +299,11 @@ impl Driver {
             Command::Record { make, reply } => self.record(make, reply).await?,
             Command::Look { look } => look(&self.run),
             Command::Context { reply } => {
-                let source =
-                    if self.agent.limits.window.is_some() { self.agent.limits.source } else { "assumed" };
+                let source = match (self.agent.limits.window, self.run.history().window()) {
+                    (Some(_), _) => self.agent.limits.source,
+                    (None, Some(_)) => "the newest call",
+                    (None, None) => "assumed",
+                };
                 let _ = reply.send(report(&self.run, &self.agent.fixed_share(), source));
             }
             Command::Decide { approval_id, allowed, reason, reply } => {

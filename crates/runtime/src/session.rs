@@ -301,10 +301,17 @@ impl Runtime {
         if at_seq == 0 || at_seq as usize > events.len() {
             return Err(SessionError::NotFound(format!("position {at_seq}; the log has {}", events.len())));
         }
+        let rests = at_rest(&events);
         events.truncate(at_seq as usize);
         let history = History::fold(&events).map_err(|error| SessionError::Log(id.clone(), error))?;
         if history.open_run().is_some() {
-            return Err(SessionError::Conflict(format!("a run was going on at position {at_seq}")));
+            let before = rests.iter().rev().find(|rest| **rest < at_seq);
+            let after = rests.iter().find(|rest| **rest > at_seq);
+            let nearest: Vec<String> = before.into_iter().chain(after).map(Seq::to_string).collect();
+            return Err(SessionError::Conflict(format!(
+                "a run was going on at position {at_seq}; the session was at rest at {}",
+                nearest.join(" and ")
+            )));
         }
         let title = history.title().map(|title| format!("{title} (fork)"));
         if let Some(Event { body: EventBody::SessionStarted { forked_from, title: first, .. }, .. }) =
@@ -338,6 +345,23 @@ impl Runtime {
         while open.drivers.join_next().await.is_some() {}
         self.store.close().await;
     }
+}
+
+/// The positions at which no run was going on.
+fn at_rest(events: &[Event]) -> Vec<Seq> {
+    let mut running = false;
+    let mut rests = Vec::new();
+    for event in events {
+        match event.body {
+            EventBody::RunStarted { .. } => running = true,
+            EventBody::RunFinished { .. } => running = false,
+            _ => {}
+        }
+        if !running {
+            rests.push(event.seq);
+        }
+    }
+    rests
 }
 
 impl Session {

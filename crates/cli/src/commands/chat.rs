@@ -27,6 +27,7 @@ use crate::term::out;
 use crate::term::style::Style;
 use crate::term::text::one_line;
 use crate::term::transcript::{Setting, Transcript};
+use crate::term::wrap::wrapped;
 
 use super::Need;
 use console::Console;
@@ -129,15 +130,19 @@ impl Talk<'_> {
         let mut text = format!("{name}{}\n", self.style.dim(&about));
         text.push_str(&self.style.dim("/help shows the commands · Ctrl-C cancels, twice leaves"));
         text.push('\n');
+        if !self.runtime.agent().limits.tools {
+            let note = wrapped(super::NO_TOOLS, 2, 2, out::width());
+            text.push_str(&format!("{} {note}\n", self.style.amber("!")));
+        }
         if let Some(record) = record {
             text.push_str(&self.last_turn(record).await?);
         }
         let waiting = self.session.queue().await?.len() as u64;
         if waiting > 0 {
-            let note = format!(
-                "{} from before; they enter with your next one (/queue)",
-                count(waiting, "message waits")
-            );
+            let note = match waiting {
+                1 => "1 message waits from before; it enters with your next one (/queue)".to_owned(),
+                many => format!("{many} messages wait from before; they enter with your next one (/queue)"),
+            };
             text.push_str(&format!("{} {note}\n", self.style.amber("!")));
         }
         Ok(text)

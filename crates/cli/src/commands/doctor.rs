@@ -4,7 +4,7 @@ use longhaul::config::{Config, ModelConfig, ProviderKind};
 
 use crate::agent_file::{self, Loaded};
 use crate::assemble;
-use crate::backend::{self, Backend};
+use crate::backend::{self, Answer, Backend};
 use crate::failure::{DONE, Outcome};
 use crate::place::Place;
 use crate::term::out;
@@ -27,8 +27,12 @@ pub(crate) async fn run(place: &Place) -> Outcome {
         ("workspace", place.shown(&place.workspace)),
         ("agent file", agent_file(place, &loaded, style)),
     ];
-    facts.extend(servers(&found, style).into_iter().map(|server| ("server", server)));
-    facts.push(("would use", choice(&loaded, &config.model, &found)));
+    let server = Server::of(place, &loaded).await;
+    facts.extend(server.named(&config.model, style).map(|server| ("server", server)));
+    if !matches!(server, Server::Named(_)) || !found.is_empty() {
+        facts.extend(servers(&found, style).into_iter().map(|server| ("server", server)));
+    }
+    facts.extend(would_use(place, loaded.as_ref().ok(), &server).await);
     facts.push(("key", key(place, &config.model)));
     facts.push(("sandbox", sandbox(place, &config)));
     for (label, fact) in facts {
@@ -54,32 +58,81 @@ fn servers(found: &[Backend], style: Style) -> Vec<String> {
         return vec![style.dim(&format!("none answers on localhost ({})", ports.join(", ")))];
     }
     let described = found.iter().map(|backend| {
-        let mut models: Vec<String> = backend.models.iter().take(NAMED).map(|name| visible(name)).collect();
-        match backend.models.len() {
-            0 => models.push("no model".to_owned()),
-            many if many > NAMED => models.push(format!("… {many} in all")),
-            _ => {}
-        }
-        format!("{} ({}) · {}", backend.base_url, backend.usual_owner, models.join(", "))
+        format!("{} ({}) · {}", backend.base_url, backend.usual_owner, some_of(&backend.models))
     });
     described.collect()
 }
 
-/// What `run` and `chat` would talk to.
-fn choice(loaded: &Outcome<Loaded>, model: &ModelConfig, found: &[Backend]) -> String {
-    let found = found.iter().find(|backend| !backend.models.is_empty());
-    match (loaded, found) {
-        (Err(_), _) => "nothing until that is mended".to_owned(),
-        (Ok(_), _) if model.provider == ProviderKind::Scripted => "the scripted echo, no model".to_owned(),
-        (Ok(loaded), Some(backend)) if !loaded.names_a_server => {
-            let name = if loaded.names_a_model { &model.name } else { &backend.models[0] };
-            format!("{} at {}", visible(name), backend.base_url)
-        }
-        (Ok(loaded), None) if !loaded.names_a_server => {
-            "nothing: there is no model; try longhaul demo".to_owned()
-        }
-        (Ok(_), _) => format!("{} · {} at {}", model.name, model.provider.as_str(), model.base_url),
+/// The first models by name, how many there are if they are many.
+fn some_of(models: &[String]) -> String {
+    let mut named: Vec<String> = models.iter().take(NAMED).map(|name| visible(name)).collect();
+    match models.len() {
+        0 => named.push("no model".to_owned()),
+        many if many > NAMED => named.push(format!("… {many} in all")),
+        _ => {}
     }
+    named.join(", ")
+}
+
+/// Whether somebody said where the model is.
+enum Server {
+    /// Nobody did, or it needs no server.
+    Unnamed,
+    /// And this is what it says.
+    Named(Answer),
+}
+
+impl Server {
+    async fn of(place: &Place, loaded: &Outcome<Loaded>) -> Self {
+        match loaded {
+            Ok(loaded) if loaded.names_a_server && !is_scripted(&loaded.config.model) => {
+                Self::Named(backend::ask(place, &loaded.config.model).await)
+            }
+            _ => Self::Unnamed,
+        }
+    }
+
+    /// The server that was named, in a line.
+    fn named(&self, model: &ModelConfig, style: Style) -> Option<String> {
+        let Self::Named(answer) = self else { return None };
+        let says = match answer {
+            Answer::Models(models) => some_of(models),
+            Answer::Other(status) => format!("answers, but lists no models (HTTP {status})"),
+            Answer::Silent => style.red("does not answer"),
+        };
+        Some(format!("{} (named) · {says}", visible(&model.base_url)))
+    }
+}
+
+fn is_scripted(model: &ModelConfig) -> bool {
+    model.provider == ProviderKind::Scripted
+}
+
+/// What `run` and `chat` would talk to: found as they find it.
+async fn would_use(place: &Place, loaded: Option<&Loaded>, server: &Server) -> Vec<(&'static str, String)> {
+    let choice = |text: &str| vec![("would use", text.to_owned())];
+    let Some(loaded) = loaded else { return choice("nothing until that is mended") };
+    if is_scripted(&loaded.config.model) {
+        return choice("the scripted echo, no model");
+    }
+    if matches!(server, Server::Named(Answer::Silent)) {
+        return choice("nothing: the server that is named does not answer");
+    }
+    let Ok(loaded) = backend::complete(place, loaded.clone()).await else {
+        return choice("nothing: there is no model; try longhaul demo");
+    };
+    let model = &loaded.config.model;
+    let unlisted = match server {
+        Server::Named(Answer::Models(models)) if !models.contains(&model.name) => {
+            ", which the server does not list"
+        }
+        _ => "",
+    };
+    let mut facts = choice(&format!("{} at {}{unlisted}", visible(&model.name), visible(&model.base_url)));
+    if assemble::limits(place, &loaded.config).await.is_ok_and(|limits| !limits.tools) {
+        facts.push(("tools", super::NO_TOOLS.to_owned()));
+    }
+    facts
 }
 
 fn key(place: &Place, model: &ModelConfig) -> String {

@@ -24,7 +24,9 @@ pub(crate) async fn run(args: RecallArgs, place: &Place) -> Outcome {
     let record = lookup::session(&data.store, &args.session).await?;
     let history = History::fold(&log(&data.store, &record.id).await?)?;
     let query = args.query.join(" ");
-    let asked = match query.parse::<Handle>() {
+    let handle = query.parse::<Handle>();
+    let is_handle = handle.is_ok();
+    let asked = match handle {
         Ok(handle) => json!({ "handle": handle.to_string() }),
         Err(_) => json!({ "query": query, "limit": args.limit }),
     };
@@ -37,12 +39,17 @@ pub(crate) async fn run(args: RecallArgs, place: &Place) -> Outcome {
     .await;
     data.store.close().await;
     let found = found.map_err(|why| Failure::new(why.trim_start_matches("recall: ")))?;
-    if found.starts_with("recall: nothing in this session matches") {
+    if !is_handle && found.starts_with("recall: nothing in this session matches") {
         return Err(Failure::new(format!("nothing in this session matches `{query}`")));
     }
-    // A terminal shows it; a pipe gets the bytes.
-    let shown = if place.terminal.output { text::visible(&found) } else { found };
-    out::line(shown.trim_end_matches('\n'))?;
+    // A terminal shows it; a pipe gets the bytes of an original exactly as they are.
+    if place.terminal.output {
+        out::line(text::visible(&found).trim_end_matches('\n'))?;
+    } else if is_handle {
+        out::data(&found)?;
+    } else {
+        out::line(found.trim_end_matches('\n'))?;
+    }
     Ok(DONE)
 }
 

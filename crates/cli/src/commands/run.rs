@@ -6,11 +6,13 @@
 use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use longhaul::announce::Announcement;
 use longhaul::clock::now_ms;
 use longhaul::session::{Runtime, Session, Settled};
 use longhaul_core::event::RunEnd;
+use longhaul_core::history::EntryKind;
 use longhaul_core::message::{Part, Role};
 use tokio::io::AsyncReadExt;
 use tokio::sync::broadcast::Receiver;
@@ -26,8 +28,12 @@ use crate::term::human::short;
 use crate::term::out;
 use crate::term::style::Style;
 use crate::term::transcript::{Setting, Transcript};
+use crate::term::wrap::wrapped;
 
 use super::Need;
+
+/// How long what was answered until an interrupt may take to be looked up.
+const LEAVE_AFTER: Duration = Duration::from_secs(1);
 
 pub(crate) async fn run(args: RunArgs, place: &Place) -> Outcome {
     let prompt = prompt(args.prompt.as_deref(), place).await?;
@@ -51,12 +57,19 @@ async fn in_session(
         None => runtime.create(Some(super::sessions::title_of(prompt))).await?,
     };
     let mut show = Show::new(args.json, place);
+    if !runtime.agent().limits.tools {
+        show.warn(super::NO_TOOLS)?;
+    }
     let watch = session.watch();
     session.adopt_model().await?;
     session.send(vec![Part::text(prompt)]).await?;
     let settled = follow(&session, watch, &mut show, interrupts).await?;
     match settled {
-        None => Ok(ExitCode::from(CANCELLED)),
+        None => {
+            // Who interrupts wants to leave: a session that is still busy is not waited for.
+            let _ = tokio::time::timeout(LEAVE_AFTER, show.answer(&session)).await;
+            Ok(ExitCode::from(CANCELLED))
+        }
         Some(settled) => show.finish(&session, &settled).await,
     }
 }
@@ -173,23 +186,42 @@ impl Show {
 
     /// The answer as data, a line about the session as a message.
     async fn finish(&mut self, session: &Session, settled: &Settled) -> Outcome {
-        let stopped = settled.end == Some(RunEnd::Stop);
-        if !self.json && !self.person && stopped {
-            out::line(&answer(session).await?)?;
-        }
+        self.answer(session).await?;
         if !self.json {
-            let about = format!("  {} · session {}\n", self.usage, session.id());
-            out::message(&self.style.dim(&about));
+            let about = format!("{} · session {}", self.usage, session.id());
+            out::message(&format!("  {}\n", self.style.dim(&wrapped(&about, 2, 2, out::width()))));
         }
-        Ok(if stopped { DONE } else { ExitCode::FAILURE })
+        Ok(if settled.end == Some(RunEnd::Stop) { DONE } else { ExitCode::FAILURE })
+    }
+
+    /// What was answered goes to standard output however the run ended; a person has seen it already.
+    async fn answer(&self, session: &Session) -> Outcome<()> {
+        if self.json || self.person {
+            return Ok(());
+        }
+        match answer(session).await?.as_str() {
+            "" => Ok(()),
+            text => Ok(out::line(text)?),
+        }
+    }
+
+    /// Something to know before anything happens.
+    fn warn(&mut self, text: &str) -> io::Result<()> {
+        self.transcript.warning(text);
+        if self.json {
+            out::message(&self.transcript.output());
+            return Ok(());
+        }
+        self.print()
     }
 }
 
-/// The newest thing the model said.
+/// The newest thing the model said to the newest message; empty if it said nothing.
 async fn answer(session: &Session) -> Outcome<String> {
     let newest = |run: &longhaul_core::run::Run| {
-        let mut entries = run.history().entries().iter().rev();
-        entries.find(|entry| entry.message.role == Role::Assistant).map(|entry| entry.message.text())
+        let entries = run.history().entries().iter().rev();
+        let mut since = entries.take_while(|entry| entry.kind != EntryKind::Typed);
+        since.find(|entry| entry.message.role == Role::Assistant).map(|entry| entry.message.text())
     };
     Ok(session.look(newest).await?.unwrap_or_default())
 }

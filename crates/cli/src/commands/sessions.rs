@@ -35,6 +35,14 @@ pub(crate) async fn run(command: SessionsCommand, place: &Place) -> Outcome {
     if let SessionsCommand::Fork { session, seq } = command {
         return fork(place, &session, seq).await;
     }
+    // Before the folder is opened: what comes by a pipe may be written by a process that has it.
+    let conversations = match &command {
+        SessionsCommand::Import { files } => import::read_all(files).await,
+        _ => Vec::new(),
+    };
+    if !conversations.is_empty() && conversations.iter().all(import::Read::has_failed) {
+        return import::none(&conversations);
+    }
     let data = data::open(place, Config::default().blobs.max_bytes).await?;
     let done = match command {
         SessionsCommand::List { json, limit } => list(&data, place, json, limit).await,
@@ -43,7 +51,7 @@ pub(crate) async fn run(command: SessionsCommand, place: &Place) -> Outcome {
             let target = Target::new(file, markdown, force);
             export_to(&data, &session, &target).await
         }
-        SessionsCommand::Import { files } => import::import(&data, &files).await,
+        SessionsCommand::Import { .. } => import::import(&data, conversations).await,
         SessionsCommand::Delete { sessions } => delete(&data, &sessions).await,
         SessionsCommand::Fork { .. } => Ok(()),
     };
@@ -141,7 +149,13 @@ impl Target {
         let mut options = OpenOptions::new();
         let options = options.write(true).create(true).truncate(self.overwrite).create_new(!self.overwrite);
         let failed = |error: io::Error| Failure::new(format!("{} was not written: {error}", path.display()));
-        let mut file = BufWriter::new(options.open(path).map_err(failed)?);
+        let opened = options.open(path).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => {
+                Failure::new(format!("{} exists already; --force overwrites it", path.display()))
+            }
+            _ => failed(error),
+        });
+        let mut file = BufWriter::new(opened?);
         write(&mut file).and_then(|()| file.flush()).map_err(failed)
     }
 }
@@ -205,10 +219,17 @@ pub(super) async fn fork_at(runtime: &Runtime, record: &SessionRecord, seq: Opti
 }
 
 async fn delete(data: &Data, sessions: &[String]) -> Outcome<()> {
-    for meant in sessions {
-        let record = lookup::session(&data.store, meant).await?;
-        data.store.delete(&record.id).await?;
-        out::line(&format!("deleted {}", record.id))?;
+    // All names first: `last` means another one as soon as the newest is gone.
+    let mut meant = Vec::new();
+    for name in sessions {
+        let id = lookup::session(&data.store, name).await?.id;
+        if !meant.contains(&id) {
+            meant.push(id);
+        }
+    }
+    for id in meant {
+        data.store.delete(&id).await?;
+        out::line(&format!("deleted {id}"))?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use longhaul_core::event::EditKind;
-use longhaul_core::history::EntryKind;
+use longhaul_core::history::{Entry, EntryKind};
 use longhaul_core::message::{Message, Part};
 use longhaul_core::run::Run;
 
@@ -39,18 +39,18 @@ pub(super) fn asked_for(question: &str) -> Option<String> {
 /// in view now, from as many results as there are.
 pub(super) fn choose(run: &Run) -> Vec<Fact> {
     let history = run.history();
-    let compactions = history.edits().iter().filter(|state| state.edit.kind == EditKind::Compaction);
-    let first = compactions.map(|state| state.seq).next().or(history.edits().first().map(|state| state.seq));
-    let Some(first) = first else { return Vec::new() };
+    let is_read = |entry: &Entry| matches!(&entry.kind, EntryKind::Result { tool } if tool == "read");
+    let Some(first_read) = history.entries().iter().find(|entry| is_read(entry)) else { return Vec::new() };
+    let later = || history.edits().iter().filter(|state| state.seq > first_read.seq);
+    let compaction = later().find(|state| state.edit.kind == EditKind::Compaction);
+    let Some(first) = compaction.or_else(|| later().next()).map(|state| state.seq) else { return Vec::new() };
     let texts: Vec<String> = history.entries().iter().map(|entry| text_of(&entry.message)).collect();
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     for line in texts.iter().flat_map(|text| text.lines()) {
         *seen.entry(content(line)).or_default() += 1;
     }
     let early = history.entries().iter().zip(&texts);
-    let early = early.filter(|(entry, _)| {
-        entry.seq < first && matches!(&entry.kind, EntryKind::Result { tool } if tool == "read")
-    });
+    let early = early.filter(|(entry, _)| entry.seq < first && is_read(entry));
     let mut facts = Vec::new();
     for (_, text) in early {
         let candidates = text.lines().map(content).filter(|line| seen.get(line) == Some(&1));

@@ -125,6 +125,9 @@ impl Screen {
             "The view was shortened {} times; {} of {} lines came back right; {} invalid requests.",
             outcome.edits, outcome.right, outcome.asked, outcome.invalid
         );
+        if outcome.asked == 0 {
+            self.row("No line of these files made a question. Another folder would: longhaul demo FOLDER");
+        }
         let id: String = id.as_str().chars().take(13).collect();
         self.row(&format!(
             "\u{20}\n{}\nAll calls together read {} tokens; the largest had {} of a window of {}.\n\

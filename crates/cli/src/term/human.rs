@@ -15,7 +15,7 @@ pub(crate) fn short(number: u64) -> String {
 
 /// One decimal, unless it is zero: `200K`, not `200.0K`.
 fn tenths(number: u64, unit: u64, name: &str) -> String {
-    let tenths = (number * 10 + unit / 2) / unit;
+    let tenths = (number.saturating_mul(10).saturating_add(unit / 2)) / unit;
     match (tenths / 10, tenths % 10) {
         (whole, 0) => format!("{whole}{name}"),
         (whole, tenth) => format!("{whole}.{tenth}{name}"),

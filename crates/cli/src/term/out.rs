@@ -1,6 +1,8 @@
 //! The two streams: data goes to standard output, everything else to standard error.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
+
+use super::wrap::wrapped;
 
 /// The widest line that is comfortable to read, in columns.
 const WIDEST: usize = 100;
@@ -34,6 +36,15 @@ pub(crate) fn line(text: &str) -> io::Result<()> {
 /// Writes a message. Nobody reading it is fine.
 pub(crate) fn message(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Writes a message of any length: where a person reads, no line breaks within a word.
+pub(crate) fn complaint(text: &str) {
+    if io::stderr().is_terminal() {
+        message(&wrapped(text, 0, 0, width()));
+    } else {
+        message(text);
+    }
 }
 
 /// Columns of the terminal.

@@ -15,6 +15,9 @@ const OUTCOME_COLUMN: usize = 36;
 /// Lines of a failed call that are shown.
 const SHOWN_LINES: usize = 4;
 
+/// In the reason of a denial that nobody was there to answer.
+pub(crate) const ALLOWED_BY_YES: &str = "can run this with --yes";
+
 /// The arguments that matter, the most telling first.
 const TELLING: [&str; 6] = ["command", "path", "handle", "query", "pattern", "url"];
 
@@ -38,7 +41,7 @@ pub(crate) fn label(call: &Call, columns: usize) -> String {
 /// The row of a call that ended, and below it the first lines of one that failed.
 pub(crate) fn row(call: &Call, ended: &Ended, took: Duration, columns: usize, style: Style) -> String {
     let failed = ended.status == "error";
-    let outcome = [outcome(call, ended), time(took)];
+    let outcome = [singular(&outcome(call, ended)), time(took)];
     let outcome = outcome.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ");
     let room = columns.saturating_sub(4 + 2 + width(&outcome)).max(12);
     let label = label(call, room);
@@ -59,7 +62,10 @@ fn outcome(call: &Call, ended: &Ended) -> String {
     let last = ended.text.trim_end().lines().next_back().unwrap_or_default().trim();
     let bracketed = last.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or_default();
     match ended.status.as_str() {
-        "cancelled" if ended.text.starts_with("[Not run: ") => return "denied".to_owned(),
+        "cancelled" if ended.text.starts_with("[Not run: ") => {
+            let by_yes = ended.text.contains(ALLOWED_BY_YES);
+            return if by_yes { "denied · --yes allows it" } else { "denied" }.to_owned();
+        }
         "cancelled" => return "cancelled".to_owned(),
         "interrupted" => return "interrupted, outcome unknown".to_owned(),
         _ => {}
@@ -80,6 +86,21 @@ fn outcome(call: &Call, ended: &Ended) -> String {
         (_, note) if note.len() <= 48 => note.trim_end_matches('.').to_owned(),
         _ => plain(ended),
     }
+}
+
+/// `1 match in 1 file` for `1 matches in 1 files`: tools write for a model, which does not mind.
+fn singular(outcome: &str) -> String {
+    let mut is_one = false;
+    let words = outcome.split(' ').map(|word| {
+        let (bare, comma) = word.strip_suffix(',').map_or((word, ""), |bare| (bare, ","));
+        let is_counted = std::mem::replace(&mut is_one, word == "1");
+        match bare {
+            "matches" if is_counted => format!("match{comma}"),
+            "files" | "lines" | "bytes" if is_counted => format!("{}{comma}", bare.trim_end_matches('s')),
+            _ => word.to_owned(),
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// `All 120 lines.` and `Lines 1 to 2000 of 5310. …`, as `read` ends.
@@ -178,6 +199,8 @@ mod tests {
                 "write n.md",
                 "120 bytes, 4 lines",
             ),
+            ("grep", r#"{"pattern":"x"}"#, "x\n[1 matches in 1 files.]", "grep x", "1 match in 1 file"),
+            ("write", r#"{"path":"n"}"#, "Wrote n (12 bytes, 1 lines).", "write n", "12 bytes, 1 line"),
             (
                 "edit",
                 r#"{"path":"n.md","old":"a","new":"b"}"#,

@@ -141,3 +141,47 @@ fn the_doctor_says_what_is_here() {
     }
     assert!(!given.out.contains("sk-secret"));
 }
+
+#[test]
+fn the_doctor_asks_the_server_that_run_would_use() {
+    let bench = Bench::new();
+    let fake = Fake::start([]);
+    let url = fake.url();
+    let named = bench.run(&["--base-url", &url, "doctor"]).exits(0).out;
+    assert!(
+        named.contains("(named) · fake-1, talker-1") && named.contains(&format!("fake-1 at {url}")),
+        "{named}"
+    );
+    let unlisted = bench.run(&["--base-url", &url, "--model", "other", "doctor"]).exits(0).out;
+    assert!(unlisted.contains("does not list"), "{unlisted}");
+    let silent = bench.run(&["--base-url", "http://127.0.0.1:9/v1", "doctor"]).exits(0).out;
+    assert!(silent.contains("127.0.0.1:9/v1 (named) · does not answer"), "{silent}");
+    assert!(silent.contains("nothing: the server that is named does not answer"), "{silent}");
+}
+
+#[test]
+fn the_help_breaks_between_words() {
+    let bench = Bench::new();
+    for args in [&["--help"][..], &["sessions", "export", "--help"], &["run", "--help"]] {
+        let help = bench.command(args.iter()).env("COLUMNS", "80").output().unwrap();
+        let help = String::from_utf8(help.stdout).unwrap();
+        assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
+    }
+}
+
+#[test]
+fn a_found_file_that_asks_for_trust_is_named_once() {
+    let fake = Fake::start([Say::Text("one"), Say::Text("two")]);
+    let bench = Bench::new();
+    let text = format!(
+        "model: {{ name: fake-1, base_url: \"{}\" }}\napprovals: {{ rules: [{{ tool: bash, decision: allow }}] }}\n",
+        fake.url()
+    );
+    let file = bench.write("longhaul.yml", &text);
+    let refused = bench.run(&["run", "hi"]).exits(2);
+    assert!(refused.err.contains("lets the tool `bash` run without asking"), "{}", refused.err);
+    bench.run(&["--config", file.to_str().unwrap(), "run", "hi"]).exits(0);
+    bench.run(&["run", "hi"]).exits(0);
+    bench.write("longhaul.yml", &(text + "# changed\n"));
+    bench.run(&["run", "hi"]).exits(2);
+}

@@ -18,6 +18,8 @@ pub(crate) enum Say {
     Text(&'static str),
     /// A tool call, streamed.
     Call(&'static str, Value),
+    /// Text that ends at the length limit.
+    Cut(&'static str),
     /// Text, and then nothing for ever.
     Stall(&'static str),
     /// A status and a message.
@@ -50,7 +52,12 @@ impl Fake {
         let app = axum::Router::new()
             .route(
                 "/v1/models",
-                get(async || Json(json!({ "data": [{ "id": "fake-1", "context_length": 16_000 }] }))),
+                get(async || {
+                    Json(json!({ "data": [
+                        { "id": "fake-1", "context_length": 16_000 },
+                        { "id": "talker-1", "context_length": 16_000, "supported_parameters": ["seed"] },
+                    ] }))
+                }),
             )
             .route("/v1/chat/completions", post(complete))
             .with_state(Arc::clone(&shared));
@@ -87,6 +94,7 @@ async fn complete(
     let tokens = body.len() / 4;
     match say {
         Say::Text(text) => stream(&words(text), Some(("stop", tokens))),
+        Say::Cut(text) => stream(&words(text), Some(("length", tokens))),
         Say::Stall(text) => stream(&words(text), None),
         Say::Call(tool, arguments) => {
             let call = json!({ "index": 0, "id": format!("call_{tokens}"), "type": "function",

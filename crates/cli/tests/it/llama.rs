@@ -36,7 +36,10 @@ fn server(test: &str, folder: &Path, window: u32) -> Option<Server> {
         .status()
         .is_ok_and(|status| status.success());
     if !ready || !Path::new(TOOLS).is_dir() {
-        assert!(std::env::var_os("LONGHAUL_REQUIRE_LLAMA").is_none(), "{test}: no llama.cpp server can be started");
+        assert!(
+            std::env::var_os("LONGHAUL_REQUIRE_LLAMA").is_none(),
+            "{test}: no llama.cpp server can be started"
+        );
         eprintln!("{test}: skipped, no llama.cpp server can be started");
         return None;
     }
@@ -76,7 +79,10 @@ fn run(folder: &Path, prompt: &str, continues: bool) -> Vec<Value> {
     // A model of random weights seldom stops by itself: its answers end at their limit.
     assert!(matches!(output.status.code(), Some(0 | 1)), "{:?} {stderr}", output.status);
     let stdout = String::from_utf8(output.stdout).unwrap();
-    stdout.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+    stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect()
 }
 
 fn named<'a>(events: &'a [Value], name: &str) -> Vec<&'a Value> {
@@ -111,8 +117,15 @@ fn a_conversation_outgrows_the_servers_window_and_goes_on() {
         let input = response["tokenUsage"]["inputTokens"].as_u64().unwrap();
         assert!(input > 0 && input < 4096, "{input}");
         sent += input;
-        assert_eq!(named(&events, "context:usage").last().unwrap()["window"], 4096, "the server's own window");
-        println!("turn {turn}: {input} tokens in, {edits} edits so far, {:?}", named(&events, "context:estimate").first().map(|event| event["errorPercent"].clone()));
+        assert_eq!(
+            named(&events, "context:usage").last().unwrap()["window"],
+            4096,
+            "the server's own window"
+        );
+        println!(
+            "turn {turn}: {input} tokens in, {edits} edits so far, {:?}",
+            named(&events, "context:estimate").first().map(|event| event["errorPercent"].clone())
+        );
     }
     assert!(chunks > 50, "the answers were streamed: {chunks} pieces");
     assert!(edits >= 2, "{edits} edits");

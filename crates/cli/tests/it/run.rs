@@ -84,7 +84,7 @@ fn what_needs_a_person_is_denied_unless_allowed_beforehand() {
     let write = || Say::Call("write", json!({ "path": "made.txt", "content": "x" }));
     let fake = Fake::start([write(), Say::Text("I may not."), write(), Say::Text("I did.")]);
     let denied = bench.run_with(&fake, &["run", "make a file"]).exits(0);
-    assert!(denied.err.contains("denied"), "{}", denied.err);
+    assert!(denied.err.contains("denied · --yes allows it"), "{}", denied.err);
     assert!(names(&bench.work()).is_empty());
     let told = fake.asked()[1].to_string();
     assert!(told.contains("Not run") && told.contains("--yes"), "the model is told why: {told}");
@@ -137,6 +137,7 @@ fn an_interrupt_keeps_what_was_said() {
     signal(&child, "INT");
     let given = given(child.wait_with_output().unwrap()).exits(130);
     assert!(given.err.contains("cancelled · what was there is kept"), "{}", given.err);
+    assert_eq!(given.out, "The beginning of a long \n", "what was answered is data");
     let shown = bench.run(&["sessions", "show", "last"]).exits(0).out;
     assert!(shown.contains("The beginning of a long\n") && shown.contains("(cut off here)"), "{shown}");
 }
@@ -188,4 +189,33 @@ fn notes_that_lead_out_of_the_workspace_are_not_read() {
     let given = bench.run_with(&fake, &["run", "hello"]).exits(0);
     assert!(!fake.asked()[0].to_string().contains("secret of the home"));
     assert!(given.err.contains("AGENTS.md is not used"), "{}", given.err);
+}
+
+#[test]
+fn an_answer_that_was_cut_is_printed_and_exits_with_1() {
+    let bench = Bench::new();
+    let fake = Fake::start([Say::Cut("Half an answer"), Say::Refuse(401, "Incorrect API key provided")]);
+    let given = bench.run_with(&fake, &["run", "tell me"]).exits(1);
+    assert_eq!(given.out, "Half an answer\n");
+    assert!(given.err.contains("the answer reached its length limit"), "{}", given.err);
+    let next = bench.run_with(&fake, &["run", "--session", "last", "go on"]).exits(1);
+    assert_eq!(next.out, "", "an earlier answer is no answer to this");
+}
+
+#[test]
+fn a_model_without_tools_is_told_of_once() {
+    let bench = Bench::new();
+    let fake = Fake::start([Say::Text("hello"), Say::Text("hello"), Say::Text("hello")]);
+    let url = fake.url();
+    let talker = ["--base-url", url.as_str(), "--model", "talker-1"];
+    let with = |args: &[&'static str]| bench.command(talker.iter().chain(args));
+    let run = given(with(&["run", "hello"]).output().unwrap()).exits(0);
+    assert_eq!((run.out.as_str(), run.err.matches("takes no tools").count()), ("hello\n", 1), "{}", run.err);
+    assert!(fake.asked()[0].get("tools").is_none(), "{}", fake.asked()[0]);
+    let chat = fed(with(&["chat"]), "hello\n").exits(0);
+    assert_eq!(chat.err.matches("takes no tools").count(), 1, "{}", chat.err);
+    let doctor = given(with(&["doctor"]).output().unwrap()).exits(0);
+    assert!(doctor.out.contains("takes no tools"), "{}", doctor.out);
+    let able = bench.run_with(&fake, &["run", "hello"]).exits(0);
+    assert!(!able.err.contains("takes no tools"), "{}", able.err);
 }

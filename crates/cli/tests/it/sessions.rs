@@ -1,8 +1,10 @@
 use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, fed};
+use crate::bench::{Bench, fed, given};
 use crate::fake::{Fake, Say};
 
 /// A recorded conversation of `turns` turns.
@@ -73,7 +75,8 @@ fn an_export_comes_back_as_it_was() {
     let file = bench.work().join("copy.jsonl");
     bench.run(&["sessions", "export", &id, file.to_str().unwrap()]).exits(0);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), exported);
-    bench.run(&["sessions", "export", &id, file.to_str().unwrap()]).exits(1);
+    let refused = bench.run(&["sessions", "export", &id, file.to_str().unwrap()]).exits(1);
+    assert!(refused.err.contains("exists already; --force overwrites it"), "{}", refused.err);
     bench.run(&["sessions", "export", "--force", &id, file.to_str().unwrap()]).exits(0);
     let copy = bench.run(&["sessions", "import", file.to_str().unwrap()]).exits(0).out;
     let again = bench.run(&["sessions", "export", copy.trim()]).exits(0).out;
@@ -161,6 +164,8 @@ fn a_compaction_is_previewed_made_and_undone() {
     let back: Value = serde_json::from_str(&bench.run(&["context", &id, "--json"]).exits(0).out).unwrap();
     assert_eq!(back["total"], before["total"]);
     assert!(bench.run(&["undo", &id]).exits(1).err.contains("nothing to undo"));
+    let again = bench.run(&["undo", &id, edit]).exits(1);
+    assert!(again.err.contains(&format!("{edit} is already undone")), "{}", again.err);
 }
 
 #[test]
@@ -171,4 +176,49 @@ fn tokens_say_what_kind_of_count_they_are() {
     assert!(given.out.contains("estimated, expected error up to 10 %"), "{}", given.out);
     assert!(given.out.contains("characters / 4") && given.out.contains("45  characters"), "{}", given.out);
     bench.run(&["tokens", "missing.txt"]).exits(2);
+}
+
+#[test]
+fn an_export_may_be_piped_into_an_import() {
+    let bench = Bench::new();
+    imported(&bench, 1);
+    let mut import = bench.command(["sessions", "import", "-"]).stdin(Stdio::piped()).spawn().unwrap();
+    // While the import waits for its input, the folder is another's.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let exported = bench.run(&["sessions", "export", "last", "-"]).exits(0).out;
+    import.stdin.take().unwrap().write_all(exported.as_bytes()).unwrap();
+    given(import.wait_with_output().unwrap()).exits(0);
+    assert_eq!(bench.run(&["sessions", "list"]).exits(0).out.lines().count(), 2);
+}
+
+#[test]
+fn a_file_that_is_no_conversation_opens_nothing() {
+    let bench = Bench::new();
+    let bad = bench.write("x.md", "# Notes");
+    let given = bench.run(&["sessions", "import", bad.to_str().unwrap()]).exits(1);
+    assert!(given.err.contains("x.md: ") && given.err.ends_with("nothing was imported\n"), "{}", given.err);
+    assert!(!bench.data().exists());
+}
+
+#[test]
+fn a_session_named_twice_is_deleted_once() {
+    let bench = Bench::new();
+    let (first, second) = (imported(&bench, 1), imported(&bench, 1));
+    let given = bench.run(&["sessions", "delete", "last", "last", &second]).exits(0);
+    assert_eq!(given.out, format!("deleted {second}\n"));
+    bench.run(&["sessions", "delete", "last", "no-such-session"]).exits(1);
+    bench.run(&["sessions", "show", &first]).exits(0);
+    bench.run(&["sessions", "list", "-n", "0"]).exits(2);
+}
+
+#[test]
+fn a_recalled_original_is_exact_to_the_byte() {
+    let bench = Bench::new();
+    for text in ["no line end", "two line ends\n\n"] {
+        let file = bench.write("one.json", &json!([{ "role": "user", "content": text }]).to_string());
+        bench.run(&["sessions", "import", file.to_str().unwrap()]).exits(0);
+        let found = bench.run(&["recall", "last", "line"]).exits(0).out;
+        let handle = found.split(['<', '>', ' ', '\n']).find(|word| word.starts_with("lh:")).unwrap();
+        assert_eq!(bench.run(&["recall", "last", handle]).exits(0).out, text);
+    }
 }

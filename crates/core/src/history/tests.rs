@@ -48,6 +48,7 @@ impl Log {
             fixed_tokens: 100,
             estimated_input: 0,
             max_output_tokens: 1,
+            window_tokens: None,
         };
         self.add(EventBody::StepStarted(Box::new(start)));
         step_id
@@ -373,11 +374,11 @@ fn an_overflow_teaches_window_and_count() {
             used_tokens: Some(9_500),
             limit_tokens: limit,
         });
-        assert_eq!(log.history.learned_window(), Some(learned));
+        assert_eq!(log.history.learned_window(None), Some(learned));
         assert_eq!(log.history.anchor().unwrap().input, 9_500);
     }
     log.add(EventBody::ModelSwitched { to: origin() });
-    assert_eq!((log.history.learned_window(), log.history.anchor()), (None, None));
+    assert_eq!((log.history.learned_window(None), log.history.anchor()), (None, None));
 }
 
 #[test]
@@ -392,4 +393,48 @@ fn a_new_run_forgets_the_last_one() {
     log.add(EventBody::RunStarted { run_id: "r2".into() });
     assert_eq!(log.history.parked(), None);
     assert_eq!(log.history.recent_calls().count(), 0, "a loop is a loop within one run");
+}
+
+#[test]
+fn an_implausible_count_is_no_anchor() {
+    for (reported, believed) in [(0, false), (1, false), (40_000, false), (u64::MAX, false), (900, true)] {
+        let mut log = Log::begun();
+        log.typed(&"a few words of text ".repeat(100));
+        log.add(EventBody::RunStarted { run_id: "r".into() });
+        let step_id = log.begin();
+        let message =
+            Message { id: "a".into(), role: Role::Assistant, parts: vec![Part::text("ok")], origin: None };
+        log.add(EventBody::AssistantAdded {
+            step_id: step_id.clone(),
+            message,
+            finish: Finish::Stop,
+            cut: None,
+        });
+        let usage = Usage { input_tokens: reported, output_tokens: 1, ..Usage::default() };
+        log.add(EventBody::StepFinished { step_id, usage: Some(usage), estimated_input: 500 });
+        assert_eq!(log.history.anchor().is_some(), believed, "{reported}");
+        assert!(crate::meter::read(&log.history, 10).bound() < 20_000, "{reported}");
+    }
+}
+
+#[test]
+fn a_tool_name_that_is_none_is_mended_in_the_view() {
+    for (name, shown) in [("", "unnamed"), ("no such tool!\n", "no_such_tool__"), ("read", "read")] {
+        let part = Part::ToolCall(crate::message::ToolCall {
+            call_id: "c".into(),
+            name: name.to_owned(),
+            arguments: "{}".to_owned(),
+            provider_id: None,
+            native: None,
+        });
+        let mut log = Log::begun();
+        log.typed("go");
+        let step_id = log.begin();
+        let message = Message { id: "m".into(), role: Role::Assistant, parts: vec![part], origin: None };
+        log.add(EventBody::AssistantAdded { step_id, message, finish: Finish::ToolCalls, cut: None });
+        let view = log.history.view();
+        let names: Vec<_> =
+            view.iter().flat_map(|item| item.message.tool_calls()).map(|call| call.name.as_str()).collect();
+        assert_eq!(names, [shown]);
+    }
 }

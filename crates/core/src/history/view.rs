@@ -171,7 +171,7 @@ fn shown(seq: Seq, message: &Message, kind: &EntryKind) -> Option<Message> {
         EntryKind::Assistant(Some(Cut::Cancelled)) => {
             message.parts.iter().filter_map(kept_when_cancelled).collect()
         }
-        EntryKind::Assistant(None) => message.parts.iter().map(valid_arguments).collect(),
+        EntryKind::Assistant(None) => message.parts.iter().map(valid_call).collect(),
         EntryKind::Result { .. } => message.parts.iter().map(|part| with_marker(part, seq)).collect(),
         EntryKind::Typed | EntryKind::Note => message.parts.clone(),
     };
@@ -189,18 +189,33 @@ fn kept_when_cancelled(part: &Part) -> Option<Part> {
         Part::Text(text) if text.text.trim().is_empty() => None,
         Part::Text(text) => Some(Part::Text(Text { text: text.text.clone(), native: None })),
         Part::Reasoning(Reasoning { native: None, .. }) => None,
-        other => Some(valid_arguments(other)),
+        other => Some(valid_call(other)),
     }
 }
 
-/// Arguments that are not a JSON object would make every later request invalid; the model sees them quoted.
-fn valid_arguments(part: &Part) -> Part {
+/// Arguments that are not a JSON object, or a name that is none, would make every later request invalid: the
+/// model sees the arguments quoted, the name mended.
+fn valid_call(part: &Part) -> Part {
     let Part::ToolCall(call) = part else { return part.clone() };
-    if is_object(&call.arguments) {
-        return part.clone();
+    match (is_object(&call.arguments), valid_name(&call.name)) {
+        (true, None) => part.clone(),
+        (true, Some(name)) => Part::ToolCall(ToolCall { name, native: None, ..call.clone() }),
+        (false, name) => {
+            let arguments = serde_json::json!({ "invalid_arguments": call.arguments }).to_string();
+            let name = name.unwrap_or_else(|| call.name.clone());
+            Part::ToolCall(ToolCall { name, arguments, native: None, ..call.clone() })
+        }
     }
-    let quoted = serde_json::json!({ "invalid_arguments": call.arguments }).to_string();
-    Part::ToolCall(ToolCall { arguments: quoted, native: None, ..call.clone() })
+}
+
+/// Providers take `[a-zA-Z0-9_-]{1,64}`. What a name that is none becomes in requests.
+fn valid_name(name: &str) -> Option<String> {
+    let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if (1..=64).contains(&name.len()) && name.chars().all(is_fine) {
+        return None;
+    }
+    let mended: String = name.chars().take(64).map(|c| if is_fine(c) { c } else { '_' }).collect();
+    Some(if mended.is_empty() { "unnamed".to_owned() } else { mended })
 }
 
 /// Whether a text is one JSON object.

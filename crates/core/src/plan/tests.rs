@@ -55,6 +55,7 @@ impl Log {
             fixed_tokens: self.fixed,
             estimated_input: 0,
             max_output_tokens: 1,
+            window_tokens: None,
         };
         self.add(EventBody::StepStarted(Box::new(start)));
         let message = Message { id: "a".into(), role: Role::Assistant, parts, origin: Some(origin()) };

@@ -23,8 +23,16 @@ impl Scene<'_> {
         }
         match self.ladder(usable) {
             Some(edit) => Plan::Edit(Box::new(edit)),
+            None if self.may_be_miscounted() => Plan::Fits,
             None => Plan::DoesNotFit(self.misfit()),
         }
+    }
+
+    /// By our own count alone it fits: then the provider's last count may be wrong, and only another call can
+    /// tell. A refusal then says so with its own numbers.
+    fn may_be_miscounted(&self) -> bool {
+        let counted = self.fixed_tokens.saturating_add(self.history.view_tokens());
+        *self.occasion == Occasion::Routine && counted.saturating_add(counted / 10) < self.budget.usable
     }
 
     fn ladder(&self, target: u64) -> Option<ViewEdit> {

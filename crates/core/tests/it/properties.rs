@@ -118,6 +118,7 @@ impl Log {
             fixed_tokens: self.fixed,
             estimated_input: meter::read(&self.history, self.fixed).total,
             max_output_tokens: 1_000,
+            window_tokens: None,
         };
         self.add(EventBody::StepStarted(Box::new(start)));
         step_id

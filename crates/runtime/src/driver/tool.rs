@@ -170,11 +170,15 @@ impl Job {
         kept: &str,
     ) -> Result<(longhaul_core::message::BlobRef, u64), BlobError> {
         let bytes = text.len() as u64;
-        if self.stored_bytes + bytes > self.agent.rules.session_quota_bytes {
-            let blob = self.shared.blobs.put(kept.to_owned()).await?;
-            return Ok((blob, bytes - kept.len() as u64));
+        let has_room = self.stored_bytes + bytes <= self.agent.rules.session_quota_bytes;
+        if has_room {
+            match self.shared.blobs.put(text).await {
+                Err(BlobError::TooLarge { .. }) => {}
+                stored => return stored.map(|blob| (blob, 0)),
+            }
         }
-        Ok((self.shared.blobs.put(text).await?, 0))
+        let blob = self.shared.blobs.put(kept.to_owned()).await?;
+        Ok((blob, bytes - kept.len() as u64))
     }
 }
 

@@ -146,7 +146,9 @@ fn newest_path(all: &[(usize, Line<'_>)], sink: &mut Sink) -> Vec<usize> {
         all.iter().enumerate().filter_map(|(index, (_, line))| Some((line.id.as_deref()?, index))).collect();
     let mut path = Vec::new();
     let mut next = all.len().checked_sub(1);
-    while let Some(index) = next.filter(|_| path.len() < all.len()) {
+    let mut seen = vec![false; all.len()];
+    // A damaged file may name its own descendants as parents.
+    while let Some(index) = next.filter(|index| !std::mem::replace(&mut seen[*index], true)) {
         path.push(index);
         let parent = all.get(index).and_then(|(_, line)| line.parent_id.as_deref());
         next = parent.and_then(|id| by_id.get(id)).copied();

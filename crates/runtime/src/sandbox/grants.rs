@@ -53,16 +53,7 @@ const SYSTEM: [&str; 14] = [
     "/var/lib/ca-certificates",
 ];
 
-const DEVICES: [&str; 8] = [
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/dev/random",
-    "/dev/urandom",
-    "/dev/tty",
-    "/dev/ptmx",
-    "/dev/pts",
-];
+const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
 /// Secrets of the machine inside the system's folders, of interest where the runtime runs as root.
 const SECRETS: [&str; 8] = [

@@ -11,12 +11,24 @@ use longhaul_providers::scripted::{Fault, Script, Scripted, ScriptedAnswer};
 use longhaul_store::{Blobs, MemoryStore};
 use tokio::sync::broadcast::Receiver;
 
-/// Everything announced so far, in order.
-fn told(watch: &mut Receiver<Arc<Announcement>>) -> Vec<Announcement> {
+/// Everything durable that is announced meanwhile, in order.
+async fn told(
+    mut watch: Receiver<Arc<Announcement>>,
+    meanwhile: impl Future<Output = ()>,
+) -> Vec<Announcement> {
+    let mut meanwhile = std::pin::pin!(meanwhile);
     let mut all = Vec::new();
+    loop {
+        tokio::select! {
+            biased;
+            announcement = watch.recv() => all.push(Announcement::clone(&announcement.unwrap())),
+            () = &mut meanwhile => break,
+        }
+    }
     while let Ok(announcement) = watch.try_recv() {
         all.push(Announcement::clone(&announcement));
     }
+    all.retain(|announcement| announcement.seq.is_some());
     all
 }
 
@@ -31,13 +43,17 @@ fn prose(seed: usize) -> String {
 
 fn model() -> Scripted {
     let mut answers = vec![
-        ScriptedAnswer::text("I run it.").call("bash", r#"{"command":"sleep 0.3; echo one"}"#).call("ls", "{}"),
+        ScriptedAnswer::text("I run it.")
+            .call("bash", r#"{"command":"sleep 0.3; echo one"}"#)
+            .call("ls", "{}"),
         ScriptedAnswer::text("Done."),
         ScriptedAnswer::text("Partly").fail(Fault::Truncated { after: 2 }),
-        ScriptedAnswer::reasoning("Let me think.").then("Sure. ".repeat(40)).pace(std::time::Duration::from_millis(20)),
+        ScriptedAnswer::reasoning("Let me think.")
+            .then("Sure. ".repeat(40))
+            .pace(std::time::Duration::from_millis(20)),
     ];
-    answers.extend((0..12).map(|seed| ScriptedAnswer::text(prose(seed))));
-    Scripted::new(Script::turns(answers)).window(16_000)
+    answers.extend((0..20).map(|seed| ScriptedAnswer::text(prose(seed))));
+    Scripted::new(Script::turns(answers)).window(32_000)
 }
 
 async fn live(session: &Session) {
@@ -52,13 +68,13 @@ async fn live(session: &Session) {
     session.send(vec![Part::text("this one is cancelled")]).await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(150)).await;
     session.cancel(false).await.unwrap();
-    talk(session, 0..2).await;
+    talk(session, 0..4).await;
     let outcome = session.compact(Some("mind the words".to_owned())).await.unwrap();
     let CompactionOutcome::Committed(edit) = outcome else { panic!("nothing was compacted: {outcome:?}") };
     session.undo(edit.id.clone()).await.unwrap();
     session.release(edit.id.clone()).await.unwrap();
     session.rename("Another title".to_owned()).await.unwrap();
-    talk(session, 2..10).await;
+    talk(session, 4..12).await;
 }
 
 async fn talk(session: &Session, turns: std::ops::Range<usize>) {
@@ -74,9 +90,7 @@ async fn what_is_replayed_is_what_was_told() {
     agent.rules.approvals.insert("bash".to_owned(), Approval::Ask);
     let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(64 << 20));
     let session = runtime.create(Some("Watched".to_owned())).await.unwrap();
-    let mut watch = session.watch();
-    live(&session).await;
-    let told: Vec<Announcement> = told(&mut watch).into_iter().filter(|it| it.seq.is_some()).collect();
+    let told = told(session.watch(), live(&session)).await;
 
     let mut replay = runtime.replay(session.id());
     let mut replayed = Vec::new();
@@ -89,9 +103,22 @@ async fn what_is_replayed_is_what_was_told() {
     }
     let names: std::collections::BTreeSet<&str> = told.iter().map(|it| it.name).collect();
     for name in [
-        "message:added", "message:dequeued", "run:started", "llm:thinking", "llm:response", "llm:tool-call",
-        "tool:started", "llm:tool-result", "tool:approval-request", "tool:approval-response", "llm:error",
-        "context:usage", "context:estimate", "context:compressed", "context:restored", "run:complete",
+        "message:added",
+        "message:dequeued",
+        "run:started",
+        "llm:thinking",
+        "llm:response",
+        "llm:tool-call",
+        "tool:started",
+        "llm:tool-result",
+        "tool:approval-request",
+        "tool:approval-response",
+        "llm:error",
+        "context:usage",
+        "context:estimate",
+        "context:compressed",
+        "context:restored",
+        "run:complete",
     ] {
         assert!(names.contains(name), "{name} was never told: {names:?}");
     }

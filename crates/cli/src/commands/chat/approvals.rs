@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::failure::Outcome;
 use crate::term::happening::Call;
+use crate::term::human::count;
 use crate::term::style::Style;
 use crate::term::wrap::wrapped;
 
@@ -117,9 +118,9 @@ pub(super) fn question(call: &Call, columns: usize, style: Style) -> String {
         _ => set(&call.arguments, "", columns),
     };
     if lines.len() > SHOWN_LINES {
-        let more = lines.len() - SHOWN_LINES;
+        let more = count((lines.len() - SHOWN_LINES) as u64, "more line");
         lines.truncate(SHOWN_LINES);
-        lines.push(style.amber(&format!("… {more} more lines that are not shown")));
+        lines.push(style.amber(&format!("… {more}, not shown here")));
     }
     let mut asked = format!("{} {} wants to run\n", style.amber("?"), style.bold(&exact(&call.tool)));
     lines.iter().for_each(|line| asked.push_str(&format!("    {line}\n")));

@@ -16,6 +16,7 @@ use tokio::time::MissedTickBehavior;
 use crate::failure::{CANCELLED, DONE, Failure, Outcome};
 use crate::signals::Interrupts;
 use crate::term::happening::{self, Happening};
+use crate::term::human::count;
 use crate::term::meter::Meter;
 use crate::term::out;
 use crate::term::transcript::{Setting, Transcript};
@@ -119,7 +120,9 @@ impl Live<'_, '_> {
         let mark = match (asked, self.pasted.len()) {
             (Some(call), _) => self.talk.style.amber(&format!("{}? y/n/a › ", call.tool)),
             (None, 0) => self.talk.style.accent("› "),
-            (None, lines) => self.talk.style.amber(&format!("{lines} lines pasted, ⏎ sends › ")),
+            (None, lines) => {
+                self.talk.style.amber(&format!("{} pasted, ⏎ sends › ", count(lines as u64, "line")))
+            }
         };
         self.console.prompt(format!("{line}{mark}"));
     }

@@ -14,6 +14,7 @@ use crate::lookup;
 use crate::term::happening::readable;
 use crate::term::human::count;
 use crate::term::text::{fit, one_line};
+use crate::term::wrap::wrapped;
 use crate::term::{out, table};
 
 use super::{Go, Next, Talk};
@@ -22,6 +23,9 @@ use crate::commands::undo::undo;
 
 /// Sessions that are listed.
 const LISTED: usize = 15;
+
+/// Where the commands' descriptions stand.
+const HELP_COLUMN: usize = 24;
 
 const HELP: &str = "\
 /context                what fills the window
@@ -153,7 +157,7 @@ impl Talk<'_> {
             }
             Slash::Fork(seq) => return self.fork(seq).await,
             Slash::Export(file) => self.export(file).await?,
-            Slash::Help => HELP.to_owned(),
+            Slash::Help => help(out::width()),
             Slash::Quit => return Ok(Reply::Next(Next::Leave(DONE))),
             Slash::Wrong(why) => return Err(Failure::usage(why)),
         };
@@ -224,10 +228,25 @@ impl Talk<'_> {
         let events = self.runtime.log(&record.id).await?;
         let name = || PathBuf::from(format!("longhaul-{}.jsonl", record.id));
         let path = self.place.workspace.join(file.unwrap_or_else(name));
+        if path.exists() {
+            let shown = self.place.shown(&path);
+            return Err(Failure::new(format!("{shown} exists already; name another file")));
+        }
         let target = Target::new(Some(path.clone()), false, false);
         export(&record, &events, self.runtime.blobs(), &target).await?;
         Ok(format!("{} written to {}", count(events.len() as u64, "event"), self.place.shown(&path)))
     }
+}
+
+/// The commands, set for `columns`: what they do hangs beside them.
+fn help(columns: usize) -> String {
+    let lines = HELP.lines().map(|line| match line.split_at_checked(HELP_COLUMN) {
+        Some((command, does)) if line.starts_with('/') => {
+            format!("{command}{}\n", wrapped(does, HELP_COLUMN, HELP_COLUMN, columns))
+        }
+        _ => format!("{}\n", wrapped(line, 0, 0, columns)),
+    });
+    lines.collect()
 }
 
 fn line(entry: &Queued, at: usize) -> String {
@@ -238,13 +257,23 @@ fn line(entry: &Queued, at: usize) -> String {
 fn numbered(waiting: &[Queued], number: usize) -> Outcome<&QueueId> {
     let entry = number.checked_sub(1).and_then(|at| waiting.get(at));
     entry.map(|entry| &entry.id).ok_or_else(|| {
-        Failure::usage(format!("there is no message {number} in the queue; {} wait", waiting.len()))
+        Failure::usage(format!("there is no message {number} in the queue, which has {}", waiting.len()))
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_help_breaks_between_words() {
+        for columns in [40, 79, 100] {
+            let text = help(columns);
+            assert!(text.lines().all(|line| crate::term::text::width(line) <= columns), "{text}");
+            let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+            assert_eq!(words(&text), words(HELP));
+        }
+    }
 
     #[test]
     fn commands_are_told_from_messages() {

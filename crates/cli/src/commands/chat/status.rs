@@ -6,7 +6,7 @@ use crate::term::happening::{Call, Happening};
 use crate::term::human::time;
 use crate::term::meter::Meter;
 use crate::term::style::Style;
-use crate::term::text::{fit, width};
+use crate::term::text::{fit, pad, width};
 use crate::term::tool_row;
 
 /// Cells of the meter's bar where there is room, and where there is little.
@@ -84,8 +84,8 @@ impl Activity {
         }
     }
 
-    /// In a few words; empty if nothing is going on.
-    fn words(&self, waits_for_person: bool) -> String {
+    /// In a few words, a command in at most `room` columns; empty if nothing is going on.
+    fn words(&self, waits_for_person: bool, room: usize) -> String {
         if waits_for_person {
             return "waits for you".to_owned();
         }
@@ -94,7 +94,9 @@ impl Activity {
                 1 => String::new(),
                 many => format!(" +{}", many - 1),
             };
-            return joined(&format!("{}{more}", tool_row::label(call, LABEL)), since.elapsed());
+            let behind = joined(&more, since.elapsed());
+            let label = tool_row::label(call, LABEL.min(room.saturating_sub(width(&behind))));
+            return format!("{label}{behind}");
         }
         let elapsed = self.since.map_or(Duration::ZERO, |since| since.elapsed());
         match &self.doing {
@@ -115,12 +117,20 @@ impl Activity {
         let cells = if columns >= ROOMY { WIDE } else { NARROW };
         let meter_columns = width(&meter.line(cells, Style::default()));
         let queue = if self.queued > 0 { format!("queue {}", self.queued) } else { String::new() };
-        let words = [self.words(waits_for_person), queue];
-        let words = words.into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join(" · ");
-        let Some(room) = columns.checked_sub(meter_columns + 2) else {
-            return crate::term::text::pad(&meter.line(cells, Style::default()), columns);
+        let Some(room) = columns.checked_sub(meter_columns + 2).filter(|room| *room >= width(&queue)) else {
+            let meter = meter.line(cells, Style::default());
+            if queue.is_empty() {
+                return pad(&meter, columns);
+            }
+            // How many messages wait is said before anything else.
+            let left = columns.saturating_sub(width(&queue) + 1);
+            return pad(&format!("{} {queue}", pad(&meter, left)), columns);
         };
-        let words = fit(&words, room);
+        let behind = if queue.is_empty() { queue } else { format!(" · {queue}") };
+        let room_of_words = room.saturating_sub(width(&behind));
+        let words = fit(&self.words(waits_for_person, room_of_words), room_of_words);
+        let words =
+            if words.is_empty() { behind.trim_start_matches(" · ").to_owned() } else { words + &behind };
         let gap = " ".repeat(columns - meter_columns - width(&words));
         let words = if waits_for_person { style.amber(&words) } else { style.dim(&words) };
         format!("{}{gap}{words}", meter.line(cells, style))
@@ -147,9 +157,10 @@ mod tests {
         let mut activity = Activity { queued: 2, ..Activity::default() };
         activity.take(&Happening::Call(call()));
         activity.take(&Happening::Started { id: "c".into() });
-        for columns in [20, 40, 80, 200] {
+        for columns in [12, 20, 40, 45, 50, 60, 80, 200] {
             let line = activity.line(&Meter::default(), false, columns, Style::default());
             assert_eq!(width(&line), columns, "{line:?}");
+            assert!(line.ends_with("queue 2"), "{line:?}");
         }
         let line = activity.line(&Meter::default(), false, 80, Style::default());
         assert!(line.ends_with("bash cargo test · queue 2"), "{line}");
@@ -161,10 +172,10 @@ mod tests {
     fn what_goes_on_is_told_and_ends() {
         let mut activity = Activity::default();
         activity.take(&Happening::RunStarted);
-        assert_eq!(activity.words(false), "thinking");
+        assert_eq!(activity.words(false, 80), "thinking");
         activity.take(&Happening::Text("a".into()));
-        assert_eq!(activity.words(false), "writing");
+        assert_eq!(activity.words(false, 80), "writing");
         activity.take(&Happening::RunEnded(Default::default()));
-        assert_eq!(activity.words(false), "");
+        assert_eq!(activity.words(false, 80), "");
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use longhaul::clock::now_ms;
-use longhaul::import::{self, Imported};
+use longhaul::import::{self, Import, Imported};
 use longhaul_core::ids::SessionId;
 use longhaul_store::NewSession;
 use tokio::io::AsyncReadExt;
@@ -18,31 +18,74 @@ use crate::term::text::one_line;
 /// Warnings of one session that are printed; the rest is counted.
 const SHOWN_WARNINGS: usize = 10;
 
-/// Imports every file; one that cannot be read is named and the others are imported all the same.
-pub(super) async fn import(data: &Data, files: &[PathBuf]) -> Outcome<()> {
-    let mut failed = 0;
-    for file in files {
-        if let Err(failure) = import_file(data, file).await {
-            out::message(&format!("{}: {}\n", shown(file), failure.message()));
-            failed += 1;
-        }
-    }
-    match failed {
-        0 => Ok(()),
-        failed => {
-            let of = files.len();
-            Err(Failure::new(format!(
-                "{failed} of {} not imported; the others are",
-                count(of as u64, "file")
-            )))
-        }
+/// A file that was read, and what is in it.
+pub(super) struct Read {
+    file: PathBuf,
+    found: Outcome<Import>,
+}
+
+impl Read {
+    /// Whether there is nothing to import.
+    pub(super) fn has_failed(&self) -> bool {
+        self.found.is_err()
     }
 }
 
-async fn import_file(data: &Data, file: &Path) -> Outcome<()> {
+/// Reads every file to its end. No session is touched.
+pub(super) async fn read_all(files: &[PathBuf]) -> Vec<Read> {
+    let mut all = Vec::new();
+    for file in files {
+        all.push(Read { file: file.clone(), found: parse(file).await });
+    }
+    all
+}
+
+/// Names every file; none of them can be imported.
+pub(super) fn none<T>(all: &[Read]) -> Outcome<T> {
+    for Read { file, found } in all {
+        if let Err(failure) = found {
+            complain(file, failure);
+        }
+    }
+    Err(not_imported(all.len(), all.len()))
+}
+
+/// Imports what was read; a file that could not be is named and the others are imported all the same.
+pub(super) async fn import(data: &Data, all: Vec<Read>) -> Outcome<()> {
+    let (mut failed, of) = (0, all.len());
+    for Read { file, found } in all {
+        let done = match found {
+            Ok(imported) => import_file(data, imported).await,
+            Err(failure) => Err(failure),
+        };
+        if let Err(failure) = done {
+            complain(&file, &failure);
+            failed += 1;
+        }
+    }
+    if failed == 0 { Ok(()) } else { Err(not_imported(failed, of)) }
+}
+
+fn complain(file: &Path, failure: &Failure) {
+    out::message(&format!("{}: {}\n", shown(file), failure.message()));
+}
+
+fn not_imported(failed: usize, of: usize) -> Failure {
+    let files = count(of as u64, "file");
+    Failure::new(match of - failed {
+        0 if of == 1 => "nothing was imported".to_owned(),
+        0 => format!("none of {files} was imported"),
+        1 => format!("{failed} of {files} not imported; the other one is"),
+        _ => format!("{failed} of {files} not imported; the others are"),
+    })
+}
+
+async fn parse(file: &Path) -> Outcome<Import> {
     let bytes = read(file).await?;
-    let imported = import::import(&bytes, now_ms())?;
-    drop(bytes);
+    Ok(import::import(&bytes, now_ms())?)
+}
+
+async fn import_file(data: &Data, imported: Import) -> Outcome<()> {
     let format = imported.format.as_str();
     for session in imported.sessions {
         let warnings: Vec<String> = session.warnings.iter().map(ToString::to_string).collect();

@@ -1,0 +1,97 @@
+//! Whether an agent file that was merely found may do what it asks for.
+//!
+//! A file that lies in a folder somebody else made could send a key to a stranger's server, read any file into
+//! the prompt, or let tools run unasked. Such a file is used only after a person has named it once with
+//! `--config`; its content is remembered, so a changed file has to be named again.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Component, Path};
+
+use longhaul::config::{Config, Decision, SystemPrompt};
+
+use crate::data;
+use crate::failure::{Failure, Outcome};
+use crate::place::Place;
+
+/// Where trusted contents are remembered, one hash a line.
+const FILE: &str = "trusted";
+
+/// Remembers a file that a person has named.
+///
+/// # Errors
+/// The data folder cannot be written.
+pub(crate) fn remember(place: &Place, text: &str, config: &Config) -> Outcome<()> {
+    if wants(place, config).is_none() || is_trusted(place, text) {
+        return Ok(());
+    }
+    data::make_private(&place.data_dir)?;
+    let add = || -> std::io::Result<()> {
+        let mut file = fs::OpenOptions::new().create(true).append(true).open(place.data_dir.join(FILE))?;
+        writeln!(file, "{}", hash(text))
+    };
+    add().map_err(|error| Failure::new(format!("{} cannot be written: {error}", place.data_dir.display())))
+}
+
+/// Refuses a found file that asks for trust it was not given.
+///
+/// # Errors
+/// Usage, with what it asks for and how to allow it.
+pub(crate) fn check(place: &Place, file: &Path, text: &str, config: &Config) -> Outcome<()> {
+    let Some(what) = wants(place, config).filter(|_| !is_trusted(place, text)) else { return Ok(()) };
+    let file = file.display();
+    Err(Failure::usage(format!(
+        "{file} {what}, and you have not said that you trust it. Read it; then name it once: --config {file}"
+    )))
+}
+
+/// What a file asks for that a stranger's file must not have.
+fn wants(place: &Place, config: &Config) -> Option<String> {
+    if let Some(rule) = config.approvals.rules.iter().find(|rule| rule.decision == Decision::Allow) {
+        return Some(format!("lets the tool `{}` run without asking", rule.tool));
+    }
+    if let SystemPrompt::File(path) = &config.system_prompt {
+        let inside =
+            Path::new(path).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        if !inside {
+            return Some(format!("reads {path} into the prompt"));
+        }
+    }
+    let key = config.model.api_key_env.as_deref().filter(|name| place.variable(name).is_some())?;
+    let url = &config.model.base_url;
+    (!is_local(url)).then(|| format!("sends the key in {key} to {url}"))
+}
+
+fn is_local(url: &str) -> bool {
+    let host = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let host = host.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = host.rsplit('@').next().unwrap_or_default();
+    let name = if host.starts_with('[') { host } else { host.split(':').next().unwrap_or_default() };
+    name == "localhost" || name == "127.0.0.1" || host.starts_with("[::1]")
+}
+
+fn is_trusted(place: &Place, text: &str) -> bool {
+    let known = fs::read_to_string(place.data_dir.join(FILE)).unwrap_or_default();
+    known.lines().any(|line| line == hash(text))
+}
+
+fn hash(text: &str) -> String {
+    blake3::hash(text.as_bytes()).to_hex().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_local;
+
+    #[test]
+    fn local_is_this_machine() {
+        for url in ["http://localhost:1234/v1", "http://127.0.0.1/v1", "http://[::1]:80/v1"] {
+            assert!(is_local(url), "{url}");
+        }
+        for url in
+            ["https://api.example.com/v1", "http://localhost.evil.example/", "http://127.0.0.1@evil.example/"]
+        {
+            assert!(!is_local(url), "{url}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! What a client says, as parts of a message.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use longhaul_core::ids::SessionId;
+use longhaul_core::message::{BlobRef, Media, Part};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::app::App;
+use crate::problem::Problem;
+
+/// Characters of a MIME type, and of a file's name.
+const TYPE_CHARS: usize = 100;
+const NAME_CHARS: usize = 255;
+
+/// A part as a client gives it.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
+enum Given {
+    Text { text: String },
+    Image(GivenMedia),
+    File(GivenMedia),
+}
+
+/// Content: in base64, or named by the hash of something the session has.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct GivenMedia {
+    data: Option<String>,
+    blob: Option<GivenBlob>,
+    media_type: Option<String>,
+    name: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum GivenBlob {
+    Hash(String),
+    Whole { hash: String },
+}
+
+/// A message's content: a text, or a list of parts.
+#[derive(Debug)]
+pub(crate) enum Content {
+    Text(String),
+    Parts(Vec<Value>),
+}
+
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Value::deserialize(deserializer)? {
+            Value::String(text) => Ok(Self::Text(text)),
+            Value::Array(parts) => Ok(Self::Parts(parts)),
+            _ => Err(serde::de::Error::custom("content is a text or a list of parts")),
+        }
+    }
+}
+
+impl Content {
+    /// Says something, or is refused.
+    ///
+    /// # Errors
+    /// `invalid-request`.
+    pub(crate) fn check(&self) -> Result<(), Problem> {
+        let is_empty = match self {
+            Self::Text(text) => text.trim().is_empty(),
+            Self::Parts(parts) => given(parts)?
+                .iter()
+                .all(|part| matches!(part, Given::Text { text } if text.trim().is_empty())),
+        };
+        if is_empty { Err(Problem::invalid("The message says nothing.")) } else { Ok(()) }
+    }
+
+    /// The first words, for a title.
+    pub(crate) fn title(&self) -> String {
+        let text = match self {
+            Self::Text(text) => text.as_str(),
+            Self::Parts(parts) => parts.iter().find_map(|part| part["text"].as_str()).unwrap_or_default(),
+        };
+        let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let text = if text.trim().is_empty() { "Files" } else { text.as_str() };
+        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        if line.chars().count() <= 60 { line } else { line.chars().take(59).chain(['…']).collect() }
+    }
+
+    /// The parts, their content stored.
+    ///
+    /// # Errors
+    /// `invalid-request`; `not-found` for content that the session does not have; those of the blobs.
+    pub(crate) async fn parts(self, app: &App, session: &SessionId) -> Result<Vec<Part>, Problem> {
+        self.check()?;
+        let given = match self {
+            Self::Text(text) => return Ok(vec![Part::text(text)]),
+            Self::Parts(parts) => given(&parts)?,
+        };
+        let mut parts = Vec::with_capacity(given.len());
+        for part in given {
+            parts.push(match part {
+                Given::Text { text } => Part::text(text),
+                Given::Image(media) => Part::Image(media.stored(app, session).await?),
+                Given::File(media) => Part::File(media.stored(app, session).await?),
+            });
+        }
+        Ok(parts)
+    }
+}
+
+fn given(parts: &[Value]) -> Result<Vec<Given>, Problem> {
+    let read = |(at, part): (usize, &Value)| {
+        let given = Given::deserialize(part);
+        given.map_err(|error| {
+            Problem::invalid(format!("Part {} of the content is not as expected: {error}.", at + 1))
+        })
+    };
+    parts.iter().enumerate().map(read).collect()
+}
+
+impl GivenMedia {
+    async fn stored(self, app: &App, session: &SessionId) -> Result<Media, Problem> {
+        let blob = self.blob.map(|blob| match blob {
+            GivenBlob::Hash(hash) | GivenBlob::Whole { hash } => hash.trim_start_matches("@blob:").to_owned(),
+        });
+        match (self.data, blob) {
+            (Some(data), None) => {
+                let bytes = STANDARD.decode(data.trim());
+                let bytes =
+                    bytes.map_err(|error| Problem::invalid(format!("`data` is not base64: {error}.")))?;
+                let kind = self.media_type.ok_or_else(|| Problem::invalid("`mediaType` is missing."))?;
+                store(app, session, bytes.into(), kind, self.name).await
+            }
+            (None, Some(hash)) => named(app, session, &hash, self.media_type, self.name).await,
+            _ => Err(Problem::invalid("An image or a file has either `data` or `blob`.")),
+        }
+    }
+}
+
+/// Stores content for a session, within its quota.
+///
+/// # Errors
+/// `invalid-request`; too large; those of the blobs.
+pub(crate) async fn store(
+    app: &App,
+    session: &SessionId,
+    bytes: Bytes,
+    media_type: String,
+    name: Option<String>,
+) -> Result<Media, Problem> {
+    if bytes.is_empty() {
+        return Err(Problem::invalid("The content is empty."));
+    }
+    let (media_type, name) = checked(media_type, name)?;
+    let runtime = app.runtime();
+    let kept: u64 = runtime.store().blobs(session).await?.iter().map(|blob| blob.bytes).sum();
+    let quota = runtime.agent().rules.session_quota_bytes;
+    if kept.saturating_add(bytes.len() as u64) > quota {
+        return Err(Problem::too_large(quota.saturating_sub(kept)));
+    }
+    let blob = runtime.blobs().put(bytes.clone()).await?;
+    Ok(media(blob, &bytes, media_type, name))
+}
+
+/// Content that the session has: from its log, or uploaded before.
+async fn named(
+    app: &App,
+    session: &SessionId,
+    hash: &str,
+    media_type: Option<String>,
+    name: Option<String>,
+) -> Result<Media, Problem> {
+    if let Some(upload) = app.uploads().find(session, hash) {
+        let (media_type, name) = checked(media_type.unwrap_or(upload.media_type), name.or(upload.name))?;
+        return Ok(Media { media_type, name, ..upload });
+    }
+    let of_log = app.runtime().store().blobs(session).await?;
+    let Some(blob) = of_log.into_iter().find(|blob| blob.hash == hash) else {
+        return Err(Problem::not_found("such content in this session"));
+    };
+    let kind = media_type.ok_or_else(|| Problem::invalid("`mediaType` is missing."))?;
+    let (media_type, name) = checked(kind, name)?;
+    let bytes = app.runtime().blobs().get(&blob).await?;
+    Ok(media(blob, &bytes, media_type, name))
+}
+
+fn media(blob: BlobRef, bytes: &Bytes, media_type: String, name: Option<String>) -> Media {
+    let size = imagesize::blob_size(bytes).ok().filter(|_| media_type.starts_with("image/"));
+    let pixels = |size: usize| u32::try_from(size).ok();
+    Media {
+        blob,
+        media_type,
+        name,
+        width: size.and_then(|size| pixels(size.width)),
+        height: size.and_then(|size| pixels(size.height)),
+    }
+}
+
+fn checked(media_type: String, name: Option<String>) -> Result<(String, Option<String>), Problem> {
+    let media_type = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let is_word = |word: &str| {
+        !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "!#$&-^_.+".contains(c))
+    };
+    let is_type = media_type.split_once('/').is_some_and(|(kind, form)| is_word(kind) && is_word(form));
+    if !is_type || media_type.len() > TYPE_CHARS {
+        return Err(Problem::invalid("`mediaType` is a MIME type like image/png."));
+    }
+    let is_name = |name: &String| {
+        !name.is_empty() && name.chars().count() <= NAME_CHARS && !name.chars().any(char::is_control)
+    };
+    if !name.as_ref().is_none_or(is_name) {
+        return Err(Problem::invalid(format!("A file's name has 1 to {NAME_CHARS} visible characters.")));
+    }
+    Ok((media_type, name))
+}

@@ -1,0 +1,197 @@
+//! Requests taken apart; what does not fit is a problem document.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt;
+use longhaul_core::error::ErrorCode;
+use longhaul_core::ids::SessionId;
+use serde::de::DeserializeOwned;
+
+use crate::app::App;
+use crate::problem::Problem;
+
+/// A body that is too large is read on for this long, up to this many times the limit, so that its sender
+/// gets to read the answer.
+const DRAIN_TIME: Duration = Duration::from_secs(10);
+const DRAIN_TIMES: usize = 8;
+
+/// Characters of an idempotency key at most.
+const KEY_CHARS: usize = 255;
+
+/// A JSON body.
+pub(crate) struct Input<T>(pub(crate) T);
+
+/// A JSON body, or none.
+pub(crate) struct Optional<T>(pub(crate) T);
+
+/// A body as it is.
+pub(crate) struct Raw(pub(crate) Bytes);
+
+/// The part of the address behind `?`.
+pub(crate) struct Params<T>(pub(crate) T);
+
+/// The names in the address.
+pub(crate) struct Named<T>(pub(crate) T);
+
+/// The caller's key for a request that may be repeated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Key(pub(crate) Option<String>);
+
+impl<T: DeserializeOwned> FromRequest<App> for Input<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let (headers, body) = read(request, app).await?;
+        json(&headers, &body).map(Self)
+    }
+}
+
+impl<T: DeserializeOwned + Default> FromRequest<App> for Optional<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let (headers, body) = read(request, app).await?;
+        if body.iter().all(u8::is_ascii_whitespace) {
+            return Ok(Self(T::default()));
+        }
+        json(&headers, &body).map(Self)
+    }
+}
+
+impl FromRequest<App> for Raw {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        read(request, app).await.map(|(_, body)| Self(body))
+    }
+}
+
+impl<T: DeserializeOwned + Send> FromRequestParts<App> for Params<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _app: &App) -> Result<Self, Problem> {
+        if !parts.uri.query().is_none_or(is_text) {
+            return Err(Problem::invalid("What is behind the `?` is not UTF-8."));
+        }
+        match Query::try_from_uri(&parts.uri) {
+            Ok(Query(params)) => Ok(Self(params)),
+            Err(error) => Err(Problem::invalid(crate::problem::sentence(&error.body_text()))),
+        }
+    }
+}
+
+impl<T: DeserializeOwned + Send> FromRequestParts<App> for Named<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        match Path::from_request_parts(parts, app).await {
+            Ok(Path(names)) => Ok(Self(names)),
+            Err(error) => Err(Problem::invalid(crate::problem::sentence(&error.body_text()))),
+        }
+    }
+}
+
+impl FromRequestParts<App> for Key {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _app: &App) -> Result<Self, Problem> {
+        let Some(value) = parts.headers.get("idempotency-key") else { return Ok(Self(None)) };
+        let key = value.to_str().unwrap_or_default();
+        if key.is_empty() || key.len() > KEY_CHARS {
+            let detail = format!("An Idempotency-Key has 1 to {KEY_CHARS} visible ASCII characters.");
+            return Err(Problem::invalid(detail));
+        }
+        Ok(Self(Some(key.to_owned())))
+    }
+}
+
+impl Key {
+    /// The id of the session that this request creates: the same for the same key, also after a restart.
+    pub(crate) fn session_id(&self, purpose: &str) -> Option<SessionId> {
+        let key = self.0.as_deref()?;
+        let hash = blake3::hash(format!("{purpose}\0{key}").as_bytes());
+        Some(SessionId::new(format!("k{}", &hash.to_hex()[..32])))
+    }
+}
+
+async fn read(request: Request, app: &App) -> Result<(HeaderMap, Bytes), Problem> {
+    let limit = app.config().max_body_bytes;
+    let (parts, body) = request.into_parts();
+    let length =
+        parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    let kept = if length.is_some_and(|length| length > limit as u64) { 0 } else { limit };
+    let body = collect(body, kept).await?.ok_or_else(|| Problem::too_large(limit as u64))?;
+    Ok((parts.headers, body))
+}
+
+/// The whole body, `None` if it has more than `limit` bytes.
+async fn collect(body: Body, limit: usize) -> Result<Option<Bytes>, Problem> {
+    let mut pieces = body.into_data_stream();
+    let mut whole = BytesMut::new();
+    while let Some(piece) = pieces.next().await {
+        let piece = piece.map_err(|_| Problem::invalid("The body broke off."))?;
+        if whole.len() + piece.len() > limit {
+            drop(whole);
+            let _ = tokio::time::timeout(DRAIN_TIME, drain(pieces, limit.max(1 << 25) * DRAIN_TIMES)).await;
+            return Ok(None);
+        }
+        whole.extend_from_slice(&piece);
+    }
+    Ok(Some(whole.freeze()))
+}
+
+async fn drain(mut pieces: axum::body::BodyDataStream, most: usize) {
+    let mut drained = 0;
+    while let Some(Ok(piece)) = pieces.next().await {
+        drained += piece.len();
+        if drained > most {
+            return;
+        }
+    }
+}
+
+fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<T, Problem> {
+    let kind = headers.get(CONTENT_TYPE).map(|kind| kind.to_str().unwrap_or_default());
+    if !kind.is_none_or(is_json) {
+        let detail = "The body must be JSON: Content-Type: application/json.";
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, ErrorCode::InvalidRequest, detail));
+    }
+    // Without this a list would do for an object: its items are taken for the fields.
+    if body.trim_ascii_start().first() != Some(&b'{') {
+        return Err(Problem::invalid("The body must be a JSON object."));
+    }
+    serde_json::from_slice(body)
+        .map_err(|error| Problem::invalid(format!("The body is not as expected: {error}.")))
+}
+
+/// Whether a percent-encoded text is UTF-8.
+fn is_text(encoded: &str) -> bool {
+    let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
+    let encoded = encoded.as_bytes();
+    let mut decoded = Vec::with_capacity(encoded.len());
+    let mut at = 0;
+    while let Some(&byte) = encoded.get(at) {
+        match (byte, digit(encoded.get(at + 1)), digit(encoded.get(at + 2))) {
+            (b'%', Some(high), Some(low)) => {
+                decoded.push((high * 16 + low) as u8);
+                at += 3;
+            }
+            _ => {
+                decoded.push(byte);
+                at += 1;
+            }
+        }
+    }
+    std::str::from_utf8(&decoded).is_ok()
+}
+
+fn is_json(kind: &str) -> bool {
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    kind == "application/json" || kind.ends_with("+json")
+}

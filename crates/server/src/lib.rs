@@ -1,0 +1,24 @@
+//! Longhaul behind HTTP: sessions, messages, the queue, events as a stream, approvals, compactions.
+//!
+//! [`serve`] runs it on a listener; [`router`] is the same for a server of one's own. Routes are thin: they
+//! read a request, ask a [`Session`](longhaul::session::Session), and write the answer; every error is a
+//! problem document (RFC 9457) with a stable code.
+//!
+//! Whoever has the token may do everything; without it only `/healthz` and `/readyz` answer. A client that
+//! leaves cancels nothing, and one that reads slowly slows nobody.
+
+mod app;
+mod content;
+mod extract;
+mod guard;
+mod problem;
+mod routes;
+mod serve;
+mod sse;
+mod token;
+mod uploads;
+
+pub use crate::app::{App, ServerConfig};
+pub use crate::routes::router;
+pub use crate::serve::serve;
+pub use crate::token::{Token, TokenError};

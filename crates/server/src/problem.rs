@@ -1,0 +1,160 @@
+//! Errors as they leave the house: problem documents (RFC 9457) with a stable code.
+//!
+//! What is said here is meant for people outside: no path, no secret, nothing of the database. The rest goes
+//! to the log.
+
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use longhaul::session::SessionError;
+use longhaul_core::error::ErrorCode;
+use longhaul_store::{BlobError, StoreError};
+use serde_json::{Map, Value, json};
+
+/// Why a request was not done.
+#[derive(Clone, Debug)]
+pub(crate) struct Problem {
+    status: StatusCode,
+    code: ErrorCode,
+    detail: String,
+    more: Map<String, Value>,
+    retry_after_s: Option<u32>,
+}
+
+impl Problem {
+    pub(crate) fn new(status: StatusCode, code: ErrorCode, detail: impl Into<String>) -> Self {
+        Self { status, code, detail: detail.into(), more: Map::new(), retry_after_s: None }
+    }
+
+    /// The request itself is wrong.
+    pub(crate) fn invalid(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, ErrorCode::InvalidRequest, detail)
+    }
+
+    pub(crate) fn not_found(what: impl std::fmt::Display) -> Self {
+        Self::new(StatusCode::NOT_FOUND, ErrorCode::NotFound, format!("There is no {what}."))
+    }
+
+    pub(crate) fn conflict(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, ErrorCode::Conflict, detail)
+    }
+
+    pub(crate) fn unauthorized() -> Self {
+        let detail = "This needs the server's token: Authorization: Bearer TOKEN.";
+        Self::new(StatusCode::UNAUTHORIZED, ErrorCode::Auth, detail)
+    }
+
+    pub(crate) fn forbidden(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, ErrorCode::Auth, detail)
+    }
+
+    pub(crate) fn too_large(limit_bytes: u64) -> Self {
+        let detail = format!("At most {limit_bytes} bytes are taken.");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::InvalidRequest, detail)
+    }
+
+    pub(crate) fn internal() -> Self {
+        let detail = "The server failed; its log says how.";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::Storage, detail)
+    }
+
+    fn unavailable(code: ErrorCode, detail: &str) -> Self {
+        Self { retry_after_s: Some(1), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, code, detail) }
+    }
+
+    /// Adds a figure or a name that programs read.
+    fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.more.insert(key.to_owned(), value.into());
+        self
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NotFound(what) => Self::not_found(what),
+            StoreError::Conflict(_) => Self::conflict("Another change came first."),
+            StoreError::Fenced(_) | StoreError::Busy(_) => Self::conflict("The session is in use elsewhere."),
+            StoreError::QueueFull(waiting) => {
+                let detail = format!("The queue is full: {waiting} messages wait.");
+                let full = Self::new(StatusCode::TOO_MANY_REQUESTS, ErrorCode::QueueFull, detail);
+                Self { retry_after_s: Some(5), ..full }
+            }
+            StoreError::Closed => Self::unavailable(ErrorCode::Interrupted, "The server is ending."),
+            StoreError::Locked { .. } | StoreError::Corrupt(_) | StoreError::Storage(_) => {
+                tracing::error!(%error, "storage");
+                Self::unavailable(ErrorCode::Storage, "The store failed; the server's log says how.")
+            }
+        }
+    }
+}
+
+impl From<SessionError> for Problem {
+    fn from(error: SessionError) -> Self {
+        match error {
+            SessionError::Store(error) => error.into(),
+            SessionError::Busy => Self::conflict("The session is busy: wait until it rests, or cancel."),
+            SessionError::NotFound(what) => Self::not_found(what),
+            SessionError::Conflict(why) => Self::conflict(sentence(&why)),
+            SessionError::DoesNotFit { tokens, usable } => {
+                let detail = format!("The view would have {tokens} tokens; {usable} are usable.");
+                let misfit = Self::new(StatusCode::CONFLICT, ErrorCode::ContextOverflow, detail);
+                misfit.with("tokens", tokens).with("usable", usable)
+            }
+            SessionError::Stopped => {
+                Self::unavailable(ErrorCode::Interrupted, "The session has stopped; ask again to open it.")
+            }
+            SessionError::Log(..) => {
+                tracing::error!(%error, "log");
+                let detail = "The session's log cannot be read.";
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::Storage, detail)
+            }
+        }
+    }
+}
+
+impl From<BlobError> for Problem {
+    fn from(error: BlobError) -> Self {
+        match error {
+            BlobError::NotFound(_) => Self::not_found("such content"),
+            BlobError::BadHash(_) => Self::invalid("Content is named by 64 hexadecimal digits."),
+            BlobError::TooLarge { limit, .. } => Self::too_large(limit),
+            BlobError::OutOfRange { .. } => Self::invalid("The range lies outside the content."),
+            BlobError::Damaged(_) | BlobError::Storage(_) => {
+                tracing::error!(%error, "blobs");
+                Self::unavailable(ErrorCode::Storage, "Stored content cannot be read or written.")
+            }
+        }
+    }
+}
+
+/// The same words with a capital and a full stop.
+pub(crate) fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
+    let stop = if text.ends_with(['.', '!', '?']) { "" } else { "." };
+    format!("{first}{}{stop}", chars.as_str())
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let title = self.status.canonical_reason().unwrap_or("Error");
+        let mut body = json!({
+            "type": format!("urn:longhaul:problem:{}", self.code), "title": title,
+            "status": self.status.as_u16(), "detail": self.detail, "code": self.code,
+        });
+        if let Value::Object(body) = &mut body {
+            body.extend(self.more);
+        }
+        let mut response = (self.status, body.to_string()).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some(seconds) = self.retry_after_s {
+            headers.insert(RETRY_AFTER, seconds.into());
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}

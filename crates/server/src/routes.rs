@@ -1,0 +1,76 @@
+//! The routes: one file for each subject.
+
+mod approvals;
+mod blobs;
+mod compactions;
+mod context;
+mod control;
+mod events;
+mod export;
+mod health;
+mod message;
+mod messages;
+mod queue;
+mod recall;
+mod sessions;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::{StatusCode, Uri};
+use axum::middleware::from_fn_with_state;
+use axum::routing::{get, patch, post};
+use longhaul_core::error::ErrorCode;
+
+pub(crate) use self::queue::entries as queue_entries;
+use crate::app::App;
+use crate::guard::guard;
+use crate::problem::Problem;
+
+/// All routes, guarded.
+pub fn router(app: App) -> Router {
+    Router::new()
+        .route("/healthz", get(health::alive))
+        .route("/readyz", get(health::ready))
+        .route("/api/message", post(message::send))
+        .route("/api/message/queue", get(queue::list).delete(queue::clear))
+        .route("/api/message/queue/{id}", patch(queue::edit).delete(queue::remove))
+        .route("/api/sessions", post(sessions::create).get(sessions::list))
+        .route("/api/sessions/{id}", get(sessions::show).delete(sessions::delete).patch(sessions::rename))
+        .nest("/api/sessions/{id}", of_session())
+        .route("/api/approvals", get(approvals::list))
+        .route("/api/approvals/{id}", post(approvals::decide))
+        .fallback(unknown)
+        .method_not_allowed_fallback(not_allowed)
+        // Bodies are read, and limited, by the extractors of this crate.
+        .layer(DefaultBodyLimit::disable())
+        .layer(from_fn_with_state(app.clone(), guard))
+        .with_state(app)
+}
+
+fn of_session() -> Router<App> {
+    Router::new()
+        .route("/messages", get(messages::page))
+        .route("/context", get(context::show))
+        .route("/events", get(events::watch))
+        .route("/cancel", post(control::cancel))
+        .route("/resume", post(control::resume))
+        .route("/compact", post(compactions::compact))
+        .route("/compactions", get(compactions::list))
+        .route("/compactions/{edit}/undo", post(compactions::undo))
+        .route("/compactions/{edit}/release", post(compactions::release))
+        .route("/fork", post(sessions::fork))
+        .route("/recall", get(recall::recall))
+        .route("/export", get(export::export))
+        .route("/blobs", post(blobs::upload))
+        .route("/blobs/{hash}", get(blobs::read))
+}
+
+async fn unknown(uri: Uri) -> Problem {
+    let path: String = uri.path().chars().take(200).collect();
+    Problem::not_found(format!("route {path}"))
+}
+
+async fn not_allowed() -> Problem {
+    let detail = "This route does not take this method.";
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, ErrorCode::InvalidRequest, detail)
+}

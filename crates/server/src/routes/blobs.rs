@@ -1,0 +1,93 @@
+//! Stored content: pictures, files, long outputs. A session reads what its own log names, and nothing else.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, ETAG};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use longhaul_core::ids::SessionId;
+use longhaul_core::message::{Media, Part};
+use longhaul_core::run::Run;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::content;
+use crate::extract::{Named, Params, Raw};
+use crate::problem::Problem;
+
+/// What a browser may show; everything else it saves.
+const SHOWN: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+#[derive(Debug, Deserialize)]
+pub(super) struct About {
+    name: Option<String>,
+}
+
+pub(super) async fn upload(
+    State(app): State<App>,
+    Named(id): Named<String>,
+    Params(about): Params<About>,
+    headers: HeaderMap,
+    Raw(bytes): Raw,
+) -> Result<(StatusCode, Json<Value>), Problem> {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = kind.unwrap_or("application/octet-stream").to_owned();
+    let work = {
+        let app = app.clone();
+        async move {
+            let session = SessionId::from(id);
+            let media = content::store(&app, &session, bytes, kind, about.name).await?;
+            app.uploads().add(session, media.clone());
+            Ok(media)
+        }
+    };
+    let media = app.to_end(work).await?;
+    Ok((StatusCode::CREATED, Json(shown(&media))))
+}
+
+/// The content's name, and the part to send it with.
+fn shown(media: &Media) -> Value {
+    let kind = if media.media_type.starts_with("image/") { "image" } else { "file" };
+    json!({
+        "hash": media.blob.hash, "bytes": media.blob.bytes, "mediaType": media.media_type, "name": media.name,
+        "width": media.width, "height": media.height,
+        "part": { "type": kind, "blob": media.blob, "mediaType": media.media_type, "name": media.name },
+    })
+}
+
+pub(super) async fn read(
+    State(app): State<App>,
+    Named((id, hash)): Named<(String, String)>,
+) -> Result<Response, Problem> {
+    let session = app.open(&id).await?;
+    let named = app.runtime().store().blobs(session.id()).await?;
+    let Some(blob) = named.into_iter().find(|blob| blob.hash == hash) else {
+        return Err(Problem::not_found("such content in this session"));
+    };
+    let bytes = app.runtime().blobs().get(&blob).await?;
+    let kind = session.look(move |run| media_type(run, &hash)).await?;
+    let kind = kind.filter(|kind| SHOWN.contains(&kind.as_str()));
+    let place = if kind.is_some() { "inline" } else { "attachment" };
+    let headers = [
+        (CONTENT_TYPE, kind.unwrap_or_else(|| "application/octet-stream".to_owned())),
+        (CONTENT_DISPOSITION, place.to_owned()),
+        (CACHE_CONTROL, "private, max-age=31536000, immutable".to_owned()),
+        (ETAG, format!("\"{}\"", blob.hash)),
+    ];
+    Ok((headers, bytes).into_response())
+}
+
+/// What the log says that it is.
+fn media_type(run: &Run, hash: &str) -> Option<String> {
+    let parts = run.history().entries().iter().flat_map(|entry| &entry.message.parts);
+    parts.flat_map(within).find(|media| media.blob.hash == hash).map(|media| media.media_type.clone())
+}
+
+fn within(part: &Part) -> Vec<&Media> {
+    match part {
+        Part::Image(media) | Part::File(media) => vec![media],
+        Part::ToolResult(result) => result.content.iter().flat_map(within).collect(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,128 @@
+//! Compactions: asked for, previewed, listed, undone, released.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use longhaul::session::Session;
+use longhaul_core::history::EditState;
+use longhaul_core::ids::{EditId, Handle};
+use longhaul_core::plan::Plan;
+use longhaul_core::run::{CompactionOutcome, Run};
+use longhaul_core::strategy::{self, Strategy};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::extract::{Named, Optional};
+use crate::problem::{Problem, sentence};
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Compact {
+    strategy: Option<String>,
+    instructions: Option<String>,
+    #[serde(default)]
+    dry_run: bool,
+}
+
+pub(super) async fn compact(
+    State(app): State<App>,
+    Named(id): Named<String>,
+    Optional(how): Optional<Compact>,
+) -> Result<Json<Value>, Problem> {
+    let strategy = how.strategy.as_deref().map(named).transpose()?;
+    let session = app.open(&id).await?;
+    if how.dry_run {
+        let plan = session.preview_by(strategy, how.instructions).await?;
+        return preview(&plan).map(Json);
+    }
+    let work = {
+        let session = session.clone();
+        async move { Ok(session.compact_by(strategy, how.instructions).await?) }
+    };
+    let done = app.to_end(work).await?;
+    outcome(&session, done).await.map(Json)
+}
+
+fn named(name: &str) -> Result<Arc<dyn Strategy>, Problem> {
+    let unknown = || Problem::invalid("`strategy` is one of reactive-overflow, middle-removal, truncation.");
+    strategy::by_name(name).ok_or_else(unknown)
+}
+
+async fn outcome(session: &Session, done: CompactionOutcome) -> Result<Value, Problem> {
+    match done {
+        CompactionOutcome::Committed(edit) => {
+            let id = edit.id;
+            let state = session.look(move |run| shown_if(run, &id)).await?;
+            Ok(json!({ "ok": true, "compacted": true, "compaction": state }))
+        }
+        CompactionOutcome::NothingToDo => {
+            Ok(json!({ "ok": true, "compacted": false, "reason": "There is nothing to leave out." }))
+        }
+        CompactionOutcome::Refused(why) => Err(Problem::conflict(sentence(&why))),
+    }
+}
+
+fn shown_if(run: &Run, id: &EditId) -> Option<Value> {
+    run.history().edits().iter().find(|state| state.edit.id == *id).map(shown)
+}
+
+fn preview(plan: &Plan) -> Result<Value, Problem> {
+    let planned = match plan {
+        Plan::Fits => json!({ "action": "nothing" }),
+        Plan::Edit(edit) => json!({
+            "action": "edit", "kind": edit.kind, "strategy": edit.strategy, "why": edit.why,
+            "originalTokens": edit.original_tokens, "compressedTokens": edit.compressed_tokens,
+            "originalMessages": edit.original_messages, "compressedMessages": edit.compressed_messages,
+            "handles": edit.ops.iter().map(|op| Handle(op.range()).to_string()).collect::<Vec<_>>(),
+        }),
+        Plan::Summarise(draft) => {
+            let (messages, handles) = draft.what_goes();
+            json!({
+                "action": "summarise", "strategy": draft.strategy(), "messages": messages,
+                "originalTokens": draft.original_tokens(), "floorTokens": draft.floor_tokens(),
+                "summaryTokens": draft.limit_tokens,
+                "handles": handles.iter().map(Handle::to_string).collect::<Vec<_>>(),
+            })
+        }
+        Plan::DoesNotFit(misfit) => return Err(Problem::conflict(sentence(&misfit.to_string()))),
+    };
+    Ok(json!({ "ok": true, "dryRun": true, "plan": planned }))
+}
+
+pub(super) async fn list(State(app): State<App>, Named(id): Named<String>) -> Result<Json<Value>, Problem> {
+    let session = app.open(&id).await?;
+    let all = |run: &Run| run.history().edits().iter().map(shown).collect::<Vec<_>>();
+    Ok(Json(json!({ "compactions": session.look(all).await? })))
+}
+
+fn shown(state: &EditState) -> Value {
+    let edit = &state.edit;
+    json!({
+        "id": edit.id, "seq": state.seq, "kind": edit.kind, "strategy": edit.strategy, "reason": edit.reason,
+        "trigger": edit.trigger_tokens, "why": edit.why, "active": state.active, "released": state.released,
+        "originalTokens": edit.original_tokens, "compressedTokens": edit.compressed_tokens,
+        "originalMessages": edit.original_messages, "compressedMessages": edit.compressed_messages,
+        "handles": edit.ops.iter().map(|op| Handle(op.range()).to_string()).collect::<Vec<_>>(),
+    })
+}
+
+pub(super) async fn undo(
+    State(app): State<App>,
+    Named((id, edit)): Named<(String, String)>,
+) -> Result<Json<Value>, Problem> {
+    let session = app.open(&id).await?;
+    session.undo(EditId::from(edit.as_str())).await?;
+    let tokens = session.look(|run| run.meter().total).await?;
+    Ok(Json(json!({ "ok": true, "compactionId": edit, "tokens": tokens })))
+}
+
+pub(super) async fn release(
+    State(app): State<App>,
+    Named((id, edit)): Named<(String, String)>,
+) -> Result<Json<Value>, Problem> {
+    let session = app.open(&id).await?;
+    session.release(EditId::from(edit.as_str())).await?;
+    Ok(Json(json!({ "ok": true, "compactionId": edit })))
+}

@@ -1,0 +1,39 @@
+//! The stream of events.
+
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName};
+use axum::response::sse::{KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use longhaul_core::ids::Seq;
+use serde::Deserialize;
+
+use crate::app::App;
+use crate::extract::{Named, Params};
+use crate::problem::Problem;
+use crate::sse::Watcher;
+
+#[derive(Debug, Deserialize)]
+pub(super) struct From {
+    after: Option<Seq>,
+}
+
+pub(super) async fn watch(
+    State(app): State<App>,
+    Named(id): Named<String>,
+    Params(from): Params<From>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    // A browser that comes back repeats the address it began with: its own position is the newer one.
+    let after = last_event_id(&headers)?.or(from.after);
+    let session = app.open(&id).await?;
+    let heartbeat = KeepAlive::new().interval(app.config().heartbeat);
+    let frames = Watcher::new(app, session, after).frames();
+    let unbuffered = [(HeaderName::from_static("x-accel-buffering"), "no")];
+    Ok((unbuffered, Sse::new(frames).keep_alive(heartbeat)).into_response())
+}
+
+fn last_event_id(headers: &HeaderMap) -> Result<Option<Seq>, Problem> {
+    let Some(id) = headers.get("last-event-id") else { return Ok(None) };
+    let seq = id.to_str().ok().and_then(|id| id.trim().parse().ok());
+    seq.map(Some).ok_or_else(|| Problem::invalid("Last-Event-ID is the number of an event."))
+}

@@ -1,0 +1,26 @@
+//! Whether the server lives, and whether it can work. Both answer without a token and tell nothing else.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use longhaul_core::error::ErrorCode;
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::problem::Problem;
+
+pub(super) async fn alive() -> Json<Value> {
+    Json(json!({ "status": "ok" }))
+}
+
+pub(super) async fn ready(State(app): State<App>) -> Result<Json<Value>, Problem> {
+    let not_ready = |code, detail: &str| Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, detail);
+    if app.closing().is_cancelled() {
+        return Err(not_ready(ErrorCode::Interrupted, "The server is ending."));
+    }
+    app.runtime().sessions(1).await.map_err(|error| {
+        tracing::error!(%error, "not ready");
+        not_ready(ErrorCode::Storage, "The store does not answer.")
+    })?;
+    Ok(Json(json!({ "status": "ready" })))
+}

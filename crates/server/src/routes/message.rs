@@ -1,0 +1,68 @@
+//! A message for the agent: at once, or as soon as it can take one.
+
+use axum::Json;
+use axum::extract::State;
+use longhaul::session::{Sent, Session, SessionError};
+use longhaul_core::ids::SessionId;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::content::Content;
+use crate::extract::{Input, Key};
+use crate::problem::Problem;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Body {
+    session_id: Option<String>,
+    content: Content,
+}
+
+pub(super) async fn send(
+    State(app): State<App>,
+    key: Key,
+    Input(body): Input<Body>,
+) -> Result<Json<Value>, Problem> {
+    body.content.check()?;
+    let work = {
+        let app = app.clone();
+        async move { accept(&app, key, body).await }
+    };
+    app.to_end(work).await.map(Json)
+}
+
+async fn accept(app: &App, key: Key, body: Body) -> Result<Value, Problem> {
+    let session = match body.session_id {
+        Some(id) => app.open(&id).await?,
+        None => begin(app, &key, &body.content).await?,
+    };
+    let parts = body.content.parts(app, session.id()).await?;
+    match session.adopt_model().await {
+        Ok(_) | Err(SessionError::Busy) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let sent = session.send_keyed(parts, key.0).await?;
+    Ok(answer(session.id(), &sent))
+}
+
+async fn begin(app: &App, key: &Key, content: &Content) -> Result<Session, Problem> {
+    let title = Some(content.title());
+    Ok(match key.session_id("message") {
+        Some(id) => app.runtime().create_as(id, title).await?,
+        None => app.runtime().create(title).await?,
+    })
+}
+
+fn answer(session_id: &SessionId, sent: &Sent) -> Value {
+    // A repeated message that was taken since waits no more.
+    if sent.queued && sent.position > 0 {
+        let message = format!("Message queued at position {}", sent.position);
+        json!({
+            "ok": true, "queued": true, "position": sent.position, "id": sent.id,
+            "sessionId": session_id, "message": message,
+        })
+    } else {
+        json!({ "ok": true, "queued": false, "sessionId": session_id, "messageId": sent.id })
+    }
+}

@@ -1,0 +1,70 @@
+//! The exact original of anything a session ever contained.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use longhaul::recall::{Source, recall as find};
+use longhaul_core::error::ErrorCode;
+use longhaul_core::ids::Handle;
+use longhaul_core::truncate::Limit;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::extract::{Named, Params};
+use crate::problem::{Problem, sentence};
+
+/// The most that one answer gives; a range gets the rest.
+const LIMIT: Limit = Limit { max_chars: 1_000_000, max_tokens: 400_000 };
+
+/// Hits at most.
+const HITS: usize = 50;
+
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Wanted {
+    handle: Option<String>,
+    range: Option<String>,
+    query: Option<String>,
+    limit: Option<usize>,
+}
+
+pub(super) async fn recall(
+    State(app): State<App>,
+    Named(id): Named<String>,
+    Params(wanted): Params<Wanted>,
+) -> Result<Json<Value>, Problem> {
+    check(&wanted)?;
+    let session = app.open(&id).await?;
+    let source = session.look(|run| Source::of(run.history())).await?;
+    let arguments = serde_json::to_string(&wanted).map_err(|_| Problem::internal())?;
+    let found = find(&arguments, &source, app.runtime().blobs(), &LIMIT).await;
+    let text = found.map_err(|why| refused(why.trim_start_matches("recall: ")))?;
+    Ok(Json(json!({ "sessionId": session.id(), "text": text })))
+}
+
+fn check(wanted: &Wanted) -> Result<(), Problem> {
+    let is_blank = |query: &String| query.trim().is_empty();
+    match (&wanted.handle, &wanted.query) {
+        (None, None) => return Err(Problem::invalid("Give a `handle` or a `query`.")),
+        (Some(handle), _) => {
+            handle.parse::<Handle>().map_err(|error| Problem::invalid(sentence(&error.to_string())))?;
+        }
+        (None, query) if query.as_ref().is_some_and(is_blank) => {
+            return Err(Problem::invalid("The `query` is empty."));
+        }
+        _ => {}
+    }
+    if wanted.limit.is_some_and(|limit| !(1..=HITS).contains(&limit)) {
+        return Err(Problem::invalid(format!("`limit` is between 1 and {HITS}.")));
+    }
+    Ok(())
+}
+
+fn refused(why: &str) -> Problem {
+    let (status, code) = if why.contains("is not a range") {
+        (StatusCode::BAD_REQUEST, ErrorCode::InvalidRequest)
+    } else {
+        (StatusCode::NOT_FOUND, ErrorCode::NotFound)
+    };
+    Problem::new(status, code, sentence(why))
+}

@@ -1,0 +1,186 @@
+//! Sessions: made, listed, shown, renamed, forked, deleted.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use longhaul::announce::token_usage;
+use longhaul::session::Session;
+use longhaul_core::ids::{Seq, SessionId};
+use longhaul_core::run::{Run, Status};
+use longhaul_store::SessionRecord;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::extract::{Input, Key, Named, Optional, Params};
+use crate::problem::Problem;
+
+/// Sessions listed unless the request says otherwise, and at most.
+const LISTED: usize = 50;
+const MOST_LISTED: usize = 1_000;
+
+/// Characters of a title at most.
+const TITLE_CHARS: usize = 200;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct New {
+    title: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Change {
+    title: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Fork {
+    at_seq: Option<Seq>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Listing {
+    limit: Option<usize>,
+}
+
+pub(super) async fn create(
+    State(app): State<App>,
+    key: Key,
+    Optional(new): Optional<New>,
+) -> Result<(StatusCode, Json<Value>), Problem> {
+    let title = new.title.map(|title| checked(&title)).transpose()?;
+    let work = {
+        let app = app.clone();
+        async move {
+            let session = match key.session_id("session") {
+                Some(id) => app.runtime().create_as(id, title).await?,
+                None => app.runtime().create(title).await?,
+            };
+            whole(&app, &session).await
+        }
+    };
+    Ok((StatusCode::CREATED, Json(app.to_end(work).await?)))
+}
+
+pub(super) async fn list(
+    State(app): State<App>,
+    Params(listing): Params<Listing>,
+) -> Result<Json<Value>, Problem> {
+    let limit = listing.limit.unwrap_or(LISTED).min(MOST_LISTED);
+    let open = app.runtime().opened().await;
+    let records = app.runtime().sessions(limit).await?;
+    let sessions = records.iter().map(|record| {
+        let session = open.iter().find(|session| *session.id() == record.id);
+        brief(record, session.map_or(Status::Idle, |session| *session.status().borrow()))
+    });
+    Ok(Json(json!({ "sessions": sessions.collect::<Vec<_>>() })))
+}
+
+pub(super) async fn show(State(app): State<App>, Named(id): Named<String>) -> Result<Json<Value>, Problem> {
+    let session = app.open(&id).await?;
+    whole(&app, &session).await.map(Json)
+}
+
+pub(super) async fn rename(
+    State(app): State<App>,
+    Named(id): Named<String>,
+    Input(change): Input<Change>,
+) -> Result<Json<Value>, Problem> {
+    let title = checked(&change.title)?;
+    let session = app.open(&id).await?;
+    session.rename(title).await?;
+    whole(&app, &session).await.map(Json)
+}
+
+pub(super) async fn delete(State(app): State<App>, Named(id): Named<String>) -> Result<Json<Value>, Problem> {
+    let work = {
+        let app = app.clone();
+        async move {
+            let id = SessionId::from(id);
+            app.runtime().delete(&id).await?;
+            Ok(json!({ "ok": true, "id": id }))
+        }
+    };
+    app.to_end(work).await.map(Json)
+}
+
+pub(super) async fn fork(
+    State(app): State<App>,
+    key: Key,
+    Named(id): Named<String>,
+    Optional(fork): Optional<Fork>,
+) -> Result<(StatusCode, Json<Value>), Problem> {
+    let work = {
+        let app = app.clone();
+        async move {
+            let id = SessionId::from(id);
+            let newest = app.runtime().store().session(&id).await?.last_seq;
+            let at_seq = fork.at_seq.unwrap_or(newest);
+            let session = match key.session_id(&format!("fork {id}")) {
+                Some(fork_id) => app.runtime().fork_as(fork_id, &id, at_seq).await?,
+                None => app.runtime().fork(&id, at_seq).await?,
+            };
+            let mut shown = whole(&app, &session).await?;
+            shown["forkedFrom"] = json!({ "sessionId": id, "atSeq": at_seq });
+            Ok(shown)
+        }
+    };
+    Ok((StatusCode::CREATED, Json(app.to_end(work).await?)))
+}
+
+fn checked(title: &str) -> Result<String, Problem> {
+    let title = title.trim();
+    if title.is_empty() || title.chars().count() > TITLE_CHARS || title.chars().any(char::is_control) {
+        return Err(Problem::invalid(format!("A title has 1 to {TITLE_CHARS} visible characters.")));
+    }
+    Ok(title.to_owned())
+}
+
+/// What is known of a session without opening it.
+fn brief(record: &SessionRecord, status: Status) -> Value {
+    json!({
+        "id": record.id, "title": record.title, "createdAt": record.created_at, "updatedAt": record.updated_at,
+        "lastSeq": record.last_seq, "queued": record.queued, "status": status_name(status),
+    })
+}
+
+async fn whole(app: &App, session: &Session) -> Result<Value, Problem> {
+    let more = session.look(of_run).await?;
+    let record = app.runtime().store().session(session.id()).await?;
+    let status = *session.status().borrow();
+    let mut shown = brief(&record, status);
+    for (key, value) in more {
+        shown[key] = value;
+    }
+    Ok(shown)
+}
+
+fn of_run(run: &Run) -> Vec<(&'static str, Value)> {
+    let history = run.history();
+    let mut known = vec![
+        ("tokenUsage", token_usage(history.cumulative_usage())),
+        ("compactionCount", history.compactions().into()),
+        ("model", json!(history.model().unwrap_or(&run.settings().model.origin))),
+    ];
+    if let Some(reason) = history.parked() {
+        known.push(("parked", reason.into()));
+    }
+    if let Some(end) = history.last_end() {
+        known.push(("lastFinishReason", json!(end)));
+    }
+    known
+}
+
+/// A status in the API's words.
+pub(super) fn status_name(status: Status) -> &'static str {
+    match status {
+        Status::Idle => "idle",
+        Status::Streaming => "streaming",
+        Status::ExecutingTools => "executing_tools",
+        Status::WaitingApproval => "waiting_approval",
+        Status::Compacting => "compacting",
+        Status::Parked => "parked",
+    }
+}

@@ -1,0 +1,161 @@
+//! The token: made at the first start, kept in a file that only its owner reads, compared in constant time.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Random bytes in a token that is made here.
+const RANDOM_BYTES: usize = 32;
+
+/// Characters that a token of somebody's own must have at least.
+const LEAST_CHARS: usize = 16;
+
+/// What proves that a client may ask. Only its hash is kept; neither is ever shown.
+#[derive(Clone)]
+pub struct Token(blake3::Hash);
+
+/// Why there is no token.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// The file cannot be read or written.
+    #[error("the token file {} cannot be used: {source}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// What is in the file is no token.
+    #[error("{} holds no token: at least {LEAST_CHARS} characters in one line are needed", .0.display())]
+    Weak(PathBuf),
+    /// The system gives no random bytes.
+    #[error("no random bytes for a token: {0}")]
+    Random(String),
+}
+
+impl Token {
+    /// A token that the caller made.
+    pub fn new(text: &str) -> Self {
+        Self(blake3::hash(text.as_bytes()))
+    }
+
+    /// The token in `path`, made and written there (mode 0600) if the file is missing or empty.
+    ///
+    /// # Errors
+    /// [`TokenError`].
+    pub fn load_or_create(path: &Path) -> Result<Self, TokenError> {
+        match read(path)? {
+            Some(text) if !text.is_empty() => Self::checked(&text, path),
+            _ => {
+                let text = random()?;
+                write(path, &text).map_err(|source| TokenError::File { path: path.to_owned(), source })?;
+                Ok(Self::new(&text))
+            }
+        }
+    }
+
+    /// The token in a file that must exist.
+    ///
+    /// # Errors
+    /// [`TokenError::File`]; [`TokenError::Weak`].
+    pub fn load(path: &Path) -> Result<Self, TokenError> {
+        let text = read(path)?.unwrap_or_default();
+        if text.is_empty() && !path.exists() {
+            let source = io::Error::from(io::ErrorKind::NotFound);
+            return Err(TokenError::File { path: path.to_owned(), source });
+        }
+        Self::checked(&text, path)
+    }
+
+    /// Whether `text` is the token. Takes the same time for every text of a length.
+    pub fn matches(&self, text: &str) -> bool {
+        // Comparing two hashes takes constant time.
+        blake3::hash(text.as_bytes()) == self.0
+    }
+
+    fn checked(text: &str, path: &Path) -> Result<Self, TokenError> {
+        let is_line = text.chars().all(|c| c.is_ascii_graphic());
+        if text.len() < LEAST_CHARS || !is_line {
+            return Err(TokenError::Weak(path.to_owned()));
+        }
+        Ok(Self::new(text))
+    }
+}
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+/// What is in the file, without space around it; `None` if there is none.
+fn read(path: &Path) -> Result<Option<String>, TokenError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text.trim().to_owned())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(TokenError::File { path: path.to_owned(), source }),
+    }
+}
+
+fn random() -> Result<String, TokenError> {
+    let mut bytes = [0; RANDOM_BYTES];
+    getrandom::fill(&mut bytes).map_err(|error| TokenError::Random(error.to_string()))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Whole or not at all: a start that is cut off leaves no half a token.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let mut draft = path.as_os_str().to_owned();
+    draft.push(".new");
+    let draft = PathBuf::from(draft);
+    match fs::remove_file(&draft) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(&draft)?;
+    writeln!(file, "{text}")?;
+    file.sync_all()?;
+    fs::rename(&draft, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_made_once_and_only_its_owner_reads_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        Token::load_or_create(&path).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&path).unwrap().permissions());
+        assert_eq!((mode & 0o777, text.trim().len()), (0o600, 64));
+        let again = Token::load_or_create(&path).unwrap();
+        assert!(again.matches(text.trim()) && !again.matches("") && !again.matches(&text));
+        assert_eq!(format!("{again:?}"), "Token(…)");
+    }
+
+    #[test]
+    fn a_file_that_was_never_written_is_written_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        fs::write(&path, "").unwrap();
+        fs::write(folder.path().join("token.new"), "half").unwrap();
+        Token::load_or_create(&path).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap().trim().len(), 64);
+    }
+
+    #[test]
+    fn a_short_token_and_a_missing_file_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        assert!(matches!(Token::load(&path), Err(TokenError::File { .. })));
+        fs::write(&path, "secret\n").unwrap();
+        assert!(matches!(Token::load(&path), Err(TokenError::Weak(_))));
+        assert!(matches!(Token::load_or_create(&path), Err(TokenError::Weak(_))));
+    }
+}

@@ -1,0 +1,31 @@
+//! Content that was uploaded for a session and not sent in a message yet.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use longhaul_core::ids::SessionId;
+use longhaul_core::message::Media;
+
+/// Uploads that are remembered, over all sessions; the oldest is forgotten first and must be sent again.
+const REMEMBERED: usize = 1_000;
+
+/// Which session has uploaded what: what it may name in a message although its log does not yet.
+#[derive(Debug, Default)]
+pub(crate) struct Uploads(Mutex<VecDeque<(SessionId, Media)>>);
+
+impl Uploads {
+    pub(crate) fn add(&self, session: SessionId, media: Media) {
+        let mut uploads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        uploads.retain(|(owner, old)| !(*owner == session && old.blob == media.blob));
+        if uploads.len() == REMEMBERED {
+            uploads.pop_front();
+        }
+        uploads.push_back((session, media));
+    }
+
+    pub(crate) fn find(&self, session: &SessionId, hash: &str) -> Option<Media> {
+        let uploads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut of_session = uploads.iter().filter(|(owner, _)| owner == session);
+        of_session.find(|(_, media)| media.blob.hash == hash).map(|(_, media)| media.clone())
+    }
+}

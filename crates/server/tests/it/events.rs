@@ -1,0 +1,364 @@
+//! Events: everything once and in order, whoever comes late, leaves, or does not read.
+
+use std::time::Duration;
+
+use longhaul_core::ids::SessionId;
+use longhaul_providers::scripted::{Script, ScriptedAnswer};
+use serde_json::Value;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpSocket;
+
+use crate::world::{Events, Frame, PATIENCE, TOKEN, World, slowly};
+
+/// What the log says that every watcher must have been told.
+async fn expected(world: &World, session: &str) -> Vec<Value> {
+    let id = SessionId::from(session);
+    let mut replay = world.app.runtime().replay(&id);
+    let mut all = Vec::new();
+    for event in world.app.runtime().log(&id).await.unwrap() {
+        let announcements = replay.take(&event).unwrap();
+        // Read as a client reads it: a number's last digit may change on the way.
+        all.extend(
+            announcements.iter().map(|it| serde_json::from_str::<Value>(&it.to_json().to_string()).unwrap()),
+        );
+    }
+    all
+}
+
+fn same(seen: &[Value], expected: &[Value], who: &str) {
+    for (at, (seen, expected)) in seen.iter().zip(expected).enumerate() {
+        assert_eq!(seen, expected, "{who}, event {at}");
+    }
+    assert_eq!(seen.len(), expected.len(), "{who}");
+}
+
+/// What a client has for certain: durable events up to the newest position it was given.
+#[derive(Default)]
+struct Seen {
+    after: u64,
+    kept: Vec<Value>,
+    /// Events of a position that is not complete yet.
+    open: Vec<Value>,
+    /// Events that were never stored.
+    passing: usize,
+}
+
+impl Seen {
+    fn take(&mut self, frame: Frame) {
+        if frame.data.get("seq").is_some() {
+            self.open.push(frame.data);
+        } else {
+            self.passing += 1;
+        }
+        if let Some(id) = frame.id {
+            assert!(id >= self.after, "{id} came after {}", self.after);
+            self.after = id;
+            self.kept.append(&mut self.open);
+        }
+    }
+
+    /// What is not complete will be told again.
+    fn leave(&mut self) {
+        self.open.clear();
+    }
+}
+
+/// Numbers that repeat for a seed.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % most
+    }
+}
+
+fn eventful() -> Script {
+    Script::closure(|request: &longhaul_providers::Request, _| {
+        let last = request.messages.last().unwrap();
+        let text = last.text();
+        if last.role == longhaul_core::message::Role::Tool {
+            slowly("That is what is there. Line one, line two, and some more of it.")
+        } else if text.contains("look") {
+            slowly("I look.").call("ls", "{}").call("bash", r#"{"command":"echo one; sleep 0.1; echo two"}"#)
+        } else {
+            slowly("Fine, then I shall say a little about it, word by word.")
+        }
+    })
+}
+
+/// Watches until the last run is over, leaving at random and coming back.
+async fn watch(world: &World, session: &str, seed: u64, last: u64) -> (Seen, u32) {
+    let mut dice = Dice(seed);
+    let (mut seen, mut visits) = (Seen::default(), 0);
+    while seen.after < last || seen.kept.last().is_none_or(|event| event["name"] != "run:complete") {
+        visits += 1;
+        tokio::time::sleep(Duration::from_millis(dice.below(60))).await;
+        let mut events = world.events(session, Some(seen.after)).await;
+        let stay = Duration::from_millis(10 + dice.below(400));
+        let read = async {
+            while let Some(frame) = events.next().await {
+                seen.take(frame);
+                if seen.after >= last {
+                    return;
+                }
+            }
+        };
+        let _ = tokio::time::timeout(stay, read).await;
+        seen.leave();
+    }
+    (seen, visits)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fifty_watchers_that_come_and_go_see_everything_once_and_in_order() {
+    let world = World::new(eventful()).await;
+    let session = world.session().await;
+    let drive = async {
+        for turn in 0..6 {
+            world.say(&session, &format!("turn {turn}: look")).await;
+            world.say(&session, "and this").await;
+            world.say(&session, "and that").await;
+            world.until(&session, "idle").await;
+        }
+    };
+    // Watchers stop at the newest position; nobody knows it before the end, so they watch until then.
+    let (done, last) = tokio::sync::watch::channel(u64::MAX);
+    let watchers = (0..50_u64).map(|seed| {
+        let (world, session, mut last) = (&world, &session, last.clone());
+        async move {
+            let mut seen = Seen::default();
+            let mut visits = 0;
+            let mut dice = Dice(seed);
+            loop {
+                let newest = *last.borrow_and_update();
+                if newest != u64::MAX {
+                    let (rest, more) = finish(world, session, seen, &mut dice, newest).await;
+                    return (rest, visits + more);
+                }
+                visits += 1;
+                let mut events = world.events(session, Some(seen.after)).await;
+                let stay = Duration::from_millis(5 + dice.below(500));
+                let _ = tokio::time::timeout(stay, async {
+                    while let Some(frame) = events.next().await {
+                        seen.take(frame);
+                    }
+                })
+                .await;
+                seen.leave();
+                tokio::time::sleep(Duration::from_millis(dice.below(50))).await;
+            }
+        }
+    });
+    let (_, watched) = tokio::join!(
+        async {
+            drive.await;
+            let expected = expected(&world, &session).await;
+            done.send_replace(expected.last().unwrap()["seq"].as_u64().unwrap());
+        },
+        futures_util::future::join_all(watchers)
+    );
+    let expected = expected(&world, &session).await;
+    assert!(expected.len() > 100, "{}", expected.len());
+    for (seed, (seen, visits)) in watched.into_iter().enumerate() {
+        assert!(visits > 2, "watcher {seed} never left");
+        assert_eq!(seen.kept.len(), expected.len(), "watcher {seed}");
+        same(&seen.kept, &expected, &format!("watcher {seed}"));
+    }
+}
+
+/// Reads on to the end.
+async fn finish(world: &World, session: &str, mut seen: Seen, dice: &mut Dice, last: u64) -> (Seen, u32) {
+    let mut visits = 0;
+    while seen.after < last {
+        visits += 1;
+        let mut events = world.events(session, Some(seen.after)).await;
+        for _ in 0..=dice.below(40) {
+            if seen.after >= last {
+                break;
+            }
+            seen.take(events.next().await.unwrap());
+        }
+        seen.leave();
+    }
+    (seen, visits)
+}
+
+#[tokio::test]
+async fn a_session_at_rest_is_read_in_pieces_of_any_size() {
+    let world = World::new(eventful()).await;
+    let session = world.session().await;
+    world.say(&session, "look").await;
+    world.until(&session, "idle").await;
+    let all = expected(&world, &session).await;
+    let last = all.last().unwrap()["seq"].as_u64().unwrap();
+    for seed in 0..20 {
+        let (seen, visits) = finish(&world, &session, Seen::default(), &mut Dice(seed), last).await;
+        assert!(seen.kept == all, "seed {seed}, {visits} visits");
+    }
+    let (seen, _) = watch(&world, &session, 7, last).await;
+    assert!(seen.kept == all);
+}
+
+/// The text of an answer as a watcher puts it together.
+fn put_together(frames: &[Frame], text: &mut Vec<char>) {
+    for frame in frames {
+        match frame.name.as_str() {
+            "llm:snapshot" => {
+                let parts = frame.data["parts"].as_array().unwrap().iter();
+                let spoken: String = parts
+                    .filter(|part| part["type"] == "text")
+                    .map(|part| part["text"].as_str().unwrap())
+                    .collect();
+                *text = spoken.chars().collect();
+                assert_eq!(frame.data["offset"], text.len());
+            }
+            "llm:chunk" => {
+                assert_eq!(frame.data["offset"], text.len(), "a piece is missing or comes twice");
+                text.extend(frame.data["content"].as_str().unwrap().chars());
+            }
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_comes_in_mid_answer_gets_it_from_its_start_without_a_gap() {
+    let answer = "Grüße an alle, 日本語 und 🦀, one two three. ".repeat(8);
+    let world = World::new(Script::turns([slowly(&answer)])).await;
+    let session = world.session().await;
+    let mut first = world.events(&session, None).await;
+    world.say(&session, "talk").await;
+    for _ in 0..10 {
+        first.until("llm:chunk").await;
+    }
+    let mut late = world.events(&session, None).await;
+    let frames = late.until("llm:response").await;
+    assert!(frames.iter().any(|frame| frame.name == "llm:snapshot"), "{frames:?}");
+    let mut text = Vec::new();
+    put_together(&frames, &mut text);
+    assert_eq!(text.into_iter().collect::<String>(), answer);
+}
+
+#[tokio::test]
+async fn a_fresh_watcher_hears_from_now_on_and_knows_where_it_is() {
+    let world = World::new(Script::always("Yes.")).await;
+    let session = world.session().await;
+    world.say(&session, "before").await;
+    world.until(&session, "idle").await;
+    let mut events = world.events(&session, None).await;
+    let first = events.next().await.unwrap();
+    assert_eq!(first.name, "queue:snapshot");
+    assert_eq!(first.id, expected(&world, &session).await.last().unwrap()["seq"].as_u64());
+    world.say(&session, "after").await;
+    let seen = events.until("message:added").await;
+    assert_eq!(seen.last().unwrap().data["parts"][0]["text"], "after");
+}
+
+#[tokio::test]
+async fn a_position_that_the_log_does_not_have_is_a_gap() {
+    let world = World::new(Script::always("Yes.")).await;
+    let session = world.session().await;
+    let mut events = world.events(&session, Some(1_000)).await;
+    let gap = events.next().await.unwrap();
+    assert_eq!((gap.name.as_str(), &gap.data["to"]), ("stream:gap", &1_000.into()));
+    world.say(&session, "hello").await;
+    assert_eq!(events.until("run:complete").await.last().unwrap().data["finishReason"], "stop");
+}
+
+#[tokio::test]
+async fn the_newest_position_of_a_browser_wins_over_the_address() {
+    let world = World::new(Script::always("Yes.")).await;
+    let session = world.session().await;
+    world.say(&session, "hello").await;
+    world.until(&session, "idle").await;
+    let last = expected(&world, &session).await.last().unwrap()["seq"].as_u64().unwrap();
+    let path = format!("/api/sessions/{session}/events?after=0");
+    let request = world.request(reqwest::Method::GET, &path).header("last-event-id", last.to_string());
+    let mut events = Events::of(request.send().await.unwrap());
+    assert_eq!(events.next().await.unwrap().name, "queue:snapshot", "nothing is told again");
+}
+
+#[tokio::test]
+async fn a_silent_stream_says_that_it_lives() {
+    let config = |config: &mut longhaul_server::ServerConfig| config.heartbeat = Duration::from_millis(30);
+    let world = World::with(Script::always("Yes."), |_| {}, config).await;
+    let session = world.session().await;
+    let request = world.request(reqwest::Method::GET, &format!("/api/sessions/{session}/events"));
+    let mut answer = request.send().await.unwrap();
+    let mut text = String::new();
+    while text.matches("\n:\n").count() < 3 {
+        text.push_str(std::str::from_utf8(&answer.chunk().await.unwrap().unwrap()).unwrap());
+    }
+    assert_eq!(text.matches("event:").count(), 1, "{text}");
+}
+
+#[tokio::test]
+async fn streams_end_with_the_session_and_with_the_server() {
+    let world = World::new(Script::always("Yes.")).await;
+    let (one, two) = (world.session().await, world.session().await);
+    let (mut of_one, mut of_two) = (world.events(&one, None).await, world.events(&two, None).await);
+    of_one.until("queue:snapshot").await;
+    of_two.until("queue:snapshot").await;
+    let deleted =
+        world.request(reqwest::Method::DELETE, &format!("/api/sessions/{one}")).send().await.unwrap();
+    assert!(deleted.status().is_success());
+    assert_eq!(of_one.next().await, None);
+    world.end().await;
+    assert_eq!(of_two.next().await, None);
+}
+
+/// Much to tell: more than the backlog of a session, and more than the buffers of a connection.
+fn torrent() -> Script {
+    Script::closure(|request: &longhaul_providers::Request, _| {
+        let results =
+            request.messages.iter().filter(|it| it.role == longhaul_core::message::Role::Tool).count();
+        let answer = ScriptedAnswer::text("many words at once ".repeat(600));
+        if results < 40 {
+            // Every call is another one: the same again and again would be a loop.
+            let command = format!("seq {results} 60000");
+            answer.call("bash", serde_json::json!({ "command": command }).to_string())
+        } else {
+            answer
+        }
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stuck_client_slows_nobody_and_finds_everything_later() {
+    let world = World::new(torrent()).await;
+    let session = world.session().await;
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(8 << 10).unwrap();
+    let mut stuck = socket.connect(world.address).await.unwrap();
+    let request = format!(
+        "GET /api/sessions/{session}/events?after=0 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
+    );
+    stuck.write_all(request.as_bytes()).await.unwrap();
+    let mut reading = world.events(&session, Some(0)).await;
+    world.say(&session, "go").await;
+    let mut seen = Seen::default();
+    let watched = async {
+        loop {
+            let frame = reading.next().await.unwrap();
+            let over = frame.name == "run:complete";
+            seen.take(frame);
+            if over {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, watched).await.expect("the run is held up");
+    let all = expected(&world, &session).await;
+    same(&seen.kept, &all, "the client that reads");
+    let passing = seen.passing;
+
+    // Now it reads.
+    let mut late = Events::of_socket(stuck);
+    let mut seen = Seen::default();
+    while seen.kept.len() < all.len() {
+        seen.take(late.next().await.unwrap());
+    }
+    same(&seen.kept, &all, "the client that was stuck");
+    assert!(seen.passing < passing, "it was not stuck: {} of {passing}", seen.passing);
+}

@@ -1,0 +1,11 @@
+//! The server from outside: real HTTP, the scripted model, real tools.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
+
+mod approvals;
+mod events;
+mod messages;
+mod recovery;
+mod refusals;
+mod sessions;
+mod world;

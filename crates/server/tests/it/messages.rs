@@ -1,0 +1,267 @@
+//! Messages: at rest and busy, the queue, cancelling, retries, clients that leave.
+
+use std::time::Duration;
+
+use longhaul_providers::scripted::{Script, ScriptedAnswer};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::world::{World, expect, slowly};
+
+fn busy_then(rest: &[&str]) -> Script {
+    let busy = ScriptedAnswer::text("Working.").call("bash", r#"{"command":"sleep 1"}"#);
+    Script::turns(std::iter::once(busy).chain(rest.iter().map(|text| ScriptedAnswer::text(*text))))
+}
+
+#[tokio::test]
+async fn three_messages_wait_in_order_and_are_taken_once() {
+    let world = World::new(busy_then(&["All seen.", "Next."])).await;
+    let session = world.session().await;
+    let first = world.say(&session, "go").await;
+    assert_eq!(
+        first,
+        json!({ "ok": true, "queued": false, "sessionId": session, "messageId": first["messageId"] })
+    );
+    let mut ids = Vec::new();
+    for (position, text) in (1..).zip(["a", "b", "c"]) {
+        let sent = world.say(&session, text).await;
+        let expected = json!({
+            "ok": true, "queued": true, "position": position, "id": sent["id"], "sessionId": session,
+            "message": format!("Message queued at position {position}"),
+        });
+        assert_eq!(sent, expected);
+        ids.push(sent["id"].as_str().unwrap().to_owned());
+    }
+    let queue = world.get(&format!("/api/message/queue?sessionId={session}")).await;
+    let listed: Vec<&str> =
+        queue["entries"].as_array().unwrap().iter().map(|entry| entry["id"].as_str().unwrap()).collect();
+    assert_eq!(listed, ids);
+    assert_eq!(queue["entries"][2]["position"], 3);
+    world.until(&session, "idle").await;
+    let said = world.said(&session).await;
+    assert_eq!(said[3], ("user".to_owned(), "[1]: a\n\n[2]: b\n\n[3]: c".to_owned()));
+    assert_eq!(said.last().unwrap().1, "All seen.");
+    assert_eq!(world.get(&format!("/api/message/queue?sessionId={session}")).await["count"], 0);
+    world.say(&session, "once more").await;
+    world.until(&session, "idle").await;
+    let said = world.said(&session).await;
+    for text in ["[1]: a", "once more"] {
+        assert_eq!(said.iter().filter(|(_, said)| said.contains(text)).count(), 1, "{text}: {said:?}");
+    }
+    assert_eq!(world.model.invalid_requests(), 0);
+}
+
+#[tokio::test]
+async fn of_messages_that_come_at_once_one_finds_the_session_at_rest() {
+    let world = World::new(busy_then(&["Seen."])).await;
+    let session = world.session().await;
+    let sent = (0..5).map(|at| {
+        let (world, session) = (&world, &session);
+        async move { world.say(session, &format!("number {at}")).await }
+    });
+    let answers = futures_util::future::join_all(sent).await;
+    assert_eq!(answers.iter().filter(|answer| answer["queued"] == false).count(), 1, "{answers:?}");
+    world.until(&session, "idle").await;
+    let all: String = world.said(&session).await.into_iter().map(|(_, text)| text).collect();
+    for at in 0..5 {
+        assert_eq!(all.matches(&format!("number {at}")).count(), 1);
+    }
+}
+
+#[tokio::test]
+async fn waiting_messages_are_edited_and_removed() {
+    let world = World::new(busy_then(&["Seen."])).await;
+    let session = world.session().await;
+    world.say(&session, "go").await;
+    let mut ids = Vec::new();
+    for text in ["first", "second", "third"] {
+        ids.push(world.say(&session, text).await["id"].as_str().unwrap().to_owned());
+    }
+    let mut events = world.events(&session, None).await;
+    let edit = world
+        .request(Method::PATCH, &format!("/api/message/queue/{}", ids[0]))
+        .json(&json!({ "content": "edited" }));
+    expect(edit.send().await.unwrap(), StatusCode::OK).await;
+    let path = format!("/api/message/queue/{}?sessionId={session}", ids[1]);
+    expect(world.request(Method::DELETE, &path).send().await.unwrap(), StatusCode::OK).await;
+    let gone = world.request(Method::DELETE, &path).send().await.unwrap();
+    assert_eq!(expect(gone, StatusCode::NOT_FOUND).await["code"], "not-found");
+    let seen = events.until("message:removed").await;
+    assert!(seen.iter().any(|frame| frame.name == "message:edited" && frame.data["id"] == ids[0].as_str()));
+    world.until(&session, "idle").await;
+    assert_eq!(world.said(&session).await[3].1, "First: edited\n\nAlso: third");
+}
+
+#[tokio::test]
+async fn the_queue_is_cleared_and_bounded() {
+    let world = World::with(busy_then(&["Seen."]), |agent| agent.rules.queue_limit = 2, |_| {}).await;
+    let session = world.session().await;
+    world.say(&session, "go").await;
+    world.until(&session, "executing_tools").await;
+    world.say(&session, "one").await;
+    world.say(&session, "two").await;
+    let third = world
+        .request(Method::POST, "/api/message")
+        .json(&json!({ "sessionId": session, "content": "three" }));
+    let third = third.send().await.unwrap();
+    assert!(third.headers().contains_key("retry-after"));
+    assert_eq!(expect(third, StatusCode::TOO_MANY_REQUESTS).await["code"], "queue-full");
+    let path = format!("/api/message/queue?sessionId={session}");
+    let cleared = expect(world.request(Method::DELETE, &path).send().await.unwrap(), StatusCode::OK).await;
+    assert_eq!(cleared["removed"].as_array().unwrap().len(), 2);
+    world.until(&session, "idle").await;
+    assert_eq!(world.said(&session).await.len(), 4, "something of the queue was taken");
+}
+
+async fn cancel(world: &World, session: &str, body: Value) -> Value {
+    world.post(&format!("/api/sessions/{session}/cancel"), body).await
+}
+
+#[tokio::test]
+async fn cancelling_an_answer_keeps_what_was_seen() {
+    let script = Script::turns([slowly(&"one two three ".repeat(200)), ScriptedAnswer::text("Fresh.")]);
+    let world = World::new(script).await;
+    let session = world.session().await;
+    assert_eq!(
+        cancel(&world, &session, json!({})).await,
+        json!({ "ok": true, "cancelled": false, "persisted": null })
+    );
+    let mut events = world.events(&session, None).await;
+    world.say(&session, "talk").await;
+    for _ in 0..3 {
+        events.until("llm:chunk").await;
+    }
+    world.say(&session, "and then this").await;
+    let met = cancel(&world, &session, json!({})).await;
+    assert_eq!(met, json!({ "ok": true, "cancelled": true, "persisted": "partial_assistant" }));
+    let page = world.get(&format!("/api/sessions/{session}/messages")).await;
+    let partial = &page["messages"][1];
+    assert_eq!(partial["interrupted"], "cancelled");
+    assert!(partial["parts"][0]["text"].as_str().unwrap().starts_with("one two"));
+    assert_eq!(world.get(&format!("/api/sessions/{session}")).await["queued"], 1, "the queue survives");
+    world.post(&format!("/api/sessions/{session}/resume"), json!({})).await;
+    world.until(&session, "idle").await;
+    let said = world.said(&session).await;
+    assert_eq!(said[2..], [("user".into(), "and then this".into()), ("assistant".into(), "Fresh.".into())]);
+    assert_eq!(world.model.invalid_requests(), 0);
+}
+
+#[tokio::test]
+async fn cancelling_with_the_queue_leaves_nothing_to_do() {
+    let world = World::new(Script::turns([slowly(&"word ".repeat(300))])).await;
+    let session = world.session().await;
+    let mut events = world.events(&session, None).await;
+    world.say(&session, "talk").await;
+    events.until("llm:chunk").await;
+    world.say(&session, "later").await;
+    cancel(&world, &session, json!({ "clearQueue": true })).await;
+    let shown = world.get(&format!("/api/sessions/{session}")).await;
+    assert_eq!((&shown["queued"], &shown["status"]), (&json!(0), &json!("idle")));
+}
+
+fn is_running(marker: &str) -> bool {
+    let found =
+        std::process::Command::new("pgrep").args(["-f", &format!("^sleep {marker}")]).output().unwrap();
+    found.status.success()
+}
+
+#[tokio::test]
+async fn cancelling_a_tool_leaves_no_process_and_no_open_call() {
+    let marker = format!("32{}", std::process::id());
+    let call = json!({ "command": format!("sleep {marker} & sleep {marker}; wait") }).to_string();
+    let script =
+        Script::turns([ScriptedAnswer::text("Running.").call("bash", call), ScriptedAnswer::text("Next.")]);
+    let world = World::new(script).await;
+    let session = world.session().await;
+    world.say(&session, "run it").await;
+    while !is_running(&marker) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let met = cancel(&world, &session, json!({})).await;
+    assert_eq!(met["persisted"], "tools_in_progress");
+    assert!(!is_running(&marker), "a process is left");
+    let page = world.get(&format!("/api/sessions/{session}/messages")).await;
+    assert_eq!(page["messages"][1]["toolCalls"][0]["status"], "cancelled");
+    assert_eq!(page["messages"][2]["status"], "cancelled");
+    world.say(&session, "and now?").await;
+    world.until(&session, "idle").await;
+    assert_eq!(world.said(&session).await.last().unwrap().1, "Next.");
+    assert_eq!(world.model.invalid_requests(), 0);
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_cancels_nothing() {
+    let world = World::new(Script::always(slowly(&"word ".repeat(60)))).await;
+    let session = world.session().await;
+    let mut leaving = world.events(&session, None).await;
+    for at in 0..5_u64 {
+        let body = json!({ "sessionId": session, "content": format!("message {at}") });
+        let request = world.request(Method::POST, "/api/message").json(&body).send();
+        // Gone before, while or after the server takes it.
+        let _ = tokio::time::timeout(Duration::from_millis(at * 2), request).await;
+    }
+    leaving.until("llm:chunk").await;
+    drop(leaving);
+    world.until(&session, "idle").await;
+    let said = world.said(&session).await;
+    assert_eq!(
+        said.last().unwrap(),
+        &("assistant".to_owned(), "word ".repeat(60).trim_end().to_owned() + " ")
+    );
+    assert_eq!(world.get(&format!("/api/sessions/{session}")).await["lastFinishReason"], "stop");
+}
+
+#[tokio::test]
+async fn a_message_with_a_picture_reaches_the_model_once_stored() {
+    let world = World::new(Script::always("A dot.")).await;
+    let session = world.session().await;
+    let pixel =
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    let parts = json!([{ "type": "text", "text": "What is this?" },
+        { "type": "image", "data": pixel, "mediaType": "image/png", "name": "dot.png" }]);
+    world.post("/api/message", json!({ "sessionId": session, "content": parts })).await;
+    world.until(&session, "idle").await;
+    let page = world.get(&format!("/api/sessions/{session}/messages")).await;
+    let image = &page["messages"][0]["parts"][1];
+    assert_eq!((&image["width"], &image["name"]), (&json!(1), &json!("dot.png")));
+    let path = format!("/api/sessions/{session}/blobs/{}", image["blob"]["hash"].as_str().unwrap());
+    let answer = world.request(Method::GET, &path).send().await.unwrap();
+    assert_eq!(answer.headers()["content-type"], "image/png");
+    assert_eq!(answer.bytes().await.unwrap().len() as u64, image["blob"]["bytes"].as_u64().unwrap());
+}
+
+#[tokio::test]
+async fn a_key_is_honoured_also_after_a_restart() {
+    let data = tempfile::tempdir().unwrap();
+    let keyed = |world: &World, key: &str, session: Option<&str>| {
+        let body = json!({ "sessionId": session, "content": "just once" });
+        world.request(Method::POST, "/api/message").header("idempotency-key", key).json(&body)
+    };
+    let world = World::over(data.path(), Script::always("Yes."), |_| {}).await;
+    let first = expect(keyed(&world, "k1", None).send().await.unwrap(), StatusCode::OK).await;
+    let session = first["sessionId"].as_str().unwrap().to_owned();
+    world.until(&session, "idle").await;
+    let again = expect(keyed(&world, "k1", None).send().await.unwrap(), StatusCode::OK).await;
+    assert_eq!(again, first, "no second session, no second message");
+    let other = expect(keyed(&world, "k2", Some(&session)).send().await.unwrap(), StatusCode::OK).await;
+    assert_ne!(other["messageId"], first["messageId"]);
+    world.until(&session, "idle").await;
+    world.crash();
+
+    let world = World::over(data.path(), Script::always("Again."), |_| {}).await;
+    for (key, named, expected) in
+        [("k1", None, &first), ("k1", Some(session.as_str()), &first), ("k2", Some(session.as_str()), &other)]
+    {
+        let answer = expect(keyed(&world, key, named).send().await.unwrap(), StatusCode::OK).await;
+        assert_eq!(&answer, expected, "{key}");
+    }
+    world.until(&session, "idle").await;
+    assert_eq!(world.said(&session).await.len(), 4);
+    assert_eq!(world.get("/api/sessions").await["sessions"].as_array().unwrap().len(), 1);
+    let created = async |world: &World| {
+        let request = world.request(Method::POST, "/api/sessions").header("idempotency-key", "s1");
+        expect(request.send().await.unwrap(), StatusCode::CREATED).await["id"].clone()
+    };
+    assert_eq!(created(&world).await, created(&world).await);
+    world.end().await;
+}

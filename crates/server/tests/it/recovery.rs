@@ -1,0 +1,117 @@
+//! Restarts over the same data: at rest, in mid-answer, in mid-tool.
+
+use longhaul_core::run::Recovery;
+use longhaul_providers::scripted::{Script, ScriptedAnswer};
+use serde_json::json;
+
+use crate::world::{World, slowly};
+
+#[tokio::test]
+async fn a_session_at_rest_is_as_it_was() {
+    let data = tempfile::tempdir().unwrap();
+    let world = World::over(data.path(), Script::always("Yes."), |_| {}).await;
+    let session = world.session().await;
+    world.say(&session, "hello").await;
+    world.until(&session, "idle").await;
+    let before = (world.said(&session).await, world.get(&format!("/api/sessions/{session}")).await);
+    world.crash();
+    let world = World::over(data.path(), Script::always("Yes."), |_| {}).await;
+    let after = (world.said(&session).await, world.get(&format!("/api/sessions/{session}")).await);
+    assert_eq!(after, before);
+    world.say(&session, "still there?").await;
+    world.until(&session, "idle").await;
+    assert_eq!(world.said(&session).await.len(), 4);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn what_was_streaming_is_kept_and_watchers_go_on() {
+    let data = tempfile::tempdir().unwrap();
+    let world = World::over(data.path(), Script::always(slowly(&"word ".repeat(500))), |_| {}).await;
+    let session = world.session().await;
+    let mut events = world.events(&session, Some(0)).await;
+    world.say(&session, "talk").await;
+    let mut after = 0;
+    for _ in 0..25 {
+        after = events.until("llm:chunk").await.iter().filter_map(|frame| frame.id).fold(after, u64::max);
+    }
+    let waiting = world.say(&session, "this waits").await;
+    assert_eq!(waiting["position"], 1);
+    world.crash();
+
+    let world = World::over(data.path(), Script::always("Fresh."), |_| {}).await;
+    let mut events = world.events(&session, Some(after)).await;
+    let missed = events.until("queue:snapshot").await;
+    let told: Vec<&str> = missed.iter().map(|frame| frame.name.as_str()).collect();
+    assert_eq!(told, ["message:added", "llm:error", "run:complete", "queue:snapshot"]);
+    assert!(missed[0].data["parts"][0]["text"].as_str().unwrap().starts_with("word word"));
+    assert_eq!(missed[1].data["code"], "interrupted");
+    assert_eq!(missed[3].data["entries"][0]["parts"][0]["text"], "this waits");
+    world.post(&format!("/api/sessions/{session}/resume"), json!({})).await;
+    world.until(&session, "idle").await;
+    let said = world.said(&session).await;
+    assert_eq!(said.iter().filter(|(_, text)| text == "this waits").count(), 1);
+    assert_eq!(said.last().unwrap().1, "Fresh.");
+    let page = world.get(&format!("/api/sessions/{session}/messages")).await;
+    assert_eq!(page["messages"][1]["interrupted"], "lost");
+    assert_eq!(world.model.invalid_requests(), 0);
+    world.end().await;
+}
+
+fn one_tool() -> Script {
+    Script::closure(|request: &longhaul_providers::Request, _| {
+        if request.messages.last().unwrap().role == longhaul_core::message::Role::Tool {
+            ScriptedAnswer::text("I see.")
+        } else {
+            ScriptedAnswer::text("Running.").call("bash", r#"{"command":"echo ran >> count.txt; sleep 30"}"#)
+        }
+    })
+}
+
+async fn crashed_in_a_tool(data: &std::path::Path) -> String {
+    let world = World::over(data, one_tool(), |_| {}).await;
+    let session = world.session().await;
+    world.say(&session, "run it").await;
+    while !world.folder.path().join("count.txt").exists() {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    world.crash();
+    session
+}
+
+#[tokio::test]
+async fn a_tool_that_may_have_run_is_not_run_again() {
+    let data = tempfile::tempdir().unwrap();
+    let session = crashed_in_a_tool(data.path()).await;
+    let world = World::over(data.path(), one_tool(), |_| {}).await;
+    world.until(&session, "idle").await;
+    let page = world.get(&format!("/api/sessions/{session}/messages")).await;
+    assert_eq!(page["messages"][1]["toolCalls"][0]["status"], "interrupted");
+    assert!(!world.folder.path().join("count.txt").exists());
+    world.say(&session, "never mind").await;
+    // The model answers a user message with its tool again.
+    world.until(&session, "executing_tools").await;
+    world.post(&format!("/api/sessions/{session}/cancel"), json!({})).await;
+    assert_eq!(world.model.invalid_requests(), 0);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_run_goes_on_by_itself_if_it_was_told_to() {
+    let data = tempfile::tempdir().unwrap();
+    let session = crashed_in_a_tool(data.path()).await;
+    let continues = |agent: &mut longhaul::agent::Agent| agent.rules.recovery = Recovery::Continue;
+    // Nobody asks for the session: the server finds it by itself.
+    let world = World::over(data.path(), one_tool(), continues).await;
+    let seen = async {
+        while world.model.log().is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(crate::world::PATIENCE, seen).await.expect("the run does not go on");
+    world.until(&session, "idle").await;
+    let said = world.said(&session).await;
+    assert_eq!(said.last().unwrap().1, "I see.");
+    assert!(said[2].1.contains("outcome") || said[2].1.contains("unknown"), "{said:?}");
+    world.end().await;
+}
