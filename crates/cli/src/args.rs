@@ -1,5 +1,6 @@
 //! What can be typed behind `longhaul`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::builder::RangedU64ValueParser;
@@ -76,8 +77,24 @@ pub(crate) enum Command {
     Recall(RecallArgs),
     /// Count the tokens of a file
     Tokens(TokensArgs),
+    /// Serve sessions over HTTP until it is told to end; prints its address when it is ready
+    Serve(ServeArgs),
     /// See what is here: servers, keys, folders, sandbox
     Doctor,
+}
+
+/// `serve`.
+#[derive(Debug, Group)]
+pub(crate) struct ServeArgs {
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:4400")]
+    pub(crate) addr: SocketAddr,
+    /// The file with the token that clients must bring [default: `token` in the data folder, made if missing]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Let tools run without asking
+    #[arg(long)]
+    pub(crate) yes: bool,
 }
 
 /// `chat`.

@@ -7,6 +7,7 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod recall;
 pub(crate) mod run;
+pub(crate) mod serve;
 pub(crate) mod sessions;
 pub(crate) mod tokens;
 pub(crate) mod undo;
@@ -60,6 +61,7 @@ async fn dispatch(command: Command, place: &Place) -> Outcome {
         Command::Undo(args) => undo::run(args, place).await,
         Command::Recall(args) => recall::run(args, place).await,
         Command::Tokens(args) => tokens::run(&args, place).await,
+        Command::Serve(args) => serve::run(args, place).await,
         Command::Doctor => doctor::run(place).await,
     }
 }

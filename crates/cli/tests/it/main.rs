@@ -9,4 +9,5 @@ mod config;
 mod fake;
 mod llama;
 mod run;
+mod serve;
 mod sessions;

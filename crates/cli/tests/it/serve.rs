@@ -1,0 +1,58 @@
+//! `longhaul serve`: one line when it is ready, a token, a message, and an end that leaves nothing.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::bench::{Bench, signal};
+use crate::fake::{Fake, Say};
+
+/// One request; status and body.
+fn ask(address: &str, method: &str, path: &str, token: &str, body: &str) -> (u16, Value) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let length = body.len();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+    let body = answer.split_once("\r\n\r\n").unwrap().1;
+    (status, serde_json::from_str(body).unwrap_or(Value::Null))
+}
+
+#[test]
+fn it_serves_behind_its_token_and_ends_when_told() {
+    let bench = Bench::new();
+    let fake = Fake::start([Say::Text("Served.")]);
+    let mut server =
+        bench.with(&fake, &["serve", "--addr", "127.0.0.1:0"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("http://").unwrap().to_owned();
+    let token = std::fs::read_to_string(bench.data().join("token")).unwrap();
+    let token = token.trim();
+
+    assert_eq!(ask(&address, "GET", "/healthz", "", "").0, 200);
+    assert_eq!(ask(&address, "GET", "/api/sessions", "wrong", "").0, 401);
+    let (status, sent) = ask(&address, "POST", "/api/message", token, r#"{"content":"hello"}"#);
+    assert_eq!(status, 200, "{sent}");
+    assert_eq!(sent["ok"], true);
+    let path = format!("/api/sessions/{}", sent["sessionId"].as_str().unwrap());
+    crate::bench::until("the answer is there", || {
+        let (_, messages) = ask(&address, "GET", &format!("{path}/messages"), token, "");
+        messages.to_string().contains("Served.")
+    });
+    signal(&server, "TERM");
+    assert!(server.wait().unwrap().success());
+}
+
+#[test]
+fn beyond_this_machine_it_wants_a_token_file() {
+    let refused = Bench::new().run(&["--provider", "scripted", "serve", "--addr", "0.0.0.0:0"]).exits(2);
+    assert!(refused.err.contains("--token-file"), "{}", refused.err);
+}
