@@ -4,13 +4,13 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use longhaul_core::message::{Message, Part, Role};
+use longhaul_core::message::{Message, Role};
 use longhaul_core::plan::ORDER_START;
 use longhaul_providers::Request;
 use longhaul_providers::scripted::ScriptedAnswer;
 use serde_json::json;
 
-use super::facts;
+use super::facts::{self, text_of};
 
 /// How many lines of each file are noted.
 const NOTED_LINES: usize = 2;
@@ -145,16 +145,4 @@ fn summary(request: &Request) -> String {
         "Goal: {goal}\nInstructions: never change a file.\nDone: read {}.\nNext steps: go on reading.",
         read.join(", ")
     )
-}
-
-fn text_of(message: &Message) -> String {
-    let mut text = String::new();
-    for part in &message.parts {
-        match part {
-            Part::Text(part) => text.push_str(&part.text),
-            Part::ToolResult(result) => text.extend(result.content.iter().filter_map(Part::as_text)),
-            _ => {}
-        }
-    }
-    text
 }

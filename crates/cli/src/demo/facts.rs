@@ -94,7 +94,8 @@ pub(super) fn is_in_view(run: &Run, fact: &Fact) -> bool {
     run.history().view().iter().any(|item| text_of(&item.message).contains(&fact.line))
 }
 
-fn text_of(message: &Message) -> String {
+/// What can be read of a message, tool results included.
+pub(super) fn text_of(message: &Message) -> String {
     let mut text = String::new();
     for part in &message.parts {
         match part {
