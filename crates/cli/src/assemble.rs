@@ -14,8 +14,8 @@ use longhaul::sandbox::{Sandbox, SandboxPolicy};
 use longhaul::tools::{ToolLimits, ToolSet};
 use longhaul::workspace::Workspace;
 use longhaul_providers::http::Secret;
-use longhaul_providers::openai_chat::{Config as ChatConfig, Declared, OpenAiChat};
-use longhaul_providers::{Limits, SharedProvider};
+use longhaul_providers::openai_chat::{Config as ChatConfig, OpenAiChat};
+use longhaul_providers::{Declared, Limits, SharedProvider};
 
 use crate::failure::{Failure, Outcome};
 use crate::place::Place;

@@ -40,6 +40,7 @@ fn step(seq: u64, input_tokens: u64) -> Vec<Event> {
         view_hash: String::new(),
         fixed_tokens: 2_000,
         estimated_input: input_tokens,
+        envelope: None,
         max_output_tokens: 4_096,
         window_tokens: None,
     };
@@ -75,6 +76,7 @@ fn step(seq: u64, input_tokens: u64) -> Vec<Event> {
                 step_id: step_id.as_str().into(),
                 usage: Some(usage),
                 estimated_input: input_tokens,
+                envelope: None,
             },
         ),
         event(seq + 3, EventBody::ToolStarted { call_id: format!("c{seq}").as_str().into() }),

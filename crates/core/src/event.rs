@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ErrorCode;
 use crate::ids::{ApprovalId, CallId, EditId, LogRange, Millis, QueueId, RunId, Seq, SessionId, StepId};
-use crate::message::{Finish, Message, Origin, Part, ToolResult};
+use crate::message::{Finish, Message, Origin, Part, RawJson, ToolResult};
 use crate::usage::Usage;
 
 /// Version of the stored format that this build writes.
@@ -82,6 +82,9 @@ pub enum EventBody {
         usage: Option<Usage>,
         /// What the meter had expected the input to be, in tokens.
         estimated_input: u64,
+        /// What the provider said of the answer as a whole, if it said anything.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        envelope: Option<RawJson>,
     },
     /// The model call of a step gave no answer.
     StepFailed {

@@ -273,6 +273,10 @@ pub struct Answer {
     /// What the provider reported, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<crate::usage::Usage>,
+    /// What the provider said of the answer as a whole (its id, its own word for the end, containers), byte for
+    /// byte where it came as one object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub envelope: Option<RawJson>,
 }
 
 /// A tool as the model is told of it.

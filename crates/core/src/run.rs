@@ -764,7 +764,12 @@ impl Run {
         let estimated_input = self.estimated_input();
         let events = vec![
             self.assistant(&step, parts, answer.finish, None),
-            EventBody::StepFinished { step_id: step.clone(), usage: answer.usage, estimated_input },
+            EventBody::StepFinished {
+                step_id: step.clone(),
+                usage: answer.usage,
+                estimated_input,
+                envelope: answer.envelope,
+            },
         ];
         self.phase = Phase::Storing;
         self.append_with(events, Vec::new(), vec![step], Then::AfterAnswer { finish: answer.finish }, out);
@@ -896,6 +901,7 @@ impl Run {
                 step_id: step.clone(),
                 usage: Some(usage),
                 estimated_input: self.estimated_input(),
+                envelope: None,
             },
             None => step_failed(&step, &Failure::new(ErrorCode::Interrupted, "the call was stopped", false)),
         });

@@ -4,8 +4,11 @@
 //! drops what it does not understand. The loop above decides.
 
 pub mod anthropic;
+mod body;
+mod endpoint;
 pub mod gemini;
 pub mod http;
+mod limits;
 pub mod openai_chat;
 pub mod openai_responses;
 pub mod overflow;
@@ -28,6 +31,9 @@ use longhaul_core::error::ErrorCode;
 use longhaul_core::message::{Answer, Message, Origin, Part, ToolSpec};
 use longhaul_core::usage::Usage;
 
+pub use endpoint::Endpoint;
+pub use limits::{Ability, Declared, LimitSource, Limits, Retention};
+
 /// A model behind a wire.
 #[async_trait]
 pub trait Provider: Send + Sync {
@@ -43,6 +49,15 @@ pub trait Provider: Send + Sync {
     /// # Errors
     /// [`ProviderError`] with code `invalid-request` if the request cannot be expressed on this wire.
     fn render(&self, request: &Request) -> Result<Bytes, ProviderError>;
+
+    /// The input tokens of `request`, as the server itself counts them; `None` if it does not offer that.
+    /// Asks the server: never in the way of a call.
+    ///
+    /// # Errors
+    /// [`ProviderError`] if it was asked and gave no count.
+    async fn count(&self, _request: &Request) -> Result<Option<u64>, ProviderError> {
+        Ok(None)
+    }
 
     /// Makes one call. The stream ends with exactly one [`ModelEvent::Finished`], or with an error.
     /// Dropping it closes the connection.
@@ -68,10 +83,26 @@ pub struct Request {
     pub messages: Vec<Message>,
     /// The tools the model may ask for; empty for none.
     pub tools: Vec<ToolSpec>,
+    /// Whether it may, must or must not ask for one.
+    pub tool_choice: ToolChoice,
     /// The output limit in tokens.
     pub max_output_tokens: Option<u64>,
     /// The bytes of every blob named in `messages` that the model can take, by hash.
     pub media: BTreeMap<String, Bytes>,
+}
+
+/// Whether the model may, must or must not ask for a tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// As it likes: nothing is said.
+    #[default]
+    Auto,
+    /// It must not, although tools are listed.
+    None,
+    /// It must, for any.
+    Required,
+    /// It must, for this one.
+    Named(String),
 }
 
 /// One event of a model call.
@@ -97,21 +128,6 @@ pub enum ModelEvent {
     /// The call is over. Tool calls in it have the provider's ids; `call_id` repeats them and is made unique
     /// by the loop.
     Finished(Answer),
-}
-
-/// What is known of a model. `None`: not known.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
-    /// The context window in tokens.
-    pub window: Option<u64>,
-    /// The most it writes in one call, in tokens.
-    pub max_output: Option<u64>,
-    /// Where the window comes from: `declared`, `server`, `learned`, `catalogue`.
-    pub source: &'static str,
-    /// Whether it takes tools.
-    pub tools: bool,
-    /// Whether it takes images.
-    pub images: bool,
 }
 
 /// A failed model call: status, headers that matter and the body are kept.

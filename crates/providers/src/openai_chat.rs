@@ -14,6 +14,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use crate::http::{self, Secret, Timeouts};
+use crate::{Declared, Retention};
 
 pub use client::OpenAiChat;
 
@@ -40,37 +41,11 @@ pub struct Config {
     pub declared: Declared,
     /// How long to wait.
     pub timeouts: Timeouts,
-    /// Whether the model is shown its own earlier reasoning.
-    pub send_reasoning: SendReasoning,
+    /// How much plain reasoning text goes back to the model, as `reasoning_content`. Reasoning with proof (a
+    /// signature, encrypted items) always goes back to the model that wrote it.
+    pub send_reasoning: Retention,
     /// What the output limit is called.
     pub output_limit: OutputLimit,
-}
-
-/// Limits and abilities that the user declared; each wins over what the server says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Declared {
-    /// The context window in tokens.
-    pub window: Option<u64>,
-    /// The most the model writes in one call, in tokens.
-    pub max_output: Option<u64>,
-    /// Whether it takes tools.
-    pub tools: Option<bool>,
-    /// Whether it takes images.
-    pub images: Option<bool>,
-}
-
-/// Whether plain reasoning text goes back to the model, as `reasoning_content`.
-///
-/// Reasoning with proof (a signature, encrypted items) always goes back to the model that wrote it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SendReasoning {
-    /// The server drops it, or refuses it.
-    #[default]
-    Never,
-    /// Only that of the turn which is still going on (DeepSeek with tools).
-    Turn,
-    /// All of it.
-    Always,
 }
 
 /// What the output limit is called in the request.
@@ -95,7 +70,7 @@ impl Config {
             body: Map::new(),
             declared: Declared::default(),
             timeouts: Timeouts::default(),
-            send_reasoning: SendReasoning::default(),
+            send_reasoning: Retention::default(),
             output_limit: OutputLimit::default(),
         }
     }

@@ -39,7 +39,7 @@ pub use self::summary::{Summaries, is_summary_request};
 
 use self::log::Log;
 use self::play::Play;
-use crate::{Limits, ModelStream, Provider, ProviderError, Request, valid};
+use crate::{LimitSource, Limits, ModelStream, Provider, ProviderError, Request, valid};
 
 /// The window of a scripted model that was not given one, in tokens.
 pub const DEFAULT_WINDOW_TOKENS: u64 = 128_000;
@@ -292,9 +292,10 @@ impl Provider for Scripted {
         Limits {
             window: Some(self.window),
             max_output: self.max_output,
-            source: "declared",
-            tools: self.tools,
-            images: self.images,
+            source: LimitSource::Declared,
+            tools: self.tools.into(),
+            images: self.images.into(),
+            ..Limits::default()
         }
     }
 

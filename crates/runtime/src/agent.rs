@@ -106,7 +106,7 @@ impl Agent {
     /// What every request starts with, in estimated tokens.
     pub fn fixed_share(&self) -> FixedShare {
         let mut by_source: BTreeMap<String, u64> = BTreeMap::new();
-        let sent = if self.limits.tools { self.specs() } else { Vec::new() };
+        let sent = if self.limits.tools.may() { self.specs() } else { Vec::new() };
         for spec in sent {
             *by_source.entry(spec.source.clone()).or_default() += estimate::tool_tokens(&spec);
         }
@@ -116,7 +116,7 @@ impl Agent {
 
     /// The values the loop decides by.
     pub(crate) fn settings(&self) -> Settings {
-        let specs = if self.limits.tools { self.specs() } else { Vec::new() };
+        let specs = if self.limits.tools.may() { self.specs() } else { Vec::new() };
         let share = self.fixed_share();
         let tool_tokens: u64 = share.tools.iter().map(|share| share.tokens).sum();
         let rules = &self.rules;
@@ -131,7 +131,7 @@ impl Agent {
                 origin: self.provider.origin(),
                 window: self.limits.window,
                 max_output: self.limits.max_output,
-                tools: self.limits.tools,
+                tools: self.limits.tools.may(),
             },
             fixed: Fixed {
                 system_hash: hash(self.system.as_bytes()),

@@ -193,7 +193,7 @@ fn payloads(event: &Event, around: &Around<'_>) -> Vec<(&'static str, Value)> {
             );
             made
         }
-        EventBody::StepFinished { step_id, usage, estimated_input } => {
+        EventBody::StepFinished { step_id, usage, estimated_input, .. } => {
             step_finished(step_id.as_str(), usage.as_ref(), *estimated_input, around)
         }
         EventBody::StepFailed { step_id, code, message, .. } => {

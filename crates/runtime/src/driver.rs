@@ -300,7 +300,7 @@ impl Driver {
             Command::Look { look } => look(&self.run),
             Command::Context { reply } => {
                 let source = match (self.agent.limits.window, self.run.history().window()) {
-                    (Some(_), _) => self.agent.limits.source,
+                    (Some(_), _) => self.agent.limits.source.as_str(),
                     (None, Some(_)) => "the newest call",
                     (None, None) => "assumed",
                 };

@@ -130,7 +130,7 @@ impl Talk<'_> {
         let mut text = format!("{name}{}\n", self.style.dim(&about));
         text.push_str(&self.style.dim("/help shows the commands · Ctrl-C cancels, twice leaves"));
         text.push('\n');
-        if !self.runtime.agent().limits.tools {
+        if !self.runtime.agent().limits.tools.may() {
             let note = wrapped(super::NO_TOOLS, 2, 2, out::width());
             text.push_str(&format!("{} {note}\n", self.style.amber("!")));
         }

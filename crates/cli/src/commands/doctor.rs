@@ -129,7 +129,7 @@ async fn would_use(place: &Place, loaded: Option<&Loaded>, server: &Server) -> V
         _ => "",
     };
     let mut facts = choice(&format!("{} at {}{unlisted}", visible(&model.name), visible(&model.base_url)));
-    if assemble::limits(place, &loaded.config).await.is_ok_and(|limits| !limits.tools) {
+    if assemble::limits(place, &loaded.config).await.is_ok_and(|limits| !limits.tools.may()) {
         facts.push(("tools", super::NO_TOOLS.to_owned()));
     }
     facts

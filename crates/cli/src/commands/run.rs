@@ -57,7 +57,7 @@ async fn in_session(
         None => runtime.create(Some(super::sessions::title_of(prompt))).await?,
     };
     let mut show = Show::new(args.json, place);
-    if !runtime.agent().limits.tools {
+    if !runtime.agent().limits.tools.may() {
         show.warn(super::NO_TOOLS)?;
     }
     let watch = session.watch();

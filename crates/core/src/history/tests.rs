@@ -59,7 +59,7 @@ impl Log {
         let message = Message { id: "a".into(), role: Role::Assistant, parts, origin: Some(origin()) };
         let finish = Finish::Stop;
         let seq = self.add(EventBody::AssistantAdded { step_id: step_id.clone(), message, finish, cut });
-        self.add(EventBody::StepFinished { step_id, usage: None, estimated_input: 0 });
+        self.add(EventBody::StepFinished { step_id, usage: None, estimated_input: 0, envelope: None });
         seq
     }
 
@@ -336,7 +336,7 @@ fn usage_anchors_the_meter() {
         Message { id: "a".into(), role: Role::Assistant, parts: vec![Part::text("yes")], origin: None };
     log.add(EventBody::AssistantAdded { step_id: step_id.clone(), message, finish: Finish::Stop, cut: None });
     let usage = Usage { input_tokens: 500, output_tokens: 9, ..Usage::default() };
-    log.add(EventBody::StepFinished { step_id, usage: Some(usage), estimated_input: 120 });
+    log.add(EventBody::StepFinished { step_id, usage: Some(usage), estimated_input: 120, envelope: None });
     let reading = crate::meter::read(&log.history, 100);
     assert_eq!((reading.total, reading.estimated, reading.bound()), (509, 0, 509));
     log.typed("two more words");
@@ -356,7 +356,7 @@ fn reasoning_that_is_not_sent_back_is_not_counted() {
     let message = Message { id: "a".into(), role: Role::Assistant, parts, origin: None };
     log.add(EventBody::AssistantAdded { step_id: step_id.clone(), message, finish: Finish::Stop, cut: None });
     let usage = Usage { input_tokens: 500, output_tokens: 49, reasoning_tokens: 40, ..Usage::default() };
-    log.add(EventBody::StepFinished { step_id, usage: Some(usage), estimated_input: 120 });
+    log.add(EventBody::StepFinished { step_id, usage: Some(usage), estimated_input: 120, envelope: None });
     assert_eq!(log.history.anchor().unwrap().output, 9);
 }
 
@@ -411,7 +411,12 @@ fn an_implausible_count_is_no_anchor() {
             cut: None,
         });
         let usage = Usage { input_tokens: reported, output_tokens: 1, ..Usage::default() };
-        log.add(EventBody::StepFinished { step_id, usage: Some(usage), estimated_input: 500 });
+        log.add(EventBody::StepFinished {
+            step_id,
+            usage: Some(usage),
+            estimated_input: 500,
+            envelope: None,
+        });
         assert_eq!(log.history.anchor().is_some(), believed, "{reported}");
         assert!(crate::meter::read(&log.history, 10).bound() < 20_000, "{reported}");
     }

@@ -61,7 +61,7 @@ impl Log {
         let message = Message { id: "a".into(), role: Role::Assistant, parts, origin: Some(origin()) };
         let finish = Finish::Stop;
         self.add(EventBody::AssistantAdded { step_id: step_id.clone(), message, finish, cut: None });
-        self.add(EventBody::StepFinished { step_id, usage: None, estimated_input: 0 });
+        self.add(EventBody::StepFinished { step_id, usage: None, estimated_input: 0, envelope: None });
     }
 
     fn say(&mut self, text: &str) {
@@ -123,7 +123,12 @@ fn pruning(protect_tokens: u64, minimum_tokens: u64) -> Policy {
 }
 
 fn said(text: &str) -> Answer {
-    Answer { parts: vec![Part::text(text)], finish: Finish::Stop, usage: Some(Usage::default()) }
+    Answer {
+        parts: vec![Part::text(text)],
+        finish: Finish::Stop,
+        usage: Some(Usage::default()),
+        envelope: None,
+    }
 }
 
 fn edit(plan: Plan) -> ViewEdit {
@@ -297,7 +302,7 @@ fn summaries_are_taken_only_if_whole() {
     let log = Log::turns(8, 800);
     let draft = draft(log.routine(8_000, &policy("reactive-overflow")));
     let hash = log.history.view_hash();
-    let with = |parts, finish| Answer { parts, finish, usage: None };
+    let with = |parts, finish| Answer { parts, finish, usage: None, envelope: None };
     let call = Part::ToolCall(ToolCall {
         call_id: "c".into(),
         name: "read".to_owned(),

@@ -89,7 +89,7 @@ impl Stage {
             Some(Part::ToolCall(_)) => Finish::ToolCalls,
             _ => Finish::Stop,
         };
-        self.feed(Input::ModelAnswered(Answer { parts, finish, usage: None }))
+        self.feed(Input::ModelAnswered(Answer { parts, finish, usage: None, envelope: None }))
     }
 
     fn end_tool(&mut self, call: &CallId, text: &str) -> Vec<Effect> {
@@ -367,7 +367,8 @@ fn an_empty_answer_is_repeated_then_an_error() {
 
 #[test]
 fn the_output_limit_ends_a_run_unless_whole_calls_came() {
-    let length = |parts| Input::ModelAnswered(Answer { parts, finish: Finish::Length, usage: None });
+    let length =
+        |parts| Input::ModelAnswered(Answer { parts, finish: Finish::Length, usage: None, envelope: None });
     let broken = Part::ToolCall(ToolCall {
         call_id: "x".into(),
         name: "read".to_owned(),
@@ -616,6 +617,7 @@ fn a_message_is_never_lost() {
                         parts: vec![part],
                         finish: Finish::Stop,
                         usage: None,
+                        envelope: None,
                     }))
                 }
                 Some(Effect::RunTool { call, .. }) => {
@@ -681,7 +683,12 @@ fn summary(effects: &[Effect]) -> bool {
 }
 
 fn summarised(text: &str) -> Input {
-    Input::Summarised(Ok(Answer { parts: vec![Part::text(text)], finish: Finish::Stop, usage: None }))
+    Input::Summarised(Ok(Answer {
+        parts: vec![Part::text(text)],
+        finish: Finish::Stop,
+        usage: None,
+        envelope: None,
+    }))
 }
 
 #[test]
@@ -717,8 +724,18 @@ fn an_overflow_without_anything_to_leave_out_is_an_error() {
 fn a_bad_summary_is_replaced_by_an_extract() {
     let bad = [
         summarised(" "),
-        Input::Summarised(Ok(Answer { parts: vec![call("read")], finish: Finish::ToolCalls, usage: None })),
-        Input::Summarised(Ok(Answer { parts: vec![Part::text("cut")], finish: Finish::Length, usage: None })),
+        Input::Summarised(Ok(Answer {
+            parts: vec![call("read")],
+            finish: Finish::ToolCalls,
+            usage: None,
+            envelope: None,
+        })),
+        Input::Summarised(Ok(Answer {
+            parts: vec![Part::text("cut")],
+            finish: Finish::Length,
+            usage: None,
+            envelope: None,
+        })),
         summarised(&"long ".repeat(20_000)),
         Input::Summarised(Err(Failure::new(ErrorCode::Timeout, "never", true))),
     ];

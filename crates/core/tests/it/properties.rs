@@ -147,7 +147,7 @@ impl Log {
         let output_tokens = parts.iter().map(longhaul_core::estimate::part_tokens).sum();
         self.answer(&step, parts, None);
         let usage = usage.then(|| Usage { input_tokens, output_tokens, ..Usage::default() });
-        self.add(EventBody::StepFinished { step_id: step.clone(), usage, estimated_input });
+        self.add(EventBody::StepFinished { step_id: step.clone(), usage, estimated_input, envelope: None });
         let mut pending: Vec<usize> = (0..calls.len()).collect();
         let mut order = Rng::new(order);
         while !pending.is_empty() {
@@ -182,7 +182,12 @@ impl Log {
             parts.extend((0..calls).map(|at| call(&step, at)));
         }
         self.answer(&step, parts, Some(kind));
-        self.add(EventBody::StepFinished { step_id: step.clone(), usage: None, estimated_input: 0 });
+        self.add(EventBody::StepFinished {
+            step_id: step.clone(),
+            usage: None,
+            estimated_input: 0,
+            envelope: None,
+        });
         let open: Vec<CallId> =
             self.history.open_calls().iter().map(|open| open.call.call_id.clone()).collect();
         for id in open {
@@ -345,7 +350,7 @@ fn result_of(item: &longhaul_core::history::ViewItem) -> &CallId {
 }
 
 fn said(text: &str) -> Answer {
-    Answer { parts: vec![Part::text(text)], finish: Finish::Stop, usage: None }
+    Answer { parts: vec![Part::text(text)], finish: Finish::Stop, usage: None, envelope: None }
 }
 
 fn origin() -> Origin {

@@ -62,7 +62,12 @@ impl Decoder {
             return Err(self.with_usage(raw::truncated()));
         }
         let parts: Vec<Part> = self.blocks.iter().filter_map(Block::part).collect();
-        Ok(Answer { finish: finish(self.stop_reason.as_deref(), &parts), parts, usage: self.counted() })
+        Ok(Answer {
+            finish: finish(self.stop_reason.as_deref(), &parts),
+            parts,
+            usage: self.counted(),
+            envelope: None,
+        })
     }
 
     /// A second beginning in one stream is a gateway's new attempt: the first one is void.

@@ -72,7 +72,7 @@ impl Decoder {
         }
         let calls = self.parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
         let finish = if finish == Finish::Stop && calls { Finish::ToolCalls } else { finish };
-        Ok(Answer { usage: self.counted(), parts: self.parts, finish })
+        Ok(Answer { usage: self.counted(), parts: self.parts, finish, envelope: None })
     }
 
     fn candidate(&mut self, candidate: &RawObject, events: &mut Vec<ModelEvent>) {

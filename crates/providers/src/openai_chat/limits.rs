@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Config, Declared};
-use crate::Limits;
+use super::Config;
 use crate::http::{self, Http};
+use crate::{Ability, LimitSource, Limits};
 
 /// How long a server may take to describe itself.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -14,12 +14,11 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// Asks the server, unless everything is declared.
 pub(super) async fn ask(http: &Http, config: &Config) -> Limits {
     let declared = config.declared;
-    let complete = declared.window.is_some() && declared.tools.is_some() && declared.images.is_some();
-    let known = if complete { Known::default() } else { from_server(http, config).await };
-    known.under(declared)
+    let known = if declared.is_complete() { Limits::default() } else { from_server(http, config).await };
+    declared.over(known)
 }
 
-async fn from_server(http: &Http, config: &Config) -> Known {
+async fn from_server(http: &Http, config: &Config) -> Limits {
     let get = |base: String, path: &'static [&'static str]| async move {
         let url = http::endpoint(&base, path).ok()?;
         http.get_json(url, PATIENCE).await
@@ -31,7 +30,7 @@ async fn from_server(http: &Http, config: &Config) -> Known {
         get(root, &["api", "ps"]),
         get(config.base_url.clone(), &["models"]),
     );
-    let of = |answer: &Option<Value>, read: fn(&Value, &str) -> Known| {
+    let of = |answer: &Option<Value>, read: fn(&Value, &str) -> Limits| {
         answer.as_ref().map(|answer| read(answer, &config.model)).unwrap_or_default()
     };
     of(&props, llama_cpp)
@@ -46,94 +45,59 @@ fn root(base: &str) -> String {
     base.strip_suffix("/v1").unwrap_or(base).to_owned()
 }
 
-/// What one answer says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Known {
-    window: Option<u64>,
-    max_output: Option<u64>,
-    tools: Option<bool>,
-    images: Option<bool>,
-}
-
-impl Known {
-    fn or(self, other: Self) -> Self {
-        Self {
-            window: self.window.or(other.window),
-            max_output: self.max_output.or(other.max_output),
-            tools: self.tools.or(other.tools),
-            images: self.images.or(other.images),
-        }
-    }
-
-    /// A model of which nothing is known is offered tools and images: its refusal teaches more than ours.
-    fn under(self, declared: Declared) -> Limits {
-        let source = match (declared.window, self.window) {
-            (Some(_), _) => "declared",
-            (None, Some(_)) => "server",
-            (None, None) => "",
-        };
-        Limits {
-            window: declared.window.or(self.window),
-            max_output: declared.max_output.or(self.max_output),
-            source,
-            tools: declared.tools.or(self.tools).unwrap_or(true),
-            images: declared.images.or(self.images).unwrap_or(true),
-        }
-    }
-}
-
 /// `GET /props`: the window of one slot.
-fn llama_cpp(props: &Value, _model: &str) -> Known {
-    Known {
-        window: number(props.pointer("/default_generation_settings/n_ctx")),
-        max_output: None,
-        tools: props.pointer("/chat_template_caps/supports_tools").and_then(Value::as_bool),
-        images: props.pointer("/modalities/vision").and_then(Value::as_bool),
+fn llama_cpp(props: &Value, _model: &str) -> Limits {
+    let slot = window(props.pointer("/default_generation_settings/n_ctx"));
+    Limits {
+        tools: props.pointer("/chat_template_caps/supports_tools").and_then(Value::as_bool).into(),
+        images: props.pointer("/modalities/vision").and_then(Value::as_bool).into(),
+        prefill: if slot.window.is_some() { Ability::Yes } else { Ability::Unknown },
+        ..slot
     }
 }
 
 /// `GET /api/v0/models`: only a loaded model has its real window.
-fn lm_studio(list: &Value, model: &str) -> Known {
+fn lm_studio(list: &Value, model: &str) -> Limits {
     let Some(entry) = entry(list.get("data"), "id", model) else {
-        return Known::default();
+        return Limits::default();
     };
     let can = |what: &str| {
         entry.get("capabilities").and_then(Value::as_array).map(|all| all.iter().any(|one| one == what))
     };
-    Known {
-        window: number(entry.get("loaded_context_length")),
-        max_output: None,
-        tools: can("tool_use"),
-        images: entry.get("type").and_then(Value::as_str).map(|kind| kind == "vlm"),
+    Limits {
+        tools: can("tool_use").into(),
+        images: entry.get("type").and_then(Value::as_str).map(|kind| kind == "vlm").into(),
+        ..window(entry.get("loaded_context_length"))
     }
 }
 
 /// `GET /api/ps`: what is loaded now.
-fn ollama_loaded(list: &Value, model: &str) -> Known {
+fn ollama_loaded(list: &Value, model: &str) -> Limits {
     let loaded =
         entry(list.get("models"), "name", model).or_else(|| entry(list.get("models"), "model", model));
-    Known { window: number(loaded.and_then(|entry| entry.get("context_length"))), ..Known::default() }
+    window(loaded.and_then(|entry| entry.get("context_length")))
 }
 
 /// `GET /v1/models`: every server puts the window under another name (llama.cpp, vLLM, OpenRouter, Groq,
 /// Mistral).
-fn model_list(list: &Value, model: &str) -> Known {
+fn model_list(list: &Value, model: &str) -> Limits {
     const WINDOWS: &[&str] =
         &["/meta/n_ctx", "/max_model_len", "/context_length", "/context_window", "/max_context_length"];
     const OUTPUTS: &[&str] = &["/top_provider/max_completion_tokens", "/max_completion_tokens"];
     let Some(entry) = entry(list.get("data"), "id", model) else {
-        return Known::default();
+        return Limits::default();
     };
     let first = |names: &[&str]| names.iter().find_map(|name| number(entry.pointer(name)));
+    let said = Limits::of_window(first(WINDOWS), LimitSource::Server);
     let named = |path: &str, what: &str| {
         entry.pointer(path).and_then(Value::as_array).map(|all| all.iter().any(|one| one == what))
     };
     let flag = |path: &str| entry.pointer(path).and_then(Value::as_bool);
-    Known {
-        window: first(WINDOWS),
+    Limits {
         max_output: first(OUTPUTS),
-        tools: named("/supported_parameters", "tools").or(flag("/capabilities/function_calling")),
-        images: named("/architecture/input_modalities", "image").or(flag("/capabilities/vision")),
+        tools: named("/supported_parameters", "tools").or(flag("/capabilities/function_calling")).into(),
+        images: named("/architecture/input_modalities", "image").or(flag("/capabilities/vision")).into(),
+        ..said
     }
 }
 
@@ -143,6 +107,10 @@ fn entry<'a>(list: Option<&'a Value>, key: &str, model: &str) -> Option<&'a Valu
     let named = entries.iter().find(|entry| entry.get(key).and_then(Value::as_str) == Some(model));
     let alone = || entries.first().filter(|_| entries.len() == 1);
     named.or_else(alone)
+}
+
+fn window(said: Option<&Value>) -> Limits {
+    Limits::of_window(number(said), LimitSource::Server)
 }
 
 fn number(value: Option<&Value>) -> Option<u64> {

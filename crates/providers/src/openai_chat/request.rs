@@ -17,6 +17,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::{Config, OutputLimit};
+use crate::body::Body;
 use crate::{ProviderError, Request};
 
 /// Stands where the model is not shown something it cannot take.
@@ -29,56 +30,21 @@ pub(super) const UNSUPPORTED: &str = "[unsupported content]";
 pub fn encode(request: &Request, config: &Config) -> Result<Bytes, ProviderError> {
     let mut body = Body::default();
     body.put("model", &config.model)?;
-    for (name, value) in config.body.iter().filter(|(name, value)| !value.is_null() && !is_ours(name)) {
-        body.put(name, value)?;
-    }
+    body.put_declared(&config.body, &["model", "messages", "stream"])?;
     if !request.tools.is_empty() {
-        body.put_unless_declared(config, "tools", &tools(&request.tools)?)?;
+        body.put_unless(&config.body, "tools", &tools(&request.tools)?)?;
     }
     body.put("stream", &true)?;
-    body.put_unless_declared(config, "stream_options", &json!({"include_usage": true}))?;
+    body.put_unless(&config.body, "stream_options", &json!({"include_usage": true}))?;
     body.put("messages", &messages::encode(request, config)?)?;
     if let Some(limit) = request.max_output_tokens {
         let name = match config.output_limit {
             OutputLimit::MaxTokens => "max_tokens",
             OutputLimit::MaxCompletionTokens => "max_completion_tokens",
         };
-        body.put_unless_declared(config, name, &limit)?;
+        body.put_unless(&config.body, name, &limit)?;
     }
     Ok(body.finish())
-}
-
-/// Fields that no configuration may replace.
-fn is_ours(name: &str) -> bool {
-    matches!(name, "model" | "messages" | "stream")
-}
-
-/// A JSON object in the order in which its fields are put.
-#[derive(Default)]
-struct Body(Vec<u8>);
-
-impl Body {
-    fn put(&mut self, name: &str, value: &(impl Serialize + ?Sized)) -> Result<(), ProviderError> {
-        self.0.push(if self.0.is_empty() { b'{' } else { b',' });
-        serde_json::to_writer(&mut self.0, name).map_err(not_json)?;
-        self.0.push(b':');
-        serde_json::to_writer(&mut self.0, value).map_err(not_json)
-    }
-
-    /// The configuration has put its own value already, or `null` to have none.
-    fn put_unless_declared(
-        &mut self,
-        config: &Config,
-        name: &str,
-        value: &(impl Serialize + ?Sized),
-    ) -> Result<(), ProviderError> {
-        if config.body.contains_key(name) { Ok(()) } else { self.put(name, value) }
-    }
-
-    fn finish(mut self) -> Bytes {
-        self.0.push(b'}');
-        self.0.into()
-    }
 }
 
 #[derive(Serialize)]
@@ -124,10 +90,6 @@ fn data_url(media: &Media, request: &Request) -> Option<String> {
 
 fn invalid(message: String) -> ProviderError {
     ProviderError::new(ErrorCode::InvalidRequest, message)
-}
-
-fn not_json(error: serde_json::Error) -> ProviderError {
-    invalid(format!("the request cannot be written as JSON: {error}"))
 }
 
 #[cfg(test)]

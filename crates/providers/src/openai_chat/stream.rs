@@ -86,7 +86,7 @@ impl Decoder {
             None => Finish::Other,
         };
         let parts = self.parts();
-        Ok(Answer { finish: agree(finish, &parts), parts, usage: self.usage.take() })
+        Ok(Answer { finish: agree(finish, &parts), parts, usage: self.usage.take(), envelope: None })
     }
 
     /// What was used until now, for an error that ends the stream.

@@ -69,7 +69,7 @@ impl Decoder {
         let parts: Vec<Part> = self.items.values().filter_map(Item::part).collect();
         let calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
         let finish = if finish == Finish::Stop && calls { Finish::ToolCalls } else { finish };
-        Ok(Answer { parts, finish, usage: self.usage })
+        Ok(Answer { parts, finish, usage: self.usage, envelope: None })
     }
 
     fn added(&mut self, event: &RawObject) -> Vec<ModelEvent> {

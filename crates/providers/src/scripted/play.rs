@@ -48,7 +48,7 @@ impl Play {
         let finish = writer.finish(answer.finish);
         let Writer { mut events, parts, .. } = writer;
         events.extend(usage.clone().map(ModelEvent::Usage));
-        events.push(ModelEvent::Finished(Answer { parts, finish, usage }));
+        events.push(ModelEvent::Finished(Answer { parts, finish, usage, envelope: None }));
         let end = break_off(&mut events, answer.fault.as_ref());
         Self { events, end, pace: answer.pace, output_tokens }
     }

@@ -274,7 +274,7 @@ fn what_the_model_cannot_take_is_refused() {
     let error = run(&model, Request { tools: vec![tool()], ..ask("x") }).unwrap_err();
     assert_eq!(error.code, ErrorCode::InvalidRequest);
     assert_eq!(model.invalid_requests(), 0);
-    assert!(!now(model.limits()).tools);
+    assert!(!now(model.limits()).tools.may());
     let shared: SharedProvider = Arc::new(model);
     assert_eq!(shared.origin().provider, "scripted");
 }

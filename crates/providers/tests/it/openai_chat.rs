@@ -9,7 +9,7 @@ use longhaul_core::error::ErrorCode;
 use longhaul_core::message::{Answer, Finish, Message, Part};
 use longhaul_providers::http::{Secret, Timeouts};
 use longhaul_providers::openai_chat::{Config, OpenAiChat};
-use longhaul_providers::{Limits, ModelEvent, Provider, ProviderError, Request};
+use longhaul_providers::{Ability, LimitSource, Limits, ModelEvent, Provider, ProviderError, Request};
 use tokio::sync::oneshot;
 
 use crate::fake::{Asked, End, Fake, answer, stream};
@@ -323,13 +323,21 @@ async fn limits_come_from_the_running_server() {
     let limits = OpenAiChat::new(config(&fake)).unwrap().limits().await;
     assert_eq!(
         limits,
-        Limits { window: Some(4096), max_output: None, source: "server", tools: true, images: false }
+        Limits {
+            tools: Ability::Yes,
+            images: Ability::No,
+            prefill: Ability::Yes,
+            ..Limits::of_window(Some(4096), LimitSource::Server)
+        }
     );
     let mut declared = config(&fake);
     declared.declared.window = Some(1000);
     let limits = OpenAiChat::new(declared).unwrap().limits().await;
-    assert_eq!((limits.window, limits.source, limits.images), (Some(1000), "declared", false));
+    assert_eq!(
+        (limits.window, limits.source, limits.images),
+        (Some(1000), LimitSource::Declared, Ability::No)
+    );
     let silent = Fake::start(|_| answer(404, "text/plain", "no")).await;
     let limits = OpenAiChat::new(config(&silent)).unwrap().limits().await;
-    assert_eq!((limits.window, limits.source), (None, ""));
+    assert_eq!((limits.window, limits.source), (None, LimitSource::Unknown));
 }

@@ -11,7 +11,7 @@ use longhaul_core::message::{Answer, Message as Turn, Part, Text};
 use longhaul_core::plan::SummaryForm;
 use longhaul_core::run::{Failure, Input};
 use longhaul_core::usage::Usage;
-use longhaul_providers::{ModelEvent, ModelStream, ProviderError, Request, SharedProvider};
+use longhaul_providers::{ModelEvent, ModelStream, ProviderError, Request, SharedProvider, ToolChoice};
 use longhaul_store::{Blobs, Chunk, Lease};
 use serde_json::json;
 use tokio::time::Instant;
@@ -28,12 +28,13 @@ impl Driver {
             system: self.agent.system.clone(),
             messages: request_messages(self.run.history().view()),
             tools: if tools { self.agent.specs() } else { Vec::new() },
+            tool_choice: ToolChoice::Auto,
             max_output_tokens: Some(max_output_tokens),
             media: BTreeMap::new(),
         };
         let call = Call {
             provider: Arc::clone(&self.agent.provider),
-            images: self.agent.limits.images,
+            images: self.agent.limits.images.may(),
             shared: Arc::clone(&self.shared),
             stop: self.model_stop.clone(),
         };
@@ -52,13 +53,14 @@ impl Driver {
         let request = Request {
             system: if riding { self.agent.system.clone() } else { String::new() },
             messages,
-            tools: if riding && self.agent.limits.tools { self.agent.specs() } else { Vec::new() },
+            tools: if riding && self.agent.limits.tools.may() { self.agent.specs() } else { Vec::new() },
+            tool_choice: ToolChoice::Auto,
             max_output_tokens: Some(max_output_tokens),
             media: BTreeMap::new(),
         };
         let call = Call {
             provider: Arc::clone(&self.agent.provider),
-            images: self.agent.limits.images,
+            images: self.agent.limits.images.may(),
             shared: Arc::clone(&self.shared),
             stop: self.model_stop.clone(),
         };

@@ -369,6 +369,6 @@ fn outcome(
         Some((code, message)) => {
             EventBody::StepFailed { step_id, code, message, used_tokens: None, limit_tokens: None }
         }
-        None => EventBody::StepFinished { step_id, usage, estimated_input: 0 },
+        None => EventBody::StepFinished { step_id, usage, estimated_input: 0, envelope: None },
     }
 }

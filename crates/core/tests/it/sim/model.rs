@@ -72,7 +72,7 @@ impl Truth {
             4 => broken(true, ErrorCode::TruncatedStream, true, Vec::new()),
             _ => {
                 let parts = if rng.chance(50) { Vec::new() } else { vec![Part::text("  \n")] };
-                let answer = Answer { parts, finish: Finish::Stop, usage: None };
+                let answer = Answer { parts, finish: Finish::Stop, usage: None, envelope: None };
                 Course { begins: true, end: Ok(answer) }
             }
         }
@@ -121,7 +121,7 @@ impl Truth {
     /// Cuts an answer off where the output limit is.
     fn within(&self, mut parts: Vec<Part>, room: u64, finish: Finish) -> Answer {
         if self.output(&parts) <= room {
-            return Answer { parts, finish, usage: None };
+            return Answer { parts, finish, usage: None, envelope: None };
         }
         while self.output(&parts) > room {
             match parts.pop() {
@@ -136,7 +136,7 @@ impl Truth {
                 _ => break,
             }
         }
-        Answer { parts, finish: Finish::Length, usage: None }
+        Answer { parts, finish: Finish::Length, usage: None, envelope: None }
     }
 
     /// The summariser's reaction.
@@ -148,7 +148,7 @@ impl Truth {
         let good = |rng: &mut Rng, chars: usize| format!("[SUMMARY]\nGoal: {}", text(rng, chars));
         let answer = |parts, finish| {
             let usage = Some(Usage { input_tokens: input, output_tokens: 99, ..Usage::default() });
-            Input::Summarised(Ok(Answer { parts, finish, usage }))
+            Input::Summarised(Ok(Answer { parts, finish, usage, envelope: None }))
         };
         if rng.chance(self.good_summaries) {
             let chars = rng.below(limit * 2) as usize;

@@ -2,20 +2,23 @@ use serde_json::json;
 
 use super::*;
 
-fn known(window: u64) -> Known {
-    Known { window: Some(window), ..Known::default() }
+fn known(window: u64) -> Limits {
+    Limits::of_window(Some(window), LimitSource::Server)
 }
 
 #[test]
 fn every_server_says_its_window_in_its_own_place() {
     let props = json!({"default_generation_settings": {"n_ctx": 4096}, "total_slots": 2, "modalities": {"vision": false}, "chat_template_caps": {"supports_tools": true}});
-    assert_eq!(llama_cpp(&props, "m"), Known { tools: Some(true), images: Some(false), ..known(4096) });
+    assert_eq!(
+        llama_cpp(&props, "m"),
+        Limits { tools: Ability::Yes, images: Ability::No, prefill: Ability::Yes, ..known(4096) }
+    );
 
     let studio = json!({"data": [
         {"id": "other", "state": "not-loaded", "max_context_length": 32768},
         {"id": "m", "type": "vlm", "state": "loaded", "max_context_length": 131072, "loaded_context_length": 8192, "capabilities": ["tool_use"]},
     ]});
-    assert_eq!(lm_studio(&studio, "m"), Known { tools: Some(true), images: Some(true), ..known(8192) });
+    assert_eq!(lm_studio(&studio, "m"), Limits { tools: Ability::Yes, images: Ability::Yes, ..known(8192) });
     assert_eq!(lm_studio(&studio, "other").window, None, "what it could take is not what it takes");
 
     let ollama = json!({"models": [{"name": "m:latest", "model": "m:latest", "context_length": 4096}]});
@@ -30,7 +33,7 @@ fn every_server_says_its_window_in_its_own_place() {
         "architecture": {"input_modalities": ["text", "image"]}, "supported_parameters": ["temperature"]}]});
     assert_eq!(
         model_list(&router, "m"),
-        Known { max_output: Some(64000), tools: Some(false), images: Some(true), ..known(200_000) }
+        Limits { max_output: Some(64000), tools: Ability::No, images: Ability::Yes, ..known(200_000) }
     );
 }
 
@@ -44,21 +47,9 @@ fn what_nobody_says_stays_unknown() {
         json!({"data": "x"}),
     ] {
         for read in [llama_cpp, lm_studio, ollama_loaded, model_list] {
-            assert_eq!(read(&answer, "m"), Known::default());
+            assert_eq!(read(&answer, "m"), Limits::default());
         }
     }
-    let limits = Known::default().under(Declared::default());
-    assert_eq!((limits.window, limits.source, limits.tools, limits.images), (None, "", true, true));
-}
-
-#[test]
-fn what_is_declared_wins() {
-    let declared = Declared { window: Some(1000), tools: Some(false), ..Declared::default() };
-    let limits = Known { tools: Some(true), max_output: Some(5), ..known(4096) }.under(declared);
-    assert_eq!(
-        limits,
-        Limits { window: Some(1000), max_output: Some(5), source: "declared", tools: false, images: true }
-    );
 }
 
 #[test]

@@ -10,8 +10,9 @@ use longhaul_core::message::{
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::super::{API, Config, SendReasoning};
+use super::super::{API, Config};
 use super::{UNSUPPORTED, data_url, fields, invalid};
+use crate::Retention;
 use crate::{ProviderError, Request};
 
 /// Longer names of calls are refused by OpenAI.
@@ -201,9 +202,9 @@ impl<'a> Writer<'a> {
         self.flush();
         let own = message.origin.as_ref().is_some_and(|origin| self.is_own(origin));
         let with_reasoning = match self.config.send_reasoning {
-            SendReasoning::Never => false,
-            SendReasoning::Turn => index > self.turn_start,
-            SendReasoning::Always => true,
+            Retention::Never => false,
+            Retention::Turn => index > self.turn_start,
+            Retention::Always => true,
         };
         let tool_calls: Vec<_> = message.tool_calls().map(|call| self.call(call, own)).collect();
         let content = spoken(message, !tool_calls.is_empty());

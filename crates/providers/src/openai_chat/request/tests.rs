@@ -5,8 +5,9 @@ use longhaul_core::message::{
 };
 use serde_json::{Value, json};
 
-use super::super::{API, Config, OutputLimit, SendReasoning};
+use super::super::{API, Config, OutputLimit};
 use super::*;
+use crate::Retention;
 
 fn config() -> Config {
     Config::new("http://localhost:1234/v1", "qwen")
@@ -214,15 +215,15 @@ fn plain_reasoning_is_sent_as_configured() {
         turn("new"),
         result("new", vec![]),
     ]);
-    let sent = |mode: SendReasoning| {
+    let sent = |mode: Retention| {
         let mut config = config();
         config.send_reasoning = mode;
         let list = messages_with(&config, &request);
         list.iter().filter_map(|message| message.get("reasoning_content").cloned()).collect::<Vec<_>>()
     };
-    assert_eq!(sent(SendReasoning::Never), Vec::<Value>::new());
-    assert_eq!(sent(SendReasoning::Turn), [json!("new")]);
-    assert_eq!(sent(SendReasoning::Always), [json!("old"), json!("new")]);
+    assert_eq!(sent(Retention::Never), Vec::<Value>::new());
+    assert_eq!(sent(Retention::Turn), [json!("new")]);
+    assert_eq!(sent(Retention::Always), [json!("old"), json!("new")]);
 }
 
 #[test]
