@@ -13,6 +13,7 @@ use longhaul::config::{Config, ModelConfig, ProviderKind};
 use longhaul::sandbox::{Sandbox, SandboxPolicy};
 use longhaul::tools::{ToolLimits, ToolSet};
 use longhaul::workspace::Workspace;
+use longhaul_core::estimate::Counter;
 use longhaul_providers::http::Secret;
 use longhaul_providers::openai_chat::{Config as ChatConfig, OpenAiChat};
 use longhaul_providers::{Declared, Limits, SharedProvider};
@@ -52,6 +53,7 @@ pub(crate) async fn agent(place: &Place, config: &Config, asking: Asking) -> Out
         system: prompt::system(config, &workspace),
         provider,
         limits,
+        counter: Counter::default(),
         tools,
         sandbox: Arc::new(sandbox(place, config)?),
         workspace: Arc::new(workspace),

@@ -22,6 +22,7 @@ use longhaul::session::{Runtime, Session, SessionError};
 use longhaul::tools::{ToolLimits, ToolSet};
 use longhaul::workspace::Workspace;
 use longhaul_core::budget::Trigger;
+use longhaul_core::estimate::Counter;
 use longhaul_core::plan::{Policy, PruneOptions};
 use longhaul_core::run::{Approval, CompactionOutcome, Run};
 use longhaul_core::strategy::ReactiveOverflow;
@@ -205,6 +206,7 @@ async fn agent(stage: &Stage, model: Arc<Scripted>) -> Result<Agent, DemoError> 
         system: SYSTEM.to_owned(),
         provider: model,
         limits,
+        counter: Counter::default(),
         tools: ToolSet::builtin(),
         workspace: Arc::new(Workspace::new(&stage.folder, &stage.protected).map_err(|error| place(&error))?),
         sandbox: Arc::new(Sandbox::new(sandbox).map_err(|error| place(&error))?),

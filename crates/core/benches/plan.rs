@@ -40,7 +40,6 @@ fn step(seq: u64, input_tokens: u64) -> Vec<Event> {
         view_hash: String::new(),
         fixed_tokens: 2_000,
         estimated_input: input_tokens,
-        envelope: None,
         max_output_tokens: 4_096,
         window_tokens: None,
     };

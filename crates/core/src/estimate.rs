@@ -16,6 +16,8 @@
 //! The constants around the text (framing, tools, pictures) are the published formulas of one provider; a
 //! provider's reported usage corrects what is left.
 
+mod counter;
+mod groups;
 mod message;
 mod scan;
 mod weights;
@@ -23,9 +25,11 @@ mod weights;
 #[cfg(test)]
 mod tests;
 
+pub use counter::{CountKind, Counter, Framing, TextCounter};
+pub use groups::Groups;
 pub use message::{
-    Breakdown, MESSAGE_FRAMING_TOKENS, REPLY_PRIMING_TOKENS, UNKNOWN_IMAGE_TOKENS, breakdown, file_tokens,
-    image_tokens, message_tokens, part_tokens, reasoning_tokens, tool_tokens,
+    Breakdown, REPLY_PRIMING_TOKENS, UNKNOWN_IMAGE_TOKENS, file_tokens, image_tokens, message_tokens,
+    part_tokens, tool_tokens,
 };
 
 /// Tokens of a text, estimated, rounded up. Never more than its bytes.
@@ -36,8 +40,12 @@ pub use message::{
 /// assert_eq!(text_tokens("The cat sat on the mat."), 7);
 /// ```
 pub fn text_tokens(text: &str) -> u64 {
-    let bytes = text.len() as u64;
-    weights::tokens(&scan::scan(text)).min(bytes)
+    text_groups(text).total()
+}
+
+/// [`text_tokens`] by the kind of writing.
+pub fn text_groups(text: &str) -> Groups {
+    weights::groups(&scan::scan(text), text.len() as u64)
 }
 
 /// Characters divided by four, rounded up: the rule of thumb.

@@ -7,11 +7,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::estimate;
+use crate::estimate::{CountKind, Counter, Groups};
 use crate::event::{Cut, EditKind, Event, EventBody, NoteReason, RunEnd, StepKind, StepStart, ViewEdit};
 use crate::ids::{ApprovalId, CallId, EditId, LogRange, Millis, RunId, Seq};
 use crate::message::{Message, Origin, Part, Role, ToolCall, ToolResult, ToolStatus};
-use crate::meter::Anchor;
+use crate::meter::{Anchor, Calibration};
 use crate::usage::Usage;
 
 mod pairing;
@@ -19,7 +19,7 @@ mod view;
 
 pub use pairing::request_messages;
 pub use view::{Entry, EntryKind, ItemKind, Unit, UnitKind, ViewItem, units};
-pub(crate) use view::{cleared_tokens, is_object, merged};
+pub(crate) use view::{cleared_groups, is_object, merged};
 
 /// Text shown to the model where a tool result was cleared; the handle follows it.
 pub const CLEARED: &str = "[Old tool result content cleared]";
@@ -30,16 +30,18 @@ pub const LOOP_WINDOW: usize = 10;
 /// Everything that follows from a log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
+    counter: Counter,
+    calibration: Calibration,
     last_seq: Seq,
     entries: Vec<Entry>,
     view: Vec<ViewItem>,
-    view_tokens: u64,
+    view_groups: Groups,
     edits: Vec<EditState>,
     run: Option<OpenRun>,
     calls: Vec<OpenCall>,
     recent_calls: VecDeque<RecentCall>,
     anchor: Option<Anchor>,
-    kept_tokens: u64,
+    kept_groups: Groups,
     overhead_tokens: Option<u64>,
     errors_per_mille: VecDeque<i64>,
     window: Option<u64>,
@@ -166,12 +168,29 @@ pub enum UndoError {
 }
 
 impl History {
-    /// Folds a whole log.
+    /// An empty history, whose messages will be counted by `counter`.
+    pub fn new(counter: Counter) -> Self {
+        let calibration = Calibration::new(counter.prior());
+        Self { counter, calibration, ..Self::default() }
+    }
+
+    /// Folds a whole log, counted by the structured estimate.
     ///
     /// # Errors
     /// [`FoldError`] at the first event that does not follow.
     pub fn fold<'a>(events: impl IntoIterator<Item = &'a Event>) -> Result<Self, FoldError> {
-        let mut history = Self::default();
+        Self::fold_with(Counter::default(), events)
+    }
+
+    /// Folds a whole log, counted by `counter`.
+    ///
+    /// # Errors
+    /// [`FoldError`] at the first event that does not follow.
+    pub fn fold_with<'a>(
+        counter: Counter,
+        events: impl IntoIterator<Item = &'a Event>,
+    ) -> Result<Self, FoldError> {
+        let mut history = Self::new(counter);
         for event in events {
             history.apply(event)?;
         }
@@ -254,7 +273,7 @@ impl History {
                 }
             }
             EventBody::CompactionFailed { usage, .. } => {
-                self.settled_tokens = Some(self.view_tokens);
+                self.settled_tokens = Some(self.view_tokens());
                 if let Some(usage) = usage {
                     self.cumulative.add(usage);
                 }
@@ -282,9 +301,9 @@ impl History {
     }
 
     fn push_message(&mut self, seq: Seq, message: &Message, kind: EntryKind) {
-        let entry = Entry::new(seq, message.clone(), kind);
+        let entry = Entry::new(seq, message.clone(), kind, &self.counter);
         if let Some(item) = ViewItem::of(&entry) {
-            self.view_tokens += item.tokens;
+            self.view_groups += item.groups;
             self.view.push(item);
         }
         self.entries.push(entry);
@@ -310,9 +329,9 @@ impl History {
         let call = self.calls.remove(open).call;
         self.remember_call(&call, result);
         let message = view::result_message(seq, result.clone());
-        let entry = Entry::new(seq, message, EntryKind::Result { tool: call.name });
+        let entry = Entry::new(seq, message, EntryKind::Result { tool: call.name }, &self.counter);
         if let Some(item) = ViewItem::of(&entry) {
-            self.view_tokens += item.tokens;
+            self.view_groups += item.groups;
             let at = view::result_position(&self.view, &result.call_id);
             self.view.insert(at, item);
         }
@@ -349,12 +368,17 @@ impl History {
             self.learned_window = None;
         }
         let answer = self.view.last().filter(|item| item.message.role == Role::Assistant);
-        let sent = self.view_tokens - answer.map_or(0, |item| item.tokens);
-        if !is_plausible(usage.input_tokens, start.fixed_tokens.saturating_add(sent)) {
+        let answered = answer.map(|item| item.groups).unwrap_or_default();
+        let sent = self.view_groups.without(&answered);
+        if !is_plausible(usage.input_tokens, start.fixed_tokens.saturating_add(sent.total())) {
             return;
         }
         self.learn_error(estimated, usage.input_tokens);
+        self.calibrate(&start, &sent, usage);
         let sent_back = self.output_sent_back(usage);
+        if self.anchor.is_some() && sent_back == usage.output_tokens {
+            self.learn(&answered, usage.output_tokens);
+        }
         self.set_anchor(start.fixed_tokens, usage.input_tokens, sent_back);
     }
 
@@ -367,21 +391,38 @@ impl History {
             let lower = self.learned_window.filter(|learned| learned.known == known && learned.limit < limit);
             self.learned_window = Some(lower.unwrap_or(Learned { limit, known }));
         }
-        let counted = start.fixed_tokens.saturating_add(self.view_tokens);
+        let counted = start.fixed_tokens.saturating_add(self.view_tokens());
         if let Some(used) = used.filter(|used| is_plausible(*used, counted)) {
             self.set_anchor(start.fixed_tokens, used, 0);
         }
     }
 
     fn set_anchor(&mut self, fixed: u64, input: u64, output: u64) {
-        let counted = fixed.saturating_add(self.view_tokens);
+        let counted = fixed.saturating_add(self.view_tokens());
         if self.overhead_tokens.is_none() {
             let unexplained = input.saturating_add(output).saturating_sub(counted);
             self.overhead_tokens = Some(unexplained.min(crate::meter::MAX_OVERHEAD_TOKENS));
         }
-        self.anchor =
-            Some(Anchor { seq: self.last_seq, fixed, input, output, view_tokens: self.view_tokens });
-        self.kept_tokens = self.view_tokens;
+        let view_tokens = self.view_tokens();
+        self.anchor = Some(Anchor { seq: self.last_seq, fixed, input, output, view_tokens });
+        self.kept_groups = self.view_groups;
+    }
+
+    /// What a call added to the one before is known exactly, if nothing else has changed.
+    fn calibrate(&mut self, start: &StepStart, sent: &Groups, usage: &Usage) {
+        let Some(anchor) = self.anchor.as_ref() else { return };
+        let same = anchor.fixed == start.fixed_tokens && anchor.view_tokens == self.kept_groups.total();
+        let before = anchor.input.saturating_add(anchor.output);
+        if let Some(added) = usage.input_tokens.checked_sub(before).filter(|_| same) {
+            self.learn(&sent.without(&self.kept_groups), added);
+        }
+    }
+
+    /// An exact count has nothing to learn.
+    fn learn(&mut self, estimated: &Groups, actual: u64) {
+        if self.counter.kind() != CountKind::Exact {
+            self.calibration.learn(estimated, actual);
+        }
     }
 
     fn output_sent_back(&self, usage: &Usage) -> u64 {
@@ -389,7 +430,7 @@ impl History {
             return 0;
         };
         let entry = self.entry(last.range.from).map(|entry| &entry.message);
-        let dropped = entry.map_or(0, |message| view::unsent_reasoning(message));
+        let dropped = entry.map_or(0, |message| view::unsent_reasoning(message, &self.counter).total());
         if dropped == 0 {
             return usage.output_tokens;
         }
@@ -416,6 +457,7 @@ impl History {
     fn switch(&mut self, to: &Origin) {
         self.model = Some(to.clone());
         self.anchor = None;
+        self.calibration = Calibration::default();
         self.overhead_tokens = None;
         self.errors_per_mille.clear();
         self.learned_window = None;
@@ -435,7 +477,7 @@ impl History {
         self.edits.push(EditState { edit, seq, active: true, released: false });
         self.rebuild(seq);
         if kind == EditKind::Compaction {
-            self.settled_tokens = Some(self.view_tokens);
+            self.settled_tokens = Some(self.view_tokens());
         }
     }
 
@@ -448,11 +490,11 @@ impl History {
     }
 
     fn rebuild(&mut self, seq: Seq) {
-        self.view = view::rebuild(&self.entries, &self.edits, &self.view, seq);
-        self.view_tokens = self.view.iter().map(|item| item.tokens).sum();
+        self.view = view::rebuild(&self.entries, &self.edits, &self.view, seq, &self.counter);
+        self.view_groups = self.view.iter().map(|item| item.groups).sum();
         let anchored = self.anchor.as_ref().map_or(0, |anchor| anchor.seq);
-        self.kept_tokens =
-            self.view.iter().filter(|item| item.since <= anchored).map(|item| item.tokens).sum();
+        self.kept_groups =
+            self.view.iter().filter(|item| item.since <= anchored).map(|item| item.groups).sum();
     }
 
     fn open_call_mut(&mut self, id: &CallId) -> Option<&mut OpenCall> {
@@ -474,12 +516,27 @@ impl History {
 
     /// Estimated tokens of the view, without system prompt and tools.
     pub fn view_tokens(&self) -> u64 {
-        self.view_tokens
+        self.view_groups.total()
     }
 
-    /// Estimated tokens of that part of the view which the anchor's call has already counted.
-    pub fn kept_tokens(&self) -> u64 {
-        self.kept_tokens
+    /// [`view_tokens`](Self::view_tokens) by the kind of writing.
+    pub fn view_groups(&self) -> &Groups {
+        &self.view_groups
+    }
+
+    /// Estimated tokens of that part of the view which the anchor's call has already counted, by the kind of writing.
+    pub fn kept_groups(&self) -> &Groups {
+        &self.kept_groups
+    }
+
+    /// What counts the messages.
+    pub fn counter(&self) -> &Counter {
+        &self.counter
+    }
+
+    /// What the provider's reports have shown of the model's vocabulary.
+    pub fn calibration(&self) -> &Calibration {
+        &self.calibration
     }
 
     /// Every message ever, in log order.
@@ -639,7 +696,7 @@ impl History {
     pub fn breakdown(&self) -> BTreeMap<&'static str, u64> {
         let mut sums = BTreeMap::new();
         for item in &self.view {
-            let parts = estimate::breakdown(&item.message);
+            let parts = self.counter.breakdown(&item.message);
             *sums.entry("text").or_default() += parts.text + parts.framing;
             *sums.entry("toolCalls").or_default() += parts.tool_calls;
             *sums.entry("toolResults").or_default() += parts.tool_results;

@@ -7,15 +7,17 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::estimate::{Counter, Groups};
 use crate::history::History;
 use crate::ids::Seq;
+use crate::message::Message;
+
+mod calibration;
+
+pub use calibration::{Calibration, Ratios};
 
 /// The largest overhead that is believed, in tokens.
 pub const MAX_OVERHEAD_TOKENS: u64 = 3_000;
-
-/// Expected error of an estimate before anything was learned: 10 %, the estimator's p99
-/// (measured per document; see [`crate::estimate`]).
-pub const FIRST_MARGIN: f64 = 0.10;
 
 /// The newest count that a provider gave.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,46 +63,65 @@ impl Reading {
 
 /// Reads the meter for a request of `history`'s view with `fixed_tokens` of system prompt and tools.
 pub fn read(history: &History, fixed_tokens: u64) -> Reading {
-    of_parts(
-        history,
-        fixed_tokens,
-        history.kept_tokens(),
-        history.view_tokens().saturating_sub(history.kept_tokens()),
-    )
+    let kept = history.kept_groups();
+    of_parts(history, fixed_tokens, kept, &history.view_groups().without(kept))
 }
 
-/// Reads the meter for a view of which `kept` tokens were in the anchor's count and `new` tokens were not
-/// (both in our estimate).
-pub fn of_parts(history: &History, fixed_tokens: u64, kept: u64, new: u64) -> Reading {
+/// Reads the meter for a view of which `kept` was in the anchor's count and `new` was not (both in our estimate).
+pub fn of_parts(history: &History, fixed_tokens: u64, kept: &Groups, new: &Groups) -> Reading {
+    let ratios = history.calibration().ratios();
     let Some(anchor) = history.anchor() else {
-        return Reading::new(history, 0, fixed_tokens.saturating_add(kept).saturating_add(new));
+        let all = *kept + *new + Groups::of(fixed_tokens);
+        return Reading::new(history, 0, ratios.apply(&all));
     };
     let counted = anchor.input.saturating_add(anchor.output);
-    if kept == anchor.view_tokens {
+    let added = *new + Groups::of(fixed_tokens.saturating_sub(anchor.fixed));
+    let estimated = ratios.apply(&added);
+    if kept.total() == anchor.view_tokens {
         let reported = counted.saturating_sub(anchor.fixed.saturating_sub(fixed_tokens));
-        let estimated = new.saturating_add(fixed_tokens.saturating_sub(anchor.fixed));
         return Reading::new(history, reported, estimated);
     }
     let overhead = history.overhead_tokens().min(counted);
     let content = anchor.fixed.saturating_add(anchor.view_tokens).max(1);
     let scale = (counted - overhead) as f64 / content as f64;
-    let kept = fixed_tokens.min(anchor.fixed).saturating_add(kept);
+    let kept = fixed_tokens.min(anchor.fixed).saturating_add(kept.total());
     let still = overhead.saturating_add((kept as f64 * scale).ceil() as u64);
-    let estimated = new.saturating_add(fixed_tokens.saturating_sub(anchor.fixed));
     Reading::new(history, 0, still.saturating_add(estimated))
 }
 
-/// Expected p99 error: at first 10 % of what is estimated; with 20 calls or more what they have shown, the
-/// largest under-estimate of the newest 100 (at least 1 %, at most 30 %).
+/// Expected p99 error: at first that of the counter, for what is estimated; with 20 calls or more what they have
+/// shown, the largest under-estimate of the newest 100 (at least 1 %, at most 30 %).
 fn margin(history: &History, estimated_share: f64) -> f64 {
     let errors = history.errors_per_mille();
     let known = errors.len() >= 20;
     let lowest = errors.min().unwrap_or(0);
     let shown = ((-lowest).max(0) as f64 / 1000.0).min(0.30);
-    if known { shown.max(0.01) } else { shown.max(FIRST_MARGIN * estimated_share) }
+    let first = history.counter().kind().first_margin(history.anchor().is_some());
+    if known { shown.max(0.01) } else { shown.max(first * estimated_share) }
 }
 
-/// The most that `added` estimated tokens add to a bound, in tokens.
-pub(crate) fn bound_of_more(history: &History, added: u64) -> u64 {
-    added + (added as f64 * margin(history, 1.0)).ceil() as u64 + 1
+/// What more content adds to a bound.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Increment {
+    counter: Counter,
+    ratios: Ratios,
+    margin: f64,
+}
+
+impl Increment {
+    pub(crate) fn of(history: &History) -> Self {
+        let (counter, ratios) = (history.counter().clone(), *history.calibration().ratios());
+        Self { counter, ratios, margin: margin(history, 1.0) }
+    }
+
+    /// Tokens of a text, without margin.
+    pub(crate) fn text(&self, text: &str) -> u64 {
+        self.ratios.apply(&self.counter.text_counter().groups(text))
+    }
+
+    /// The most that `message` adds, in tokens.
+    pub(crate) fn bound(&self, message: &Message) -> u64 {
+        let tokens = self.ratios.apply(&self.counter.message_groups(message));
+        tokens + (tokens as f64 * self.margin).ceil() as u64 + 1
+    }
 }

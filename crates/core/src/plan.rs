@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use crate::budget::{Budget, Trigger};
+use crate::estimate::Groups;
 use crate::event::{EditKind, EditReason, ViewEdit, ViewOp};
 use crate::history::{History, ItemKind, Unit, UnitKind, units};
 use crate::ids::Handle;
@@ -181,7 +182,7 @@ impl<'a> Scene<'a> {
     }
 
     /// The meter as it would read without the `gone` units and with `added` tokens more.
-    pub fn after(&self, gone: &[bool], added: u64) -> Reading {
+    pub fn after(&self, gone: &[bool], added: Groups) -> Reading {
         self.reading(|unit| !gone[unit], |_| None, added)
     }
 
@@ -189,22 +190,22 @@ impl<'a> Scene<'a> {
     fn reading(
         &self,
         shown: impl Fn(usize) -> bool,
-        resized: impl Fn(usize) -> Option<u64>,
-        added: u64,
+        resized: impl Fn(usize) -> Option<Groups>,
+        added: Groups,
     ) -> Reading {
         let anchored = self.history.anchor().map_or(0, |anchor| anchor.seq);
         let view = self.history.view();
-        let (mut kept, mut new) = (0, added);
+        let (mut kept, mut new) = (Groups::default(), added);
         for unit in (0..self.units.len()).filter(|at| shown(*at)) {
             for at in self.units[unit].items.clone() {
                 match resized(at) {
-                    Some(tokens) => new += tokens,
-                    None if view[at].since <= anchored => kept += view[at].tokens,
-                    None => new += view[at].tokens,
+                    Some(groups) => new += groups,
+                    None if view[at].since <= anchored => kept += view[at].groups,
+                    None => new += view[at].groups,
                 }
             }
         }
-        meter::of_parts(self.history, self.fixed_tokens, kept, new)
+        meter::of_parts(self.history, self.fixed_tokens, &kept, &new)
     }
 
     /// An edit is worth nothing before the view has grown: this is what stops endless compaction.
@@ -234,7 +235,7 @@ impl<'a> Scene<'a> {
             return self.is_progress(&edit).then(|| Plan::Edit(Box::new(edit)));
         };
         let limit = limit.min(self.budget.usable / 6).min(self.budget.reserve);
-        let bound = self.after(&gone, limit + summary::HEADER_TOKENS).bound();
+        let bound = self.after(&gone, Groups::of(limit + summary::HEADER_TOKENS)).bound();
         if bound >= self.trigger || bound >= self.before {
             return None;
         }
@@ -267,8 +268,7 @@ impl<'a> Scene<'a> {
 
     /// The edit that shows `parts` in place of the `gone` units.
     fn edit(&self, gone: &[bool], parts: Vec<Part>, summary: bool, strategy: &str, why: String) -> ViewEdit {
-        let added = crate::estimate::message_tokens(&Message::user("", parts.clone()));
-        let after = self.after(gone, added);
+        let after = self.after(gone, self.cost(parts.clone()));
         let mut parts = Some(parts);
         let ops = self.runs(gone).into_iter().map(|range| match parts.take() {
             Some(parts) => ViewOp::Replace { range, parts, summary },
@@ -308,6 +308,11 @@ impl<'a> Scene<'a> {
             why,
             usage: None,
         }
+    }
+
+    /// What a message with these parts costs.
+    fn cost(&self, parts: Vec<Part>) -> Groups {
+        self.history.counter().message_groups(&Message::user("", parts))
     }
 
     /// Maximal runs of `gone` units, as ranges of the log.
@@ -386,7 +391,7 @@ impl<'a> Scene<'a> {
     /// The smallest run of units from `head` on without which the request stays below `target` tokens.
     pub fn smallest_gap(&self, head: usize, target: u64) -> Option<Vec<bool>> {
         let gap = |end: usize| (0..self.units.len()).map(|at| (head..end).contains(&at)).collect::<Vec<_>>();
-        let fits = |end: usize| self.after(&gap(end), summary::HEADER_TOKENS).bound() < target;
+        let fits = |end: usize| self.after(&gap(end), Groups::of(summary::HEADER_TOKENS)).bound() < target;
         let (mut low, mut high) = (head + 1, self.units.len());
         if low > high || !fits(high) {
             return None;

@@ -3,7 +3,7 @@
 //! [`truncate`] chooses what stays before the output is stored; [`render`] puts the marker between head and tail
 //! when the view is built, because only then the handle (the result's position in the log) is known.
 
-use crate::estimate::text_tokens;
+use crate::estimate::Counter;
 use crate::ids::{Handle, LogRange, Seq};
 use crate::message::Truncation;
 
@@ -24,7 +24,7 @@ const LINE_SEARCH_BYTES: usize = 2_000;
 pub struct Limit {
     /// Characters.
     pub max_chars: u64,
-    /// Tokens, as [`text_tokens`] counts them.
+    /// Tokens.
     pub max_tokens: u64,
 }
 
@@ -59,16 +59,17 @@ pub struct Cut {
 /// alone.
 ///
 /// ```
+/// use longhaul_core::estimate::Counter;
 /// use longhaul_core::truncate::{Keep, Limit, truncate};
 /// let limit = Limit { max_chars: 400, max_tokens: 10_000 };
-/// assert_eq!(truncate("short", &limit, Keep::Both), None);
-/// let cut = truncate(&"one line\n".repeat(100), &limit, Keep::Head).unwrap();
+/// assert_eq!(truncate("short", &limit, Keep::Both, Counter::structured()), None);
+/// let cut = truncate(&"one line\n".repeat(100), &limit, Keep::Head, Counter::structured()).unwrap();
 /// assert!(cut.kept.ends_with("line\n"));
 /// assert_eq!(cut.total_chars, 900);
 /// ```
-pub fn truncate(text: &str, limit: &Limit, keep: Keep) -> Option<Cut> {
+pub fn truncate(text: &str, limit: &Limit, keep: Keep, counter: &Counter) -> Option<Cut> {
     let total_chars = text.chars().count() as u64;
-    if total_chars <= limit.max_chars && text_tokens(text) <= limit.max_tokens {
+    if total_chars <= limit.max_chars && counter.text(text) <= limit.max_tokens {
         return None;
     }
     let longest_marker = longest_marker(total_chars);
@@ -76,7 +77,7 @@ pub fn truncate(text: &str, limit: &Limit, keep: Keep) -> Option<Cut> {
     let mut chars = room_chars.min(total_chars.saturating_sub(1));
     for _ in 0..TRIES {
         let ends = Ends::choose(text, chars, keep);
-        let tokens = text_tokens(&ends.with(&longest_marker));
+        let tokens = counter.text(&ends.with(&longest_marker));
         if tokens <= limit.max_tokens {
             return Some(ends.cut(total_chars));
         }

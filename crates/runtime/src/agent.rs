@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_core::estimate;
+use longhaul_core::estimate::Counter;
 use longhaul_core::message::ToolSpec;
 use longhaul_core::plan::Policy;
 use longhaul_core::run::{Approval, Fixed, Model, Recovery, Retry, Settings, ToolRule};
@@ -25,6 +25,8 @@ pub struct Agent {
     pub provider: SharedProvider,
     /// What is known of its limits.
     pub limits: Limits,
+    /// What counts its tokens.
+    pub counter: Counter,
     /// What the model may call, besides `recall`, which every session has.
     pub tools: ToolSet,
     /// The folder it works in.
@@ -108,10 +110,10 @@ impl Agent {
         let mut by_source: BTreeMap<String, u64> = BTreeMap::new();
         let sent = if self.limits.tools.may() { self.specs() } else { Vec::new() };
         for spec in sent {
-            *by_source.entry(spec.source.clone()).or_default() += estimate::tool_tokens(&spec);
+            *by_source.entry(spec.source.clone()).or_default() += self.counter.tool(&spec);
         }
         let tools = by_source.into_iter().map(|(source, tokens)| ToolShare { source, tokens }).collect();
-        FixedShare { system: estimate::text_tokens(&self.system), tools }
+        FixedShare { system: self.counter.text(&self.system), tools }
     }
 
     /// The values the loop decides by.
@@ -144,7 +146,9 @@ impl Agent {
 
     fn rule(&self, spec: &ToolSpec) -> ToolRule {
         let rules = &self.rules;
-        let default = if spec.read_only { Approval::Allow } else { rules.default_approval.clone() };
+        let vouched = self.tools.get(&spec.name).is_none_or(|tool| tool.is_vouched_for());
+        let default =
+            if spec.read_only && vouched { Approval::Allow } else { rules.default_approval.clone() };
         ToolRule {
             read_only: spec.read_only,
             poll: spec.poll,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use longhaul_core::estimate::Counter;
 use longhaul_core::plan::{Policy, PruneOptions};
 use longhaul_core::run::Approval;
 use longhaul_core::strategy::ReactiveOverflow;
@@ -79,6 +80,7 @@ pub async fn agent(provider: SharedProvider, folder: &Folder) -> Result<Agent, T
         system: "You are a careful assistant.".to_owned(),
         provider,
         limits,
+        counter: Counter::default(),
         tools: ToolSet::builtin(),
         workspace: Arc::new(Workspace::new(folder.path(), &[])?),
         sandbox: Arc::new(Sandbox::new(SandboxPolicy::new(folder.path(), std::env::temp_dir()))?),

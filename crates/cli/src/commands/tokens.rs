@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use longhaul_core::estimate;
-use longhaul_core::meter::FIRST_MARGIN;
 use tokio::io::AsyncReadExt;
 
 use crate::args::TokensArgs;
@@ -18,7 +17,7 @@ pub(crate) async fn run(args: &TokensArgs, place: &Place) -> Outcome {
         Some(model) => format!("estimated: this version has no exact tokenizer for {model}"),
         None => "estimated".to_owned(),
     };
-    let margin = (FIRST_MARGIN * 100.0).round();
+    let margin = (estimate::CountKind::Estimated.first_margin(false) * 100.0).round();
     out::data(&format!(
         "{:>12}  tokens, {kind}, expected error up to {margin} %\n{:>12}  characters / 4\n{:>12}  characters\n",
         grouped(estimate::text_tokens(&text)),

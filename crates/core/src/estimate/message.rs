@@ -1,28 +1,13 @@
 //! Messages, tools and media in tokens: text estimates plus the framing around them.
 
-use super::text_tokens;
+use super::{Counter, Groups};
 use crate::message::{Media, Message, Part, Reasoning, Role, ToolResult, ToolSpec};
 
-/// Tokens around each message: three marks and its role (OpenAI cookbook, "How to count tokens with tiktoken").
-pub const MESSAGE_FRAMING_TOKENS: u64 = 4;
-
-/// Tokens that open the answer, once per request (same source).
+/// Tokens that open the answer, once per request (OpenAI cookbook, "How to count tokens with tiktoken").
 pub const REPLY_PRIMING_TOKENS: u64 = 3;
 
 /// Tokens of a picture whose size is not known: near the largest charge of the tile and patch rules.
 pub const UNKNOWN_IMAGE_TOKENS: u64 = 1_600;
-
-/// Tokens around a tool call. With a result's framing and its message about 24, as users of the API measure.
-const CALL_FRAMING_TOKENS: u64 = 10;
-
-/// Tokens around a tool result, beside its message's own.
-const RESULT_FRAMING_TOKENS: u64 = 10;
-
-/// Tokens around a function definition (OpenAI cookbook).
-const TOOL_FRAMING_TOKENS: u64 = 10;
-
-/// A schema is rendered shorter than its JSON: 63 tokens for 85 in the published example.
-const SCHEMA_PERCENT: u64 = 75;
 
 /// A document is charged by its pages, and requests hold about a hundred of them at up to 3,000 tokens.
 const DOCUMENT_CAP_TOKENS: u64 = 300_000;
@@ -45,83 +30,116 @@ pub struct Breakdown {
 }
 
 impl Breakdown {
-    /// All fields together: [`message_tokens`].
+    /// All fields together: [`Counter::message`].
     pub fn total(&self) -> u64 {
         self.text + self.tool_calls + self.tool_results + self.reasoning + self.media + self.framing
     }
 
-    fn count(&mut self, part: &Part) {
+    fn count(&mut self, part: &Part, counter: &Counter) {
         match part {
-            Part::Text(_) | Part::Opaque(_) => self.text += part_tokens(part),
-            Part::Reasoning(_) => self.reasoning += part_tokens(part),
-            Part::ToolCall(_) => self.tool_calls += part_tokens(part),
-            Part::ToolResult(result) => self.count_result(result),
-            Part::Image(_) | Part::File(_) => self.media += part_tokens(part),
+            Part::Text(_) | Part::Opaque(_) => self.text += counter.part(part),
+            Part::Reasoning(_) => self.reasoning += counter.part(part),
+            Part::ToolCall(_) => self.tool_calls += counter.part(part),
+            Part::ToolResult(result) => self.count_result(result, counter),
+            Part::Image(_) | Part::File(_) => self.media += counter.part(part),
         }
     }
 
-    fn count_result(&mut self, result: &ToolResult) {
-        self.tool_results += RESULT_FRAMING_TOKENS;
+    fn count_result(&mut self, result: &ToolResult, counter: &Counter) {
+        self.tool_results += counter.framing().result;
         for part in &result.content {
             match part {
-                Part::Image(_) | Part::File(_) => self.media += part_tokens(part),
-                _ => self.tool_results += part_tokens(part),
+                Part::Image(_) | Part::File(_) => self.media += counter.part(part),
+                _ => self.tool_results += counter.part(part),
             }
         }
     }
 }
 
-/// Tokens of a message by kind.
-pub fn breakdown(message: &Message) -> Breakdown {
-    let framing = match message.role {
-        // Each result is a message of its own on the wire.
-        Role::Tool => MESSAGE_FRAMING_TOKENS * (message.parts.len() as u64).max(1),
-        Role::User | Role::Assistant => MESSAGE_FRAMING_TOKENS,
-    };
-    let mut sum = Breakdown { framing, ..Breakdown::default() };
-    for part in &message.parts {
-        sum.count(part);
+/// Messages, parts and tools.
+impl Counter {
+    /// Tokens of a message with its framing and its reasoning, by group.
+    pub fn message_groups(&self, message: &Message) -> Groups {
+        let parts: Groups = message.parts.iter().map(|part| self.part_groups(part)).sum();
+        parts + Groups::of(self.around(message))
     }
-    sum
-}
 
-/// Tokens of a message with its framing and its reasoning.
-pub fn message_tokens(message: &Message) -> u64 {
-    breakdown(message).total()
-}
+    /// Tokens of a message with its framing and its reasoning.
+    pub fn message(&self, message: &Message) -> u64 {
+        self.message_groups(message).total()
+    }
 
-/// The part of [`message_tokens`] that is reasoning: to be subtracted where a provider drops it.
-pub fn reasoning_tokens(message: &Message) -> u64 {
-    message.parts.iter().filter(|part| matches!(part, Part::Reasoning(_))).map(part_tokens).sum()
-}
-
-/// Tokens of one part, with its own framing (a tool call's or result's) but not its message's.
-pub fn part_tokens(part: &Part) -> u64 {
-    match part {
-        Part::Text(text) => text_tokens(&text.text),
-        Part::Reasoning(reasoning) => reasoning_part_tokens(reasoning),
-        Part::ToolCall(call) => text_tokens(&call.name) + text_tokens(&call.arguments) + CALL_FRAMING_TOKENS,
-        Part::ToolResult(result) => {
-            result.content.iter().map(part_tokens).sum::<u64>() + RESULT_FRAMING_TOKENS
+    /// Tokens of a message by kind of content.
+    pub fn breakdown(&self, message: &Message) -> Breakdown {
+        let mut sum = Breakdown { framing: self.around(message), ..Breakdown::default() };
+        for part in &message.parts {
+            sum.count(part, self);
         }
-        Part::Image(media) => image_tokens(media.width, media.height),
-        Part::File(media) => file_tokens(media),
-        Part::Opaque(opaque) => text_tokens(opaque.native.as_str()),
+        sum
+    }
+
+    /// Each result is a message of its own on the wire.
+    fn around(&self, message: &Message) -> u64 {
+        match message.role {
+            Role::Tool => self.framing().message * (message.parts.len() as u64).max(1),
+            Role::User | Role::Assistant => self.framing().message,
+        }
+    }
+
+    /// Tokens of one part, with its own framing (a tool call's or result's) but not its message's, by group.
+    pub fn part_groups(&self, part: &Part) -> Groups {
+        let text = |text: &str| self.text_counter().groups(text);
+        match part {
+            Part::Text(said) => text(&said.text),
+            Part::Reasoning(reasoning) => self.reasoning_groups(reasoning),
+            Part::ToolCall(call) => {
+                text(&call.name) + text(&call.arguments) + Groups::of(self.framing().call)
+            }
+            Part::ToolResult(result) => {
+                let content: Groups = result.content.iter().map(|part| self.part_groups(part)).sum();
+                content + Groups::of(self.framing().result)
+            }
+            Part::Image(media) => Groups::of(image_tokens(media.width, media.height)),
+            Part::File(media) => Groups::of(file_tokens(media)),
+            Part::Opaque(opaque) => text(opaque.native.as_str()),
+        }
+    }
+
+    /// Tokens of one part, with its own framing but not its message's.
+    pub fn part(&self, part: &Part) -> u64 {
+        self.part_groups(part).total()
+    }
+
+    /// Reasoning without readable text is encrypted: base64, three bytes in four characters, four bytes a token.
+    fn reasoning_groups(&self, reasoning: &Reasoning) -> Groups {
+        match &reasoning.native {
+            Some(native) if reasoning.text.is_empty() => {
+                Groups::of((native.as_str().len() as u64 * 3).div_ceil(16))
+            }
+            _ => self.text_counter().groups(&reasoning.text),
+        }
+    }
+
+    /// Tokens of a tool's definition.
+    pub fn tool(&self, tool: &ToolSpec) -> u64 {
+        let schema = self.text(tool.parameters.as_str()) * self.framing().schema_percent;
+        self.text(&tool.name) + self.text(&tool.description) + schema.div_ceil(100) + self.framing().tool
     }
 }
 
-/// Reasoning without readable text is encrypted: base64, three bytes in four characters, four bytes a token.
-fn reasoning_part_tokens(reasoning: &Reasoning) -> u64 {
-    match &reasoning.native {
-        Some(native) if reasoning.text.is_empty() => (native.as_str().len() as u64 * 3).div_ceil(16),
-        _ => text_tokens(&reasoning.text),
-    }
+/// [`Counter::message`] by the structured estimate.
+pub fn message_tokens(message: &Message) -> u64 {
+    Counter::structured().message(message)
 }
 
-/// Tokens of a tool's definition.
+/// [`Counter::part`] by the structured estimate.
+pub fn part_tokens(part: &Part) -> u64 {
+    Counter::structured().part(part)
+}
+
+/// [`Counter::tool`] by the structured estimate.
 pub fn tool_tokens(tool: &ToolSpec) -> u64 {
-    let schema = text_tokens(tool.parameters.as_str()) * SCHEMA_PERCENT;
-    text_tokens(&tool.name) + text_tokens(&tool.description) + schema.div_ceil(100) + TOOL_FRAMING_TOKENS
+    Counter::structured().tool(tool)
 }
 
 /// Tokens of a picture by OpenAI's tile rule: fit into 2048 × 2048, bring the short side down to 768, then 85

@@ -71,11 +71,11 @@ fn a_breakdown_adds_up() {
         Part::Opaque(opaque),
         Part::Image(media("image/png", 10_000)),
     ];
-    let sum = breakdown(&message(Role::Assistant, parts.clone()));
+    let sum = Counter::structured().breakdown(&message(Role::Assistant, parts.clone()));
     let message = message(Role::Assistant, parts);
     assert_eq!(sum.total(), message_tokens(&message));
-    assert_eq!(sum.total(), MESSAGE_FRAMING_TOKENS + message.parts.iter().map(part_tokens).sum::<u64>());
-    assert_eq!(sum.reasoning, reasoning_tokens(&message));
+    assert_eq!(sum.total(), Framing::default().message + message.parts.iter().map(part_tokens).sum::<u64>());
+    assert_eq!(sum.reasoning, message.parts.iter().take(1).map(part_tokens).sum::<u64>());
     assert_eq!(sum.media, UNKNOWN_IMAGE_TOKENS);
     assert!(sum.text > 0 && sum.tool_calls > 10 && sum.reasoning > 0, "{sum:?}");
     assert_eq!(sum.tool_results, 0);
@@ -85,8 +85,8 @@ fn a_breakdown_adds_up() {
 fn each_tool_result_is_a_message_of_its_own() {
     let picture = Part::Image(Media { width: Some(512), height: Some(512), ..media("image/png", 9) });
     let one = result(vec![Part::text("done"), picture]);
-    let sum = breakdown(&message(Role::Tool, vec![one.clone(), one]));
-    assert_eq!(sum.framing, 2 * MESSAGE_FRAMING_TOKENS);
+    let sum = Counter::structured().breakdown(&message(Role::Tool, vec![one.clone(), one]));
+    assert_eq!(sum.framing, 2 * Framing::default().message);
     assert_eq!(sum.media, 2 * (85 + 170));
     assert_eq!(sum.tool_results, 2 * (10 + 1));
 }

@@ -1,5 +1,6 @@
 //! What each kind of piece is worth.
 
+use super::Groups;
 use super::scan::Counts;
 
 macro_rules! features {
@@ -64,8 +65,40 @@ impl Feature {
     }
 }
 
-/// The weighted sum, rounded up to whole tokens.
-pub(super) fn tokens(counts: &Counts) -> u64 {
-    let thousandths: u64 = counts.iter().zip(WEIGHTS).map(|(count, weight)| count * weight).sum();
-    thousandths.div_ceil(1000)
+/// The weighted sums, together rounded up to whole tokens, at most `most`.
+pub(super) fn groups(counts: &Counts, most: u64) -> Groups {
+    let mut thousandths = [0_u64; Groups::COUNT];
+    for ((count, weight), group) in counts.iter().zip(WEIGHTS).zip(GROUPS) {
+        thousandths[group] += count * weight;
+    }
+    let total = thousandths.iter().sum::<u64>().div_ceil(1000).min(most);
+    let mut groups = [0; Groups::COUNT];
+    let mut left = total;
+    for (tokens, group) in groups.iter_mut().zip(thousandths).skip(1) {
+        *tokens = (group / 1000).min(left);
+        left -= *tokens;
+    }
+    groups[0] = left;
+    Groups(groups)
+}
+
+/// The group of each feature; see [`Groups`].
+const GROUPS: [usize; Feature::COUNT] = {
+    use Feature as F;
+    let mut groups = [0; Feature::COUNT];
+    mark(&mut groups, F::BareWord1, F::BareWord20, 1);
+    mark(&mut groups, F::Capitals2, F::LetterRepeat, 1);
+    mark(&mut groups, F::DigitGroup, F::Numeral, 1);
+    mark(&mut groups, F::ForeignAfterBlank, F::SouthEast, 3);
+    mark(&mut groups, F::Kana, F::Han, 2);
+    mark(&mut groups, F::OtherLetter, F::Rare, 3);
+    groups
+};
+
+const fn mark(groups: &mut [usize; Feature::COUNT], first: Feature, last: Feature, group: usize) {
+    let mut at = first as usize;
+    while at <= last as usize {
+        groups[at] = group;
+        at += 1;
+    }
 }

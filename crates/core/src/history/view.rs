@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{CLEARED, EditState};
-use crate::estimate;
+use crate::estimate::{Counter, Groups};
 use crate::event::{Cut, ViewOp};
 use crate::ids::{CallId, EditId, Handle, LogRange, Seq};
 use crate::message::{Message, Part, Reasoning, Role, Text, ToolCall, ToolResult, ToolStatus};
@@ -22,8 +22,8 @@ pub struct Entry {
     pub kind: EntryKind,
     /// As the model sees it, if it does.
     shown: Option<Arc<Message>>,
-    /// Estimated tokens of `shown`.
-    tokens: u64,
+    /// Tokens of `shown`.
+    groups: Groups,
 }
 
 /// What a message of the log is.
@@ -47,8 +47,10 @@ pub enum EntryKind {
 pub struct ViewItem {
     /// What the model is shown.
     pub message: Arc<Message>,
-    /// Estimated tokens.
+    /// Its tokens, as the history's counter has them.
     pub tokens: u64,
+    /// The same by the kind of writing.
+    pub groups: Groups,
     /// Which positions of the log it stands for.
     pub range: LogRange,
     /// What it is.
@@ -83,11 +85,11 @@ pub enum ItemKind {
 }
 
 impl Entry {
-    pub(super) fn new(seq: Seq, message: Message, kind: EntryKind) -> Self {
+    pub(super) fn new(seq: Seq, message: Message, kind: EntryKind, counter: &Counter) -> Self {
         let shown = shown(seq, &message, &kind).map(Arc::new);
-        let tokens = shown.as_deref().map_or(0, sent_tokens);
+        let groups = shown.as_deref().map(|shown| sent_groups(shown, counter)).unwrap_or_default();
         let message = Arc::new(message);
-        Self { seq, message, kind, shown, tokens }
+        Self { seq, message, kind, shown, groups }
     }
 }
 
@@ -101,7 +103,8 @@ impl ViewItem {
         };
         Some(Self {
             message: entry.shown.clone()?,
-            tokens: entry.tokens,
+            tokens: entry.groups.total(),
+            groups: entry.groups,
             range: LogRange::one(entry.seq),
             kind,
             covers: Vec::new(),
@@ -109,15 +112,17 @@ impl ViewItem {
         })
     }
 
-    fn cleared(entry: &Entry, edit: &EditId) -> Option<Self> {
+    fn cleared(entry: &Entry, edit: &EditId, counter: &Counter) -> Option<Self> {
         let (EntryKind::Result { tool }, [Part::ToolResult(result)]) =
             (&entry.kind, entry.message.parts.as_slice())
         else {
             return None;
         };
         let message = cleared_message(entry.seq, result);
+        let groups = sent_groups(&message, counter);
         Some(Self {
-            tokens: sent_tokens(&message),
+            tokens: groups.total(),
+            groups,
             message: Arc::new(message),
             range: LogRange::one(entry.seq),
             kind: ItemKind::Result { tool: tool.clone(), cleared: Some(edit.clone()) },
@@ -132,11 +137,13 @@ impl ViewItem {
         parts: &[Part],
         summary: bool,
         covers: Vec<LogRange>,
+        counter: &Counter,
     ) -> Self {
         let message = Message::user(format!("{edit}.{}", range.from), parts.to_vec());
         let kind = if summary { ItemKind::Summary(edit.clone()) } else { ItemKind::Removed(edit.clone()) };
-        let tokens = sent_tokens(&message);
-        Self { tokens, message: Arc::new(message), range, kind, covers, since: range.from }
+        let groups = sent_groups(&message, counter);
+        let tokens = groups.total();
+        Self { tokens, groups, message: Arc::new(message), range, kind, covers, since: range.from }
     }
 }
 
@@ -159,9 +166,10 @@ pub(super) fn result_message(seq: Seq, result: ToolResult) -> Message {
     Message { id, role: Role::Tool, parts: vec![Part::ToolResult(result)], origin: None }
 }
 
-/// Estimated tokens of the placeholder for the result stored at `seq`.
-pub(crate) fn cleared_tokens(seq: Seq) -> u64 {
-    sent_tokens(&cleared_message(seq, &super::closing_result(&"".into(), ToolStatus::Completed, "")))
+/// Tokens of the placeholder for the result stored at `seq`.
+pub(crate) fn cleared_groups(seq: Seq, counter: &Counter) -> Groups {
+    let result = super::closing_result(&"".into(), ToolStatus::Completed, "");
+    sent_groups(&cleared_message(seq, &result), counter)
 }
 
 /// As the model sees a stored message: truncation markers in place, nothing half-received.
@@ -233,29 +241,35 @@ fn with_marker(part: &Part, seq: Seq) -> Part {
     Part::ToolResult(ToolResult { content, truncated: None, ..result.clone() })
 }
 
-/// Estimated tokens of a message as it is sent: reasoning without a native item is not sent back.
-pub(crate) fn sent_tokens(message: &Message) -> u64 {
-    estimate::message_tokens(message).saturating_sub(unsent_reasoning(message))
+/// Tokens of a message as it is sent: reasoning without a native item is not sent back.
+pub(crate) fn sent_groups(message: &Message, counter: &Counter) -> Groups {
+    counter.message_groups(message).without(&unsent_reasoning(message, counter))
 }
 
-/// Estimated tokens of reasoning that no request carries.
-pub(super) fn unsent_reasoning(message: &Message) -> u64 {
+/// Tokens of reasoning that no request carries.
+pub(super) fn unsent_reasoning(message: &Message, counter: &Counter) -> Groups {
     let unsent =
         message.parts.iter().filter(|part| matches!(part, Part::Reasoning(Reasoning { native: None, .. })));
-    unsent.map(estimate::part_tokens).sum()
+    unsent.map(|part| counter.part_groups(part)).sum()
 }
 
 /// Projects entries and edits, oldest edit first; items whose form has not changed keep their `since`.
-pub(super) fn rebuild(entries: &[Entry], edits: &[EditState], old: &[ViewItem], now: Seq) -> Vec<ViewItem> {
-    let mut slots: Vec<Option<ViewItem>> = entries.iter().map(ViewItem::of).collect();
-    let mut replacements: Vec<ViewItem> = Vec::new();
+pub(super) fn rebuild(
+    entries: &[Entry],
+    edits: &[EditState],
+    old: &[ViewItem],
+    now: Seq,
+    counter: &Counter,
+) -> Vec<ViewItem> {
+    let slots = entries.iter().map(ViewItem::of).collect();
+    let mut projection = Projection { entries, counter, slots, replacements: Vec::new() };
     for state in edits.iter().filter(|state| state.active) {
-        let covers = covers(entries, &state.edit.ops, &replacements);
+        let covers = covers(entries, &state.edit.ops, &projection.replacements);
         for op in &state.edit.ops {
-            apply(op, &state.edit.id, &covers, entries, &mut slots, &mut replacements);
+            projection.apply(op, &state.edit.id, &covers);
         }
     }
-    let mut view = in_order(entries, slots, replacements);
+    let mut view = in_order(entries, projection.slots, projection.replacements);
     // Not in log order: results stand in the order of their calls.
     let old: BTreeMap<LogRange, &ViewItem> = old.iter().map(|item| (item.range, item)).collect();
     for item in &mut view {
@@ -294,32 +308,38 @@ pub(crate) fn merged(entries: &[Entry], mut ranges: Vec<LogRange>) -> Vec<LogRan
     merged
 }
 
-fn apply(
-    op: &ViewOp,
-    edit: &EditId,
-    covers: &[LogRange],
-    entries: &[Entry],
-    slots: &mut [Option<ViewItem>],
-    replacements: &mut Vec<ViewItem>,
-) {
-    let range = op.range();
-    let span = span(entries, range);
-    match op {
-        ViewOp::Placeholder { .. } => {
-            for at in span {
-                if slots[at].is_some() {
-                    slots[at] = ViewItem::cleared(&entries[at], edit).or_else(|| slots[at].take());
-                }
+/// Entries on their way to the view.
+struct Projection<'a> {
+    entries: &'a [Entry],
+    counter: &'a Counter,
+    /// For each entry what it is shown as, if it is.
+    slots: Vec<Option<ViewItem>>,
+    /// What stands for ranges.
+    replacements: Vec<ViewItem>,
+}
+
+impl Projection<'_> {
+    fn apply(&mut self, op: &ViewOp, edit: &EditId, covers: &[LogRange]) {
+        let range = op.range();
+        let span = span(self.entries, range);
+        if matches!(op, ViewOp::Placeholder { .. }) {
+            return self.clear(span, edit);
+        }
+        self.slots[span].fill(None);
+        self.replacements.retain(|item| !range.contains(item.range.from));
+        if let ViewOp::Replace { parts, summary, .. } = op {
+            let covers = covers.to_vec();
+            let item = ViewItem::replacement(edit, range, parts, *summary, covers, self.counter);
+            self.replacements.push(item);
+        }
+    }
+
+    fn clear(&mut self, span: Range<usize>, edit: &EditId) {
+        for at in span {
+            if self.slots[at].is_some() {
+                let cleared = ViewItem::cleared(&self.entries[at], edit, self.counter);
+                self.slots[at] = cleared.or_else(|| self.slots[at].take());
             }
-        }
-        ViewOp::Drop { .. } => {
-            slots[span].fill(None);
-            replacements.retain(|item| !range.contains(item.range.from));
-        }
-        ViewOp::Replace { parts, summary, .. } => {
-            slots[span].fill(None);
-            replacements.retain(|item| !range.contains(item.range.from));
-            replacements.push(ViewItem::replacement(edit, range, parts, *summary, covers.to_vec()));
         }
     }
 }
@@ -418,7 +438,7 @@ pub struct Unit {
     pub items: Range<usize>,
     /// Which positions of the log it stands for.
     pub range: LogRange,
-    /// Estimated tokens.
+    /// Its tokens, as the history's counter has them.
     pub tokens: u64,
     /// What it is.
     pub kind: UnitKind,

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Scene;
-use crate::estimate;
+use crate::estimate::Counter;
 use crate::history::{ItemKind, ViewItem};
 use crate::message::{Message, Part, ToolStatus};
 
@@ -23,19 +23,19 @@ pub(super) fn summary(scene: &Scene<'_>, gone: &[bool], limit_tokens: u64) -> St
         ("Done", calls(&items)),
         ("State (last words of the assistant)", last_words(&items)),
     ];
-    fill(&sections, limit_tokens)
+    fill(&sections, limit_tokens, scene.history.counter())
 }
 
 /// Gives each section its share of the room, unused room going to the next.
-fn fill(sections: &[(&str, Vec<String>)], limit_tokens: u64) -> String {
+fn fill(sections: &[(&str, Vec<String>)], limit_tokens: u64, counter: &Counter) -> String {
     let mut text = String::new();
     let mut room = limit_tokens;
     for (index, (title, lines)) in sections.iter().enumerate() {
         let share = room / (sections.len() - index) as u64;
-        let mut used = estimate::text_tokens(title) + 3;
+        let mut used = counter.text(title) + 3;
         let mut taken = Vec::new();
         for line in lines {
-            let cost = estimate::text_tokens(line) + 2;
+            let cost = counter.text(line) + 2;
             if used + cost > share {
                 break;
             }

@@ -1,8 +1,9 @@
 //! Pruning by mark: old tool results become placeholders with a handle.
 
 use super::{Plan, Scene, is_clearable};
+use crate::estimate::Groups;
 use crate::event::{EditKind, ViewOp};
-use crate::history::{ItemKind, cleared_tokens};
+use crate::history::{ItemKind, cleared_groups};
 use crate::strategy::Protection;
 
 /// Turns in which nothing is cleared.
@@ -21,7 +22,7 @@ impl Scene<'_> {
     /// Whether the protected turns alone reach the trigger: one long turn of many steps.
     fn turns_are_too_much(&self) -> bool {
         let older = self.before_cut(self.protected_from(Protection::Turns, PROTECTED_TURNS));
-        self.after(&older, 0).bound() >= self.trigger
+        self.after(&older, Groups::default()).bound() >= self.trigger
     }
 
     fn prune_within(&self, protection: Protection) -> Option<Plan> {
@@ -32,7 +33,7 @@ impl Scene<'_> {
         if marked.is_empty() || saved <= self.policy.prune.minimum_tokens.min(usable / 10) {
             return None;
         }
-        let bound = self.cleared_bound(|_| true, &marked, 0);
+        let bound = self.cleared_bound(|_| true, &marked, Groups::default());
         if bound >= self.trigger || bound >= self.before {
             return None;
         }
@@ -67,17 +68,24 @@ impl Scene<'_> {
     }
 
     /// The bound of a view in which the `marked` items are placeholders, with `added` tokens more.
-    pub(super) fn cleared_bound(&self, shown: impl Fn(usize) -> bool, marked: &[usize], added: u64) -> u64 {
-        let view = self.history.view();
-        let resized =
-            |at: usize| marked.binary_search(&at).is_ok().then(|| cleared_tokens(view[at].range.from));
+    pub(super) fn cleared_bound(
+        &self,
+        shown: impl Fn(usize) -> bool,
+        marked: &[usize],
+        added: Groups,
+    ) -> u64 {
+        let resized = |at: usize| marked.binary_search(&at).is_ok().then(|| self.placeholder(at));
         self.reading(shown, resized, added).bound()
     }
 
     /// What clearing the result at `at` in the view saves, in estimated tokens, net of its placeholder.
     pub(super) fn worth_clearing(&self, at: usize) -> u64 {
-        let item = &self.history.view()[at];
-        item.tokens.saturating_sub(cleared_tokens(item.range.from))
+        self.history.view()[at].tokens.saturating_sub(self.placeholder(at).total())
+    }
+
+    /// What the placeholder of the result at `at` in the view costs.
+    fn placeholder(&self, at: usize) -> Groups {
+        cleared_groups(self.history.view()[at].range.from, self.history.counter())
     }
 }
 

@@ -2,11 +2,12 @@
 
 use super::{Occasion, Plan, Scene, extract, named, role_name};
 use crate::budget::Budget;
-use crate::estimate;
+use crate::estimate::Groups;
 use crate::event::{EditKind, EditReason, ViewEdit, ViewOp};
 use crate::history::{ViewItem, request_messages};
 use crate::ids::Handle;
 use crate::message::{Answer, Finish, Message, Part};
+use crate::meter::Increment;
 use crate::usage::Usage;
 
 /// How every summary begins.
@@ -29,8 +30,8 @@ pub struct SummaryDraft {
     pub limit_tokens: u64,
     /// What the next request has with everything but the summary, in tokens (bound).
     floor: u64,
-    /// What a token of summary adds to the bound, in thousandths of a token.
-    cost_per_mille: u64,
+    /// What the summary adds to it.
+    increment: Increment,
     /// What somebody asked the summary to mind.
     instructions: Option<String>,
     /// A summary made without a model, for when the model's is no good.
@@ -74,8 +75,8 @@ impl SummaryDraft {
             _ => None,
         };
         Self {
-            floor: scene.after(&gone, 0).bound(),
-            cost_per_mille: crate::meter::bound_of_more(scene.history, 1_000),
+            floor: scene.after(&gone, Groups::default()).bound(),
+            increment: Increment::of(scene.history),
             handles: scene.handles(&gone),
             extractive: extract::summary(scene, &gone, limit_tokens),
             edit,
@@ -121,7 +122,7 @@ impl SummaryDraft {
     /// text, if that fits; `None` if neither does.
     pub fn request(&self, view: &[ViewItem], budget: &Budget) -> Option<(SummaryForm, Vec<Message>)> {
         let order = self.order();
-        let riding = self.edit.original_tokens + estimate::text_tokens(&order) + 16 + self.limit_tokens;
+        let riding = self.edit.original_tokens + self.increment.text(&order) + 16 + self.limit_tokens;
         if riding <= budget.window && self.edit.reason != EditReason::OverflowError {
             let mut messages = request_messages(view);
             match messages.last_mut().filter(|last| last.role == crate::message::Role::User) {
@@ -132,7 +133,7 @@ impl SummaryDraft {
         }
         let transcript = self.transcript(view);
         let text = format!("{order}\n\nThe conversation, as data:\n\n{transcript}");
-        let needed = estimate::text_tokens(&text) * 11 / 10 + 64 + self.limit_tokens;
+        let needed = self.increment.text(&text) * 11 / 10 + 64 + self.limit_tokens;
         let message = Message::user("summary-order", vec![Part::text(text)]);
         (needed <= budget.window).then(|| (SummaryForm::Flattened, vec![message]))
     }
@@ -205,8 +206,7 @@ impl SummaryDraft {
             named(&handles)
         );
         let part = Part::text(format!("{head}{text}"));
-        let added = estimate::message_tokens(&Message::user("", vec![part.clone()]));
-        let tokens = self.floor + (added * self.cost_per_mille).div_ceil(1_000) + 1;
+        let tokens = self.floor + self.increment.bound(&Message::user("", vec![part.clone()]));
         let limit = self.edit.trigger_tokens.min(self.edit.original_tokens);
         if tokens >= limit {
             return Err(Rejected::TooLong { tokens, limit });

@@ -1,4 +1,5 @@
 use super::*;
+use crate::estimate::Counter;
 use crate::event::{Event, EventBody, FORMAT, StepKind, StepStart};
 use crate::history::{CLEARED, request_messages};
 use crate::ids::{LogRange, Seq};
@@ -230,8 +231,9 @@ fn pruning_leaves_the_last_two_turns_alone() {
 #[test]
 fn pruning_needs_to_be_worth_it() {
     let log = Log::turns(8, 300);
-    let worth =
-        |item: &crate::history::ViewItem| item.tokens - crate::history::cleared_tokens(item.range.from);
+    let worth = |item: &crate::history::ViewItem| {
+        item.tokens - crate::history::cleared_groups(item.range.from, Counter::structured()).total()
+    };
     let old = log.history.view().iter().filter(|item| results(&log.history)[..6].contains(&item.range.from));
     let saved: u64 = old.map(worth).sum();
     for (minimum, prunes) in [(saved - 1, true), (saved, false)] {

@@ -3,8 +3,8 @@
 //! what does not fit.
 
 use super::{Misfit, Occasion, Plan, Scene, is_clearable};
+use crate::estimate::Groups;
 use crate::event::{ViewEdit, ViewOp};
-use crate::message::Message;
 
 /// The name under which the last resort appears in events.
 const NAME: &str = "truncation";
@@ -93,7 +93,7 @@ impl Scene<'_> {
                 (vec![false; self.units.len()], edit)
             }
         };
-        let note = edit.ops.iter().map(replacement_tokens).sum();
+        let note = edit.ops.iter().map(|op| self.replacement(op)).sum();
         edit.compressed_tokens = self.cleared_bound(|unit| !gone[unit], &marked, note);
         edit.ops.extend(marked.iter().map(|at| ViewOp::Placeholder { seq: view[*at].range.from }));
         edit.why = format!("the newest step alone was too large: {} of its results cleared", marked.len());
@@ -111,17 +111,17 @@ impl Scene<'_> {
         let others: Vec<bool> = (0..self.units.len()).map(|at| Some(at) != self.newest_typed()).collect();
         Misfit {
             fixed_tokens: self.fixed_tokens,
-            needed_tokens: self.after(&others, 0).bound(),
+            needed_tokens: self.after(&others, Groups::default()).bound(),
             usable_tokens: self.budget.usable,
             window_tokens: self.budget.window,
         }
     }
-}
 
-/// Estimated tokens of the message that an operation puts into the view.
-fn replacement_tokens(op: &ViewOp) -> u64 {
-    match op {
-        ViewOp::Replace { parts, .. } => crate::estimate::message_tokens(&Message::user("", parts.clone())),
-        ViewOp::Drop { .. } | ViewOp::Placeholder { .. } => 0,
+    /// Tokens of the message that an operation puts into the view.
+    fn replacement(&self, op: &ViewOp) -> Groups {
+        match op {
+            ViewOp::Replace { parts, .. } => self.cost(parts.clone()),
+            ViewOp::Drop { .. } | ViewOp::Placeholder { .. } => Groups::default(),
+        }
     }
 }

@@ -77,8 +77,10 @@ impl Run {
         let reading = self.meter();
         let left = budget.usable.saturating_sub(reading.bound());
         let room = left.max(budget.usable / 4);
-        // The estimate of new text may be low by its p99 error.
-        (room * 10 / 11 / calls.max(1)).max(64)
+        // The estimate of new text may be low by its p99 error, and by what the model's vocabulary spends more.
+        let dearest = self.history.calibration().ratios().largest().max(1.0);
+        let room = (room as f64 / (dearest * 1.1)) as u64;
+        (room / calls.max(1)).max(64)
     }
 
     fn rule(&self, tool: &str) -> ToolRule {

@@ -13,10 +13,18 @@ fn stored(cut: &Cut, lost_bytes: u64) -> Truncation {
 #[test]
 fn what_fits_is_left_alone() {
     let text = "a line\n".repeat(10);
-    assert_eq!(truncate(&text, &limit(70, 100), Keep::Both), None);
-    assert!(truncate(&text, &limit(69, 100), Keep::Both).is_some());
-    assert!(truncate(&text, &limit(70, text_tokens(&text) - 1), Keep::Both).is_some());
-    assert_eq!(truncate("", &limit(0, 0), Keep::Both), None);
+    assert_eq!(truncate(&text, &limit(70, 100), Keep::Both, Counter::structured()), None);
+    assert!(truncate(&text, &limit(69, 100), Keep::Both, Counter::structured()).is_some());
+    assert!(
+        truncate(
+            &text,
+            &limit(70, crate::estimate::text_tokens(&text) - 1),
+            Keep::Both,
+            Counter::structured()
+        )
+        .is_some()
+    );
+    assert_eq!(truncate("", &limit(0, 0), Keep::Both, Counter::structured()), None);
 }
 
 #[test]
@@ -30,7 +38,7 @@ fn numbers_are_grouped() {
 #[test]
 fn a_log_keeps_its_end_and_some_of_its_start() {
     let lines: String = (0..1_000).map(|n| format!("line {n}\n")).collect();
-    let cut = truncate(&lines, &limit(2_000, 100_000), Keep::Both).unwrap();
+    let cut = truncate(&lines, &limit(2_000, 100_000), Keep::Both, Counter::structured()).unwrap();
     let (head, tail) = cut.kept.split_at(cut.head_bytes);
     assert!(head.starts_with("line 0\n") && head.ends_with('\n'), "{head:?}");
     assert!(tail.starts_with("line ") && tail.ends_with("line 999\n"), "{tail:?}");
@@ -42,9 +50,9 @@ fn a_log_keeps_its_end_and_some_of_its_start() {
 #[test]
 fn one_end_only() {
     let text: String = (0..1_000).map(|n| format!("line {n}\n")).collect();
-    let head = truncate(&text, &limit(1_000, 100_000), Keep::Head).unwrap();
+    let head = truncate(&text, &limit(1_000, 100_000), Keep::Head, Counter::structured()).unwrap();
     assert_eq!(head.head_bytes, head.kept.len());
-    let tail = truncate(&text, &limit(1_000, 100_000), Keep::Tail).unwrap();
+    let tail = truncate(&text, &limit(1_000, 100_000), Keep::Tail, Counter::structured()).unwrap();
     assert_eq!(tail.head_bytes, 0);
     assert!(text.ends_with(&tail.kept));
 }
@@ -52,7 +60,7 @@ fn one_end_only() {
 #[test]
 fn the_marker_stands_on_its_own_line() {
     let text = "x".repeat(10_000);
-    let cut = truncate(&text, &limit(1_000, 100_000), Keep::Both).unwrap();
+    let cut = truncate(&text, &limit(1_000, 100_000), Keep::Both, Counter::structured()).unwrap();
     let shown = render(&cut.kept, &stored(&cut, 0), 42);
     let line = shown.lines().nth(1).unwrap();
     assert!(line.starts_with("[Output truncated - exceeded maximum length] "), "{line}");
@@ -65,7 +73,7 @@ fn the_marker_stands_on_its_own_line() {
 #[test]
 fn bytes_that_are_gone_are_told() {
     let text = "x".repeat(10_000);
-    let cut = truncate(&text, &limit(1_000, 100_000), Keep::Head).unwrap();
+    let cut = truncate(&text, &limit(1_000, 100_000), Keep::Head, Counter::structured()).unwrap();
     let shown = render(&cut.kept, &stored(&cut, 12_345), 42);
     assert!(shown.ends_with(" Its last 12,345 bytes were too many to keep."), "{shown}");
     assert!(shown.chars().count() <= 1_000);
@@ -75,7 +83,7 @@ fn bytes_that_are_gone_are_told() {
 fn a_mark_that_lies_inside_a_character_moves_before_it() {
     let wrong = Truncation {
         head_bytes: 1,
-        ..stored(&truncate(&"é".repeat(999), &limit(500, 999), Keep::Head).unwrap(), 0)
+        ..stored(&truncate(&"é".repeat(999), &limit(500, 999), Keep::Head, Counter::structured()).unwrap(), 0)
     };
     assert!(render("é", &wrong, 7).starts_with(MARKER));
 }
@@ -83,6 +91,6 @@ fn a_mark_that_lies_inside_a_character_moves_before_it() {
 #[test]
 fn the_longest_marker_fits_the_smallest_limits() {
     let marker = longest_marker(u64::from(u32::MAX));
-    assert!(text_tokens(&marker) <= 64, "{} tokens", text_tokens(&marker));
+    assert!(crate::estimate::text_tokens(&marker) <= 64, "{} tokens", crate::estimate::text_tokens(&marker));
     assert!(marker.chars().count() <= 254, "{} characters", marker.chars().count());
 }

@@ -313,7 +313,7 @@ impl Log {
         let view = self.history.view();
         let tokens: u64 = view.iter().map(|item| item.tokens).sum();
         assert_eq!(tokens, self.history.view_tokens());
-        assert!(self.history.kept_tokens() <= tokens);
+        assert!(self.history.kept_groups().total() <= tokens);
         let messages = self.request();
         if messages.last().is_some_and(|last| last.role != Role::Assistant) {
             validity::check(&messages).expect("a valid request");

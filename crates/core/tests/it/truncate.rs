@@ -1,4 +1,4 @@
-use longhaul_core::estimate::text_tokens;
+use longhaul_core::estimate::{Counter, text_tokens};
 use longhaul_core::ids::{Handle, LogRange};
 use longhaul_core::message::{BlobRef, Truncation};
 use longhaul_core::truncate::{Cut, Keep, Limit, MARKER, marker, render, truncate};
@@ -29,7 +29,7 @@ proptest! {
 
     #[test]
     fn a_start_and_an_end_stay(text in long_text(), limit in limits(), keep in keeps()) {
-        let Some(cut) = truncate(&text, &limit, keep) else {
+        let Some(cut) = truncate(&text, &limit, keep, Counter::structured()) else {
             prop_assert!(text.chars().count() as u64 <= limit.max_chars);
             prop_assert!(text_tokens(&text) <= limit.max_tokens);
             return Ok(());
@@ -52,7 +52,7 @@ proptest! {
         seq in 1..u64::from(u32::MAX),
         lost in prop_oneof![Just(0), 1..u64::from(u32::MAX)],
     ) {
-        if let Some(cut) = truncate(&text, &limit, keep) {
+        if let Some(cut) = truncate(&text, &limit, keep, Counter::structured()) {
             let shown = render(&cut.kept, &stored(&cut, lost), seq);
             let (chars, tokens) = (shown.chars().count() as u64, text_tokens(&shown));
             prop_assert!(chars <= limit.max_chars, "{chars} characters of {}", limit.max_chars);
@@ -63,7 +63,7 @@ proptest! {
     #[test]
     fn any_limit_is_survived(text in any_text(), chars in 0..300_u64, tokens in 0..80_u64, keep in keeps()) {
         let limit = Limit { max_chars: chars, max_tokens: tokens };
-        if let Some(cut) = truncate(&text, &limit, keep) {
+        if let Some(cut) = truncate(&text, &limit, keep, Counter::structured()) {
             prop_assert!(cut.omitted_chars > 0);
             prop_assert!(render(&cut.kept, &stored(&cut, 0), 1).contains(MARKER));
         }
@@ -71,7 +71,7 @@ proptest! {
 
     #[test]
     fn rendering_only_inserts(text in long_text(), limit in limits(), keep in keeps(), seq in 1..u64::MAX) {
-        if let Some(cut) = truncate(&text, &limit, keep) {
+        if let Some(cut) = truncate(&text, &limit, keep, Counter::structured()) {
             let shown = render(&cut.kept, &stored(&cut, 0), seq);
             let marker = marker(cut.omitted_chars, cut.total_chars, Handle(LogRange::one(seq)));
             let (before, after) = shown.split_at(shown.find(&marker).unwrap());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_core::message::{Media, Part, ToolCall, ToolResult, ToolStatus, Truncation};
+use longhaul_core::message::{Media, Part, RawJson, ToolCall, ToolResult, ToolStatus, Truncation};
 use longhaul_core::run::Input;
 use longhaul_core::truncate::{self, Limit};
 use longhaul_store::{BlobError, Blobs};
@@ -92,7 +92,7 @@ impl Job {
             self.stop.cancelled().await;
             tokio::time::sleep(grace).await;
         };
-        let running = self.agent.tools.run(&call.name, ToolInput { arguments, context });
+        let running = self.agent.tools.run(&call.name, ToolInput { arguments, written: RawJson(call.arguments.clone()), context });
         let relay = self.relay(call, received);
         let both = async { tokio::join!(running, relay).0 };
         tokio::select! {
@@ -138,7 +138,7 @@ impl Job {
 
     async fn add_text(&self, text: String, keep: truncate::Keep, lost_bytes: u64, result: &mut ToolResult) {
         let cut = match result.truncated {
-            None => truncate::truncate(&text, &self.limit, keep),
+            None => truncate::truncate(&text, &self.limit, keep, &self.agent.counter),
             Some(_) => None,
         };
         let Some(cut) = cut else {

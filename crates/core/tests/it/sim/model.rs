@@ -1,7 +1,7 @@
 //! The simulated model and tools: what they count, answer and get wrong.
 
 use longhaul_core::error::ErrorCode;
-use longhaul_core::estimate;
+use longhaul_core::estimate::{self, Counter};
 use longhaul_core::message::{
     Answer, BlobRef, Finish, Media, Message, Part, RawJson, Reasoning, Text, ToolCall, ToolResult,
     ToolStatus, Truncation,
@@ -218,7 +218,7 @@ pub(crate) fn tool_result(rng: &mut Rng, call: &ToolCall, limit: &Limit, same: b
     let whole = if same { "the same as ever" } else { text(rng, chars as usize) };
     let status = if !same && rng.chance(10) { ToolStatus::Error } else { ToolStatus::Completed };
     let keep = *rng.pick(&[Keep::Head, Keep::Tail, Keep::Both]);
-    let (text, truncated) = match truncate::truncate(whole, limit, keep) {
+    let (text, truncated) = match truncate::truncate(whole, limit, keep, Counter::structured()) {
         None => (whole.to_owned(), None),
         Some(cut) => {
             let truncation = Truncation {
