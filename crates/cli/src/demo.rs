@@ -24,7 +24,7 @@ use longhaul::workspace::Workspace;
 use longhaul_core::budget::Trigger;
 use longhaul_core::estimate::Counter;
 use longhaul_core::plan::{Policy, PruneOptions};
-use longhaul_core::run::{Approval, CompactionOutcome, Run};
+use longhaul_core::run::{Approval, CompactionOutcome, Counting, Run};
 use longhaul_core::strategy::ReactiveOverflow;
 use longhaul_providers::Provider;
 use longhaul_providers::scripted::{Script, Scripted};
@@ -207,6 +207,7 @@ async fn agent(stage: &Stage, model: Arc<Scripted>) -> Result<Agent, DemoError> 
         provider: model,
         limits,
         counter: Counter::default(),
+        counting: Counting::Never,
         tools: ToolSet::builtin(),
         workspace: Arc::new(Workspace::new(&stage.folder, &stage.protected).map_err(|error| place(&error))?),
         sandbox: Arc::new(Sandbox::new(sandbox).map_err(|error| place(&error))?),

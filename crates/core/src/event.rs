@@ -61,6 +61,13 @@ pub enum EventBody {
         /// Its name.
         run_id: RunId,
     },
+    /// The server has counted the next request.
+    InputCounted {
+        /// Its input, in tokens.
+        tokens: u64,
+        /// Estimated tokens of system prompt and tools in it.
+        fixed_tokens: u64,
+    },
     /// A model call is about to be made.
     StepStarted(Box<StepStart>),
     /// The model answered, wholly or in part.

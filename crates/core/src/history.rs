@@ -36,6 +36,7 @@ pub struct History {
     entries: Vec<Entry>,
     view: Vec<ViewItem>,
     view_groups: Groups,
+    view_changed_at: Seq,
     edits: Vec<EditState>,
     run: Option<OpenRun>,
     calls: Vec<OpenCall>,
@@ -75,6 +76,10 @@ pub struct OpenRun {
     pub recovering: bool,
     /// What all its steps used.
     pub usage: Usage,
+    /// Since when a person is asked, if one is.
+    pub waiting_since: Option<Millis>,
+    /// How long people were waited for, until then.
+    pub waited_ms: Millis,
 }
 
 /// A tool call without an outcome.
@@ -238,8 +243,11 @@ impl History {
                     time_is_up: false,
                     recovering: false,
                     usage: Usage::default(),
+                    waiting_since: None,
+                    waited_ms: 0,
                 });
             }
+            EventBody::InputCounted { tokens, fixed_tokens } => self.count(*tokens, *fixed_tokens),
             EventBody::StepStarted(start) => self.begin_step(start),
             EventBody::AssistantAdded { message, cut, .. } => self.add_assistant(event.seq, message, *cut),
             EventBody::StepFinished { usage, estimated_input, .. } => {
@@ -255,6 +263,9 @@ impl History {
             }
             EventBody::ToolFinished { result } => self.add_result(event.seq, result),
             EventBody::ApprovalRequested { approval_id, call_id } => {
+                if let Some(run) = &mut self.run {
+                    run.waiting_since = run.waiting_since.or(Some(event.at));
+                }
                 if let Some(call) = self.open_call_mut(call_id) {
                     call.approval = Some(approval_id.clone());
                 }
@@ -264,6 +275,7 @@ impl History {
                     call.approval = None;
                     call.allowed = Some((*allowed, reason.clone()));
                 }
+                self.end_waiting(event.at);
             }
             EventBody::ViewEdited(edit) => self.add_edit(event.seq, edit),
             EventBody::ViewRestored { edit_id } => self.restore(event.seq, edit_id),
@@ -288,6 +300,15 @@ impl History {
         }
     }
 
+    /// Nobody is asked any more: what was waited for people is not the run's time.
+    fn end_waiting(&mut self, at: Millis) {
+        let asking = self.calls.iter().any(|open| open.approval.is_some());
+        if let Some(run) = self.run.as_mut().filter(|_| !asking) {
+            let since = run.waiting_since.take();
+            run.waited_ms += since.map_or(0, |since| at.saturating_sub(since));
+        }
+    }
+
     fn note_said(&mut self, why: NoteReason) {
         let Some(run) = &mut self.run else { return };
         match why {
@@ -304,6 +325,7 @@ impl History {
         let entry = Entry::new(seq, message.clone(), kind, &self.counter);
         if let Some(item) = ViewItem::of(&entry) {
             self.view_groups += item.groups;
+            self.view_changed_at = seq;
             self.view.push(item);
         }
         self.entries.push(entry);
@@ -332,6 +354,7 @@ impl History {
         let entry = Entry::new(seq, message, EntryKind::Result { tool: call.name }, &self.counter);
         if let Some(item) = ViewItem::of(&entry) {
             self.view_groups += item.groups;
+            self.view_changed_at = seq;
             let at = view::result_position(&self.view, &result.call_id);
             self.view.insert(at, item);
         }
@@ -344,6 +367,14 @@ impl History {
         }
         let signature = view::call_signature(call, result);
         self.recent_calls.push_back(RecentCall { signature, tool: call.name.clone() });
+    }
+
+    /// A count by the server is as good as a report, and comes before the call.
+    fn count(&mut self, tokens: u64, fixed_tokens: u64) {
+        if is_plausible(tokens, fixed_tokens.saturating_add(self.view_tokens())) {
+            self.calibrate(fixed_tokens, self.view_groups, tokens);
+            self.set_anchor(fixed_tokens, tokens, 0);
+        }
     }
 
     fn begin_step(&mut self, start: &StepStart) {
@@ -374,7 +405,7 @@ impl History {
             return;
         }
         self.learn_error(estimated, usage.input_tokens);
-        self.calibrate(&start, &sent, usage);
+        self.calibrate(start.fixed_tokens, sent, usage.input_tokens);
         let sent_back = self.output_sent_back(usage);
         if self.anchor.is_some() && sent_back == usage.output_tokens {
             self.learn(&answered, usage.output_tokens);
@@ -409,11 +440,11 @@ impl History {
     }
 
     /// What a call added to the one before is known exactly, if nothing else has changed.
-    fn calibrate(&mut self, start: &StepStart, sent: &Groups, usage: &Usage) {
+    fn calibrate(&mut self, fixed_tokens: u64, sent: Groups, input_tokens: u64) {
         let Some(anchor) = self.anchor.as_ref() else { return };
-        let same = anchor.fixed == start.fixed_tokens && anchor.view_tokens == self.kept_groups.total();
+        let same = anchor.fixed == fixed_tokens && anchor.view_tokens == self.kept_groups.total();
         let before = anchor.input.saturating_add(anchor.output);
-        if let Some(added) = usage.input_tokens.checked_sub(before).filter(|_| same) {
+        if let Some(added) = input_tokens.checked_sub(before).filter(|_| same) {
             self.learn(&sent.without(&self.kept_groups), added);
         }
     }
@@ -491,6 +522,7 @@ impl History {
 
     fn rebuild(&mut self, seq: Seq) {
         self.view = view::rebuild(&self.entries, &self.edits, &self.view, seq, &self.counter);
+        self.view_changed_at = seq;
         self.view_groups = self.view.iter().map(|item| item.groups).sum();
         let anchored = self.anchor.as_ref().map_or(0, |anchor| anchor.seq);
         self.kept_groups =
@@ -512,6 +544,11 @@ impl History {
     /// What the model is shown, in order.
     pub fn view(&self) -> &[ViewItem] {
         &self.view
+    }
+
+    /// Position of the newest event that changed the view.
+    pub fn view_changed_at(&self) -> Seq {
+        self.view_changed_at
     }
 
     /// Estimated tokens of the view, without system prompt and tools.

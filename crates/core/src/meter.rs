@@ -89,10 +89,13 @@ pub fn of_parts(history: &History, fixed_tokens: u64, kept: &Groups, new: &Group
     Reading::new(history, 0, still.saturating_add(estimated))
 }
 
-/// Expected p99 error: at first that of the counter, for what is estimated; with 20 calls or more what they have
-/// shown, the largest under-estimate of the newest 100 (at least 1 %, at most 30 %).
+/// Expected p99 error: none of what was reported; at first that of the counter, for what is estimated; with 20 calls
+/// or more what they have shown, the largest under-estimate of the newest 100 (at least 1 %, at most 30 %).
 fn margin(history: &History, estimated_share: f64) -> f64 {
     let errors = history.errors_per_mille();
+    if estimated_share == 0.0 {
+        return 0.0;
+    }
     let known = errors.len() >= 20;
     let lowest = errors.min().unwrap_or(0);
     let shown = ((-lowest).max(0) as f64 / 1000.0).min(0.30);

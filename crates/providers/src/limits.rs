@@ -1,7 +1,7 @@
 //! What is known of a model: its window, its abilities, and who said so.
 
 /// Limits and abilities of a model. What nobody said stays unknown.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// The context window in tokens.
     pub window: Option<u64>,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use longhaul_core::estimate::Counter;
 use longhaul_core::message::ToolSpec;
 use longhaul_core::plan::Policy;
-use longhaul_core::run::{Approval, Fixed, Model, Recovery, Retry, Settings, ToolRule};
+use longhaul_core::run::{Approval, Counting, Fixed, Model, Recovery, Retry, Settings, ToolRule};
 use longhaul_providers::{Limits, SharedProvider};
 
 use crate::context::{FixedShare, ToolShare};
@@ -27,6 +27,8 @@ pub struct Agent {
     pub limits: Limits,
     /// What counts its tokens.
     pub counter: Counter,
+    /// When the server is asked to count.
+    pub counting: Counting,
     /// What the model may call, besides `recall`, which every session has.
     pub tools: ToolSet,
     /// The folder it works in.
@@ -129,6 +131,7 @@ impl Agent {
             recovery: rules.recovery,
             retry: Retry { attempts: rules.attempts, max_delay_ms: rules.max_delay.as_millis() as u64 },
             policy: rules.policy.clone(),
+            counting: self.counting,
             model: Model {
                 origin: self.provider.origin(),
                 window: self.limits.window,

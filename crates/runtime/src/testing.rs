@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use longhaul_core::estimate::Counter;
 use longhaul_core::plan::{Policy, PruneOptions};
-use longhaul_core::run::Approval;
+use longhaul_core::run::{Approval, Counting};
 use longhaul_core::strategy::ReactiveOverflow;
 use longhaul_providers::SharedProvider;
 use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
@@ -81,6 +81,7 @@ pub async fn agent(provider: SharedProvider, folder: &Folder) -> Result<Agent, T
         provider,
         limits,
         counter: Counter::default(),
+        counting: Counting::Never,
         tools: ToolSet::builtin(),
         workspace: Arc::new(Workspace::new(folder.path(), &[])?),
         sandbox: Arc::new(Sandbox::new(SandboxPolicy::new(folder.path(), std::env::temp_dir()))?),

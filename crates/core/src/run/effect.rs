@@ -28,6 +28,11 @@ pub enum Effect {
     },
     /// Read the waiting messages; answer `QueueRead`.
     ReadQueue,
+    /// Have the server count the request that the session's view makes; answer `Counted`.
+    Count {
+        /// Whether tools are in it.
+        tools: bool,
+    },
     /// Call the model with the session's view; answer `ModelBegan` once and then `ModelAnswered` or
     /// `ModelFailed`.
     CallModel {
@@ -47,8 +52,8 @@ pub enum Effect {
         /// The answer's limit.
         max_output_tokens: u64,
     },
-    /// Stop the model call in flight; answer `ModelStopped`, or `Summarised` with an error for a summary. If it
-    /// has just ended by itself its own answer stands.
+    /// Stop the model call in flight; answer `ModelStopped`, `Summarised` with an error for a summary, `Counted`
+    /// without a count for a count. If it has just ended by itself its own answer stands.
     StopModel,
     /// Run a tool; answer `ToolEnded`.
     RunTool {

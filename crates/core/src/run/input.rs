@@ -29,6 +29,8 @@ pub enum Input {
         /// Which append.
         id: AppendId,
     },
+    /// The server's count of the next request, in tokens; `None` if it gave none.
+    Counted(Option<u64>),
     /// The first event of the answer has come.
     ModelBegan,
     /// The model has answered.

@@ -25,7 +25,7 @@ impl Run {
                 events.push(self.assistant(&step, vec![Part::text(text)], Finish::Other, Some(Cut::Lost)));
             }
             let failure = Failure::new(ErrorCode::Interrupted, "the process ended during the call", true);
-            events.push(super::step_failed(&step, &failure));
+            events.push(super::calling::step_failed(&step, &failure));
             settles.push(step);
         }
         let continues = self.settings.recovery == Recovery::Continue && attempts <= MAX_RECOVERIES;

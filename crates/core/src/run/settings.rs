@@ -20,12 +20,26 @@ pub struct Settings {
     pub retry: Retry,
     /// How the context is kept in bounds.
     pub policy: Policy,
+    /// When the server is asked to count.
+    pub counting: Counting,
     /// The model.
     pub model: Model,
     /// System prompt and tools.
     pub fixed: Fixed,
     /// What is known of each tool, by name.
     pub tools: BTreeMap<String, ToolRule>,
+}
+
+/// When the server is asked to count the next request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Counting {
+    /// Never: it cannot, or nobody wants it to.
+    #[default]
+    Never,
+    /// When there is no report to build on: before the first call, and after an edit of the view.
+    Unanchored,
+    /// Before every call: it is near and free.
+    Always,
 }
 
 /// What happens to a run that a crash interrupted.

@@ -1,9 +1,11 @@
 use super::*;
-use crate::event::{Event, FORMAT};
-use crate::history::request_messages;
+use crate::error::ErrorCode;
+use crate::event::{Cut, Event, FORMAT};
+use crate::history::{closing_result, request_messages};
 use crate::ids::QueueId;
-use crate::message::{Origin, ToolResult};
+use crate::message::{Answer, Origin, Part, ToolCall, ToolResult, ToolStatus};
 use crate::plan::{Policy, PruneOptions};
+use crate::queue::Queued;
 use crate::strategy;
 
 /// A run with a store that is done at once. What is not a matter of the store is told.
@@ -155,6 +157,7 @@ fn settings() -> Settings {
         parallel_tools: None,
         recovery: Recovery::Rest,
         retry: Retry { attempts: 4, max_delay_ms: 60_000 },
+        counting: Counting::Never,
         policy: Policy {
             enabled: true,
             strategy: strategy::by_name("reactive-overflow").unwrap(),
@@ -472,6 +475,65 @@ fn a_recovered_run_has_the_time_that_was_left() {
     let effects = stage.crash(None);
     assert!(effects.contains(&Effect::StartTimer { timer: Timer::Run, after_ms: 5_000 }), "{effects:?}");
     assert!(calls_model(&effects));
+}
+
+#[test]
+fn a_persons_time_is_not_the_runs() {
+    let mut stage = Stage::new(|settings| settings.timeout_ms = Some(1_000));
+    stage.send("q1");
+    let effects = stage.answer(vec![call("bash")]);
+    let asked = effects.iter().find_map(|effect| match effect {
+        Effect::AskApproval { approval_id, .. } => Some(approval_id.clone()),
+        _ => None,
+    });
+    assert!(effects.contains(&Effect::StopTimer { timer: Timer::Run }), "{effects:?}");
+    stage.now += 600_000;
+    let effects = stage.feed(Input::Decided { approval_id: asked.unwrap(), allowed: true, reason: None });
+    assert!(effects.contains(&Effect::StartTimer { timer: Timer::Run, after_ms: 1_000 }), "{effects:?}");
+    assert_eq!(running(&effects).len(), 1);
+}
+
+/// Whether the server is asked to count.
+fn counts(effects: &[Effect]) -> bool {
+    effects.iter().any(|effect| matches!(effect, Effect::Count { .. }))
+}
+
+#[test]
+fn a_server_that_counts_is_asked_before_every_call() {
+    let mut stage = Stage::new(|settings| settings.counting = Counting::Always);
+    let effects = stage.send("q1");
+    assert!(counts(&effects) && !calls_model(&effects), "{effects:?}");
+    let effects = stage.feed(Input::Counted(Some(120)));
+    assert!(calls_model(&effects) && !counts(&effects), "{effects:?}");
+    assert_eq!((stage.run.meter().total, stage.run.meter().margin), (120, 0.0));
+    let effects = stage.answer(vec![call("read")]);
+    let effects = stage.end_tool(&running(&effects)[0], "what was read");
+    assert!(counts(&effects), "{effects:?}");
+    let effects = stage.feed(Input::Counted(None));
+    assert!(calls_model(&effects), "without a count it goes by the estimate: {effects:?}");
+}
+
+#[test]
+fn a_count_beyond_the_window_makes_room_before_the_call() {
+    let mut stage = Stage::new(|settings| settings.counting = Counting::Always);
+    for turn in 0..6 {
+        stage.send(&format!("q{turn}"));
+        stage.feed(Input::Counted(Some(60)));
+        stage.answer(vec![Part::text("word ".repeat(300))]);
+    }
+    let effects = stage.send("q6");
+    assert!(counts(&effects));
+    let effects = stage.feed(Input::Counted(Some(7_000)));
+    assert!(summary(&effects), "{effects:?}");
+}
+
+#[test]
+fn a_cancel_does_not_wait_for_a_count() {
+    let mut stage = Stage::new(|settings| settings.counting = Counting::Unanchored);
+    stage.send("q1");
+    assert_eq!(stage.feed(Input::Cancel), [Effect::StopModel]);
+    let effects = stage.feed(Input::Counted(None));
+    assert_eq!(ended(&effects), Some(RunEnd::Cancelled), "{effects:?}");
 }
 
 #[test]

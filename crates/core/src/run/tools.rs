@@ -1,6 +1,6 @@
 //! The tools of a step: what may run when, and the record of each before and after.
 
-use super::{Effect, Phase, Run, RunEnd, Stop, Then};
+use super::{Effect, Phase, Run, RunEnd, Stop, Then, Timer};
 use crate::event::{EventBody, NoteReason};
 use crate::history::closing_result;
 use crate::ids::{ApprovalId, CallId};
@@ -176,6 +176,10 @@ impl Run {
         if self.stop.is_some() {
             return self.stop_when_quiet(out);
         }
+        if self.settings.timeout_ms.is_some() {
+            // A person's time is not the run's.
+            out.push(Effect::StopTimer { timer: Timer::Run });
+        }
         let Phase::Tools(tools) = &mut self.phase else { return };
         let Some(state) = tools.state_mut(id) else { return };
         out.push(Effect::AskApproval { approval_id: approval_id(id), call: state.call.clone() });
@@ -201,6 +205,9 @@ impl Run {
 
     pub(super) fn decision_stored(&mut self, id: &CallId, out: &mut Vec<Effect>) {
         self.mark(id, At::Waiting);
+        if self.history.open_run().is_some_and(|run| run.waiting_since.is_none()) {
+            self.start_run_timer(out);
+        }
         self.advance_tools(out);
     }
 

@@ -14,7 +14,7 @@ use longhaul_core::message::{
 };
 use longhaul_core::meter;
 use longhaul_core::plan::{MARK, Occasion, Plan, Policy, PruneOptions, plan};
-use longhaul_core::run::{Fixed, Model, Recovery, Retry, Run, Settings};
+use longhaul_core::run::{Counting, Fixed, Model, Recovery, Retry, Run, Settings};
 use longhaul_core::strategy;
 use longhaul_core::usage::Usage;
 use proptest::prelude::*;
@@ -388,6 +388,7 @@ fn settings(log: &Log) -> Settings {
         parallel_tools: None,
         recovery: Recovery::Rest,
         retry: Retry { attempts: 4, max_delay_ms: 60_000 },
+        counting: Counting::Never,
         policy: Policy {
             enabled: true,
             strategy: strategy::by_name("reactive-overflow").expect("the default"),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use longhaul_core::error::ErrorCode;
@@ -11,7 +12,7 @@ use longhaul_core::message::{Answer, Message as Turn, Part, Text};
 use longhaul_core::plan::SummaryForm;
 use longhaul_core::run::{Failure, Input};
 use longhaul_core::usage::Usage;
-use longhaul_providers::{ModelEvent, ModelStream, ProviderError, Request, SharedProvider, ToolChoice};
+use longhaul_providers::{ModelEvent, ModelStream, ProviderError, Request, SharedProvider};
 use longhaul_store::{Blobs, Chunk, Lease};
 use serde_json::json;
 use tokio::time::Instant;
@@ -21,53 +22,58 @@ use super::{Driver, Message, Shared, failure};
 use crate::announce::Announcement;
 use crate::feed::Voice;
 
+/// How long the server may take to count before the call goes out on an estimate.
+const COUNT_PATIENCE: Duration = Duration::from_secs(5);
+
 impl Driver {
     pub(super) fn call_model(&mut self, step: StepId, tools: bool, max_output_tokens: u64) {
-        self.model_stop = CancellationToken::new();
-        let request = Request {
-            system: self.agent.system.clone(),
-            messages: request_messages(self.run.history().view()),
-            tools: if tools { self.agent.specs() } else { Vec::new() },
-            tool_choice: ToolChoice::Auto,
-            max_output_tokens: Some(max_output_tokens),
-            media: BTreeMap::new(),
-        };
-        let call = Call {
-            provider: Arc::clone(&self.agent.provider),
-            images: self.agent.limits.images.may(),
-            shared: Arc::clone(&self.shared),
-            stop: self.model_stop.clone(),
-        };
+        let request = self.next_request(tools, max_output_tokens);
         self.shared.feed.begin(&step);
         let stream = Streaming::new(step, self.lease.clone(), self.agent.rules.persist_every);
-        self.tasks.spawn(async move {
-            let inbox = call.shared.inbox.clone();
-            let outcome = call.step(request, stream).await;
-            let _ = inbox.send(Message::Input(outcome));
-        });
+        self.spawn_call(|call| async move { call.step(request, stream).await });
+    }
+
+    pub(super) fn count(&mut self, tools: bool) {
+        let request = self.next_request(tools, 1);
+        self.spawn_call(|call| async move { Input::Counted(call.count(request).await) });
     }
 
     pub(super) fn summarise(&mut self, form: &SummaryForm, messages: Vec<Turn>, max_output_tokens: u64) {
-        self.model_stop = CancellationToken::new();
         let riding = *form == SummaryForm::Riding;
         let request = Request {
             system: if riding { self.agent.system.clone() } else { String::new() },
             messages,
             tools: if riding && self.agent.limits.tools.may() { self.agent.specs() } else { Vec::new() },
-            tool_choice: ToolChoice::Auto,
             max_output_tokens: Some(max_output_tokens),
-            media: BTreeMap::new(),
+            ..Request::default()
         };
+        self.spawn_call(|call| async move { Input::Summarised(call.summary(request).await) });
+    }
+
+    /// What the session's view makes.
+    fn next_request(&self, tools: bool, max_output_tokens: u64) -> Request {
+        Request {
+            system: self.agent.system.clone(),
+            messages: request_messages(self.run.history().view()),
+            tools: if tools { self.agent.specs() } else { Vec::new() },
+            max_output_tokens: Some(max_output_tokens),
+            ..Request::default()
+        }
+    }
+
+    /// Makes a call that can be stopped; its outcome is the loop's next input.
+    fn spawn_call<F: Future<Output = Input> + Send + 'static>(&mut self, make: impl FnOnce(Call) -> F) {
+        self.model_stop = CancellationToken::new();
         let call = Call {
             provider: Arc::clone(&self.agent.provider),
             images: self.agent.limits.images.may(),
             shared: Arc::clone(&self.shared),
             stop: self.model_stop.clone(),
         };
+        let inbox = self.shared.inbox.clone();
+        let outcome = make(call);
         self.tasks.spawn(async move {
-            let inbox = call.shared.inbox.clone();
-            let outcome = call.summary(request).await;
-            let _ = inbox.send(Message::Input(Input::Summarised(outcome)));
+            let _ = inbox.send(Message::Input(outcome.await));
         });
     }
 }
@@ -112,6 +118,29 @@ impl Call {
         }
     }
 
+    /// Without a count in time the estimate has to do.
+    async fn count(&self, mut request: Request) -> Option<u64> {
+        let counted = async {
+            self.fill(&mut request).await?;
+            self.provider.count(&request).await
+        };
+        let counted = tokio::select! {
+            () = self.stop.cancelled() => return None,
+            counted = tokio::time::timeout(COUNT_PATIENCE, counted) => counted,
+        };
+        match counted {
+            Ok(Ok(tokens)) => tokens,
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "the server did not count the request");
+                None
+            }
+            Err(_) => {
+                tracing::warn!("the server took too long to count the request");
+                None
+            }
+        }
+    }
+
     async fn summary(&self, request: Request) -> Result<Answer, Failure> {
         let stopped = || Failure::new(ErrorCode::Interrupted, "the summary was stopped", false);
         let opened = tokio::select! {
@@ -134,6 +163,12 @@ impl Call {
     }
 
     async fn open(&self, mut request: Request) -> Result<ModelStream, ProviderError> {
+        self.fill(&mut request).await?;
+        self.provider.call(request).await
+    }
+
+    /// Puts the media into a request, or takes them out of it.
+    async fn fill(&self, request: &mut Request) -> Result<(), ProviderError> {
         if self.images {
             request.media = media(&request.messages, &self.shared.blobs).await?;
         } else {
@@ -141,7 +176,7 @@ impl Call {
                 without_media(part);
             }
         }
-        self.provider.call(request).await
+        Ok(())
     }
 }
 

@@ -35,6 +35,7 @@ fn collect<'e>(event: &'e EventBody, named: &mut Vec<&'e BlobRef>) {
         }
         EventBody::SessionStarted { .. }
         | EventBody::RunStarted { .. }
+        | EventBody::InputCounted { .. }
         | EventBody::StepStarted(_)
         | EventBody::StepFinished { .. }
         | EventBody::StepFailed { .. }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use longhaul_core::budget::Trigger;
 use longhaul_core::message::Origin;
 use longhaul_core::plan::{Policy, PruneOptions};
-use longhaul_core::run::{Approval, Fixed, Model, Recovery, Retry, Settings, ToolRule};
+use longhaul_core::run::{Approval, Counting, Fixed, Model, Recovery, Retry, Settings, ToolRule};
 use longhaul_core::strategy;
 
 use crate::rng::Rng;
@@ -74,6 +74,7 @@ pub(crate) fn settings(rng: &mut Rng, truth: &Truth) -> Settings {
         recovery: *rng.pick(&[Recovery::Rest, Recovery::Continue]),
         retry: Retry { attempts: *rng.pick(&[1, 4]), max_delay_ms: 60_000 },
         policy: Policy { enabled: !rng.chance(3), strategy, trigger, prune },
+        counting: *rng.pick(&[Counting::Never, Counting::Unanchored, Counting::Always]),
         model: model(rng, truth, "first"),
         fixed: Fixed {
             system_hash: "system".to_owned(),

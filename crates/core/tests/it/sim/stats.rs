@@ -21,7 +21,7 @@ macro_rules! stats {
 }
 
 stats! {
-    sessions, events, requests, messages, taken, changed_under_a_take, removed, edited, answers, retries,
+    sessions, events, requests, messages, taken, changed_under_a_take, removed, edited, counts, answers, retries,
     tools_run, results_truncated, approvals, prunes, compactions, model_summaries, extracts, last_resorts,
     compactions_on_request, refused_requests, undone, released, switches, overflows, overflows_without_numbers,
     overflows_although_it_fit, recovered_overflows, crashes, crashes_in_a_run, cancels, timeouts, recovery_steps,
@@ -37,6 +37,7 @@ impl Stats {
         }
         let met = [
             ("changed takes", self.changed_under_a_take),
+            ("counts", self.counts),
             ("retries", self.retries),
             ("truncated results", self.results_truncated),
             ("approvals", self.approvals),

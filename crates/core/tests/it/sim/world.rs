@@ -36,6 +36,7 @@ pub(crate) enum What {
     },
     /// What was waiting when the store was asked, or `None`: what is waiting when it answers.
     ReadQueue(Option<Vec<Queued>>),
+    Count(Option<u64>),
     ModelBegins,
     ModelEnds {
         course: Course,
@@ -408,6 +409,7 @@ impl World {
                 let after = self.rng.magnitude(1, 20);
                 self.fly(after, What::ReadQueue(snapshot));
             }
+            Effect::Count { .. } => self.count(),
             Effect::CallModel { step, tools, max_output_tokens } => {
                 self.call_model(step, tools, max_output_tokens);
             }
@@ -454,6 +456,19 @@ impl World {
         self.flights.retain(|flight| !matches!(flight.what, What::Timer(other) if other == timer));
     }
 
+    /// The server counts, mostly right.
+    fn count(&mut self) {
+        let input = self.truth.input(self.settings.fixed.tokens + self.run.history().view_tokens());
+        let count = match self.rng.below(20) {
+            0 => None,
+            1 => Some(*self.rng.pick(&[0, 1, input * 50 + 100_000])),
+            _ => Some(input),
+        };
+        let after = self.rng.magnitude(1, 2_000);
+        self.stats.counts += u64::from(count == Some(input));
+        self.fly(after, What::Count(count));
+    }
+
     fn call_model(&mut self, step: StepId, tools: bool, max_output: u64) {
         let messages = request_messages(self.run.history().view());
         self.check_request(&messages, &step);
@@ -497,7 +512,9 @@ impl World {
         let at = self
             .flights
             .iter()
-            .position(|flight| matches!(flight.what, What::ModelEnds { .. } | What::Summary(_)))
+            .position(|flight| {
+                matches!(flight.what, What::ModelEnds { .. } | What::Summary(_) | What::Count(_))
+            })
             .expect("a call to stop");
         let began = !self.flights.iter().any(|flight| matches!(flight.what, What::ModelBegins));
         if self.rng.chance(15) && began {
@@ -506,6 +523,7 @@ impl World {
         }
         let stopped = match self.flights.remove(at).what {
             What::ModelEnds { course, input, .. } => self.cut_off(course, input, began),
+            What::Count(_) => Input::Counted(None),
             _ => {
                 let failure = Failure::new(ErrorCode::Interrupted, "stopped", false);
                 Input::Summarised(Err(failure))
@@ -569,6 +587,7 @@ impl World {
                 let queued = snapshot.unwrap_or_else(|| self.queue.clone());
                 self.input(Input::QueueRead(queued));
             }
+            What::Count(count) => self.input(Input::Counted(count)),
             What::ModelBegins => self.input(Input::ModelBegan),
             What::ModelEnds { course, .. } => {
                 self.stats.answers += u64::from(course.end.is_ok());

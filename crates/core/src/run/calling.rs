@@ -1,0 +1,284 @@
+//! The model call of a step: its start, its answer, its failures.
+
+use super::{Effect, Failure, Next, Notice, Phase, Run, RunEnd, StepGuards, Stop, Then, Timer};
+use crate::error::ErrorCode;
+use crate::event::{Cut, ErrorInfo, EventBody, StepKind, StepStart};
+use crate::ids::{CallId, StepId};
+use crate::message::{Answer, Finish, Message, Part, Role, ToolCall};
+use crate::plan::Occasion;
+use crate::usage::Usage;
+
+impl Run {
+    pub(super) fn start_step(&mut self, out: &mut Vec<Effect>) {
+        if self.stop_at_boundary(out) {
+            return;
+        }
+        if self.count_first(Next::Call, out) {
+            return;
+        }
+        let Some(run) = self.history.open_run() else { return };
+        let recovering = self.is_time_up();
+        let settings = &self.settings;
+        let tools = settings.model.tools && !recovering;
+        let step = StepId::new(format!("s{}", self.next_seq()));
+        let start = StepStart {
+            step_id: step.clone(),
+            run_id: run.id.clone(),
+            purpose: if recovering { StepKind::Recovery } else { StepKind::Main },
+            model: settings.model.origin.clone(),
+            system_hash: settings.fixed.system_hash.clone(),
+            tools_hash: if tools { settings.fixed.tools_hash.clone() } else { String::new() },
+            view_hash: self.history.view_hash(),
+            fixed_tokens: settings.fixed.tokens,
+            estimated_input: self.meter().total,
+            max_output_tokens: self.max_output(),
+            window_tokens: settings.model.window,
+        };
+        self.step.attempts = 0;
+        self.phase = Phase::Storing;
+        self.append(vec![EventBody::StepStarted(Box::new(start))], Then::CallModel { step }, out);
+    }
+
+    /// The answer's limit: the reserve, or what the estimate leaves of the window.
+    pub(super) fn max_output(&self) -> u64 {
+        let budget = self.budget();
+        budget.reserve.min(budget.window.saturating_sub(self.meter().bound())).max(16)
+    }
+
+    /// Whether the model was told that the run's time is over.
+    pub(super) fn is_time_up(&self) -> bool {
+        self.history.open_run().is_some_and(|run| run.time_is_up)
+    }
+
+    pub(super) fn call_model(&mut self, step: StepId, out: &mut Vec<Effect>) {
+        if self.stop.is_some() {
+            return self.stopped(Vec::new(), None, out);
+        }
+        let calling = self.history.open_run().and_then(|run| run.calling.as_ref());
+        let Some(start) = calling else { return };
+        let tools =
+            !start.tools_hash.is_empty() || (start.purpose == StepKind::Main && self.settings.model.tools);
+        let max_output_tokens = start.max_output_tokens;
+        self.phase = Phase::Calling { step: step.clone(), began: false };
+        out.push(Effect::CallModel { step, tools, max_output_tokens });
+    }
+
+    pub(super) fn answered(&mut self, answer: Answer, out: &mut Vec<Effect>) {
+        let Phase::Calling { step, .. } = &self.phase else { return };
+        let step = step.clone();
+        let parts = self.named_calls(&step, answer.parts, answer.finish);
+        if !says_something(&parts) && answer.finish != Finish::Length {
+            let failure = Failure::new(ErrorCode::ThirdParty, "the model's answer was empty", true);
+            return self.failed(Failure { usage: answer.usage, ..failure }, Vec::new(), out);
+        }
+        let estimated_input = self.estimated_input();
+        let events = vec![
+            self.assistant(&step, parts, answer.finish, None),
+            EventBody::StepFinished {
+                step_id: step.clone(),
+                usage: answer.usage,
+                estimated_input,
+                envelope: answer.envelope,
+            },
+        ];
+        self.phase = Phase::Storing;
+        self.append_with(events, Vec::new(), vec![step], Then::AfterAnswer { finish: answer.finish }, out);
+    }
+
+    pub(super) fn estimated_input(&self) -> u64 {
+        let calling = self.history.open_run().and_then(|run| run.calling.as_ref());
+        calling.map_or(0, |start| start.estimated_input)
+    }
+
+    pub(super) fn assistant(
+        &self,
+        step: &StepId,
+        parts: Vec<Part>,
+        finish: Finish,
+        cut: Option<Cut>,
+    ) -> EventBody {
+        let message = Message {
+            id: format!("m-{step}").into(),
+            role: Role::Assistant,
+            parts,
+            origin: Some(self.settings.model.origin.clone()),
+        };
+        EventBody::AssistantAdded { step_id: step.clone(), message, finish, cut }
+    }
+
+    /// Gives every call a name of ours. A call that the output limit cut in two never existed; in the recovery
+    /// step there are no tools to call.
+    pub(super) fn named_calls(&self, step: &StepId, parts: Vec<Part>, finish: Finish) -> Vec<Part> {
+        let last_call = parts.iter().rposition(|part| matches!(part, Part::ToolCall(_)));
+        let recovering = self.is_time_up();
+        let mut named = Vec::with_capacity(parts.len());
+        for (at, part) in parts.into_iter().enumerate() {
+            match part {
+                Part::ToolCall(_) if recovering => {}
+                Part::ToolCall(call) => {
+                    let may_be_cut = finish == Finish::Length && Some(at) == last_call;
+                    if !may_be_cut || crate::history::is_object(&call.arguments) {
+                        let call_id = CallId::new(format!("c-{step}-{at}"));
+                        let provider_id = call.provider_id.or_else(|| {
+                            let given = call.call_id.as_str();
+                            (!given.is_empty()).then(|| given.to_owned())
+                        });
+                        named.push(Part::ToolCall(ToolCall { call_id, provider_id, ..call }));
+                    }
+                }
+                other => named.push(other),
+            }
+        }
+        named
+    }
+
+    pub(super) fn after_answer(&mut self, finish: Finish, out: &mut Vec<Effect>) {
+        self.step = StepGuards::default();
+        if !self.history.open_calls().is_empty() {
+            return self.start_tools(out);
+        }
+        if finish == Finish::Length && self.stop.is_none() && !self.is_time_up() {
+            return self.finish(RunEnd::Length, None, out);
+        }
+        self.boundary(out);
+    }
+
+    pub(super) fn failed(&mut self, failure: Failure, partial: Vec<Part>, out: &mut Vec<Effect>) {
+        let Phase::Calling { step, began } = &self.phase else { return };
+        let (step, began) = (step.clone(), *began);
+        if self.stop.is_some() {
+            return self.stopped(partial, failure.usage, out);
+        }
+        if failure.code == ErrorCode::ContextOverflow {
+            return self.overflowed(&step, failure, out);
+        }
+        let empty = partial.is_empty() && failure.retryable;
+        if empty
+            && (!began || failure.is_empty_answer())
+            && self.step.attempts + 1 < self.settings.retry.attempts
+        {
+            self.step.attempts += 1;
+            let after_ms = self.settings.retry.delay_ms(self.step.attempts, failure.retry_after_ms);
+            let attempt = self.step.attempts;
+            out.push(Effect::Notice(Notice::Retrying {
+                code: failure.code,
+                message: failure.message,
+                attempt,
+                after_ms,
+            }));
+            out.push(Effect::StartTimer { timer: Timer::Retry, after_ms });
+            self.phase = Phase::Retrying { step };
+            return;
+        }
+        let mut events = Vec::new();
+        if says_something(&partial) {
+            events.push(self.assistant(&step, self.without_calls(partial), Finish::Other, Some(Cut::Lost)));
+        }
+        events.push(step_failed(&step, &failure));
+        let error = Some(ErrorInfo { code: failure.code, message: failure.message });
+        self.phase = Phase::Storing;
+        self.append_with(events, Vec::new(), vec![step], Then::Finish { end: RunEnd::Error, error }, out);
+    }
+
+    pub(super) fn without_calls(&self, parts: Vec<Part>) -> Vec<Part> {
+        parts.into_iter().filter(|part| !matches!(part, Part::ToolCall(_))).collect()
+    }
+
+    pub(super) fn overflowed(&mut self, step: &StepId, failure: Failure, out: &mut Vec<Effect>) {
+        let events = vec![step_failed(step, &failure)];
+        let error = ErrorInfo { code: failure.code, message: failure.message };
+        self.phase = Phase::Storing;
+        if std::mem::replace(&mut self.step.overflowed, true) || !self.settings.policy.enabled {
+            let then = Then::Finish { end: RunEnd::Error, error: Some(error) };
+            return self.append_with(events, Vec::new(), vec![step.clone()], then, out);
+        }
+        self.append_with(events, Vec::new(), vec![step.clone()], Then::AfterOverflow, out);
+    }
+
+    pub(super) fn after_overflow(&mut self, out: &mut Vec<Effect>) {
+        if self.stop_at_boundary(out) {
+            return;
+        }
+        let plan = self.plan(&Occasion::Overflow);
+        self.act_on(plan, Occasion::Overflow, out);
+    }
+
+    /// The model call was stopped by us: what was seen stays.
+    pub(super) fn stopped(&mut self, partial: Vec<Part>, usage: Option<Usage>, out: &mut Vec<Effect>) {
+        let calling = self.history.open_run().and_then(|run| run.calling.as_ref());
+        let Some(step) = calling.map(|start| start.step_id.clone()) else { return };
+        let mut events = Vec::new();
+        let partial = self.named_calls(&step, partial, Finish::Length);
+        if says_something(&partial) {
+            events.push(self.assistant(&step, partial, Finish::Other, Some(Cut::Cancelled)));
+        }
+        events.push(match usage {
+            Some(usage) => EventBody::StepFinished {
+                step_id: step.clone(),
+                usage: Some(usage),
+                estimated_input: self.estimated_input(),
+                envelope: None,
+            },
+            None => step_failed(&step, &Failure::new(ErrorCode::Interrupted, "the call was stopped", false)),
+        });
+        self.phase = Phase::Storing;
+        self.append_with(events, Vec::new(), vec![step], Then::Boundary, out);
+    }
+
+    pub(super) fn timer_fired(&mut self, timer: Timer, out: &mut Vec<Effect>) {
+        match (timer, &self.phase) {
+            (Timer::Retry, Phase::Retrying { step }) => {
+                let step = step.clone();
+                self.call_model(step, out);
+            }
+            (Timer::Run | Timer::RecoveryStep, _) => self.interrupt(Stop::Timeout, out),
+            (Timer::Retry, _) => {}
+        }
+    }
+
+    /// Somebody cancels, or the time is over.
+    pub(super) fn interrupt(&mut self, stop: Stop, out: &mut Vec<Effect>) {
+        let compacting = matches!(self.phase, Phase::Summarising { .. });
+        let beginning = matches!(self.phase, Phase::ReadingQueue | Phase::Storing) && stop == Stop::Cancelled;
+        if self.history.open_run().is_none() && !compacting && !beginning {
+            return;
+        }
+        if stop == Stop::Cancelled {
+            // What waits now goes on waiting; a message that comes later is the next one.
+            self.woken = false;
+        }
+        if self.stop == Some(Stop::Cancelled) {
+            return;
+        }
+        let repeated = self.stop.replace(stop).is_some();
+        match &self.phase {
+            Phase::Calling { .. } | Phase::Summarising { .. } | Phase::Counting(_) if !repeated => {
+                out.push(Effect::StopModel)
+            }
+            Phase::Retrying { .. } => {
+                out.push(Effect::StopTimer { timer: Timer::Retry });
+                self.stopped(Vec::new(), None, out);
+            }
+            Phase::Tools(_) => self.stop_tools(out),
+            _ => {}
+        }
+    }
+}
+
+pub(super) fn step_failed(step: &StepId, failure: &Failure) -> EventBody {
+    EventBody::StepFailed {
+        step_id: step.clone(),
+        code: failure.code,
+        message: failure.message.clone(),
+        used_tokens: failure.used_tokens,
+        limit_tokens: failure.limit_tokens,
+    }
+}
+
+fn says_something(parts: &[Part]) -> bool {
+    parts.iter().any(|part| match part {
+        Part::Text(text) => !text.text.trim().is_empty(),
+        Part::Reasoning(reasoning) => reasoning.native.is_some(),
+        _ => true,
+    })
+}

@@ -1,0 +1,219 @@
+//! Beginning a run, taking the queue, the boundary between two steps, the end.
+
+use super::{Effect, Phase, RECOVERY_STEP_MS, Run, RunEnd, StepGuards, Stop, Then, Timer};
+use crate::error::ErrorCode;
+use crate::event::{ErrorInfo, EventBody, NoteReason};
+use crate::history::closing_result;
+use crate::message::{Message, Part, ToolStatus};
+use crate::queue::{Queued, coalesce};
+
+impl Run {
+    pub(super) fn wake(&mut self, out: &mut Vec<Effect>) {
+        if self.is_idle() && self.pending.is_empty() {
+            self.read_queue(out);
+        } else {
+            self.woken = true;
+        }
+    }
+
+    pub(super) fn read_queue(&mut self, out: &mut Vec<Effect>) {
+        self.phase = Phase::ReadingQueue;
+        self.woken = false;
+        out.push(Effect::ReadQueue);
+    }
+
+    pub(super) fn queue_read(&mut self, queued: &[Queued], out: &mut Vec<Effect>) {
+        if self.phase != Phase::ReadingQueue {
+            return;
+        }
+        if self.stop_at_boundary(out) {
+            return;
+        }
+        let waiting = !queued.is_empty();
+        let unanswered = !self.history.is_answered();
+        match self.history.open_run().map(|run| run.steps) {
+            None if waiting || (self.resuming && unanswered) => self.begin(queued, out),
+            None => self.rest(out),
+            Some(steps) if steps >= self.settings.max_steps && (waiting || unanswered) => {
+                self.finish(RunEnd::MaxSteps, None, out);
+            }
+            Some(_) if waiting => self.take(queued, Vec::new(), Then::Prepare, out),
+            Some(_) if unanswered => self.prepare(out),
+            Some(_) => self.finish(RunEnd::Stop, None, out),
+        }
+    }
+
+    /// There is nothing to do, unless a message came after the queue was read.
+    pub(super) fn rest(&mut self, out: &mut Vec<Effect>) {
+        self.phase = Phase::Idle;
+        self.resuming = false;
+        out.push(Effect::Rested);
+        self.wake_if_asked(out);
+    }
+
+    pub(super) fn begin(&mut self, queued: &[Queued], out: &mut Vec<Effect>) {
+        self.resuming = false;
+        self.stop = None;
+        let run_id = format!("r{}", self.next_seq()).into();
+        let started = vec![EventBody::RunStarted { run_id }];
+        if queued.is_empty() {
+            self.phase = Phase::Storing;
+            self.append(started, Then::Begun, out);
+        } else {
+            self.take(queued, started, Then::Begun, out);
+        }
+    }
+
+    /// What is left of the run's time: a recovered run does not get it anew.
+    pub(super) fn start_run_timer(&self, out: &mut Vec<Effect>) {
+        if let (Some(timeout_ms), Some(run)) = (self.settings.timeout_ms, self.history.open_run()) {
+            let spent_ms = self.now.saturating_sub(run.started_at).saturating_sub(run.waited_ms);
+            let after_ms = timeout_ms.saturating_sub(spent_ms);
+            out.push(Effect::StartTimer { timer: Timer::Run, after_ms });
+        }
+    }
+
+    pub(super) fn take(
+        &mut self,
+        queued: &[Queued],
+        mut events: Vec<EventBody>,
+        then: Then,
+        out: &mut Vec<Effect>,
+    ) {
+        let (parts, coalesced) = coalesce(queued);
+        let taken: Vec<_> = queued.iter().map(|entry| entry.id.clone()).collect();
+        let id = match taken.as_slice() {
+            [only] => only.as_str().into(),
+            _ => crate::ids::MessageId::new(format!("m{}", self.next_seq() + events.len() as u64)),
+        };
+        let message = Message::user(id, parts);
+        events.push(EventBody::MessagesTaken { message, taken: taken.clone(), coalesced });
+        self.phase = Phase::Storing;
+        self.append_with(events, taken, Vec::new(), then, out);
+    }
+
+    /// Between two steps: the place where a run may end.
+    pub(super) fn boundary(&mut self, out: &mut Vec<Effect>) {
+        if self.stop_at_boundary(out) {
+            return;
+        }
+        let run = self.history.open_run();
+        if run.is_some_and(|run| run.recovering) {
+            return self.finish(RunEnd::Timeout, None, out);
+        }
+        if run.is_some_and(|run| run.steps >= self.settings.max_steps) && !self.history.is_answered() {
+            return self.finish(RunEnd::MaxSteps, None, out);
+        }
+        self.read_queue(out);
+    }
+
+    pub(super) fn stop_at_boundary(&mut self, out: &mut Vec<Effect>) -> bool {
+        if self.history.open_run().is_none() {
+            let cancelled = self.stop.take() == Some(Stop::Cancelled);
+            if cancelled {
+                self.rest(out);
+            }
+            return cancelled;
+        }
+        match self.stop {
+            None => false,
+            Some(Stop::Cancelled) => {
+                self.finish(RunEnd::Cancelled, None, out);
+                true
+            }
+            Some(Stop::Timeout) => {
+                self.begin_recovery_step(out);
+                true
+            }
+        }
+    }
+
+    /// Gives the model one step without tools to say where it stands.
+    pub(super) fn begin_recovery_step(&mut self, out: &mut Vec<Effect>) {
+        if self.history.open_run().is_none_or(|run| run.recovering) {
+            return self.finish(RunEnd::Timeout, None, out);
+        }
+        self.stop = None;
+        let mut events = self.closing_events("[The run's time is over; the call was stopped.]");
+        let text = "[The time of this run is over. Tools are off. Say in a few lines what is done, what is not, \
+                    and what comes next.]";
+        let id = format!("m{}", self.next_seq() + events.len() as u64);
+        events.push(EventBody::NoteAdded {
+            message: Message::user(id, vec![Part::text(text)]),
+            why: NoteReason::TimeUp,
+        });
+        self.phase = Phase::Storing;
+        self.step = StepGuards::default();
+        out.push(Effect::StartTimer { timer: Timer::RecoveryStep, after_ms: RECOVERY_STEP_MS });
+        self.append(events, Then::Prepare, out);
+    }
+
+    /// Results for every call without one, so that no later request is invalid.
+    pub(super) fn closing_events(&self, text: &str) -> Vec<EventBody> {
+        let mut events = Vec::new();
+        for open in self.history.open_calls() {
+            let call_id = open.call.call_id.clone();
+            if let Some(approval_id) = open.approval.clone() {
+                let reason = Some("the run was stopped".to_owned());
+                events.push(EventBody::ApprovalResolved {
+                    approval_id,
+                    call_id: call_id.clone(),
+                    allowed: false,
+                    reason,
+                });
+            }
+            events.push(EventBody::ToolFinished {
+                result: closing_result(&call_id, ToolStatus::Cancelled, text),
+            });
+        }
+        events
+    }
+
+    pub(super) fn finish(&mut self, end: RunEnd, error: Option<ErrorInfo>, out: &mut Vec<Effect>) {
+        let Some(run) = self.history.open_run() else { return self.idle(out) };
+        let run_id = run.id.clone();
+        let text = match end {
+            RunEnd::Cancelled => "[Cancelled by the user before it ended.]",
+            _ => "[The run ended before this call did.]",
+        };
+        let mut events = self.closing_events(text);
+        events.push(EventBody::RunFinished { run_id, reason: end, error });
+        self.phase = Phase::Storing;
+        for timer in [Timer::Run, Timer::RecoveryStep] {
+            out.push(Effect::StopTimer { timer });
+        }
+        self.append(events, Then::Ended(end), out);
+    }
+
+    pub(super) fn ended(&mut self, end: RunEnd, out: &mut Vec<Effect>) {
+        let cancelled = self.stop.take() == Some(Stop::Cancelled) || end == RunEnd::Cancelled;
+        self.phase = Phase::Idle;
+        self.step = StepGuards::default();
+        out.push(Effect::RunEnded(end));
+        // Waiting messages start the next run, but for those that had come before a cancel. A run that ends by
+        // itself has just found the queue empty.
+        if cancelled || end == RunEnd::Stop {
+            self.wake_if_asked(out);
+        } else {
+            self.read_queue(out);
+        }
+    }
+
+    /// Idle again, after something that was no run.
+    pub(super) fn idle(&mut self, out: &mut Vec<Effect>) {
+        self.phase = Phase::Idle;
+        self.stop = None;
+        self.wake_if_asked(out);
+    }
+
+    pub(super) fn wake_if_asked(&mut self, out: &mut Vec<Effect>) {
+        if std::mem::take(&mut self.woken) {
+            self.read_queue(out);
+        }
+    }
+
+    pub(super) fn fail(&mut self, code: ErrorCode, message: impl Into<String>, out: &mut Vec<Effect>) {
+        let error = ErrorInfo { code, message: message.into() };
+        self.finish(RunEnd::Error, Some(error), out);
+    }
+}
