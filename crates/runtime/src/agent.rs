@@ -10,6 +10,7 @@ use longhaul_core::plan::Policy;
 use longhaul_core::run::{Approval, Counting, Fixed, Model, Recovery, Retry, Settings, ToolRule};
 use longhaul_providers::{Limits, SharedProvider};
 
+use crate::calibration::Calibrations;
 use crate::context::{FixedShare, ToolShare};
 use crate::recall;
 use crate::sandbox::Sandbox;
@@ -29,6 +30,8 @@ pub struct Agent {
     pub counter: Counter,
     /// When the server is asked to count.
     pub counting: Counting,
+    /// Where what was learned of the model's vocabulary is kept.
+    pub calibrations: Arc<Calibrations>,
     /// What the model may call, besides `recall`, which every session has.
     pub tools: ToolSet,
     /// The folder it works in.

@@ -1,6 +1,8 @@
 //! The display of the context window: one JSON for `/context`, the API, the event and the page.
 
+use longhaul_core::estimate::CountKind;
 use longhaul_core::event::EditKind;
+use longhaul_core::meter::Reading;
 use longhaul_core::run::Run;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -23,6 +25,9 @@ pub struct ContextReport {
     pub tools: Vec<ToolShare>,
     /// The conversation.
     pub messages: MessageShare,
+    /// With an exact tokenizer: what is left of `total` beside system prompt, tools and messages, or what they have
+    /// too much. Else 0: there the conversation is what is left.
+    pub framing: i64,
     /// Tool results shown as placeholders.
     pub pruned: u64,
     /// Messages shown as summaries or notes.
@@ -41,8 +46,12 @@ pub struct ContextReport {
     pub token_usage: Value,
     /// Compactions so far.
     pub compaction_count: u64,
-    /// Where the window's size comes from.
+    /// What `total` rests on: `reported`, `reported + estimated`, or how it was counted.
     pub source: String,
+    /// What counts the parts, for example `o200k_base` or `structured estimate`.
+    pub counter: String,
+    /// Who said what the window is: `declared`, `server`, `learned`, `catalogue`, `the newest call`, `assumed`.
+    pub window_source: String,
     /// Expected error of `total`, as a share.
     pub expected_error: f64,
 }
@@ -119,7 +128,10 @@ pub fn report(run: &Run, fixed: &FixedShare, window_source: &str) -> ContextRepo
         );
         scaled(fixed, reading.total)
     };
-    let in_messages = reading.total - system_prompt - tools.iter().map(|share| share.tokens).sum::<u64>();
+    let left = reading.total - system_prompt - tools.iter().map(|share| share.tokens).sum::<u64>();
+    let counter = history.counter();
+    let exact = (counter.kind() == CountKind::Exact && fits).then(|| history.view_tokens());
+    let in_messages = exact.unwrap_or(left);
     let trigger = budget
         .trigger(run.settings().policy.trigger.unwrap_or_else(|| run.settings().policy.strategy.trigger()));
     let anchor = history.anchor();
@@ -130,6 +142,7 @@ pub fn report(run: &Run, fixed: &FixedShare, window_source: &str) -> ContextRepo
         system_prompt,
         tools,
         messages: message_share(run, in_messages),
+        framing: left as i64 - in_messages as i64,
         pruned: cleared(run),
         compacted: compacted(run),
         deferred_tools: 0,
@@ -150,8 +163,19 @@ pub fn report(run: &Run, fixed: &FixedShare, window_source: &str) -> ContextRepo
         },
         token_usage: token_usage(history.cumulative_usage()),
         compaction_count: history.compactions(),
-        source: window_source.to_owned(),
+        source: source(&reading, counter.kind()),
+        counter: counter.name().to_owned(),
+        window_source: window_source.to_owned(),
         expected_error: reading.margin,
+    }
+}
+
+/// What a total rests on.
+fn source(reading: &Reading, kind: CountKind) -> String {
+    match (reading.reported, reading.estimated) {
+        (0, _) => kind.to_string(),
+        (_, 0) => "reported".to_owned(),
+        _ => format!("reported + {kind}"),
     }
 }
 

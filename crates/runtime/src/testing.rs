@@ -11,6 +11,7 @@ use longhaul_providers::SharedProvider;
 use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
 use longhaul_store::{Blobs, MemoryStore};
 
+use crate::calibration::Calibrations;
 use crate::agent::{Agent, Rules};
 use crate::sandbox::{Sandbox, SandboxError, SandboxPolicy};
 use crate::session::Runtime;
@@ -82,6 +83,7 @@ pub async fn agent(provider: SharedProvider, folder: &Folder) -> Result<Agent, T
         limits,
         counter: Counter::default(),
         counting: Counting::Never,
+        calibrations: Arc::new(Calibrations::in_memory()),
         tools: ToolSet::builtin(),
         workspace: Arc::new(Workspace::new(folder.path(), &[])?),
         sandbox: Arc::new(Sandbox::new(SandboxPolicy::new(folder.path(), std::env::temp_dir()))?),

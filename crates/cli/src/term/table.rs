@@ -29,6 +29,9 @@ pub(crate) fn table(report: &ContextReport, model: &str) -> String {
     for (label, tokens) in parts.into_iter().filter(|(_, tokens)| *tokens > 0) {
         table.row(label, tokens, "~");
     }
+    if report.framing != 0 {
+        table.signed("framing", report.framing);
+    }
     table.row("total", report.total, if report.expected_error > 0.0 { "~" } else { "" });
     table.row("output reserve", report.output_reserve, "");
     table.row("free", report.free_space, "");
@@ -66,13 +69,20 @@ impl Table {
         self.text.push_str(&format!("  {label:<LABEL$}{tokens:>12}{share:>8} %\n"));
     }
 
+    /// A part that may be too much.
+    fn signed(&mut self, label: &str, tokens: i64) {
+        let share = percent(tokens as f64 * 100.0 / self.window as f64);
+        let sign = if tokens < 0 { "−" } else { "" };
+        let tokens = format!("{sign}{}", grouped(tokens.unsigned_abs()));
+        self.text.push_str(&format!("  {label:<LABEL$}{tokens:>12}{share:>8} %\n"));
+    }
+
     fn fact(&mut self, label: &str, fact: &str) {
         self.text.push_str(&format!("  {label:<LABEL$}{fact}\n"));
     }
 
     fn thresholds(&mut self, report: &ContextReport) {
-        let source = match report.source.as_str() {
-            "" => "unknown",
+        let source = match report.window_source.as_str() {
             "assumed" => "assumed: nobody said; set model.context_window to declare it",
             source => source,
         };
@@ -94,6 +104,8 @@ impl Table {
             }
             (None, _) => "none yet".to_owned(),
         };
+        self.fact("total is", &report.source);
+        self.fact("parts counted by", &visible(&report.counter));
         self.fact("last call reported", &reported);
         self.fact("estimated since", &format!("~{}", grouped(basis.new_messages_estimate)));
         if let Some(error) = basis.last_error_percent {
@@ -149,7 +161,10 @@ mod tests {
             },
             token_usage: serde_json::json!({ "inputTokens": 210_000, "outputTokens": 12_000 }),
             compaction_count: 2,
-            source: "server".into(),
+            framing: 0,
+            source: "reported + estimated".into(),
+            counter: "structured estimate".into(),
+            window_source: "server".into(),
             expected_error: 0.006,
         };
         let expected = "\
@@ -167,6 +182,8 @@ context of qwen3-30b · 52.1K of 200K tokens · 26 % · estimated, error up to 0
 
   window from           server
   acts at               195,904 (98 %) · reactive-overflow
+  total is              reported + estimated
+  parts counted by      structured estimate
   last call reported    51,000 in, 200 out
   estimated since       ~900
   last estimate was     -0.6 % off

@@ -227,12 +227,13 @@ async fn replay(recording: &Recording, window: u64, strategy: &str) -> Seen {
     seen
 }
 
-/// Tokens of the fixed prefix with the newest typed message, and what is usable.
+/// Tokens of the fixed prefix with the newest typed message, by the estimate with its margin of 10 %, and what is
+/// usable.
 fn newest_alone(run: &longhaul_core::run::Run) -> (u64, u64) {
     let history = run.history();
     let newest = history.view().iter().rev().find(|item| item.kind == ItemKind::Typed);
     let bound = run.settings().fixed.tokens + newest.map_or(0, |item| item.tokens);
-    (bound + bound / 10, run.budget().usable * 9 / 10)
+    (bound + bound / 10, run.budget().usable)
 }
 
 fn read(folder: &std::path::Path, file: &str) -> Vec<Imported> {
