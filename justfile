@@ -14,10 +14,23 @@ soak:
     PROPTEST_CASES=100000 cargo test --release -p longhaul-core
     LONGHAUL_SIM_SESSIONS=100000 cargo test --release -p longhaul-core --test it sim
 
+# Every fault, often: kills, power failures, full and failing disks. A failure says its seed.
+faults rounds="2000":
+    LONGHAUL_FAULT_ROUNDS={{rounds}} cargo test -p longhaul-cli --test it faults:: -- --nocapture
+
 # Benchmarks; report ratios.
 bench:
     cargo bench -p longhaul-core
     cargo bench -p longhaul-store-sqlite
+    cargo bench -p longhaul-tokenizers
+
+# Counting speed beside other implementations (builds them: minutes). Needs the fixtures and target/tokenizers.
+peers:
+    cargo run --release --manifest-path crates/tokenizers/peers/Cargo.toml --target-dir target/peers
+
+# What sessions cost in memory: idle, evicted, streaming. Takes six minutes.
+memory:
+    cargo test -p longhaul-cli --test it -- memory::report --ignored --nocapture
 
 # The demo, as a newcomer sees it.
 demo:

@@ -32,7 +32,7 @@ pub use message::{
     part_tokens, tool_tokens,
 };
 
-/// Tokens of a text, estimated, rounded up. Never more than its bytes.
+/// Tokens of a text, estimated. Never more than its bytes, and of any text at least one.
 ///
 /// ```
 /// use longhaul_core::estimate::text_tokens;

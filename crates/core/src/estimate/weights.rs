@@ -65,13 +65,14 @@ impl Feature {
     }
 }
 
-/// The weighted sums, together rounded up to whole tokens, at most `most`.
+/// The weighted sums, together rounded to whole tokens, at most `most`; something is one token at least.
 pub(super) fn groups(counts: &Counts, most: u64) -> Groups {
     let mut thousandths = [0_u64; Groups::COUNT];
     for ((count, weight), group) in counts.iter().zip(WEIGHTS).zip(GROUPS) {
         thousandths[group] += count * weight;
     }
-    let total = thousandths.iter().sum::<u64>().div_ceil(1000).min(most);
+    let sum: u64 = thousandths.iter().sum();
+    let total = ((sum + 500) / 1000).max(u64::from(sum > 0)).min(most);
     let mut groups = [0; Groups::COUNT];
     let mut left = total;
     for (tokens, group) in groups.iter_mut().zip(thousandths).skip(1) {

@@ -150,7 +150,7 @@ impl Run {
             return self.stopped(partial, failure.usage, out);
         }
         if failure.code == ErrorCode::ContextOverflow {
-            return self.overflowed(&step, failure, out);
+            return self.overflowed(&step, failure, partial, out);
         }
         let empty = partial.is_empty() && failure.retryable;
         if empty
@@ -170,22 +170,31 @@ impl Run {
             self.phase = Phase::Retrying { step };
             return;
         }
-        let mut events = Vec::new();
-        if says_something(&partial) {
-            events.push(self.assistant(&step, self.without_calls(partial), Finish::Other, Some(Cut::Lost)));
-        }
+        let mut events = self.lost(&step, partial);
         events.push(step_failed(&step, &failure));
         let error = Some(ErrorInfo { code: failure.code, message: failure.message });
         self.phase = Phase::Storing;
         self.append_with(events, Vec::new(), vec![step], Then::Finish { end: RunEnd::Error, error }, out);
     }
 
-    pub(super) fn without_calls(&self, parts: Vec<Part>) -> Vec<Part> {
-        parts.into_iter().filter(|part| !matches!(part, Part::ToolCall(_))).collect()
+    /// An answer that does not count, kept without its calls.
+    pub(super) fn lost(&self, step: &StepId, partial: Vec<Part>) -> Vec<EventBody> {
+        let said: Vec<Part> =
+            partial.into_iter().filter(|part| !matches!(part, Part::ToolCall(_))).collect();
+        let kept = says_something(&said).then(|| self.assistant(step, said, Finish::Other, Some(Cut::Lost)));
+        kept.into_iter().collect()
     }
 
-    pub(super) fn overflowed(&mut self, step: &StepId, failure: Failure, out: &mut Vec<Effect>) {
-        let events = vec![step_failed(step, &failure)];
+    /// What came of an answer before it was found out is shown to people only.
+    pub(super) fn overflowed(
+        &mut self,
+        step: &StepId,
+        failure: Failure,
+        partial: Vec<Part>,
+        out: &mut Vec<Effect>,
+    ) {
+        let mut events = self.lost(step, partial);
+        events.push(step_failed(step, &failure));
         let error = ErrorInfo { code: failure.code, message: failure.message };
         self.phase = Phase::Storing;
         if std::mem::replace(&mut self.step.overflowed, true) || !self.settings.policy.enabled {

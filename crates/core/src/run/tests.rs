@@ -770,6 +770,24 @@ fn an_overflow_is_edited_away_and_tried_once_more() {
 }
 
 #[test]
+fn an_answer_to_a_cut_request_is_kept_for_people_only() {
+    let mut stage = Stage::new(prune_nothing);
+    long(&mut stage, 5);
+    stage.send("q9");
+    stage.feed(Input::ModelBegan);
+    let partial = vec![Part::text("made of half the conversation"), call("read")];
+    let effects = stage.feed(Input::ModelFailed { failure: overflow(Some(7_500)), partial });
+    assert!(calls_model(&effects), "{effects:?}");
+    assert!(stage.kinds().contains(&"view-edited".to_owned()), "{:?}", stage.kinds());
+    let lost = stage.log.iter().rev().find_map(|event| match &event.body {
+        EventBody::AssistantAdded { message, cut: Some(Cut::Lost), .. } => Some(message.parts.clone()),
+        _ => None,
+    });
+    assert_eq!(lost, Some(vec![Part::text("made of half the conversation")]));
+    assert!(!stage.run.history().view().iter().any(|item| item.message.text().contains("half")));
+}
+
+#[test]
 fn an_overflow_without_anything_to_leave_out_is_an_error() {
     let mut stage = Stage::new(|_| ());
     stage.send("alone");

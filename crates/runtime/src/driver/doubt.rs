@@ -1,0 +1,95 @@
+//! Answers that came with 200 to another request than the one that was sent: an overflow that looks like success.
+
+use longhaul_core::error::ErrorCode;
+use longhaul_core::message::{Answer, Part};
+use longhaul_core::plan::Plan;
+use longhaul_core::run::{Failure, Input};
+use longhaul_providers::overflow::{Sent, Suspicion, suspect};
+
+use super::Driver;
+
+/// A limit below this, learned from what a server kept of a request, is more likely a count that leaves something
+/// out. In tokens.
+const LEAST_LIMIT_TOKENS: u64 = 2_000;
+
+impl Driver {
+    /// An answer that rests on a request cut in silence is taken for the overflow that it is, once: if the next one
+    /// is no better, it is this server's reports that cannot be believed, and they are not looked at again.
+    pub(super) fn doubt(&mut self, input: Input) -> Input {
+        let Input::ModelAnswered(answer) = &input else { return input };
+        if self.counts_are_partial || !self.run.settings().policy.enabled {
+            return input;
+        }
+        let Some(suspicion) = self.suspicion(answer) else {
+            self.doubted = false;
+            return input;
+        };
+        if !self.can_make_room() {
+            return input;
+        }
+        if std::mem::replace(&mut self.doubted, true) {
+            tracing::warn!(?suspicion, "the server's counts leave something out; they show no cuts");
+            self.counts_are_partial = true;
+            return input;
+        }
+        tracing::warn!(?suspicion, "the answer rests on a request that did not fit");
+        let Input::ModelAnswered(answer) = input else { return input };
+        Input::ModelFailed { failure: failure(suspicion, &answer), partial: answer.parts }
+    }
+
+    /// Where nothing can be left out a second call would be the first one again.
+    fn can_make_room(&self) -> bool {
+        matches!(self.run.preview(None), Plan::Edit(_) | Plan::Summarise(_))
+    }
+
+    fn suspicion(&self, answer: &Answer) -> Option<Suspicion> {
+        let mut sent = self.sent();
+        // What may be left out takes a walk over the view: only where something is missing.
+        suspect(&sent, answer)?;
+        let parts = self.run.history().breakdown();
+        let of = |kind: &str| parts.get(kind).copied().unwrap_or(0);
+        sent.may_be_left_out = of("reasoning") + of("media");
+        suspect(&sent, answer).filter(|suspicion| {
+            // An answer that only its length ended is whole as far as it goes: the next step makes room.
+            !matches!(suspicion, Suspicion::WindowFull { .. }) || !says_something(answer)
+        })
+    }
+
+    fn sent(&self) -> Sent {
+        let (reading, limits) = (self.run.meter(), &self.agent.limits);
+        let calling = self.run.history().open_run().and_then(|run| run.calling.as_ref());
+        Sent {
+            counted_before: reading.reported,
+            estimated: reading.estimated,
+            may_be_left_out: 0,
+            margin: reading.margin,
+            window: limits.window,
+            source: limits.source,
+            max_output: calling.map(|start| start.max_output_tokens),
+        }
+    }
+}
+
+fn says_something(answer: &Answer) -> bool {
+    answer.parts.iter().any(|part| match part {
+        Part::Text(text) => !text.text.trim().is_empty(),
+        Part::ToolCall(_) => true,
+        _ => false,
+    })
+}
+
+fn failure(suspicion: Suspicion, answer: &Answer) -> Failure {
+    let message = match suspicion {
+        Suspicion::SilentlyTruncated { reported, counted } => {
+            format!("the server read {reported} of about {counted} tokens: it cut the request in silence")
+        }
+        Suspicion::WindowFull { .. } => "the window was full before there was an answer".to_owned(),
+        Suspicion::Empty => "no answer came to a request that fills the window".to_owned(),
+    };
+    let limit = suspicion.overflow().limit_tokens.filter(|limit| *limit >= LEAST_LIMIT_TOKENS);
+    Failure {
+        limit_tokens: limit,
+        usage: answer.usage.clone(),
+        ..Failure::new(ErrorCode::ContextOverflow, message, false)
+    }
+}

@@ -1,0 +1,124 @@
+//! Servers that cut a request in silence and answer as if nothing had happened, or change their window under way.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use longhaul::session::{Runtime, Session};
+use longhaul::testing::{self, Folder};
+use longhaul_core::estimate;
+use longhaul_core::event::RunEnd;
+use longhaul_core::message::{Answer, Finish, Origin, Part};
+use longhaul_core::usage::Usage;
+use longhaul_providers::{
+    LimitSource, Limits, ModelEvent, ModelStream, Provider, ProviderError, Request, ToolChoice,
+};
+use longhaul_store::{Blobs, MemoryStore};
+
+/// What it reports as read of a request with so many tokens.
+type Reports = fn(u64) -> u64;
+
+/// A server of unknown window.
+struct Server {
+    calls: AtomicUsize,
+    reports: Reports,
+    window: AtomicU64,
+}
+
+#[async_trait]
+impl Provider for Server {
+    fn origin(&self) -> Origin {
+        Origin { provider: "p".into(), api: "a".into(), model: "m".into() }
+    }
+
+    async fn limits(&self) -> Limits {
+        let window = Some(self.window.load(Ordering::Relaxed)).filter(|window| *window > 0);
+        Limits::of_window(window, LimitSource::Server)
+    }
+
+    fn render(&self, request: &Request) -> Result<Bytes, ProviderError> {
+        Ok(Bytes::from(format!("{:?}", request.messages)))
+    }
+
+    async fn call(&self, request: Request) -> Result<ModelStream, ProviderError> {
+        assert_eq!(request.tool_choice, ToolChoice::Auto);
+        let call = self.calls.fetch_add(1, Ordering::Relaxed);
+        let tools: u64 = request.tools.iter().map(estimate::tool_tokens).sum();
+        let messages: u64 = request.messages.iter().map(estimate::message_tokens).sum();
+        let input = tools + messages + estimate::text_tokens(&request.system);
+        let usage = Usage { input_tokens: (self.reports)(input), output_tokens: 4, ..Usage::default() };
+        let parts = vec![Part::text(format!("answer {call}"))];
+        let answer = Answer { parts, finish: Finish::Stop, usage: Some(usage), envelope: None };
+        let events = [Ok(ModelEvent::Finished(answer))];
+        Ok(futures_util::stream::iter(events).boxed())
+    }
+}
+
+async fn session(reports: Reports) -> (Runtime, Session, Arc<Server>, Folder) {
+    let folder = Folder::new().unwrap();
+    let server = Arc::new(Server { calls: AtomicUsize::new(0), reports, window: AtomicU64::new(0) });
+    let agent = testing::agent(server.clone(), &folder).await.unwrap();
+    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(1 << 20));
+    let session = runtime.create(None).await.unwrap();
+    (runtime, session, server, folder)
+}
+
+fn prose(turn: usize) -> String {
+    (0..600).map(|at| format!("w{} ", (turn * 7_919 + at * 104_729) % 99_991)).collect()
+}
+
+/// Keeps no more than 4,096 tokens of any request, and says so only in its usage.
+#[tokio::test]
+async fn a_request_cut_in_silence_makes_room_and_is_sent_again() {
+    let (runtime, session, server, _folder) = session(|input| input.min(4_096)).await;
+    let mut turns = 0;
+    while session.look(|run| run.history().compactions()).await.unwrap() == 0 {
+        turns += 1;
+        assert!(turns < 12, "twelve long messages, and nothing was noticed");
+        let settled = session.ask(&prose(turns)).await.unwrap();
+        assert_eq!(settled.end, Some(RunEnd::Stop), "{settled:?}");
+    }
+    assert!(server.calls.load(Ordering::Relaxed) > turns, "the cut request was not sent again");
+    let (window, newest) = session
+        .look(|run| (run.budget().window, run.history().view().last().map(|item| item.message.text())))
+        .await
+        .unwrap();
+    assert_eq!(window, 4_096, "what it holds is learned");
+    assert!(newest.is_some_and(|text| text.starts_with("answer")), "the second answer stands");
+    runtime.close().await;
+}
+
+/// Reports only what it had not read before, as some do.
+#[tokio::test]
+async fn a_server_whose_counts_leave_something_out_is_put_up_with() {
+    let (runtime, session, _server, _folder) = session(|input| (input / 4).max(1_200)).await;
+    for turn in 1..8 {
+        let settled = session.ask(&prose(turn)).await.unwrap();
+        assert_eq!(settled.end, Some(RunEnd::Stop), "turn {turn}: {settled:?}");
+    }
+    let compactions = session.look(|run| run.history().compactions()).await.unwrap();
+    assert!(compactions <= 2, "{compactions} compactions for nothing");
+    runtime.close().await;
+}
+
+/// The server comes back with a smaller window while the session goes on.
+#[tokio::test]
+async fn a_window_that_changed_is_noticed() {
+    let (runtime, session, server, _folder) = session(|input| input).await;
+    let window = || session.look(|run| (run.budget().window, run.settings().model.window));
+    assert_eq!(window().await.unwrap(), (32_000, None));
+    server.window.store(9_000, Ordering::Relaxed);
+    session.ask("go").await.unwrap();
+    for _ in 0..100 {
+        if window().await.unwrap() == (9_000, Some(9_000)) {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    assert_eq!(window().await.unwrap(), (9_000, Some(9_000)));
+    let report = session.context().await.unwrap();
+    assert_eq!((report.window, report.window_source.as_str()), (9_000, "server"));
+    runtime.close().await;
+}

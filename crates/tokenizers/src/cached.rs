@@ -1,0 +1,160 @@
+//! Counts by content: a block is counted once.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::mem;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use longhaul_core::estimate::{CountKind, Groups, TextCounter};
+
+/// Counts that are kept unless told otherwise. An entry takes about 100 bytes.
+const ENTRIES: usize = 1 << 16;
+
+/// Counting so few bytes costs no more than looking them up.
+const SHORT_BYTES: usize = 48;
+
+/// What a text is known by: the first half of its BLAKE3 hash. Whoever keeps a block keeps its key beside it and need
+/// not read the block again to ask for its count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContentKey(u128);
+
+impl ContentKey {
+    /// The key of `text`.
+    pub fn of(text: &str) -> Self {
+        let hash = blake3::hash(text.as_bytes());
+        let mut half = [0; 16];
+        half.iter_mut().zip(hash.as_bytes()).for_each(|(to, from)| *to = *from);
+        Self(u128::from_le_bytes(half))
+    }
+}
+
+/// A counter that remembers what it has counted, by content. Each has a memory of its own, so that counts of two
+/// encodings cannot meet.
+#[derive(Debug)]
+pub struct Cached<C> {
+    counter: C,
+    counts: Mutex<Generations>,
+}
+
+impl<C: TextCounter> Cached<C> {
+    /// Remembers 65,536 blocks.
+    pub fn new(counter: C) -> Self {
+        Self::with_entries(counter, ENTRIES)
+    }
+
+    /// Remembers at most `entries` blocks: the half used last at least.
+    pub fn with_entries(counter: C, entries: usize) -> Self {
+        Self { counter, counts: Mutex::new(Generations::new(entries)) }
+    }
+
+    /// Tokens of a text whose key is known, by group. `text` is read only if its count is not remembered.
+    ///
+    /// A conversation of a million tokens in blocks of 4 KiB whose keys are kept is counted again, with one new
+    /// block, in less than 100 µs (`benches/count.rs`).
+    pub fn groups_of(&self, key: ContentKey, text: &str) -> Groups {
+        // The lock is not held while counting: two threads may both count a new block, which is cheaper than waiting.
+        if let Some(groups) = self.counts().get(key) {
+            return groups;
+        }
+        let groups = self.counter.groups(text);
+        self.counts().insert(key, groups);
+        groups
+    }
+
+    /// Forgets everything.
+    pub fn clear(&self) {
+        self.counts().clear();
+    }
+
+    /// How many counts are remembered.
+    pub fn len(&self) -> usize {
+        self.counts().len()
+    }
+
+    /// Whether nothing is remembered.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Generations> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<C: TextCounter> TextCounter for Cached<C> {
+    fn groups(&self, text: &str) -> Groups {
+        if text.len() < SHORT_BYTES {
+            return self.counter.groups(text);
+        }
+        self.groups_of(ContentKey::of(text), text)
+    }
+
+    fn name(&self) -> &str {
+        self.counter.name()
+    }
+
+    fn kind(&self) -> CountKind {
+        self.counter.kind()
+    }
+}
+
+type Counts = HashMap<u128, Groups, BuildHasherDefault<HalfOfKey>>;
+
+/// Two halves: when the young one is full it becomes the old one, and what was not asked for since is forgotten.
+#[derive(Debug)]
+struct Generations {
+    young: Counts,
+    old: Counts,
+    half: usize,
+}
+
+impl Generations {
+    fn new(entries: usize) -> Self {
+        Self { young: Counts::default(), old: Counts::default(), half: (entries / 2).max(1) }
+    }
+
+    fn get(&mut self, key: ContentKey) -> Option<Groups> {
+        if let Some(groups) = self.young.get(&key.0) {
+            return Some(*groups);
+        }
+        let groups = self.old.remove(&key.0)?;
+        self.insert(key, groups);
+        Some(groups)
+    }
+
+    fn insert(&mut self, key: ContentKey, groups: Groups) {
+        if self.young.len() >= self.half {
+            self.old = mem::take(&mut self.young);
+        }
+        self.young.insert(key.0, groups);
+    }
+
+    fn len(&self) -> usize {
+        self.young.len() + self.old.len()
+    }
+
+    fn clear(&mut self) {
+        self.young.clear();
+        self.old.clear();
+    }
+}
+
+/// The key is a hash already: its lower half places it.
+#[derive(Default)]
+struct HalfOfKey(u64);
+
+impl Hasher for HalfOfKey {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
+        }
+    }
+
+    fn write_u128(&mut self, key: u128) {
+        self.0 = key as u64;
+    }
+}

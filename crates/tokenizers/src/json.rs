@@ -1,0 +1,111 @@
+//! Any `tokenizer.json` of the byte-pair kind, as Qwen, Llama, Gemma, Mistral and DeepSeek publish it.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use longhaul_core::estimate::{CountKind, Groups, TextCounter, text_tokens};
+use tokenizers::pipeline::{EncodeOptions, Override, PipelineTokenizer};
+
+/// Counts exactly as a `tokenizer.json` says.
+pub struct TokenizerJson {
+    name: String,
+    tokenizer: PipelineTokenizer,
+    options: EncodeOptions,
+}
+
+/// Why a `tokenizer.json` cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// It is not UTF-8, not JSON, or not the description of a tokenizer.
+    #[error("this is not a tokenizer.json: {0}")]
+    Malformed(String),
+    /// It describes a tokenizer that is not supported: only byte-pair encodings are (no Unigram, WordPiece, WordLevel),
+    /// and no pre-tokenizer with a regular expression of its own.
+    #[error("this tokenizer.json is of a kind that is not supported: {0}")]
+    Unsupported(String),
+}
+
+impl TokenizerJson {
+    /// Reads a file.
+    ///
+    /// Building takes seconds for large vocabularies (Gemma's 262,144 tokens: 2 s and 200 MB; Qwen's: 0.7 s and 70 MB)
+    /// and blocks.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    pub fn from_path(path: &Path) -> Result<Self, LoadError> {
+        let bytes =
+            std::fs::read(path).map_err(|source| LoadError::Read { path: path.to_owned(), source })?;
+        Self::from_bytes(&bytes)
+    }
+
+    /// Reads the content of a file.
+    ///
+    /// # Errors
+    /// [`LoadError`], except `Read`.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, LoadError> {
+        let canonical = canonical(bytes)?;
+        let tokenizer =
+            tokenizers::from_json(&canonical).map_err(|error| LoadError::Unsupported(error.to_string()))?;
+        let hash = blake3::hash(bytes).to_hex();
+        let name = format!("tokenizer.json {}", hash.get(..8).unwrap_or_default());
+        let options = EncodeOptions {
+            add_special_tokens: false,
+            encode_special_tokens: true,
+            padding: Override::Off,
+            truncation: Override::Off,
+        };
+        // A pattern that no built-in pre-tokenizer covers is noticed at the first text only.
+        tokenizer
+            .encode_into("a 1\n", &options, &mut Vec::new())
+            .map_err(|error| LoadError::Unsupported(error.to_string()))?;
+        Ok(Self { name, tokenizer, options })
+    }
+}
+
+/// In the form that the reader takes; files written by older releases are not.
+fn canonical(bytes: &[u8]) -> Result<String, LoadError> {
+    let mut value: serde_json::Value =
+        serde_json::from_slice(bytes).map_err(|error| LoadError::Malformed(error.to_string()))?;
+    tokenizers::canonicalize_value(&mut value).map_err(|error| LoadError::Malformed(error.to_string()))?;
+    Ok(value.to_string())
+}
+
+impl TextCounter for TokenizerJson {
+    fn groups(&self, text: &str) -> Groups {
+        Groups::of(self.tokens(text))
+    }
+
+    fn tokens(&self, text: &str) -> u64 {
+        let mut tokens = Vec::with_capacity(text.len() / 4);
+        match self.tokenizer.encode_into(text, &self.options, &mut tokens) {
+            Ok(()) => tokens.len() as u64,
+            // Texts of more than 4 GiB, where one in a hundred more or less no longer matters.
+            Err(_) => text_tokens(text),
+        }
+    }
+
+    /// `tokenizer.json` and the first eight digits of the file's BLAKE3 hash: two of them are not taken for one.
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn kind(&self) -> CountKind {
+        CountKind::Exact
+    }
+}
+
+impl fmt::Debug for TokenizerJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TokenizerJson").field(&self.name).finish()
+    }
+}

@@ -1,0 +1,29 @@
+//! Exact tokenizers for Longhaul: the encodings of OpenAI, built in, and any `tokenizer.json` of the byte-pair kind.
+//!
+//! [`OpenAi`] and [`TokenizerJson`] are [`TextCounter`](longhaul_core::estimate::TextCounter)s whose counts are exact;
+//! [`Cached`] counts a block once. [`encoding_of`] says which models an encoding belongs to, and says nothing about
+//! all others: one family's tokenizer errs on another's text by as much as an estimate does.
+//!
+//! Text is text here: what looks like a special token is counted as the characters it is written with. What stands
+//! around the text is [`Framing`](longhaul_core::estimate::Framing).
+//!
+//! ```
+//! use longhaul_core::estimate::TextCounter;
+//! use longhaul_tokenizers::{Cached, OpenAi, encoding_of};
+//!
+//! let encoding = encoding_of("gpt-4o-mini").ok_or("not a model of OpenAI's")?;
+//! let counter = Cached::new(OpenAi::named(encoding).ok_or("not built in")?);
+//! assert_eq!(counter.tokens("The cat sat on the mat."), 7);
+//! # Ok::<(), &str>(())
+//! ```
+
+mod cached;
+mod json;
+mod models;
+mod openai;
+mod runs;
+
+pub use cached::{Cached, ContentKey};
+pub use json::{LoadError, TokenizerJson};
+pub use models::encoding_of;
+pub use openai::{ENCODINGS, OpenAi};

@@ -1,0 +1,155 @@
+//! Long runs (a megabyte of one letter, of spaces, of emoji) counted in pieces.
+//!
+//! The pre-tokenizer makes one piece of such a run, and merging a piece of a million bytes is slow: memory, not
+//! arithmetic. The run is cut into windows of 2 KiB, and the count stays exact. Two facts carry it:
+//!
+//! - *Pre-tokenizer.* Inside a run of characters of one class, at least two characters before its end, the text left of
+//!   a cut and the text right of it fall into the same pieces as the whole, but for the one piece that is cut.
+//!   The patterns never look behind, and ahead no further than where the run ends.
+//! - *Merging.* Tokens in a row are what a text is encoded to if and only if each two neighbours are (the lemma behind
+//!   GitHub's `bpe` crate). A window's tokens but for the last few are kept; the next window starts after them. If its
+//!   first token is the one that was dropped there, the two neighbours at the seam have been seen together; if not,
+//!   they are asked. A seam that does not hold sends the whole text to the plain count.
+
+use tiktoken::CoreBpe;
+
+/// Shorter runs are left to the plain count.
+const LONG_BYTES: usize = 4 << 10;
+
+/// Bytes from cut to cut.
+const WINDOW_BYTES: usize = 2 << 10;
+
+/// Left alone at the end of a run.
+const MARGIN_BYTES: usize = 64;
+
+/// Tokens at the end of a window that what comes after it may still change; counted again in the next.
+const DROPPED: usize = 4;
+
+/// Tokens of `text`.
+pub(crate) fn count(bpe: &CoreBpe, text: &str) -> u64 {
+    let cuts = cuts(text);
+    let cut = if cuts.is_empty() { None } else { count_in_windows(bpe, text, &cuts) };
+    cut.unwrap_or_else(|| bpe.count(text) as u64)
+}
+
+/// `None` if a seam does not hold.
+fn count_in_windows(bpe: &CoreBpe, text: &str, cuts: &[usize]) -> Option<u64> {
+    let (mut total, mut start) = (0, 0);
+    let mut seam: Option<[u32; 2]> = None;
+    for &cut in cuts {
+        let tokens = bpe.encode(text.get(start..cut)?);
+        holds(bpe, seam, &tokens).then_some(())?;
+        let kept;
+        (kept, start) = last_boundary(bpe, text, &tokens, cut)?;
+        seam = Some([*tokens.get(kept.checked_sub(1)?)?, *tokens.get(kept)?]);
+        total += kept as u64;
+    }
+    let rest = bpe.encode(text.get(start..)?);
+    holds(bpe, seam, &rest).then_some(total + rest.len() as u64)
+}
+
+/// Whether the window `tokens` may follow: it starts with the token that was dropped at the seam, or with another that
+/// does not merge with the one before.
+fn holds(bpe: &CoreBpe, seam: Option<[u32; 2]>, tokens: &[u32]) -> bool {
+    let (Some([last, dropped]), Some(&first)) = (seam, tokens.first()) else { return true };
+    let together = || String::from_utf8(bpe.decode(&[last, first])).ok();
+    first == dropped || together().is_some_and(|text| bpe.encode(&text) == [last, first])
+}
+
+/// The last place between two tokens and two characters, before the ones to be dropped: how many tokens lie before it,
+/// and where it is. The window ends at `cut`.
+fn last_boundary(bpe: &CoreBpe, text: &str, tokens: &[u32], cut: usize) -> Option<(usize, usize)> {
+    let most = tokens.len().checked_sub(DROPPED)?;
+    (most.saturating_sub(DROPPED)..=most).rev().find_map(|kept| {
+        let at = cut.checked_sub(bpe.decode(tokens.get(kept..)?).len())?;
+        text.is_char_boundary(at).then_some((kept, at))
+    })
+}
+
+/// Where to cut: inside long runs only, so nowhere in most texts. A long run covers a multiple of its least length,
+/// so only those places are looked at.
+fn cuts(text: &str) -> Vec<usize> {
+    let mut cuts = Vec::new();
+    let mut probe = LONG_BYTES;
+    while probe < text.len() {
+        let (start, end) = run_around(text, text.floor_char_boundary(probe));
+        if end - start >= LONG_BYTES {
+            let last = end - MARGIN_BYTES;
+            let places = (start + WINDOW_BYTES..last).step_by(WINDOW_BYTES);
+            cuts.extend(places.map(|place| text.floor_char_boundary(place)));
+        }
+        probe = (end.max(probe) / LONG_BYTES + 1) * LONG_BYTES;
+    }
+    cuts
+}
+
+/// The run of one class around `at`; empty if the character there has none.
+fn run_around(text: &str, at: usize) -> (usize, usize) {
+    let (before, after) = text.split_at(at);
+    let Some(class) = after.chars().next().and_then(Class::of) else { return (at, at) };
+    let same = |char: &char| Class::of(*char) == Some(class);
+    let back: usize = before.chars().rev().take_while(same).map(char::len_utf8).sum();
+    let ahead: usize = after.chars().take_while(same).map(char::len_utf8).sum();
+    let (start, end) = (at - back, at + ahead);
+    // Marks before the line ends take them along, and then what follows is cut otherwise than without the marks.
+    let next = text.get(end..).and_then(|rest| rest.chars().next());
+    let open = class == Class::LineEnd && next.is_some_and(|next| next == '/' || next.is_whitespace());
+    if open { (at, at) } else { (start, end) }
+}
+
+/// Characters that the patterns of `o200k_base` and `cl100k_base` do not tell apart. Not all: those that make long runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    Small,
+    Capital,
+    Caseless,
+    Blank,
+    LineEnd,
+    Mark,
+}
+
+impl Class {
+    fn of(char: char) -> Option<Self> {
+        Some(match char {
+            'a'..='z' | 'а'..='я' => Self::Small,
+            'A'..='Z' | 'А'..='Я' => Self::Capital,
+            ' ' | '\t' => Self::Blank,
+            '\r' | '\n' => Self::LineEnd,
+            '!'..='/' | ':'..='@' | '['..='`' | '{'..='~' => Self::Mark,
+            // Box drawing, blocks, shapes; pictures.
+            '\u{2500}'..='\u{25ff}' | '\u{1f300}'..='\u{1faff}' => Self::Mark,
+            // Hiragana, katakana, Chinese, Hangul.
+            '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fa}' => Self::Caseless,
+            '\u{4e00}'..='\u{9fa5}' | '\u{ac00}'..='\u{d7a3}' => Self::Caseless,
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seam_holds_unless_the_neighbours_merge() {
+        let bpe = tiktoken::get_encoding("o200k_base").unwrap();
+        let id = |text: &str| -> u32 { bpe.encode(text)[0] };
+        let (func, tion, dog) = (id("func"), id("tion"), id(" dog"));
+        assert_eq!(bpe.encode("function").len(), 1);
+        assert!(holds(bpe, None, &[tion]), "the first window follows nothing");
+        assert!(holds(bpe, Some([func, tion]), &[tion, dog]), "seen together before");
+        assert!(holds(bpe, Some([func, tion]), &[dog]), "they stay apart");
+        assert!(!holds(bpe, Some([func, dog]), &[tion]), "they merge");
+    }
+
+    #[test]
+    fn only_long_runs_are_cut() {
+        let text = format!("{} {}9{}", "word ".repeat(2_000), "a".repeat(3_000), " ".repeat(9_000));
+        let start = text.len() - 9_000;
+        let cuts = cuts(&text);
+        assert!(
+            cuts.len() >= 3 && cuts.iter().all(|cut| *cut > start && *cut < text.len()),
+            "{cuts:?} from {start}"
+        );
+    }
+}
