@@ -30,7 +30,7 @@ peers:
 
 # What sessions cost in memory: idle, evicted, streaming. Takes six minutes.
 memory:
-    cargo test -p longhaul-cli --test it -- memory::report --ignored --nocapture
+    cargo test -p longhaul-cli --test it -- memory::report --ignored --nocapture --test-threads=1
 
 # The demo, as a newcomer sees it.
 demo:

@@ -35,7 +35,12 @@ pub(crate) fn load(place: &Place) -> Outcome<Loaded> {
     let names_a_server = file.is_some() || overrides.base_url.is_some() || overrides.provider.is_some();
     let names_a_model = file.is_some() || overrides.model.is_some();
     if let Some(name) = &overrides.provider {
-        config.model.provider = ProviderKind::from_name(name).ok_or_else(|| unknown_provider(name))?;
+        let provider = ProviderKind::from_name(name).ok_or_else(|| unknown_provider(name))?;
+        if provider != config.model.provider {
+            // An address belongs to the provider it was written for.
+            provider.base_url().clone_into(&mut config.model.base_url);
+        }
+        config.model.provider = provider;
     }
     if let Some(model) = &overrides.model {
         config.model.name.clone_from(model);

@@ -77,6 +77,8 @@ pub(crate) enum Command {
     Recall(RecallArgs),
     /// Count the tokens of a file
     Tokens(TokensArgs),
+    /// List the models: windows, abilities, prices, and who says so
+    Models(ModelsArgs),
     /// Serve sessions over HTTP until it is told to end; prints its address when it is ready
     Serve(ServeArgs),
     /// See what is here: servers, keys, folders, sandbox
@@ -86,9 +88,9 @@ pub(crate) enum Command {
 /// `serve`.
 #[derive(Debug, Group)]
 pub(crate) struct ServeArgs {
-    /// Where to listen; port 0 takes a free one
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:4400")]
-    pub(crate) addr: SocketAddr,
+    /// Where to listen [default: 127.0.0.1:4400, or what the agent file says]; port 0 takes a free one
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) addr: Option<SocketAddr>,
     /// The file with the token that clients must bring [default: `token` in the data folder, made if missing]
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
@@ -242,4 +244,12 @@ pub(crate) struct RecallArgs {
 pub(crate) struct TokensArgs {
     /// The file; `-` is standard input
     pub(crate) file: PathBuf,
+}
+
+/// `models`.
+#[derive(Debug, Group)]
+pub(crate) struct ModelsArgs {
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }

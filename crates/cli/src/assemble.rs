@@ -1,31 +1,29 @@
 //! An agent of a configuration and a place.
 
+pub(crate) mod counting;
 mod echo;
 mod policy;
 mod prompt;
 mod rules;
+mod servers;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use longhaul::agent::Agent;
-use longhaul::config::{Config, ModelConfig, ProviderKind};
+use longhaul::config::{Config, ModelConfig, ReasoningRetention};
 use longhaul::sandbox::{Sandbox, SandboxPolicy};
 use longhaul::tools::{ToolLimits, ToolSet};
 use longhaul::workspace::Workspace;
-use longhaul_core::estimate::Counter;
+use longhaul_core::message::Origin;
+use longhaul_providers::connect::{Kind, connect};
 use longhaul_providers::http::Secret;
-use longhaul_providers::openai_chat::{Config as ChatConfig, OpenAiChat};
-use longhaul_providers::{Declared, Limits, SharedProvider};
+use longhaul_providers::{Declared, Endpoint, Limits, Retention, SharedProvider, known};
 
 use crate::failure::{Failure, Outcome};
 use crate::place::Place;
 
-/// Where OpenAI's own models are.
-const OPENAI: &str = "https://api.openai.com/";
-
-/// The variable its key is usually in.
-const OPENAI_KEY: &str = "OPENAI_API_KEY";
+pub(crate) use servers::Missing;
 
 /// What happens to a tool call that a person would be asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,36 +36,49 @@ pub(crate) enum Asking {
     Allowed,
 }
 
-/// Makes the agent; asks the server for its limits.
+/// Makes the agent; asks the server for its limits, and MCP servers for their tools.
 ///
 /// # Errors
-/// Usage, for a server or workspace that cannot be used.
-pub(crate) async fn agent(place: &Place, config: &Config, asking: Asking) -> Outcome<Agent> {
-    let provider = provider(place, &config.model, declared(config))?;
+/// Usage, for a server or workspace that cannot be used. An MCP server that cannot be started, unless `missing`
+/// says otherwise.
+pub(crate) async fn agent(
+    place: &Place,
+    config: &Config,
+    asking: Asking,
+    missing: Missing,
+) -> Outcome<Agent> {
+    let base = provider(place, &config.model, declared(config))?;
+    let provider = known::completed(base, &config.model.base_url);
     let limits = provider.limits().await;
+    let counts = counting::counts(place, config, &provider.origin()).await?;
     let protected = protected(place);
     let workspace = Workspace::new(&place.workspace, &protected)?;
-    let tools = ToolSet::builtin();
+    let sandbox = Arc::new(sandbox(place, config)?);
+    let mut tools = ToolSet::builtin();
+    servers::add(&mut tools, config, &workspace, &sandbox, missing).await?;
     let rules = rules::rules(config, &tools, asking);
     Ok(Agent {
         system: prompt::system(config, &workspace),
         provider,
         limits,
-        counter: Counter::default(),
+        counter: counts.counter,
+        counting: counts.counting,
+        calibrations: counts.calibrations,
         tools,
-        sandbox: Arc::new(sandbox(place, config)?),
+        sandbox,
         workspace: Arc::new(workspace),
         tool_limits: tool_limits(config),
         rules,
     })
 }
 
-/// What is known of the model's limits; asks the server.
+/// What the server says of the model: without what is declared, and without the catalogue. And how it is called.
 ///
 /// # Errors
 /// Usage, for a server that cannot be used.
-pub(crate) async fn limits(place: &Place, config: &Config) -> Outcome<Limits> {
-    Ok(provider(place, &config.model, declared(config))?.limits().await)
+pub(crate) async fn said(place: &Place, model: &ModelConfig) -> Outcome<(Origin, Limits)> {
+    let provider = provider(place, model, Declared::default())?;
+    Ok((provider.origin(), provider.limits().await))
 }
 
 /// What confines the agent's commands.
@@ -79,7 +90,8 @@ pub(crate) fn sandbox(place: &Place, config: &Config) -> Outcome<Sandbox> {
     policy.protected = protected(place);
     policy.home.clone_from(&place.home);
     policy.environment.clone_from(&place.environment);
-    policy.secret = config.model.api_key_env.iter().cloned().chain([OPENAI_KEY.to_owned()]).collect();
+    let usual_keys = Kind::all_key_variables().map(str::to_owned);
+    policy.secret = config.model.api_key_env.iter().cloned().chain(usual_keys).collect();
     Ok(Sandbox::new(policy)?)
 }
 
@@ -105,35 +117,51 @@ fn tool_limits(config: &Config) -> ToolLimits {
 }
 
 /// What a person declared of the model: beside it, or in the list of models.
-fn declared(config: &Config) -> Declared {
-    let listed = config.models.get(&config.model.name).copied().unwrap_or_default();
+pub(crate) fn declared(config: &Config) -> Declared {
+    let listed = listed(config, &config.model.name);
     Declared {
         window: config.model.context_window.or(listed.window),
         max_output: config.model.max_output_tokens.or(listed.max_output),
-        tools: None,
-        images: None,
+        ..listed
+    }
+}
+
+/// What the list of models declares of one.
+pub(crate) fn listed(config: &Config, model: &str) -> Declared {
+    let listed = config.models.get(model).copied().unwrap_or_default();
+    let retention = |kept| match kept {
+        ReasoningRetention::Never => Retention::Never,
+        ReasoningRetention::Turn => Retention::Turn,
+        ReasoningRetention::Always => Retention::Always,
+    };
+    Declared {
+        window: listed.window,
+        max_output: listed.max_output,
+        tools: listed.tools,
+        images: listed.images,
+        files: listed.files,
+        prefill: listed.prefill,
+        reasoning: listed.reasoning_retention.map(retention),
     }
 }
 
 fn provider(place: &Place, model: &ModelConfig, declared: Declared) -> Outcome<SharedProvider> {
-    if model.provider == ProviderKind::Scripted {
+    let Some(kind) = model.provider.kind() else {
         return Ok(Arc::new(echo::model(declared.window, declared.max_output)));
-    }
-    let mut chat = ChatConfig::new(&model.base_url, &model.name);
-    chat.provider = model.provider.as_str().to_owned();
-    chat.api_key = key_variable(place, model).and_then(|name| place.variable(name)).map(Secret::new);
-    chat.headers =
+    };
+    let mut endpoint = Endpoint::new(kind.as_str(), &model.base_url, &model.name);
+    endpoint.api_key = key_variable(place, model).and_then(|name| place.variable(name)).map(Secret::new);
+    endpoint.headers =
         model.headers.iter().map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
-    chat.body = model.body.clone();
-    chat.declared = declared;
-    let client = OpenAiChat::new(chat).map_err(|error| Failure::usage(error.to_string()))?;
-    Ok(Arc::new(client))
+    endpoint.body = model.body.clone();
+    endpoint.declared = declared;
+    connect(kind, endpoint).map_err(|error| Failure::usage(error.to_string()))
 }
 
-/// The variable that the key is taken from, if it is set: the one that the configuration names, or OpenAI's usual
-/// one for OpenAI's own server.
+/// The variable that the key is taken from, if it is set: the one that the configuration names, or a usual one of
+/// the provider for its own server.
 pub(crate) fn key_variable<'a>(place: &Place, model: &'a ModelConfig) -> Option<&'a str> {
-    let usual = model.base_url.starts_with(OPENAI).then_some(OPENAI_KEY);
-    let names = model.api_key_env.as_deref().into_iter().chain(usual);
+    let usual = model.provider.kind().map(|kind| kind.key_variables(&model.base_url)).unwrap_or_default();
+    let names = model.api_key_env.as_deref().into_iter().chain(usual.iter().copied());
     names.into_iter().find(|name| place.variable(name).is_some())
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use longhaul::config::{ModelConfig, ProviderKind};
+use longhaul_providers::connect::Kind;
 use reqwest::Client;
 use serde_json::Value;
 
@@ -38,26 +39,27 @@ pub(crate) struct Backend {
 pub(crate) async fn probe() -> Vec<Backend> {
     let asked = USUAL.map(|(port, usual_owner)| async move {
         let base_url = format!("http://localhost:{port}/v1");
-        let models = models(&base_url, PATIENCE).await?;
+        let models = models(&base_url).await?;
         Some(Backend { usual_owner, base_url, models })
     });
     futures_util::future::join_all(asked).await.into_iter().flatten().collect()
 }
 
-/// The models of a server; `None` if it does not answer as one.
-async fn models(base_url: &str, patience: Duration) -> Option<Vec<String>> {
-    let client = Client::builder().timeout(patience).no_proxy().build().ok()?;
-    let response = client.get(list_of_models(base_url)).send().await.ok()?;
+/// The models of a server of this machine; `None` if it does not answer as one.
+async fn models(base_url: &str) -> Option<Vec<String>> {
+    let client = Client::builder().timeout(PATIENCE).no_proxy().build().ok()?;
+    let response = client.get(Kind::OpenAiCompatible.list_of_models(base_url)).send().await.ok()?;
     listed(&response.error_for_status().ok()?.json().await.ok()?)
 }
 
-fn list_of_models(base_url: &str) -> String {
-    format!("{}/models", base_url.trim_end_matches('/'))
-}
-
+/// The names in a list of models; Gemini's has its own shape.
 fn listed(answer: &Value) -> Option<Vec<String>> {
-    let models = answer.get("data")?.as_array()?;
-    Some(models.iter().filter_map(|model| model["id"].as_str()).map(str::to_owned).collect())
+    let (models, name) = match answer.get("data") {
+        Some(models) => (models, "id"),
+        None => (answer.get("models")?, "name"),
+    };
+    let names = models.as_array()?.iter().filter_map(|model| model[name].as_str());
+    Some(names.map(|name| name.strip_prefix("models/").unwrap_or(name).to_owned()).collect())
 }
 
 /// What a server that was named says.
@@ -76,12 +78,15 @@ pub(crate) async fn ask(place: &Place, model: &ModelConfig) -> Answer {
     let client = Client::builder().timeout(NAMED_PATIENCE);
     let client = if is_here(&model.base_url) { client.no_proxy() } else { client };
     let Ok(client) = client.build() else { return Answer::Silent };
-    let mut request = client.get(list_of_models(&model.base_url));
+    let Some(kind) = model.provider.kind() else { return Answer::Silent };
+    let mut request = client.get(kind.list_of_models(&model.base_url));
     for (name, value) in &model.headers {
         request = request.header(name, value);
     }
     if let Some(key) = assemble::key_variable(place, model).and_then(|name| place.variable(name)) {
-        request = request.bearer_auth(key);
+        for (name, value) in kind.key_headers(key) {
+            request = request.header(name, value);
+        }
     }
     let Ok(response) = request.send().await else { return Answer::Silent };
     let status = response.status();
@@ -89,7 +94,8 @@ pub(crate) async fn ask(place: &Place, model: &ModelConfig) -> Answer {
     models.map_or(Answer::Other(status.as_u16()), Answer::Models)
 }
 
-fn is_here(base_url: &str) -> bool {
+/// Whether a server is on this machine.
+pub(crate) fn is_here(base_url: &str) -> bool {
     let host = base_url.split_once("://").map_or(base_url, |(_, rest)| rest);
     ["localhost", "127.", "[::1]"].iter().any(|here| host.starts_with(here))
 }
@@ -110,7 +116,12 @@ pub(crate) async fn complete(place: &Place, mut loaded: Loaded) -> Outcome<Loade
             loaded.config.model.name = backend.models.into_iter().next().unwrap_or_default();
         }
     } else if !loaded.names_a_model {
-        let listed = models(&loaded.config.model.base_url, NAMED_PATIENCE).await.unwrap_or_default();
+        let model = &loaded.config.model;
+        if model.provider.kind().is_some_and(Kind::is_hosted) {
+            let provider = model.provider.as_str();
+            return Err(Failure::usage(format!("--provider {provider} needs a model: --model NAME")));
+        }
+        let Answer::Models(listed) = ask(place, model).await else { return Ok(loaded) };
         if let Some(first) = listed.into_iter().next() {
             loaded.config.model.name = first;
         }

@@ -5,6 +5,7 @@ pub(crate) mod compact;
 pub(crate) mod context;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod models;
 pub(crate) mod recall;
 pub(crate) mod run;
 pub(crate) mod serve;
@@ -20,7 +21,7 @@ use longhaul::session::{Runtime, Session};
 use tracing_subscriber::EnvFilter;
 
 use crate::args::{Args, Command};
-use crate::assemble::{self, Asking};
+use crate::assemble::{self, Asking, Missing};
 use crate::failure::{Failure, Outcome};
 use crate::place::Place;
 use crate::term::log::Log;
@@ -61,16 +62,18 @@ async fn dispatch(command: Command, place: &Place) -> Outcome {
         Command::Undo(args) => undo::run(args, place).await,
         Command::Recall(args) => recall::run(args, place).await,
         Command::Tokens(args) => tokens::run(&args, place).await,
+        Command::Models(args) => models::run(&args, place).await,
         Command::Serve(args) => serve::run(args, place).await,
         Command::Doctor => doctor::run(place).await,
     }
 }
 
-/// Warnings, unless `LONGHAUL_LOG` says otherwise (as `RUST_LOG` does elsewhere).
+/// Warnings, unless `LONGHAUL_LOG` says otherwise (as `RUST_LOG` does elsewhere). What rmcp warns of reaches
+/// people as errors of our own.
 fn log_to_stderr(place: &Place) {
     let filter = place.variable("LONGHAUL_LOG").and_then(|text| EnvFilter::try_new(text).ok());
     let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter.unwrap_or_else(|| EnvFilter::new("warn")))
+        .with_env_filter(filter.unwrap_or_else(|| EnvFilter::new("warn,rmcp=off")))
         .with_writer(Log::default)
         .with_ansi(place.terminal.colour_messages())
         .with_target(false)
@@ -98,16 +101,16 @@ enum Need {
 /// Opens the data folder under the configured agent.
 async fn open(place: &Place, need: Need) -> Outcome<Runtime> {
     let mut loaded = agent_file::load(place)?;
-    let asking = match need {
+    let (asking, missing) = match need {
         Need::Model(asking) => {
             loaded = backend::complete(place, loaded).await?;
-            asking
+            (asking, Missing::Refused)
         }
-        Need::View => Asking::Nobody,
+        Need::View => (Asking::Nobody, Missing::Told),
     };
     // The folder first: another process that has it is the more useful answer.
     let data = data::open(place, loaded.config.blobs.max_bytes).await?;
-    let agent = assemble::agent(place, &loaded.config, asking).await?;
+    let agent = assemble::agent(place, &loaded.config, asking, missing).await?;
     Ok(Runtime::new(agent, data.store, data.blobs))
 }
 

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul::agent::{Agent, Rules};
+use longhaul::calibration::Calibrations;
 use longhaul::sandbox::{Sandbox, SandboxPolicy};
 use longhaul::session::{Runtime, Session, SessionError};
 use longhaul::tools::{ToolLimits, ToolSet};
@@ -208,6 +209,7 @@ async fn agent(stage: &Stage, model: Arc<Scripted>) -> Result<Agent, DemoError> 
         limits,
         counter: Counter::default(),
         counting: Counting::Never,
+        calibrations: Arc::new(Calibrations::in_memory()),
         tools: ToolSet::builtin(),
         workspace: Arc::new(Workspace::new(&stage.folder, &stage.protected).map_err(|error| place(&error))?),
         sandbox: Arc::new(Sandbox::new(sandbox).map_err(|error| place(&error))?),

@@ -65,6 +65,7 @@ mod tests {
             last_seq: 1,
             queued: 0,
             running: false,
+            parked: false,
         }
     }
 

@@ -10,6 +10,7 @@ mod backend;
 mod commands;
 mod data;
 mod demo;
+mod facts;
 mod failure;
 mod lookup;
 mod place;

@@ -1,14 +1,14 @@
 //! Whether an agent file that was merely found may do what it asks for.
 //!
-//! A file that lies in a folder somebody else made could send a key to a stranger's server, read any file into
-//! the prompt, or let tools run unasked. Such a file is used only after a person has named it once with
-//! `--config`; its content is remembered, so a changed file has to be named again.
+//! A file that lies in a folder somebody else made could start programs, send a key to a stranger's server, read
+//! any file into the prompt, or let tools run unasked. Such a file is used only after a person has named it once
+//! with `--config`; its content is remembered, so a changed file has to be named again.
 
 use std::fs;
 use std::io::Write as _;
 use std::path::{Component, Path};
 
-use longhaul::config::{Config, Decision, SystemPrompt};
+use longhaul::config::{Config, Decision, McpTransport, ServerConfig, SystemPrompt};
 
 use crate::data;
 use crate::failure::{Failure, Outcome};
@@ -50,6 +50,16 @@ fn wants(place: &Place, config: &Config) -> Option<String> {
     if let Some(rule) = config.approvals.rules.iter().find(|rule| rule.decision == Decision::Allow) {
         return Some(format!("lets the tool `{}` run without asking", rule.tool));
     }
+    if let Some((name, server)) = config.mcp_servers.iter().next() {
+        return Some(match &server.transport {
+            McpTransport::Command(command) => {
+                format!("starts the program `{}` as the MCP server `{name}`", command.program)
+            }
+            McpTransport::Http(remote) => {
+                format!("takes tools from {} as the MCP server `{name}`", remote.server())
+            }
+        });
+    }
     if let SystemPrompt::File(path) = &config.system_prompt {
         let inside =
             Path::new(path).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
@@ -57,9 +67,26 @@ fn wants(place: &Place, config: &Config) -> Option<String> {
             return Some(format!("reads {path} into the prompt"));
         }
     }
+    if let Some(what) = opens(&config.server) {
+        return Some(what);
+    }
     let key = config.model.api_key_env.as_deref().filter(|name| place.variable(name).is_some())?;
     let url = &config.model.base_url;
     (!is_local(url)).then(|| format!("sends the key in {key} to {url}"))
+}
+
+/// How a file opens the server to others.
+fn opens(server: &ServerConfig) -> Option<String> {
+    if !server.addr.ip().is_loopback() {
+        return Some(format!("lets other machines reach the server at {}", server.addr));
+    }
+    if let Some(path) = &server.token_file {
+        return Some(format!("takes the server's token from {path}"));
+    }
+    let host = server.allowed_hosts.first().map(|host| format!("lets the server answer to the name {host}"));
+    let origin =
+        || server.allowed_origins.first().map(|origin| format!("lets pages of {origin} ask the server"));
+    host.or_else(origin)
 }
 
 fn is_local(url: &str) -> bool {

@@ -1,19 +1,28 @@
-//! The wire format of Google's `generateContent` API. Translation only: there is no client yet.
+//! Google's Gemini API, `generateContent` in its streamed form.
 //!
-//! [`Decoder`] turns the chunks of one streamed answer into parts, [`encode_parts`] turns the parts of an
-//! assistant message back into the parts of a `model` content. A part with a thought signature is never merged
-//! with another and goes back as it came; plain text that was cut into chunks is one part again.
+//! [`request`] and [`Decoder`] are pure translation, `client` is the only part that touches the network. A part
+//! with a thought signature is never merged with another and goes back as it came, to the model that signed
+//! it; plain text that was cut into chunks is one part again.
 
 mod call;
+mod client;
+mod contents;
 mod encode;
+mod limits;
 mod path;
+mod refusal;
+pub mod request;
 mod stream;
 
+pub use self::client::Gemini;
 pub use self::encode::encode_parts;
 pub use self::stream::Decoder;
 
 /// The wire's name in an [`Origin`](longhaul_core::message::Origin).
 pub const API: &str = "gemini";
+
+/// Where Google serves it.
+pub const BASE_URL: &str = "https://generativelanguage.googleapis.com/v1beta";
 
 #[cfg(test)]
 mod tests;

@@ -80,9 +80,24 @@ impl Http {
         if is_loopback(base) {
             builder = builder.no_proxy();
         }
+        if base.scheme() == "http" {
+            // llama.cpp closes a connection after each stream although it said that it keeps it: the next request
+            // would be lost with it. Without TLS a new one costs next to nothing.
+            builder = builder.pool_max_idle_per_host(0);
+        }
         let client = builder.build().map_err(|error| network("cannot set up the HTTP client", &error))?;
         let secrets = headers.iter().flat_map(|(_, value)| value.forms()).collect();
         Ok(Self { client, headers: header_map(headers)?, secrets, timeouts })
+    }
+
+    /// The same client with one more header, whose value is no secret.
+    ///
+    /// # Errors
+    /// `invalid-request` for a header that cannot be sent.
+    pub(crate) fn with_header(mut self, name: &'static str, value: &str) -> Result<Self, ProviderError> {
+        let value = HeaderValue::from_str(value).map_err(|_| unsendable(name))?;
+        self.headers.insert(HeaderName::from_static(name), value);
+        Ok(self)
     }
 
     /// Posts JSON and waits for the status line.
@@ -194,14 +209,16 @@ pub(crate) fn endpoint(base: &str, segments: &[&str]) -> Result<Url, ProviderErr
 fn header_map(headers: &[(String, Secret)]) -> Result<HeaderMap, ProviderError> {
     let mut map = HeaderMap::new();
     for (name, value) in headers {
-        let wrong =
-            || ProviderError::new(ErrorCode::InvalidRequest, format!("header `{name}` cannot be sent"));
-        let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
-        let mut value = HeaderValue::from_str(value.expose()).map_err(|_| wrong())?;
+        let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unsendable(name))?;
+        let mut value = HeaderValue::from_str(value.expose()).map_err(|_| unsendable(name))?;
         value.set_sensitive(true);
         map.insert(key, value);
     }
     Ok(map)
+}
+
+fn unsendable(name: &str) -> ProviderError {
+    ProviderError::new(ErrorCode::InvalidRequest, format!("header `{name}` cannot be sent"))
 }
 
 /// A proxy from the environment is never meant for the machine itself.

@@ -5,10 +5,15 @@
 
 pub mod anthropic;
 mod body;
+pub mod catalog;
+pub mod connect;
 mod endpoint;
 pub mod gemini;
 pub mod http;
+pub mod known;
 mod limits;
+pub mod lines;
+pub mod ollama;
 pub mod openai_chat;
 pub mod openai_responses;
 pub mod overflow;

@@ -121,6 +121,12 @@ pub struct Declared {
     pub tools: Option<bool>,
     /// Whether it takes images.
     pub images: Option<bool>,
+    /// Whether it takes documents (PDF).
+    pub files: Option<bool>,
+    /// Whether it goes on with an assistant message that ends the request.
+    pub prefill: Option<bool>,
+    /// How much of its own reasoning it is shown again.
+    pub reasoning: Option<Retention>,
 }
 
 impl Declared {
@@ -139,7 +145,9 @@ impl Declared {
             source,
             tools: Ability::from(self.tools).or(known.tools),
             images: Ability::from(self.images).or(known.images),
-            ..known
+            files: Ability::from(self.files).or(known.files),
+            prefill: Ability::from(self.prefill).or(known.prefill),
+            reasoning: self.reasoning.or(known.reasoning),
         }
     }
 }

@@ -2,11 +2,17 @@
 //!
 //! Structured codes come first, then one table of texts, under vetoes for what only sounds alike: rate limits
 //! per minute, time-outs, output limits. A wrong yes costs a needless compaction, a wrong no ends the run.
+//!
+//! Some servers refuse nothing: they cut the request in silence, or answer nothing. [`suspect`] looks at what came
+//! back with 200.
 
 mod patterns;
+mod suspicion;
 mod texts;
 
 use texts::Found;
+
+pub use suspicion::{Sent, Suspicion, suspect};
 
 /// A request that did not fit. `None`: the error did not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,7 +41,11 @@ const OTHER_CODES: &[&str] = &[
     "invalid_api_key",
     "permission_error",
     "timeout_error",
+    "deadline_exceeded",
     "overloaded_error",
+    "resource_exhausted",
+    "throttling_error",
+    "throttlingexception",
 ];
 
 /// Reads an error: its status if it had one, and its body, a JSON text or a plain message.
@@ -48,8 +58,11 @@ const OTHER_CODES: &[&str] = &[
 /// assert_eq!(recognise(Some(429), body), None);
 /// ```
 pub fn recognise(status: Option<u16>, body_or_message: &str) -> Option<Overflow> {
-    let trust = Trust::in_status(status)?;
     let found = Found::read(body_or_message);
+    let trust = match status {
+        None | Some(200) => Trust::in_answer(found.status())?,
+        Some(status) => Trust::in_status(status)?,
+    };
     if found.has_code(OTHER_CODES) || found.texts.iter().any(|text| patterns::vetoed(text)) {
         return None;
     }
@@ -61,7 +74,9 @@ pub fn recognise(status: Option<u16>, body_or_message: &str) -> Option<Overflow>
         Trust::Plain if said || no_body(status, body_or_message) || too_large(status, &found) => {
             Some(numbers)
         }
-        Trust::OnlyStrong if said && (structured || numbers.is_complete()) => Some(numbers),
+        Trust::OnlyStrong if said && (structured || numbers.is_complete() || found.is_unmistakable()) => {
+            Some(numbers)
+        }
         Trust::Plain | Trust::OnlyStrong => None,
     }
 }
@@ -71,17 +86,27 @@ pub fn recognise(status: Option<u16>, body_or_message: &str) -> Option<Overflow>
 enum Trust {
     Plain,
     /// One gateway sends overflow as 403, and servers that wrap others send it as 500: believed only with a
-    /// code, or with both numbers.
+    /// code, with both numbers, or in words that nobody else uses.
     OnlyStrong,
 }
 
 impl Trust {
     /// `None`: no text makes this status an overflow.
-    fn in_status(status: Option<u16>) -> Option<Self> {
+    fn in_status(status: u16) -> Option<Self> {
         match status {
-            None | Some(200 | 400 | 413 | 422) => Some(Self::Plain),
-            Some(403 | 500) => Some(Self::OnlyStrong),
-            Some(_) => None,
+            400 | 413 | 422 => Some(Self::Plain),
+            403 | 500 => Some(Self::OnlyStrong),
+            _ => None,
+        }
+    }
+
+    /// An error inside an answer that had begun well. A gateway names its own trouble there, 502 for whatever an
+    /// upstream said.
+    fn in_answer(named: Option<u16>) -> Option<Self> {
+        match named {
+            None => Some(Self::Plain),
+            Some(500..) => Some(Self::OnlyStrong),
+            Some(status) => Self::in_status(status),
         }
     }
 }
@@ -106,9 +131,11 @@ fn no_body(status: Option<u16>, body: &str) -> bool {
     named || (matches!(status, Some(400 | 413)) && body.is_empty())
 }
 
+/// The names that 413 has had, and Anthropic's code for it.
 fn too_large(status: Option<u16>, found: &Found) -> bool {
-    let text = || found.texts.iter().any(|text| text.to_lowercase().contains("request entity too large"));
-    status == Some(413) && (found.has_code(&["request_too_large"]) || text())
+    const NAMES: [&str; 3] = ["request entity too large", "payload too large", "content too large"];
+    let named = |text: &String| NAMES.iter().any(|name| text.to_lowercase().contains(name));
+    status == Some(413) && (found.has_code(&["request_too_large"]) || found.texts.iter().any(named))
 }
 
 #[cfg(test)]

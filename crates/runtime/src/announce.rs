@@ -3,16 +3,24 @@
 //! Durable announcements have a `seq` and are made from stored events, after the commit; the others (deltas,
 //! progress, notices) pass by.
 
+mod payload;
+
 use std::sync::Arc;
 
-use longhaul_core::event::{EditKind, Event, EventBody, FORMAT, RunEnd, ViewEdit};
+use longhaul_core::event::{Event, EventBody, FORMAT};
 use longhaul_core::history::{FoldError, History, OpenRun};
-use longhaul_core::ids::{Seq, SessionId};
-use longhaul_core::message::{Message, Origin, Part, ToolCall, ToolStatus};
+use longhaul_core::ids::{ApprovalId, Seq, SessionId};
+use longhaul_core::message::Message;
 use longhaul_core::run::{Effect, Input, Notice, Run, Settings};
 use longhaul_core::survival::{self, Survival};
-use longhaul_core::usage::Usage;
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
+
+use self::payload::payloads;
+pub use self::payload::token_usage;
+
+/// How a parked session goes on, for people.
+pub const GO_ON: &str = "Send a message, or resume: either begins a new run.";
 
 /// One announcement.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,6 +69,32 @@ fn object(payload: Value) -> Map<String, Value> {
     }
 }
 
+impl Serialize for Announcement {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut all = serializer.serialize_map(None)?;
+        all.serialize_entry("name", self.name)?;
+        all.serialize_entry("sessionId", self.session_id.as_str())?;
+        if let Some(seq) = self.seq {
+            all.serialize_entry("seq", &seq)?;
+        }
+        for (key, value) in &self.payload {
+            all.serialize_entry(key, value)?;
+        }
+        all.end()
+    }
+}
+
+/// The name of a question beyond its session.
+pub fn global_approval(session_id: &SessionId, approval_id: &ApprovalId) -> String {
+    format!("{session_id}:{approval_id}")
+}
+
+/// The name of a question within its session, from either of its names.
+pub(crate) fn own_approval(session_id: &SessionId, approval_id: &ApprovalId) -> ApprovalId {
+    let own = approval_id.as_str().strip_prefix(session_id.as_str()).and_then(|rest| rest.strip_prefix(':'));
+    own.map_or_else(|| approval_id.clone(), ApprovalId::from)
+}
+
 /// What is known around a stored event when it is announced.
 pub(crate) struct Around<'a> {
     /// The loop, the event folded in.
@@ -74,7 +108,7 @@ pub(crate) struct Around<'a> {
 /// The announcements of a stored event.
 pub(crate) fn of_event(session_id: &SessionId, event: &Event, around: &Around<'_>) -> Vec<Announcement> {
     let run_id = around.open.map(|run| run.id.as_str().to_owned());
-    let made = payloads(event, around).into_iter().map(|(name, payload)| {
+    let made = payloads(session_id, event, around).into_iter().map(|(name, payload)| {
         let mut payload = object(payload);
         if let Some(run_id) = &run_id {
             payload.entry("runId").or_insert_with(|| run_id.as_str().into());
@@ -113,8 +147,9 @@ pub struct Replay {
 }
 
 impl Replay {
-    pub(crate) fn new(session_id: SessionId, settings: Arc<Settings>) -> Self {
-        Self { session_id, run: Run::new(settings, History::default()) }
+    /// A replay from the start of a log: `history` is empty.
+    pub(crate) fn new(session_id: SessionId, settings: Arc<Settings>, history: History) -> Self {
+        Self { session_id, run: Run::new(settings, history) }
     }
 
     /// The position that was given last.
@@ -169,223 +204,18 @@ pub(crate) fn survival_of(before: &[Arc<Message>], run: &Run) -> Survival {
     survival::survey(&before, &after, true)
 }
 
-fn payloads(event: &Event, around: &Around<'_>) -> Vec<(&'static str, Value)> {
-    let history = around.run.history();
-    match &event.body {
-        EventBody::MessagesTaken { message, taken, coalesced } => {
-            let mut made = Vec::new();
-            if !taken.is_empty() {
-                let dequeued =
-                    json!({ "count": taken.len(), "ids": taken, "coalesced": coalesced.is_some() });
-                made.push(("message:dequeued", dequeued));
-            }
-            made.push(added(message));
-            made
-        }
-        EventBody::NoteAdded { message, .. } => vec![added(message)],
-        EventBody::RunStarted { run_id } => {
-            vec![("run:started", json!({ "runId": run_id })), ("llm:thinking", json!({ "runId": run_id }))]
-        }
-        EventBody::AssistantAdded { message, step_id, .. } => {
-            let mut made = vec![added(message)];
-            made.extend(
-                message.tool_calls().map(|call| ("llm:tool-call", tool_call(call, step_id.as_str()))),
-            );
-            made
-        }
-        EventBody::StepFinished { step_id, usage, estimated_input, .. } => {
-            step_finished(step_id.as_str(), usage.as_ref(), *estimated_input, around)
-        }
-        EventBody::StepFailed { step_id, code, message, .. } => {
-            let recoverable = *code == longhaul_core::error::ErrorCode::ContextOverflow;
-            vec![(
-                "llm:error",
-                json!({ "error": message, "code": code, "context": { "stepId": step_id }, "recoverable": recoverable }),
-            )]
-        }
-        EventBody::ToolStarted { call_id } => vec![("tool:started", json!({ "callId": call_id }))],
-        EventBody::ToolFinished { .. } => tool_result(event.seq, history),
-        EventBody::ApprovalRequested { approval_id, call_id } => {
-            let call =
-                history.open_calls().iter().find(|open| open.call.call_id == *call_id).map(|open| &open.call);
-            let (name, arguments) =
-                call.map_or((None, None), |call| (Some(&call.name), Some(&call.arguments)));
-            vec![(
-                "tool:approval-request",
-                json!({ "approvalId": approval_id, "callId": call_id, "toolName": name, "args": arguments }),
-            )]
-        }
-        EventBody::ApprovalResolved { approval_id, allowed, .. } => {
-            let decision = if *allowed { "allow" } else { "deny" };
-            vec![("tool:approval-response", json!({ "approvalId": approval_id, "decision": decision }))]
-        }
-        EventBody::ViewEdited(edit) => {
-            vec![edited(edit, around.survival), ("context:usage", crate::context::usage(around.run))]
-        }
-        EventBody::ViewRestored { edit_id } => {
-            let tokens = around.run.meter().total;
-            vec![("context:restored", json!({ "compactionId": edit_id, "tokens": tokens }))]
-        }
-        EventBody::CompactionFailed { strategy, code, reason, .. } => {
-            vec![("context:compact-failed", json!({ "strategy": strategy, "code": code, "reason": reason }))]
-        }
-        EventBody::ModelSwitched { to } => {
-            vec![("llm:switched", json!({ "newConfig": to, "historyRetained": true }))]
-        }
-        EventBody::RunFinished { run_id, reason, error } => {
-            vec![("run:complete", complete(run_id.as_str(), *reason, error.as_ref(), around.open))]
-        }
-        EventBody::Parked { reason } => vec![("session:parked", json!({ "reason": reason }))],
-        EventBody::SessionStarted { .. }
-        | EventBody::StepStarted(_)
-        | EventBody::RangeReleased { .. }
-        | EventBody::Recovered { .. }
-        | EventBody::TitleSet { .. } => Vec::new(),
-    }
-}
-
-fn added(message: &Message) -> (&'static str, Value) {
-    ("message:added", json!({ "messageId": message.id, "role": message.role, "parts": message.parts }))
-}
-
-fn tool_call(call: &ToolCall, step_id: &str) -> Value {
-    json!({ "toolName": call.name, "args": call.arguments, "callId": call.call_id, "stepId": step_id })
-}
-
-fn step_finished(
-    step_id: &str,
-    usage: Option<&Usage>,
-    estimated: u64,
-    around: &Around<'_>,
-) -> Vec<(&'static str, Value)> {
-    let history = around.run.history();
-    // A step that was stopped before it said anything has used tokens and no message.
-    let message_id = format!("m-{step_id}");
-    let newest = history.entries().iter().rev().map(|entry| &entry.message);
-    let message = newest.take(1).find(|message| message.id.as_str() == message_id);
-    let origin = history.model().cloned().unwrap_or(Origin {
-        provider: String::new(),
-        api: String::new(),
-        model: String::new(),
-    });
-    let mut response = json!({
-        "stepId": step_id,
-        "content": message.map(|message| message.text()).unwrap_or_default(),
-        "provider": origin.provider,
-        "model": origin.model,
-    });
-    if let Some(usage) = usage {
-        response["tokenUsage"] = token_usage(usage);
-    }
-    let reasoning: String = message.map(|message| reasoning(message)).unwrap_or_default();
-    if !reasoning.is_empty() {
-        response["reasoning"] = reasoning.into();
-    }
-    let mut made = vec![("llm:response", response)];
-    if let Some(usage) = usage.filter(|usage| usage.input_tokens > 0) {
-        let actual = usage.input_tokens;
-        let percent = (estimated as f64 - actual as f64) * 100.0 / actual as f64;
-        made.push((
-            "context:estimate",
-            json!({ "estimated": estimated, "actual": actual, "errorPercent": percent }),
-        ));
-    }
-    made.push(("context:usage", crate::context::usage(around.run)));
-    made
-}
-
-fn reasoning(message: &Message) -> String {
-    let parts = message.parts.iter().filter_map(|part| match part {
-        Part::Reasoning(reasoning) => Some(reasoning.text.as_str()),
-        _ => None,
-    });
-    parts.collect()
-}
-
-/// Usage in the API's names.
-pub fn token_usage(usage: &Usage) -> Value {
-    json!({
-        "inputTokens": usage.input_tokens,
-        "outputTokens": usage.output_tokens,
-        "reasoningTokens": usage.reasoning_tokens,
-        "cacheReadTokens": usage.cache_read_tokens,
-        "cacheWriteTokens": usage.cache_write_tokens,
-        "totalTokens": usage.total_tokens(),
-    })
-}
-
-fn tool_result(seq: Seq, history: &History) -> Vec<(&'static str, Value)> {
-    let Some(entry) = history.entry(seq) else { return Vec::new() };
-    let longhaul_core::history::EntryKind::Result { tool } = &entry.kind else { return Vec::new() };
-    let Some(Part::ToolResult(result)) = entry.message.parts.first() else { return Vec::new() };
-    let mut payload = json!({
-        "toolName": tool,
-        "callId": result.call_id,
-        "success": result.status == ToolStatus::Completed,
-        "status": result.status,
-        "sanitized": result.content,
-        "truncated": result.truncated.is_some(),
-    });
-    if let Some(truncation) = &result.truncated {
-        payload["omittedChars"] = truncation.omitted_chars.into();
-        payload["totalChars"] = truncation.total_chars.into();
-    }
-    vec![("llm:tool-result", payload)]
-}
-
-fn edited(edit: &ViewEdit, survival: Option<&Survival>) -> (&'static str, Value) {
-    let saved = edit.original_tokens.saturating_sub(edit.compressed_tokens);
-    match edit.kind {
-        EditKind::Prune => (
-            "context:pruned",
-            json!({ "prunedCount": edit.ops.len(), "savedTokens": saved, "compactionId": edit.id,
-                    "originalTokens": edit.original_tokens, "compressedTokens": edit.compressed_tokens }),
-        ),
-        EditKind::Compaction => (
-            "context:compressed",
-            json!({
-                "compactionId": edit.id, "strategy": edit.strategy, "reason": edit.reason,
-                "trigger": edit.trigger_tokens, "originalTokens": edit.original_tokens,
-                "compressedTokens": edit.compressed_tokens, "originalMessages": edit.original_messages,
-                "compressedMessages": edit.compressed_messages, "survival": survival,
-                "costNote": edit.why,
-            }),
-        ),
-    }
-}
-
-fn complete(
-    run_id: &str,
-    reason: RunEnd,
-    error: Option<&longhaul_core::event::ErrorInfo>,
-    open: Option<&OpenRun>,
-) -> Value {
-    let mut payload = json!({
-        "runId": run_id,
-        "finishReason": reason,
-        "steps": open.map_or(0, |run| run.steps),
-        "usage": open.map(|run| token_usage(&run.usage)),
-    });
-    if let Some(error) = error {
-        payload["error"] = json!(error);
-    }
-    payload
-}
-
-/// The announcement of a notice.
-pub(crate) fn of_notice(session_id: &SessionId, notice: &Notice) -> Announcement {
+/// The announcement of a notice; `None` where a stored event says the same.
+pub(crate) fn of_notice(session_id: &SessionId, notice: &Notice) -> Option<Announcement> {
     let (name, payload) = match notice {
         Notice::Compacting { strategy, reason, trigger_tokens } => (
             "context:compacting",
             json!({ "strategy": strategy, "reason": reason, "trigger": trigger_tokens }),
         ),
-        Notice::CompactionFailed { strategy, code, reason } => {
-            ("context:compact-failed", json!({ "strategy": strategy, "code": code, "reason": reason }))
-        }
+        Notice::CompactionFailed { .. } => return None,
         Notice::Retrying { code, message, attempt, after_ms } => (
             "llm:error",
             json!({ "error": message, "code": code, "context": { "attempt": attempt, "retryAfterMs": after_ms }, "recoverable": true }),
         ),
     };
-    Announcement::passing(name, session_id, payload)
+    Some(Announcement::passing(name, session_id, payload))
 }

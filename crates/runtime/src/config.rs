@@ -7,6 +7,7 @@
 mod duration;
 mod error;
 mod keys;
+mod mcp;
 mod model;
 mod nearest;
 mod node;
@@ -14,15 +15,18 @@ mod reader;
 mod reference;
 mod schema;
 mod section;
+mod server;
 #[cfg(test)]
 mod tests;
 
 pub use error::{ConfigError, Problem, ProblemKind};
+pub use mcp::{McpCommand, McpRemote, McpServerConfig, McpTransport};
 pub use model::{
     ApprovalRule, ApprovalsConfig, BlobsConfig, Compression, ContextConfig, Decision, ModelConfig,
-    ModelLimits, ParallelTools, ProviderKind, Recovery, RetryConfig, RunConfig, StrategyKind,
-    StrategyOptions, SystemPrompt, TokenCounter, ToolsConfig, TriggerConfig,
+    ModelLimits, ModelPrices, ParallelTools, ProviderKind, ReasoningRetention, Recovery, RetryConfig,
+    RunConfig, StrategyKind, StrategyOptions, SystemPrompt, TokenCounter, ToolsConfig, TriggerConfig,
 };
+pub use server::ServerConfig;
 
 use std::collections::BTreeMap;
 
@@ -46,10 +50,14 @@ pub struct Config {
     pub blobs: BlobsConfig,
     /// Which tools may run without asking.
     pub approvals: ApprovalsConfig,
+    /// MCP servers, by name.
+    pub mcp_servers: BTreeMap<String, McpServerConfig>,
     /// How failed model calls are repeated.
     pub retry: RetryConfig,
     /// What is declared of models, by name; it wins over everything learned.
     pub models: BTreeMap<String, ModelLimits>,
+    /// How the server listens, and whom it answers.
+    pub server: ServerConfig,
 }
 
 impl Config {

@@ -4,6 +4,9 @@
 //! Everything it starts (model call, tools, timers) it owns: when the driver ends, by return, error or panic,
 //! they end with it.
 
+mod command;
+mod doubt;
+mod limits;
 mod model;
 mod tool;
 
@@ -12,88 +15,46 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_core::event::{Event, EventBody, RunEnd};
-use longhaul_core::ids::{ApprovalId, EditId, QueueId, SessionId};
-use longhaul_core::message::Part;
-use longhaul_core::plan::Plan;
+use longhaul_core::ids::{ApprovalId, SessionId};
 use longhaul_core::run::{AppendId, CompactionOutcome, Effect, Failure, Input, Run, Settings, Status, Timer};
-use longhaul_core::strategy::Strategy;
+use longhaul_providers::Limits;
 use longhaul_store::{Append, Blobs, Lease, SharedStore, StoreError};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{MutexGuard, mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::command::{Command, QueueChange, RecordMaker, SharedStrategy, preview, undo};
 use crate::agent::Agent;
 use crate::announce::{Announcement, Around, of_event, of_notice, run_around, shown, survival_of};
 use crate::clock::now_ms;
-use crate::context::{ContextReport, report};
 use crate::feed::Feed;
-use crate::session::{CancelledAt, SessionError, Settled};
+use crate::session::Settled;
+use crate::session::slots::Slot;
 
 /// What reaches a driver.
 pub(crate) enum Message {
-    /// Something that the loop waits for.
-    Input(Input),
+    /// Something that the loop waits for. Boxed: a queue of messages has room for many, and every open session
+    /// has one.
+    Input(Box<Input>),
+    /// What the server says of its model now.
+    Limits(Limits),
     /// Something that somebody asks for.
     Command(Command),
 }
 
-/// What somebody asks of a session.
-pub(crate) enum Command {
-    Cancel {
-        reply: oneshot::Sender<CancelledAt>,
-    },
-    WhenIdle {
-        reply: oneshot::Sender<Settled>,
-    },
-    Compact {
-        strategy: Option<SharedStrategy>,
-        instructions: Option<String>,
-        reply: oneshot::Sender<CompactionOutcome>,
-    },
-    Queue {
-        change: QueueChange,
-        reply: oneshot::Sender<Result<Vec<QueueId>, StoreError>>,
-    },
-    Record {
-        make: RecordMaker,
-        reply: oneshot::Sender<Result<Vec<Event>, SessionError>>,
-    },
-    Look {
-        look: Box<dyn FnOnce(&Run) + Send>,
-    },
-    Context {
-        reply: oneshot::Sender<ContextReport>,
-    },
-    Decide {
-        approval_id: ApprovalId,
-        allowed: bool,
-        reason: Option<String>,
-        reply: oneshot::Sender<bool>,
-    },
-    Close {
-        reply: oneshot::Sender<()>,
-    },
+impl From<Input> for Message {
+    fn from(input: Input) -> Self {
+        Self::Input(Box::new(input))
+    }
 }
-
-/// A strategy that any session may use.
-pub(crate) type SharedStrategy = Arc<dyn Strategy>;
-
-/// What becomes of messages that wait. Done between two of the loop's decisions, never while it takes them.
-pub(crate) enum QueueChange {
-    Edit { id: QueueId, parts: Vec<Part> },
-    Remove { id: QueueId },
-    Clear,
-}
-
-/// Makes the events of a change that is allowed only in rest, or says why it is not.
-pub(crate) type RecordMaker = Box<dyn FnOnce(&Run) -> Result<Vec<EventBody>, SessionError> + Send>;
 
 /// What a driver shares with its session's handles.
 pub(crate) struct Shared {
     pub(crate) session_id: SessionId,
     pub(crate) store: SharedStore,
     pub(crate) blobs: Blobs,
-    pub(crate) feed: Feed,
+    pub(crate) feed: Arc<Feed>,
     pub(crate) status: watch::Sender<Status>,
     pub(crate) inbox: mpsc::UnboundedSender<Message>,
 }
@@ -116,6 +77,12 @@ pub(crate) struct Driver {
     usual: Option<Arc<Settings>>,
     last_end: Settled,
     closing: Option<oneshot::Sender<()>>,
+    /// When the server was asked for its limits.
+    asked_at: Option<Instant>,
+    /// Whether the newest answer was taken for an overflow.
+    doubted: bool,
+    /// Whether the server's counts have turned out to leave something out as a matter of course.
+    counts_are_partial: bool,
 }
 
 impl Driver {
@@ -143,33 +110,89 @@ impl Driver {
             usual: None,
             last_end: Settled::default(),
             closing: None,
+            asked_at: None,
+            doubted: false,
+            counts_are_partial: false,
         }
     }
 
-    /// Drives the session until it is closed or its storage fails. What was asked and not answered by then is
-    /// answered by its sender being dropped.
-    pub(crate) async fn drive(mut self) {
-        while let Some(message) = self.messages.recv().await {
-            let done = match message {
-                Message::Input(input) => self.feed(input).await,
-                Message::Command(command) => self.command(command).await,
-            };
-            if let Err(error) = done {
-                self.give_up(&error);
-                break;
-            }
-            self.publish();
-            if self.run.is_idle()
-                && let Some(reply) = self.closing.take()
-            {
-                let _ = self.shared.store.release(&self.lease).await;
-                let _ = reply.send(());
-                break;
-            }
-        }
+    /// Drives the session until it is closed, its storage fails, or nobody has used it for `idle`. What was asked
+    /// and not answered by then is answered by its sender being dropped.
+    ///
+    /// The session is free to be opened again only when everything that was started here has ended.
+    pub(crate) async fn drive(mut self, slot: &Slot, idle: Duration) {
+        // Whoever opens the session meanwhile waits at the gate.
+        let _gate = self.serve(slot, idle).await;
         self.tools_stop.cancel();
         self.model_stop.cancel();
         self.tasks.shutdown().await;
+        self.shared.feed.end();
+        self.abandon().await;
+    }
+
+    /// Gives the lease back, unasked or at the end.
+    pub(crate) async fn abandon(&mut self) {
+        if let Err(error) = self.shared.store.release(&self.lease).await {
+            tracing::warn!(session = %self.shared.session_id, %error, "the session was not released");
+        }
+        if let Some(reply) = self.closing.take() {
+            let _ = reply.send(());
+        }
+    }
+
+    async fn serve<'a>(&mut self, slot: &'a Slot, idle: Duration) -> Option<MutexGuard<'a, ()>> {
+        loop {
+            let Some(message) = self.next(idle).await else {
+                match self.leave(slot) {
+                    Some(gate) => return Some(gate),
+                    None => continue,
+                }
+            };
+            // Boxed: what a session needs while it works it need not keep while it rests.
+            if let Err(error) = Box::pin(self.handle(message)).await {
+                self.give_up(&error);
+                return None;
+            }
+            self.publish();
+            if self.run.is_idle() && self.closing.is_some() {
+                return None;
+            }
+        }
+    }
+
+    async fn handle(&mut self, message: Message) -> Result<(), StoreError> {
+        match message {
+            Message::Limits(limits) => {
+                self.take_limits(limits);
+                Ok(())
+            }
+            Message::Input(input) => {
+                self.look_at_server(&input);
+                let input = self.doubt(*input);
+                self.feed(input).await
+            }
+            Message::Command(command) => self.command(command).await,
+        }
+    }
+
+    /// What comes next; `None` after a while in which nothing came and nothing went on.
+    async fn next(&mut self, idle: Duration) -> Option<Message> {
+        if self.run.is_idle() {
+            return tokio::time::timeout(idle, self.messages.recv()).await.ok().flatten();
+        }
+        self.messages.recv().await
+    }
+
+    /// Leaves a session that nobody uses: from here on its place is vacant, and its gate shut. One that is
+    /// watched only keeps less.
+    fn leave<'a>(&self, slot: &'a Slot) -> Option<MutexGuard<'a, ()>> {
+        let gate = slot.gate.try_lock().ok()?;
+        let is_quiet = || self.messages.is_empty() && self.shared.status.receiver_count() == 0;
+        if slot.vacate(is_quiet) {
+            return Some(gate);
+        }
+        self.shared.feed.rest();
+        None
     }
 
     /// Storage failed or somebody else has the session: nothing more may be done in its name.
@@ -215,6 +238,7 @@ impl Driver {
                 let waiting = self.shared.store.queue(&self.shared.session_id).await?;
                 self.tell_run(Input::QueueRead(waiting));
             }
+            Effect::Count { tools } => self.count(tools),
             Effect::CallModel { step, tools, max_output_tokens } => {
                 self.call_model(step, tools, max_output_tokens)
             }
@@ -227,7 +251,9 @@ impl Driver {
             Effect::AskApproval { approval_id, .. } => self.await_approval(approval_id),
             Effect::StartTimer { timer, after_ms } => self.start_timer(timer, after_ms),
             Effect::StopTimer { timer } => self.stop_timer(timer),
-            Effect::Notice(notice) => self.tell(of_notice(&self.shared.session_id, &notice)),
+            Effect::Notice(notice) => {
+                of_notice(&self.shared.session_id, &notice).into_iter().for_each(|told| self.tell(told));
+            }
             Effect::CompactionDone(outcome) => {
                 if let Some(usual) = self.usual.take() {
                     self.run.configure(usual);
@@ -279,6 +305,8 @@ impl Driver {
 
     fn run_ended(&mut self, end: RunEnd) {
         self.last_end.end = Some(end);
+        let model = self.agent.provider.origin();
+        self.agent.calibrations.learn(&model, self.run.history().calibration());
         self.tools_stop = CancellationToken::new();
         for (_, handle) in std::mem::take(&mut self.approvals) {
             handle.abort();
@@ -286,118 +314,11 @@ impl Driver {
         while self.tasks.try_join_next().is_some() {}
     }
 
-    async fn command(&mut self, command: Command) -> Result<(), StoreError> {
-        match command {
-            Command::Cancel { reply } => self.cancel(reply).await?,
-            Command::WhenIdle { reply } => self.waiting.push(reply),
-            Command::Compact { strategy, instructions, reply } => {
-                self.compact(strategy, instructions, reply).await?;
-            }
-            Command::Queue { change, reply } => {
-                let _ = reply.send(self.change_queue(change).await);
-            }
-            Command::Record { make, reply } => self.record(make, reply).await?,
-            Command::Look { look } => look(&self.run),
-            Command::Context { reply } => {
-                let source = match (self.agent.limits.window, self.run.history().window()) {
-                    (Some(_), _) => self.agent.limits.source.as_str(),
-                    (None, Some(_)) => "the newest call",
-                    (None, None) => "assumed",
-                };
-                let _ = reply.send(report(&self.run, &self.agent.fixed_share(), source));
-            }
-            Command::Decide { approval_id, allowed, reason, reply } => {
-                let known = self.approvals.remove(&approval_id).map(|timer| timer.abort()).is_some();
-                if known {
-                    self.feed(Input::Decided { approval_id, allowed, reason }).await?;
-                }
-                let _ = reply.send(known);
-            }
-            Command::Close { reply } => {
-                self.closing = Some(reply);
-                if !self.run.is_idle() {
-                    self.feed(Input::Cancel).await?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    async fn cancel(&mut self, reply: oneshot::Sender<CancelledAt>) -> Result<(), StoreError> {
-        let case = match self.run.status() {
-            Status::Idle | Status::Parked => CancelledAt::Idle,
-            Status::ExecutingTools | Status::WaitingApproval => CancelledAt::ToolsInProgress,
-            Status::Streaming | Status::Compacting => CancelledAt::PartialAssistant,
-        };
-        self.feed(Input::Cancel).await?;
-        let _ = reply.send(case);
-        Ok(())
-    }
-
-    /// One at a time: who asks while something goes on is refused, and what goes on is not disturbed.
-    async fn compact(
-        &mut self,
-        strategy: Option<SharedStrategy>,
-        instructions: Option<String>,
-        reply: oneshot::Sender<CompactionOutcome>,
-    ) -> Result<(), StoreError> {
-        if self.compacting.is_some() || !self.run.is_idle() {
-            let _ = reply.send(CompactionOutcome::Refused("the session is busy".to_owned()));
-            return Ok(());
-        }
-        if let Some(strategy) = strategy {
-            self.usual = Some(Arc::clone(self.run.settings()));
-            self.run.configure(with_strategy(&self.run, strategy));
-        }
-        self.compacting = Some(reply);
-        self.feed(Input::Compact { instructions }).await
-    }
-
-    async fn change_queue(&self, change: QueueChange) -> Result<Vec<QueueId>, StoreError> {
-        let (store, session_id) = (&self.shared.store, &self.shared.session_id);
-        let (name, changed) = match change {
-            QueueChange::Edit { id, parts } => {
-                store.edit_queued(session_id, &id, parts).await?;
-                ("message:edited", vec![id])
-            }
-            QueueChange::Remove { id } => {
-                store.remove_queued(session_id, &id).await?;
-                ("message:removed", vec![id])
-            }
-            QueueChange::Clear => ("message:removed", store.clear_queue(session_id).await?),
-        };
-        for id in &changed {
-            self.tell(Announcement::passing(name, session_id, serde_json::json!({ "id": id })));
-        }
-        Ok(changed)
-    }
-
-    async fn record(
-        &mut self,
-        make: RecordMaker,
-        reply: oneshot::Sender<Result<Vec<Event>, SessionError>>,
-    ) -> Result<(), StoreError> {
-        let made = if self.run.is_idle() { make(&self.run) } else { Err(SessionError::Busy) };
-        let bodies = match made {
-            Ok(bodies) => bodies,
-            Err(error) => {
-                let _ = reply.send(Err(error));
-                return Ok(());
-            }
-        };
-        let before = self.run.history().last_seq();
-        self.feed(Input::Record(bodies)).await?;
-        let count = (self.run.history().last_seq() - before) as usize;
-        let events = self.shared.store.tail(&self.shared.session_id, count).await?;
-        let _ = reply.send(Ok(events));
-        Ok(())
-    }
-
     fn start_timer(&mut self, timer: Timer, after_ms: u64) {
         let inbox = self.shared.inbox.clone();
         let handle = self.tasks.spawn(async move {
             tokio::time::sleep(Duration::from_millis(after_ms)).await;
-            let _ = inbox.send(Message::Input(Input::TimerFired(timer)));
+            let _ = inbox.send(Message::from(Input::TimerFired(timer)));
         });
         if let Some(old) = self.timers.insert(timer, handle) {
             old.abort();
@@ -437,21 +358,6 @@ fn settles(event: &EventBody) -> bool {
     )
 }
 
-/// The model may be changed for one compaction: the same settings with another strategy.
-fn with_strategy(run: &Run, strategy: SharedStrategy) -> Arc<Settings> {
-    let mut settings = Settings::clone(run.settings());
-    settings.policy.strategy = strategy;
-    Arc::new(settings)
-}
-
-/// What a compaction would do, by the configured strategy or another.
-pub(crate) fn preview(run: &Run, strategy: Option<SharedStrategy>, instructions: Option<String>) -> Plan {
-    let Some(strategy) = strategy else { return run.preview(instructions) };
-    let mut other = run.clone();
-    other.configure(with_strategy(run, strategy));
-    other.preview(instructions)
-}
-
 /// A provider's error as the loop knows it.
 pub(crate) fn failure(error: longhaul_providers::ProviderError) -> Failure {
     Failure {
@@ -463,21 +369,4 @@ pub(crate) fn failure(error: longhaul_providers::ProviderError) -> Failure {
         limit_tokens: error.limit_tokens,
         usage: error.usage,
     }
-}
-
-/// Whether an undo of `edit_id` is allowed, and its event.
-pub(crate) fn undo(run: &Run, edit_id: &EditId) -> Result<Vec<EventBody>, SessionError> {
-    use longhaul_core::history::UndoError;
-    run.history().check_undo(edit_id).map_err(|error| match error {
-        UndoError::NotFound(id) => SessionError::NotFound(format!("compaction {id}")),
-        built @ UndoError::BuiltOn { .. } => SessionError::Conflict(built.to_string()),
-    })?;
-    let restored = EventBody::ViewRestored { edit_id: edit_id.clone() };
-    let after = run.history().with(restored.clone());
-    let tokens = longhaul_core::meter::read(&after, run.settings().fixed.tokens).bound();
-    let usable = run.budget().usable;
-    if tokens > usable {
-        return Err(SessionError::DoesNotFit { tokens, usable });
-    }
-    Ok(vec![restored])
 }

@@ -1,24 +1,30 @@
 //! What the watchers of one session are told, in order, and what one who comes late has missed.
 //!
-//! Telling never waits: a watcher that falls behind by more than the backlog loses announcements and is told
+//! Telling never waits and keeps no list per watcher: what was told lately is kept once, bounded in number and
+//! bytes, and each watcher has its place in it. One that falls behind further loses announcements and is told
 //! so; what is durable it finds in the log ([`Replay`](crate::announce::Replay)).
+
+mod announcements;
+mod recent;
+#[cfg(test)]
+mod tests;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longhaul_core::ids::{Seq, SessionId, StepId};
 use serde_json::json;
-use tokio::sync::broadcast;
+use tokio::sync::watch;
 
+pub use self::announcements::{Announcements, RecvError, TryRecvError};
+pub use self::recent::Missed;
+use self::recent::Recent;
 use crate::announce::Announcement;
-
-/// Announcements a slow watcher may be behind.
-const BACKLOG: usize = 1_024;
 
 /// Announcements from one moment on, and what is known of before.
 #[derive(Debug)]
 pub struct Attendance {
     /// Everything announced after that moment.
-    pub announcements: broadcast::Receiver<Arc<Announcement>>,
+    pub announcements: Announcements,
     /// The log up to this position had been announced.
     pub told: Seq,
     /// `llm:snapshot`, the answer in flight as far as it had come; `None` if there was none.
@@ -46,14 +52,16 @@ impl Voice {
 pub(crate) struct Feed {
     session_id: SessionId,
     state: Mutex<State>,
+    /// Changes whenever something was told.
+    news: watch::Sender<()>,
 }
 
 #[derive(Debug)]
 struct State {
-    /// Made for the first watcher: a session that nobody watches needs none.
-    sender: Option<broadcast::Sender<Arc<Announcement>>>,
+    recent: Recent,
     told: Seq,
     answer: Option<InFlight>,
+    has_ended: bool,
 }
 
 #[derive(Debug)]
@@ -67,23 +75,30 @@ struct InFlight {
 
 impl Feed {
     /// The feed of a session whose log ends at `told`.
-    pub(crate) fn new(session_id: SessionId, told: Seq) -> Self {
-        Self { session_id, state: Mutex::new(State { sender: None, told, answer: None }) }
+    pub(crate) fn new(session_id: SessionId, told: Seq) -> Arc<Self> {
+        let state = State { recent: Recent::new(told), told, answer: None, has_ended: false };
+        Arc::new(Self { session_id, state: Mutex::new(state), news: watch::Sender::new(()) })
     }
 
     /// Tells something that passes by.
     pub(crate) fn tell(&self, announcement: Announcement) {
-        self.lock().send(announcement);
+        if self.is_watched() {
+            self.lock().pass(announcement);
+            self.news.send_replace(());
+        }
     }
 
     /// Tells all that a stored event means. `settles`: the answer in flight is stored now, or given up.
     pub(crate) fn tell_event(&self, seq: Seq, announcements: Vec<Announcement>, settles: bool) {
-        let mut state = self.lock();
-        announcements.into_iter().for_each(|announcement| state.send(announcement));
-        state.told = seq;
-        if settles {
-            state.answer = None;
+        {
+            let mut state = self.lock();
+            state.recent.add_event(seq, announcements);
+            state.told = seq;
+            if settles {
+                state.answer = None;
+            }
         }
+        self.news.send_replace(());
     }
 
     /// An answer begins, or begins anew.
@@ -97,6 +112,9 @@ impl Feed {
         let mut state = self.lock();
         let Some(answer) = state.answer.as_mut().filter(|answer| answer.step == *step) else { return };
         let offset = answer.add(voice, delta);
+        if !self.is_watched() {
+            return;
+        }
         let mut payload = json!({
             "stepId": step, "messageId": format!("m-{step}"),
             "chunkType": voice.as_str(), "content": delta, "offset": offset,
@@ -104,20 +122,45 @@ impl Feed {
         if is_complete {
             payload["isComplete"] = true.into();
         }
-        state.send(Announcement::passing("llm:chunk", &self.session_id, payload));
+        state.pass(Announcement::passing("llm:chunk", &self.session_id, payload));
+        drop(state);
+        self.news.send_replace(());
     }
 
-    /// Announcements from now on.
-    pub(crate) fn watch(&self) -> broadcast::Receiver<Arc<Announcement>> {
-        self.lock().subscribe()
-    }
-
-    /// Announcements from now on, and what they go on from.
-    pub(crate) fn attend(&self) -> Attendance {
+    /// Announcements from now on, and what they go on from. `in_use` is held as long as somebody listens.
+    pub(crate) fn attend(self: &Arc<Self>, in_use: Arc<()>) -> Attendance {
+        // First: from here on the session is watched, and what passes by is kept.
+        let news = self.news.subscribe();
         let mut state = self.lock();
-        let announcements = state.subscribe();
+        let told = state.told;
+        state.recent.keep_from(told);
+        let next = state.recent.end();
         let in_flight = state.answer.as_ref().and_then(|answer| answer.snapshot(&self.session_id));
-        Attendance { announcements, told: state.told, in_flight }
+        drop(state);
+        let announcements = Announcements::new(Arc::clone(self), news, next, in_use);
+        Attendance { announcements, told, in_flight }
+    }
+
+    /// See [`Session::recent`](crate::session::Session::recent).
+    pub(crate) fn missed(&self, after: Seq, until: Seq, events: usize) -> Option<Missed> {
+        self.lock().recent.missed(after, until, events)
+    }
+
+    /// Nothing has happened for long: what was told lately is not kept for those who may come back.
+    pub(crate) fn rest(&self) {
+        let mut state = self.lock();
+        let told = state.told;
+        state.recent.forget(told, self.is_watched());
+    }
+
+    /// Nothing will be told any more.
+    pub(crate) fn end(&self) {
+        self.lock().has_ended = true;
+        self.news.send_replace(());
+    }
+
+    fn is_watched(&self) -> bool {
+        self.news.receiver_count() > 0
     }
 
     /// No panic happens while the lock is held: each change leaves it whole.
@@ -127,15 +170,8 @@ impl Feed {
 }
 
 impl State {
-    fn send(&mut self, announcement: Announcement) {
-        if let Some(sender) = &self.sender {
-            // The last watcher may just have left.
-            let _ = sender.send(Arc::new(announcement));
-        }
-    }
-
-    fn subscribe(&mut self) -> broadcast::Receiver<Arc<Announcement>> {
-        self.sender.get_or_insert_with(|| broadcast::Sender::new(BACKLOG)).subscribe()
+    fn pass(&mut self, announcement: Announcement) {
+        self.recent.add_passing(self.told, announcement);
     }
 }
 
@@ -164,40 +200,5 @@ impl InFlight {
             "offset": self.offset, "reasoningOffset": self.reasoning_offset,
         });
         (!parts.is_empty()).then(|| Announcement::passing("llm:snapshot", session_id, payload))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_comes_late_gets_what_was_said_and_then_the_rest() {
-        let feed = Feed::new("s".into(), 4);
-        let step = StepId::from("s5");
-        feed.begin(&step);
-        feed.chunk(&step, Voice::Reasoning, "Hm. ", false);
-        feed.chunk(&step, Voice::Text, "Grüße", false);
-        let mut late = feed.attend();
-        feed.chunk(&step, Voice::Text, " an alle", false);
-        let snapshot = late.in_flight.take().unwrap();
-        assert_eq!(snapshot.payload["parts"][1]["text"], "Grüße");
-        assert_eq!(snapshot.payload["offset"], 5);
-        let next = late.announcements.try_recv().unwrap();
-        assert_eq!((next.text("content"), &next.payload["offset"]), (" an alle", &5.into()));
-        assert!(late.announcements.try_recv().is_err(), "nothing comes twice");
-        feed.tell_event(6, Vec::new(), true);
-        let later = feed.attend();
-        assert_eq!((later.told, later.in_flight), (6, None));
-    }
-
-    #[test]
-    fn an_answer_that_begins_anew_forgets_the_first_try() {
-        let feed = Feed::new("s".into(), 0);
-        let step = StepId::from("s1");
-        feed.begin(&step);
-        feed.chunk(&step, Voice::Text, "no", false);
-        feed.begin(&step);
-        assert_eq!(feed.attend().in_flight, None);
     }
 }

@@ -20,6 +20,7 @@
 
 pub mod agent;
 pub mod announce;
+pub mod calibration;
 pub mod clock;
 pub mod config;
 pub mod context;
@@ -27,6 +28,7 @@ mod driver;
 pub mod export;
 pub mod feed;
 pub mod import;
+pub mod mcp;
 pub mod recall;
 pub mod sandbox;
 pub mod session;

@@ -11,8 +11,8 @@ use longhaul_providers::SharedProvider;
 use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
 use longhaul_store::{Blobs, MemoryStore};
 
-use crate::calibration::Calibrations;
 use crate::agent::{Agent, Rules};
+use crate::calibration::Calibrations;
 use crate::sandbox::{Sandbox, SandboxError, SandboxPolicy};
 use crate::session::Runtime;
 use crate::tools::{ToolLimits, ToolSet};

@@ -37,6 +37,15 @@ pub trait Tool: Send + Sync {
 
     /// Runs one call. Dropping the future ends everything the call has started.
     async fn run(&self, call: ToolInput) -> ToolOutput;
+
+    /// Whether it is taken at its word when its spec says that it only reads: such a tool needs no approval. A
+    /// tool that passes on what somebody else's program says of itself answers `false`.
+    fn is_vouched_for(&self) -> bool {
+        true
+    }
+
+    /// Ends in good order what it keeps running between calls. Dropping the tool ends it, too, at once.
+    async fn close(&self) {}
 }
 
 /// One call.
@@ -44,8 +53,18 @@ pub trait Tool: Send + Sync {
 pub struct ToolInput {
     /// The arguments, as parsed from what the model wrote.
     pub arguments: serde_json::Value,
+    /// The arguments, byte for byte as the model wrote them.
+    pub written: RawJson,
     /// Where and under which limits it runs.
     pub context: ToolContext,
+}
+
+impl ToolInput {
+    /// A call with those arguments, as a model could have written them.
+    pub fn new(arguments: serde_json::Value, context: ToolContext) -> Self {
+        let written = RawJson(arguments.to_string());
+        Self { arguments, written, context }
+    }
 }
 
 /// Where a call runs.
@@ -255,6 +274,11 @@ impl ToolSet {
     /// What the model is told, in order.
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.tools.iter().map(|(spec, _)| spec.clone()).collect()
+    }
+
+    /// Ends in good order what the tools keep running.
+    pub async fn close(&self) {
+        futures_util::future::join_all(self.tools.iter().map(|(_, tool)| tool.close())).await;
     }
 
     /// Runs a call by name; an unknown name is answered with the known ones.

@@ -8,6 +8,7 @@ use longhaul_core::ids::SessionId;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::once::Requests;
 use crate::problem::Problem;
 use crate::token::Token;
 use crate::uploads::Uploads;
@@ -48,6 +49,7 @@ struct Shared {
     runtime: Runtime,
     config: ServerConfig,
     uploads: Uploads,
+    requests: Requests,
     closing: CancellationToken,
     tasks: TaskTracker,
 }
@@ -59,6 +61,7 @@ impl App {
             runtime,
             config,
             uploads: Uploads::default(),
+            requests: Requests::default(),
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }))
@@ -99,6 +102,10 @@ impl App {
 
     pub(crate) fn uploads(&self) -> &Uploads {
         &self.0.uploads
+    }
+
+    pub(crate) fn requests(&self) -> &Requests {
+        &self.0.requests
     }
 
     /// Cancelled when the server ends.

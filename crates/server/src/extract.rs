@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use bytes::{Bytes, BytesMut};
@@ -125,9 +125,19 @@ async fn read(request: Request, app: &App) -> Result<(HeaderMap, Bytes), Problem
     let (parts, body) = request.into_parts();
     let length =
         parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    let kept = if length.is_some_and(|length| length > limit as u64) { 0 } else { limit };
+    let is_too_large = length.is_some_and(|length| length > limit as u64);
+    if is_too_large && asks_first(&parts.headers) {
+        // Nothing of it was sent yet, and nothing will be.
+        return Err(Problem::too_large(limit as u64));
+    }
+    let kept = if is_too_large { 0 } else { limit };
     let body = collect(body, kept).await?.ok_or_else(|| Problem::too_large(limit as u64))?;
     Ok((parts.headers, body))
+}
+
+/// Whether the sender waits to hear that its body is welcome.
+fn asks_first(headers: &HeaderMap) -> bool {
+    headers.get(EXPECT).is_some_and(|expect| expect.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
 /// The whole body, `None` if it has more than `limit` bytes.

@@ -11,6 +11,7 @@ mod app;
 mod content;
 mod extract;
 mod guard;
+mod once;
 mod problem;
 mod routes;
 mod serve;

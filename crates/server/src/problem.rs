@@ -39,6 +39,12 @@ impl Problem {
         Self::new(StatusCode::CONFLICT, ErrorCode::Conflict, detail)
     }
 
+    /// Another request had the same key.
+    pub(crate) fn reused_key() -> Self {
+        let detail = "This Idempotency-Key was used for another request.";
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, ErrorCode::InvalidRequest, detail)
+    }
+
     pub(crate) fn unauthorized() -> Self {
         let detail = "This needs the server's token: Authorization: Bearer TOKEN.";
         Self::new(StatusCode::UNAUTHORIZED, ErrorCode::Auth, detail)

@@ -1,23 +1,21 @@
 //! One watcher of one session: what was stored after its last position, what is in flight, then everything
 //! as it happens.
 //!
-//! A watcher pulls; nothing is kept for it but its place in the session's bounded backlog. One that falls
-//! behind that reads what it missed from the log, so it slows no run and costs no memory. What cannot be had
-//! again is said with `stream:gap`.
+//! A watcher pulls; nothing is kept for it but its place among what was told lately, which is bounded and kept
+//! once for all. One that comes back finds there what it missed; one that was away for longer reads the log, a
+//! few events at a time, so it slows no run and costs little memory. What cannot be had again is said with
+//! `stream:gap`.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::sync::Arc;
 
 use axum::response::sse::Event as Frame;
 use futures_util::Stream;
 use longhaul::announce::{Announcement, Replay};
-use longhaul::feed::Attendance;
+use longhaul::feed::{Announcements, Attendance, Missed, RecvError};
 use longhaul::session::Session;
 use longhaul_core::ids::Seq;
 use serde_json::{Value, json};
-use tokio::sync::broadcast::Receiver;
-use tokio::sync::broadcast::error::RecvError;
 
 use crate::app::App;
 use crate::problem::Problem;
@@ -25,13 +23,13 @@ use crate::routes::queue_entries;
 
 /// Events read from the log at a time: those that are only folded, and those that are told.
 const PASSED_PAGE: usize = 500;
-const TOLD_PAGE: usize = 32;
+const TOLD_PAGE: usize = 8;
 
 /// A watcher.
 pub(crate) struct Watcher {
     app: App,
     session: Session,
-    announcements: Receiver<Arc<Announcement>>,
+    announcements: Announcements,
     /// Everything up to this position has been given.
     after: Seq,
     /// Announcements given of the one event behind it.
@@ -97,10 +95,15 @@ impl Watcher {
         self.tell(&Announcement::passing("stream:gap", self.session.id(), json!({ "from": from, "to": to })));
     }
 
-    /// One page of the log; after the last one, what is in flight and what waits.
+    /// The next events, from memory or from the log; after the last ones, what is in flight and what waits.
     async fn catch_up(&mut self, mut behind: Behind) {
         if self.after >= behind.until {
             return self.arrive(behind).await;
+        }
+        if let Some(recent) = self.session.recent(self.after, behind.until, TOLD_PAGE) {
+            self.tell_recent(&recent);
+            self.behind = Some(behind);
+            return;
         }
         let app = self.app.clone();
         let replay = behind.replay.get_or_insert_with(|| app.runtime().replay(self.session.id()));
@@ -113,6 +116,14 @@ impl Watcher {
             }
         }
         self.behind = Some(behind);
+    }
+
+    fn tell_recent(&mut self, recent: &Missed) {
+        for event in recent.announcements.chunk_by(|one, next| one.seq == next.seq) {
+            let given = if event[0].seq == Some(self.begun.0) { self.begun.1 } else { 0 };
+            event.iter().skip(given).for_each(|announcement| self.tell(announcement));
+        }
+        self.after = recent.until;
     }
 
     async fn page(&mut self, replay: &mut Replay, until: Seq) -> Result<(), Problem> {
@@ -193,5 +204,7 @@ impl Watcher {
 }
 
 fn frame(announcement: &Announcement) -> Frame {
-    Frame::default().event(announcement.name).data(announcement.to_json().to_string())
+    // What is made of strings and numbers can be written.
+    let data = serde_json::to_string(announcement).unwrap_or_default();
+    Frame::default().event(announcement.name).data(data)
 }

@@ -10,6 +10,7 @@
 //!
 //! Not for network file systems, where locks and fsync cannot be relied on.
 
+mod durable;
 mod error;
 mod key;
 mod lock;

@@ -7,6 +7,7 @@ use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions, SqliteConnection, SqlitePool};
 
+use crate::durable;
 use crate::error::store_error;
 use crate::lock::FolderLock;
 
@@ -42,7 +43,14 @@ pub(crate) struct Opened {
 pub(crate) async fn open(folder: &Path) -> Result<Opened, StoreError> {
     create(folder).map_err(|error| StoreError::Storage(format!("{}: {error}", folder.display())))?;
     let lock = FolderLock::take(folder).await?;
-    let options = options(&folder.join(FILE_NAME));
+    let file = folder.join(FILE_NAME);
+    durable::prepare(folder, &file).await.map_err(|error| StoreError::Storage(error.to_string()))?;
+    let (writer, readers) = connect(&file).await.map_err(|error| named(error, &file))?;
+    Ok(Opened { lock, writer, readers })
+}
+
+async fn connect(file: &Path) -> Result<(SqliteConnection, SqlitePool), StoreError> {
+    let options = options(file);
     let mut writer =
         options.clone().create_if_missing(true).connect().await.map_err(|error| store_error(&error))?;
     check_version(&mut writer).await?;
@@ -54,7 +62,17 @@ pub(crate) async fn open(folder: &Path) -> Result<Opened, StoreError> {
         .connect_with(options.pragma("query_only", "ON").row_buffer_size(BUFFERED_ROWS))
         .await
         .map_err(|error| store_error(&error))?;
-    Ok(Opened { lock, writer, readers })
+    Ok((writer, readers))
+}
+
+/// The error with the file that it is about.
+fn named(error: StoreError, file: &Path) -> StoreError {
+    let file = file.display();
+    match error {
+        StoreError::Corrupt(why) => StoreError::Corrupt(format!("{file}: {why}")),
+        StoreError::Storage(why) => StoreError::Storage(format!("{file}: {why}")),
+        other => other,
+    }
 }
 
 #[cfg(unix)]

@@ -24,6 +24,7 @@ struct RecordRow {
     updated_ms: i64,
     last_seq: i64,
     running: i64,
+    parked: i64,
     queued: i64,
 }
 
@@ -47,7 +48,7 @@ impl Reader {
         let name = id.as_str();
         let row = sqlx::query_as!(
             RecordRow,
-            r#"SELECT id, title, created_ms, updated_ms, last_seq, running,
+            r#"SELECT id, title, created_ms, updated_ms, last_seq, running, parked,
                       (SELECT count(*) FROM inbox WHERE session_no = no AND state = 0) AS "queued!: i64"
                FROM session WHERE id = ?"#,
             name
@@ -62,7 +63,7 @@ impl Reader {
         let limit = limit_to_db(limit);
         let rows = sqlx::query_as!(
             RecordRow,
-            r#"SELECT id, title, created_ms, updated_ms, last_seq, running,
+            r#"SELECT id, title, created_ms, updated_ms, last_seq, running, parked,
                       (SELECT count(*) FROM inbox WHERE session_no = no AND state = 0) AS "queued!: i64"
                FROM session ORDER BY updated_ms DESC, no DESC LIMIT ?"#,
             limit
@@ -185,6 +186,7 @@ impl RecordRow {
             last_seq: from_db(self.last_seq),
             queued: count_from_db(self.queued),
             running: self.running != 0,
+            parked: self.parked != 0,
         }
     }
 }

@@ -9,14 +9,15 @@ use longhaul_core::ids::{QueueId, Seq, SessionId};
 use longhaul_core::message::{BlobRef, Part};
 use longhaul_core::queue::Queued;
 use longhaul_store::{
-    Accepted, Append, Chunk, Lease, NewQueued, NewSession, SessionRecord, Store, StoreError, Watchers,
+    Accepted, Append, Chunk, Lease, NewQueued, NewRequest, NewSession, Request, SessionRecord, Store,
+    StoreError, Watchers,
 };
 use tokio::sync::watch;
 
 use crate::open::{Opened, open};
 use crate::reader::Reader;
 use crate::writer::Writer;
-use crate::writer::{chunk, inbox, lease, log, session};
+use crate::writer::{chunk, inbox, lease, log, request, session};
 
 /// Sessions in one SQLite file of a data folder.
 ///
@@ -114,6 +115,19 @@ impl Store for SqliteStore {
 
     async fn clear_queue(&self, id: &SessionId) -> Result<Vec<QueueId>, StoreError> {
         self.writer.submit(inbox::Clear { id: id.clone() }).await
+    }
+
+    async fn begin_request(&self, id: &SessionId, request: NewRequest) -> Result<Request, StoreError> {
+        self.writer.submit(request::Begin { id: id.clone(), request }).await
+    }
+
+    async fn answer_request(
+        &self,
+        id: &SessionId,
+        key: &str,
+        answer: Option<String>,
+    ) -> Result<(), StoreError> {
+        self.writer.submit(request::Answer { id: id.clone(), key: key.to_owned(), answer }).await
     }
 
     async fn put_chunk(&self, lease: &Lease, chunk: Chunk) -> Result<(), StoreError> {

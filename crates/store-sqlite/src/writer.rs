@@ -11,6 +11,7 @@ pub(crate) mod chunk;
 pub(crate) mod inbox;
 pub(crate) mod lease;
 pub(crate) mod log;
+pub(crate) mod request;
 pub(crate) mod session;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -145,6 +146,11 @@ impl Desk {
         while let Some(first) = waiting.recv().await {
             let requests = gather(first, &mut waiting);
             self.write(requests).await;
+        }
+        if self.poisoned.is_some() {
+            // Closing would move what may not be on the disk into the database.
+            std::mem::forget(self.db);
+            return;
         }
         if let Err(error) = self.db.close().await {
             tracing::warn!(%error, "the database was not closed cleanly");

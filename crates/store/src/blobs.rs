@@ -6,6 +6,7 @@
 
 mod named;
 
+use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,6 +18,10 @@ use object_store::memory::InMemory;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, path::Path as Key};
 
 pub use self::named::{blob_hashes, blob_refs};
+use crate::durable::flush_folder;
+
+/// The folder that all keys begin with.
+const TOP: &str = "blob";
 
 /// Content of this size or more is hashed off the async executor, in bytes.
 const LARGE_BYTES: usize = 256 * 1024;
@@ -34,6 +39,8 @@ const LARGE_BYTES: usize = 256 * 1024;
 #[derive(Clone, Debug)]
 pub struct Blobs {
     objects: Arc<dyn ObjectStore>,
+    /// Where they are, if they are files.
+    folder: Option<Arc<Path>>,
     max_bytes: u64,
 }
 
@@ -77,11 +84,15 @@ impl Blobs {
     /// # Errors
     /// [`BlobError::Storage`] if the folder cannot be used.
     pub fn local(folder: &Path, max_bytes: u64) -> Result<Self, BlobError> {
-        std::fs::create_dir_all(folder).map_err(|error| BlobError::Storage(error.to_string()))?;
-        let objects = LocalFileSystem::new_with_prefix(folder)
+        let failed = |error: io::Error| BlobError::Storage(format!("{}: {error}", folder.display()));
+        std::fs::create_dir_all(folder.join(TOP)).map_err(failed)?;
+        let folder = folder.canonicalize().map_err(failed)?;
+        // The names of both folders.
+        folder.parent().into_iter().chain([folder.as_path()]).try_for_each(flush_folder).map_err(failed)?;
+        let objects = LocalFileSystem::new_with_prefix(&folder)
             .map_err(|error| BlobError::Storage(error.to_string()))?
             .with_fsync(true);
-        Ok(Self::new(Arc::new(objects), max_bytes))
+        Ok(Self { folder: Some(folder.into()), ..Self::new(Arc::new(objects), max_bytes) })
     }
 
     /// Blobs that live as long as the process.
@@ -91,7 +102,7 @@ impl Blobs {
 
     /// Blobs in any object store that can create without overwriting.
     pub fn new(objects: Arc<dyn ObjectStore>, max_bytes: u64) -> Self {
-        Self { objects, max_bytes }
+        Self { objects, folder: None, max_bytes }
     }
 
     /// Stores content, durably. Storing it again changes nothing and succeeds.
@@ -112,7 +123,20 @@ impl Blobs {
             Err(object_store::Error::AlreadyExists { .. }) => self.repair(&key, content).await?,
             Err(error) => return Err(storage(&hash, &error)),
         }
+        self.keep_name(&hash).await?;
         Ok(BlobRef { hash, bytes })
+    }
+
+    /// Flushes the name of a blob and of its folder, whoever made them: a process that was killed, or somebody
+    /// who puts the same content right now.
+    async fn keep_name(&self, hash: &str) -> Result<(), BlobError> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        let top = folder.join(TOP);
+        let below = top.join(&hash[..2]);
+        let flushed =
+            tokio::task::spawn_blocking(move || flush_folder(&below).and_then(|()| flush_folder(&top))).await;
+        let flushed = flushed.map_err(|error| BlobError::Storage(error.to_string()))?;
+        flushed.map_err(|error| BlobError::Storage(error.to_string()))
     }
 
     /// Replaces a stored object whose length is not the content's.
@@ -182,7 +206,7 @@ fn key_of(hash: &str) -> Result<Key, BlobError> {
     if digits != 64 || hash.len() != 64 {
         return Err(BlobError::BadHash(hash.chars().take(80).collect()));
     }
-    Ok(Key::from(format!("blob/{}/{hash}", &hash[..2])))
+    Ok(Key::from(format!("{TOP}/{}/{hash}", &hash[..2])))
 }
 
 fn storage(hash: &str, error: &object_store::Error) -> BlobError {

@@ -9,6 +9,7 @@ mod chunks;
 mod inbox;
 mod lease;
 mod log;
+mod requests;
 mod sessions;
 mod watch;
 
@@ -22,6 +23,7 @@ pub use self::chunks::*;
 pub use self::inbox::*;
 pub use self::lease::*;
 pub use self::log::*;
+pub use self::requests::*;
 pub use self::sessions::*;
 pub use self::watch::*;
 
@@ -32,7 +34,7 @@ macro_rules! conformance {
         $crate::conformance! { $make:
             created_sessions_are_found, a_taken_id_is_a_conflict, a_log_is_never_empty,
             unknown_sessions_are_not_found, the_last_changed_session_comes_first,
-            the_record_follows_the_log, a_deleted_session_is_gone, a_leased_session_is_not_deleted,
+            the_record_follows_the_log, the_record_says_what_is_parked, a_deleted_session_is_gone, a_leased_session_is_not_deleted,
             a_closed_store_refuses,
             seq_counts_without_gaps, events_come_back_as_they_went_in, large_bodies_are_kept,
             a_refused_append_leaves_nothing, an_append_without_events_takes_and_settles,
@@ -45,6 +47,8 @@ macro_rules! conformance {
             waiting_messages_can_be_removed, the_queue_can_be_cleared, a_message_is_taken_once,
             a_removed_message_is_not_taken, all_messages_are_taken_or_none,
             taking_and_removing_race_to_one_end, enqueueing_needs_no_lease,
+            a_repeated_request_finds_its_answer, a_forgotten_request_is_new, of_racing_requests_one_is_first,
+            requests_belong_to_their_session,
             chunks_are_kept_in_order, settled_chunks_are_dropped, only_the_next_chunk_is_kept,
             chunks_are_fenced,
             a_watch_starts_at_the_newest, a_watch_sees_the_newest, a_watch_misses_nothing,

@@ -8,9 +8,11 @@
 
 pub mod blobs;
 pub mod conformance;
+mod durable;
 mod error;
 mod inbox;
 mod memory;
+mod request;
 mod session;
 mod watchers;
 
@@ -24,9 +26,11 @@ use longhaul_core::queue::Queued;
 use tokio::sync::watch;
 
 pub use crate::blobs::{BlobError, Blobs, blob_hashes, blob_refs};
+pub use crate::durable::flush_folder;
 pub use crate::error::StoreError;
 pub use crate::inbox::{Accepted, NewQueued};
 pub use crate::memory::MemoryStore;
+pub use crate::request::{NewRequest, Request};
 pub use crate::session::{Append, Chunk, Lease, NewSession, RecordChange, SessionRecord};
 pub use crate::watchers::{Watched, Watchers};
 
@@ -122,6 +126,25 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// [`StoreError::NotFound`].
     async fn clear_queue(&self, id: &SessionId) -> Result<Vec<QueueId>, StoreError>;
+
+    /// Notes that a request has come, durably, before anything of it is done. No lease is needed. The same `key`
+    /// again changes nothing and answers with what is known of the first.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    async fn begin_request(&self, id: &SessionId, request: NewRequest) -> Result<Request, StoreError>;
+
+    /// Keeps the answer to a request. `None` forgets the request: it may come again as if for the first time. One
+    /// that is not known is no error.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such session.
+    async fn answer_request(
+        &self,
+        id: &SessionId,
+        key: &str,
+        answer: Option<String>,
+    ) -> Result<(), StoreError>;
 
     /// Keeps a piece of a streaming answer. Pieces of one step are numbered 0, 1, 2 …; they are only ever
     /// appended. Durable when acknowledged.

@@ -14,7 +14,8 @@ use longhaul_core::queue::Queued;
 use tokio::sync::watch;
 
 use crate::{
-    Accepted, Append, Chunk, Lease, NewQueued, NewSession, SessionRecord, Store, StoreError, Watchers,
+    Accepted, Append, Chunk, Lease, NewQueued, NewRequest, NewSession, Request, SessionRecord, Store,
+    StoreError, Watchers,
 };
 
 use self::log::Session;
@@ -166,6 +167,22 @@ impl Store for MemoryStore {
 
     async fn clear_queue(&self, id: &SessionId) -> Result<Vec<QueueId>, StoreError> {
         self.with(id, |session| Ok(session.inbox.clear()))
+    }
+
+    async fn begin_request(&self, id: &SessionId, request: NewRequest) -> Result<Request, StoreError> {
+        self.with(id, |session| Ok(session.begin_request(request)))
+    }
+
+    async fn answer_request(
+        &self,
+        id: &SessionId,
+        key: &str,
+        answer: Option<String>,
+    ) -> Result<(), StoreError> {
+        self.with(id, |session| {
+            session.answer_request(key, answer);
+            Ok(())
+        })
     }
 
     async fn put_chunk(&self, lease: &Lease, chunk: Chunk) -> Result<(), StoreError> {

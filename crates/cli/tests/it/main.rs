@@ -7,7 +7,14 @@ mod bench;
 mod chat;
 mod config;
 mod fake;
+#[cfg(target_os = "linux")]
+mod faults;
 mod llama;
+mod llama_wire;
+mod mcp;
+#[cfg(target_os = "linux")]
+mod memory;
+mod models;
 mod run;
 mod serve;
 mod sessions;

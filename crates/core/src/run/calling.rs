@@ -179,8 +179,7 @@ impl Run {
 
     /// An answer that does not count, kept without its calls.
     pub(super) fn lost(&self, step: &StepId, partial: Vec<Part>) -> Vec<EventBody> {
-        let said: Vec<Part> =
-            partial.into_iter().filter(|part| !matches!(part, Part::ToolCall(_))).collect();
+        let said: Vec<Part> = partial.into_iter().filter(|part| !matches!(part, Part::ToolCall(_))).collect();
         let kept = says_something(&said).then(|| self.assistant(step, said, Finish::Other, Some(Cut::Lost)));
         kept.into_iter().collect()
     }

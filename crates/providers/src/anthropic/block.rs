@@ -73,6 +73,10 @@ impl Block {
         match delta.text("type").as_deref() {
             Some("input_json_delta") => return self.grow_input(&delta.text("partial_json")?),
             Some("citations_delta") => self.cite(delta),
+            // What else a known piece says (a running count of tokens) is no part of the block.
+            Some("text_delta") => self.grow_only("text", delta),
+            Some("thinking_delta") => self.grow_only("thinking", delta),
+            Some("signature_delta") => self.grow_only("signature", delta),
             _ => delta
                 .fields()
                 .filter(|(key, _)| *key != "type")
@@ -90,6 +94,12 @@ impl Block {
         self.input.push_str(piece);
         let index = self.call.filter(|_| !piece.is_empty())?;
         Some(ModelEvent::ToolInput { index, name: None, delta: piece.to_owned() })
+    }
+
+    fn grow_only(&mut self, key: &str, delta: &RawObject) {
+        if let Some(more) = delta.text(key) {
+            self.grow_text(key, &more);
+        }
     }
 
     fn grow_field(&mut self, key: &str, piece: &str) {
@@ -155,12 +165,13 @@ impl Block {
     }
 
     fn tool_call(&self) -> ToolCall {
-        let id = self.object.text("id").unwrap_or_default();
+        let id = self.object.text("id").filter(|id| !id.is_empty());
+        let unnamed = || format!("call_{}", self.call.unwrap_or_default());
         ToolCall {
-            call_id: id.as_str().into(),
+            call_id: id.clone().unwrap_or_else(unnamed).into(),
             name: self.object.text("name").unwrap_or_default(),
             arguments: self.arguments(),
-            provider_id: Some(id),
+            provider_id: id,
             native: self.native_beyond(&["type", "id", "name", "input"]),
         }
     }

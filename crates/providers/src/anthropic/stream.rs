@@ -4,9 +4,13 @@ use longhaul_core::message::{Answer, Finish, Part};
 use longhaul_core::usage::Usage;
 
 use super::block::Block;
+use crate::http::answer::Decode;
 use crate::http::failure;
 use crate::raw::{self, RawObject};
 use crate::{ModelEvent, ProviderError};
+
+/// Counts of what was read. Each report gives all of them, or none.
+const INPUT_COUNTS: &[&str] = &["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
 
 /// Reads one answer, payload by payload.
 #[derive(Debug, Default)]
@@ -14,7 +18,8 @@ pub struct Decoder {
     blocks: Vec<Block>,
     /// The newest snapshot of each count.
     usage: RawObject,
-    stop_reason: Option<String>,
+    /// What was said of the answer as a whole, without its content and its counts.
+    envelope: RawObject,
     closed: bool,
 }
 
@@ -32,7 +37,7 @@ impl Decoder {
         let event: RawObject = serde_json::from_str(payload)
             .map_err(|error| self.with_usage(raw::unreadable(payload, &error)))?;
         match event.text("type").as_deref() {
-            Some("message_start") => Ok(self.start(event.object("message"))),
+            Some("message_start") => Ok(self.start(event.object("message").unwrap_or_default())),
             Some("content_block_start") => Ok(self.open(&event)),
             Some("content_block_delta") => Ok(self.grow(&event)),
             Some("content_block_stop") => Ok(self.stop(event.number("index").unwrap_or_default())),
@@ -44,6 +49,7 @@ impl Decoder {
             Some("message") => Ok(self.whole(&event)),
             Some("error") => Err(self.with_usage(failure::in_band(payload))),
             None if event.get("error").is_some() => Err(self.with_usage(failure::in_band(payload))),
+            None if event.get("content").is_some() => Ok(self.whole(&event)),
             _ => Ok(Vec::new()),
         }
     }
@@ -62,18 +68,26 @@ impl Decoder {
             return Err(self.with_usage(raw::truncated()));
         }
         let parts: Vec<Part> = self.blocks.iter().filter_map(Block::part).collect();
-        Ok(Answer {
-            finish: finish(self.stop_reason.as_deref(), &parts),
-            parts,
-            usage: self.counted(),
-            envelope: None,
-        })
+        let reason = self.envelope.text("stop_reason");
+        let envelope = self.envelope.fields().next().is_some().then(|| self.envelope.to_json());
+        Ok(Answer { finish: finish(reason.as_deref(), &parts), parts, usage: self.counted(), envelope })
     }
 
     /// A second beginning in one stream is a gateway's new attempt: the first one is void.
-    fn start(&mut self, message: Option<RawObject>) -> Vec<ModelEvent> {
+    fn start(&mut self, message: RawObject) -> Vec<ModelEvent> {
         *self = Self::default();
-        self.report(message.and_then(|message| message.object("usage")))
+        self.describe(&message, &["content", "usage"]);
+        self.report(message.object("usage"))
+    }
+
+    /// Takes over what is said of the answer, but for fields that are kept elsewhere.
+    fn describe(&mut self, said: &RawObject, kept_elsewhere: &[&str]) {
+        for (key, value) in said.fields().filter(|(key, _)| !kept_elsewhere.contains(key)) {
+            let says = value != "null" || self.envelope.get(key).is_none();
+            if let Some(value) = raw::value(value).filter(|_| says) {
+                self.envelope.set(key, value);
+            }
+        }
     }
 
     fn open(&mut self, event: &RawObject) -> Vec<ModelEvent> {
@@ -110,9 +124,8 @@ impl Decoder {
     }
 
     fn conclude(&mut self, event: &RawObject) -> Vec<ModelEvent> {
-        if let Some(reason) = event.object("delta").and_then(|delta| delta.text("stop_reason")) {
-            self.stop_reason = Some(reason);
-        }
+        self.describe(&event.object("delta").unwrap_or_default(), &[]);
+        self.describe(event, &["type", "delta", "usage"]);
         self.report(event.object("usage"))
     }
 
@@ -122,15 +135,24 @@ impl Decoder {
             events.extend(self.begin(index, json.get()));
             events.extend(self.stop(index));
         }
-        self.stop_reason = message.text("stop_reason");
+        self.describe(message, &["content", "usage"]);
         events.extend(self.report(message.object("usage")));
         self.closed = true;
         events
     }
 
-    /// Each report is a snapshot of the whole call: its counts replace the older ones.
+    /// Each report is a snapshot of the whole call: its counts replace the older ones, also where they are
+    /// smaller (the server itself has compacted). Gateways that count only output close with zeros, which
+    /// say nothing.
     fn report(&mut self, usage: Option<RawObject>) -> Vec<ModelEvent> {
-        let Some(usage) = usage else { return Vec::new() };
+        let Some(mut usage) = usage else { return Vec::new() };
+        if INPUT_COUNTS.iter().all(|key| usage.number(key).unwrap_or_default() == 0) {
+            for key in INPUT_COUNTS {
+                if let Some(known) = self.usage.get(key).and_then(raw::value) {
+                    usage.set(key, known);
+                }
+            }
+        }
         self.usage.overwrite(&usage);
         self.counted().map(ModelEvent::Usage).into_iter().collect()
     }
@@ -158,13 +180,35 @@ impl Decoder {
     }
 }
 
+impl Decode for Decoder {
+    fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
+        self.push(payload)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed()
+    }
+
+    fn usage(&self) -> Option<Usage> {
+        self.counted()
+    }
+
+    fn finish(self) -> Result<Answer, ProviderError> {
+        self.finish()
+    }
+}
+
+/// Why the model stopped. The provider's own word is in the envelope: it tells a turn that was paused
+/// (`pause_turn`) from others, and a full window (`model_context_window_exceeded`) from an output limit.
 fn finish(reason: Option<&str>, parts: &[Part]) -> Finish {
+    let has_calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
     match reason {
-        Some("end_turn" | "stop_sequence") => Finish::Stop,
-        Some("tool_use") => Finish::ToolCalls,
         Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
         Some("refusal") => Finish::ContentFilter,
-        None if parts.iter().any(|part| matches!(part, Part::ToolCall(_))) => Finish::ToolCalls,
+        Some("pause_turn" | "compaction") => Finish::Other,
+        // Gateways name the other reasons carelessly: whether there are calls decides.
+        _ if has_calls => Finish::ToolCalls,
+        Some("end_turn" | "stop_sequence") => Finish::Stop,
         _ => Finish::Other,
     }
 }

@@ -149,8 +149,8 @@ fn a_call_cut_by_the_limit_keeps_its_pieces() {
     let [Part::ToolCall(call)] = answer.parts.as_slice() else { panic!("{:?}", answer.parts) };
     assert_eq!(call.arguments, "{\"path\":\"a");
     assert!(!events.iter().any(|event| matches!(event, ModelEvent::PartDone(_))));
-    let error = encode_parts(&message(answer.parts), &origin("a")).unwrap_err();
-    assert_eq!(error.code, ErrorCode::InvalidRequest);
+    let expected = r#"{"type":"tool_use","id":"t","name":"write","input":{"invalid_json":"{\"path\":\"a"}}"#;
+    assert_eq!(encode(answer.parts, "a"), [expected], "the model sees what it wrote, the API an object");
 }
 
 #[test]
@@ -165,6 +165,82 @@ fn reasoning_cut_off_before_its_signature_is_not_sent_back() {
         r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"s"}}"#;
     let (_, answer) = read(&[START, open, signed, STOP]).unwrap();
     assert_eq!(encode(answer.parts, "a"), [r#"{"type":"thinking","thinking":"","signature":"s"}"#]);
+}
+
+#[test]
+fn a_running_count_is_no_part_of_the_block_it_comes_with() {
+    let open = r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#;
+    let piece = r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"Hm","estimated_tokens":50}}"#;
+    let signed =
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"s"}}"#;
+    let (_, answer) = read(&[START, open, piece, signed, STOP]).unwrap();
+    assert_eq!(encode(answer.parts, "a"), [r#"{"type":"thinking","thinking":"Hm","signature":"s"}"#]);
+}
+
+#[test]
+fn counts_of_zero_say_nothing_and_smaller_ones_count() {
+    let input = |end: &str| {
+        let (_, answer) = read(&[START, end, STOP]).unwrap();
+        let usage = answer.usage.unwrap();
+        (usage.input_tokens, usage.cache_read_tokens, usage.output_tokens)
+    };
+    let zeros = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":0,"cache_read_input_tokens":0,"output_tokens":9}}"#;
+    assert_eq!(input(zeros), (2237, 2048, 9));
+    let compacted = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":181,"cache_read_input_tokens":0,"cache_creation_input_tokens":0,"output_tokens":8}}"#;
+    assert_eq!(input(compacted), (181, 0, 8));
+}
+
+#[test]
+fn the_envelope_says_what_the_parts_do_not() {
+    let start = r#"{"type":"message_start","message":{"id":"msg_1","type":"message","model":"m","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}}"#;
+    let end = r#"{"type":"message_delta","delta":{"stop_reason":"stop_sequence","stop_sequence":"\u0045ND","container":{"id":"c", "n":1.0}},"usage":{"output_tokens":2},"context_management":{"applied_edits":[]}}"#;
+    let (_, answer) = read(&[start, end, STOP]).unwrap();
+    let expected = r#"{"id":"msg_1","type":"message","model":"m","stop_reason":"stop_sequence","stop_sequence":"\u0045ND","container":{"id":"c", "n":1.0},"context_management":{"applied_edits":[]}}"#;
+    assert_eq!(answer.envelope.unwrap().as_str(), expected);
+
+    let whole = r#"{"id":"msg_1","type":"message","content":[{"type":"text","text":"hi"}],"stop_reason":"refusal","stop_details":{"type":"refusal","category":"cyber"},"usage":{"input_tokens":1,"output_tokens":1}}"#;
+    let (_, answer) = read(&[whole]).unwrap();
+    let expected = r#"{"id":"msg_1","type":"message","stop_reason":"refusal","stop_details":{"type":"refusal","category":"cyber"}}"#;
+    assert_eq!((answer.envelope.unwrap().as_str(), answer.finish), (expected, Finish::ContentFilter));
+}
+
+#[test]
+fn every_reason_to_stop_has_its_meaning_and_its_own_word() {
+    let call = r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"n","input":{}}}"#;
+    let text = r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"t"}}"#;
+    let finish = |block: &str, reason: &str| {
+        let end = format!(
+            r#"{{"type":"message_delta","delta":{{"stop_reason":"{reason}"}},"usage":{{"output_tokens":9}}}}"#
+        );
+        let (_, answer) = read(&[START, block, &end, STOP]).unwrap();
+        assert!(answer.envelope.unwrap().as_str().contains(&format!(r#""stop_reason":"{reason}""#)));
+        answer.finish
+    };
+    for (reason, with_text, with_call) in [
+        ("end_turn", Finish::Stop, Finish::ToolCalls),
+        ("stop_sequence", Finish::Stop, Finish::ToolCalls),
+        ("tool_use", Finish::Other, Finish::ToolCalls),
+        ("max_tokens", Finish::Length, Finish::Length),
+        ("model_context_window_exceeded", Finish::Length, Finish::Length),
+        ("refusal", Finish::ContentFilter, Finish::ContentFilter),
+        ("pause_turn", Finish::Other, Finish::Other),
+        ("compaction", Finish::Other, Finish::Other),
+        ("something_new", Finish::Other, Finish::ToolCalls),
+    ] {
+        assert_eq!((finish(text, reason), finish(call, reason)), (with_text, with_call), "{reason}");
+    }
+}
+
+#[test]
+fn a_call_without_a_name_of_its_own_gets_one() {
+    let call = r#"{"content":[{"type":"tool_use","name":"a","input":{}},{"type":"tool_use","id":"","name":"b","input":{"x":1}}],"stop_reason":"tool_use"}"#;
+    let (_, answer) = read(&[call]).unwrap();
+    let calls = answer.parts.iter().map(|part| match part {
+        Part::ToolCall(call) => (call.call_id.as_str(), call.provider_id.as_deref(), call.arguments.as_str()),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(calls.collect::<Vec<_>>(), [("call_0", None, "{}"), ("call_1", None, r#"{"x":1}"#)]);
+    assert_eq!(answer.finish, Finish::ToolCalls, "a whole answer needs no type either");
 }
 
 #[test]
@@ -214,4 +290,38 @@ fn what_an_assistant_message_cannot_hold_is_refused() {
     };
     let error = encode_parts(&message(vec![Part::ToolResult(result)]), &origin("a")).unwrap_err();
     assert_eq!(error.code, ErrorCode::InvalidRequest);
+}
+
+#[test]
+fn a_block_of_another_wire_is_never_sent() {
+    let native = |json: &str| Some(RawJson(json.into()));
+    let foreign = vec![
+        Part::Reasoning(Reasoning {
+            text: "Hm".into(),
+            native: native(r#"{"type":"reasoning","id":"rs_1"}"#),
+        }),
+        Part::Text(Text { text: "Hi".into(), native: native(r#"{"text":"Hi","thoughtSignature":"s"}"#) }),
+        Part::Opaque(Opaque { kind: "odd".into(), native: RawJson("[1]".into()) }),
+    ];
+    assert_eq!(
+        encode(foreign, "a"),
+        [r#"{"type":"text","text":"Hi"}"#],
+        "although its origin says otherwise"
+    );
+}
+
+#[test]
+fn features_and_versions_are_named_once() {
+    let mut config = Config::new("http://localhost/v1", "m");
+    assert_eq!((config.version(), config.betas(None)), (Some(VERSION), None));
+    config.betas = vec!["one".into(), "two".into()];
+    config.endpoint.headers = vec![
+        ("Anthropic-Beta".into(), "two, three".into()),
+        ("Anthropic-Version".into(), "2026-10-21".into()),
+        ("x-title".into(), "t".into()),
+    ];
+    assert_eq!(config.betas(Some("one")).as_deref(), Some("two,three,one"));
+    assert_eq!(config.version(), None);
+    let names: Vec<_> = config.secret_headers().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["Anthropic-Version", "x-title"]);
 }

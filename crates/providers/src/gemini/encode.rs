@@ -28,7 +28,8 @@ fn neutral(part: &Part, own: bool) -> Result<Option<RawJson>, ProviderError> {
         Part::Text(text) => Ok(Some(RawJson(format!(r#"{{"text":{}}}"#, quote(&text.text))))),
         Part::ToolCall(call) => function_call(call, own).map(Some),
         Part::Reasoning(_) | Part::Opaque(_) => Ok(None),
-        Part::ToolResult(_) | Part::Image(_) | Part::File(_) => Err(raw::misplaced(part)),
+        Part::Image(_) | Part::File(_) => Ok(Some(RawJson(r#"{"text":"[unsupported content]"}"#.to_owned()))),
+        Part::ToolResult(_) => Err(raw::misplaced(part)),
     }
 }
 

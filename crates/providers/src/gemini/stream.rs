@@ -2,8 +2,10 @@
 
 use longhaul_core::message::{Answer, Finish, Opaque, Part, RawJson, Reasoning, Text};
 use longhaul_core::usage::Usage;
+use serde_json::value::RawValue;
 
 use super::call::{self, Pending};
+use crate::http::answer::Decode;
 use crate::http::failure;
 use crate::raw::{self, RawObject};
 use crate::{ModelEvent, ProviderError};
@@ -18,6 +20,8 @@ pub struct Decoder {
     calls: usize,
     /// The newest snapshot of each count.
     usage: RawObject,
+    /// The newest of everything said beside the parts and the counts.
+    envelope: RawObject,
     finish: Option<Finish>,
 }
 
@@ -29,7 +33,7 @@ struct Run {
 }
 
 impl Decoder {
-    /// Takes the data of one event, or a whole answer that was not streamed.
+    /// Takes the data of one event, or a whole answer: one that was not streamed, or a list of chunks.
     ///
     /// # Errors
     /// The error the provider put there, as its status says; `third-party` for what is no JSON object;
@@ -37,26 +41,18 @@ impl Decoder {
     pub fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
         let payload = payload.trim();
         let mut events = Vec::new();
-        if payload.is_empty() || payload == "[DONE]" {
-            return Ok(events);
+        if payload.starts_with('[') && payload != "[DONE]" {
+            let chunks: Vec<Box<RawValue>> = serde_json::from_str(payload)
+                .map_err(|error| self.with_usage(raw::unreadable(payload, &error)))?;
+            chunks.iter().try_for_each(|chunk| self.chunk(chunk.get(), &mut events))?;
+        } else if !payload.is_empty() && payload != "[DONE]" {
+            self.chunk(payload, &mut events)?;
         }
-        let chunk: RawObject = serde_json::from_str(payload)
-            .map_err(|error| self.with_usage(raw::unreadable(payload, &error)))?;
-        if chunk.get("error").is_some_and(|error| error != "null") {
-            return Err(self.with_usage(failure::in_band(payload)));
-        }
-        for candidate in chunk.list("candidates").iter().filter_map(|one| RawObject::parse(one.get())) {
-            self.candidate(&candidate, &mut events);
-        }
-        if chunk.object("promptFeedback").is_some_and(|feedback| feedback.get("blockReason").is_some()) {
-            self.finish = self.finish.or(Some(Finish::ContentFilter));
-        }
-        self.report(chunk.object("usageMetadata"), &mut events);
         Ok(events)
     }
 
-    /// Whether the provider said why it stopped.
-    pub fn is_closed(&self) -> bool {
+    /// Whether the provider said why it stopped: what follows is usage at most.
+    pub fn has_finished(&self) -> bool {
         self.finish.is_some()
     }
 
@@ -72,13 +68,42 @@ impl Decoder {
         }
         let calls = self.parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
         let finish = if finish == Finish::Stop && calls { Finish::ToolCalls } else { finish };
-        Ok(Answer { usage: self.counted(), parts: self.parts, finish, envelope: None })
+        let envelope = self.envelope.fields().next().is_some().then(|| self.envelope.to_json());
+        Ok(Answer { usage: self.counted(), parts: self.parts, finish, envelope })
+    }
+
+    fn chunk(&mut self, payload: &str, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
+        let chunk: RawObject = serde_json::from_str(payload)
+            .map_err(|error| self.with_usage(raw::unreadable(payload, &error)))?;
+        if chunk.get("error").is_some_and(|error| error != "null") {
+            return Err(self.with_usage(failure::in_band(payload)));
+        }
+        self.keep(&chunk, &["candidates", "usageMetadata"]);
+        for candidate in chunk.list("candidates").iter().filter_map(|one| RawObject::parse(one.get())) {
+            self.candidate(&candidate, events);
+        }
+        if chunk.object("promptFeedback").is_some_and(|feedback| feedback.get("blockReason").is_some()) {
+            self.finish = self.finish.or(Some(Finish::ContentFilter));
+        }
+        self.report(chunk.object("usageMetadata"), events);
+        Ok(())
+    }
+
+    /// Puts what was said into the envelope, but for what has its own place.
+    fn keep(&mut self, said: &RawObject, elsewhere: &[&str]) {
+        for (key, value) in said.fields().filter(|(key, value)| !elsewhere.contains(key) && *value != "null")
+        {
+            if let Some(value) = raw::value(value) {
+                self.envelope.set(key, value);
+            }
+        }
     }
 
     fn candidate(&mut self, candidate: &RawObject, events: &mut Vec<ModelEvent>) {
         if candidate.number("index").unwrap_or_default() != 0 {
             return;
         }
+        self.keep(candidate, &["content", "index"]);
         let content = candidate.object("content").unwrap_or_default();
         for native in content.list("parts") {
             if let Some(part) = RawObject::parse(native.get()) {
@@ -198,6 +223,29 @@ impl Decoder {
     fn with_usage(&self, mut error: ProviderError) -> ProviderError {
         error.usage = self.counted();
         error
+    }
+}
+
+impl Decode for Decoder {
+    fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
+        self.push(payload)
+    }
+
+    /// Only the end of the stream closes it: the last counts may come after the reason to stop.
+    fn is_closed(&self) -> bool {
+        false
+    }
+
+    fn has_finished(&self) -> bool {
+        self.has_finished()
+    }
+
+    fn usage(&self) -> Option<Usage> {
+        self.counted()
+    }
+
+    fn finish(self) -> Result<Answer, ProviderError> {
+        self.finish()
     }
 }
 

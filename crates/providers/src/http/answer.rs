@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::{ByteStream, Http, MAX_ERROR_BYTES, collect, failure};
 use crate::sse::{self, EventStream};
-use crate::{ModelEvent, ModelStream, ProviderError};
+use crate::{ModelEvent, ModelStream, ProviderError, lines};
 
 /// How long usage and the closing event may take once the reason to stop is known. An answer that is whole
 /// does not wait for a server that keeps the line open.
@@ -29,6 +29,9 @@ const MAX_WHOLE_BYTES: usize = 64 << 20;
 
 /// What reads the payloads of one wire.
 pub(crate) trait Decode: Default + Send + 'static {
+    /// Whether a stream is one JSON object a line; else it is server-sent events.
+    const LINES: bool = false;
+
     /// Takes the data of one event, or a whole answer.
     ///
     /// # Errors
@@ -80,6 +83,7 @@ async fn open<D: Decode>(http: &Http, url: Url, body: Bytes) -> Result<Answering
     let all: ByteStream = Box::pin(futures_util::stream::iter([Ok(start)]).chain(bytes));
     match kind {
         Kind::Events => Ok(Answering::streamed(sse::events(all))),
+        Kind::Json if D::LINES => Ok(Answering::streamed(lines::events(all))),
         Kind::Json => Answering::whole(&collect(all, MAX_WHOLE_BYTES).await?),
         Kind::Other => Err(no_answer(&collect(all, MAX_ERROR_BYTES).await?)),
     }

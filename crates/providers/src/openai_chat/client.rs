@@ -7,17 +7,22 @@ use bytes::Bytes;
 use longhaul_core::message::Origin;
 use reqwest::Url;
 
+use super::discover::Discovery;
 use super::stream::Decoder;
-use super::{API, Config, limits, request};
+use super::{API, Config, Family, count, request};
 use crate::http::{self, Http, answer};
-use crate::{Limits, ModelStream, Provider, ProviderError, Request};
+use crate::{Endpoint, Limits, ModelStream, Provider, ProviderError, Request};
 
 /// A model behind OpenAI Chat Completions.
+///
+/// Its server is recognised by its host, else when its limits are first asked for: do that before the first
+/// call.
 #[derive(Clone)]
 pub struct OpenAiChat {
-    config: Config,
+    endpoint: Endpoint,
     url: Url,
     http: Http,
+    discovery: Discovery,
 }
 
 impl OpenAiChat {
@@ -25,32 +30,46 @@ impl OpenAiChat {
     ///
     /// # Errors
     /// `invalid-request` if the base URL or a header cannot be used; `network` if TLS cannot be set up.
-    pub fn new(config: Config) -> Result<Self, ProviderError> {
-        let url = http::endpoint(&config.base_url, &["chat", "completions"])?;
-        let http = Http::new(&url, &config.all_headers(), config.timeouts)?;
-        Ok(Self { config, url, http })
+    pub fn new(config: impl Into<Config>) -> Result<Self, ProviderError> {
+        let Config { endpoint, family, reread_after } = config.into();
+        let url = http::endpoint(&endpoint.base_url, &["chat", "completions"])?;
+        let http = Http::new(&url, &endpoint.all_headers("authorization", "Bearer "), endpoint.timeouts)?;
+        let discovery = Discovery::new(http.clone(), &endpoint, family, reread_after);
+        Ok(Self { endpoint, url, http, discovery })
+    }
+
+    /// The server's family, as far as it is known.
+    pub fn family(&self) -> Family {
+        self.discovery.family()
     }
 }
 
 impl fmt::Debug for OpenAiChat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("OpenAiChat").field(&self.config).finish()
+        f.debug_tuple("OpenAiChat").field(&self.endpoint).finish()
     }
 }
 
 #[async_trait]
 impl Provider for OpenAiChat {
     fn origin(&self) -> Origin {
-        let Config { provider, model, .. } = &self.config;
+        let Endpoint { provider, model, .. } = &self.endpoint;
         Origin { provider: provider.clone(), api: API.to_owned(), model: model.clone() }
     }
 
     async fn limits(&self) -> Limits {
-        limits::ask(&self.http, &self.config).await
+        self.discovery.limits().await
     }
 
     fn render(&self, request: &Request) -> Result<Bytes, ProviderError> {
-        request::encode(request, &self.config)
+        request::encode(request, &self.endpoint, &self.family())
+    }
+
+    async fn count(&self, request: &Request) -> Result<Option<u64>, ProviderError> {
+        let family = self.discovery.recognised().await;
+        let Some(counter) = family.counter.filter(|_| !count::has_media(request)) else { return Ok(None) };
+        let body = request::encode(request, &self.endpoint, &family)?;
+        count::ask(&self.http, &self.endpoint.base_url, counter, &body).await
     }
 
     async fn call(&self, request: Request) -> Result<ModelStream, ProviderError> {

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use longhaul_core::message::{Finish, RawJson};
+use longhaul_core::message::{Finish, Opaque, RawJson};
 use longhaul_core::usage::Usage;
 use serde::Deserialize;
 use serde_json::Value;
@@ -78,6 +78,14 @@ pub(super) struct Delta<'a> {
 pub(super) enum Piece {
     Reasoning(String),
     Text(String),
+    /// A block of another kind, whole.
+    Opaque(Opaque),
+}
+
+impl Piece {
+    fn says_nothing(&self) -> bool {
+        matches!(self, Self::Reasoning(text) | Self::Text(text) if text.is_empty())
+    }
 }
 
 impl<'a> Delta<'a> {
@@ -90,8 +98,7 @@ impl<'a> Delta<'a> {
         for spoken in [self.content, self.refusal].into_iter().flatten() {
             content(spoken, &mut pieces);
         }
-        pieces
-            .retain(|piece| !matches!(piece, Piece::Reasoning(text) | Piece::Text(text) if text.is_empty()));
+        pieces.retain(|piece| !piece.says_nothing());
         pieces
     }
 
@@ -109,21 +116,22 @@ fn text_of(raw: &RawValue) -> String {
 
 /// `content` is a string, or a list of blocks (Mistral) of which some are reasoning.
 fn content(raw: &RawValue, pieces: &mut Vec<Piece>) {
-    match serde_json::from_str::<Value>(raw.get()) {
-        Ok(Value::String(text)) => pieces.push(Piece::Text(text)),
-        Ok(Value::Array(blocks)) => blocks.iter().for_each(|block| pieces.extend(block_piece(block))),
-        _ => {}
+    if raw.get().starts_with('"') {
+        return pieces.push(Piece::Text(text_of(raw)));
     }
+    let blocks: Vec<&RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
+    pieces.extend(blocks.into_iter().filter_map(block_piece));
 }
 
-fn block_piece(block: &Value) -> Option<Piece> {
+fn block_piece(raw: &RawValue) -> Option<Piece> {
+    let block: Value = serde_json::from_str(raw.get()).ok()?;
     if let Value::String(text) = block {
-        return Some(Piece::Text(text.clone()));
+        return Some(Piece::Text(text));
     }
-    match block.get("type").and_then(Value::as_str) {
-        Some("thinking") => Some(Piece::Reasoning(joined(block.get("thinking")?))),
-        Some("text") => Some(Piece::Text(joined(block.get("text")?))),
-        _ => None,
+    match block.get("type").and_then(Value::as_str)? {
+        "thinking" => Some(Piece::Reasoning(joined(block.get("thinking")?))),
+        "text" => Some(Piece::Text(joined(block.get("text")?))),
+        kind => Some(Piece::Opaque(Opaque { kind: kind.to_owned(), native: RawJson(raw.get().to_owned()) })),
     }
 }
 

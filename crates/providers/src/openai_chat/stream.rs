@@ -2,10 +2,11 @@
 
 mod calls;
 mod details;
+mod envelope;
 mod parts;
 
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::{Answer, Finish, Part};
+use longhaul_core::message::{Answer, Finish, Opaque, Part};
 use longhaul_core::usage::Usage;
 use serde_json::value::RawValue;
 
@@ -15,6 +16,7 @@ use crate::http::failure;
 use crate::{ModelEvent, ProviderError};
 use calls::Calls;
 use details::Details;
+use envelope::Envelope;
 
 /// Characters of a payload nobody can read which go into the error.
 const MAX_QUOTE_CHARS: usize = 200;
@@ -28,6 +30,7 @@ pub struct Decoder {
     done: Vec<bool>,
     calls: Calls,
     details: Details,
+    envelope: Envelope,
     usage: Option<Usage>,
     /// Why it stopped, once that was said; `None` inside if the server failed.
     finish: Option<Option<Finish>>,
@@ -40,6 +43,7 @@ enum Slot {
     Text(String),
     Reasoning(String),
     Call(usize),
+    Opaque(Opaque),
 }
 
 impl Decoder {
@@ -86,7 +90,8 @@ impl Decoder {
             None => Finish::Other,
         };
         let parts = self.parts();
-        Ok(Answer { finish: agree(finish, &parts), parts, usage: self.usage.take(), envelope: None })
+        let envelope = self.envelope.to_json();
+        Ok(Answer { finish: agree(finish, &parts), parts, usage: self.usage.take(), envelope })
     }
 
     /// What was used until now, for an error that ends the stream.
@@ -111,6 +116,7 @@ impl Decoder {
         }
         let choices: Vec<&RawValue> =
             chunk.choices.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+        self.envelope.add(payload, &choices);
         for raw in choices {
             if let Ok(choice) = serde_json::from_str::<Choice<'_>>(raw.get()) {
                 self.choice(&choice, events);
@@ -154,6 +160,7 @@ impl Decoder {
             match piece {
                 Piece::Text(text) => self.text(text, events),
                 Piece::Reasoning(text) => self.reasoning(text, events),
+                Piece::Opaque(block) => self.begin(Slot::Opaque(block), events),
             }
         }
         if let Some(details) = delta.reasoning_details {

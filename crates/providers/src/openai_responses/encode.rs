@@ -21,20 +21,32 @@ pub fn encode_parts(message: &Message, target: &Origin) -> Result<Vec<RawJson>, 
     items.filter_map(Result::transpose).collect()
 }
 
-fn neutral(part: &Part, own: bool) -> Result<Option<RawJson>, ProviderError> {
+/// A part without an item of its own.
+///
+/// # Errors
+/// `invalid-request` if it has no place in an assistant message.
+pub(super) fn neutral(part: &Part, own: bool) -> Result<Option<RawJson>, ProviderError> {
     match part {
         Part::Text(text) if text.text.is_empty() => Ok(None),
-        Part::Text(text) => {
-            Ok(Some(RawJson(format!(r#"{{"role":"assistant","content":{}}}"#, quote(&text.text)))))
-        }
-        Part::ToolCall(call) => Ok(Some(function_call(call, own))),
+        Part::Text(text) => Ok(Some(said("assistant", &quote(&text.text)))),
+        Part::ToolCall(call) => Ok(Some(function_call(call, call_name(call, own)))),
         Part::Reasoning(_) | Part::Opaque(_) => Ok(None),
         Part::ToolResult(_) | Part::Image(_) | Part::File(_) => Err(raw::misplaced(part)),
     }
 }
 
-fn function_call(call: &ToolCall, own: bool) -> RawJson {
-    let id = call.provider_id.as_deref().filter(|_| own).unwrap_or(call.call_id.as_str());
-    let (id, name, arguments) = (quote(id), quote(&call.name), quote(&call.arguments));
+/// The name a call has on this wire.
+pub(super) fn call_name(call: &ToolCall, own: bool) -> &str {
+    call.provider_id.as_deref().filter(|_| own).unwrap_or(call.call_id.as_str())
+}
+
+/// A call under a name.
+pub(super) fn function_call(call: &ToolCall, name: &str) -> RawJson {
+    let (id, name, arguments) = (quote(name), quote(&call.name), quote(&call.arguments));
     RawJson(format!(r#"{{"type":"function_call","call_id":{id},"name":{name},"arguments":{arguments}}}"#))
+}
+
+/// A message; `content` is JSON. Some servers know its kind only by its type.
+pub(super) fn said(role: &str, content: &str) -> RawJson {
+    RawJson(format!(r#"{{"type":"message","role":"{role}","content":{content}}}"#))
 }

@@ -7,9 +7,24 @@ use longhaul_core::message::{Answer, Finish, Part, RawJson};
 use longhaul_core::usage::Usage;
 
 use super::item::{Item, has_id};
+use crate::http::answer::Decode;
 use crate::http::failure;
 use crate::raw::{self, RawObject};
 use crate::{ModelEvent, ProviderError};
+
+/// Fields of a response that are kept elsewhere, or only repeat what was asked for at length.
+const LEFT_OUT: &[&str] = &[
+    "object",
+    "output",
+    "output_text",
+    "usage",
+    "error",
+    "instructions",
+    "input",
+    "tools",
+    "text",
+    "metadata",
+];
 
 /// Reads one response, payload by payload.
 #[derive(Debug, Default)]
@@ -19,6 +34,8 @@ pub struct Decoder {
     calls: usize,
     usage: Option<Usage>,
     finish: Option<Finish>,
+    /// What the closing copy says of the response as a whole.
+    envelope: Option<RawJson>,
 }
 
 impl Decoder {
@@ -69,7 +86,7 @@ impl Decoder {
         let parts: Vec<Part> = self.items.values().filter_map(Item::part).collect();
         let calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
         let finish = if finish == Finish::Stop && calls { Finish::ToolCalls } else { finish };
-        Ok(Answer { parts, finish, usage: self.usage, envelope: None })
+        Ok(Answer { parts, finish, usage: self.usage, envelope: self.envelope })
     }
 
     fn added(&mut self, event: &RawObject) -> Vec<ModelEvent> {
@@ -183,6 +200,7 @@ impl Decoder {
             Some("incomplete") => self.finish = Some(cut(reason.as_deref())),
             _ => self.finish = Some(Finish::Stop),
         }
+        self.envelope = envelope(&object);
         let mut events = self.fill(&object);
         events.extend(self.usage.clone().map(ModelEvent::Usage));
         Ok(events)
@@ -214,6 +232,36 @@ impl Decoder {
         error.usage = self.usage.clone();
         error
     }
+}
+
+impl Decode for Decoder {
+    fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
+        self.push(payload)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed()
+    }
+
+    fn usage(&self) -> Option<Usage> {
+        self.usage.clone()
+    }
+
+    fn finish(self) -> Result<Answer, ProviderError> {
+        self.finish()
+    }
+}
+
+/// Id, status, model and the like, byte for byte.
+fn envelope(response: &RawObject) -> Option<RawJson> {
+    let mut kept = RawObject::default();
+    let said = response.fields().filter(|(name, value)| !LEFT_OUT.contains(name) && *value != "null");
+    for (name, value) in said {
+        if let Some(value) = raw::value(value) {
+            kept.set(name, value);
+        }
+    }
+    kept.fields().next().is_some().then(|| kept.to_json())
 }
 
 fn cut(reason: Option<&str>) -> Finish {

@@ -109,7 +109,7 @@ fn items_go_back_as_they_were_when_done() {
     let (_, answer) = read_all(&whole()).unwrap();
     assert_eq!(encode(answer.parts.clone(), "a"), [REASONING, SEARCH, MESSAGE, CALL, CUSTOM]);
     let foreign = [
-        r#"{"role":"assistant","content":"Hi no"}"#,
+        r#"{"type":"message","role":"assistant","content":"Hi no"}"#,
         r#"{"type":"function_call","call_id":"call_1","name":"read","arguments":"{\"n\": 1.50}"}"#,
         r#"{"type":"function_call","call_id":"call_2","name":"patch","arguments":"{\"input\":\"*** \\\"x\\\"\"}"}"#,
     ];

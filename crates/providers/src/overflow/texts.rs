@@ -29,8 +29,22 @@ const ECHOES: &[&str] = &[
 const ATTEMPTS: &[&str] = &["errors", "attempts"];
 
 /// Fields whose short texts are codes.
-const CODE_FIELDS: &[&str] =
-    &["code", "type", "status", "reason", "error_code", "errorCode", "finish_reason", "stop_reason"];
+const CODE_FIELDS: &[&str] = &[
+    "code",
+    "type",
+    "status",
+    "reason",
+    "error_code",
+    "errorCode",
+    "finish_reason",
+    "finishReason",
+    "native_finish_reason",
+    "stop_reason",
+    "stopReason",
+];
+
+/// Fields whose numbers are HTTP statuses.
+const STATUS_FIELDS: &[&str] = &["code", "status", "status_code", "statusCode"];
 
 /// Everything an error says.
 #[derive(Debug, Default)]
@@ -40,6 +54,8 @@ pub(super) struct Found {
     codes: Vec<String>,
     /// From fields of their own.
     pub(super) numbers: Overflow,
+    /// The innermost HTTP status that is named as a number, and how deep.
+    status: Option<(usize, u16)>,
 }
 
 impl Found {
@@ -49,6 +65,11 @@ impl Found {
         found
     }
 
+    /// The HTTP status that the error names itself, as gateways do inside an answer that began with 200.
+    pub(super) fn status(&self) -> Option<u16> {
+        self.status.map(|(_, status)| status)
+    }
+
     pub(super) fn has_code(&self, known: &[&str]) -> bool {
         self.codes.iter().any(|code| known.contains(&code.as_str()))
     }
@@ -56,6 +77,10 @@ impl Found {
     /// Google says it with a status and a sentence that has changed before.
     pub(super) fn is_google_overflow(&self) -> bool {
         self.has_code(&["invalid_argument"]) && self.texts.iter().any(|text| patterns::tokens_exceed(text))
+    }
+
+    pub(super) fn is_unmistakable(&self) -> bool {
+        self.texts.iter().any(|text| patterns::is_unmistakable(text))
     }
 
     fn string(&mut self, text: &str, depth: usize) {
@@ -101,14 +126,25 @@ impl Found {
                 (key, Value::Array(attempts)) if ATTEMPTS.contains(&key) => {
                     attempts.last().into_iter().for_each(|last| self.value(last, depth + 1));
                 }
-                (key, Value::String(code)) if CODE_FIELDS.contains(&key) => self.code(code),
+                (key, Value::String(code)) if CODE_FIELDS.contains(&key) => self.code(code, depth),
+                (key, Value::Number(code)) if STATUS_FIELDS.contains(&key) => {
+                    self.named_status(code.as_u64(), depth);
+                }
                 (_, value) => self.value(value, depth + 1),
             }
         }
     }
 
-    fn code(&mut self, code: &str) {
+    fn code(&mut self, code: &str, depth: usize) {
+        self.named_status(code.parse().ok(), depth);
         self.codes.push(code.to_lowercase());
+    }
+
+    fn named_status(&mut self, number: Option<u64>, depth: usize) {
+        let named = number.and_then(|number| u16::try_from(number).ok()).filter(|n| (400..600).contains(n));
+        if let Some(status) = named.filter(|_| self.status.is_none_or(|(known, _)| known <= depth)) {
+            self.status = Some((depth, status));
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) path: String,
+    pub(crate) query: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
@@ -42,7 +43,8 @@ impl Fake {
             async move {
                 let (head, body) = request.into_parts();
                 let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
-                let asked = Asked { path: head.uri.path().to_owned(), headers: head.headers, body };
+                let query = head.uri.query().unwrap_or_default().to_owned();
+                let asked = Asked { path: head.uri.path().to_owned(), query, headers: head.headers, body };
                 log.lock().unwrap().push(asked.clone());
                 answer(&asked)
             }

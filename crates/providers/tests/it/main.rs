@@ -2,8 +2,16 @@
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "all of this is a test, its helpers too")]
 
+mod anthropic;
 mod fake;
 mod fixtures;
+mod gemini;
+mod gemini_recorded;
+mod ollama;
+mod ollama_recorded;
 mod openai_chat;
-mod openai_chat_recorded;
+mod openai_discovery;
+mod openai_hazards;
+mod openai_recorded;
+mod openai_responses;
 mod overflow_recorded;

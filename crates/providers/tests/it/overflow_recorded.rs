@@ -1,6 +1,11 @@
 //! Recorded errors of every wire: the overflows among them are recognised, the others never.
 
-use longhaul_providers::overflow::{Overflow, recognise};
+use longhaul_core::estimate::text_tokens;
+use longhaul_core::message::{Answer, Finish, Part};
+use longhaul_core::usage::Usage;
+use longhaul_providers::LimitSource;
+use longhaul_providers::overflow::{Overflow, Sent, Suspicion, recognise, suspect};
+use serde_json::Value;
 
 use crate::fixtures::{self, streams};
 
@@ -44,12 +49,166 @@ fn the_running_llama_server_is_understood() {
     assert_eq!(recognise(Some(404), &read("not_found")), None);
 }
 
-/// No answer that went well may look like an error either.
+/// No answer that went well may look like an error either, nor any event of a stream.
 #[test]
 fn good_answers_are_no_overflow() {
     let Some(root) = streams("good_answers_are_no_overflow") else { return };
     let good = fixtures::cassettes(&root).into_iter().filter(|exchange| exchange.status < 300);
-    for exchange in good.filter(|exchange| exchange.body.starts_with('{')) {
-        assert_eq!(recognise(None, &exchange.body), None, "{} ({})", exchange.file, exchange.provider());
+    let mut payloads = 0;
+    for exchange in good {
+        for payload in payloads_of(&exchange.body) {
+            payloads += 1;
+            assert_eq!(recognise(None, payload), None, "{} ({})", exchange.file, exchange.provider());
+        }
+    }
+    let is_text =
+        |name: &&String| !name.ends_with(".yaml") && !name.ends_with(".md") && !name.contains("overflow");
+    for name in fixtures::files(&root).iter().filter(is_text) {
+        let Ok(text) = std::fs::read_to_string(root.join(name)) else { continue };
+        for payload in payloads_of(&text) {
+            payloads += 1;
+            assert_eq!(recognise(None, payload), None, "{name}");
+        }
+    }
+    assert!(payloads >= 8_000, "{payloads} payloads");
+    println!("{payloads} recorded payloads, 0 taken for an overflow");
+}
+
+/// The JSON payloads of a body: itself, or its lines, or the events of its stream.
+fn payloads_of(body: &str) -> Vec<&str> {
+    if serde_json::from_str::<Value>(body).is_ok() {
+        return vec![body];
+    }
+    let data = body.lines().map(|line| line.strip_prefix("data:").unwrap_or(line).trim());
+    data.filter(|line| line.starts_with(['{', '['])).collect()
+}
+
+/// A llama-server whose window filled up while it answered.
+#[test]
+fn a_window_that_filled_up_is_suspected() {
+    let Some(root) = streams("a_window_that_filled_up_is_suspected") else { return };
+    let text =
+        std::fs::read_to_string(root.join("llamacpp/live-xllamacpp/ctx_hit_midstream.response.sse")).unwrap();
+    let chunks: Vec<Value> =
+        payloads_of(&text).into_iter().filter_map(|one| serde_json::from_str(one).ok()).collect();
+    assert!(chunks.iter().any(|chunk| chunk["choices"][0]["finish_reason"] == "length"));
+    let usage = chunks.iter().find_map(|chunk| chunk.get("usage")).unwrap();
+    let (input, output) =
+        (usage["prompt_tokens"].as_u64().unwrap(), usage["completion_tokens"].as_u64().unwrap());
+    let answer = answer(Finish::Length, input, output);
+    let sent = Sent { estimated: input, window: Some(4096), source: LimitSource::Server, ..Sent::default() };
+    assert_eq!(suspect(&sent, &answer), Some(Suspicion::WindowFull { total: Some(4096) }));
+    let roomy = Sent { window: Some(8192), ..sent };
+    assert_eq!(suspect(&roomy, &answer), None);
+}
+
+/// Answers that ended at the output limit that was asked for.
+#[test]
+fn recorded_ends_for_length_are_not_suspected() {
+    let Some(root) = streams("recorded_ends_for_length_are_not_suspected") else { return };
+    let mut ends = 0;
+    for exchange in fixtures::cassettes(&root) {
+        for payload in payloads_of(&exchange.body) {
+            let Ok(payload) = serde_json::from_str::<Value>(payload) else { continue };
+            let Some((input, output)) = length_end(&payload) else { continue };
+            ends += 1;
+            let sent = Sent { estimated: input, max_output: Some(output), ..Sent::default() };
+            let known = Sent { window: Some(32_768), source: LimitSource::Server, ..sent };
+            for sent in [sent, known] {
+                assert_eq!(suspect(&sent, &answer(Finish::Length, input, output)), None, "{}", exchange.file);
+            }
+        }
+    }
+    assert!(ends >= 10, "{ends} ends for length");
+}
+
+/// Input and output tokens of a chat completion that ended for length.
+fn length_end(payload: &Value) -> Option<(u64, u64)> {
+    let length = payload.pointer("/choices/0/finish_reason")? == "length";
+    let usage = |key: &str| payload.pointer(&format!("/usage/{key}"))?.as_u64();
+    length.then_some(()).and_then(|()| Some((usage("prompt_tokens")?, usage("completion_tokens")?)))
+}
+
+/// 471 calls of one long session, as the provider counted them. None was cut; any cut would have shown.
+#[test]
+fn the_usages_of_a_real_session_are_not_suspected() {
+    let Some(calls) = real_session("the_usages_of_a_real_session_are_not_suspected") else { return };
+    assert!(calls.len() >= 400, "{} calls", calls.len());
+    let mut caught = 0;
+    for call in &calls {
+        let declared = Sent { window: Some(200_000), source: LimitSource::Declared, ..call.sent };
+        let from_scratch = Sent { counted_before: 0, estimated: call.whole, ..call.sent };
+        let answer = answer(call.finish, call.input, call.output);
+        for sent in [call.sent, declared, from_scratch] {
+            assert_eq!(suspect(&sent, &answer), None, "{call:?}");
+        }
+        caught += usize::from(is_caught(call));
+    }
+    let cut = calls.iter().filter(|call| call.input > 8_192).count();
+    println!("{} calls, 0 suspected; {caught} of {cut} caught had 4,096 tokens been kept", calls.len());
+    assert_eq!(caught, cut);
+}
+
+fn is_caught(call: &Call) -> bool {
+    let kept = answer(call.finish, 4_096, call.output);
+    call.input > 8_192 && matches!(suspect(&call.sent, &kept), Some(Suspicion::SilentlyTruncated { .. }))
+}
+
+fn answer(finish: Finish, input_tokens: u64, output_tokens: u64) -> Answer {
+    let usage = Usage { input_tokens, output_tokens, ..Usage::default() };
+    Answer { parts: vec![Part::text("…")], finish, usage: Some(usage), envelope: None }
+}
+
+/// A call as it was counted, and what was known before it.
+#[derive(Debug)]
+struct Call {
+    sent: Sent,
+    /// Estimate of everything since the start or the last compaction.
+    whole: u64,
+    input: u64,
+    output: u64,
+    finish: Finish,
+}
+
+/// The calls that follow another one in the same view.
+fn real_session(test: &str) -> Option<Vec<Call>> {
+    let trajectories = streams(test)?.with_file_name("trajectories");
+    let text =
+        std::fs::read_to_string(trajectories.join("badlogic__pi-mono/before-compaction.jsonl")).unwrap();
+    let mut calls = Vec::new();
+    let (mut last, mut new, mut whole) = (None, 0, 0);
+    for entry in text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
+        if entry["type"] == "compaction" {
+            (last, new, whole) = (None, 0, 0);
+        }
+        let message = &entry["message"];
+        let estimate = text_tokens(&words(&message["content"]));
+        let usage = |key: &str| message["usage"][key].as_u64().unwrap_or(0);
+        let input = usage("input") + usage("cacheRead") + usage("cacheWrite");
+        if message["role"] == "assistant" && input > 0 {
+            let finish = if message["stopReason"] == "toolUse" { Finish::ToolCalls } else { Finish::Stop };
+            if let Some(counted_before) = last {
+                let sent =
+                    Sent { counted_before, estimated: new, max_output: Some(32_000), ..Sent::default() };
+                calls.push(Call { sent, whole, input, output: usage("output"), finish });
+            }
+            (last, new) = (Some(input + usage("output")), 0);
+        } else {
+            new += estimate;
+        }
+        whole += estimate;
+    }
+    Some(calls)
+}
+
+/// Everything a message says, as text.
+fn words(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(words).collect(),
+        Value::Object(block) => {
+            ["text", "thinking", "arguments"].iter().filter_map(|key| block.get(*key)).map(words).collect()
+        }
+        other => other.to_string(),
     }
 }

@@ -1,6 +1,6 @@
 //! Every key of the agent file: kind, default, meaning. The one list behind checks, defaults and reference.
 
-use super::model::{ParallelTools, ProviderKind, Recovery, StrategyKind, TokenCounter};
+use super::model::{ParallelTools, ProviderKind, Recovery, StrategyKind};
 
 /// One key.
 pub(super) struct Key {
@@ -32,6 +32,8 @@ pub(super) enum Kind {
     Prompt,
     /// One of the words in `now`; those in `later` are known and refused.
     Choice { now: &'static [&'static str], later: &'static [&'static str] },
+    /// One of the counters, or the path of a `tokenizer.json`.
+    Counter,
     /// A duration; `none` where `optional`.
     Time { optional: bool },
     /// A list of texts.
@@ -44,8 +46,20 @@ pub(super) enum Kind {
     Trigger,
     /// A list of `{ tool, decision }`.
     Rules,
-    /// `{ window, maxOutput }` by model name.
+    /// `{ command, args, env }` or `{ url, headers }` by server name.
+    McpServers,
+    /// `{ window, maxOutput, prices, tools, media, prefill, reasoning_retention }` by model name.
     Models,
+    /// An IP address and a port.
+    Address,
+    /// A path, or `none`.
+    PathOrNone,
+    /// Host names, with or without a port.
+    Hosts,
+    /// Origins of web pages.
+    Origins,
+    /// The kind of database.
+    Database,
     /// Known, and nothing but the default is accepted.
     Later,
 }
@@ -73,11 +87,8 @@ const LENGTH: u64 = 1_000_000_000;
 /// Bytes: one TiB.
 const BYTES: u64 = 1 << 40;
 
-/// The providers, and those of later versions.
-pub(super) const LATER_PROVIDERS: &[&str] = &["openai", "anthropic", "gemini", "ollama"];
 const LATER_STRATEGIES: &[&str] =
     &["proactive-threshold", "importance", "summarization", "pruning-agent", "adaptive"];
-const LATER_COUNTERS: &[&str] = &["server", "o200k_base", "cl100k_base", "p50k_base", "r50k_base"];
 
 /// Options of the strategies that this version does not have.
 pub(super) const LATER_OPTIONS: &[&str] = &[
@@ -105,16 +116,16 @@ pub(super) const KEYS: &[Key] = &[
     key("systemPrompt", Kind::Prompt, "\"\"", "What the model is told first: a text, or { file: PATH }."),
     key(
         "model.provider",
-        Kind::Choice { now: ProviderKind::NAMES, later: LATER_PROVIDERS },
+        Kind::Choice { now: ProviderKind::NAMES, later: &[] },
         "openai-compatible",
-        "Who serves the model: openai-compatible (Chat Completions: LM Studio, llama.cpp, vLLM …) or scripted.",
+        "Who serves the model: openai (Responses), openai-compatible (Chat Completions; LM Studio, llama.cpp, vLLM … are recognised by what they answer), anthropic, gemini, ollama, or scripted.",
     ),
     key("model.name", Kind::Name, "qwen3-30b", "The model, as its server calls it."),
     key(
         "model.base_url",
         Kind::Url,
         "\"http://localhost:1234/v1\"",
-        "Where the server is, up to and with /v1.",
+        "Where the server is, up to and with /v1. Unless it is said, the provider's own address.",
     ),
     key("model.api_key_env", Kind::EnvName, "KEY", "The environment variable that holds the key, or none."),
     key(
@@ -154,9 +165,9 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key(
         "context.tokenCounter",
-        Kind::Choice { now: TokenCounter::NAMES, later: LATER_COUNTERS },
+        Kind::Counter,
         "auto",
-        "How tokens are counted between two answers of the model: auto or chars.",
+        "How tokens are counted: auto, server, an encoding of OpenAI's, the path of a tokenizer.json, or chars.",
     ),
     key(
         "context.compression.strategy",
@@ -245,14 +256,19 @@ pub(super) const KEYS: &[Key] = &[
         "10m",
         "How long a question waits before it counts as no.",
     ),
-    later("mcpServers", "{}", "MCP servers that add tools."),
+    key(
+        "mcpServers",
+        Kind::McpServers,
+        "{}",
+        "MCP servers that add tools, by name: { command, args, env } or { url, headers }; both take timeoutMs: 120000 and optional: false.",
+    ),
     key("retry.attempts", up_to(100), "4", "Model calls tried before giving up, the first included."),
     key("retry.maxDelay", Kind::Time { optional: false }, "60s", "The longest pause between two tries."),
     key(
         "models",
         Kind::Models,
         "{}",
-        "What is known of models, by name: { window: TOKENS, maxOutput: TOKENS }.",
+        "What is declared of models, by name; it wins over what the server and the catalogue say: { window: TOKENS, maxOutput: TOKENS, prices: { input: USD, cachedInput: USD, cacheWrite: USD, output: USD } per million tokens, tools: true, media: [images, files], prefill: false, reasoning_retention: never|turn|always }.",
     ),
     later("gateway.noticesInText", "false", "Show notices of the gateway in the answer's text."),
     later("gateway.recall", "off", "Let the gateway add the recall tool."),
@@ -260,12 +276,32 @@ pub(super) const KEYS: &[Key] = &[
     later("gateway.auth", "open-on-loopback", "Who may use the gateway."),
     later("gateway.credentials", "own", "Whose key goes upstream."),
     later("gateway.upstreams", "[]", "Servers behind the gateway."),
-    later("server.addr", "127.0.0.1:4400", "Where the server listens."),
-    later("server.db", "sqlite", "The database."),
-    later("server.tokenFile", "none", "The file that holds the server's token."),
-    later("server.allowedHosts", "[]", "Host names the server answers to."),
-    later("server.allowedOrigins", "[]", "Origins the server answers to."),
-    later("server.maxBodyBytes", "33554432", "The largest request, in bytes."),
+    key(
+        "server.addr",
+        Kind::Address,
+        "\"127.0.0.1:4400\"",
+        "Where the server listens; beyond this machine it needs tokenFile.",
+    ),
+    key("server.db", Kind::Database, "sqlite", "The database: sqlite, in the data folder."),
+    key(
+        "server.tokenFile",
+        Kind::PathOrNone,
+        "none",
+        "The file that holds the server's token; none: one in the data folder, made if missing.",
+    ),
+    key(
+        "server.allowedHosts",
+        Kind::Hosts,
+        "[]",
+        "Host names the server answers to, besides those of this machine: [box.lan].",
+    ),
+    key(
+        "server.allowedOrigins",
+        Kind::Origins,
+        "[]",
+        "Origins of web pages that may ask, besides the server's own: [\"https://example.org\"].",
+    ),
+    key("server.maxBodyBytes", up_to(BYTES), "33554432", "The largest request, in bytes."),
     later("server.rateLimit", "none", "Requests a client may send."),
     later("telemetry.otlp", "none", "Where traces are sent."),
     later("telemetry.content", "false", "Whether traces hold what was said."),

@@ -1,7 +1,10 @@
 //! The agent file as values.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
+
+use longhaul_providers::connect::Kind;
 
 /// An enum whose values have names in the file.
 macro_rules! choices {
@@ -30,12 +33,39 @@ macro_rules! choices {
 choices!(
     /// Who serves the model.
     ProviderKind {
+        /// OpenAI, over its Responses API.
+        Openai = "openai",
         /// A server that speaks Chat Completions.
         OpenaiCompatible = "openai-compatible",
+        /// Anthropic, over its Messages API.
+        Anthropic = "anthropic",
+        /// Google, over its Gemini API.
+        Gemini = "gemini",
+        /// Ollama, over its own API.
+        Ollama = "ollama",
         /// The built-in deterministic model, for demonstrations and tests.
         Scripted = "scripted",
     }
 );
+
+impl ProviderKind {
+    /// What connects to it; `None` for the built-in one.
+    pub fn kind(self) -> Option<Kind> {
+        match self {
+            Self::Openai => Some(Kind::OpenAi),
+            Self::OpenaiCompatible => Some(Kind::OpenAiCompatible),
+            Self::Anthropic => Some(Kind::Anthropic),
+            Self::Gemini => Some(Kind::Gemini),
+            Self::Ollama => Some(Kind::Ollama),
+            Self::Scripted => None,
+        }
+    }
+
+    /// Where its server is unless somebody says otherwise.
+    pub fn base_url(self) -> &'static str {
+        self.kind().unwrap_or(Kind::OpenAiCompatible).base_url()
+    }
+}
 
 choices!(
     /// Which tools of one step run at the same time.
@@ -59,15 +89,37 @@ choices!(
     }
 );
 
-choices!(
-    /// How tokens are counted between two answers of the model.
-    TokenCounter {
-        /// The best counter at hand.
-        Auto = "auto",
-        /// Characters.
-        Chars = "chars",
+/// How tokens are counted between two answers of the model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TokenCounter {
+    /// The best counter at hand: the server's where it is near, the model's tokenizer where it is known, the estimate.
+    Auto,
+    /// The server's own, before every call.
+    Server,
+    /// One of OpenAI's encodings, by name.
+    Encoding(&'static str),
+    /// The tokenizer in this file.
+    File(PathBuf),
+    /// Characters divided by four.
+    Chars,
+}
+
+impl TokenCounter {
+    /// The names, as in the file; beside them any path that ends in `.json`.
+    pub const NAMES: &'static [&'static str] =
+        &["auto", "server", "o200k_base", "o200k_harmony", "cl100k_base", "chars"];
+
+    /// The value of a word in the file.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "auto" => Some(Self::Auto),
+            "server" => Some(Self::Server),
+            "chars" => Some(Self::Chars),
+            path if path.ends_with(".json") => Some(Self::File(path.into())),
+            encoding => Self::NAMES.iter().find(|name| **name == encoding).map(|name| Self::Encoding(name)),
+        }
     }
-);
+}
 
 choices!(
     /// How old messages make room.
@@ -90,6 +142,18 @@ choices!(
         Ask = "ask",
         /// It does not run, and the model is told so.
         Deny = "deny",
+    }
+);
+
+choices!(
+    /// How much of its own reasoning a model is shown again.
+    ReasoningRetention {
+        /// None.
+        Never = "never",
+        /// That of the turn which is still going on.
+        Turn = "turn",
+        /// All of it.
+        Always = "always",
     }
 );
 
@@ -259,11 +323,36 @@ pub struct RetryConfig {
     pub max_delay: Duration,
 }
 
-/// What is declared of a model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What is declared of a model; each wins over what the server and the catalogue say.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ModelLimits {
     /// The context window in tokens.
     pub window: Option<u64>,
     /// The longest answer in tokens.
     pub max_output: Option<u64>,
+    /// What its calls cost.
+    pub prices: Option<ModelPrices>,
+    /// Whether it takes tools.
+    pub tools: Option<bool>,
+    /// Whether it takes images.
+    pub images: Option<bool>,
+    /// Whether it takes documents (PDF).
+    pub files: Option<bool>,
+    /// Whether it goes on with an assistant message that ends the request.
+    pub prefill: Option<bool>,
+    /// How much of its own reasoning it is shown again.
+    pub reasoning_retention: Option<ReasoningRetention>,
+}
+
+/// What a model's calls cost, in US dollars per million tokens.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ModelPrices {
+    /// Input that is read for the first time.
+    pub input: f64,
+    /// Input that is read from the cache; `None`: as input.
+    pub cached_input: Option<f64>,
+    /// Input that is written to the cache; `None`: as input.
+    pub cache_write: Option<f64>,
+    /// What the model writes, reasoning included.
+    pub output: f64,
 }

@@ -1,12 +1,16 @@
 //! Takes values out of the tree, checks each against its key, and remembers what was wrong.
 
+mod mcp;
+mod models;
+mod server;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::duration;
 use super::error::{Problem, ProblemKind};
 use super::keys::{self, Kind};
-use super::model::{ApprovalRule, Decision, ModelLimits, StrategyKind, SystemPrompt, TriggerConfig};
+use super::model::{ApprovalRule, Decision, StrategyKind, SystemPrompt, TokenCounter, TriggerConfig};
 use super::nearest::nearest;
 use super::node::{Entry, Node, Place, Value, clip};
 
@@ -72,14 +76,13 @@ impl<'a> Reader<'a> {
             .unwrap_or_else(|| default(path).to_owned())
     }
 
-    pub(super) fn url(&mut self, path: &str) -> String {
+    pub(super) fn url(&mut self, path: &str) -> Option<String> {
         let fits = |text: &String| {
             ["http://", "https://"]
                 .iter()
                 .any(|scheme| text.strip_prefix(scheme).is_some_and(|s| !s.is_empty()))
         };
         self.read(path, "an address that begins with http:// or https://", |node| text(node).filter(fits))
-            .unwrap_or_else(|| default(path).trim_matches('"').to_owned())
     }
 
     /// The variable's name. What is there instead may be the key itself: it is not quoted in the message.
@@ -234,26 +237,6 @@ impl<'a> Reader<'a> {
         Some(ApprovalRule { tool: tool?, decision: known })
     }
 
-    pub(super) fn models(&mut self, path: &str) -> BTreeMap<String, ModelLimits> {
-        let Some(node) = self.group(path) else { return BTreeMap::new() };
-        node.entries().iter().map(|entry| (entry.key.clone(), self.limits(entry, path))).collect()
-    }
-
-    fn limits(&mut self, entry: &Entry, path: &str) -> ModelLimits {
-        let (node, path) = (&entry.node, format!("{path}.{}", entry.key));
-        if !is_map(node) {
-            self.bad(node, &path, "{ window: TOKENS, maxOutput: TOKENS }");
-        }
-        let later = ["prices", "tools", "media", "images", "prefill", "reasoning_retention"];
-        self.only(node, &path, &["window", "maxOutput"], &later);
-        let expected = "a whole number of tokens above 0";
-        let positive = |node: &Node| whole(node, 1, u64::MAX);
-        ModelLimits {
-            window: self.inner(node, &path, "window", expected, positive),
-            max_output: self.inner(node, &path, "maxOutput", expected, positive),
-        }
-    }
-
     /// A key of a later capability: absent, its default, or refused.
     fn later(&mut self, path: &str, default: Option<&str>) {
         let Some(node) = self.find(path) else { return };
@@ -262,9 +245,7 @@ impl<'a> Reader<'a> {
             return;
         }
         let (at, what) = match node.entries() {
-            [first, ..] if matches!(path, "mcpServers" | "agents") => {
-                (first.at, format!("{path}.{}", first.key))
-            }
+            [first, ..] if path == "agents" => (first.at, format!("{path}.{}", first.key)),
             _ => (node.at, path.to_owned()),
         };
         self.problem(at, path, ProblemKind::NotYet { what: format!("`{what}`") });
@@ -389,11 +370,9 @@ fn default(path: &str) -> &'static str {
 fn wrong_word(path: &str, word: &str) -> ProblemKind {
     let (now, later) = match keys::at(path).map(|key| &key.kind) {
         Some(Kind::Choice { now, later }) => (*now, *later),
+        Some(Kind::Counter) => (TokenCounter::NAMES, &[][..]),
         _ => (&[][..], &[][..]),
     };
-    if path == "context.tokenCounter" && word.ends_with(".json") {
-        return ProblemKind::NotYet { what: format!("`{path}: {}`", clip(word)) };
-    }
     choose(path, word, now, later)
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::keys::{self, Key, Kind};
-use super::model::Decision;
+use super::model::{Decision, ReasoningRetention, TokenCounter};
 use super::node;
 
 pub(super) fn render() -> Value {
@@ -61,19 +61,35 @@ fn shape(key: &Key) -> Value {
         Kind::Choice { now, .. } => {
             json!({ "enum": now.iter().map(|name| value_of(name)).collect::<Vec<_>>() })
         }
+        Kind::Counter => {
+            let file = json!({ "type": "string", "pattern": "\\.json$" });
+            json!({ "anyOf": [{ "enum": TokenCounter::NAMES }, file] })
+        }
         Kind::Time { optional: true } => {
             json!({ "type": "string", "pattern": "^([0-9]+ *(ms|s|m|h)|none)$" })
         }
         Kind::Time { optional: false } => json!({ "type": "string", "pattern": "^[0-9]+ *(ms|s|m|h)$" }),
         Kind::Names => json!({ "type": "array", "items": { "type": "string" } }),
-        Kind::Texts => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
+        Kind::Texts => by_name(),
         Kind::Json => json!({ "type": "object" }),
         Kind::Trigger => trigger(),
         Kind::Rules => json!({ "type": "array", "items": rule() }),
-        Kind::Models => {
-            let limits = closed(json!({ "window": tokens(), "maxOutput": tokens() }));
-            json!({ "type": "object", "additionalProperties": limits })
+        Kind::McpServers => {
+            let server = json!({ "oneOf": [mcp_command(), mcp_remote()] });
+            json!({ "type": "object", "additionalProperties": server })
         }
+        Kind::Models => {
+            json!({ "type": "object", "additionalProperties": declared_of_a_model() })
+        }
+        Kind::Address => json!({ "type": "string", "pattern": "^[^ ]+:[0-9]+$" }),
+        Kind::PathOrNone => json!({ "type": ["string", "null"], "minLength": 1 }),
+        Kind::Hosts => {
+            json!({ "type": "array", "items": { "type": "string", "pattern": "^[A-Za-z0-9._:\\[\\]-]+$" } })
+        }
+        Kind::Origins => {
+            json!({ "type": "array", "items": { "type": "string", "pattern": "^https?://[^/]+$" } })
+        }
+        Kind::Database => json!({ "const": "sqlite" }),
         Kind::Later => json!({ "const": value_of(key.default.unwrap_or_default()) }),
     }
 }
@@ -87,6 +103,45 @@ fn trigger() -> Value {
 fn rule() -> Value {
     let fields = json!({ "tool": { "type": "string" }, "decision": { "enum": Decision::NAMES } });
     required(fields, &["tool", "decision"])
+}
+
+fn declared_of_a_model() -> Value {
+    let dollars = json!({ "type": "number", "minimum": 0 });
+    let prices =
+        json!({ "input": dollars, "cachedInput": dollars, "cacheWrite": dollars, "output": dollars });
+    closed(json!({
+        "window": tokens(),
+        "maxOutput": tokens(),
+        "prices": required(prices, &["input", "output"]),
+        "tools": { "type": "boolean" },
+        "media": { "type": "array", "items": { "enum": ["images", "files"] } },
+        "prefill": { "type": "boolean" },
+        "reasoning_retention": { "enum": ReasoningRetention::NAMES },
+    }))
+}
+
+fn mcp_command() -> Value {
+    let texts = json!({ "type": "array", "items": { "type": "string" } });
+    mcp_server(
+        json!({ "command": { "type": "string", "minLength": 1 }, "args": texts, "env": by_name() }),
+        "command",
+    )
+}
+
+fn mcp_remote() -> Value {
+    let url = json!({ "type": "string", "pattern": "^https?://." });
+    mcp_server(json!({ "url": url, "headers": by_name() }), "url")
+}
+
+fn mcp_server(mut properties: Value, needed: &str) -> Value {
+    properties["timeoutMs"] =
+        json!({ "type": "integer", "minimum": 1, "maximum": 86_400_000, "default": 120_000 });
+    properties["optional"] = json!({ "type": "boolean", "default": false });
+    required(properties, &[needed])
+}
+
+fn by_name() -> Value {
+    json!({ "type": "object", "additionalProperties": { "type": "string" } })
 }
 
 fn tokens() -> Value {

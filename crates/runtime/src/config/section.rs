@@ -6,6 +6,7 @@ use super::model::{
     Recovery, RetryConfig, RunConfig, StrategyKind, StrategyOptions, TokenCounter, ToolsConfig,
 };
 use super::reader::Reader;
+use super::server::ServerConfig;
 
 pub(super) fn config(reader: &mut Reader<'_>) -> Config {
     Config {
@@ -23,19 +24,33 @@ pub(super) fn config(reader: &mut Reader<'_>) -> Config {
             rules: reader.rules("approvals.rules"),
             timeout: reader.time("approvals.timeout"),
         },
+        mcp_servers: reader.mcp_servers("mcpServers"),
         retry: RetryConfig {
             attempts: reader.count("retry.attempts"),
             max_delay: reader.time("retry.maxDelay").unwrap_or_default(),
         },
         models: reader.models("models"),
+        server: server(reader),
+    }
+}
+
+fn server(reader: &mut Reader<'_>) -> ServerConfig {
+    reader.database("server.db");
+    ServerConfig {
+        addr: reader.address("server.addr"),
+        token_file: reader.optional_path("server.tokenFile"),
+        allowed_hosts: reader.hosts("server.allowedHosts"),
+        allowed_origins: reader.origins("server.allowedOrigins"),
+        max_body_bytes: reader.count("server.maxBodyBytes"),
     }
 }
 
 fn model(reader: &mut Reader<'_>) -> ModelConfig {
+    let provider = reader.choice("model.provider", ProviderKind::from_name, ProviderKind::OpenaiCompatible);
     ModelConfig {
-        provider: reader.choice("model.provider", ProviderKind::from_name, ProviderKind::OpenaiCompatible),
+        provider,
         name: reader.text("model.name"),
-        base_url: reader.url("model.base_url"),
+        base_url: reader.url("model.base_url").unwrap_or_else(|| provider.base_url().to_owned()),
         api_key_env: reader.env_name("model.api_key_env"),
         context_window: reader.count_or_auto("model.context_window"),
         max_output_tokens: reader.count_or_auto("model.max_output_tokens"),

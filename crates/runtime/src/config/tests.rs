@@ -91,13 +91,20 @@ fn another_value(key: &keys::Key) -> String {
         Kind::Name | Kind::Prompt => "other".into(),
         Kind::Url => "https://example.org/v1".into(),
         Kind::EnvName => "OTHER_KEY".into(),
+        Kind::Counter => "./tokenizer.json".into(),
         Kind::Choice { now, .. } => now.last().copied().unwrap_or_default().into(),
         Kind::Time { .. } => "90s".into(),
         Kind::Names => "[read]".into(),
         Kind::Texts | Kind::Json => "{ a: b }".into(),
         Kind::Trigger => "{ percentage: 0.5 }".into(),
         Kind::Rules => "[{ tool: bash, decision: deny }]".into(),
+        Kind::McpServers => "{ files: { command: mcp-files } }".into(),
         Kind::Models => "{ m: { window: 8192 } }".into(),
+        Kind::Address => "127.0.0.1:9".into(),
+        Kind::PathOrNone => "token.txt".into(),
+        Kind::Hosts => "[box.lan]".into(),
+        Kind::Origins => "['https://example.org']".into(),
+        Kind::Database => "'postgres://user:secret@host/db'".into(),
         Kind::Later => "{ something: else }".into(),
     }
 }
@@ -113,13 +120,49 @@ fn every_key_is_heard_or_refused_by_name() {
             ),
             None => only(key.path, &another_value(key)),
         };
-        if matches!(key.kind, Kind::Later) {
+        if matches!(key.kind, Kind::Later | Kind::Database) {
             let error = errors(&text);
+            assert!(!error.contains("secret"), "{error}");
             assert!(error.contains(key.path) && error.contains("not available yet"), "{}: {error}", key.path);
         } else {
             assert_ne!(parse(&text), Config::default(), "{} changes nothing", key.path);
         }
     }
+}
+
+#[test]
+fn the_server_listens_where_it_is_told_and_answers_whom_it_is_told() {
+    let server = parse(
+        "server: { addr: '[::]:8080', db: sqlite, tokenFile: /etc/longhaul/token, allowedHosts: [box.lan, 'box.lan:4400'], \
+         allowedOrigins: ['https://example.org'], maxBodyBytes: 4096, rateLimit: none }",
+    )
+    .server;
+    assert_eq!(server.addr.to_string(), "[::]:8080");
+    assert_eq!(server.token_file.as_deref(), Some("/etc/longhaul/token"));
+    assert_eq!(server.allowed_hosts, ["box.lan", "box.lan:4400"]);
+    assert_eq!(
+        (server.allowed_origins, server.max_body_bytes),
+        (vec!["https://example.org".to_owned()], 4_096)
+    );
+    insta::assert_snapshot!(errors(
+        "server:
+  addr: localhost
+  db: mysql
+  tokenFile: []
+  allowedHosts: [https://box.lan/]
+  allowedOrigins: [https://example.org, '*']
+  maxBodyBytes: 0
+  rateLimit: 60
+",
+    ), @"
+    longhaul.yml:2:9: `server.addr` must be an IP address and a port such as 127.0.0.1:4400, not `localhost`
+    longhaul.yml:3:7: `server.db` must be sqlite, not `mysql`
+    longhaul.yml:4:14: `server.tokenFile` must be the path of a file, or none, not a list
+    longhaul.yml:5:18: `server.allowedHosts[0]` must be a host name such as box.lan or box.lan:4400, not `https://box.lan/`
+    longhaul.yml:6:41: `server.allowedOrigins[1]` must be an origin such as https://example.org, not `*`
+    longhaul.yml:7:17: `server.maxBodyBytes` must be a whole number from 1 to 1099511627776, not 0
+    longhaul.yml:8:14: `server.rateLimit` is not available yet in this version
+    ");
 }
 
 #[test]
@@ -160,7 +203,59 @@ models: { qwen3-30b: { window: 32768, maxOutput: 4096 } }
     let rules: Vec<_> =
         config.approvals.rules.iter().map(|rule| (rule.tool.as_str(), rule.decision)).collect();
     assert_eq!(rules, [("bash", Decision::Allow), ("mcp_*", Decision::Deny)]);
-    assert_eq!(config.models["qwen3-30b"], ModelLimits { window: Some(32_768), max_output: Some(4_096) });
+    let expected = ModelLimits { window: Some(32_768), max_output: Some(4_096), ..ModelLimits::default() };
+    assert_eq!(config.models["qwen3-30b"], expected);
+}
+
+#[test]
+fn what_is_declared_of_models_arrives_typed() {
+    let config = parse(
+        "models:
+  qwen3-30b: { window: 32768, tools: true, media: [images], prefill: true, reasoning_retention: turn }
+  'gpt-5.4':
+    prices: { input: 2.5, cachedInput: 0.25, cacheWrite: 0, output: 15 }
+    media: []
+  local: { prices: { input: 0, output: 0 } }
+",
+    );
+    let [qwen, gpt, local] = ["qwen3-30b", "gpt-5.4", "local"].map(|name| config.models[name]);
+    assert_eq!((qwen.window, qwen.tools, qwen.prefill), (Some(32_768), Some(true), Some(true)));
+    assert_eq!((qwen.images, qwen.files), (Some(true), Some(false)), "what is not listed is not taken");
+    assert_eq!((qwen.reasoning_retention, qwen.prices), (Some(ReasoningRetention::Turn), None));
+    assert_eq!((gpt.images, gpt.files, gpt.window), (Some(false), Some(false), None));
+    let prices = ModelPrices { input: 2.5, cached_input: Some(0.25), cache_write: Some(0.0), output: 15.0 };
+    assert_eq!(gpt.prices, Some(prices));
+    assert_eq!(
+        (local.images, local.files, local.prices.map(|prices| prices.output)),
+        (None, None, Some(0.0))
+    );
+}
+
+#[test]
+fn mistakes_in_models_are_told_with_their_places() {
+    insta::assert_snapshot!(errors(
+        "models:
+  a: { windw: 8192, maxOutput: 0, tools: 1, prefill: maybe }
+  b: { prices: { input: -1, outputs: 3 }, media: [image, video], reasoning_retention: allways }
+  c: { prices: 3, media: images, reasoning_retention: [turn] }
+  d: 8192
+"
+    ), @r"
+    longhaul.yml:2:8: unknown key `windw` in `models.a`: did you mean `window`?
+    longhaul.yml:2:32: `models.a.maxOutput` must be a whole number of tokens above 0, not 0
+    longhaul.yml:2:42: `models.a.tools` must be true or false, not 1
+    longhaul.yml:2:54: `models.a.prefill` must be true or false, not `maybe`
+    longhaul.yml:3:16: `models.b.prices` needs `output`
+    longhaul.yml:3:25: `models.b.prices.input` must be US dollars per million tokens, 0 or more, not -1
+    longhaul.yml:3:29: unknown key `outputs` in `models.b.prices`: did you mean `output`?
+    longhaul.yml:3:51: `models.b.media` cannot be `image`: did you mean `images`?
+    longhaul.yml:3:58: `models.b.media` cannot be `video`: the choices are images, files
+    longhaul.yml:3:87: `models.b.reasoning_retention` cannot be `allways`: did you mean `always`?
+    longhaul.yml:4:16: `models.c.prices` must be { input: USD, cachedInput: USD, cacheWrite: USD, output: USD }, per million tokens, not 3
+    longhaul.yml:4:26: `models.c.media` must be a list of images and files; [] for neither, not `images`
+    longhaul.yml:4:55: `models.c.reasoning_retention` cannot be `a list`: the choices are never, turn, always
+    longhaul.yml:5:6: `models.d` must be { window: TOKENS, maxOutput: TOKENS, prices, tools, media … }, not 8192
+    ");
 }
 
 #[test]
@@ -216,33 +311,96 @@ approvals:
 }
 
 #[test]
+fn each_provider_has_its_own_address() {
+    for (provider, url) in [
+        ("openai", "https://api.openai.com/v1"),
+        ("openai-compatible", "http://localhost:1234/v1"),
+        ("anthropic", "https://api.anthropic.com/v1"),
+        ("gemini", "https://generativelanguage.googleapis.com/v1beta"),
+        ("ollama", "http://localhost:11434"),
+    ] {
+        let config = parse(&format!("model: {{ provider: {provider}, name: m }}"));
+        assert_eq!((config.model.provider.as_str(), config.model.base_url.as_str()), (provider, url));
+        let kind = config.model.provider.kind().unwrap();
+        assert_eq!(kind.as_str(), provider);
+        let said = parse(&format!("model: {{ provider: {provider}, base_url: 'http://localhost:9/x' }}"));
+        assert_eq!(said.model.base_url, "http://localhost:9/x");
+    }
+}
+
+#[test]
 fn later_capabilities_are_refused_by_name() {
     insta::assert_snapshot!(errors(
-        "model: { provider: anthropic }
-context:
+        "context:
   autoRecall: true
-  tokenCounter: ./tokenizer.json
   compression: { strategy: adaptive, trigger: { type: planner }, options: { lowTarget: 0.4 } }
 hooks: { preCompact: { command: ./hook } }
 blobs: { store: s3 }
-mcpServers: { files: { command: mcp-files } }
-models: { m: { window: 1000, prices: { input: 1 } } }
 server: { db: postgres }
 agents: { helper: ./helper.yml }
 "
     ), @r"
-    longhaul.yml:1:20: `model.provider: anthropic` is not available yet in this version
-    longhaul.yml:3:15: `context.autoRecall` is not available yet in this version
-    longhaul.yml:4:17: `context.tokenCounter: ./tokenizer.json` is not available yet in this version
-    longhaul.yml:5:28: `context.compression.strategy: adaptive` is not available yet in this version
-    longhaul.yml:5:55: `context.compression.trigger: planner` is not available yet in this version
-    longhaul.yml:5:77: `context.compression.options.lowTarget` is not available yet in this version
-    longhaul.yml:6:22: `hooks.preCompact` is not available yet in this version
-    longhaul.yml:7:17: `blobs.store` is not available yet in this version
-    longhaul.yml:8:15: `mcpServers.files` is not available yet in this version
-    longhaul.yml:9:30: `models.m.prices` is not available yet in this version
-    longhaul.yml:10:15: `server.db` is not available yet in this version
-    longhaul.yml:11:11: `agents.helper` is not available yet in this version
+    longhaul.yml:2:15: `context.autoRecall` is not available yet in this version
+    longhaul.yml:3:28: `context.compression.strategy: adaptive` is not available yet in this version
+    longhaul.yml:3:55: `context.compression.trigger: planner` is not available yet in this version
+    longhaul.yml:3:77: `context.compression.options.lowTarget` is not available yet in this version
+    longhaul.yml:4:22: `hooks.preCompact` is not available yet in this version
+    longhaul.yml:5:17: `blobs.store` is not available yet in this version
+    longhaul.yml:6:15: `server.db: postgres…` is not available yet in this version
+    longhaul.yml:7:11: `agents.helper` is not available yet in this version
+    ");
+}
+
+#[test]
+fn mcp_servers_arrive_typed() {
+    let config = parse(
+        "mcpServers:
+  files: { command: npx, args: [-y, '@x/files', .], env: { TOKEN: 's3cret' }, timeoutMs: 5000, optional: true }
+  remote: { url: 'https://example.org/mcp', headers: { Authorization: Bearer s3cret } }
+",
+    );
+    let [files, remote] = ["files", "remote"].map(|name| &config.mcp_servers[name]);
+    let McpTransport::Command(command) = &files.transport else { panic!("{files:?}") };
+    assert_eq!(
+        (command.program.as_str(), command.args.len(), command.env["TOKEN"].as_str()),
+        ("npx", 3, "s3cret")
+    );
+    assert_eq!((files.timeout, files.optional), (Duration::from_secs(5), true));
+    let McpTransport::Http(address) = &remote.transport else { panic!("{remote:?}") };
+    assert_eq!(address.headers["Authorization"], "Bearer s3cret");
+    assert_eq!((remote.timeout, remote.optional), (Duration::from_secs(120), false));
+    assert!(!format!("{config:?}").contains("s3cret"));
+}
+
+#[test]
+fn mistakes_in_mcp_servers_are_told_without_their_secrets() {
+    let error = errors(
+        "mcpServers:
+  2fast: { command: x }
+  files: { comand: npx, arg: [s3cret] }
+  both: { command: x, url: 'https://s3cret' }
+  program: { command: x, arsg: [s3cret], headers: { A: s3cret }, args: s3cret, env: [s3cret], timeoutMs: s3cret }
+  remote: { url: s3cret, header: { A: s3cret }, headers: { A: 4711 }, optional: s3cret }
+  odd: s3cret
+",
+    );
+    assert!(!error.contains("s3cret") && !error.contains("4711"), "{error}");
+    insta::assert_snapshot!(error, @r"
+    longhaul.yml:2:3: `mcpServers.2fast` is no name for a server: a letter, then letters, digits, - and single _, at most 32 in all
+    longhaul.yml:3:10: `mcpServers.files` needs `command` (a program to start) or `url` (a server that is there)
+    longhaul.yml:3:12: unknown key `comand` in `mcpServers.files`: did you mean `command`?
+    longhaul.yml:3:25: unknown key `arg` in `mcpServers.files`: did you mean `args`?
+    longhaul.yml:4:9: `mcpServers.both` has `command` and `url`, and can only have one of them
+    longhaul.yml:5:26: unknown key `arsg` in `mcpServers.program`: did you mean `args`?
+    longhaul.yml:5:42: `mcpServers.program.headers` is for a server with `url`, not with `command`
+    longhaul.yml:5:72: `mcpServers.program.args` must be a list of texts, not this text
+    longhaul.yml:5:85: `mcpServers.program.env` must be texts by name, NAME: TEXT, not this list
+    longhaul.yml:5:106: `mcpServers.program.timeoutMs` must be a whole number of milliseconds, not this text
+    longhaul.yml:6:18: `mcpServers.remote.url` must be an address that begins with http:// or https://, not this text
+    longhaul.yml:6:26: unknown key `header` in `mcpServers.remote`: did you mean `headers`?
+    longhaul.yml:6:58: `mcpServers.remote.headers` must be texts by name, NAME: TEXT, not this group of keys
+    longhaul.yml:6:81: `mcpServers.remote.optional` must be true or false, not this text
+    longhaul.yml:7:8: `mcpServers.odd` must be { command, args, env } or { url, headers }, not this text
     ");
 }
 

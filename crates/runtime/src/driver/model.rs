@@ -18,7 +18,7 @@ use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Driver, Message, Shared, failure};
+use super::{Driver, Shared, failure};
 use crate::announce::Announcement;
 use crate::feed::Voice;
 
@@ -73,7 +73,7 @@ impl Driver {
         let inbox = self.shared.inbox.clone();
         let outcome = make(call);
         self.tasks.spawn(async move {
-            let _ = inbox.send(Message::Input(outcome.await));
+            let _ = inbox.send(outcome.await.into());
         });
     }
 }
@@ -247,7 +247,7 @@ impl Streaming {
 
     fn take(&mut self, event: ModelEvent, shared: &Shared) {
         if !std::mem::replace(&mut self.began, true) {
-            let _ = shared.inbox.send(Message::Input(Input::ModelBegan));
+            let _ = shared.inbox.send(Input::ModelBegan.into());
         }
         match event {
             ModelEvent::Text(delta) => {

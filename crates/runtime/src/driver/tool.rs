@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{Driver, Message, Shared};
+use super::{Driver, Shared};
 use crate::agent::Agent;
 use crate::announce::Announcement;
 use crate::recall::{self, Source};
@@ -34,7 +34,7 @@ impl Driver {
         self.tasks.spawn(async move {
             let inbox = job.shared.inbox.clone();
             let result = job.run(call).await;
-            let _ = inbox.send(Message::Input(Input::ToolEnded(result)));
+            let _ = inbox.send(Input::ToolEnded(result).into());
         });
     }
 
@@ -92,7 +92,10 @@ impl Job {
             self.stop.cancelled().await;
             tokio::time::sleep(grace).await;
         };
-        let running = self.agent.tools.run(&call.name, ToolInput { arguments, written: RawJson(call.arguments.clone()), context });
+        let running = self
+            .agent
+            .tools
+            .run(&call.name, ToolInput { arguments, written: RawJson(call.arguments.clone()), context });
         let relay = self.relay(call, received);
         let both = async { tokio::join!(running, relay).0 };
         tokio::select! {

@@ -28,7 +28,7 @@ impl Tool for Edit {
     }
 
     async fn run(&self, call: ToolInput) -> ToolOutput {
-        let ToolInput { arguments, context } = call;
+        let ToolInput { arguments, context, .. } = call;
         let cancel = context.cancel.clone();
         finishing(&cancel, move || Request::parse(arguments)?.apply(&context)).await
     }

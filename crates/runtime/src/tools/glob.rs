@@ -26,7 +26,7 @@ impl Tool for Glob {
     }
 
     async fn run(&self, call: ToolInput) -> ToolOutput {
-        let ToolInput { arguments, context } = call;
+        let ToolInput { arguments, context, .. } = call;
         let cancel = context.cancel.clone();
         blocking(&cancel, move |stop| glob(arguments, &context, stop)).await
     }

@@ -39,7 +39,7 @@ impl Tool for Grep {
     }
 
     async fn run(&self, call: ToolInput) -> ToolOutput {
-        let ToolInput { arguments, context } = call;
+        let ToolInput { arguments, context, .. } = call;
         let cancel = context.cancel.clone();
         blocking(&cancel, move |stop| grep(arguments, &context, stop)).await
     }

@@ -22,7 +22,7 @@ impl Tool for Ls {
     }
 
     async fn run(&self, call: ToolInput) -> ToolOutput {
-        let ToolInput { arguments, context } = call;
+        let ToolInput { arguments, context, .. } = call;
         let cancel = context.cancel.clone();
         blocking(&cancel, move |_| ls(arguments, &context)).await
     }

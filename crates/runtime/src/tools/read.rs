@@ -32,7 +32,7 @@ impl Tool for Read {
     }
 
     async fn run(&self, call: ToolInput) -> ToolOutput {
-        let ToolInput { arguments, context } = call;
+        let ToolInput { arguments, context, .. } = call;
         let cancel = context.cancel.clone();
         blocking(&cancel, move |stop| read(arguments, &context, stop)).await
     }

@@ -45,7 +45,7 @@ fn bench_with(limits: ToolLimits) -> Bench {
 
 impl Bench {
     async fn run(&self, tool: &str, arguments: Value) -> ToolOutput {
-        ToolSet::builtin().run(tool, ToolInput { arguments, context: self.context.clone() }).await
+        ToolSet::builtin().run(tool, ToolInput::new(arguments, self.context.clone())).await
     }
 
     async fn ok(&self, tool: &str, arguments: Value) -> String {

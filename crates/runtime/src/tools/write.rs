@@ -22,7 +22,7 @@ impl Tool for Write {
     }
 
     async fn run(&self, call: ToolInput) -> ToolOutput {
-        let ToolInput { arguments, context } = call;
+        let ToolInput { arguments, context, .. } = call;
         let cancel = context.cancel.clone();
         finishing(&cancel, move || write(arguments, &context)).await
     }

@@ -202,7 +202,7 @@ async fn a_broken_stream_is_an_error_and_the_session_goes_on() {
     let world = world(model, |_| {}).await;
     let settled = world.session.ask("hello").await.unwrap();
     assert_eq!(settled.end, Some(RunEnd::Error), "{settled:?}");
-    world.session.resume().unwrap();
+    world.session.resume().await.unwrap();
     assert_eq!(world.session.settled().await.unwrap().end, Some(RunEnd::Stop));
     assert_eq!(world.model.invalid_requests(), 0);
 }

@@ -3,19 +3,16 @@
 use std::sync::Arc;
 
 use longhaul::announce::Announcement;
+use longhaul::feed::Announcements;
 use longhaul::session::{Runtime, Session};
 use longhaul::testing::{self, Folder};
 use longhaul_core::message::Part;
 use longhaul_core::run::{Approval, CompactionOutcome, Status};
 use longhaul_providers::scripted::{Fault, Script, Scripted, ScriptedAnswer};
 use longhaul_store::{Blobs, MemoryStore};
-use tokio::sync::broadcast::Receiver;
 
 /// Everything durable that is announced meanwhile, in order.
-async fn told(
-    mut watch: Receiver<Arc<Announcement>>,
-    meanwhile: impl Future<Output = ()>,
-) -> Vec<Announcement> {
+async fn told(mut watch: Announcements, meanwhile: impl Future<Output = ()>) -> Vec<Announcement> {
     let mut meanwhile = std::pin::pin!(meanwhile);
     let mut all = Vec::new();
     loop {

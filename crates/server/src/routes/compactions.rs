@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use longhaul::session::Session;
+use longhaul_core::event::{EditReason, Event, EventBody};
 use longhaul_core::history::EditState;
 use longhaul_core::ids::{EditId, Handle};
 use longhaul_core::plan::Plan;
@@ -14,7 +15,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::extract::{Named, Optional};
+use crate::extract::{Key, Named, Optional};
+use crate::once::once;
 use crate::problem::{Problem, sentence};
 
 #[derive(Debug, Default, Deserialize)]
@@ -29,6 +31,7 @@ pub(super) struct Compact {
 pub(super) async fn compact(
     State(app): State<App>,
     Named(id): Named<String>,
+    key: Key,
     Optional(how): Optional<Compact>,
 ) -> Result<Json<Value>, Problem> {
     let strategy = how.strategy.as_deref().map(named).transpose()?;
@@ -38,11 +41,29 @@ pub(super) async fn compact(
         return preview(&plan).map(Json);
     }
     let work = {
-        let session = session.clone();
-        async move { Ok(session.compact_by(strategy, how.instructions).await?) }
+        let app = app.clone();
+        async move {
+            let what = format!("compact {how:?}");
+            once(&app, &session, key, what, |since| make(&session, strategy, how.instructions, since)).await
+        }
     };
-    let done = app.to_end(work).await?;
-    outcome(&session, done).await.map(Json)
+    app.to_end(work).await.map(Json)
+}
+
+async fn make(
+    session: &Session,
+    strategy: Option<Arc<dyn Strategy>>,
+    instructions: Option<String>,
+    since: Vec<Event>,
+) -> Result<Value, Problem> {
+    let made = since.into_iter().find_map(|event| match event.body {
+        EventBody::ViewEdited(edit) if edit.reason == EditReason::Requested => Some(edit),
+        _ => None,
+    });
+    match made {
+        Some(edit) => outcome(session, CompactionOutcome::Committed(edit)).await,
+        None => outcome(session, session.compact_by(strategy, instructions).await?).await,
+    }
 }
 
 fn named(name: &str) -> Result<Arc<dyn Strategy>, Problem> {
@@ -111,18 +132,48 @@ fn shown(state: &EditState) -> Value {
 pub(super) async fn undo(
     State(app): State<App>,
     Named((id, edit)): Named<(String, String)>,
+    key: Key,
 ) -> Result<Json<Value>, Problem> {
     let session = app.open(&id).await?;
-    session.undo(EditId::from(edit.as_str())).await?;
+    let edit = EditId::from(edit);
+    let work = {
+        let app = app.clone();
+        async move {
+            let what = format!("undo {edit}");
+            once(&app, &session, key, what, |since| restore(&session, edit, since)).await
+        }
+    };
+    app.to_end(work).await.map(Json)
+}
+
+async fn restore(session: &Session, edit: EditId, since: Vec<Event>) -> Result<Value, Problem> {
+    let is_this = |body: &EventBody| matches!(body, EventBody::ViewRestored { edit_id } if *edit_id == edit);
+    if !since.iter().any(|event| is_this(&event.body)) {
+        session.undo(edit.clone()).await?;
+    }
     let tokens = session.look(|run| run.meter().total).await?;
-    Ok(Json(json!({ "ok": true, "compactionId": edit, "tokens": tokens })))
+    Ok(json!({ "ok": true, "compactionId": edit, "tokens": tokens }))
 }
 
 pub(super) async fn release(
     State(app): State<App>,
     Named((id, edit)): Named<(String, String)>,
+    key: Key,
 ) -> Result<Json<Value>, Problem> {
     let session = app.open(&id).await?;
-    session.release(EditId::from(edit.as_str())).await?;
-    Ok(Json(json!({ "ok": true, "compactionId": edit })))
+    let edit = EditId::from(edit);
+    let work = {
+        let app = app.clone();
+        async move {
+            let what = format!("release {edit}");
+            // Twice is the same as once.
+            once(&app, &session, key, what, |_| free(&session, edit)).await
+        }
+    };
+    app.to_end(work).await.map(Json)
+}
+
+async fn free(session: &Session, edit: EditId) -> Result<Value, Problem> {
+    session.release(edit.clone()).await?;
+    Ok(json!({ "ok": true, "compactionId": edit }))
 }

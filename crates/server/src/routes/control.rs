@@ -2,12 +2,14 @@
 
 use axum::Json;
 use axum::extract::State;
-use longhaul::session::CancelledAt;
+use longhaul::session::{CancelledAt, Resumed, Session};
+use longhaul_core::event::{Event, EventBody, RunEnd};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::extract::{Named, Optional};
+use crate::extract::{Key, Named, Optional};
+use crate::once::once;
 use crate::problem::Problem;
 
 #[derive(Debug, Default, Deserialize)]
@@ -24,28 +26,65 @@ pub(super) struct Nothing {}
 pub(super) async fn cancel(
     State(app): State<App>,
     Named(id): Named<String>,
+    key: Key,
     Optional(how): Optional<Cancel>,
 ) -> Result<Json<Value>, Problem> {
     let session = app.open(&id).await?;
-    let work = async move { Ok(session.cancel(how.clear_queue).await?) };
-    let met = app.to_end(work).await?;
+    let work = {
+        let app = app.clone();
+        async move {
+            let what = format!("cancel {how:?}");
+            once(&app, &session, key, what, |since| stop(&session, &how, since)).await
+        }
+    };
+    app.to_end(work).await.map(Json)
+}
+
+async fn stop(session: &Session, how: &Cancel, since: Vec<Event>) -> Result<Value, Problem> {
+    let ended = since.iter().find_map(|event| match event.body {
+        EventBody::RunFinished { reason, .. } => Some(reason),
+        _ => None,
+    });
+    if let Some(reason) = ended {
+        return Ok(json!({ "ok": true, "cancelled": reason == RunEnd::Cancelled, "persisted": null }));
+    }
+    let met = session.cancel(how.clear_queue).await?;
     let persisted = match met {
         CancelledAt::PartialAssistant => Value::from("partial_assistant"),
         CancelledAt::ToolsInProgress => Value::from("tools_in_progress"),
         CancelledAt::Idle => Value::Null,
     };
-    Ok(Json(json!({ "ok": true, "cancelled": met != CancelledAt::Idle, "persisted": persisted })))
+    Ok(json!({ "ok": true, "cancelled": met != CancelledAt::Idle, "persisted": persisted }))
 }
 
 pub(super) async fn resume(
     State(app): State<App>,
     Named(id): Named<String>,
+    key: Key,
     Optional(Nothing {}): Optional<Nothing>,
 ) -> Result<Json<Value>, Problem> {
     let session = app.open(&id).await?;
-    session.resume()?;
-    // Whether there was anything to go on with is known once the loop has looked.
-    session.look(|_| ()).await?;
-    let status = *session.status().borrow();
-    Ok(Json(json!({ "ok": true, "sessionId": session.id(), "status": super::sessions::status_name(status) })))
+    let work = {
+        let app = app.clone();
+        async move { once(&app, &session, key, "resume".to_owned(), |since| go_on(&session, since)).await }
+    };
+    app.to_end(work).await.map(Json)
+}
+
+async fn go_on(session: &Session, since: Vec<Event>) -> Result<Value, Problem> {
+    let has_begun = since.iter().any(|event| matches!(event.body, EventBody::RunStarted { .. }));
+    let met = if has_begun { Resumed::Begun } else { session.resume().await? };
+    let status = super::sessions::status_name(*session.status().borrow());
+    let mut answer = json!({
+        "ok": true, "sessionId": session.id(), "status": status, "resumed": met == Resumed::Begun,
+    });
+    let reason = match met {
+        Resumed::Begun => return Ok(answer),
+        Resumed::Busy => "A run is going on already; what waits is taken at its next step.",
+        Resumed::NothingToDo => {
+            "No message waits, and the newest one has its answer, if only a part of it: send a message to go on."
+        }
+    };
+    answer["reason"] = reason.into();
+    Ok(answer)
 }

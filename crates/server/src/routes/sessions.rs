@@ -3,11 +3,12 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use longhaul::announce::token_usage;
+use longhaul::announce::{GO_ON, token_usage};
 use longhaul::session::Session;
+use longhaul_core::event::EventBody;
 use longhaul_core::ids::{Seq, SessionId};
 use longhaul_core::run::{Run, Status};
-use longhaul_store::SessionRecord;
+use longhaul_store::{SessionRecord, StoreError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -69,11 +70,12 @@ pub(super) async fn list(
     Params(listing): Params<Listing>,
 ) -> Result<Json<Value>, Problem> {
     let limit = listing.limit.unwrap_or(LISTED).min(MOST_LISTED);
-    let open = app.runtime().opened().await;
+    let open = app.runtime().opened();
     let records = app.runtime().sessions(limit).await?;
     let sessions = records.iter().map(|record| {
         let session = open.iter().find(|session| *session.id() == record.id);
-        brief(record, session.map_or(Status::Idle, |session| *session.status().borrow()))
+        let at_rest = if record.parked { Status::Parked } else { Status::Idle };
+        brief(record, session.map_or(at_rest, |session| *session.status().borrow()))
     });
     Ok(Json(json!({ "sessions": sessions.collect::<Vec<_>>() })))
 }
@@ -116,18 +118,49 @@ pub(super) async fn fork(
         let app = app.clone();
         async move {
             let id = SessionId::from(id);
-            let newest = app.runtime().store().session(&id).await?.last_seq;
-            let at_seq = fork.at_seq.unwrap_or(newest);
             let session = match key.session_id(&format!("fork {id}")) {
-                Some(fork_id) => app.runtime().fork_as(fork_id, &id, at_seq).await?,
-                None => app.runtime().fork(&id, at_seq).await?,
+                Some(fork_id) => fork_once(&app, fork_id, &id, fork.at_seq).await?,
+                None => app.runtime().fork(&id, position(&app, &id, fork.at_seq).await?).await?,
             };
             let mut shown = whole(&app, &session).await?;
-            shown["forkedFrom"] = json!({ "sessionId": id, "atSeq": at_seq });
+            shown["forkedFrom"] = origin(&app, session.id()).await?;
             Ok(shown)
         }
     };
     Ok((StatusCode::CREATED, Json(app.to_end(work).await?)))
+}
+
+/// A fork that was made before is there, whatever became of its origin.
+async fn fork_once(
+    app: &App,
+    fork_id: SessionId,
+    id: &SessionId,
+    at_seq: Option<Seq>,
+) -> Result<Session, Problem> {
+    match app.runtime().store().session(&fork_id).await {
+        Ok(_) => Ok(app.runtime().open(&fork_id).await?),
+        Err(StoreError::NotFound(_)) => {
+            Ok(app.runtime().fork_as(fork_id, id, position(app, id, at_seq).await?).await?)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The position that is meant: the newest if none is named.
+async fn position(app: &App, id: &SessionId, at_seq: Option<Seq>) -> Result<Seq, Problem> {
+    let newest = app.runtime().store().session(id).await?.last_seq;
+    Ok(at_seq.unwrap_or(newest))
+}
+
+/// Where a fork comes from, as its log says.
+async fn origin(app: &App, fork_id: &SessionId) -> Result<Value, Problem> {
+    let first = app.runtime().store().read(fork_id, 0, 1).await?;
+    Ok(match first.first().map(|event| &event.body) {
+        Some(EventBody::SessionStarted { forked_from: Some(from), .. }) => {
+            json!({ "sessionId": from.session_id, "atSeq": from.at_seq })
+        }
+        _ => Value::Null,
+    })
 }
 
 fn checked(title: &str) -> Result<String, Problem> {
@@ -166,6 +199,7 @@ fn of_run(run: &Run) -> Vec<(&'static str, Value)> {
     ];
     if let Some(reason) = history.parked() {
         known.push(("parked", reason.into()));
+        known.push(("goOn", GO_ON.into()));
     }
     if let Some(end) = history.last_end() {
         known.push(("lastFinishReason", json!(end)));

@@ -58,23 +58,44 @@ async fn an_approval_is_denied_with_a_reason() {
 }
 
 #[tokio::test]
-async fn one_name_in_two_sessions_needs_the_session() {
+async fn a_question_has_a_name_beyond_its_session_and_one_within() {
     let world = asking().await;
-    let (one, two) = (world.session().await, world.session().await);
-    for session in [&one, &two] {
+    let sessions = [world.session().await, world.session().await, world.session().await];
+    for session in &sessions {
         world.say(session, "write it").await;
         world.until(session, "waiting_approval").await;
     }
     let pending = world.get("/api/approvals").await;
-    assert_eq!(pending["approvals"].as_array().unwrap().len(), 2);
-    assert_eq!(pending["approvals"][0]["approvalId"], pending["approvals"][1]["approvalId"]);
-    let path = format!("/api/approvals/{}", pending["approvals"][0]["approvalId"].as_str().unwrap());
-    let unclear =
-        world.request(Method::POST, &path).json(&json!({ "decision": "allow" })).send().await.unwrap();
-    assert_eq!(expect(unclear, StatusCode::CONFLICT).await["code"], "conflict");
-    world.post(&path, json!({ "decision": "deny", "sessionId": two })).await;
-    world.until(&two, "idle").await;
-    assert_eq!(world.get("/api/approvals").await["approvals"][0]["sessionId"], json!(one));
+    let name = |session: &str| {
+        let waiting = pending["approvals"].as_array().unwrap().iter();
+        let found = waiting.filter(|one| one["sessionId"] == session).next().unwrap();
+        found["approvalId"].as_str().unwrap().to_owned()
+    };
+    let own = name(&sessions[0]).rsplit_once(':').unwrap().1.to_owned();
+    let allow = json!({ "decision": "allow" });
+    let unclear = world.request(Method::POST, &format!("/api/approvals/{own}")).json(&allow);
+    let unclear = unclear.send().await.unwrap();
+    assert_eq!(
+        expect(unclear, StatusCode::CONFLICT).await["code"],
+        "conflict",
+        "three sessions ask under it"
+    );
+
+    // By the whole name; by the session and the short one; by the short one, once only one is left.
+    let whole = format!("/api/approvals/{}", name(&sessions[0]));
+    assert_eq!(world.post(&whole, allow.clone()).await["sessionId"], json!(sessions[0]));
+    let short = format!("/api/approvals/{own}");
+    world.post(&short, json!({ "decision": "deny", "sessionId": sessions[1] })).await;
+    for session in &sessions[..2] {
+        world.until(session, "idle").await;
+    }
+    let elsewhere = json!({ "decision": "allow", "sessionId": sessions[1] });
+    let third = format!("/api/approvals/{}", name(&sessions[2]));
+    let crossed = world.request(Method::POST, &third).json(&elsewhere).send().await.unwrap();
+    expect(crossed, StatusCode::NOT_FOUND).await;
+    assert_eq!(world.post(&short, allow).await["approvalId"], json!(name(&sessions[2])));
+    world.until(&sessions[2], "idle").await;
+    assert_eq!(world.get("/api/approvals").await["approvals"], json!([]));
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpSocket;
 
-use crate::world::{Events, Frame, PATIENCE, TOKEN, World, slowly};
+use crate::world::{Dice, Events, Frame, PATIENCE, TOKEN, World, slowly};
 
 /// What the log says that every watcher must have been told.
 async fn expected(world: &World, session: &str) -> Vec<Value> {
@@ -61,16 +61,6 @@ impl Seen {
     /// What is not complete will be told again.
     fn leave(&mut self) {
         self.open.clear();
-    }
-}
-
-/// Numbers that repeat for a seed.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, most: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % most
     }
 }
 

@@ -1,10 +1,13 @@
 //! The server from outside: real HTTP, the scripted model, real tools.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::print_stderr, reason = "figures")]
 
 mod approvals;
+mod crowd;
 mod events;
 mod messages;
+mod once;
 mod recovery;
 mod refusals;
 mod sessions;

@@ -6,7 +6,7 @@ use longhaul_providers::scripted::{Script, ScriptedAnswer};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::world::{World, expect, slowly};
+use crate::world::{PATIENCE, World, expect, slowly};
 
 fn busy_then(rest: &[&str]) -> Script {
     let busy = ScriptedAnswer::text("Working.").call("bash", r#"{"command":"sleep 1"}"#);
@@ -147,6 +147,33 @@ async fn cancelling_an_answer_keeps_what_was_seen() {
 }
 
 #[tokio::test]
+async fn resuming_says_whether_there_was_anything_to_go_on_with() {
+    let script = Script::turns([slowly(&"one two three ".repeat(200)), slowly(&"Fresh. ".repeat(30))]);
+    let world = World::new(script).await;
+    let session = world.session().await;
+    let path = format!("/api/sessions/{session}/resume");
+    let resumed = async || world.post(&path, json!({})).await;
+    let nothing = resumed().await;
+    assert_eq!((&nothing["resumed"], &nothing["status"]), (&json!(false), &json!("idle")));
+    let mut events = world.events(&session, None).await;
+    world.say(&session, "talk").await;
+    events.until("llm:chunk").await;
+    cancel(&world, &session, json!({})).await;
+    let nothing = resumed().await;
+    assert_eq!((&nothing["ok"], &nothing["resumed"]), (&json!(true), &json!(false)), "a part is an answer");
+    assert!(nothing["reason"].as_str().unwrap().contains("send a message"), "{nothing}");
+    assert_eq!(world.said(&session).await.len(), 2);
+
+    world.say(&session, "and now?").await;
+    events.until("llm:chunk").await;
+    let busy = resumed().await;
+    assert_eq!((&busy["resumed"], &busy["status"]), (&json!(false), &json!("streaming")));
+    assert!(busy["reason"].as_str().unwrap().contains("already"), "{busy}");
+    world.until(&session, "idle").await;
+    assert_eq!(world.get(&format!("/api/sessions/{session}")).await["lastFinishReason"], "stop");
+}
+
+#[tokio::test]
 async fn cancelling_with_the_queue_leaves_nothing_to_do() {
     let world = World::new(Script::turns([slowly(&"word ".repeat(300))])).await;
     let session = world.session().await;
@@ -159,27 +186,36 @@ async fn cancelling_with_the_queue_leaves_nothing_to_do() {
     assert_eq!((&shown["queued"], &shown["status"]), (&json!(0), &json!("idle")));
 }
 
-fn is_running(marker: &str) -> bool {
+/// How many processes sleep for that long, or for longer with the same figures in front.
+fn sleepers(marker: &str) -> usize {
     let found =
         std::process::Command::new("pgrep").args(["-f", &format!("^sleep {marker}")]).output().unwrap();
-    found.status.success()
+    found.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count()
 }
 
 #[tokio::test]
 async fn cancelling_a_tool_leaves_no_process_and_no_open_call() {
+    // A child, one in the background, a grandchild, one whose parent has gone, one that ignores a hang-up.
     let marker = format!("32{}", std::process::id());
-    let call = json!({ "command": format!("sleep {marker} & sleep {marker}; wait") }).to_string();
+    let command = format!(
+        "sleep {marker}1 & bash -c 'sleep {marker}2; true' & (sleep {marker}3 &); nohup sleep {marker}4 >/dev/null 2>&1 & \
+         sleep {marker}5; wait"
+    );
+    let call = json!({ "command": command }).to_string();
     let script =
         Script::turns([ScriptedAnswer::text("Running.").call("bash", call), ScriptedAnswer::text("Next.")]);
     let world = World::new(script).await;
     let session = world.session().await;
     world.say(&session, "run it").await;
-    while !is_running(&marker) {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let all_run = async {
+        while sleepers(&marker) < 5 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, all_run).await.expect("not all of them run");
     let met = cancel(&world, &session, json!({})).await;
     assert_eq!(met["persisted"], "tools_in_progress");
-    assert!(!is_running(&marker), "a process is left");
+    assert_eq!(sleepers(&marker), 0, "a process is left");
     let page = world.get(&format!("/api/sessions/{session}/messages")).await;
     assert_eq!(page["messages"][1]["toolCalls"][0]["status"], "cancelled");
     assert_eq!(page["messages"][2]["status"], "cancelled");

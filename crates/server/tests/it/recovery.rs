@@ -115,3 +115,45 @@ async fn a_run_goes_on_by_itself_if_it_was_told_to() {
     assert!(said[2].1.contains("outcome") || said[2].1.contains("unknown"), "{said:?}");
     world.end().await;
 }
+
+async fn dies_in_mid_answer(data: &std::path::Path) -> World {
+    let continues = |agent: &mut longhaul::agent::Agent| agent.rules.recovery = Recovery::Continue;
+    World::over(data, Script::always(slowly(&"word ".repeat(500))), continues).await
+}
+
+#[tokio::test]
+async fn a_run_that_dies_again_and_again_is_parked_and_says_how_to_go_on() {
+    let data = tempfile::tempdir().unwrap();
+    let world = dies_in_mid_answer(data.path()).await;
+    let session = world.session().await;
+    world.say(&session, "talk").await;
+    world.until(&session, "streaming").await;
+    world.crash();
+    for _ in 0..3 {
+        let world = dies_in_mid_answer(data.path()).await;
+        world.until(&session, "streaming").await;
+        world.crash();
+    }
+    let world = dies_in_mid_answer(data.path()).await;
+    world.until(&session, "parked").await;
+    let shown = world.get(&format!("/api/sessions/{session}")).await;
+    assert!(shown["parked"].as_str().unwrap().contains("4 times"), "{shown}");
+    assert!(shown["goOn"].as_str().unwrap().contains("resume"), "{shown}");
+    let mut events = world.events(&session, Some(0)).await;
+    let told = events.until("session:parked").await.pop().unwrap();
+    assert_eq!((&told.data["reason"], &told.data["goOn"]), (&shown["parked"], &shown["goOn"]));
+    world.crash();
+
+    // Nobody has opened it since, and it is listed as what it is.
+    let world = World::over(data.path(), Script::always("At last."), |_| {}).await;
+    let listed = world.get("/api/sessions").await;
+    assert_eq!(listed["sessions"][0]["status"], "parked");
+    let resumed = world.post(&format!("/api/sessions/{session}/resume"), json!({})).await;
+    assert_eq!(resumed["resumed"], true, "{resumed}");
+    world.until(&session, "idle").await;
+    assert_eq!(world.said(&session).await.last().unwrap().1, "At last.");
+    let shown = world.get(&format!("/api/sessions/{session}")).await;
+    assert!(shown.get("parked").is_none() && shown.get("goOn").is_none(), "{shown}");
+    assert_eq!(world.get("/api/sessions").await["sessions"][0]["status"], "idle");
+    world.end().await;
+}

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::world::{TOKEN, World};
+use crate::world::{PATIENCE, TOKEN, World};
 
 /// Every route that needs the token, with `SESSION` where the id of one goes.
 const ROUTES: [(&str, &str); 27] = [
@@ -38,6 +38,16 @@ const ROUTES: [(&str, &str); 27] = [
     ("POST", "/api/approvals/a1"),
     ("GET", "/no/such/route"),
 ];
+
+/// Those that take a body: anything, or JSON.
+fn takes_body((method, path): &&(&str, &str)) -> bool {
+    ["POST", "PATCH"].contains(method) && !path.contains("compactions")
+}
+
+/// Those that take an `Idempotency-Key`.
+fn takes_key((method, path): &&(&str, &str)) -> bool {
+    *method == "POST" && !path.ends_with("blobs")
+}
 
 const HASH: &str = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262";
 
@@ -195,10 +205,7 @@ fn nonsense() -> Vec<&'static [u8]> {
 async fn wrong_bodies_are_invalid() {
     let site = site().await;
     let json = [("Content-Type", "application/json")];
-    let takes_json = |(method, path): &&(&str, &str)| {
-        ["POST", "PATCH"].contains(method) && !path.ends_with("blobs") && !path.contains("compactions")
-    };
-    for (method, path) in ROUTES.iter().filter(takes_json) {
+    for (method, path) in ROUTES.iter().filter(takes_body).filter(|(_, path)| !path.ends_with("blobs")) {
         let head = site.route(method, path, &site.session);
         for body in nonsense() {
             let answer = site.ask(&head, &json, body).await;
@@ -266,6 +273,8 @@ async fn wrong_addresses_and_headers_are_invalid() {
         format!("GET /api/sessions/{session}/events?after=x"),
         format!("GET /api/sessions/{session}/export?format=exe"),
         format!("GET /api/sessions/{session}/recall"),
+        format!("GET /api/sessions/{session}/recall?query=%ff%fe"),
+        format!("GET /api/message/queue?sessionId=%ff"),
         format!("POST /api/sessions/{session}/blobs"),
     ] {
         check(&head, 400, &site.ask(&head, &[], b"").await);
@@ -273,12 +282,67 @@ async fn wrong_addresses_and_headers_are_invalid() {
     let events = format!("GET /api/sessions/{session}/events");
     check("Last-Event-ID", 400, &site.ask(&events, &[("Last-Event-ID", "x")], b"").await);
     let long = "k".repeat(256);
-    for key in ["", long.as_str()] {
-        let body = json!({ "sessionId": session, "content": "x" }).to_string();
-        let answer = site.ask("POST /api/message", &[("Idempotency-Key", key)], body.as_bytes()).await;
-        check("Idempotency-Key", 400, &answer);
+    for (method, path) in ROUTES.iter().filter(takes_key) {
+        let head = site.route(method, path, session);
+        for key in ["", long.as_str(), "caf\u{e9}"] {
+            let answer = site.ask(&head, &[("Idempotency-Key", key)], b"").await;
+            check(&format!("{head}, key {key}"), 400, &answer);
+            assert!(answer.2["detail"].as_str().unwrap().contains("Idempotency-Key"), "{head}: {}", answer.2);
+        }
     }
     site.is_whole().await;
+}
+
+#[tokio::test]
+async fn a_body_that_is_announced_as_too_large_is_refused_before_it_is_sent() {
+    let site = site().await;
+    for (method, path) in ROUTES.iter().filter(takes_body) {
+        let head = site.route(method, path, &site.session);
+        let mut socket = TcpStream::connect(site.world.address).await.unwrap();
+        let request = format!(
+            "{head} HTTP/1.1\r\nHost: localhost\r\nAuthorization: {}\r\nContent-Type: application/json\r\n\
+             Content-Length: 104857600\r\nExpect: 100-continue\r\n\r\n",
+            site.bearer
+        );
+        socket.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = [0; 12];
+        let answered = tokio::time::timeout(PATIENCE, socket.read_exact(&mut answer)).await;
+        answered.unwrap_or_else(|_| panic!("{head}: nothing is answered")).unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 413", "{head}");
+    }
+    site.is_whole().await;
+}
+
+/// The routes as the source has them, each with its methods, beside those that this file asks.
+#[test]
+fn every_route_is_asked() {
+    let source = include_str!("../../src/routes.rs");
+    let (top, below) = source.split_once("fn of_session()").unwrap();
+    let mut known = 0;
+    for (prefix, lines) in [("", top), ("/api/sessions/{id}", below)] {
+        for line in lines.lines().filter_map(|line| line.trim().strip_prefix(".route(\"")) {
+            let (path, rest) = line.split_once('"').unwrap();
+            let path = format!("{prefix}{path}");
+            for method in ["get", "post", "patch", "put", "delete"] {
+                let has = rest.contains(&format!(" {method}(")) || rest.contains(&format!(".{method}("));
+                if has && !["/healthz", "/readyz"].contains(&path.as_str()) {
+                    known += 1;
+                    let method = method.to_uppercase();
+                    let is_asked = ROUTES.iter().any(|(asked, at)| *asked == method && fits(&path, at));
+                    assert!(is_asked, "{method} {path} is not among ROUTES");
+                }
+            }
+        }
+    }
+    assert_eq!(known + 1, ROUTES.len(), "one of ROUTES exists nowhere, all others do");
+}
+
+/// Whether an address is one of a route.
+fn fits(route: &str, address: &str) -> bool {
+    let address = address.split('?').next().unwrap_or_default();
+    let (route, address) = (route.split('/'), address.split('/'));
+    route.clone().count() == address.clone().count()
+        && route.zip(address).all(|(one, other)| one.starts_with('{') || one == other)
 }
 
 #[tokio::test]

@@ -30,6 +30,16 @@ const WINDOW: u64 = 4_000_000;
 /// How long anything may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Numbers that repeat for a seed.
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    pub(crate) fn below(&mut self, most: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % most
+    }
+}
+
 pub(crate) struct World {
     pub(crate) app: App,
     pub(crate) model: Arc<Scripted>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use longhaul_core::event::FORMAT;
 use longhaul_core::ids::{Millis, Seq, SessionId};
-use longhaul_store::{Lease, StoreError, Watchers};
+use longhaul_store::{Lease, RecordChange, StoreError, Watchers};
 use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
 
 use crate::error::Failure;
@@ -41,6 +41,7 @@ struct Grown {
     last_seq: Seq,
     at: Millis,
     running: Option<bool>,
+    parked: Option<bool>,
 }
 
 /// What to tell watchers after the commit.
@@ -94,9 +95,10 @@ impl<'w> Batch<'w> {
     }
 
     /// Stages the change of a session's row. A later one of the same transaction wins, field by field.
-    pub(crate) fn stage_growth(&mut self, no: i64, last_seq: Seq, at: Millis, running: Option<bool>) {
-        let earlier = self.grown.get(&no).and_then(|grown| grown.running);
-        self.grown.insert(no, Grown { last_seq, at, running: running.or(earlier) });
+    pub(crate) fn stage_growth(&mut self, no: i64, last_seq: Seq, at: Millis, change: &RecordChange) {
+        let earlier = self.grown.get(&no).map(|grown| (grown.running, grown.parked)).unwrap_or_default();
+        let (running, parked) = (change.running.or(earlier.0), change.parked.or(earlier.1));
+        self.grown.insert(no, Grown { last_seq, at, running, parked });
     }
 
     /// Writes what is staged. Requests that look at session rows call it first.
@@ -161,14 +163,18 @@ fn push_update(query: &mut QueryBuilder<Sqlite>, grown: &BTreeMap<i64, Grown>) -
     }
     let rows: Vec<_> = grown
         .iter()
-        .map(|(no, grown)| (no, grown.last_seq, to_db(grown.at), grown.running.map(i64::from)))
+        .map(|(no, grown)| {
+            let (running, parked) = (grown.running.map(i64::from), grown.parked.map(i64::from));
+            (no, grown.last_seq, to_db(grown.at), running, parked)
+        })
         .collect();
     let rows = serde_json::to_string(&rows).map_err(|error| sqlx::Error::Encode(error.into()))?;
     query.push(
         "UPDATE session
          SET last_seq = change.value ->> 1,
              updated_ms = change.value ->> 2,
-             running = coalesce(change.value ->> 3, running)
+             running = coalesce(change.value ->> 3, running),
+             parked = coalesce(change.value ->> 4, parked)
          FROM json_each(",
     );
     query.push_bind(rows).push(") AS change WHERE no = change.value ->> 0;");

@@ -94,7 +94,7 @@ impl AppendEvents {
     fn stage(&self, batch: &mut Batch<'_>, held: Held, last_seq: Seq) {
         let id = &self.lease.session_id;
         batch.stage_events(held.no, held.last_seq + 1, held.epoch, self.events.bodies.iter().cloned());
-        batch.stage_growth(held.no, last_seq, self.at, self.events.change.running);
+        batch.stage_growth(held.no, last_seq, self.at, &self.events.change);
         batch.leases.set(id, Some(Held { last_seq, ..held }));
         batch.news.grown.push((id.clone(), last_seq));
     }

@@ -38,11 +38,16 @@ impl Create {
             last_seq: self.events.bodies.len() as u64,
             queued: 0,
             running: self.running(),
+            parked: self.parked(),
         }
     }
 
     fn running(&self) -> bool {
         self.events.change.running.unwrap_or(false)
+    }
+
+    fn parked(&self) -> bool {
+        self.events.change.parked.unwrap_or(false)
     }
 }
 
@@ -51,17 +56,19 @@ impl Write for Create {
     type Answer = ();
 
     async fn apply(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
-        let (id, at, running) = (self.id.as_str(), to_db(self.at), i64::from(self.running()));
+        let (id, at) = (self.id.as_str(), to_db(self.at));
+        let (running, parked) = (i64::from(self.running()), i64::from(self.parked()));
         let last_seq = to_db(advance(0, self.events.bodies.len())?);
         let no = sqlx::query_scalar!(
-            r#"INSERT INTO session (id, title, created_ms, updated_ms, last_seq, running)
-               VALUES (?1, ?2, ?3, ?3, ?4, ?5)
+            r#"INSERT INTO session (id, title, created_ms, updated_ms, last_seq, running, parked)
+               VALUES (?1, ?2, ?3, ?3, ?4, ?5, ?6)
                ON CONFLICT (id) DO NOTHING RETURNING no AS "no!""#,
             id,
             self.title,
             at,
             last_seq,
-            running
+            running,
+            parked
         )
         .fetch_optional(batch.db().await?)
         .await?

@@ -2,6 +2,7 @@
 
 use longhaul_core::event::EventBody;
 use longhaul_core::ids::SessionId;
+use longhaul_core::message::{Message, Part};
 
 use super::{
     NOW, Setup, append, conflict, message, new_session, not_found, note, run_finished, started, titled,
@@ -22,6 +23,7 @@ pub async fn created_sessions_are_found(store: SharedStore) {
         last_seq: 2,
         queued: 0,
         running: false,
+        parked: false,
     };
     assert_eq!(record, expected);
     assert_eq!(store.session(&id).await.unwrap(), expected);
@@ -106,6 +108,34 @@ pub async fn the_record_follows_the_log(store: SharedStore) {
     let record = setup.store.session(&setup.id).await.unwrap();
     assert_eq!((record.running, record.queued), (true, 1));
     assert_eq!(setup.store.sessions(1).await.unwrap(), [record]);
+}
+
+/// A parked session is known for one until something is said or run.
+pub async fn the_record_says_what_is_parked(store: SharedStore) {
+    let setup = Setup::new(store).await;
+    let lease = setup.claim().await;
+    let parked = || EventBody::Parked { reason: "again and again".to_owned() };
+    let taken = EventBody::MessagesTaken {
+        message: Message::user("m", vec![Part::text("go on")]),
+        taken: Vec::new(),
+        coalesced: None,
+    };
+    let begun = EventBody::RunStarted { run_id: "r".into() };
+    for (events, is_parked) in [
+        (vec![run_finished(), parked()], true),
+        (vec![titled("still")], true),
+        (vec![taken], false),
+        (vec![parked(), begun.clone()], false),
+        (vec![begun, run_finished(), parked()], true),
+    ] {
+        setup.store.append(&lease, append(events)).await.unwrap();
+        assert_eq!(setup.store.session(&setup.id).await.unwrap().parked, is_parked);
+    }
+    assert!(setup.store.sessions(1).await.unwrap()[0].parked);
+    let events = vec![(NOW, started()), (NOW, parked())];
+    let copied = NewSession { id: "copy".into(), title: None, at: NOW, events };
+    assert!(setup.store.create(copied).await.unwrap().parked);
+    assert!(setup.store.session(&"copy".into()).await.unwrap().parked);
 }
 
 /// A deleted session is gone with its log, queue and chunks; its id is free again, and so are the others.

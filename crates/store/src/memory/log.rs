@@ -1,13 +1,15 @@
 //! One session in memory.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use longhaul_core::event::{Event, EventBody, FORMAT};
 use longhaul_core::ids::{Millis, Seq, SessionId};
 use longhaul_core::message::BlobRef;
 
 use super::inbox::Inbox;
-use crate::{Append, Chunk, NewSession, RecordChange, SessionRecord, StoreError, blob_refs};
+use crate::{
+    Append, Chunk, NewRequest, NewSession, RecordChange, Request, SessionRecord, StoreError, blob_refs,
+};
 
 #[derive(Debug)]
 pub(super) struct Session {
@@ -17,11 +19,13 @@ pub(super) struct Session {
     created_at: Millis,
     pub(super) updated_at: Millis,
     running: bool,
+    parked: bool,
     /// The epoch of the lease that is held.
     pub(super) lease: Option<u64>,
     events: Vec<Event>,
     pub(super) inbox: Inbox,
     streams: Vec<Stream>,
+    requests: HashMap<String, Request>,
 }
 
 /// The pieces of one step's answer.
@@ -40,10 +44,12 @@ impl Session {
             created_at: new.at,
             updated_at: new.at,
             running: false,
+            parked: false,
             lease: None,
             events: Vec::new(),
             inbox: Inbox::default(),
             streams: Vec::new(),
+            requests: HashMap::new(),
         };
         session.grow(new.events);
         session
@@ -58,6 +64,7 @@ impl Session {
             last_seq: self.last_seq(),
             queued: self.inbox.waiting().count(),
             running: self.running,
+            parked: self.parked,
         }
     }
 
@@ -84,6 +91,23 @@ impl Session {
         let change = RecordChange::of(self.events[before..].iter().map(|event| &event.body));
         self.title = change.title.or(self.title.take());
         self.running = change.running.unwrap_or(self.running);
+        self.parked = change.parked.unwrap_or(self.parked);
+    }
+
+    pub(super) fn begin_request(&mut self, new: NewRequest) -> Request {
+        if let Some(known) = self.requests.get(&new.key) {
+            return Request { repeated: true, ..known.clone() };
+        }
+        let first = Request { what: new.what, since: self.last_seq(), repeated: false, answer: None };
+        self.requests.insert(new.key, first.clone());
+        first
+    }
+
+    pub(super) fn answer_request(&mut self, key: &str, answer: Option<String>) {
+        match (self.requests.get_mut(key), answer) {
+            (Some(request), Some(answer)) => request.answer = Some(answer),
+            _ => drop(self.requests.remove(key)),
+        }
     }
 
     pub(super) fn after(&self, after: Seq, limit: usize) -> Vec<Event> {

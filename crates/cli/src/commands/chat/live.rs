@@ -6,10 +6,9 @@ use std::time::{Duration, Instant};
 
 use longhaul::announce::Announcement;
 use longhaul::clock::now_ms;
+use longhaul::feed::{Announcements, RecvError};
 use longhaul_core::run::Status;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::broadcast::Receiver;
-use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
@@ -74,7 +73,7 @@ pub(super) async fn talk(talk: &mut Talk<'_>, console: &mut Console, opening: &s
 }
 
 impl Live<'_, '_> {
-    async fn go_on(&mut self, mut watch: Receiver<Arc<Announcement>>) -> Outcome<Next> {
+    async fn go_on(&mut self, mut watch: Announcements) -> Outcome<Next> {
         let mut interrupts = Interrupts::listen()?;
         let mut resized = signal(SignalKind::window_change())?;
         let mut tick = tokio::time::interval(TICK);
@@ -240,7 +239,7 @@ impl Live<'_, '_> {
     async fn told(
         &mut self,
         told: Result<Arc<Announcement>, RecvError>,
-        watch: &mut Receiver<Arc<Announcement>>,
+        watch: &mut Announcements,
     ) -> Outcome<Option<Next>> {
         let mut told = Some(told);
         let mut taken = 0;

@@ -3,12 +3,11 @@
 use std::future::Future;
 use std::io;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use longhaul::announce::Announcement;
 use longhaul::clock::now_ms;
+use longhaul::feed::{Announcements, RecvError};
 use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::sync::broadcast::Receiver;
 
 use crate::failure::{CANCELLED, DONE, Failure, Outcome};
 use crate::signals::Interrupts;
@@ -82,7 +81,7 @@ async fn command(talk: &Talk<'_>, slash: Slash, turn: &mut Turn<'_>) -> Outcome<
 
 /// What is needed while something goes on.
 struct Turn<'a> {
-    watch: &'a mut Receiver<Arc<Announcement>>,
+    watch: &'a mut Announcements,
     transcript: &'a mut Transcript,
     interrupts: &'a mut Interrupts,
 }
@@ -97,7 +96,7 @@ impl Turn<'_> {
                 () = self.interrupts.next() => break None,
                 told = self.watch.recv() => match told {
                     Ok(announcement) => self.print(&announcement)?,
-                    Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => {}
+                    Err(RecvError::Lagged(_)) => {}
                     Err(_) => return Err(Failure::new("the session has ended; everything is kept")),
                 },
                 done = &mut work => break Some(done?),

@@ -139,7 +139,7 @@ impl Talk<'_> {
             Slash::Undo(edit) => undo(&self.session, edit).await.map(|_| String::new())?,
             Slash::Queue(work) => self.queue(work).await?,
             Slash::Retry => {
-                self.session.resume()?;
+                self.session.resume().await?;
                 String::new()
             }
             Slash::Model(None) => self.model(),

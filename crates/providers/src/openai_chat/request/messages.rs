@@ -1,79 +1,23 @@
 //! The conversation, message by message.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
 
-use longhaul_core::ids::CallId;
-use longhaul_core::message::{
-    Media, Message, Origin, Part, Reasoning, Role, ToolCall, ToolResult, ToolStatus,
-};
-use serde::Serialize;
+use longhaul_core::message::{Media, Message, Opaque, Origin, Part, Role, ToolCall, ToolResult, ToolStatus};
 use serde_json::value::RawValue;
 
-use super::super::{API, Config};
-use super::{UNSUPPORTED, data_url, fields, invalid};
-use crate::Retention;
-use crate::{ProviderError, Request};
+use super::super::API;
+use super::super::family::{Documents, Family, Prefill, ReasoningPlace};
+use super::ids::Calls;
+use super::reasoning::{self, Shown};
+use super::written::{Assistant, Call, Called, Content, File, ImageUrl, Item, Thought, Written};
+use super::{UNSUPPORTED, data_url, fields, invalid, is_prefilled, no_words};
+use crate::{Endpoint, ProviderError, Request};
 
-/// Longer names of calls are refused by OpenAI.
-const MAX_CALL_ID_BYTES: usize = 40;
+/// The assistant's word between a tool's result and a user message, where a server wants one.
+const BRIDGE: &str = "Understood.";
 
-/// A message as it is written.
-#[derive(Debug, Serialize)]
-#[serde(tag = "role", rename_all = "lowercase")]
-pub(super) enum Written<'a> {
-    System { content: &'a str },
-    User { content: Content<'a> },
-    Assistant(Assistant<'a>),
-    Tool { tool_call_id: String, content: String },
-}
-
-/// Text alone is a string; every server takes that.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-pub(super) enum Content<'a> {
-    Text(Cow<'a, str>),
-    Items(Vec<Item<'a>>),
-}
-
-#[derive(Debug, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Item<'a> {
-    Text { text: Cow<'a, str> },
-    ImageUrl { image_url: ImageUrl },
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct ImageUrl {
-    url: String,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct Assistant<'a> {
-    content: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_content: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_details: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<Call<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-struct Call<'a> {
-    id: String,
-    r#type: &'static str,
-    function: Called<'a>,
-    /// What the server put beside the call and wants back, for example a thought signature.
-    #[serde(flatten)]
-    extra: BTreeMap<String, Box<RawValue>>,
-}
-
-#[derive(Debug, Serialize)]
-struct Called<'a> {
-    name: &'a str,
-    arguments: Cow<'a, str>,
-}
+/// The media type of the documents that servers take.
+const PDF: &str = "application/pdf";
 
 /// All messages, the system prompt first.
 ///
@@ -81,9 +25,10 @@ struct Called<'a> {
 /// `invalid-request` for a tool result whose call is not in the request.
 pub(super) fn encode<'a>(
     request: &'a Request,
-    config: &'a Config,
+    endpoint: &'a Endpoint,
+    family: &'a Family,
 ) -> Result<Vec<Written<'a>>, ProviderError> {
-    let mut writer = Writer::new(request, config);
+    let mut writer = Writer::new(request, endpoint, family);
     for (index, message) in request.messages.iter().enumerate() {
         match message.role {
             Role::Assistant => writer.assistant(message, index),
@@ -91,35 +36,33 @@ pub(super) fn encode<'a>(
         }
     }
     writer.flush();
+    writer.mark_prefix();
     Ok(writer.written)
 }
 
 struct Writer<'a> {
     request: &'a Request,
-    config: &'a Config,
+    endpoint: &'a Endpoint,
+    family: &'a Family,
     written: Vec<Written<'a>>,
     /// What the next user message begins with: pictures that tools gave. They wait until all results of the
     /// step are written, since nothing may stand between those.
     waiting: Vec<Item<'a>>,
-    /// Our names of the calls so far, with the names they were given on this wire.
-    calls: BTreeMap<&'a CallId, (String, &'a str)>,
-    used: BTreeSet<String>,
-    /// Messages from here on belong to the turn that is going on.
-    turn_start: usize,
+    calls: Calls<'a>,
+    shown: Shown,
 }
 
 impl<'a> Writer<'a> {
-    fn new(request: &'a Request, config: &'a Config) -> Self {
+    fn new(request: &'a Request, endpoint: &'a Endpoint, family: &'a Family) -> Self {
         let system = (!request.system.is_empty()).then_some(Written::System { content: &request.system });
-        let last_user = request.messages.iter().rposition(|message| message.role == Role::User);
         Self {
             request,
-            config,
+            endpoint,
+            family,
             written: system.into_iter().collect(),
             waiting: Vec::new(),
-            calls: BTreeMap::new(),
-            used: BTreeSet::new(),
-            turn_start: last_user.unwrap_or_default(),
+            calls: Calls::new(family.call_ids),
+            shown: Shown::new(&request.messages, family.replay),
         }
     }
 
@@ -146,13 +89,16 @@ impl<'a> Writer<'a> {
             [Item::Text { text }] => Content::Text(std::mem::take(text)),
             _ => Content::Items(items),
         };
+        if !self.family.user_after_tool && matches!(self.written.last(), Some(Written::Tool { .. })) {
+            self.written.push(Written::Assistant(Assistant::word(BRIDGE)));
+        }
         self.written.push(Written::User { content });
     }
 
     fn waiting_part(&mut self, part: &'a Part) {
         match part {
             Part::Text(text) => self.waiting_text(Cow::Borrowed(&text.text)),
-            Part::Image(media) => self.waiting_image(media),
+            Part::Image(media) | Part::File(media) => self.waiting_media(part, media),
             _ => self.waiting_text(Cow::Borrowed(UNSUPPORTED)),
         }
     }
@@ -166,10 +112,28 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn waiting_image(&mut self, media: &Media) {
-        match data_url(media, self.request) {
-            Some(url) => self.waiting.push(Item::ImageUrl { image_url: ImageUrl { url } }),
+    fn waiting_media(&mut self, part: &'a Part, media: &'a Media) {
+        match self.media(part, media) {
+            Some(item) => self.waiting.push(item),
             None => self.waiting_text(Cow::Borrowed(UNSUPPORTED)),
+        }
+    }
+
+    /// A picture or a document; nothing if its bytes did not come, or nobody takes it.
+    fn media(&self, part: &Part, media: &'a Media) -> Option<Item<'a>> {
+        let url = || data_url(media, self.request);
+        let name = media.name.as_deref();
+        match (part, self.family.documents) {
+            (Part::Image(_), _) if self.family.images.may() => {
+                Some(Item::ImageUrl { image_url: ImageUrl { url: url()? } })
+            }
+            (Part::File(_), Documents::DocumentUrl) if media.media_type == PDF => {
+                Some(Item::DocumentUrl { document_url: url()?, document_name: name })
+            }
+            (Part::File(_), Documents::File) if media.media_type == PDF => Some(Item::File {
+                file: File { filename: name.unwrap_or("document.pdf"), file_data: url()? },
+            }),
+            _ => None,
         }
     }
 
@@ -179,14 +143,17 @@ impl<'a> Writer<'a> {
         };
         let mut content = String::new();
         for part in &result.content {
-            match part {
-                Part::Text(text) => content.push_str(&text.text),
-                Part::Image(media) if self.request.media.contains_key(&media.blob.hash) => {
-                    content.push_str("[the image follows in the next user message]");
-                    self.waiting_text(Cow::Owned(format!(
-                        "Image given by tool call {tool_call_id} ({tool}):"
-                    )));
-                    self.waiting_image(media);
+            match (part, self.media_of(part)) {
+                (Part::Text(text), _) => content.push_str(&text.text),
+                (_, Some(item)) => {
+                    let (here, there) = match item {
+                        Item::ImageUrl { .. } => ("image", "Image"),
+                        _ => ("file", "File"),
+                    };
+                    content.push_str(&format!("[the {here} follows in the next user message]"));
+                    let heading = format!("{there} given by tool call {tool_call_id} ({tool}):");
+                    self.waiting_text(Cow::Owned(heading));
+                    self.waiting.push(item);
                 }
                 _ => content.push_str(UNSUPPORTED),
             }
@@ -198,78 +165,86 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
+    fn media_of(&self, part: &'a Part) -> Option<Item<'a>> {
+        match part {
+            Part::Image(media) | Part::File(media) => self.media(part, media),
+            _ => None,
+        }
+    }
+
     fn assistant(&mut self, message: &'a Message, index: usize) {
         self.flush();
+        let family = self.family;
         let own = message.origin.as_ref().is_some_and(|origin| self.is_own(origin));
-        let with_reasoning = match self.config.send_reasoning {
-            Retention::Never => false,
-            Retention::Turn => index > self.turn_start,
-            Retention::Always => true,
-        };
         let tool_calls: Vec<_> = message.tool_calls().map(|call| self.call(call, own)).collect();
-        let content = spoken(message, !tool_calls.is_empty());
+        let shown = self.shown.of(index);
+        let plain = || reasoning::plain(message, own, family.replay).filter(|_| shown);
+        let blocks = (family.reasoning == ReasoningPlace::Blocks && own).then(|| blocks(message, shown));
+        let content = blocks.flatten().or_else(|| spoken(message, !tool_calls.is_empty()));
         self.written.push(Written::Assistant(Assistant {
             content,
-            reasoning_content: with_reasoning.then(|| reasoning_text(message)).flatten(),
-            reasoning_details: own.then(|| proven_reasoning(message)).flatten(),
+            reasoning_content: plain().filter(|_| family.reasoning == ReasoningPlace::ReasoningContent),
+            reasoning: plain().filter(|_| family.reasoning == ReasoningPlace::Reasoning),
+            reasoning_details: own.then(|| reasoning::details(message, family)).flatten(),
             tool_calls,
+            prefix: false,
         }));
     }
 
     fn is_own(&self, origin: &Origin) -> bool {
-        origin.api == API && origin.provider == self.config.provider && origin.model == self.config.model
+        let Endpoint { provider, model, .. } = self.endpoint;
+        origin.api == API && origin.provider == *provider && origin.model == *model
     }
 
     fn call(&mut self, call: &'a ToolCall, own: bool) -> Call<'a> {
-        let id = self.name_call(call);
+        let id = self.calls.name(call);
         let native = call.native.as_ref().filter(|_| own).and_then(fields).unwrap_or_default();
         let function = Called { name: &call.name, arguments: arguments(&call.arguments) };
         Call { id, r#type: "function", function, extra: native }
     }
 
-    /// The provider's own name of the call, unless an earlier call of this request has it: local servers
-    /// repeat theirs.
-    fn name_call(&mut self, call: &'a ToolCall) -> String {
-        let given = call.provider_id.as_deref().filter(|id| (1..=MAX_CALL_ID_BYTES).contains(&id.len()));
-        let free = given.filter(|id| !self.used.contains(*id)).unwrap_or(call.call_id.as_str());
-        self.used.insert(free.to_owned());
-        self.calls.insert(&call.call_id, (free.to_owned(), call.name.as_str()));
-        free.to_owned()
+    fn mark_prefix(&mut self) {
+        if self.family.prefill == Prefill::Prefix
+            && is_prefilled(self.request)
+            && let Some(Written::Assistant(last)) = self.written.last_mut()
+        {
+            last.prefix = true;
+        }
     }
 }
 
 /// The assistant's text. `null` beside calls if there is none; never an empty message.
-fn spoken(message: &Message, has_calls: bool) -> Option<String> {
+fn spoken<'a>(message: &'a Message, has_calls: bool) -> Option<Content<'a>> {
     let text = message.text();
     let lost =
         || message.parts.iter().any(|part| matches!(part, Part::Image(_) | Part::File(_) | Part::Opaque(_)));
-    match (text.is_empty(), has_calls) {
-        (false, _) => Some(text),
-        (true, true) => None,
-        (true, false) if lost() => Some(UNSUPPORTED.to_owned()),
-        (true, false) => Some(String::new()),
-    }
+    let text = match (text.is_empty(), has_calls) {
+        (false, _) => text,
+        (true, true) => return None,
+        (true, false) if lost() => UNSUPPORTED.to_owned(),
+        (true, false) => String::new(),
+    };
+    Some(Content::Text(Cow::Owned(text)))
 }
 
-fn reasonings(message: &Message) -> impl Iterator<Item = &Reasoning> {
-    message.parts.iter().filter_map(|part| match part {
-        Part::Reasoning(reasoning) => Some(reasoning),
+/// What the model itself wrote, block by block; nothing if plain text says it all.
+fn blocks(message: &Message, with_reasoning: bool) -> Option<Content<'_>> {
+    let items: Vec<Item<'_>> = message.parts.iter().filter_map(|part| block(part, with_reasoning)).collect();
+    let is_plain = items.iter().all(|item| matches!(item, Item::Text { .. }));
+    (!is_plain).then_some(Content::Items(items))
+}
+
+fn block(part: &Part, with_reasoning: bool) -> Option<Item<'_>> {
+    match part {
+        Part::Text(text) => Some(Item::Text { text: Cow::Borrowed(&text.text) }),
+        Part::Reasoning(reasoning) if with_reasoning && !reasoning.text.is_empty() => {
+            Some(Item::Thinking { thinking: [Thought { text: &reasoning.text }] })
+        }
+        Part::Opaque(Opaque { native, .. }) => {
+            serde_json::from_str::<&RawValue>(native.as_str()).ok().map(Item::Native)
+        }
         _ => None,
-    })
-}
-
-fn reasoning_text(message: &Message) -> Option<String> {
-    let text: String = reasonings(message).map(|reasoning| reasoning.text.as_str()).collect();
-    (!text.is_empty()).then_some(text)
-}
-
-/// The details that a router asks back, if they prove anything; else they are only text.
-fn proven_reasoning(message: &Message) -> Option<&RawValue> {
-    reasonings(message).find_map(|reasoning| {
-        let native: super::super::response::Details<'_> =
-            serde_json::from_str(reasoning.native.as_ref()?.as_str()).ok()?;
-        native.are_proven().then_some(native.reasoning_details)
-    })
+    }
 }
 
 /// Exactly the model's bytes, as long as they are JSON. Servers parse them again and refuse the whole
@@ -281,14 +256,5 @@ fn arguments(arguments: &str) -> Cow<'_, str> {
     match serde_json::from_str::<&RawValue>(arguments) {
         Ok(_) => Cow::Borrowed(arguments),
         Err(_) => Cow::Owned(serde_json::json!({ "invalid_json": arguments }).to_string()),
-    }
-}
-
-fn no_words(status: ToolStatus) -> &'static str {
-    match status {
-        ToolStatus::Completed => "",
-        ToolStatus::Error => "[the tool failed without a message]",
-        ToolStatus::Cancelled => "[cancelled]",
-        ToolStatus::Interrupted => "[interrupted, outcome unknown]",
     }
 }

@@ -5,13 +5,15 @@ use longhaul_core::message::{
 };
 use serde_json::{Value, json};
 
-use super::super::{API, Config, OutputLimit};
+use super::super::API;
+use super::super::family::Replay;
 use super::*;
-use crate::Retention;
 
-fn config() -> Config {
-    Config::new("http://localhost:1234/v1", "qwen")
+fn endpoint() -> Endpoint {
+    Endpoint::new("openai-compatible", "http://localhost:1234/v1", "qwen")
 }
+
+const PLAIN: &Family = &Family::COMPATIBLE;
 
 fn own() -> Origin {
     Origin { provider: "openai-compatible".into(), api: API.into(), model: "qwen".into() }
@@ -59,41 +61,48 @@ fn request(messages: Vec<Message>) -> Request {
     Request { system: "be brief".into(), messages, media, ..Request::default() }
 }
 
-fn messages_with(config: &Config, request: &Request) -> Vec<Value> {
-    let bytes = encode(request, config).unwrap();
-    let body: Value = serde_json::from_slice(&bytes).unwrap();
-    body["messages"].as_array().unwrap().clone()
+fn body_for(family: &Family, request: &Request) -> Value {
+    serde_json::from_slice(&encode(request, &endpoint(), family).unwrap()).unwrap()
+}
+
+fn messages_for(family: &Family, list: Vec<Message>) -> Vec<Value> {
+    body_for(family, &request(list))["messages"].as_array().unwrap().clone()
 }
 
 fn messages(list: Vec<Message>) -> Vec<Value> {
-    messages_with(&config(), &request(list))
+    messages_for(PLAIN, list)
+}
+
+fn tool(name: &str) -> ToolSpec {
+    ToolSpec {
+        name: name.into(),
+        description: "reads".into(),
+        parameters: RawJson(r#"{"type":"object", "b":1e3,"a":1}"#.into()),
+        read_only: true,
+        poll: false,
+        source: "builtin".into(),
+    }
 }
 
 #[test]
 fn the_whole_body_in_its_order() {
     let mut request = request(vec![user("hi")]);
     request.max_output_tokens = Some(100);
-    request.tools = vec![ToolSpec {
-        name: "read".into(),
-        description: "reads".into(),
-        parameters: RawJson(r#"{"type":"object", "b":1e3,"a":1}"#.into()),
-        read_only: true,
-        poll: false,
-        source: "builtin".into(),
-    }];
-    let mut config = config();
-    config.body.insert("temperature".into(), json!(0));
-    let bytes = encode(&request, &config).unwrap();
+    request.tools = vec![tool("read")];
+    request.tool_choice = ToolChoice::Named("read".into());
+    let mut endpoint = endpoint();
+    endpoint.body.insert("temperature".into(), json!(0));
+    let bytes = encode(&request, &endpoint, PLAIN).unwrap();
     assert_eq!(
         std::str::from_utf8(&bytes).unwrap(),
         concat!(
             r#"{"model":"qwen","temperature":0,"tools":[{"type":"function","function":{"name":"read","description":"#,
             r#""reads","parameters":{"type":"object", "b":1e3,"a":1}}}],"stream":true,"stream_options":"#,
             r#"{"include_usage":true},"messages":[{"role":"system","content":"be brief"},{"role":"user","#,
-            r#""content":"hi"}],"max_tokens":100}"#
+            r#""content":"hi"}],"tool_choice":{"type":"function","function":{"name":"read"}},"max_tokens":100}"#
         )
     );
-    assert_eq!(encode(&request, &config).unwrap(), bytes, "equal requests, equal bytes");
+    assert_eq!(encode(&request, &endpoint, PLAIN).unwrap(), bytes, "equal requests, equal bytes");
 }
 
 #[test]
@@ -104,25 +113,25 @@ fn a_longer_conversation_begins_with_the_same_bytes() {
         result("c1", vec![image("png")]),
         result("c2", vec![Part::text("two")]),
     ];
-    let short = encode(&request(list.clone()), &config()).unwrap();
+    let short = encode(&request(list.clone()), &endpoint(), PLAIN).unwrap();
     list.push(assistant(vec![Part::text("seen")], own()));
     list.push(user("go on"));
-    let long = encode(&request(list), &config()).unwrap();
+    let long = encode(&request(list), &endpoint(), PLAIN).unwrap();
     let end = short.len() - "]}".len();
     assert_eq!(short[..end], long[..end]);
 }
 
 #[test]
 fn configured_fields_win_and_null_removes() {
-    let mut config = config();
-    config.output_limit = OutputLimit::MaxCompletionTokens;
-    config.body.insert("stream_options".into(), Value::Null);
-    config.body.insert("max_completion_tokens".into(), json!(7));
-    config.body.insert("messages".into(), json!("mine"));
-    config.body.insert("stream".into(), json!(false));
+    let mut endpoint = endpoint();
+    endpoint.body.insert("stream_options".into(), Value::Null);
+    endpoint.body.insert("max_completion_tokens".into(), json!(7));
+    endpoint.body.insert("messages".into(), json!("mine"));
+    endpoint.body.insert("stream".into(), json!(false));
     let mut request = request(vec![user("hi")]);
     request.max_output_tokens = Some(100);
-    let body: Value = serde_json::from_slice(&encode(&request, &config).unwrap()).unwrap();
+    let bytes = encode(&request, &endpoint, &Family::OPENAI).unwrap();
+    let body: Value = serde_json::from_slice(&bytes).unwrap();
     assert_eq!(body["max_completion_tokens"], 7);
     assert_eq!(body["stream"], true);
     assert!(body.get("stream_options").is_none() && body.get("max_tokens").is_none());
@@ -181,7 +190,7 @@ fn repeated_ids_of_a_server_become_ours_in_call_and_result() {
 
 #[test]
 fn a_result_without_call_is_refused() {
-    let error = encode(&request(vec![user("x"), result("c9", vec![])]), &config()).unwrap_err();
+    let error = encode(&request(vec![user("x"), result("c9", vec![])]), &endpoint(), PLAIN).unwrap_err();
     assert_eq!(error.code, ErrorCode::InvalidRequest);
     assert!(error.message.contains("c9"));
 }
@@ -205,43 +214,42 @@ fn images_of_tools_follow_after_the_last_result_and_join_the_next_user_message()
 }
 
 #[test]
-fn plain_reasoning_is_sent_as_configured() {
-    let turn = |text: &str| assistant(vec![reasoning(text, None), call(text, None, "{}")], own());
-    let request = request(vec![
-        user("1"),
-        turn("old"),
-        result("old", vec![]),
-        user("2"),
-        turn("new"),
-        result("new", vec![]),
-    ]);
-    let sent = |mode: Retention| {
-        let mut config = config();
-        config.send_reasoning = mode;
-        let list = messages_with(&config, &request);
+fn plain_reasoning_goes_back_to_its_own_model_as_its_server_wants_it() {
+    let turn = |text: &str, origin: Origin| {
+        [assistant(vec![reasoning(text, None), call(text, None, "{}")], origin), result(text, vec![])]
+    };
+    let list: Vec<Message> = [user("1")]
+        .into_iter()
+        .chain(turn("old", own()))
+        .chain([assistant(vec![reasoning("end", None), Part::text("a")], own()), user("2")])
+        .chain([assistant(vec![reasoning("lone", None), Part::text("b")], own()), user("3")])
+        .chain(turn("foreign", foreign()))
+        .chain(turn("new", own()))
+        .collect();
+    let sent = |replay: Replay| {
+        let list = messages_for(&Family { replay, ..Family::COMPATIBLE }, list.clone());
         list.iter().filter_map(|message| message.get("reasoning_content").cloned()).collect::<Vec<_>>()
     };
-    assert_eq!(sent(Retention::Never), Vec::<Value>::new());
-    assert_eq!(sent(Retention::Turn), [json!("new")]);
-    assert_eq!(sent(Retention::Always), [json!("old"), json!("new")]);
+    assert_eq!(sent(Replay::Never), Vec::<Value>::new());
+    assert_eq!(sent(Replay::Turn), [json!("new")]);
+    assert_eq!(sent(Replay::ToolTurns), [json!("old"), json!("end"), json!(""), json!("new")]);
+    assert_eq!(sent(Replay::Always), [json!("old"), json!("end"), json!("lone"), json!("new")]);
 }
 
 #[test]
 fn proof_goes_back_to_the_model_that_gave_it_only() {
     let signed = r#"{"reasoning_details":[{"type":"reasoning.text","text":"t","signature":"s","n":1.50}]}"#;
     let unsigned = r#"{"reasoning_details":[{"type":"reasoning.text","text":"t"}]}"#;
-    let sent = |native: &str, origin: Origin| {
+    let sent = |native: &str, origin: Origin, family: &Family| {
         let message = assistant(vec![reasoning("t", Some(native)), Part::text("a")], origin);
-        let bytes = encode(&request(vec![user("x"), message]), &config()).unwrap();
+        let bytes = encode(&request(vec![user("x"), message]), &endpoint(), family).unwrap();
         String::from_utf8_lossy(&bytes).into_owned()
     };
-    assert!(
-        sent(signed, own()).contains(
-            r#""reasoning_details":[{"type":"reasoning.text","text":"t","signature":"s","n":1.50}]"#
-        )
-    );
-    assert!(!sent(signed, foreign()).contains("reasoning"));
-    assert!(!sent(unsigned, own()).contains("reasoning"));
+    let field = |details: &str| details[1..details.len() - 1].to_owned();
+    assert!(sent(signed, own(), PLAIN).contains(&field(signed)));
+    assert!(sent(unsigned, own(), &Family::OPENROUTER).contains(&field(unsigned)));
+    assert!(!sent(unsigned, own(), PLAIN).contains("reasoning"));
+    assert!(!sent(signed, foreign(), &Family::OPENROUTER).contains("reasoning"));
 }
 
 #[test]
@@ -274,14 +282,25 @@ fn blocks_of_other_wires_are_left_out_unless_nothing_else_is_there() {
 #[test]
 fn a_schema_that_is_no_json_is_refused_by_name() {
     let mut request = request(vec![user("x")]);
-    request.tools = vec![ToolSpec {
-        name: "odd".into(),
-        description: String::new(),
-        parameters: RawJson("{".into()),
-        read_only: false,
-        poll: false,
-        source: "builtin".into(),
-    }];
-    let error = encode(&request, &config()).unwrap_err();
+    request.tools = vec![ToolSpec { parameters: RawJson("{".into()), ..tool("odd") }];
+    let error = encode(&request, &endpoint(), PLAIN).unwrap_err();
     assert!(error.message.contains("`odd`"), "{error}");
+}
+
+#[test]
+fn a_tool_may_be_asked_for() {
+    let mut request = request(vec![user("x")]);
+    request.tool_choice = ToolChoice::Required;
+    assert!(body_for(PLAIN, &request).get("tool_choice").is_none(), "there is none to choose");
+    request.tools = vec![tool("a"), tool("b")];
+    for (choice, expected) in [
+        (ToolChoice::Auto, Value::Null),
+        (ToolChoice::None, json!("none")),
+        (ToolChoice::Required, json!("required")),
+        (ToolChoice::Named("b".into()), json!({"type": "function", "function": {"name": "b"}})),
+    ] {
+        request.tool_choice = choice;
+        let body = body_for(PLAIN, &request);
+        assert_eq!((&body["tool_choice"], body["tools"].as_array().unwrap().len()), (&expected, 2));
+    }
 }

@@ -1,58 +1,77 @@
-//! A router's reasoning details: entries that come in pieces, of which the signed ones must be sent back.
+//! A router's reasoning details: entries that come in pieces and are sent back whole, in order.
+
+use std::collections::BTreeMap;
 
 use longhaul_core::message::RawJson;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 
-use super::super::response;
+use crate::raw::RawObject;
 
 /// Fields that grow from piece to piece.
 const GROWING: &[&str] = &["text", "summary", "data"];
 
+/// Fields of which one must hold something, else an entry says nothing.
+const SAYING: &[&str] = &["text", "summary", "data", "signature"];
+
 /// The entries so far.
 #[derive(Debug, Default)]
-pub(super) struct Details(Vec<Map<String, Value>>);
+pub(super) struct Details(Vec<Entry>);
+
+/// One entry; what only one piece of it said keeps its bytes.
+#[derive(Debug)]
+struct Entry {
+    fields: RawObject,
+    grown: BTreeMap<&'static str, String>,
+}
 
 impl Details {
     /// Takes the entries of one delta.
     pub(super) fn add(&mut self, raw: &RawValue) {
-        let entries: Vec<Map<String, Value>> = serde_json::from_str(raw.get()).unwrap_or_default();
-        entries.into_iter().for_each(|entry| self.add_one(entry));
+        let pieces: Vec<RawObject> = serde_json::from_str(raw.get()).unwrap_or_default();
+        for piece in pieces {
+            match self.0.last_mut().filter(|last| last.is_continued_by(&piece)) {
+                Some(last) => last.grow(piece),
+                None => self.0.push(Entry { fields: piece, grown: BTreeMap::new() }),
+            }
+        }
     }
 
-    /// The entries as they go back, if one of them proves anything.
+    /// The entries as they go back, if one of them says anything.
     pub(super) fn native(&self) -> Option<RawJson> {
-        let json = serde_json::json!({ "reasoning_details": self.0 }).to_string();
-        let details: response::Details<'_> = serde_json::from_str(&json).ok()?;
-        details.are_proven().then_some(RawJson(json))
-    }
-
-    fn add_one(&mut self, entry: Map<String, Value>) {
-        match self.0.last_mut().filter(|last| continues(last, &entry)) {
-            Some(last) => entry.into_iter().for_each(|(key, value)| grow(last, key, value)),
-            None => self.0.push(entry),
-        }
+        let entries: Vec<RawObject> = self.0.iter().map(Entry::whole).collect();
+        let says =
+            |entry: &RawObject| SAYING.iter().any(|key| entry.text(key).is_some_and(|text| !text.is_empty()));
+        let json = entries.iter().map(|entry| entry.to_json().0).collect::<Vec<_>>().join(",");
+        entries.iter().any(says).then(|| RawJson(format!(r#"{{"reasoning_details":[{json}]}}"#)))
     }
 }
 
-/// Pieces of one entry share its index and type, and do not have different ids.
-fn continues(last: &Map<String, Value>, next: &Map<String, Value>) -> bool {
-    let same = |key: &str| last.get(key) == next.get(key);
-    let given = |entry: &Map<String, Value>, key: &str| entry.get(key).is_some_and(|value| !value.is_null());
-    given(next, "index")
-        && same("index")
-        && same("type")
-        && (!given(last, "id") || !given(next, "id") || same("id"))
-}
+impl Entry {
+    /// Pieces of one entry share its index and type, and do not have different ids.
+    fn is_continued_by(&self, piece: &RawObject) -> bool {
+        let given = |entry: &RawObject, key: &str| entry.get(key).is_some_and(|value| value != "null");
+        let same = |key: &str| self.fields.get(key) == piece.get(key);
+        given(piece, "index")
+            && same("index")
+            && same("type")
+            && (!given(&self.fields, "id") || !given(piece, "id") || same("id"))
+    }
 
-fn grow(entry: &mut Map<String, Value>, key: String, value: Value) {
-    match (entry.get_mut(&key), value) {
-        (_, Value::Null) => {}
-        (Some(Value::String(text)), Value::String(more)) if GROWING.contains(&key.as_str()) => {
-            text.push_str(&more)
+    fn grow(&mut self, mut piece: RawObject) {
+        for key in GROWING {
+            let Some(more) = piece.text(key) else { continue };
+            let fields = &self.fields;
+            self.grown.entry(key).or_insert_with(|| fields.text(key).unwrap_or_default()).push_str(&more);
+            piece.set_text(key, "");
         }
-        (_, value) => {
-            entry.insert(key, value);
+        self.fields.overwrite(&piece);
+    }
+
+    fn whole(&self) -> RawObject {
+        let mut whole = self.fields.clone();
+        for (key, text) in &self.grown {
+            whole.set_text(key, text);
         }
+        whole
     }
 }

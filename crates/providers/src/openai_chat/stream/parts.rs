@@ -44,6 +44,7 @@ impl Decoder {
         match &self.slots[index] {
             Slot::Text(text) => Part::Text(Text { text: text.clone(), native: None }),
             Slot::Call(call) => Part::ToolCall(self.calls.part(*call)),
+            Slot::Opaque(block) => Part::Opaque(block.clone()),
             Slot::Reasoning(text) => {
                 let is_first = !self.slots[..index].iter().any(|slot| matches!(slot, Slot::Reasoning(_)));
                 let native = is_first.then(|| self.details.native()).flatten();

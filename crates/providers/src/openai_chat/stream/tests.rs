@@ -1,4 +1,4 @@
-use longhaul_core::message::{Answer, ToolCall};
+use longhaul_core::message::{Answer, RawJson, Reasoning, ToolCall};
 use serde_json::json;
 
 use super::*;
@@ -58,10 +58,7 @@ fn one_delta_may_hold_everything() {
         _ => None,
     });
     assert_eq!(done.collect::<Vec<_>>(), answer.parts);
-    assert_eq!(
-        answer.parts[0],
-        Part::Reasoning(longhaul_core::message::Reasoning { text: "think".into(), native: None })
-    );
+    assert_eq!(answer.parts[0], Part::Reasoning(Reasoning { text: "think".into(), native: None }));
     assert_eq!(answer.parts[1], Part::text("say"));
     assert_eq!(names_and_arguments(&answer), pairs(&[("x", "{}"), ("y", "{\"k\":1}")]));
     assert_eq!(calls(&answer)[1].provider_id.as_deref(), Some("b"));
@@ -76,10 +73,7 @@ fn both_names_of_reasoning_are_known_and_not_doubled() {
         delta(json!({"reasoning": null, "reasoning_content": "c"})),
         finish("stop"),
     ]);
-    assert_eq!(
-        answer.parts,
-        [Part::Reasoning(longhaul_core::message::Reasoning { text: "abc".into(), native: None })]
-    );
+    assert_eq!(answer.parts, [Part::Reasoning(Reasoning { text: "abc".into(), native: None })]);
 }
 
 #[test]
@@ -87,13 +81,16 @@ fn content_may_be_a_list_of_blocks() {
     let answer = answer(&[
         delta(json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]})),
         delta(
-            json!({"content": [{"type": "text", "text": "4"}, {"type": "reference", "reference_ids": [1]}]}),
+            json!({"content": [{"type": "text", "text": "4"}, {"reference_ids": [1], "type": "reference"}]}),
         ),
         delta(json!({"content": "!"})),
         finish("stop"),
     ]);
-    assert_eq!(answer.parts[1], Part::text("4!"));
-    assert_eq!(answer.parts.len(), 2);
+    let reference = Opaque {
+        kind: "reference".into(),
+        native: RawJson(r#"{"reference_ids":[1],"type":"reference"}"#.into()),
+    };
+    assert_eq!(answer.parts[1..], [Part::text("4"), Part::Opaque(reference), Part::text("!")]);
 }
 
 #[test]
@@ -343,37 +340,55 @@ fn what_is_not_known_is_let_pass() {
     assert_eq!(answer.parts, [Part::text("a")]);
 }
 
+fn detail(entry: &str) -> String {
+    format!(r#"{{"choices":[{{"index":0,"delta":{{"reasoning_details":[{entry}]}},"finish_reason":null}}]}}"#)
+}
+
+fn native(part: &Part) -> &str {
+    let Part::Reasoning(Reasoning { native: Some(native), .. }) = part else { panic!("{part:?}") };
+    native.as_str()
+}
+
 #[test]
-fn signed_details_are_put_together_and_unsigned_ones_are_not_kept() {
-    let detail = |entry: serde_json::Value| delta(json!({"reasoning_details": [entry]}));
-    let signed = answer(&[
+fn details_are_put_together_and_keep_their_bytes() {
+    let answer = answer(&[
         delta(json!({"reasoning": "ab"})),
-        detail(json!({"type": "reasoning.text", "index": 0, "text": "a"})),
-        detail(json!({"type": "reasoning.text", "index": 0, "text": "b", "signature": null})),
-        detail(json!({"type": "reasoning.text", "index": 0, "signature": "sig"})),
-        detail(json!({"type": "reasoning.encrypted", "index": 1, "data": "xyz"})),
+        detail(r#"{"type":"reasoning.text","index":0,"text":"a"}"#),
+        detail(r#"{"type":"reasoning.text","index":0,"text":"b","signature":null}"#),
+        detail(r#"{"type":"reasoning.text","index":0,"signature":"c2ln"}"#),
+        detail(r#"{"type":"reasoning.encrypted","index":1,"data":"\u0078","n":1.50}"#),
         finish("stop"),
     ]);
-    let Part::Reasoning(reasoning) = &signed.parts[0] else { panic!("{signed:?}") };
-    let native: serde_json::Value =
-        serde_json::from_str(reasoning.native.as_ref().unwrap().as_str()).unwrap();
-    assert_eq!(
-        native["reasoning_details"],
-        json!([
-            {"type": "reasoning.text", "index": 0, "text": "ab", "signature": "sig"},
-            {"type": "reasoning.encrypted", "index": 1, "data": "xyz"},
-        ])
+    let expected = concat!(
+        r#"{"reasoning_details":[{"type":"reasoning.text","index":0,"text":"ab","signature":"c2ln"},"#,
+        r#"{"type":"reasoning.encrypted","index":1,"data":"\u0078","n":1.50}]}"#,
     );
-    let unsigned = answer(&[
-        delta(json!({"reasoning": "a", "reasoning_details": [{"type": "reasoning.text", "text": "a"}]})),
-        finish("stop"),
+    assert_eq!(native(&answer.parts[0]), expected);
+}
+
+#[test]
+fn details_without_readable_reasoning_are_a_part_and_empty_ones_are_none() {
+    let lone = answer(&[detail(r#"{"type":"reasoning.encrypted","data":"x"}"#), finish("stop")]);
+    assert_eq!(
+        native(&lone.parts[0]),
+        r#"{"reasoning_details":[{"type":"reasoning.encrypted","data":"x"}]}"#
+    );
+    let empty = answer(&[detail(r#"{"type":"reasoning.text","text":""}"#), finish("stop")]);
+    assert_eq!(empty.parts, []);
+}
+
+#[test]
+fn the_envelope_holds_what_was_said_of_the_whole() {
+    let answer = answer(&[
+        r#"{"id":"c-1","object":"chat.completion.chunk","created":1.0,"model":"m-2025","system_fingerprint":null,"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}],"obfuscation":"xx"}"#.to_owned(),
+        r#"{"id":"c-1","created":9,"model":"other","choices":[{"index":0,"delta":{"content":"b"}}]}"#.to_owned(),
+        r#"{"id":"c-1","model":"m-2025","system_fingerprint":"fp","choices":[{"index":0,"delta":{},"finish_reason":"stop","native_finish_reason":"end_turn","logprobs":null}]}"#.to_owned(),
+        r#"{"id":"c-1","choices":[],"usage":{"prompt_tokens":1},"timings":{"prompt_ms":1.50},"provider":"P"}"#.to_owned(),
+        "[DONE]".to_owned(),
     ]);
-    assert_eq!(
-        unsigned.parts,
-        [Part::Reasoning(longhaul_core::message::Reasoning { text: "a".into(), native: None })]
+    let expected = concat!(
+        r#"{"id":"c-1","created":1.0,"model":"m-2025","system_fingerprint":"fp","finish_reason":"stop","#,
+        r#""native_finish_reason":"end_turn","timings":{"prompt_ms":1.50},"provider":"P"}"#
     );
-    let lone = answer(&[detail(json!({"type": "reasoning.encrypted", "data": "x"})), finish("stop")]);
-    assert!(
-        matches!(&lone.parts[..], [Part::Reasoning(reasoning)] if reasoning.text.is_empty() && reasoning.native.is_some())
-    );
+    assert_eq!(answer.envelope.unwrap().as_str(), expected);
 }

@@ -23,7 +23,7 @@ impl Bench {
     }
 
     fn bash(&self, command: &str) -> impl Future<Output = ToolOutput> + use<> {
-        let call = ToolInput { arguments: json!({"command": command}), context: self.context.clone() };
+        let call = ToolInput::new(json!({"command": command}), self.context.clone());
         async move { bash::Bash::new().run(call).await }
     }
 }
@@ -129,7 +129,7 @@ async fn a_cancel_ends_grandchildren_that_do_not_listen() {
         let context = ToolContext { cancel: cancel.clone(), ..bench.context.clone() };
         let file = format!("pid{index}");
         let command = format!("DEAF='{}'; {leader}", deaf.replace("PID", &file).replace('\'', "'\\''"));
-        let call = ToolInput { arguments: json!({"command": command}), context };
+        let call = ToolInput::new(json!({"command": command}), context);
         let running = tokio::spawn(async move { bash::Bash::new().run(call).await });
         let grandchild = bench.pid(&file).await;
         assert!(alive(grandchild));

@@ -1,0 +1,66 @@
+//! What is known of the model that would be used, and who says it.
+
+use longhaul_core::budget::ASSUMED_WINDOW;
+use longhaul_providers::LimitSource;
+
+use crate::commands::NO_TOOLS;
+use crate::facts::{ModelFacts, dollars, retention};
+use crate::term::human::grouped;
+
+/// A line for each, label and fact.
+pub(super) fn facts(model: &ModelFacts) -> Vec<(&'static str, String)> {
+    let mut facts = vec![("window", window(model))];
+    if let Some(output) = model.max_output() {
+        facts.push(("output", format!("at most {} tokens · {}", grouped(output.value), output.source)));
+    }
+    let abilities = model.abilities();
+    let says = |(name, fact): &(&str, crate::facts::Fact<bool>)| {
+        format!("{}{name} ({})", if fact.value { "" } else { "no " }, fact.source)
+    };
+    if !abilities.is_empty() {
+        facts.push(("takes", abilities.iter().map(says).collect::<Vec<_>>().join(" · ")));
+    }
+    if abilities.iter().any(|(name, fact)| *name == "tools" && !fact.value) {
+        facts.push(("tools", NO_TOOLS.to_owned()));
+    }
+    if let Some(kept) = model.reasoning() {
+        facts.push(("reasoning", format!("shown again: {} · {}", retention(kept.value), kept.source)));
+    }
+    facts.extend(prices(model).map(|prices| ("prices", prices)));
+    facts
+}
+
+fn window(model: &ModelFacts) -> String {
+    let bound = model.entry.and_then(|entry| entry.upper_bound());
+    match (model.window(), bound) {
+        (Some(window), Some(bound)) if window.value > bound => format!(
+            "{} tokens · {}, which is more than the {} that this model can have",
+            grouped(window.value),
+            window.source,
+            grouped(bound),
+        ),
+        (Some(window), _) => format!("{} tokens · {}", grouped(window.value), window.source),
+        (None, bound) => {
+            let trained = bound.map(|bound| format!("; at most {}", grouped(bound))).unwrap_or_default();
+            format!(
+                "nobody says; {} is assumed{trained}; model.context_window declares it",
+                grouped(ASSUMED_WINDOW)
+            )
+        }
+    }
+}
+
+fn prices(model: &ModelFacts) -> Option<String> {
+    let prices = model.prices()?;
+    let rates = prices.value.at(0);
+    let cached = rates.cached.map(|cached| format!(" · ${} cached", dollars(cached))).unwrap_or_default();
+    let source = match (prices.source, model.entry.and_then(|entry| entry.source())) {
+        (LimitSource::Catalogue, Some(source)) => format!("catalogue of {}", source.date),
+        (source, _) => source.to_string(),
+    };
+    Some(format!(
+        "${} in{cached} · ${} out, per million tokens · {source}",
+        dollars(rates.input),
+        dollars(rates.output)
+    ))
+}

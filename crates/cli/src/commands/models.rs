@@ -1,0 +1,196 @@
+//! `longhaul models`: the models that can be talked to, and what is known of each.
+
+use longhaul::config::ProviderKind;
+use longhaul_core::message::Origin;
+use longhaul_providers::LimitSource;
+use serde_json::{Value, json};
+
+use crate::agent_file::{self, Loaded};
+use crate::args::ModelsArgs;
+use crate::backend::{self, Answer};
+use crate::facts::{Fact, ModelFacts, dollars, retention};
+use crate::failure::{DONE, Outcome};
+use crate::place::Place;
+use crate::term::human::grouped;
+use crate::term::out;
+use crate::term::style::Style;
+use crate::term::text::visible;
+
+/// Models of a server on this machine that are asked about one by one.
+const MOST_ASKED: usize = 32;
+
+/// The widest name that keeps the columns in line.
+const WIDEST_NAME: usize = 36;
+
+/// A model of the list.
+struct Listed {
+    facts: ModelFacts,
+    /// Whether it is the one that would be used.
+    chosen: bool,
+    /// Whether the server lists it.
+    served: bool,
+}
+
+pub(crate) async fn run(args: &ModelsArgs, place: &Place) -> Outcome {
+    let loaded = backend::complete(place, agent_file::load(place)?).await?;
+    let served = served(place, &loaded).await;
+    let models = list(place, &loaded, &served).await?;
+    let text = if args.json { as_json(&models)? } else { table(&models, super::style(place)) };
+    out::data(&text)?;
+    Ok(DONE)
+}
+
+/// What the server lists; nothing if there is no server, or none that lists.
+async fn served(place: &Place, loaded: &Loaded) -> Vec<String> {
+    let model = &loaded.config.model;
+    if model.provider == ProviderKind::Scripted {
+        return Vec::new();
+    }
+    match backend::ask(place, model).await {
+        Answer::Models(models) => models,
+        Answer::Other(_) | Answer::Silent => Vec::new(),
+    }
+}
+
+/// The chosen model, then those that are declared, then all others of the server.
+async fn list(place: &Place, loaded: &Loaded, served: &[String]) -> Outcome<Vec<Listed>> {
+    let config = &loaded.config;
+    let (origin, chosen) = ModelFacts::ask(place, config).await?;
+    let mut names: Vec<&String> = config.models.keys().chain(served).collect();
+    names.retain(|name| **name != config.model.name);
+    let mut seen = std::collections::BTreeSet::new();
+    names.retain(|name| seen.insert(name.as_str()));
+    let near = backend::is_here(&config.model.base_url) && names.len() <= MOST_ASKED;
+    let others = names.iter().map(|name| async {
+        if near && served.contains(name) {
+            let mut other = config.clone();
+            other.model.name.clone_from(name);
+            (other.model.context_window, other.model.max_output_tokens) = (None, None);
+            ModelFacts::ask(place, &other).await.map(|(_, facts)| facts)
+        } else {
+            Ok(ModelFacts::unasked(config, &Origin { model: (*name).clone(), ..origin.clone() }))
+        }
+    });
+    let others = futures_util::future::try_join_all(others).await?;
+    let is_served = |facts: &ModelFacts| served.contains(&facts.name);
+    let chosen = Listed { served: is_served(&chosen), facts: chosen, chosen: true };
+    let others = others.into_iter().map(|facts| Listed { served: is_served(&facts), facts, chosen: false });
+    Ok(std::iter::once(chosen).chain(others).collect())
+}
+
+fn table(models: &[Listed], style: Style) -> String {
+    let widest = models.iter().map(|model| visible(&model.facts.name).chars().count()).max().unwrap_or(0);
+    let width = widest.clamp("model".len(), WIDEST_NAME);
+    let head = format!(
+        "  {:<width$}  {:>11} {:<9}  {:>9}  {:<22}  {}",
+        "model", "window", "says", "output", "can", "$ per million in · cached · out"
+    );
+    let mut text = format!("{}\n", style.dim(&head));
+    for model in models {
+        let row = row(model, width);
+        text.push_str(&if model.chosen { style.bold(&row) } else { row });
+        text.push('\n');
+    }
+    text.push_str(&style.dim(&note(models)));
+    text
+}
+
+fn row(model: &Listed, width: usize) -> String {
+    let facts = &model.facts;
+    let tokens = |fact: Option<Fact<u64>>| fact.map_or_else(|| "–".to_owned(), |fact| grouped(fact.value));
+    let says = facts.window().map_or("nobody", |fact| fact.source.as_str());
+    let mark = if model.chosen { '*' } else { ' ' };
+    let row = format!(
+        "{mark} {:<width$}  {:>11} {says:<9}  {:>9}  {:<22}  {}",
+        visible(&facts.name),
+        tokens(facts.window()),
+        tokens(facts.max_output()),
+        abilities(facts),
+        prices(facts),
+    );
+    row.trim_end().to_owned()
+}
+
+/// What it takes; and tools above all if it takes none.
+fn abilities(facts: &ModelFacts) -> String {
+    let abilities = facts.abilities();
+    let words = abilities.iter().filter_map(|(name, fact)| match (*name, fact.value) {
+        ("tools", false) => Some("no tools"),
+        (name @ ("tools" | "images" | "files"), true) => Some(name),
+        _ => None,
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn prices(facts: &ModelFacts) -> String {
+    let Some(prices) = facts.prices() else { return String::new() };
+    let rates = prices.value.at(0);
+    let cached = rates.cached.map_or_else(|| "–".to_owned(), dollars);
+    let more = if prices.value.above().is_some() { " +" } else { "" };
+    format!("{} · {cached} · {}{more}", dollars(rates.input), dollars(rates.output))
+}
+
+/// What the signs mean, as far as they occur.
+fn note(models: &[Listed]) -> String {
+    let mut notes = vec!["* is the one that is used".to_owned()];
+    if models.iter().any(|model| model.facts.prices().is_some_and(|prices| prices.value.above().is_some())) {
+        notes.push("+ long requests cost more".to_owned());
+    }
+    let of_catalogue =
+        |model: &Listed| model.facts.prices().is_some_and(|prices| prices.source == LimitSource::Catalogue);
+    let source =
+        models.iter().filter(|model| of_catalogue(model)).filter_map(|model| model.facts.entry?.source());
+    if let Some(date) = source.map(|source| source.date.as_str()).max() {
+        notes.push(format!("list prices as of {date}"));
+    }
+    format!("\n  {}\n", notes.join(" · "))
+}
+
+fn as_json(models: &[Listed]) -> Outcome<String> {
+    let models: Vec<Value> = models.iter().map(model_json).collect();
+    Ok(format!("{}\n", serde_json::to_string_pretty(&models)?))
+}
+
+fn model_json(model: &Listed) -> Value {
+    let facts = &model.facts;
+    let abilities =
+        facts.abilities().into_iter().map(|(name, fact)| (name.to_owned(), sourced(fact.value, fact.source)));
+    json!({
+        "name": facts.name,
+        "chosen": model.chosen,
+        "served": model.served,
+        "window": facts.window().map(|fact| sourced(fact.value, fact.source)),
+        "maxOutput": facts.max_output().map(|fact| sourced(fact.value, fact.source)),
+        "abilities": abilities.collect::<serde_json::Map<_, _>>(),
+        "reasoningRetention": facts.reasoning().map(|fact| sourced(retention(fact.value), fact.source)),
+        "prices": prices_json(facts),
+        "catalogue": facts.entry.map(|entry| {
+            let source = entry.source();
+            json!({
+                "name": entry.name(),
+                "maker": entry.maker(),
+                "openWeights": entry.is_open(),
+                "upperBoundTokens": entry.upper_bound(),
+                "source": source.map(|source| source.title.as_str()),
+                "date": source.map(|source| source.date.as_str()),
+            })
+        }),
+    })
+}
+
+fn sourced(value: impl Into<Value>, source: LimitSource) -> Value {
+    json!({ "value": value.into(), "source": source.as_str() })
+}
+
+/// US dollars per million tokens.
+fn prices_json(facts: &ModelFacts) -> Option<Value> {
+    let prices = facts.prices()?;
+    let rates = |rates: longhaul_providers::catalog::Rates| json!({ "input": rates.input, "cachedInput": rates.cached, "cacheWrite": rates.write, "output": rates.output });
+    let mut value = rates(prices.value.at(0));
+    value["source"] = prices.source.as_str().into();
+    if let Some((tokens, above)) = prices.value.above() {
+        value["above"] = rates(above);
+        value["above"]["inputTokens"] = tokens.into();
+    }
+    Some(value)
+}

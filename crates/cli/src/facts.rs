@@ -1,0 +1,169 @@
+//! What is known of one model, and who says each of it: the user, the server, the catalogue, in this order.
+
+use longhaul::config::Config;
+use longhaul_core::message::Origin;
+use longhaul_providers::catalog::{self, Model, Prices, Rates};
+use longhaul_providers::{Ability, Declared, LimitSource, Limits, Retention, known};
+
+use crate::assemble;
+use crate::failure::Outcome;
+use crate::place::Place;
+
+/// One model's facts, in layers.
+#[derive(Clone, Debug)]
+pub(crate) struct ModelFacts {
+    /// Its name, as its server calls it.
+    pub(crate) name: String,
+    declared: Declared,
+    said: Limits,
+    known: Limits,
+    declared_prices: Option<Prices>,
+    known_prices: Option<Prices>,
+    /// Its entry in the catalogue.
+    pub(crate) entry: Option<&'static Model>,
+}
+
+/// A value, and who says it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Fact<T> {
+    pub(crate) value: T,
+    pub(crate) source: LimitSource,
+}
+
+impl ModelFacts {
+    /// Of the model that a configuration names; asks its server.
+    ///
+    /// # Errors
+    /// Usage, for a server that cannot be used.
+    pub(crate) async fn ask(place: &Place, config: &Config) -> Outcome<(Origin, Self)> {
+        let (origin, said) = assemble::said(place, &config.model).await?;
+        let facts = Self { declared: assemble::declared(config), said, ..Self::unasked(config, &origin) };
+        Ok((origin, facts))
+    }
+
+    /// Of another model of its server, without asking.
+    pub(crate) fn unasked(config: &Config, origin: &Origin) -> Self {
+        let base_url = &config.model.base_url;
+        let prices = config.models.get(&origin.model).and_then(|listed| listed.prices);
+        let prices = prices.map(|prices| Rates {
+            input: prices.input,
+            cached: prices.cached_input,
+            write: prices.cache_write,
+            output: prices.output,
+        });
+        Self {
+            name: origin.model.clone(),
+            declared: assemble::listed(config, &origin.model),
+            said: Limits::default(),
+            known: known::limits(origin, base_url),
+            declared_prices: prices.map(Prices::flat),
+            known_prices: catalog::prices(&origin.model, base_url),
+            entry: catalog::find(&origin.model),
+        }
+    }
+
+    /// The context window in tokens.
+    pub(crate) fn window(&self) -> Option<Fact<u64>> {
+        self.of(self.declared.window, |limits| limits.window)
+    }
+
+    /// The longest answer in tokens.
+    pub(crate) fn max_output(&self) -> Option<Fact<u64>> {
+        self.of(self.declared.max_output, |limits| limits.max_output)
+    }
+
+    /// What it takes and does, by name; those of which nobody says anything are left out.
+    pub(crate) fn abilities(&self) -> Vec<(&'static str, Fact<bool>)> {
+        let Self { declared, .. } = self;
+        let all = [
+            ("tools", self.of(declared.tools, |limits| can(limits.tools))),
+            ("images", self.of(declared.images, |limits| can(limits.images))),
+            ("files", self.of(declared.files, |limits| can(limits.files))),
+            ("prefill", self.of(declared.prefill, |limits| can(limits.prefill))),
+        ];
+        all.into_iter().filter_map(|(name, fact)| Some((name, fact?))).collect()
+    }
+
+    /// How much of its own reasoning it is shown again.
+    pub(crate) fn reasoning(&self) -> Option<Fact<Retention>> {
+        self.of(self.declared.reasoning, |limits| limits.reasoning)
+    }
+
+    /// What its calls cost.
+    pub(crate) fn prices(&self) -> Option<Fact<Prices>> {
+        let declared = self.declared_prices.map(|value| Fact { value, source: LimitSource::Declared });
+        declared.or(self.known_prices.map(|value| Fact { value, source: LimitSource::Catalogue }))
+    }
+
+    fn of<T>(&self, declared: Option<T>, read: impl Fn(&Limits) -> Option<T>) -> Option<Fact<T>> {
+        let fact = |value: Option<T>, source| value.map(|value| Fact { value, source });
+        fact(declared, LimitSource::Declared)
+            .or_else(|| fact(read(&self.said), LimitSource::Server))
+            .or_else(|| fact(read(&self.known), LimitSource::Catalogue))
+    }
+}
+
+/// As the configuration writes it.
+pub(crate) fn retention(kept: Retention) -> &'static str {
+    match kept {
+        Retention::Never => "never",
+        Retention::Turn => "turn",
+        Retention::Always => "always",
+    }
+}
+
+fn can(ability: Ability) -> Option<bool> {
+    match ability {
+        Ability::Yes => Some(true),
+        Ability::No => Some(false),
+        Ability::Unknown => None,
+    }
+}
+
+/// `2.5`, `0.075`, `15`: as many digits as the price has.
+pub(crate) fn dollars(price: f64) -> String {
+    let text = format!("{price:.4}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(text: &str, model: &str, said: Limits) -> ModelFacts {
+        let config = Config::parse(text, "f").unwrap();
+        let origin = Origin { provider: "p".into(), api: "openai-chat".into(), model: model.into() };
+        ModelFacts { said, ..ModelFacts::unasked(&config, &origin) }
+    }
+
+    #[test]
+    fn the_user_comes_first_then_the_server_then_the_catalogue() {
+        let text = "model: { name: m, base_url: 'https://api.z.ai/api/paas/v4' }\n\
+                    models: { glm-4.6: { maxOutput: 500, prices: { input: 1, output: 2 }, media: [images] } }";
+        let said = Limits { tools: Ability::No, ..Limits::of_window(Some(9_000), LimitSource::Server) };
+        let facts = facts(text, "glm-4.6", said);
+        assert_eq!(facts.window(), Some(Fact { value: 9_000, source: LimitSource::Server }));
+        assert_eq!(facts.max_output(), Some(Fact { value: 500, source: LimitSource::Declared }));
+        assert_eq!(facts.reasoning().map(|fact| fact.source), Some(LimitSource::Catalogue));
+        let abilities = facts.abilities();
+        assert_eq!(abilities[0], ("tools", Fact { value: false, source: LimitSource::Server }));
+        assert_eq!(abilities[1], ("images", Fact { value: true, source: LimitSource::Declared }));
+        assert_eq!(abilities[2], ("files", Fact { value: false, source: LimitSource::Declared }));
+        assert_eq!(
+            facts.prices().map(|fact| (fact.value.at(0).output, fact.source)),
+            Some((2.0, LimitSource::Declared))
+        );
+    }
+
+    #[test]
+    fn nobody_knows_a_model_of_ones_own() {
+        let facts = facts("model: { name: m }", "my-own", Limits::default());
+        assert_eq!((facts.window(), facts.max_output(), facts.prices()), (None, None, None));
+        assert!(facts.abilities().is_empty() && facts.entry.is_none());
+    }
+
+    #[test]
+    fn prices_have_the_digits_that_they_need() {
+        assert_eq!([2.5, 0.0375, 15.0, 0.0].map(dollars), ["2.5", "0.0375", "15", "0"]);
+    }
+}

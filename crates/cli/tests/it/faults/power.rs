@@ -1,0 +1,113 @@
+//! The power fails: what a disk may hold then is made from the trace of everything that was written, and the
+//! real binary has to find everything in it that it had acknowledged.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+
+use super::check::{self, Findings};
+use super::disk::Disk;
+use super::model::Model;
+use super::rng::Rng;
+use super::server::{Place, Rules};
+use super::talk::{Talker, busy, compare, talk, talkers};
+use super::trace::{Done, Step, parse};
+use super::{rounds, seed};
+
+/// Sessions that talk while the trace is made.
+const SESSIONS: usize = 3;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_power_failure_everything_acknowledged_is_there() {
+    let seed = seed("power");
+    let model = Model::start(move |asked| busy(seed, asked)).await;
+    let place = Place::new(&model.url).shimmed(true);
+    place.shim().be_lazy();
+    model.note_position(place.shim().position());
+    let talkers = talkers(SESSIONS, seed, &place);
+    // A first start, a clean end, a crash, and another crash.
+    for (time_ms, killed) in [(2500, false), (2500, true), (1500, true)] {
+        let server = place.start(Rules::default()).await;
+        let tasks = talk(&server.api, &talkers);
+        tokio::time::sleep(Duration::from_millis(time_ms)).await;
+        if killed {
+            server.kill().await
+        } else {
+            server.terminate().await
+        };
+        tasks.join_all().await;
+    }
+    model.hurry();
+    let steps = parse(&place.shim().trace());
+    eprintln!("power: {} operations, {} requests", steps.len(), model.heard().len());
+    let mut rng = Rng::of(seed, "power");
+    let (mut disk, mut taken) = (Disk::new(), 0);
+    let cuts = cuts(&steps, &mut rng).into_iter().map(|cut| {
+        steps[taken..cut].iter().for_each(|step| disk.take(step, &mut rng));
+        taken = cut;
+        (cut, restored(&disk, &model, &mut rng))
+    });
+    let checks = futures_util::stream::iter(cuts).for_each_concurrent(3, async |(cut, place)| {
+        let context = format!("seed {seed}, power failed after operation {cut} of {}", steps.len());
+        let until = steps[..cut].last().map_or(0, |step| step.position);
+        check_after(place, until, &talkers, &model).await.are_none(&context);
+    });
+    checks.await;
+}
+
+/// Where the power fails, in order: anywhere, and around what is rare.
+fn cuts(steps: &[Step], rng: &mut Rng) -> Vec<usize> {
+    let is_rare = |step: &Step| !matches!(step.done, Done::Write { .. }) || !step.path.ends_with("-wal");
+    let rare: Vec<usize> = (0..steps.len()).filter(|index| is_rare(&steps[*index])).collect();
+    let mut cuts: Vec<usize> = (0..rounds())
+        .map(|round| match round % 2 {
+            0 => rng.below(steps.len() as u64 + 1) as usize,
+            _ => (*rng.pick(&rare) + rng.below(3) as usize).min(steps.len()),
+        })
+        .collect();
+    cuts.sort_unstable();
+    cuts
+}
+
+/// Starts the binary on what a disk held, looks for everything acknowledged up to a place of the trace, and
+/// goes on with one of the sessions.
+pub(crate) async fn check_after(place: Place, until: u64, talkers: &[Talker], model: &Model) -> Findings {
+    let mut findings = Findings::default();
+    let server = match place.try_start(Rules { continues: false }).await {
+        Ok(server) => server,
+        Err(ended) => {
+            findings.add("start", format!("{ended:?}"));
+            return findings;
+        }
+    };
+    let logs = compare(&server.api, talkers, until, &mut findings).await;
+    let finished = check::finished(&logs);
+    for (position, answered) in model.heard() {
+        for id in answered.iter().filter(|id| position <= until && !finished.contains(*id)) {
+            findings.add("model", format!("was told the result of {id}, which is gone"));
+        }
+    }
+    let known =
+        talkers.iter().filter(|talker| logs.iter().any(|(session, _)| talker.session() == Some(session)));
+    let known: Vec<&Talker> = known.collect();
+    if !known.is_empty() {
+        known[until as usize % known.len()].successor(&format!("after-{until}")).finish(&server.api).await;
+    }
+    findings.extend("model", model.complaints());
+    assert!(server.terminate().await.status.success());
+    check::sound(&place.data(), &mut findings).await;
+    findings
+}
+
+/// A place with what the disk may hold after a power failure now.
+pub(crate) fn restored(disk: &Disk, model: &Model, rng: &mut Rng) -> Place {
+    let place = Place::new(&model.url);
+    let folder = tempfile::tempdir().unwrap();
+    let found = folder.path().join("found");
+    disk.fail(&found, rng);
+    if found.join("data").exists() {
+        // Both lie in the folder for temporary files.
+        std::fs::rename(found.join("data"), place.data()).unwrap();
+    }
+    place
+}

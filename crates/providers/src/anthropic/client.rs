@@ -1,0 +1,146 @@
+//! The part that touches the network.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use longhaul_core::error::ErrorCode;
+use longhaul_core::message::Origin;
+use reqwest::Url;
+use serde::Deserialize;
+
+use super::request::{self, Stale};
+use super::stream::Decoder;
+use super::{BETA_HEADER, Config, VERSION_HEADER, limits};
+use crate::http::{self, Http, answer};
+use crate::{Limits, ModelStream, Provider, ProviderError, Request};
+
+/// Switches on the field that asks for stale reasoning to be dropped.
+const BINDING_BETA: &str = "thinking-binding-controls-2026-08-01";
+
+/// How the server says that signed reasoning stands behind a beginning that has changed since.
+const BOUND: &str = "bound to a different conversation";
+
+/// The most an answer about a count may send, in bytes.
+const MAX_COUNT_BYTES: usize = 64 << 10;
+
+/// A model behind Anthropic's Messages API.
+///
+/// Newer models refuse their own reasoning once anything before it was pruned or compacted, on some accounts.
+/// The first such refusal comes back as an error that is worth another try; from then on the server is asked to
+/// leave stale reasoning out.
+#[derive(Clone)]
+pub struct Anthropic {
+    config: Config,
+    messages: Url,
+    count: Url,
+    http: Http,
+    /// The same, with [`BINDING_BETA`].
+    dropping: Http,
+    /// Whether stale reasoning was refused.
+    refused: Arc<AtomicBool>,
+}
+
+impl Anthropic {
+    /// Connects nothing yet.
+    ///
+    /// # Errors
+    /// `invalid-request` if the base URL or a header cannot be used; `network` if TLS cannot be set up.
+    pub fn new(config: Config) -> Result<Self, ProviderError> {
+        let base = &config.endpoint.base_url;
+        let messages = http::endpoint(base, &["messages"])?;
+        let count = http::endpoint(base, &["messages", "count_tokens"])?;
+        let mut http = Http::new(&messages, &config.secret_headers(), config.endpoint.timeouts)?;
+        if let Some(version) = config.version() {
+            http = http.with_header(VERSION_HEADER, version)?;
+        }
+        let with = |more| match config.betas(more) {
+            Some(betas) => http.clone().with_header(BETA_HEADER, &betas),
+            None => Ok(http.clone()),
+        };
+        let (plain, dropping) = (with(None)?, with(Some(BINDING_BETA))?);
+        Ok(Self { config, messages, count, http: plain, dropping, refused: Arc::default() })
+    }
+
+    fn stale(&self) -> Stale {
+        if self.refused.load(Ordering::Relaxed) { Stale::Drop } else { Stale::Unsaid }
+    }
+
+    fn http(&self, stale: Stale) -> &Http {
+        match stale {
+            Stale::Unsaid => &self.http,
+            Stale::Drop => &self.dropping,
+        }
+    }
+
+    /// A refusal of stale reasoning is worth another try if it was not known before.
+    fn learn(&self, mut error: ProviderError, stale: Stale) -> ProviderError {
+        let bound = error.status == Some(400) && error.body.as_ref().is_some_and(|body| body.contains(BOUND));
+        if bound && stale == Stale::Unsaid {
+            tracing::info!("stale reasoning was refused: from now on the server is asked to leave it out");
+            self.refused.store(true, Ordering::Relaxed);
+            error.retryable = true;
+        }
+        error
+    }
+
+    async fn ask_count(&self, request: &Request, stale: Stale) -> Result<u64, ProviderError> {
+        #[derive(Deserialize)]
+        struct Counted {
+            input_tokens: u64,
+        }
+        let http = self.http(stale);
+        let body = request::count(request, &self.config, stale)?;
+        let response = http.post(self.count.clone(), body).await?;
+        let said =
+            http::collect(http.bytes(response), MAX_COUNT_BYTES).await.map_err(|error| http.hide(error))?;
+        let counted = serde_json::from_slice::<Counted>(&said).map_err(|error| {
+            let message = format!("the answer to a count is none: {error}");
+            let mut error = ProviderError::new(ErrorCode::ThirdParty, message);
+            error.body = Some(String::from_utf8_lossy(&said).into_owned());
+            http.hide(error)
+        })?;
+        Ok(counted.input_tokens)
+    }
+}
+
+impl fmt::Debug for Anthropic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Anthropic").field(&self.config).finish()
+    }
+}
+
+#[async_trait]
+impl Provider for Anthropic {
+    fn origin(&self) -> Origin {
+        self.config.origin()
+    }
+
+    async fn limits(&self) -> Limits {
+        limits::ask(&self.http, &self.config).await
+    }
+
+    fn render(&self, request: &Request) -> Result<Bytes, ProviderError> {
+        request::call(request, &self.config, self.stale())
+    }
+
+    async fn count(&self, request: &Request) -> Result<Option<u64>, ProviderError> {
+        let stale = self.stale();
+        match self.ask_count(request, stale).await {
+            Ok(tokens) => Ok(Some(tokens)),
+            Err(error) if matches!(error.status, Some(404 | 405 | 501)) => Ok(None),
+            Err(error) => Err(self.learn(error, stale)),
+        }
+    }
+
+    async fn call(&self, request: Request) -> Result<ModelStream, ProviderError> {
+        let stale = self.stale();
+        let body = request::call(&request, &self.config, stale)?;
+        // Its pictures are in the body now: they need not be held twice while the model thinks.
+        drop(request);
+        let answer = answer::call::<Decoder>(self.http(stale), self.messages.clone(), body).await;
+        answer.map_err(|error| self.learn(error, stale))
+    }
+}

@@ -1,0 +1,64 @@
+//! What the API says of its models.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::Config;
+use crate::http::{self, Http};
+use crate::{Ability, LimitSource, Limits};
+
+/// How long a server may take to describe a model.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Asks the server, unless everything is declared. What it does not say of abilities is what every model of
+/// this API has had since its third generation.
+pub(super) async fn ask(http: &Http, config: &Config) -> Limits {
+    let declared = config.endpoint.declared;
+    let said = if declared.is_complete() { None } else { describe(http, config).await };
+    let usual =
+        Limits { tools: Ability::Yes, images: Ability::Yes, files: Ability::Yes, ..Limits::default() };
+    declared.over(said.as_ref().map(read).unwrap_or_default().or(usual))
+}
+
+async fn describe(http: &Http, config: &Config) -> Option<Value> {
+    let url = http::endpoint(&config.endpoint.base_url, &["models", &config.endpoint.model]).ok()?;
+    http.get_json(url, PATIENCE).await
+}
+
+/// `GET /v1/models/{id}`. Older servers give no more than a name.
+fn read(model: &Value) -> Limits {
+    let number = |key: &str| model.get(key).and_then(Value::as_u64).filter(|tokens| *tokens > 0);
+    let can = |what: &str| {
+        let said = model.get("capabilities").and_then(|all| all.get(what)).and_then(|it| it.get("supported"));
+        Ability::from(said.and_then(Value::as_bool))
+    };
+    Limits {
+        max_output: number("max_tokens"),
+        images: can("image_input"),
+        files: can("pdf_input"),
+        ..Limits::of_window(number("max_input_tokens"), LimitSource::Server)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_description_is_read_and_a_name_alone_says_nothing() {
+        let limits = read(&json!({
+            "id": "claude", "max_input_tokens": 1_000_000, "max_tokens": 64_000,
+            "capabilities": {"image_input": {"supported": true}, "pdf_input": {"supported": false}},
+        }));
+        assert_eq!((limits.window, limits.source), (Some(1_000_000), LimitSource::Server));
+        assert_eq!(
+            (limits.max_output, limits.images, limits.files),
+            (Some(64_000), Ability::Yes, Ability::No)
+        );
+        assert_eq!(read(&json!({"id": "claude", "display_name": "Claude"})), Limits::default());
+        assert_eq!(read(&json!({"max_input_tokens": null, "capabilities": null})), Limits::default());
+    }
+}

@@ -1,0 +1,95 @@
+//! The catalogue as it is written down.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::prices::Prices;
+use super::{Model, Retention, Source, name};
+
+/// The whole table.
+#[derive(Debug, Default)]
+pub(super) struct Catalog {
+    pub(super) sources: BTreeMap<String, Source>,
+    /// The hosts of each maker's own API.
+    pub(super) makers: BTreeMap<String, Vec<String>>,
+    pub(super) models: Vec<Model>,
+    /// The names in words, in the order of the models.
+    pub(super) words: Vec<Vec<String>>,
+}
+
+/// What is known of one row.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Facts {
+    /// With alternatives in braces.
+    names: Vec<String>,
+    pub(super) maker: String,
+    /// Whether the weights are public.
+    #[serde(default)]
+    pub(super) open: bool,
+    /// Tokens of input and output together: of closed weights anywhere, of open ones at their maker's.
+    pub(super) window: Option<u64>,
+    /// What open weights were trained for, in tokens.
+    pub(super) trained: Option<u64>,
+    /// Of the window, what may be input, if that is less.
+    pub(super) max_input: Option<u64>,
+    pub(super) max_output: Option<u64>,
+    pub(super) usd: Option<Prices>,
+    pub(super) tools: Option<bool>,
+    pub(super) images: Option<bool>,
+    pub(super) files: Option<bool>,
+    pub(super) prefill: Option<bool>,
+    #[serde(default, deserialize_with = "retention")]
+    pub(super) reasoning: Option<Retention>,
+    pub(super) tokenizer: Option<String>,
+    pub(super) framing: Option<String>,
+    pub(super) image_rule: Option<String>,
+    pub(super) source: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(rename = "about")]
+    _about: String,
+    #[serde(rename = "rules")]
+    _rules: BTreeMap<String, String>,
+    sources: BTreeMap<String, Source>,
+    makers: BTreeMap<String, Vec<String>>,
+    models: Vec<Facts>,
+}
+
+/// Reads the table that comes with this build. It is right: a test reads it.
+pub(super) fn read(text: &str) -> Catalog {
+    parse(text).unwrap_or_default()
+}
+
+pub(super) fn parse(text: &str) -> Result<Catalog, serde_json::Error> {
+    let File { sources, makers, models, .. } = serde_json::from_str(text)?;
+    let named = models.into_iter().flat_map(|facts| {
+        let facts = Arc::new(facts);
+        let names: Vec<String> = facts.names.iter().flat_map(|name| expand(name)).collect();
+        names.into_iter().map(move |name| Model { name, facts: Arc::clone(&facts) })
+    });
+    let models: Vec<Model> = named.collect();
+    let words = models.iter().map(|model| name::words(&model.name)).collect();
+    Ok(Catalog { sources, makers, models, words })
+}
+
+/// `a-{b,c}` is `a-b` and `a-c`.
+fn expand(name: &str) -> Vec<String> {
+    let Some((head, rest)) = name.split_once('{') else { return vec![name.to_owned()] };
+    let Some((choices, tail)) = rest.split_once('}') else { return vec![name.to_owned()] };
+    choices.split(',').flat_map(|choice| expand(&format!("{head}{choice}{tail}"))).collect()
+}
+
+fn retention<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Retention>, D::Error> {
+    match String::deserialize(deserializer)?.as_str() {
+        "never" => Ok(Some(Retention::Never)),
+        "turn" => Ok(Some(Retention::Turn)),
+        "always" => Ok(Some(Retention::Always)),
+        other => Err(serde::de::Error::unknown_variant(other, &["never", "turn", "always"])),
+    }
+}

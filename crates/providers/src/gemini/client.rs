@@ -1,0 +1,86 @@
+//! The part that touches the network.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use longhaul_core::error::ErrorCode;
+use longhaul_core::message::Origin;
+use reqwest::Url;
+use serde_json::Value;
+
+use super::{API, Decoder, limits, refusal, request};
+use crate::http::{self, Http, answer};
+use crate::{Endpoint, Limits, ModelStream, Provider, ProviderError, Request};
+
+/// The most a count may send, in bytes.
+const MAX_COUNT_BYTES: usize = 1 << 20;
+
+/// A model behind the Gemini API.
+#[derive(Clone)]
+pub struct Gemini {
+    endpoint: Endpoint,
+    http: Http,
+    stream: Url,
+    count: Url,
+    about: Url,
+}
+
+impl Gemini {
+    /// Connects nothing yet. The key goes into the header `x-goog-api-key`, never into an address.
+    ///
+    /// # Errors
+    /// `invalid-request` if the base URL or a header cannot be used; `network` if TLS cannot be set up.
+    pub fn new(endpoint: Endpoint) -> Result<Self, ProviderError> {
+        let mut stream = url(&endpoint, ":streamGenerateContent")?;
+        stream.query_pairs_mut().append_pair("alt", "sse");
+        let http = Http::new(&stream, &endpoint.all_headers("x-goog-api-key", ""), endpoint.timeouts)?;
+        let (count, about) = (url(&endpoint, ":countTokens")?, url(&endpoint, "")?);
+        Ok(Self { endpoint, http, stream, count, about })
+    }
+}
+
+/// The model's own address, with a verb.
+fn url(endpoint: &Endpoint, verb: &str) -> Result<Url, ProviderError> {
+    let name = request::resource(&endpoint.model) + verb;
+    let segments: Vec<&str> = name.split('/').collect();
+    http::endpoint(&endpoint.base_url, &segments)
+}
+
+impl fmt::Debug for Gemini {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Gemini").field(&self.endpoint).finish()
+    }
+}
+
+#[async_trait]
+impl Provider for Gemini {
+    fn origin(&self) -> Origin {
+        let Endpoint { provider, model, .. } = &self.endpoint;
+        Origin { provider: provider.clone(), api: API.to_owned(), model: model.clone() }
+    }
+
+    async fn limits(&self) -> Limits {
+        limits::ask(&self.http, &self.endpoint, self.about.clone()).await
+    }
+
+    fn render(&self, request: &Request) -> Result<Bytes, ProviderError> {
+        request::encode(request, &self.endpoint)
+    }
+
+    async fn count(&self, request: &Request) -> Result<Option<u64>, ProviderError> {
+        let body = request::encode_count(request, &self.endpoint)?;
+        let response = self.http.post(self.count.clone(), body).await.map_err(refusal::explain)?;
+        let answer = http::collect(self.http.bytes(response), MAX_COUNT_BYTES).await?;
+        let counted: Option<Value> = serde_json::from_slice(&answer).ok();
+        let total = counted.and_then(|counted| counted.get("totalTokens")?.as_u64());
+        total.map(Some).ok_or_else(|| ProviderError::new(ErrorCode::ThirdParty, "the count holds no total"))
+    }
+
+    async fn call(&self, request: Request) -> Result<ModelStream, ProviderError> {
+        let body = self.render(&request)?;
+        // Its pictures are in the body now: they need not be held twice while the model thinks.
+        drop(request);
+        answer::call::<Decoder>(&self.http, self.stream.clone(), body).await.map_err(refusal::explain)
+    }
+}

@@ -1,0 +1,50 @@
+//! What Google says of its model.
+
+use std::time::Duration;
+
+use reqwest::Url;
+use serde_json::Value;
+
+use crate::http::Http;
+use crate::{Ability, Endpoint, LimitSource, Limits, Retention};
+
+/// How long Google may take to describe a model.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Asks `GET models/NAME`, unless everything is declared.
+pub(super) async fn ask(http: &Http, endpoint: &Endpoint, about: Url) -> Limits {
+    let declared = endpoint.declared;
+    let known = if declared.is_complete() { None } else { http.get_json(about, PATIENCE).await };
+    declared.over(Limits { prefill: Ability::No, ..known.as_ref().map(read).unwrap_or_default() })
+}
+
+/// The window is that of the input; the output has a limit of its own.
+///
+/// Of a step that is still going on the model is shown its thoughts again, by their signatures: in streams the
+/// closing count of the next prompt holds them.
+fn read(model: &Value) -> Limits {
+    let tokens = |name: &str| model.get(name).and_then(Value::as_u64).filter(|tokens| *tokens > 0);
+    let thinks = model.get("thinking").and_then(Value::as_bool);
+    Limits {
+        max_output: tokens("outputTokenLimit"),
+        reasoning: thinks.map(|thinks| if thinks { Retention::Turn } else { Retention::Never }),
+        ..Limits::of_window(tokens("inputTokenLimit"), LimitSource::Server)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_read() {
+        let model = serde_json::json!({
+            "name": "models/gemini-2.5-flash", "inputTokenLimit": 1_048_576, "outputTokenLimit": 65_536,
+            "supportedGenerationMethods": ["generateContent", "countTokens"], "thinking": true
+        });
+        let limits = read(&model);
+        assert_eq!((limits.window, limits.source), (Some(1_048_576), LimitSource::Server));
+        assert_eq!((limits.max_output, limits.reasoning), (Some(65_536), Some(Retention::Turn)));
+        assert_eq!(read(&serde_json::json!({"name": "x"})), Limits::default());
+    }
+}

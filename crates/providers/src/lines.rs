@@ -1,0 +1,104 @@
+//! One JSON object a line (NDJSON), as events of a stream.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+
+use bytes::Bytes;
+use futures_util::stream::try_unfold;
+use futures_util::{Stream, StreamExt};
+use sse_stream::Sse;
+
+use crate::ProviderError;
+use crate::sse::EventStream;
+
+/// Cuts a body into lines, wherever the network cut it: the data of each event is one line. Empty lines say
+/// nothing. A last line without its end is delivered too; whether it is whole, its reader sees from what it
+/// says.
+pub fn events<S>(body: S) -> EventStream
+where
+    S: Stream<Item = Result<Bytes, ProviderError>> + Send + 'static,
+{
+    let cutting = Cutting { body: Box::pin(body), rest: Vec::new(), ready: VecDeque::new(), over: false };
+    Box::pin(try_unfold(cutting, |mut cutting| async move {
+        Ok(cutting.next().await.transpose()?.map(|event| (event, cutting)))
+    }))
+}
+
+struct Cutting<S> {
+    body: Pin<Box<S>>,
+    /// The line that has begun; never holds an end of line.
+    rest: Vec<u8>,
+    ready: VecDeque<Sse>,
+    over: bool,
+}
+
+impl<S: Stream<Item = Result<Bytes, ProviderError>>> Cutting<S> {
+    async fn next(&mut self) -> Option<Result<Sse, ProviderError>> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(Ok(event));
+            }
+            if self.over {
+                return None;
+            }
+            match self.body.next().await {
+                Some(Ok(chunk)) => self.add(&chunk),
+                Some(Err(error)) => return Some(Err(error)),
+                None => {
+                    self.over = true;
+                    self.end_line();
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, chunk: &Bytes) {
+        let mut pieces = chunk.split(|byte| *byte == b'\n');
+        self.rest.extend_from_slice(pieces.next().unwrap_or_default());
+        for piece in pieces {
+            self.end_line();
+            self.rest.extend_from_slice(piece);
+        }
+    }
+
+    /// Lines are decoded whole, so no character is ever cut in two.
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.rest);
+        let line = line.trim_ascii();
+        if !line.is_empty() {
+            let data = Some(String::from_utf8_lossy(line).into_owned());
+            self.ready.push_back(Sse { data, ..Sse::default() });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    fn lines(pieces: &[&[u8]]) -> Vec<String> {
+        let pieces: Vec<_> = pieces.iter().map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
+        let events = events(futures_util::stream::iter(pieces));
+        let events: Vec<_> = events.collect().now_or_never().unwrap();
+        events.into_iter().map(|event| event.unwrap().data.unwrap()).collect()
+    }
+
+    #[test]
+    fn every_cut_gives_the_same_lines() {
+        let body = "{\"a\":\"é€😀\"}\r\n\n  \n{\"b\":1}\n{\"c\":".as_bytes();
+        let expected = ["{\"a\":\"é€😀\"}", "{\"b\":1}", "{\"c\":"];
+        assert_eq!(lines(&[body]), expected);
+        for place in 0..=body.len() {
+            assert_eq!(lines(&[&body[..place], &body[place..]]), expected, "cut at {place}");
+        }
+        let bytes: Vec<&[u8]> = body.chunks(1).collect();
+        assert_eq!(lines(&bytes), expected);
+    }
+
+    #[test]
+    fn nothing_is_no_line() {
+        assert!(lines(&[]).is_empty() && lines(&[b"\n\r\n"]).is_empty());
+    }
+}

@@ -1,0 +1,113 @@
+//! The part that touches the network.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use longhaul_core::message::Origin;
+use reqwest::Url;
+
+use super::limits::Addresses;
+use super::{API, Decoder, limits, request};
+use crate::http::{self, Http, answer};
+use crate::{Endpoint, Limits, ModelStream, Provider, ProviderError, Request};
+
+/// A model behind Ollama.
+///
+/// The window that was declared, or that [`limits`](Provider::limits) last found loaded, is asked for with
+/// every call (`num_ctx`): if another client had the model loaded with a smaller one meanwhile, Ollama loads it
+/// anew instead of working with less than was promised.
+#[derive(Clone)]
+pub struct Ollama {
+    endpoint: Endpoint,
+    http: Http,
+    chat: Url,
+    addresses: Addresses,
+    /// The window in tokens that was found; 0 for none.
+    found: Arc<AtomicU64>,
+    loads_first: bool,
+}
+
+impl Ollama {
+    /// Connects nothing yet. A base URL of Ollama's other routes (`/v1`, `/api`) is understood.
+    ///
+    /// # Errors
+    /// `invalid-request` if the base URL or a header cannot be used; `network` if TLS cannot be set up.
+    pub fn new(endpoint: Endpoint) -> Result<Self, ProviderError> {
+        let base = endpoint.base_url.trim_end_matches('/');
+        let base = base.strip_suffix("/v1").or_else(|| base.strip_suffix("/api")).unwrap_or(base);
+        let address = |name| http::endpoint(base, &["api", name]);
+        let (chat, addresses) =
+            (address("chat")?, Addresses { loaded: address("ps")?, about: address("show")? });
+        let http = Http::new(&chat, &endpoint.all_headers("authorization", "Bearer "), endpoint.timeouts)?;
+        Ok(Self { endpoint, http, chat, addresses, found: Arc::default(), loads_first: false })
+    }
+
+    /// Lets [`limits`](Provider::limits) load a model that is not loaded, as the first call would: only a loaded
+    /// model has a window that is known. It may take as long as the answer to a call.
+    #[must_use]
+    pub fn loading_first(self) -> Self {
+        Self { loads_first: true, ..self }
+    }
+
+    fn window(&self) -> Option<u64> {
+        Some(self.found.load(Ordering::Relaxed)).filter(|window| *window > 0)
+    }
+
+    /// Has the model loaded with the options of a call. What goes wrong the call will say.
+    async fn load(&self) {
+        if let Ok(body) = request::encode_load(&self.endpoint, self.window())
+            && let Ok(response) = self.http.post(self.chat.clone(), body).await
+        {
+            let _ = http::collect(self.http.bytes(response), limits::MAX_INFO_BYTES).await;
+        }
+    }
+
+    async fn ask(&self) -> limits::Found {
+        limits::ask(&self.http, &self.addresses, &self.endpoint.model).await
+    }
+}
+
+impl fmt::Debug for Ollama {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Ollama").field(&self.endpoint).finish()
+    }
+}
+
+#[async_trait]
+impl Provider for Ollama {
+    fn origin(&self) -> Origin {
+        let Endpoint { provider, model, .. } = &self.endpoint;
+        Origin { provider: provider.clone(), api: API.to_owned(), model: model.clone() }
+    }
+
+    async fn limits(&self) -> Limits {
+        let declared = limits::declared(&self.endpoint);
+        if declared.is_complete() {
+            return declared.over(limits::Found::default().limits(None));
+        }
+        let mut found = self.ask().await;
+        if self.loads_first && declared.window.is_none() && !found.has_window() {
+            self.load().await;
+            found = self.ask().await;
+        }
+        let known = found.limits(self.window());
+        if let Some(window) = known.window {
+            self.found.store(window, Ordering::Relaxed);
+        }
+        declared.over(known)
+    }
+
+    fn render(&self, request: &Request) -> Result<Bytes, ProviderError> {
+        request::encode(request, &self.endpoint, self.window())
+    }
+
+    async fn call(&self, request: Request) -> Result<ModelStream, ProviderError> {
+        let body = self.render(&request)?;
+        // Its pictures are in the body now: they need not be held twice while the model thinks.
+        drop(request);
+        answer::call::<Decoder>(&self.http, self.chat.clone(), body).await
+    }
+}

@@ -1,0 +1,215 @@
+//! What the running server says of its model: the window as loaded, not as trained.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::Url;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::http::{self, Http};
+use crate::{Ability, Declared, Endpoint, LimitSource, Limits, Retention};
+
+/// How long a server may take to describe itself.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// The most a description may send, in bytes: licences and templates are part of it.
+pub(super) const MAX_INFO_BYTES: usize = 8 << 20;
+
+/// Where to ask.
+#[derive(Clone)]
+pub(super) struct Addresses {
+    /// `GET /api/ps`: what is loaded.
+    pub(super) loaded: Url,
+    /// `POST /api/show`: one model.
+    pub(super) about: Url,
+}
+
+/// What was declared. The window also as the option it becomes.
+pub(super) fn declared(endpoint: &Endpoint) -> Declared {
+    let option =
+        endpoint.body.get("options").and_then(|options| options.get("num_ctx")).and_then(Value::as_u64);
+    Declared { window: endpoint.declared.window.or(option), ..endpoint.declared }
+}
+
+/// Asks, best effort: what is not answered is unknown.
+pub(super) async fn ask(http: &Http, addresses: &Addresses, model: &str) -> Found {
+    let (loaded, about) =
+        tokio::join!(http.get_json(addresses.loaded.clone(), PATIENCE), show(http, addresses, model));
+    Found::read(loaded.as_ref(), about.as_ref(), model)
+}
+
+async fn show(http: &Http, addresses: &Addresses, model: &str) -> Option<Value> {
+    let body = Bytes::from(json!({"model": model}).to_string());
+    let read = async {
+        let response = http.post(addresses.about.clone(), body).await.ok()?;
+        let body = http::collect(http.bytes(response), MAX_INFO_BYTES).await.ok()?;
+        serde_json::from_slice(&body).ok()
+    };
+    timeout(PATIENCE, read).await.ok().flatten()
+}
+
+/// What the server said. Windows in tokens.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Found {
+    /// The window that is loaded.
+    loaded: Option<u64>,
+    /// The window of a model that runs elsewhere: its largest.
+    remote: Option<u64>,
+    /// The window that the model's own file asks for, at most the largest.
+    written: Option<u64>,
+    /// What the model can do.
+    capabilities: Option<Vec<String>>,
+}
+
+impl Found {
+    fn read(loaded: Option<&Value>, about: Option<&Value>, model: &str) -> Self {
+        let trained = about.and_then(trained);
+        let is_remote =
+            about.and_then(|about| about.get("remote_host")?.as_str()).is_some_and(|at| !at.is_empty());
+        let written = about.and_then(written);
+        Self {
+            loaded: loaded.and_then(|list| window_loaded(list, model)),
+            remote: trained.filter(|_| is_remote),
+            written: written.map(|written| trained.map_or(written, |trained| trained.min(written))),
+            capabilities: about.and_then(capabilities),
+        }
+    }
+
+    /// Whether the window is known without loading the model.
+    pub(super) fn has_window(&self) -> bool {
+        self.loaded.or(self.remote).or(self.written).is_some()
+    }
+
+    /// All of it as limits. A model that is no longer loaded gets the window it had `before`: that is asked for
+    /// again.
+    pub(super) fn limits(&self, before: Option<u64>) -> Limits {
+        let can = |what: &str| self.capabilities.as_ref().map(|all| all.iter().any(|one| one == what));
+        let window = self.loaded.or(self.remote).or(before).or(self.written);
+        let reasoning = if can("thinking") == Some(false) { Retention::Never } else { Retention::Turn };
+        Limits {
+            tools: can("tools").into(),
+            images: can("vision").into(),
+            files: Ability::No,
+            prefill: Ability::Yes,
+            reasoning: Some(reasoning),
+            ..Limits::of_window(window, LimitSource::Server)
+        }
+    }
+}
+
+/// Ours, not any that happens to be loaded alone.
+fn window_loaded(list: &Value, model: &str) -> Option<u64> {
+    let entries = list.get("models")?.as_array()?;
+    let is_ours = |entry: &&Value| {
+        let names = [entry.get("name"), entry.get("model")];
+        names.into_iter().flatten().filter_map(Value::as_str).any(|name| same(name, model))
+    };
+    number(entries.iter().find(is_ours)?.get("context_length"))
+}
+
+/// A name without a tag means the newest.
+fn same(name: &str, model: &str) -> bool {
+    let bare = |name: &str| name.strip_suffix(":latest").unwrap_or(name).to_ascii_lowercase();
+    bare(name) == bare(model)
+}
+
+/// The largest window the model was trained for.
+fn trained(about: &Value) -> Option<u64> {
+    let info = about.get("model_info")?.as_object()?;
+    let architecture = info.get("general.architecture").and_then(Value::as_str).unwrap_or_default();
+    let named = info.get(&format!("{architecture}.context_length"));
+    let any = || info.iter().find(|(key, _)| key.ends_with(".context_length")).map(|(_, value)| value);
+    number(named.or_else(any))
+}
+
+/// `num_ctx` among the parameters, which are lines of a name and a value.
+fn written(about: &Value) -> Option<u64> {
+    let lines = about.get("parameters")?.as_str()?.lines();
+    let mut values = lines.filter_map(|line| line.trim().strip_prefix("num_ctx")?.trim().parse().ok());
+    values.find(|window| *window > 0)
+}
+
+fn capabilities(about: &Value) -> Option<Vec<String>> {
+    let all = about.get("capabilities")?.as_array()?;
+    Some(all.iter().filter_map(|one| one.as_str().map(str::to_owned)).collect())
+}
+
+fn number(value: Option<&Value>) -> Option<u64> {
+    value.and_then(Value::as_u64).filter(|tokens| *tokens > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn about() -> Value {
+        json!({
+            "parameters": "stop                           \"<|im_end|>\"\nnum_ctx                        65536",
+            "model_info": {
+                "general.architecture": "qwen3", "clip.context_length": 7, "qwen3.context_length": 40_960
+            },
+            "capabilities": ["completion", "tools", "thinking"]
+        })
+    }
+
+    fn loaded(name: &str, window: u64) -> Value {
+        json!({"models": [
+            {"name": "other:1b", "model": "other:1b", "context_length": 9},
+            {"name": name, "model": name, "context_length": window}
+        ]})
+    }
+
+    fn limits(loaded: Option<&Value>, about: Option<&Value>, before: Option<u64>) -> Limits {
+        Found::read(loaded, about, "qwen3").limits(before)
+    }
+
+    #[test]
+    fn the_loaded_window_wins() {
+        let found = limits(Some(&loaded("Qwen3:latest", 8192)), Some(&about()), Some(1));
+        assert_eq!((found.window, found.source), (Some(8192), LimitSource::Server));
+        assert_eq!((found.tools, found.images, found.prefill), (Ability::Yes, Ability::No, Ability::Yes));
+        assert_eq!(found.reasoning, Some(Retention::Turn));
+    }
+
+    #[test]
+    fn another_model_that_is_loaded_says_nothing() {
+        let alone = json!({"models": [{"name": "other:1b", "context_length": 9}]});
+        for list in [&alone, &loaded("qwen3:4b", 9), &json!({"models": []}), &json!({})] {
+            assert_eq!(limits(Some(list), None, None).window, None, "{list}");
+        }
+    }
+
+    #[test]
+    fn a_model_that_is_not_loaded_has_what_it_had_or_what_its_file_says() {
+        assert_eq!(limits(None, Some(&about()), Some(8192)).window, Some(8192));
+        assert_eq!(
+            limits(None, Some(&about()), None).window,
+            Some(40_960),
+            "at most what it was trained for"
+        );
+        let mut silent = about();
+        silent["parameters"] = "".into();
+        assert_eq!(limits(None, Some(&silent), None).window, None, "the trained window is no window");
+        silent["remote_host"] = "https://ollama.com:443".into();
+        assert_eq!(limits(None, Some(&silent), None).window, Some(40_960), "elsewhere it is");
+    }
+
+    #[test]
+    fn a_silent_server_leaves_the_abilities_unknown() {
+        let unknown = limits(None, None, None);
+        assert_eq!((unknown.tools, unknown.images), (Ability::Unknown, Ability::Unknown));
+        assert_eq!((unknown.window, unknown.source), (None, LimitSource::Unknown));
+        let plain = json!({"capabilities": ["completion"]});
+        assert_eq!(limits(None, Some(&plain), None).reasoning, Some(Retention::Never));
+    }
+
+    #[test]
+    fn the_window_may_be_declared_as_an_option() {
+        let mut endpoint = Endpoint::new("ollama", super::super::BASE_URL, "m");
+        endpoint.body.insert("options".into(), json!({"num_ctx": 5000}));
+        assert_eq!(declared(&endpoint).window, Some(5000));
+        endpoint.declared.window = Some(6000);
+        assert_eq!(declared(&endpoint).window, Some(6000));
+    }
+}

@@ -1,0 +1,185 @@
+//! From the lines of an answer to the events of one model call.
+
+use longhaul_core::message::{Answer, Finish, Part, RawJson, Reasoning, Text, ToolCall};
+use longhaul_core::usage::Usage;
+
+use crate::http::answer::Decode;
+use crate::http::failure;
+use crate::raw::{self, RawObject};
+use crate::{ModelEvent, ProviderError};
+
+/// Reads one answer, line by line.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    parts: Vec<Part>,
+    /// Text or thinking that may go on in the next line.
+    open: Option<Run>,
+    calls: usize,
+    /// The closing line.
+    closing: Option<RawObject>,
+}
+
+/// What several lines say together.
+#[derive(Debug)]
+struct Run {
+    is_thinking: bool,
+    text: String,
+}
+
+impl Decoder {
+    /// Takes one line, or a whole answer that was not streamed.
+    ///
+    /// # Errors
+    /// The error the server put there; `third-party` for what is no JSON object; `truncated-stream` for JSON
+    /// that stops in the middle.
+    pub fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
+        let payload = payload.trim();
+        let mut events = Vec::new();
+        if payload.is_empty() {
+            return Ok(events);
+        }
+        let line: RawObject =
+            serde_json::from_str(payload).map_err(|error| raw::unreadable(payload, &error))?;
+        if line.get("error").is_some_and(|error| error != "null") {
+            return Err(failure::in_band(payload));
+        }
+        self.message(&line.object("message").unwrap_or_default(), &mut events);
+        if line.get("done") == Some("true") {
+            self.flush(&mut events);
+            events.extend(counted(&line).map(ModelEvent::Usage));
+            self.closing = Some(line);
+        }
+        Ok(events)
+    }
+
+    /// Whether the closing line was read.
+    pub fn is_closed(&self) -> bool {
+        self.closing.is_some()
+    }
+
+    /// The answer.
+    ///
+    /// # Errors
+    /// `truncated-stream` if no closing line came.
+    pub fn finish(self) -> Result<Answer, ProviderError> {
+        let closing = self.closing.ok_or_else(raw::truncated)?;
+        let has_calls = self.parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
+        let finish = match closing.text("done_reason").as_deref() {
+            Some("stop") | None if has_calls => Finish::ToolCalls,
+            Some("stop") | None => Finish::Stop,
+            Some("length") => Finish::Length,
+            // `load` and `unload`: nothing was asked, so nothing was said.
+            Some(_) => Finish::Other,
+        };
+        let envelope = without(&closing, &["message", "logprobs"]).to_json();
+        Ok(Answer { parts: self.parts, finish, usage: counted(&closing), envelope: Some(envelope) })
+    }
+
+    /// One line may hold thinking, text and calls, in this order.
+    fn message(&mut self, message: &RawObject, events: &mut Vec<ModelEvent>) {
+        self.say(true, message.text("thinking"), events);
+        self.say(false, message.text("content"), events);
+        for native in message.list("tool_calls") {
+            if let Some(call) = RawObject::parse(native.get()) {
+                self.flush(events);
+                self.call(native.get(), &call, events);
+            }
+        }
+    }
+
+    fn say(&mut self, is_thinking: bool, text: Option<String>, events: &mut Vec<ModelEvent>) {
+        let Some(text) = text.filter(|text| !text.is_empty()) else { return };
+        if self.open.as_ref().is_some_and(|run| run.is_thinking != is_thinking) {
+            self.flush(events);
+        }
+        self.open.get_or_insert(Run { is_thinking, text: String::new() }).text.push_str(&text);
+        events.push(if is_thinking { ModelEvent::Reasoning(text) } else { ModelEvent::Text(text) });
+    }
+
+    fn flush(&mut self, events: &mut Vec<ModelEvent>) {
+        if let Some(Run { is_thinking, text }) = self.open.take() {
+            let part = if is_thinking {
+                Part::Reasoning(Reasoning { text, native: None })
+            } else {
+                Part::Text(Text { text, native: None })
+            };
+            self.done(part, events);
+        }
+    }
+
+    /// Calls come whole. Their arguments are an object, kept as it was written; some servers in between make a
+    /// text of it, which Ollama would not take back.
+    fn call(&mut self, native: &str, call: &RawObject, events: &mut Vec<ModelEvent>) {
+        let function = call.object("function").unwrap_or_default();
+        let quoted = function.text("arguments");
+        let native = quoted.is_none().then(|| RawJson(native.to_owned()));
+        let given = function.get("arguments").filter(|arguments| *arguments != "null").unwrap_or("{}");
+        let arguments = quoted.unwrap_or_else(|| given.to_owned());
+        let (index, name) = (self.calls, function.text("name").unwrap_or_default());
+        self.calls += 1;
+        events.push(ModelEvent::ToolInput { index, name: Some(name.clone()), delta: arguments.clone() });
+        let provider_id = call.text("id").filter(|id| !id.is_empty());
+        let call_id = provider_id.clone().unwrap_or_else(|| format!("call_{index}")).into();
+        self.done(Part::ToolCall(ToolCall { call_id, name, arguments, provider_id, native }), events);
+    }
+
+    fn done(&mut self, part: Part, events: &mut Vec<ModelEvent>) {
+        self.parts.push(part.clone());
+        events.push(ModelEvent::PartDone(part));
+    }
+}
+
+/// Ollama counts the whole prompt, what it had cached too. Versions before 0.4 counted only what they
+/// evaluated, and said nothing at all of a prompt that was cached whole: no count is then better than a wrong
+/// one.
+fn counted(closing: &RawObject) -> Option<Usage> {
+    let input_tokens = closing.number("prompt_eval_count").filter(|tokens| *tokens > 0)?;
+    Some(Usage {
+        input_tokens,
+        output_tokens: closing.number("eval_count").unwrap_or_default(),
+        raw: Some(only(closing, &["_count", "_duration"]).to_json()),
+        ..Usage::default()
+    })
+}
+
+fn only(line: &RawObject, endings: &[&str]) -> RawObject {
+    kept(line, |key| endings.iter().any(|ending| key.ends_with(ending)))
+}
+
+fn without(line: &RawObject, keys: &[&str]) -> RawObject {
+    kept(line, |key| !keys.contains(&key))
+}
+
+fn kept(line: &RawObject, keep: impl Fn(&str) -> bool) -> RawObject {
+    let mut object = RawObject::default();
+    for (key, value) in line.fields().filter(|(key, _)| keep(key)) {
+        if let Some(value) = raw::value(value) {
+            object.set(key, value);
+        }
+    }
+    object
+}
+
+impl Decode for Decoder {
+    const LINES: bool = true;
+
+    fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
+        self.push(payload)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed()
+    }
+
+    /// Known only from the closing line.
+    fn usage(&self) -> Option<Usage> {
+        self.closing.as_ref().and_then(counted)
+    }
+
+    fn finish(self) -> Result<Answer, ProviderError> {
+        self.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+//! What a server itself counts: the tokens of a request, by its own template and its own vocabulary.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use longhaul_core::error::ErrorCode;
+use longhaul_core::message::Part;
+use reqwest::Url;
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::value::RawValue;
+
+use super::discover::root;
+use super::family::Counter;
+use crate::body::Body;
+use crate::http::{self, Http};
+use crate::raw::{self, RawObject};
+use crate::{ProviderError, Request};
+
+/// How long a count may take. A server that reads a long prompt for somebody else answers late.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The most a count may send, in bytes: a million tokens, one number each.
+const MAX_COUNT_BYTES: usize = 64 << 20;
+
+/// The fields of a request that decide on its prompt, as vLLM reads them at `/tokenize`.
+const PROMPT_FIELDS: &[&str] = &[
+    "model",
+    "messages",
+    "tools",
+    "add_generation_prompt",
+    "continue_final_message",
+    "add_special_tokens",
+    "chat_template",
+    "chat_template_kwargs",
+];
+
+/// Whether a request holds what only the model's own reader can count.
+pub(super) fn has_media(request: &Request) -> bool {
+    let holds = |part: &Part| match part {
+        Part::Image(media) | Part::File(media) => request.media.contains_key(&media.blob.hash),
+        _ => false,
+    };
+    request.messages.iter().flat_map(|message| &message.parts).any(|part| match part {
+        Part::ToolResult(result) => result.content.iter().any(holds),
+        part => holds(part),
+    })
+}
+
+/// Counts the request that `body` is; `None` if the server does not do that.
+///
+/// # Errors
+/// As [`post`].
+pub(super) async fn ask(
+    http: &Http,
+    base_url: &str,
+    counter: Counter,
+    body: &Bytes,
+) -> Result<Option<u64>, ProviderError> {
+    let root = root(base_url);
+    match counter {
+        Counter::ApplyTemplate => apply_template(http, &root, body).await,
+        Counter::Tokenize => tokenize(http, &root, body).await,
+    }
+}
+
+/// `/apply-template` takes the request as it is, tools included. The server then reads its prompt with special
+/// tokens added and parsed, which is what it does with the request itself.
+async fn apply_template(http: &Http, root: &str, body: &Bytes) -> Result<Option<u64>, ProviderError> {
+    #[derive(Deserialize)]
+    struct Applied {
+        prompt: String,
+    }
+    #[derive(Deserialize)]
+    struct Tokens {
+        tokens: Vec<IgnoredAny>,
+    }
+    let applied = post::<Applied>(http, http::endpoint(root, &["apply-template"])?, body.clone()).await?;
+    let Some(Applied { prompt }) = applied else { return Ok(None) };
+    let mut ask = Body::default();
+    if let Some(model) = object(body)?.get("model").and_then(raw::value) {
+        ask.put("model", &model)?;
+    }
+    ask.put("content", &prompt)?;
+    ask.put("add_special", &true)?;
+    ask.put("parse_special", &true)?;
+    let counted = post::<Tokens>(http, http::endpoint(root, &["tokenize"])?, ask.finish()).await?;
+    Ok(counted.map(|counted| counted.tokens.len() as u64))
+}
+
+async fn tokenize(http: &Http, root: &str, body: &Bytes) -> Result<Option<u64>, ProviderError> {
+    #[derive(Deserialize)]
+    struct Counted {
+        count: u64,
+    }
+    let ask = pick(&object(body)?, PROMPT_FIELDS)?;
+    let counted = post::<Counted>(http, http::endpoint(root, &["tokenize"])?, ask).await?;
+    Ok(counted.map(|counted| counted.count))
+}
+
+/// A body that we have written, as an object.
+///
+/// # Errors
+/// `invalid-request` if it is none, which cannot be.
+pub(crate) fn object(body: &Bytes) -> Result<RawObject, ProviderError> {
+    serde_json::from_slice(body).map_err(|error| {
+        ProviderError::new(ErrorCode::InvalidRequest, format!("the request is no JSON object: {error}"))
+    })
+}
+
+/// Some fields of a body, byte for byte.
+///
+/// # Errors
+/// `invalid-request` if they cannot be written.
+pub(crate) fn pick(body: &RawObject, names: &[&str]) -> Result<Bytes, ProviderError> {
+    let mut picked = Body::default();
+    for (name, value) in body.fields().filter(|(name, _)| names.contains(name)) {
+        if let Ok(value) = serde_json::from_str::<&RawValue>(value) {
+            picked.put(name, value)?;
+        }
+    }
+    Ok(picked.finish())
+}
+
+/// Posts JSON and reads the answer; `None` if there is no such page.
+///
+/// # Errors
+/// What the server answered outside 2xx; `network` or `timeout` if it did not; `third-party` if its answer is
+/// not what was asked for.
+pub(crate) async fn post<T: DeserializeOwned>(
+    http: &Http,
+    url: Url,
+    body: Bytes,
+) -> Result<Option<T>, ProviderError> {
+    let asked = async {
+        let response = http.post(url, body).await?;
+        http::collect(http.bytes(response), MAX_COUNT_BYTES).await
+    };
+    let answer = tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(|_| {
+        let words = format!("the server gave no count for {} s", PATIENCE.as_secs());
+        Err(ProviderError::new(ErrorCode::Timeout, words))
+    });
+    match answer {
+        Ok(answer) => {
+            serde_json::from_slice(&answer).map(Some).map_err(|error| http.hide(unexpected(&answer, &error)))
+        }
+        Err(error) if matches!(error.status, Some(404 | 405 | 501)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn unexpected(answer: &[u8], error: &serde_json::Error) -> ProviderError {
+    let body = String::from_utf8_lossy(answer).chars().take(300).collect::<String>();
+    let error = ProviderError::new(
+        ErrorCode::ThirdParty,
+        format!("the server's answer is no count: {error}: {body}"),
+    );
+    ProviderError { body: Some(body), ..error }
+}

@@ -1,0 +1,127 @@
+//! The pages on which servers describe themselves. A page is known by its shape: LM Studio, for one, answers
+//! every address with status 200.
+
+use serde_json::Value;
+
+use super::Seen;
+use crate::openai_chat::family::Family;
+use crate::{LimitSource, Limits};
+
+/// llama.cpp, `GET /props`: the window of one slot.
+pub(super) fn props(page: &Value) -> Option<Seen> {
+    let slot = page.pointer("/default_generation_settings")?;
+    let flag = |path: &str| page.pointer(path).and_then(Value::as_bool);
+    let limits = Limits {
+        tools: flag("/chat_template_caps/supports_tools").into(),
+        images: flag("/modalities/vision").into(),
+        ..window(slot.get("n_ctx"))
+    };
+    Some(Seen { family: Some(&Family::LLAMA_CPP), limits })
+}
+
+/// LM Studio 0.4, `GET /api/v1/models`: each loaded instance has its own window.
+pub(super) fn lm_studio_v1(page: &Value, model: &str) -> Option<Seen> {
+    let models = page.get("models")?.as_array()?;
+    let instances = |entry: &Value| entry.get("loaded_instances").and_then(Value::as_array).cloned();
+    if models.iter().any(|entry| instances(entry).is_none()) {
+        return None;
+    }
+    let of_instance = |entry: &Value| {
+        let all = instances(entry).unwrap_or_default();
+        let named = all.iter().position(|instance| instance.get("id").and_then(Value::as_str) == Some(model));
+        all.get(named.unwrap_or_default())
+            .and_then(|instance| instance.pointer("/config/context_length").cloned())
+    };
+    let holds = |entry: &&Value| {
+        entry.get("key").and_then(Value::as_str) == Some(model)
+            || instances(entry).is_some_and(|all| all.iter().any(|one| one["id"] == model))
+    };
+    let entry = models.iter().find(holds).or_else(|| alone(models));
+    let limits = entry.map(|entry| Limits {
+        tools: entry.pointer("/capabilities/trained_for_tool_use").and_then(Value::as_bool).into(),
+        images: entry.pointer("/capabilities/vision").and_then(Value::as_bool).into(),
+        ..window(of_instance(entry).as_ref())
+    });
+    Some(Seen { family: Some(&Family::LM_STUDIO), limits: limits.unwrap_or_default() })
+}
+
+/// LM Studio 0.3, `GET /api/v0/models`: only a loaded model has its real window.
+pub(super) fn lm_studio_v0(page: &Value, model: &str) -> Option<Seen> {
+    let models = page.get("data")?.as_array()?;
+    if models.iter().any(|entry| entry.get("state").is_none()) {
+        return None;
+    }
+    let limits = entry(models, &["id"], model).map(|entry| {
+        let can = |what: &str| {
+            entry.get("capabilities").and_then(Value::as_array).map(|all| all.iter().any(|one| one == what))
+        };
+        Limits {
+            tools: can("tool_use").into(),
+            images: entry.get("type").and_then(Value::as_str).map(|kind| kind == "vlm").into(),
+            ..window(entry.get("loaded_context_length"))
+        }
+    });
+    Some(Seen { family: Some(&Family::LM_STUDIO), limits: limits.unwrap_or_default() })
+}
+
+/// Ollama, `GET /api/ps`: what is loaded now.
+pub(super) fn ollama_loaded(page: &Value, model: &str) -> Option<Seen> {
+    let models = page.get("models")?.as_array()?;
+    let loaded = entry(models, &["name", "model"], model);
+    Some(Seen {
+        family: Some(&Family::OLLAMA),
+        limits: window(loaded.and_then(|entry| entry.get("context_length"))),
+    })
+}
+
+/// `GET /v1/models`: every server puts the window under another name (llama.cpp, vLLM, OpenRouter, Groq,
+/// Mistral).
+pub(super) fn models(page: &Value, model: &str) -> Option<Seen> {
+    const WINDOWS: &[&str] =
+        &["/meta/n_ctx", "/max_model_len", "/context_length", "/context_window", "/max_context_length"];
+    const OUTPUTS: &[&str] = &["/top_provider/max_completion_tokens", "/max_completion_tokens"];
+    let models = page.get("data")?.as_array()?;
+    let Some(entry) = entry(models, &["id"], model) else { return Some(Seen::default()) };
+    let first = |names: &[&str]| names.iter().find_map(|name| number(entry.pointer(name)));
+    let named = |path: &str, what: &str| {
+        entry.pointer(path).and_then(Value::as_array).map(|all| all.iter().any(|one| one == what))
+    };
+    let flag = |path: &str| entry.pointer(path).and_then(Value::as_bool);
+    let limits = Limits {
+        max_output: first(OUTPUTS),
+        tools: named("/supported_parameters", "tools").or(flag("/capabilities/function_calling")).into(),
+        images: named("/architecture/input_modalities", "image").or(flag("/capabilities/vision")).into(),
+        ..Limits::of_window(first(WINDOWS), LimitSource::Server)
+    };
+    Some(Seen { family: owner(entry), limits })
+}
+
+fn owner(entry: &Value) -> Option<&'static Family> {
+    match entry.get("owned_by")?.as_str()? {
+        "vllm" => Some(&Family::VLLM),
+        "llamacpp" => Some(&Family::LLAMA_CPP),
+        _ => None,
+    }
+}
+
+/// The model's entry; a server with a single model answers to any name.
+fn entry<'a>(entries: &'a [Value], keys: &[&str], model: &str) -> Option<&'a Value> {
+    let is_named =
+        |entry: &&Value| keys.iter().any(|key| entry.get(key).and_then(Value::as_str) == Some(model));
+    entries.iter().find(is_named).or_else(|| alone(entries))
+}
+
+fn alone(entries: &[Value]) -> Option<&Value> {
+    entries.first().filter(|_| entries.len() == 1)
+}
+
+fn window(said: Option<&Value>) -> Limits {
+    Limits::of_window(number(said), LimitSource::Server)
+}
+
+fn number(value: Option<&Value>) -> Option<u64> {
+    value.and_then(Value::as_u64).filter(|tokens| *tokens > 0)
+}
+
+#[cfg(test)]
+mod tests;

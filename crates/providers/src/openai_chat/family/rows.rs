@@ -1,0 +1,171 @@
+//! The rows. Each says where it is from; what was looked at on 2026-11-22 has no other date.
+
+use super::{CallIds, Counter, Documents, Family, OutputLimit, Page, Prefill, ReasoningPlace, Replay};
+use crate::Ability;
+
+impl Family {
+    /// What every server takes: nothing that one of them is known to refuse.
+    pub const COMPATIBLE: Self = Self {
+        name: "compatible",
+        hosts: &[],
+        output_limit: OutputLimit::MaxTokens,
+        asks_for_usage: true,
+        reasoning: ReasoningPlace::ReasoningContent,
+        replay: Replay::Never,
+        unsigned_details: false,
+        call_ids: CallIds::UpTo(40),
+        names_tools: true,
+        images: Ability::Unknown,
+        documents: Documents::Unknown,
+        user_after_tool: true,
+        prefill: Prefill::Unknown,
+        fields: &[],
+        pages: &[Page::Props, Page::LmStudioV1, Page::LmStudioV0, Page::OllamaLoaded, Page::Models],
+        counter: None,
+    };
+
+    /// OpenAI, and its models at Azure. `max_tokens` is deprecated and refused by its reasoning models
+    /// (<https://platform.openai.com/docs/api-reference/chat/create>); so are names of calls above 40 bytes
+    /// (error `string_above_max_length`). Reasoning is not shown on this wire.
+    pub const OPENAI: Self = Self {
+        name: "openai",
+        hosts: &["api.openai.com", "openai.azure.com"],
+        output_limit: OutputLimit::MaxCompletionTokens,
+        documents: Documents::File,
+        prefill: Prefill::No,
+        pages: &[Page::Models],
+        ..Self::COMPATIBLE
+    };
+
+    /// DeepSeek. Reasoning of a turn with tool calls must come back in *every* later request, else 400; that of
+    /// a turn without them is ignored (<https://api-docs.deepseek.com/guides/thinking_mode>). A call of another
+    /// model has none: an empty one is taken (anomalyco/opencode#25058). Content is text only (recorded: "unknown
+    /// variant `image_url`, expected `text`"). Prefill exists at `/beta` only.
+    pub const DEEPSEEK: Self = Self {
+        name: "deepseek",
+        hosts: &["api.deepseek.com"],
+        replay: Replay::ToolTurns,
+        images: Ability::No,
+        documents: Documents::No,
+        prefill: Prefill::No,
+        pages: &[Page::Models],
+        ..Self::COMPATIBLE
+    };
+
+    /// Groq. Refuses `reasoning_content` (tashfeenahmed/freellmapi#1070), takes `reasoning` from models that
+    /// reason (vercel/ai#8057). `max_tokens` is deprecated (<https://console.groq.com/docs/api-reference>);
+    /// prefill: <https://console.groq.com/docs/prefilling>.
+    pub const GROQ: Self = Self {
+        name: "groq",
+        hosts: &["api.groq.com"],
+        output_limit: OutputLimit::MaxCompletionTokens,
+        reasoning: ReasoningPlace::Reasoning,
+        replay: Replay::Turn,
+        prefill: Prefill::Fields(&[]),
+        pages: &[Page::Models],
+        ..Self::COMPATIBLE
+    };
+
+    /// Mistral. Names of calls are nine letters or digits (anomalyco/opencode#1680); unknown fields are refused:
+    /// `stream_options` (dnakov/anon-kode#53), `max_completion_tokens` (editor-code-assistant/eca#231),
+    /// `reasoning_content` (charmbracelet/crush#1590). Usage comes anyway. Reasoning is a block of the content
+    /// and stays in the history (`@ai-sdk/mistral` 3.0.52). No user message after a tool's result
+    /// (zed-industries/zed#37021). Documents and `prefix`: <https://docs.mistral.ai/api/endpoint/chat>.
+    pub const MISTRAL: Self = Self {
+        name: "mistral",
+        hosts: &["mistral.ai"],
+        asks_for_usage: false,
+        reasoning: ReasoningPlace::Blocks,
+        replay: Replay::Always,
+        call_ids: CallIds::NineAlphanumerics,
+        documents: Documents::DocumentUrl,
+        user_after_tool: false,
+        prefill: Prefill::Prefix,
+        pages: &[Page::Models],
+        ..Self::COMPATIBLE
+    };
+
+    /// xAI. Only its Responses API takes reasoning back
+    /// (<https://docs.x.ai/developers/model-capabilities/text/best-practices.md>). It reports reasoning beside
+    /// the completion, which the decoder sees from the total.
+    pub const XAI: Self = Self {
+        name: "xai",
+        hosts: &["api.x.ai"],
+        output_limit: OutputLimit::MaxCompletionTokens,
+        pages: &[Page::Models],
+        ..Self::COMPATIBLE
+    };
+
+    /// OpenRouter. `reasoning_details` go back whole and in order
+    /// (<https://openrouter.ai/docs/use-cases/reasoning-tokens>), unsigned ones too: a model behind it may want
+    /// them (anomalyco/opencode#24569). `usage.include` and `stream_options` are without effect, usage always
+    /// comes (<https://openrouter.ai/docs/use-cases/usage-accounting>).
+    pub const OPENROUTER: Self = Self {
+        name: "openrouter",
+        hosts: &["openrouter.ai"],
+        asks_for_usage: false,
+        replay: Replay::Never,
+        unsigned_details: true,
+        documents: Documents::File,
+        pages: &[Page::Models],
+        ..Self::COMPATIBLE
+    };
+
+    /// vLLM. Reads `reasoning` since 0.16 and drops `reasoning_content` in silence (vllm-project/vllm#38488);
+    /// its templates show that of the turn (vllm-project/vllm#28531). Goes on with an answer if told so, and
+    /// counts (`vllm/entrypoints/openai/protocol.py`: `continue_final_message`, `TokenizeChatRequest`).
+    pub const VLLM: Self = Self {
+        name: "vllm",
+        reasoning: ReasoningPlace::Reasoning,
+        replay: Replay::Turn,
+        prefill: Prefill::Fields(&[("continue_final_message", "true"), ("add_generation_prompt", "false")]),
+        pages: &[Page::Models],
+        counter: Some(Counter::Tokenize),
+        ..Self::COMPATIBLE
+    };
+
+    /// llama.cpp. Takes `reasoning_content` and lets the template decide what is shown of it; thinking comes
+    /// apart from the text if `reasoning_format` asks for it, whatever the server was started with; it goes on
+    /// with an answer unless thinking is on (`tools/server/README.md`; seen at a real server).
+    pub const LLAMA_CPP: Self = Self {
+        name: "llama.cpp",
+        replay: Replay::Turn,
+        prefill: Prefill::Fields(&[("chat_template_kwargs", r#"{"enable_thinking":false}"#)]),
+        fields: &[("reasoning_format", r#""deepseek""#)],
+        pages: &[Page::Props],
+        counter: Some(Counter::ApplyTemplate),
+        ..Self::COMPATIBLE
+    };
+
+    /// LM Studio. `tool_choice` is a word only (lmstudio-ai/lmstudio-bug-tracker#670). Its errors are a sentence
+    /// (0.3) or an object (0.4), which the reader of errors knows.
+    pub const LM_STUDIO: Self = Self {
+        name: "LM Studio",
+        names_tools: false,
+        pages: &[Page::LmStudioV1, Page::LmStudioV0],
+        ..Self::COMPATIBLE
+    };
+
+    /// Ollama's compatible API. Goes on with an assistant message that ends the request. It cannot be told its
+    /// window: its own API can.
+    pub const OLLAMA: Self = Self {
+        name: "ollama",
+        prefill: Prefill::Fields(&[]),
+        pages: &[Page::OllamaLoaded],
+        ..Self::COMPATIBLE
+    };
+
+    /// All families that are known by name.
+    pub const ALL: &'static [Self] = &[
+        Self::OPENAI,
+        Self::DEEPSEEK,
+        Self::GROQ,
+        Self::MISTRAL,
+        Self::XAI,
+        Self::OPENROUTER,
+        Self::VLLM,
+        Self::LLAMA_CPP,
+        Self::LM_STUDIO,
+        Self::OLLAMA,
+    ];
+}

@@ -1,0 +1,73 @@
+//! The names of calls on this wire.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use longhaul_core::ids::CallId;
+use longhaul_core::message::ToolCall;
+
+use super::super::family::CallIds;
+
+const NINE: usize = 9;
+
+/// The calls of one request: ours, with the names they were given and their tools.
+pub(super) struct Calls<'a> {
+    rule: CallIds,
+    named: BTreeMap<&'a CallId, (String, &'a str)>,
+    used: BTreeSet<String>,
+}
+
+impl<'a> Calls<'a> {
+    pub(super) fn new(rule: CallIds) -> Self {
+        Self { rule, named: BTreeMap::new(), used: BTreeSet::new() }
+    }
+
+    /// The provider's own name of the call, unless the server would refuse it or an earlier call of this
+    /// request has it: local servers repeat theirs.
+    pub(super) fn name(&mut self, call: &'a ToolCall) -> String {
+        let given = call.provider_id.as_deref().filter(|id| self.is_free(id));
+        let name = given.map_or_else(|| self.own(&call.call_id), str::to_owned);
+        self.used.insert(name.clone());
+        self.named.insert(&call.call_id, (name.clone(), &call.name));
+        name
+    }
+
+    /// The name and the tool of a call that was named before.
+    pub(super) fn get(&self, call: &CallId) -> Option<&(String, &'a str)> {
+        self.named.get(call)
+    }
+
+    fn is_free(&self, id: &str) -> bool {
+        let fits = match self.rule {
+            CallIds::UpTo(bytes) => (1..=bytes).contains(&id.len()),
+            CallIds::NineAlphanumerics => {
+                id.len() == NINE && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            }
+        };
+        fits && !self.used.contains(id)
+    }
+
+    /// Our name of the call; where the server would refuse it, letters that follow from it.
+    fn own(&self, call: &CallId) -> String {
+        let ours = call.as_str();
+        if self.is_free(ours) {
+            return ours.to_owned();
+        }
+        let candidates = (0_u64..).map(|attempt| nine_letters(ours, attempt));
+        candidates.into_iter().find(|name| self.is_free(name)).unwrap_or_else(|| ours.to_owned())
+    }
+}
+
+/// Nine letters or digits that follow from a name: FNV-1a, written in base 62.
+fn nine_letters(name: &str, attempt: u64) -> String {
+    const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let bytes = name.bytes().chain(attempt.to_le_bytes());
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let digits = (0..NINE).scan(hash, |rest, _| {
+        let digit = LETTERS[(*rest % 62) as usize];
+        *rest /= 62;
+        Some(char::from(digit))
+    });
+    digits.collect()
+}

@@ -1,0 +1,63 @@
+//! Which reasoning goes back, and in which words.
+
+use longhaul_core::message::{Message, Part, Reasoning, Role};
+use serde_json::value::RawValue;
+
+use super::super::family::{Family, Replay};
+use super::super::response::Details;
+
+/// Which messages of a conversation show their plain reasoning again.
+pub(super) struct Shown(Vec<bool>);
+
+impl Shown {
+    pub(super) fn new(messages: &[Message], replay: Replay) -> Self {
+        let last_user = messages.iter().rposition(is_user).unwrap_or_default();
+        Self(match replay {
+            Replay::Never => vec![false; messages.len()],
+            Replay::Turn => (0..messages.len()).map(|index| index > last_user).collect(),
+            Replay::ToolTurns => tool_turns(messages),
+            Replay::Always => vec![true; messages.len()],
+        })
+    }
+
+    pub(super) fn of(&self, index: usize) -> bool {
+        self.0.get(index).copied().unwrap_or_default()
+    }
+}
+
+/// Of each message, whether a tool was called between the user messages around it.
+fn tool_turns(messages: &[Message]) -> Vec<bool> {
+    let mut shown = Vec::with_capacity(messages.len() + 1);
+    for turn in messages.split(is_user) {
+        let has_calls = turn.iter().any(|message| message.tool_calls().next().is_some());
+        shown.resize(shown.len() + turn.len(), has_calls);
+        shown.push(false);
+    }
+    shown
+}
+
+fn is_user(message: &Message) -> bool {
+    message.role == Role::User
+}
+
+pub(super) fn parts(message: &Message) -> impl Iterator<Item = &Reasoning> {
+    message.parts.iter().filter_map(|part| match part {
+        Part::Reasoning(reasoning) => Some(reasoning),
+        _ => None,
+    })
+}
+
+/// The plain reasoning of a message that shows it; `own` is whether the model itself wrote it.
+pub(super) fn plain(message: &Message, own: bool, replay: Replay) -> Option<String> {
+    let text: String = parts(message).filter(|_| own).map(|reasoning| reasoning.text.as_str()).collect();
+    let is_asked_for = replay == Replay::ToolTurns && message.tool_calls().next().is_some();
+    (!text.is_empty() || is_asked_for).then_some(text)
+}
+
+/// The details that a router gave and wants back.
+pub(super) fn details<'a>(message: &'a Message, family: &Family) -> Option<&'a RawValue> {
+    parts(message).find_map(|reasoning| {
+        let native: Details<'_> = serde_json::from_str(reasoning.native.as_ref()?.as_str()).ok()?;
+        (family.unsigned_details || native.are_proven()).then_some(native.reasoning_details)
+    })
+}

@@ -1,0 +1,88 @@
+//! The part that touches the network.
+
+use std::fmt;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use longhaul_core::message::Origin;
+use reqwest::Url;
+use serde::Deserialize;
+
+use super::{API, Decoder, request};
+use crate::http::{self, Http, answer};
+use crate::openai_chat::count;
+use crate::openai_chat::discover::{Discovery, REREAD_AFTER};
+use crate::{Ability, Endpoint, Limits, ModelStream, Provider, ProviderError, Request, Retention};
+
+/// A model behind OpenAI's Responses API.
+#[derive(Clone)]
+pub struct OpenAiResponses {
+    endpoint: Endpoint,
+    url: Url,
+    http: Http,
+    discovery: Discovery,
+}
+
+impl OpenAiResponses {
+    /// Connects nothing yet. The key is sent as `Authorization: Bearer …`.
+    ///
+    /// # Errors
+    /// `invalid-request` if the base URL or a header cannot be used; `network` if TLS cannot be set up.
+    pub fn new(endpoint: Endpoint) -> Result<Self, ProviderError> {
+        let url = http::endpoint(&endpoint.base_url, &["responses"])?;
+        let http = Http::new(&url, &endpoint.all_headers("authorization", "Bearer "), endpoint.timeouts)?;
+        let discovery = Discovery::new(http.clone(), &endpoint, None, REREAD_AFTER);
+        Ok(Self { endpoint, url, http, discovery })
+    }
+
+    /// Changes how long what the server said of itself holds before [`limits`](Provider::limits) asks again.
+    #[must_use]
+    pub fn reread_after(mut self, pause: Duration) -> Self {
+        self.discovery = Discovery::new(self.http.clone(), &self.endpoint, None, pause);
+        self
+    }
+}
+
+impl fmt::Debug for OpenAiResponses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("OpenAiResponses").field(&self.endpoint).finish()
+    }
+}
+
+#[async_trait]
+impl Provider for OpenAiResponses {
+    fn origin(&self) -> Origin {
+        let Endpoint { provider, model, .. } = &self.endpoint;
+        Origin { provider: provider.clone(), api: API.to_owned(), model: model.clone() }
+    }
+
+    /// On this wire nothing goes on with an answer, and a model is shown the reasoning of its turn
+    /// (<https://platform.openai.com/docs/guides/reasoning>).
+    async fn limits(&self) -> Limits {
+        let known = self.discovery.limits().await;
+        Limits { prefill: Ability::No, reasoning: Some(Retention::Turn), ..known }
+    }
+
+    fn render(&self, request: &Request) -> Result<Bytes, ProviderError> {
+        request::encode(request, &self.endpoint)
+    }
+
+    async fn count(&self, request: &Request) -> Result<Option<u64>, ProviderError> {
+        #[derive(Deserialize)]
+        struct Counted {
+            input_tokens: u64,
+        }
+        let body = request::countable(&self.render(request)?)?;
+        let url = http::endpoint(&self.endpoint.base_url, &["responses", "input_tokens"])?;
+        let counted = count::post::<Counted>(&self.http, url, body).await?;
+        Ok(counted.map(|counted| counted.input_tokens))
+    }
+
+    async fn call(&self, request: Request) -> Result<ModelStream, ProviderError> {
+        let body = self.render(&request)?;
+        // Its pictures are in the body now: they need not be held twice while the model thinks.
+        drop(request);
+        answer::call::<Decoder>(&self.http, self.url.clone(), body).await
+    }
+}

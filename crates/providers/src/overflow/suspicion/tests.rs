@@ -1,0 +1,157 @@
+use longhaul_core::message::{Opaque, RawJson, Reasoning};
+use longhaul_core::usage::Usage;
+
+use super::*;
+
+fn answer(text: &str, finish: Finish, usage: Option<(u64, u64)>) -> Answer {
+    let usage =
+        usage.map(|(input_tokens, output_tokens)| Usage { input_tokens, output_tokens, ..Usage::default() });
+    Answer { parts: vec![Part::text(text)], finish, usage, envelope: None }
+}
+
+fn said(envelope: &str) -> Answer {
+    Answer {
+        envelope: Some(RawJson(envelope.to_owned())),
+        ..answer("Half an", Finish::Length, Some((10, 5)))
+    }
+}
+
+const EXACT: Sent = Sent {
+    counted_before: 0,
+    estimated: 0,
+    may_be_left_out: 0,
+    margin: 0.1,
+    window: None,
+    source: LimitSource::Unknown,
+    max_output: Some(1_000),
+};
+
+fn server(window: u64) -> Sent {
+    Sent { window: Some(window), source: LimitSource::Server, ..EXACT }
+}
+
+#[test]
+fn an_ordinary_answer_is_not_suspected() {
+    for sent in [EXACT, server(8_192), Sent { window: Some(8_192), source: LimitSource::Declared, ..EXACT }] {
+        let sent = Sent { counted_before: 3_000, estimated: 500, ..sent };
+        for usage in [None, Some((3_480, 200)), Some((3_100, 1_000))] {
+            for finish in [Finish::Stop, Finish::ToolCalls, Finish::ContentFilter, Finish::Other] {
+                assert_eq!(suspect(&sent, &answer("Done.", finish, usage)), None, "{sent:?} {usage:?}");
+            }
+        }
+        let limited = answer("as long as it may be", Finish::Length, Some((3_480, 1_000)));
+        assert_eq!(suspect(&sent, &limited), None, "{sent:?}");
+    }
+}
+
+/// Ollama: 4,096 by default, 2,050 kept of a message that alone is too long.
+#[test]
+fn half_a_window_is_silent_truncation() {
+    let sent = Sent { estimated: 9_000, ..EXACT };
+    let cut = answer("About the end of it …", Finish::Stop, Some((2_050, 80)));
+    let expected = Suspicion::SilentlyTruncated { reported: 2_050, counted: 9_000 };
+    assert_eq!(suspect(&sent, &cut), Some(expected));
+    assert_eq!(expected.overflow(), Overflow { used_tokens: None, limit_tokens: Some(2_050) });
+    let declared = Sent { window: Some(32_768), source: LimitSource::Declared, ..sent };
+    assert_eq!(suspect(&declared, &cut), Some(expected), "what is declared may be wrong");
+    let roomy = Sent { window: Some(32_768), source: LimitSource::Server, ..sent };
+    assert_eq!(suspect(&roomy, &cut), None, "a server that has the room has no reason to cut");
+    let narrow = Sent { window: Some(4_096), source: LimitSource::Server, ..sent };
+    assert_eq!(suspect(&narrow, &cut), Some(expected));
+}
+
+/// What the server has counted before it must count again: dropping the oldest messages shows at once.
+#[test]
+fn a_request_that_grew_and_was_counted_smaller_was_cut() {
+    let sent = Sent { counted_before: 5_000, estimated: 600, ..EXACT };
+    let cut = answer("What were we doing?", Finish::Stop, Some((3_900, 20)));
+    assert_eq!(suspect(&sent, &cut), Some(Suspicion::SilentlyTruncated { reported: 3_900, counted: 5_600 }));
+    let reasoning = Sent { may_be_left_out: 1_500, ..sent };
+    assert_eq!(suspect(&reasoning, &cut), None, "dropped reasoning explains it");
+    let whole = answer("Going on.", Finish::Stop, Some((5_300, 20)));
+    assert_eq!(suspect(&sent, &whole), None);
+}
+
+#[test]
+fn small_differences_and_reports_without_sense_are_no_truncation() {
+    let small = Sent { estimated: 1_400, ..EXACT };
+    assert_eq!(suspect(&small, &answer("ok", Finish::Stop, Some((600, 5)))), None, "no window is that small");
+    let odd = Sent { counted_before: 100_000, estimated: 10_000, ..EXACT };
+    assert_eq!(
+        suspect(&odd, &answer("ok", Finish::Stop, Some((12, 5)))),
+        None,
+        "that server counts something else"
+    );
+    assert_eq!(suspect(&odd, &answer("ok", Finish::Stop, Some((0, 0)))), None);
+    assert_eq!(suspect(&odd, &answer("ok", Finish::Stop, Some((96_000, 5)))), None);
+}
+
+#[test]
+fn length_with_the_window_full() {
+    let cut = answer("It goes on and", Finish::Length, Some((3_970, 126)));
+    let full = Some(Suspicion::WindowFull { total: Some(4_096) });
+    let sent = Sent { estimated: 3_950, ..EXACT };
+    assert_eq!(suspect(&Sent { estimated: 3_950, ..server(4_096) }, &cut), full);
+    assert_eq!(suspect(&Sent { estimated: 3_950, ..server(16_384) }, &cut), None, "there was room");
+    assert_eq!(suspect(&sent, &cut), full, "nobody limits an answer to 126 tokens when 1,000 are asked for");
+    assert_eq!(suspect(&Sent { max_output: Some(126), ..sent }, &cut), None, "we asked for 126");
+    assert_eq!(
+        suspect(&Sent { estimated: 300, ..EXACT }, &answer("Hm", Finish::Length, Some((300, 3)))),
+        None
+    );
+    let uncounted = answer("", Finish::Length, None);
+    assert_eq!(
+        suspect(&Sent { estimated: 4_090, ..server(4_096) }, &uncounted),
+        Some(Suspicion::WindowFull { total: None })
+    );
+}
+
+#[test]
+fn more_input_than_the_window_holds() {
+    let sent = Sent { counted_before: 131_000, estimated: 500, ..server(128_000) };
+    let read = answer("Well.", Finish::Stop, Some((131_480, 9)));
+    assert_eq!(suspect(&sent, &read), Some(Suspicion::WindowFull { total: Some(131_489) }));
+}
+
+#[test]
+fn the_servers_own_word_for_it() {
+    let full = Some(Suspicion::WindowFull { total: Some(15) });
+    for envelope in [
+        r#"{"stop_reason":"model_context_window_exceeded","stop_sequence":null}"#,
+        r#"{"id":"1","choices":[{"finish_reason":"model_length"}]}"#,
+        r#"{"stats":{"stopReason":"contextLengthReached"}}"#,
+    ] {
+        assert_eq!(suspect(&EXACT, &said(envelope)), full, "{envelope}");
+    }
+    for envelope in [r#"{"stop_reason":"max_tokens"}"#, r#"{"content":"model_context_window_exceeded"}"#, ""]
+    {
+        assert_eq!(suspect(&EXACT, &said(envelope)), None, "{envelope}");
+    }
+}
+
+/// LM Studio: an over-long prompt gives 200 and no content (bug tracker 2339).
+#[test]
+fn an_empty_answer_to_a_long_request() {
+    let long = Sent { estimated: 4_200, ..EXACT };
+    for usage in [None, Some((0, 0)), Some((4_050, 0))] {
+        let empty = answer(" \n", Finish::Stop, usage);
+        assert_eq!(suspect(&long, &empty), Some(Suspicion::Empty), "{usage:?}");
+        assert_eq!(suspect(&Sent { estimated: 4_000, ..server(4_096) }, &empty), Some(Suspicion::Empty));
+        assert_eq!(suspect(&Sent { estimated: 4_200, ..server(32_768) }, &empty), None, "a hiccup");
+        assert_eq!(suspect(&Sent { estimated: 200, ..EXACT }, &empty), None, "a hiccup");
+    }
+    let filtered = answer("", Finish::ContentFilter, None);
+    assert_eq!(suspect(&long, &filtered), None);
+}
+
+#[test]
+fn reasoning_and_calls_are_an_answer() {
+    let long = Sent { estimated: 4_200, ..EXACT };
+    let opaque =
+        Part::Opaque(Opaque { kind: "server_tool_use".to_owned(), native: RawJson("{}".to_owned()) });
+    let thought = Part::Reasoning(Reasoning { text: "Hm.".to_owned(), native: None });
+    for part in [opaque, thought] {
+        let answer = Answer { parts: vec![part], ..answer("", Finish::Stop, None) };
+        assert_eq!(suspect(&long, &answer), None, "{answer:?}");
+    }
+}

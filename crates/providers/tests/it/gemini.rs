@@ -1,0 +1,167 @@
+//! The Gemini client against real sockets.
+
+mod hazards;
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::Response;
+use futures_util::StreamExt;
+use longhaul_core::error::ErrorCode;
+use longhaul_core::message::{Answer, Finish, Message, Part};
+use longhaul_providers::gemini::{API, Gemini};
+use longhaul_providers::http::{Secret, Timeouts};
+use longhaul_providers::{
+    Ability, Endpoint, LimitSource, ModelEvent, Provider, ProviderError, Request, Retention,
+};
+
+use crate::fake::{Asked, End, Fake, answer, stream};
+
+const KEY: &str = "AIza-very-secret-0123456789";
+
+const HELLO: &[&str] = &[
+    "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"Hel\"}],\"role\":\"model\"},\"index\":0}],\"usageMetadata\":{\"promptTokenCount\":7,\"candidatesTokenCount\":1},\"modelVersion\":\"m-1\",\"responseId\":\"r\"}\r\n\r\nda",
+    "ta: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"lo\"}],\"role\":\"model\"},\"finishReason\":\"STOP\",\"index\":0}]}\r\n\r\n",
+    "data: {\"usageMetadata\":{\"promptTokenCount\":9,\"candidatesTokenCount\":2,\"thoughtsTokenCount\":5},\"responseId\":\"r\"}\r\n\r\n",
+];
+
+fn endpoint(fake: &Fake) -> Endpoint {
+    let mut endpoint = Endpoint::new("gemini", fake.url("/v1beta"), "gemini-2.5-flash");
+    endpoint.api_key = Some(Secret::new(KEY));
+    endpoint.timeouts = Timeouts {
+        connect: Duration::from_secs(5),
+        header: Duration::from_secs(20),
+        idle: Duration::from_secs(20),
+    };
+    endpoint
+}
+
+fn request() -> Request {
+    Request { messages: vec![Message::user("u", vec![Part::text("hi")])], ..Request::default() }
+}
+
+type Outcome = (Vec<ModelEvent>, Option<ProviderError>);
+
+/// All events of a call, and the error that ended it.
+pub(crate) async fn call(provider: &dyn Provider, request: Request) -> Outcome {
+    let mut stream = match provider.call(request).await {
+        Ok(stream) => stream,
+        Err(error) => return (Vec::new(), Some(error)),
+    };
+    let mut events = Vec::new();
+    while let Some(event) = stream.next().await {
+        match event {
+            Ok(event) => events.push(event),
+            Err(error) => {
+                assert!(stream.next().await.is_none(), "nothing follows an error");
+                return (events, Some(error));
+            }
+        }
+    }
+    (events, None)
+}
+
+/// The answer of a call that went well.
+pub(crate) fn finished(outcome: Outcome) -> Answer {
+    assert_eq!(outcome.1, None);
+    match outcome.0.into_iter().next_back() {
+        Some(ModelEvent::Finished(answer)) => answer,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn against<F>(reply: F) -> Outcome
+where
+    F: Fn(&Asked) -> Response<Body> + Clone + Send + Sync + 'static,
+{
+    let fake = Fake::start(reply).await;
+    call(&Gemini::new(endpoint(&fake)).unwrap(), request()).await
+}
+
+fn data(chunk: &str) -> String {
+    format!("data: {chunk}\r\n\r\n")
+}
+
+#[tokio::test]
+async fn an_answer_streams() {
+    let (events, error) = against(|_| stream(HELLO, End::Whole)).await;
+    assert_eq!(events[0], ModelEvent::Text("Hel".into()));
+    let answer = finished((events, error));
+    assert_eq!((answer.parts, answer.finish), (vec![Part::text("Hello")], Finish::Stop));
+    let usage = answer.usage.unwrap();
+    assert_eq!((usage.input_tokens, usage.output_tokens, usage.reasoning_tokens), (9, 7, 5));
+    let envelope = r#"{"modelVersion":"m-1","responseId":"r","finishReason":"STOP"}"#;
+    assert_eq!(answer.envelope.unwrap().as_str(), envelope);
+}
+
+#[tokio::test]
+async fn the_key_shows_in_no_error() {
+    let leak = format!(
+        r#"{{"error":{{"code":400,"message":"API key {KEY} not valid","status":"INVALID_ARGUMENT","details":[{{"reason":"API_KEY_INVALID"}}]}}}}"#
+    );
+    let fake = Fake::start(move |_| answer(400, "application/json", leak.clone())).await;
+    let provider = Gemini::new(endpoint(&fake)).unwrap();
+    let (_, error) = call(&provider, request()).await;
+    let error = error.unwrap();
+    assert_eq!((error.code, error.retryable), (ErrorCode::Auth, false));
+    let counted = provider.count(&request()).await.unwrap_err();
+    for shown in [format!("{error:?}"), format!("{counted:?}"), format!("{provider:?}")] {
+        assert!(!shown.contains("very-secret"), "{shown}");
+    }
+}
+
+/// A conversation whose last answer came over the wire goes back over the wire.
+#[tokio::test]
+async fn a_blocked_prompt_is_an_answer_that_was_withheld() {
+    let blocked = data(
+        r#"{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT"},"usageMetadata":{"promptTokenCount":4}}"#,
+    );
+    let found = finished(against(move |_| stream(&[&blocked], End::Whole)).await);
+    assert_eq!((found.parts.len(), found.finish), (0, Finish::ContentFilter));
+    let envelope = r#"{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT"}}"#;
+    assert_eq!(found.envelope.unwrap().as_str(), envelope);
+}
+
+#[tokio::test]
+async fn answers_that_are_not_events_are_taken() {
+    let chunk = |text: &str, end: &str| {
+        format!(r#"{{"candidates":[{{"content":{{"parts":[{{"text":"{text}"}}]}}{end}}}]}}"#)
+    };
+    let list = format!("[{},\n{}]", chunk("Hel", ""), chunk("lo", r#","finishReason":"STOP""#));
+    let whole = chunk("Hello", r#","finishReason":"STOP""#);
+    for body in [list, whole] {
+        let found = finished(against(move |_| answer(200, "application/json", body.clone())).await);
+        assert_eq!((found.parts, found.finish), (vec![Part::text("Hello")], Finish::Stop));
+    }
+    let (_, error) = against(|_| answer(200, "application/json", "[{\"candidates\":[")).await;
+    assert_eq!(error.unwrap().code, ErrorCode::TruncatedStream);
+}
+
+#[tokio::test]
+async fn limits_come_from_the_model_itself() {
+    let fake = Fake::start(|asked| match asked.path.as_str() {
+        "/v1beta/models/gemini-2.5-flash" => answer(200, "application/json", r#"{"name":"models/gemini-2.5-flash","inputTokenLimit":1048576,"outputTokenLimit":65536,"thinking":true}"#),
+        _ => answer(404, "application/json", "{}"),
+    })
+    .await;
+    let mut endpoint = endpoint(&fake);
+    let limits = Gemini::new(endpoint.clone()).unwrap().limits().await;
+    assert_eq!((limits.window, limits.source), (Some(1_048_576), LimitSource::Server));
+    assert_eq!((limits.max_output, limits.reasoning), (Some(65_536), Some(Retention::Turn)));
+    assert_eq!((limits.prefill, limits.images), (Ability::No, Ability::Unknown));
+    assert_eq!(fake.asked()[0].headers["x-goog-api-key"], KEY);
+    endpoint.declared.window = Some(50_000);
+    let declared = Gemini::new(endpoint.clone()).unwrap().limits().await;
+    assert_eq!((declared.window, declared.source), (Some(50_000), LimitSource::Declared));
+    endpoint.declared.window = None;
+    endpoint.model = "unheard-of".to_owned();
+    let unknown = Gemini::new(endpoint).unwrap().limits().await;
+    assert_eq!((unknown.window, unknown.source), (None, LimitSource::Unknown));
+}
+
+#[tokio::test]
+async fn an_answer_has_its_origin() {
+    let origin =
+        Gemini::new(Endpoint::new("google", longhaul_providers::gemini::BASE_URL, "m")).unwrap().origin();
+    assert_eq!((origin.provider.as_str(), origin.api.as_str(), origin.model.as_str()), ("google", API, "m"));
+}

@@ -1,0 +1,90 @@
+//! MCP servers, as configured.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+/// One MCP server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct McpServerConfig {
+    /// How it is reached.
+    pub transport: McpTransport,
+    /// How long one call may take.
+    pub timeout: Duration,
+    /// Whether the agent starts without it when it cannot be started.
+    pub optional: bool,
+}
+
+/// How a server is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum McpTransport {
+    /// It is a program, started for the agent.
+    Command(McpCommand),
+    /// It is there already.
+    Http(McpRemote),
+}
+
+/// A program to start. What is in `env` does not show when this is printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct McpCommand {
+    /// The program: a path, or a name looked up in `PATH`.
+    pub program: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Its environment, besides what every confined child has.
+    pub env: BTreeMap<String, String>,
+}
+
+/// A server over streamable HTTP. What is in `headers`, and of the address all but its server, does not show
+/// when this is printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct McpRemote {
+    /// Its address.
+    pub url: String,
+    /// Headers of every request.
+    pub headers: BTreeMap<String, String>,
+}
+
+impl McpRemote {
+    /// Scheme, host and port of the address.
+    pub fn server(&self) -> String {
+        let (scheme, rest) = self.url.split_once("://").unwrap_or_default();
+        let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        format!("{scheme}://{}", host.rsplit('@').next().unwrap_or_default())
+    }
+}
+
+impl fmt::Debug for McpCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpCommand")
+            .field("program", &self.program)
+            .field("args", &self.args.len())
+            .field("env", &self.env.keys())
+            .finish()
+    }
+}
+
+impl fmt::Debug for McpRemote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpRemote")
+            .field("server", &self.server())
+            .field("headers", &self.headers.keys())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_do_not_show() {
+        let pairs = |value: &str| BTreeMap::from([("NAME".to_owned(), value.to_owned())]);
+        let command =
+            McpCommand { program: "run".into(), args: vec!["--key=s3cret".into()], env: pairs("s3cret") };
+        let remote =
+            McpRemote { url: "https://u:s3cret@host:8/p?key=s3cret".into(), headers: pairs("Bearer s3cret") };
+        assert_eq!(format!("{command:?}"), r#"McpCommand { program: "run", args: 1, env: ["NAME"] }"#);
+        assert_eq!(format!("{remote:?}"), r#"McpRemote { server: "https://host:8", headers: ["NAME"] }"#);
+    }
+}

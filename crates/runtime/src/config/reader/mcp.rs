@@ -1,0 +1,134 @@
+//! `mcpServers`. What stands in it is never quoted: keys stand in arguments, environments, headers and
+//! addresses.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::super::mcp::{McpCommand, McpRemote, McpServerConfig, McpTransport};
+use super::{Entry, Node, ProblemKind, Reader, Value, is_map, text, whole};
+use crate::mcp::is_server_name;
+
+const DEFAULT_TIMEOUT_MS: u64 = 120_000;
+const LONGEST_TIMEOUT_MS: u64 = 86_400_000;
+
+const COMMAND_KEYS: &[&str] = &["args", "env"];
+const REMOTE_KEYS: &[&str] = &["headers"];
+const ALL_KEYS: &[&str] = &["command", "args", "env", "url", "headers", "timeoutMs", "optional"];
+
+impl Reader<'_> {
+    pub(in super::super) fn mcp_servers(&mut self, path: &str) -> BTreeMap<String, McpServerConfig> {
+        let Some(node) = self.group(path) else { return BTreeMap::new() };
+        let servers = node.entries().iter().filter_map(|entry| self.mcp_server(entry, path));
+        servers.collect()
+    }
+
+    fn mcp_server(&mut self, entry: &Entry, path: &str) -> Option<(String, McpServerConfig)> {
+        let (node, path) = (&entry.node, format!("{path}.{}", entry.key));
+        if !is_server_name(&entry.key) {
+            let message =
+                "is no name for a server: a letter, then letters, digits, - and single _, at most 32 in all";
+            self.problem(entry.at, &path, ProblemKind::Conflict(message.to_owned()));
+        }
+        if !is_map(node) {
+            self.unquoted(node, &path, "{ command, args, env } or { url, headers }");
+            return None;
+        }
+        self.only(node, &path, ALL_KEYS, &[]);
+        let transport = match (node.get("command"), node.get("url")) {
+            (Some(_), None) => self.mcp_command(node, &path).map(McpTransport::Command),
+            (None, Some(_)) => self.mcp_remote(node, &path).map(McpTransport::Http),
+            (both, _) => {
+                let message = match both {
+                    Some(_) => "has `command` and `url`, and can only have one of them",
+                    None => "needs `command` (a program to start) or `url` (a server that is there)",
+                };
+                self.conflict(node, &path, message)
+            }
+        };
+        let timeout_ms = self.mcp_key(node, &path, "timeoutMs", "a whole number of milliseconds", |node| {
+            whole(node, 1, LONGEST_TIMEOUT_MS)
+        });
+        let optional = self.mcp_key(node, &path, "optional", "true or false", |node| match node.value {
+            Value::Flag(flag) => Some(flag),
+            _ => None,
+        });
+        let timeout = Duration::from_millis(timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS));
+        let config = McpServerConfig { transport: transport?, timeout, optional: optional.unwrap_or(false) };
+        Some((entry.key.clone(), config))
+    }
+
+    fn mcp_command(&mut self, node: &Node, path: &str) -> Option<McpCommand> {
+        self.of_the_other_kind(node, path, REMOTE_KEYS, "is for a server with `url`, not with `command`");
+        let program = self.mcp_key(node, path, "command", "a program: a path or a name", filled);
+        let args = self.mcp_key(node, path, "args", "a list of texts", |node| match &node.value {
+            Value::Null => Some(Vec::new()),
+            Value::List(items) => items.iter().map(plain).collect(),
+            _ => None,
+        });
+        let env = self.mcp_key(node, path, "env", "texts by name, NAME: TEXT", pairs);
+        Some(McpCommand { program: program?, args: args.unwrap_or_default(), env: env.unwrap_or_default() })
+    }
+
+    fn mcp_remote(&mut self, node: &Node, path: &str) -> Option<McpRemote> {
+        self.of_the_other_kind(node, path, COMMAND_KEYS, "is for a server with `command`, not with `url`");
+        let address = |node: &Node| {
+            filled(node).filter(|url| {
+                reqwest::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
+            })
+        };
+        let url = self.mcp_key(node, path, "url", "an address that begins with http:// or https://", address);
+        let headers = self.mcp_key(node, path, "headers", "texts by name, NAME: TEXT", pairs);
+        Some(McpRemote { url: url?, headers: headers.unwrap_or_default() })
+    }
+
+    fn of_the_other_kind(&mut self, node: &Node, path: &str, keys: &[&str], message: &str) {
+        for entry in node.entries().iter().filter(|entry| keys.contains(&entry.key.as_str())) {
+            let path = format!("{path}.{}", entry.key);
+            self.problem(entry.at, &path, ProblemKind::Conflict(message.to_owned()));
+        }
+    }
+
+    fn mcp_key<T>(
+        &mut self,
+        node: &Node,
+        path: &str,
+        key: &str,
+        expected: &str,
+        take: impl Fn(&Node) -> Option<T>,
+    ) -> Option<T> {
+        let found = node.get(key)?;
+        let value = take(found);
+        if value.is_none() {
+            self.unquoted(found, &format!("{path}.{key}"), expected);
+        }
+        value
+    }
+
+    fn unquoted(&mut self, node: &Node, path: &str, expected: &str) {
+        let found = match &node.value {
+            Value::Null => "nothing",
+            Value::Flag(_) => "true or false (a text needs quotes)",
+            Value::Whole(_) | Value::Decimal(_) => "this number (a text needs quotes)",
+            Value::Text(_) => "this text",
+            Value::List(_) => "this list",
+            Value::Map(_) => "this group of keys",
+        };
+        let kind = ProblemKind::BadValue { expected: expected.to_owned(), found: found.to_owned() };
+        self.problem(node.at, path, kind);
+    }
+}
+
+fn filled(node: &Node) -> Option<String> {
+    plain(node).filter(|text| !text.trim().is_empty())
+}
+
+/// A text that can be handed to a program.
+fn plain(node: &Node) -> Option<String> {
+    text(node).filter(|text| !text.contains('\0'))
+}
+
+fn pairs(node: &Node) -> Option<BTreeMap<String, String>> {
+    let names = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
+    let pair = |entry: &Entry| Some((entry.key.clone(), plain(&entry.node).filter(|_| names(&entry.key))?));
+    is_map(node).then(|| node.entries().iter().map(pair).collect())?
+}

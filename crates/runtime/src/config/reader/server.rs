@@ -1,0 +1,89 @@
+//! Addresses, names and databases of the server.
+
+use std::net::SocketAddr;
+
+use super::super::error::ProblemKind;
+use super::super::node::{Value, clip};
+use super::{Reader, text};
+
+/// The database of this version.
+const DATABASE: &str = "sqlite";
+
+impl Reader<'_> {
+    pub(in super::super) fn address(&mut self, path: &str) -> SocketAddr {
+        let fallback = SocketAddr::from(([127, 0, 0, 1], 4400));
+        let expected = "an IP address and a port such as 127.0.0.1:4400";
+        self.read(path, expected, |node| text(node)?.parse().ok()).unwrap_or(fallback)
+    }
+
+    /// `None` is `none`.
+    pub(in super::super) fn optional_path(&mut self, path: &str) -> Option<String> {
+        self.read(path, "the path of a file, or none", |node| match &node.value {
+            Value::Null => Some(None),
+            Value::Text(name) if name == "none" => Some(None),
+            _ => text(node).filter(|name| !name.trim().is_empty()).map(Some),
+        })
+        .flatten()
+    }
+
+    pub(in super::super) fn hosts(&mut self, path: &str) -> Vec<String> {
+        self.each(path, "a host name such as box.lan or box.lan:4400", is_host)
+    }
+
+    pub(in super::super) fn origins(&mut self, path: &str) -> Vec<String> {
+        self.each(path, "an origin such as https://example.org", is_origin)
+    }
+
+    fn each(&mut self, path: &str, expected: &str, fits: fn(&str) -> bool) -> Vec<String> {
+        let Some(node) = self.find(path) else { return Vec::new() };
+        let items = match &node.value {
+            Value::Null => &[][..],
+            Value::List(items) => items,
+            _ => {
+                self.bad(node, path, "a list");
+                return Vec::new();
+            }
+        };
+        let mut all = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            match text(item).filter(|item| fits(item)) {
+                Some(item) => all.push(item),
+                None => self.bad(item, &format!("{path}[{index}]"), expected),
+            }
+        }
+        all
+    }
+
+    /// Checks that it is the one of this version.
+    pub(in super::super) fn database(&mut self, path: &str) {
+        let Some(node) = self.find(path) else { return };
+        let word = node.word().unwrap_or_default();
+        if word == DATABASE || matches!(node.value, Value::Null) {
+            return;
+        }
+        if is_other_database(&word) {
+            // A URL may hold a password: only its scheme is quoted.
+            let scheme = word.split("://").next().unwrap_or_default();
+            let what = format!("`{path}: {}…`", clip(scheme));
+            return self.problem(node.at, path, ProblemKind::NotYet { what });
+        }
+        self.bad(node, path, DATABASE);
+    }
+}
+
+fn is_other_database(word: &str) -> bool {
+    ["postgres", "postgresql"]
+        .iter()
+        .any(|name| word == *name || word.strip_prefix(name).is_some_and(|rest| rest.starts_with("://")))
+}
+
+fn is_host(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
+    !name.is_empty() && name.chars().all(is_plain) && name.chars().any(|c| c.is_ascii_alphanumeric())
+}
+
+/// A scheme and a host, nothing behind: no `*`, no `null`, no path.
+fn is_origin(origin: &str) -> bool {
+    let host = ["http://", "https://"].iter().find_map(|scheme| origin.strip_prefix(scheme));
+    host.is_some_and(is_host)
+}

@@ -1,0 +1,229 @@
+//! What somebody asks of a session, and how its driver answers.
+
+use std::sync::Arc;
+
+use longhaul_core::event::{Event, EventBody};
+use longhaul_core::history::UndoError;
+use longhaul_core::ids::{ApprovalId, EditId, QueueId};
+use longhaul_core::message::Part;
+use longhaul_core::meter;
+use longhaul_core::plan::Plan;
+use longhaul_core::run::{CompactionOutcome, Input, Run, Settings, Status};
+use longhaul_core::strategy::Strategy;
+use longhaul_store::StoreError;
+use tokio::sync::oneshot;
+
+use super::Driver;
+use crate::announce::Announcement;
+use crate::context::{ContextReport, report};
+use crate::session::{CancelledAt, Resumed, SessionError, Settled};
+
+/// What somebody asks of a session.
+pub(crate) enum Command {
+    Cancel {
+        reply: oneshot::Sender<CancelledAt>,
+    },
+    Resume {
+        reply: oneshot::Sender<Resumed>,
+    },
+    WhenIdle {
+        reply: oneshot::Sender<Settled>,
+    },
+    Compact {
+        strategy: Option<SharedStrategy>,
+        instructions: Option<String>,
+        reply: oneshot::Sender<CompactionOutcome>,
+    },
+    Queue {
+        change: QueueChange,
+        reply: oneshot::Sender<Result<Vec<QueueId>, StoreError>>,
+    },
+    Record {
+        make: RecordMaker,
+        reply: oneshot::Sender<Result<Vec<Event>, SessionError>>,
+    },
+    Look {
+        look: Box<dyn FnOnce(&Run) + Send>,
+    },
+    Context {
+        reply: oneshot::Sender<ContextReport>,
+    },
+    Decide {
+        approval_id: ApprovalId,
+        allowed: bool,
+        reason: Option<String>,
+        reply: oneshot::Sender<bool>,
+    },
+    Close {
+        reply: oneshot::Sender<()>,
+    },
+}
+
+/// A strategy that any session may use.
+pub(crate) type SharedStrategy = Arc<dyn Strategy>;
+
+/// What becomes of messages that wait. Done between two of the loop's decisions, never while it takes them.
+pub(crate) enum QueueChange {
+    Edit { id: QueueId, parts: Vec<Part> },
+    Remove { id: QueueId },
+    Clear,
+}
+
+/// Makes the events of a change that is allowed only in rest, or says why it is not.
+pub(crate) type RecordMaker = Box<dyn FnOnce(&Run) -> Result<Vec<EventBody>, SessionError> + Send>;
+
+impl Driver {
+    pub(super) async fn command(&mut self, command: Command) -> Result<(), StoreError> {
+        match command {
+            Command::Cancel { reply } => self.cancel(reply).await?,
+            Command::Resume { reply } => self.resume(reply).await?,
+            Command::WhenIdle { reply } => self.waiting.push(reply),
+            Command::Compact { strategy, instructions, reply } => {
+                self.compact(strategy, instructions, reply).await?;
+            }
+            Command::Queue { change, reply } => {
+                let _ = reply.send(self.change_queue(change).await);
+            }
+            Command::Record { make, reply } => self.record(make, reply).await?,
+            Command::Look { look } => look(&self.run),
+            Command::Context { reply } => {
+                let known = self.agent.limits.window.or(self.run.history().window());
+                let source = match (self.agent.limits.window, self.run.history().window()) {
+                    _ if known.is_some_and(|known| self.run.budget().window < known) => "learned",
+                    (Some(_), _) => self.agent.limits.source.as_str(),
+                    (None, Some(_)) => "the newest call",
+                    (None, None) => "assumed",
+                };
+                let _ = reply.send(report(&self.run, &self.agent.fixed_share(), source));
+            }
+            Command::Decide { approval_id, allowed, reason, reply } => {
+                let known = self.approvals.remove(&approval_id).map(|timer| timer.abort()).is_some();
+                if known {
+                    self.feed(Input::Decided { approval_id, allowed, reason }).await?;
+                }
+                let _ = reply.send(known);
+            }
+            Command::Close { reply } => {
+                self.closing = Some(reply);
+                if !self.run.is_idle() {
+                    self.feed(Input::Cancel).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn cancel(&mut self, reply: oneshot::Sender<CancelledAt>) -> Result<(), StoreError> {
+        let case = match self.run.status() {
+            Status::Idle | Status::Parked => CancelledAt::Idle,
+            Status::ExecutingTools | Status::WaitingApproval => CancelledAt::ToolsInProgress,
+            Status::Streaming | Status::Compacting => CancelledAt::PartialAssistant,
+        };
+        self.feed(Input::Cancel).await?;
+        let _ = reply.send(case);
+        Ok(())
+    }
+
+    async fn resume(&mut self, reply: oneshot::Sender<Resumed>) -> Result<(), StoreError> {
+        let was_busy = !self.run.is_idle();
+        let before = self.run.history().last_seq();
+        self.feed(Input::Resume).await?;
+        let met = match (was_busy, self.run.history().last_seq() > before) {
+            (true, _) => Resumed::Busy,
+            (false, true) => Resumed::Begun,
+            (false, false) => Resumed::NothingToDo,
+        };
+        let _ = reply.send(met);
+        Ok(())
+    }
+
+    /// One at a time: who asks while something goes on is refused, and what goes on is not disturbed.
+    async fn compact(
+        &mut self,
+        strategy: Option<SharedStrategy>,
+        instructions: Option<String>,
+        reply: oneshot::Sender<CompactionOutcome>,
+    ) -> Result<(), StoreError> {
+        if self.compacting.is_some() || !self.run.is_idle() {
+            let _ = reply.send(CompactionOutcome::Refused("the session is busy".to_owned()));
+            return Ok(());
+        }
+        if let Some(strategy) = strategy {
+            self.usual = Some(Arc::clone(self.run.settings()));
+            self.run.configure(with_strategy(&self.run, strategy));
+        }
+        self.compacting = Some(reply);
+        self.feed(Input::Compact { instructions }).await
+    }
+
+    async fn change_queue(&self, change: QueueChange) -> Result<Vec<QueueId>, StoreError> {
+        let (store, session_id) = (&self.shared.store, &self.shared.session_id);
+        let (name, changed) = match change {
+            QueueChange::Edit { id, parts } => {
+                store.edit_queued(session_id, &id, parts).await?;
+                ("message:edited", vec![id])
+            }
+            QueueChange::Remove { id } => {
+                store.remove_queued(session_id, &id).await?;
+                ("message:removed", vec![id])
+            }
+            QueueChange::Clear => ("message:removed", store.clear_queue(session_id).await?),
+        };
+        for id in &changed {
+            self.tell(Announcement::passing(name, session_id, serde_json::json!({ "id": id })));
+        }
+        Ok(changed)
+    }
+
+    async fn record(
+        &mut self,
+        make: RecordMaker,
+        reply: oneshot::Sender<Result<Vec<Event>, SessionError>>,
+    ) -> Result<(), StoreError> {
+        let made = if self.run.is_idle() { make(&self.run) } else { Err(SessionError::Busy) };
+        let bodies = match made {
+            Ok(bodies) => bodies,
+            Err(error) => {
+                let _ = reply.send(Err(error));
+                return Ok(());
+            }
+        };
+        let before = self.run.history().last_seq();
+        self.feed(Input::Record(bodies)).await?;
+        let count = (self.run.history().last_seq() - before) as usize;
+        let events = self.shared.store.tail(&self.shared.session_id, count).await?;
+        let _ = reply.send(Ok(events));
+        Ok(())
+    }
+}
+
+/// The model may be changed for one compaction: the same settings with another strategy.
+fn with_strategy(run: &Run, strategy: SharedStrategy) -> Arc<Settings> {
+    let mut settings = Settings::clone(run.settings());
+    settings.policy.strategy = strategy;
+    Arc::new(settings)
+}
+
+/// What a compaction would do, by the configured strategy or another.
+pub(crate) fn preview(run: &Run, strategy: Option<SharedStrategy>, instructions: Option<String>) -> Plan {
+    let Some(strategy) = strategy else { return run.preview(instructions) };
+    let mut other = run.clone();
+    other.configure(with_strategy(run, strategy));
+    other.preview(instructions)
+}
+
+/// Whether an undo of `edit_id` is allowed, and its event.
+pub(crate) fn undo(run: &Run, edit_id: &EditId) -> Result<Vec<EventBody>, SessionError> {
+    run.history().check_undo(edit_id).map_err(|error| match error {
+        UndoError::NotFound(id) => SessionError::NotFound(format!("compaction {id}")),
+        built @ UndoError::BuiltOn { .. } => SessionError::Conflict(built.to_string()),
+    })?;
+    let restored = EventBody::ViewRestored { edit_id: edit_id.clone() };
+    let after = run.history().with(restored.clone());
+    let tokens = meter::read(&after, run.settings().fixed.tokens).bound();
+    let usable = run.budget().usable;
+    if tokens > usable {
+        return Err(SessionError::DoesNotFit { tokens, usable });
+    }
+    Ok(vec![restored])
+}

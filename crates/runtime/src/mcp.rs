@@ -1,0 +1,122 @@
+//! Tools of MCP servers: programs started for the agent (stdio) and servers that are there already (streamable
+//! HTTP).
+//!
+//! The protocol is rmcp's work. Ours is what rmcp does not promise: a program runs confined and dies with its
+//! group, schemas, arguments and answers keep their bytes (`wire`), the list of tools that the model is told of
+//! stays as it was at the start whatever the server says later (`roster`), and a server that dies is started
+//! again (`server`).
+
+mod http;
+mod link;
+mod name;
+mod result;
+mod roster;
+mod server;
+mod stdio;
+mod tool;
+mod wire;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+
+use self::link::Endpoint;
+use self::server::Server;
+use self::tool::McpTool;
+use crate::config::McpServerConfig;
+use crate::sandbox::Sandbox;
+use crate::tools::Tool;
+
+pub use self::name::is_server_name;
+pub use self::roster::ToolListChange;
+
+/// Where servers are started, and how long that may take.
+#[derive(Clone, Debug)]
+pub struct McpPlace {
+    /// The folder programs are started in: the workspace.
+    pub directory: PathBuf,
+    /// What confines them.
+    pub sandbox: Arc<Sandbox>,
+    /// The longest start, list of tools included. Programs may have to be downloaded first.
+    pub start_timeout: Duration,
+}
+
+impl McpPlace {
+    /// A start may take a minute.
+    pub fn new(directory: impl Into<PathBuf>, sandbox: Arc<Sandbox>) -> Self {
+        Self { directory: directory.into(), sandbox, start_timeout: Duration::from_secs(60) }
+    }
+}
+
+/// A server that is not there.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the MCP server `{server}` could not be started: {why}")]
+pub struct McpError {
+    /// Its name.
+    pub server: String,
+    /// Whether the configuration says that the agent can do without it.
+    pub optional: bool,
+    /// What went wrong, for a person: it may quote what the program wrote to standard error.
+    pub why: String,
+}
+
+/// The servers of one agent. They run until the last of their tools is dropped, or until they are closed.
+#[derive(Clone, Debug, Default)]
+pub struct McpServers {
+    servers: Vec<Arc<Server>>,
+}
+
+impl McpServers {
+    /// Starts all servers at once and asks for their tools. Those that cannot be started are told beside the
+    /// others: whether the agent can do without them is the caller's word.
+    pub async fn start(
+        configs: &BTreeMap<String, McpServerConfig>,
+        place: &McpPlace,
+    ) -> (Self, Vec<McpError>) {
+        let starts = configs.iter().map(|(name, config)| {
+            let endpoint = Endpoint {
+                server: name.clone(),
+                transport: config.transport.clone(),
+                directory: place.directory.clone(),
+                sandbox: Arc::clone(&place.sandbox),
+            };
+            async move {
+                let started = Server::start(endpoint, config.timeout, place.start_timeout).await;
+                started.map_err(|why| McpError { server: name.clone(), optional: config.optional, why })
+            }
+        });
+        let (mut servers, mut errors) = (Vec::new(), Vec::new());
+        for started in join_all(starts).await {
+            match started {
+                Ok(server) => servers.push(Arc::new(server)),
+                Err(error) => errors.push(error),
+            }
+        }
+        (Self { servers }, errors)
+    }
+
+    /// The tools of all servers: by server, then by name, so that the model is told of them in the same order
+    /// every time.
+    pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        let all = self.servers.iter().flat_map(|server| {
+            server
+                .tools()
+                .iter()
+                .map(|listed| -> Arc<dyn Tool> { Arc::new(McpTool::new(Arc::clone(server), listed.clone())) })
+        });
+        all.collect()
+    }
+
+    /// How what the servers offer now differs from what the model was told at the start.
+    pub fn changes(&self) -> Vec<ToolListChange> {
+        self.servers.iter().filter_map(|server| server.change()).collect()
+    }
+
+    /// Ends the servers: programs see their input close, then are asked to end, then are killed.
+    pub async fn close(&self) {
+        join_all(self.servers.iter().map(|server| server.close())).await;
+    }
+}

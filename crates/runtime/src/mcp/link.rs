@@ -1,0 +1,389 @@
+//! One connection to a server, from the handshake to its end.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam,
+    ClientCapabilities, ClientConfig, ClientNotification, ClientRequest, Implementation, JsonObject,
+    ListToolsRequest, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion, RequestId,
+    ServerResult, SubscriptionFilter,
+};
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, NotificationContext, Peer, PeerRequestOptions,
+    RunningService, ServiceError, serve_client_with_lifecycle,
+};
+use rmcp::transport::{IntoTransport, StreamableHttpClientTransport};
+use rmcp::{ClientHandler, RoleClient};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::http::{self, HttpClient};
+use super::roster::{Listed, Page, Roster};
+use super::stdio::{self, Process};
+use super::wire::{Exchange, Wire, words};
+use crate::config::McpTransport;
+use crate::sandbox::Sandbox;
+
+/// The most pages a list of tools may have: a server whose list never ends is broken.
+const MAX_PAGES: usize = 100;
+
+/// How long the answer to a call that was cancelled is waited for. The protocol asks servers to send none, but
+/// one may be on its way.
+const CANCEL_GRACE: Duration = Duration::from_secs(1);
+
+/// The least time between two lists: a server that keeps saying that its tools have changed is not followed.
+const RELIST_PAUSE: Duration = Duration::from_millis(500);
+
+/// How long a connection may take to close.
+const CLOSE_LIMIT: Duration = Duration::from_secs(3);
+
+/// Where a server is, or how it is started.
+#[derive(Clone, Debug)]
+pub(super) struct Endpoint {
+    pub(super) server: String,
+    pub(super) transport: McpTransport,
+    pub(super) directory: PathBuf,
+    pub(super) sandbox: Arc<Sandbox>,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Fault {
+    /// The server said no.
+    #[error("it answered with an error: {0}")]
+    Refused(String),
+    /// It cannot have heard.
+    #[error("{0}")]
+    NotSent(String),
+    /// It may have heard.
+    #[error("{0}")]
+    Lost(String),
+    /// The connection is closed.
+    #[error("it closed the connection")]
+    Closed,
+    /// The caller gave up.
+    #[error("cancelled")]
+    Cancelled,
+    /// Its time was up.
+    #[error("it took too long")]
+    TimedOut,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Link {
+    peer: Peer<RoleClient>,
+    service: Mutex<Option<RunningService<RoleClient, Listener>>>,
+    process: Option<Process>,
+    wire: Arc<Wire>,
+    server: String,
+    watching: JoinSet<()>,
+}
+
+/// A call as it is sent.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    /// The tool, as the server calls it.
+    pub(super) tool: String,
+    /// The arguments as rmcp reads them, for the headers that it makes of them.
+    pub(super) arguments: Option<JsonObject>,
+    /// The bytes.
+    pub(super) exchange: Arc<Exchange>,
+}
+
+impl Link {
+    /// Connects. Almost every server knows the handshake of the older protocols; one that refuses it is asked
+    /// again in the newer way, which has none.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(super) async fn open(endpoint: &Endpoint) -> Result<Self, Fault> {
+        let refused = match Self::open_as(endpoint, ClientLifecycleMode::Initialize).await {
+            Err(refused @ Fault::Refused(_)) => refused,
+            other => return other,
+        };
+        let newer = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::LATEST] };
+        Self::open_as(endpoint, newer).await.map_err(|_| refused)
+    }
+
+    async fn open_as(endpoint: &Endpoint, mode: ClientLifecycleMode) -> Result<Self, Fault> {
+        let wire = Arc::new(Wire::default());
+        let listener = Listener { server: endpoint.server.clone(), wire: Arc::clone(&wire) };
+        let (service, process) = match &endpoint.transport {
+            McpTransport::Command(command) => {
+                let (process, pipes) = stdio::start(endpoint, command, Arc::clone(&wire)).await?;
+                match shake_hands(listener, pipes, mode).await {
+                    Ok(service) => (service, Some(process)),
+                    Err(fault) => return Err(explained(fault, &process).await),
+                }
+            }
+            McpTransport::Http(remote) => {
+                let client = HttpClient::new(remote, Arc::clone(&wire))?;
+                let transport = StreamableHttpClientTransport::with_client(client, http::transport_config());
+                (shake_hands(listener, transport, mode).await?, None)
+            }
+        };
+        Ok(Self {
+            peer: service.peer().clone(),
+            service: Mutex::new(Some(service)),
+            process,
+            wire,
+            server: endpoint.server.clone(),
+            watching: JoinSet::new(),
+        })
+    }
+
+    /// Whether calls can be sent.
+    pub(super) fn is_open(&self) -> bool {
+        !self.peer.is_transport_closed()
+    }
+
+    /// Whether a connection on which a call met that fault is of no more use.
+    pub(super) fn is_broken_by(&self, fault: &Fault) -> bool {
+        let ended = matches!(fault, Fault::Closed | Fault::NotSent(_)) && self.process.is_some();
+        ended || !self.is_open()
+    }
+
+    /// All tools.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(super) async fn list(&self) -> Result<Vec<Listed>, Fault> {
+        list(&self.peer, &self.wire, &self.server).await
+    }
+
+    /// From now on the roster hears of other tools.
+    pub(super) fn watch(&mut self, roster: Arc<Roster>) {
+        let (peer, wire) = (self.peer.clone(), Arc::clone(&self.wire));
+        self.watching.spawn(async move {
+            let subscribed = subscribe(&peer, &wire);
+            let relisting = async {
+                loop {
+                    wire.list_changed.notified().await;
+                    match list(&peer, &wire, &roster.server).await {
+                        Ok(tools) => roster.compare(tools),
+                        Err(fault) => {
+                            tracing::debug!(server = %roster.server, "no new list of tools: {fault}")
+                        }
+                    }
+                    tokio::time::sleep(RELIST_PAUSE).await;
+                }
+            };
+            tokio::join!(subscribed, relisting);
+        });
+    }
+
+    /// Makes a call and gives the answer as the server wrote it.
+    ///
+    /// # Errors
+    /// Why there is none. A call that was cancelled or took too long is called off first; an answer that comes
+    /// nevertheless counts.
+    pub(super) async fn call(
+        &self,
+        call: Call,
+        cancel: &CancellationToken,
+        deadline: Instant,
+    ) -> Result<String, Fault> {
+        let exchange = Arc::clone(&call.exchange);
+        let _forget = Forget { wire: &self.wire, exchange: &exchange };
+        let sent = self.peer.send_request_with_option(request(call), PeerRequestOptions::no_options()).await;
+        let handle = sent.map_err(fault)?;
+        let (id, mut outcome) = (handle.id, handle.rx);
+        let why = tokio::select! {
+            biased;
+            outcome = &mut outcome => return settle(outcome, &exchange),
+            () = cancel.cancelled() => Fault::Cancelled,
+            () = tokio::time::sleep_until(deadline) => Fault::TimedOut,
+        };
+        self.call_off(id, &why, &exchange).await;
+        exchange.answer.get().cloned().ok_or(why)
+    }
+
+    async fn call_off(&self, id: RequestId, why: &Fault, exchange: &Exchange) {
+        let params = CancelledNotificationParam::new(Some(id), Some(why.to_string()));
+        let notification = ClientNotification::CancelledNotification(CancelledNotification::new(params));
+        let told = async {
+            if let Err(error) = self.peer.send_notification(notification).await {
+                tracing::debug!(server = %self.server, "a call could not be called off: {error}");
+            }
+            // Over HTTP nothing is read any more once a call is called off.
+            if self.process.is_some() {
+                exchange.answer.wait().await;
+            }
+        };
+        // Too late is no error here.
+        let _ = timeout(CANCEL_GRACE, told).await;
+    }
+
+    /// How a connection ended that is closed, in words for the model.
+    pub(super) async fn bury(&self) -> String {
+        match &self.process {
+            Some(process) => {
+                let how = process.bury().await;
+                tracing::warn!("the MCP server `{}`: {how}{}", self.server, process.last_words().await);
+                how
+            }
+            None => Fault::Closed.to_string(),
+        }
+    }
+
+    /// Closes the connection in good order.
+    pub(super) async fn close(&self) {
+        let service = self.service.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(mut service) = service {
+            // A task of its own that has failed has closed nothing; the program is killed all the same.
+            let _ = service.close_with_timeout(CLOSE_LIMIT).await;
+        }
+        if let Some(process) = &self.process {
+            process.close().await;
+        }
+    }
+}
+
+/// Takes an exchange off the wire when nobody waits for it any more.
+struct Forget<'a> {
+    wire: &'a Wire,
+    exchange: &'a Arc<Exchange>,
+}
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        self.wire.forget(self.exchange);
+    }
+}
+
+async fn shake_hands<T, E, A>(
+    listener: Listener,
+    transport: T,
+    mode: ClientLifecycleMode,
+) -> Result<RunningService<RoleClient, Listener>, Fault>
+where
+    T: IntoTransport<RoleClient, E, A>,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    // Its state is large and lives only here.
+    Box::pin(serve_client_with_lifecycle(listener, transport, mode)).await.map_err(|error| match error {
+        ClientInitializeError::JsonRpcError(error) => Fault::Refused(words(&error)),
+        ClientInitializeError::TransportError { error, .. } => unsent(error.error.as_ref()),
+        ClientInitializeError::ConnectionClosed(_) => Fault::Closed,
+        other => Fault::Lost(other.to_string().chars().take(400).collect()),
+    })
+}
+
+/// A failed start with how the program ended and what it said.
+async fn explained(fault: Fault, process: &Process) -> Fault {
+    match fault {
+        Fault::Closed | Fault::NotSent(_) => {
+            let how = process.bury().await;
+            Fault::Lost(format!("{how}{}", process.last_words().await))
+        }
+        other => other,
+    }
+}
+
+fn request(call: Call) -> ClientRequest {
+    let mut params = CallToolRequestParams::new(call.tool);
+    params.arguments = call.arguments;
+    let mut request = CallToolRequest::new(params);
+    request.extensions.insert(call.exchange);
+    ClientRequest::CallToolRequest(request)
+}
+
+type Outcome = Result<Result<ServerResult, ServiceError>, oneshot::error::RecvError>;
+
+fn settle(outcome: Outcome, exchange: &Exchange) -> Result<String, Fault> {
+    let result = outcome.map_err(|_| Fault::Closed)?.map_err(fault)?;
+    match exchange.answer.get() {
+        Some(answer) => Ok(answer.clone()),
+        None => serde_json::to_string(&result).map_err(|error| Fault::Lost(error.to_string())),
+    }
+}
+
+fn fault(error: ServiceError) -> Fault {
+    match error {
+        ServiceError::McpError(error) => Fault::Refused(words(&error)),
+        ServiceError::TransportSend(error) => unsent(error.error.as_ref()),
+        ServiceError::TransportClosed => Fault::Closed,
+        other => Fault::Lost(other.to_string()),
+    }
+}
+
+fn unsent(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Fault {
+    match error.downcast_ref::<io::Error>() {
+        // A program's input: it has not read the line to its end, and acts on whole lines only.
+        Some(error) => Fault::NotSent(format!("its input is closed ({error})")),
+        None => http::fault(error),
+    }
+}
+
+async fn list(peer: &Peer<RoleClient>, wire: &Wire, server: &str) -> Result<Vec<Listed>, Fault> {
+    if peer.peer_info().is_some_and(|info| info.capabilities.tools.is_none()) {
+        return Ok(Vec::new());
+    }
+    let mut tools = Vec::new();
+    let mut cursor = None;
+    for _ in 0..MAX_PAGES {
+        let exchange = Arc::new(Exchange::default());
+        let _forget = Forget { wire, exchange: &exchange };
+        let mut request = ListToolsRequest::with_param(PaginatedRequestParams::default().with_cursor(cursor));
+        request.extensions.insert(Arc::clone(&exchange));
+        let request = ClientRequest::ListToolsRequest(request);
+        let sent = peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
+        let text = settle(sent.map_err(fault)?.rx.await, &exchange)?;
+        let page = Page::read(server, &text)
+            .map_err(|error| Fault::Lost(format!("its list of tools cannot be read: {error}")))?;
+        tools.extend(page.tools);
+        cursor = page.next;
+        if cursor.is_none() {
+            return Ok(tools);
+        }
+    }
+    Err(Fault::Lost(format!("its list of tools has more than {MAX_PAGES} pages")))
+}
+
+/// Servers of the newer protocol say that their tools have changed only to those who ask.
+async fn subscribe(peer: &Peer<RoleClient>, wire: &Wire) {
+    let Some(info) = peer.peer_info().filter(|info| !info.protocol_version.has_initialize()) else { return };
+    let tells = info.capabilities.tools.as_ref().and_then(|tools| tools.list_changed);
+    if tells != Some(true) {
+        return;
+    }
+    let filter = SubscriptionFilter::builder().tools_list_changed().build();
+    match peer.listen(filter).await {
+        Ok(mut changes) => {
+            while let Ok(Some(_)) = changes.next().await {
+                wire.list_changed.notify_one();
+            }
+        }
+        Err(error) => tracing::debug!("a server does not tell when its tools change: {error}"),
+    }
+}
+
+/// Hears what a server says unasked.
+#[derive(Debug)]
+struct Listener {
+    server: String,
+    wire: Arc<Wire>,
+}
+
+impl ClientHandler for Listener {
+    fn get_info(&self) -> ClientConfig {
+        let us = Implementation::new("longhaul", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(ClientCapabilities::default(), us)
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+    }
+
+    async fn on_progress(&self, said: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        self.wire.progress(&said);
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        tracing::debug!(server = %self.server, "its tools have changed");
+        self.wire.list_changed.notify_one();
+    }
+}

@@ -1,0 +1,74 @@
+//! Names: of servers, and of their tools as the model is told of them.
+
+/// What every provider accepts: `[a-zA-Z0-9_-]{1,64}`, for some a letter first.
+const LONGEST: usize = 64;
+
+/// Leaves half of a tool's name to the tool.
+const LONGEST_SERVER: usize = 32;
+
+/// Hexadecimal digits that tell names apart that would otherwise be the same.
+const HASH_CHARS: usize = 6;
+
+/// Whether a server can have that name: a letter, then letters, digits, `-` and single `_` in between, at most
+/// 32 characters, and not `builtin`. So the first `__` in a tool's name always ends the server's.
+pub fn is_server_name(name: &str) -> bool {
+    let known = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    name.len() <= LONGEST_SERVER
+        && name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.chars().all(known)
+        && !name.contains("__")
+        && !name.ends_with('_')
+        && name != "builtin"
+}
+
+/// `SERVER__TOOL`. A tool's name that has other characters or is too long is rewritten, and a hash of it is
+/// added: two tools never get one name, whatever else the server offers.
+pub(super) fn of_tool(server: &str, tool: &str) -> String {
+    let plain: String = tool
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' })
+        .collect();
+    let name = format!("{server}__{plain}");
+    if plain == tool && name.len() <= LONGEST {
+        return name;
+    }
+    let hash = blake3::hash(tool.as_bytes()).to_hex();
+    let kept: String = name.chars().take(LONGEST - HASH_CHARS - 1).collect();
+    format!("{kept}_{}", &hash.as_str()[..HASH_CHARS])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers() {
+        for name in ["files", "git-2", "my_server", "A", &"x".repeat(32)] {
+            assert!(is_server_name(name), "{name}");
+        }
+        for name in ["", "2git", "-a", "_a", "a_", "a__b", "a b", "a.b", "ä", "builtin", &"x".repeat(33)] {
+            assert!(!is_server_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn plain_names_stay_readable() {
+        assert_eq!(of_tool("files", "read_file"), "files__read_file");
+        assert_eq!(of_tool("a", "_x"), "a___x");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_tool_has_a_name_of_its_own_that_providers_accept(
+            server in "[a-z][a-z0-9-]{0,31}", one in "\\PC{1,90}", two in "\\PC{1,90}"
+        ) {
+            for tool in [&one, &two] {
+                let name = of_tool(&server, tool);
+                proptest::prop_assert!(name.len() <= 64 && name.split_once("__").is_some_and(|(s, _)| s == server));
+                let known = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+                proptest::prop_assert!(name.chars().all(known), "{}", name);
+            }
+            proptest::prop_assert_eq!(of_tool(&server, &one) == of_tool(&server, &two), one == two);
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! A server's answer to a call, as a tool's output.
+//!
+//! The texts become one: only the first piece of an output is cut to the room that is left. Where a picture or a
+//! file stood, a line says so; it follows behind the text.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::tools::{Keep, Output, ToolOutput};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Written<'a> {
+    #[serde(borrow, default)]
+    content: Vec<&'a RawValue>,
+    #[serde(borrow)]
+    structured_content: Option<&'a RawValue>,
+    is_error: Option<bool>,
+    result_type: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block {
+    Text { text: String },
+    Image(Encoded),
+    Audio(Encoded),
+    ResourceLink(Link),
+    Resource { resource: Resource },
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Encoded {
+    data: String,
+    mime_type: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Link {
+    uri: String,
+    name: Option<String>,
+    description: Option<String>,
+    mime_type: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Resource {
+    uri: String,
+    mime_type: Option<String>,
+    text: Option<String>,
+    blob: Option<String>,
+}
+
+/// Reads the result of `tools/call`.
+///
+/// # Errors
+/// It is no such result.
+pub(super) fn read(text: &str) -> serde_json::Result<ToolOutput> {
+    let written: Written<'_> = serde_json::from_str(text)?;
+    let mut pieces = Pieces::default();
+    for block in &written.content {
+        match serde_json::from_str(block.get()) {
+            Ok(block) => pieces.add(block),
+            // A kind of a later protocol, or broken: the model may make something of it.
+            Err(_) => pieces.texts.push(block.get().to_owned()),
+        }
+    }
+    if let Some(structured) = written.structured_content.map(RawValue::get).filter(|it| *it != "null") {
+        pieces.add_structured(structured);
+    }
+    if let Some(kind) = written.result_type.filter(|kind| kind != "complete") {
+        pieces.texts.push(format!("[The answer is not complete but `{kind}`, which is not supported.]"));
+        return Ok(pieces.output(true));
+    }
+    Ok(pieces.output(written.is_error.unwrap_or(false)))
+}
+
+#[derive(Default)]
+struct Pieces {
+    texts: Vec<String>,
+    media: Vec<Output>,
+}
+
+impl Pieces {
+    fn add(&mut self, block: Block) {
+        match block {
+            Block::Text { text } => self.texts.push(text),
+            Block::Image(media) | Block::Audio(media) => self.add_media(&media.data, media.mime_type, None),
+            Block::ResourceLink(link) => self.texts.push(link.render()),
+            Block::Resource { resource } => self.add_resource(resource),
+        }
+    }
+
+    fn add_resource(&mut self, resource: Resource) {
+        let Resource { uri, mime_type, text, blob } = resource;
+        if let Some(text) = text {
+            self.texts.push(format!("[Resource {uri}]\n{text}"));
+        }
+        if let Some(blob) = blob {
+            let name = uri.rsplit('/').next().filter(|name| !name.is_empty()).map(str::to_owned);
+            self.add_media(&blob, mime_type.unwrap_or_else(|| "application/octet-stream".to_owned()), name);
+        }
+    }
+
+    fn add_media(&mut self, data: &str, media_type: String, name: Option<String>) {
+        let Ok(bytes) = STANDARD.decode(data) else {
+            return self.texts.push(format!("[Broken {media_type}: it is not base64.]"));
+        };
+        let shown = name.as_ref().map(|name| format!("{name}, ")).unwrap_or_default();
+        self.texts.push(format!(
+            "[Attachment {}: {shown}{media_type}, {} bytes]",
+            self.media.len() + 1,
+            bytes.len()
+        ));
+        self.media.push(Output::Media { bytes: Bytes::from(bytes), media_type, name });
+    }
+
+    /// Servers are asked to give structured content as text too; where one did, it is not given twice.
+    fn add_structured(&mut self, structured: &str) {
+        let value: Option<Value> = serde_json::from_str(structured).ok();
+        let is_there = |text: &String| value.is_some() && serde_json::from_str(text).ok() == value;
+        if !self.texts.iter().any(is_there) {
+            self.texts.push(structured.to_owned());
+        }
+    }
+
+    fn output(self, is_error: bool) -> ToolOutput {
+        let mut content = Vec::with_capacity(self.media.len() + 1);
+        if !self.texts.is_empty() {
+            content.push(Output::Text(self.texts.join("\n")));
+        }
+        content.extend(self.media);
+        ToolOutput { content, is_error, cancelled: false, keep: Keep::Both, lost_bytes: 0 }
+    }
+}
+
+impl Link {
+    fn render(self) -> String {
+        let extras = [self.name, self.mime_type, self.description].into_iter().flatten();
+        let extras: Vec<String> = extras.filter(|text| !text.is_empty()).collect();
+        match extras.is_empty() {
+            true => format!("[Resource {}]", self.uri),
+            false => format!("[Resource {}: {}]", self.uri, extras.join(", ")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn media(output: &ToolOutput) -> Vec<(&[u8], &str, Option<&str>)> {
+        let media = output.content.iter().filter_map(|piece| match piece {
+            Output::Media { bytes, media_type, name } => {
+                Some((&bytes[..], media_type.as_str(), name.as_deref()))
+            }
+            Output::Text(_) => None,
+        });
+        media.collect()
+    }
+
+    #[test]
+    fn texts_become_one_and_media_follow() {
+        let output = read(
+            r#"{"content":[
+                {"type":"text","text":"before","annotations":{"audience":["user"]}},
+                {"type":"image","data":"aGVsbG8=","mimeType":"image/png"},
+                {"type":"text","text":"after"},
+                {"type":"audio","data":"AAA=","mimeType":"audio/wav"},
+                {"type":"image","data":"%%","mimeType":"image/gif"}
+            ]}"#,
+        )
+        .unwrap();
+        assert_eq!(
+            output.as_text(),
+            "before\n[Attachment 1: image/png, 5 bytes]\nafter\n[Attachment 2: audio/wav, 2 bytes]\n\
+             [Broken image/gif: it is not base64.]"
+        );
+        assert_eq!(media(&output), [(&b"hello"[..], "image/png", None), (&b"\0\0"[..], "audio/wav", None)]);
+        assert!(matches!(output.content[0], Output::Text(_)) && !output.is_error);
+    }
+
+    #[test]
+    fn resources() {
+        let output = read(
+            r#"{"content":[
+                {"type":"resource","resource":{"uri":"file:///a/b.txt","mimeType":"text/plain","text":"inside"}},
+                {"type":"resource","resource":{"uri":"file:///a/b.pdf","mimeType":"application/pdf","blob":"JVBERg=="}},
+                {"type":"resource_link","uri":"https://x/y","name":"y","description":"a page"},
+                {"type":"resource_link","uri":"https://x/z"},
+                {"type":"hologram","beam":1.10}
+            ]}"#,
+        )
+        .unwrap();
+        assert_eq!(
+            output.as_text(),
+            "[Resource file:///a/b.txt]\ninside\n[Attachment 1: b.pdf, application/pdf, 4 bytes]\n\
+             [Resource https://x/y: y, a page]\n[Resource https://x/z]\n{\"type\":\"hologram\",\"beam\":1.10}"
+        );
+        assert_eq!(media(&output), [(&b"%PDF"[..], "application/pdf", Some("b.pdf"))]);
+    }
+
+    #[test]
+    fn structured_content_is_shown_once_and_byte_for_byte() {
+        let structured = r#"{"price": 1.10, "id":12345678901234567890123}"#;
+        let alone = read(&format!(r#"{{"structuredContent":{structured}}}"#)).unwrap();
+        assert_eq!(alone.as_text(), structured);
+        let text = |text: &str| serde_json::to_string(text).unwrap();
+        let twice = format!(
+            r#"{{"content":[{{"type":"text","text":{}}}],"structuredContent":{{"a":1,"b":[2]}}}}"#,
+            text("{\"b\": [2], \"a\": 1}")
+        );
+        assert_eq!(read(&twice).unwrap().as_text(), "{\"b\": [2], \"a\": 1}");
+        let beside = r#"{"content":[{"type":"text","text":"two"}],"structuredContent":{"n":2}}"#;
+        assert_eq!(read(beside).unwrap().as_text(), "two\n{\"n\":2}");
+        let null = r#"{"content":[{"type":"text","text":"two"}],"structuredContent":null}"#;
+        assert_eq!(read(null).unwrap().as_text(), "two");
+    }
+
+    #[test]
+    fn errors_and_what_is_no_result() {
+        assert!(read(r#"{"content":[{"type":"text","text":"no"}],"isError":true}"#).unwrap().is_error);
+        assert!(read(r#"{"content":[],"resultType":"complete"}"#).unwrap().content.is_empty());
+        let asks = read(r#"{"resultType":"input_required","inputRequests":{}}"#).unwrap();
+        assert!(asks.is_error && asks.as_text().contains("input_required"), "{asks:?}");
+        assert!(read("[]").is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_answer_makes_it_panic(text in "\\PC{0,200}") {
+            let _ = read(&text);
+            let _ = read(&format!(r#"{{"content":[{text}]}}"#));
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! One server for the life of an agent: its tools as they were at the start, and a connection that is made again
+//! when it is lost.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::OnceCell;
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use super::link::{Call, Endpoint, Fault, Link};
+use super::roster::{Fate, Listed, Roster, ToolListChange};
+
+/// The longest pause before a server that keeps ending is started again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// How often a call looks for a connection that is open.
+const TRIES: usize = 3;
+
+/// A server.
+#[derive(Debug)]
+pub(super) struct Server {
+    endpoint: Endpoint,
+    call_timeout: Duration,
+    start_timeout: Duration,
+    roster: Arc<Roster>,
+    line: Mutex<Arc<Line>>,
+    /// Connections lost since the last answer.
+    losses: AtomicU32,
+}
+
+/// A connection that is there or will be, made by the first call that needs it.
+#[derive(Debug)]
+struct Line {
+    link: OnceCell<Link>,
+    not_before: Instant,
+}
+
+impl Line {
+    fn open(link: Link) -> Arc<Self> {
+        Arc::new(Self { link: OnceCell::new_with(Some(link)), not_before: Instant::now() })
+    }
+
+    fn after(pause: Duration) -> Arc<Self> {
+        Arc::new(Self { link: OnceCell::new(), not_before: Instant::now() + pause })
+    }
+}
+
+impl Server {
+    /// Starts or reaches the server and asks for its tools.
+    ///
+    /// # Errors
+    /// Why not, in words for a person.
+    pub(super) async fn start(
+        endpoint: Endpoint,
+        call_timeout: Duration,
+        start_timeout: Duration,
+    ) -> Result<Self, String> {
+        let opening = async {
+            let link = Link::open(&endpoint).await?;
+            let tools = link.list().await?;
+            Ok::<_, Fault>((link, tools))
+        };
+        let (mut link, tools) = match timeout(start_timeout, opening).await {
+            Ok(opened) => opened.map_err(|fault| fault.to_string())?,
+            Err(_) => return Err(format!("it did not answer within {} s", start_timeout.as_secs_f32())),
+        };
+        if tools.is_empty() {
+            tracing::warn!("the MCP server `{}` offers no tools", endpoint.server);
+        }
+        let roster = Arc::new(Roster::new(endpoint.server.clone(), tools));
+        link.watch(Arc::clone(&roster));
+        let line = Mutex::new(Line::open(link));
+        Ok(Self { endpoint, call_timeout, start_timeout, roster, line, losses: AtomicU32::new(0) })
+    }
+
+    /// Its name.
+    pub(super) fn name(&self) -> &str {
+        &self.endpoint.server
+    }
+
+    /// Its tools as the model is told of them.
+    pub(super) fn tools(&self) -> &[Listed] {
+        &self.roster.tools
+    }
+
+    /// What has become of a tool.
+    pub(super) fn fate(&self, tool: &Listed) -> Fate {
+        self.roster.fate(&tool.name)
+    }
+
+    /// How its tools have changed.
+    pub(super) fn change(&self) -> Option<ToolListChange> {
+        self.roster.change()
+    }
+
+    /// How long a call may take, a new start included.
+    pub(super) fn call_timeout(&self) -> Duration {
+        self.call_timeout
+    }
+
+    /// Makes a call and gives the answer as the server wrote it. A call that cannot have been heard, because the
+    /// server had just ended, is made again on a new connection.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(super) async fn call(&self, call: Call, cancel: &CancellationToken) -> Result<String, Failure> {
+        let deadline = Instant::now() + self.call_timeout;
+        for _ in 1..TRIES {
+            let line = self.connected_by(cancel, deadline).await?;
+            match self.call_on(&line, call.clone(), cancel, deadline).await {
+                Err(Fault::NotSent(_)) if !Arc::ptr_eq(&line, &self.line()) => {}
+                outcome => return outcome.map_err(Failure::from),
+            }
+        }
+        Err(Failure::NotRun("it ends as soon as it is started".to_owned()))
+    }
+
+    async fn connected_by(
+        &self,
+        cancel: &CancellationToken,
+        deadline: Instant,
+    ) -> Result<Arc<Line>, Failure> {
+        let connecting = timeout_at(deadline, self.connected());
+        let connected = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(Failure::Cancelled),
+            connected = connecting => connected.unwrap_or(Err(Fault::TimedOut)),
+        };
+        connected.map_err(|fault| Failure::NotRun(fault.to_string()))
+    }
+
+    /// Makes a call. A connection that turns out to be broken is given up.
+    async fn call_on(
+        &self,
+        line: &Arc<Line>,
+        call: Call,
+        cancel: &CancellationToken,
+        deadline: Instant,
+    ) -> Result<String, Fault> {
+        let Some(link) = line.link.get() else { return Err(Fault::Closed) };
+        let fault = match link.call(call, cancel, deadline).await {
+            Ok(answer) => {
+                self.losses.store(0, Ordering::Relaxed);
+                return Ok(answer);
+            }
+            Err(fault) => fault,
+        };
+        if !link.is_broken_by(&fault) {
+            return Err(fault);
+        }
+        self.replace(line);
+        let how = link.bury().await;
+        Err(if matches!(fault, Fault::NotSent(_)) { fault } else { Fault::Lost(how) })
+    }
+
+    /// Ends it. A later call would start it again.
+    pub(super) async fn close(&self) {
+        let line = self.line();
+        if let Some(link) = line.link.get() {
+            self.replace(&line);
+            link.close().await;
+        }
+    }
+
+    fn line(&self) -> Arc<Line> {
+        Arc::clone(&self.line.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// An open connection; whoever finds none makes it, and others wait for that.
+    async fn connected(&self) -> Result<Arc<Line>, Fault> {
+        for _ in 0..TRIES {
+            let line = self.line();
+            let link = line.link.get_or_try_init(|| self.reconnect(&line)).await?;
+            if link.is_open() {
+                return Ok(line);
+            }
+            // It ended between two calls.
+            self.replace(&line);
+            link.bury().await;
+        }
+        Err(Fault::NotSent("it ends as soon as it is started".to_owned()))
+    }
+
+    async fn reconnect(&self, line: &Arc<Line>) -> Result<Link, Fault> {
+        if !Arc::ptr_eq(line, &self.line()) {
+            return Err(Fault::NotSent("it could not be started again a moment ago".to_owned()));
+        }
+        sleep_until(line.not_before).await;
+        let opening = async {
+            let mut link = Link::open(&self.endpoint).await?;
+            let tools = link.list().await?;
+            self.roster.compare(tools);
+            link.watch(Arc::clone(&self.roster));
+            Ok(link)
+        };
+        let opened = timeout(self.start_timeout, opening).await.unwrap_or(Err(Fault::TimedOut));
+        opened.map_err(|fault| {
+            self.replace(line);
+            tracing::warn!("the MCP server `{}` could not be started again: {fault}", self.name());
+            Fault::NotSent("it could not be started again".to_owned())
+        })
+    }
+
+    /// The next call connects anew: at once after the first loss, later after a pause that grows.
+    fn replace(&self, lost: &Arc<Line>) {
+        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        if Arc::ptr_eq(&line, lost) {
+            *line = Line::after(pause(self.losses.fetch_add(1, Ordering::Relaxed)));
+        }
+    }
+}
+
+/// Nothing, 1 s, 2 s, 4 s … 30 s.
+fn pause(losses_before: u32) -> Duration {
+    match losses_before {
+        0 => Duration::ZERO,
+        more => Duration::from_secs(1 << (more - 1).min(5)).min(LONGEST_PAUSE),
+    }
+}
+
+/// Why a call has no answer, as far as the model is concerned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// It was stopped by the caller.
+    Cancelled,
+    /// Its time was up.
+    TimedOut,
+    /// The server refused it.
+    Refused(String),
+    /// It has certainly had no effect.
+    NotRun(String),
+    /// It may have had any effect.
+    Lost(String),
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Cancelled => Self::Cancelled,
+            Fault::TimedOut => Self::TimedOut,
+            Fault::Refused(why) => Self::Refused(why),
+            Fault::NotSent(why) => Self::NotRun(why),
+            Fault::Lost(_) | Fault::Closed => Self::Lost(fault.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pause;
+
+    #[test]
+    fn pauses_grow_to_half_a_minute() {
+        let pauses: Vec<u64> = (0..9).map(|losses| pause(losses).as_secs()).collect();
+        assert_eq!(pauses, [0, 1, 2, 4, 8, 16, 30, 30, 30]);
+        assert_eq!(pause(u32::MAX).as_secs(), 30);
+    }
+}

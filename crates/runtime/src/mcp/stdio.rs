@@ -1,0 +1,261 @@
+//! A server that is a program: started confined, spoken to over its standard input and output, one message a
+//! line.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rmcp::RoleClient;
+use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::Transport;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::unix::pipe;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::link::{Endpoint, Fault};
+use super::wire::{MAX_MESSAGE_BYTES, Wire};
+use crate::config::McpCommand;
+use crate::sandbox::{ConfinedChild, SpawnRequest};
+
+/// How long the end of a program that has closed its output is waited for. Its group is ended first, which takes
+/// time on a busy machine.
+const BURIAL: Duration = Duration::from_secs(5);
+
+/// How long a program whose input was closed gets to end, and then once more when it was asked to.
+const LAST_MOMENT: Duration = Duration::from_secs(2);
+
+/// What of standard error is kept for the message that it could not be started, in lines and bytes.
+const LAST_WORDS: usize = 8;
+const LONGEST_WORD: usize = 400;
+
+/// The program behind a connection. It is killed with its group when this is dropped.
+#[derive(Debug)]
+pub(super) struct Process {
+    child: Mutex<Option<ConfinedChild>>,
+    last_words: LastWords,
+    /// Cancelled when standard error has ended and all of it was read.
+    heard: CancellationToken,
+    _listening: JoinSet<()>,
+}
+
+type LastWords = Arc<Mutex<VecDeque<String>>>;
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Starts the program.
+///
+/// # Errors
+/// [`Fault::NotSent`]: it could not be started.
+pub(super) async fn start(
+    endpoint: &Endpoint,
+    command: &McpCommand,
+    wire: Arc<Wire>,
+) -> Result<(Process, Pipes), Fault> {
+    let failed = |error: io::Error| Fault::NotSent(format!("its pipes could not be made: {error}"));
+    let (stdin, to_child) = io::pipe().map_err(failed)?;
+    let (from_child, stdout) = io::pipe().map_err(failed)?;
+    let (errors, stderr) = io::pipe().map_err(failed)?;
+    let to_child = pipe::Sender::from_owned_fd(OwnedFd::from(to_child)).map_err(failed)?;
+    let from_child = pipe::Receiver::from_owned_fd(OwnedFd::from(from_child)).map_err(failed)?;
+    let errors = pipe::Receiver::from_owned_fd(OwnedFd::from(errors)).map_err(failed)?;
+    let child = endpoint.sandbox.spawn(SpawnRequest {
+        program: OsString::from(&command.program),
+        args: command.args.iter().map(OsString::from).collect(),
+        env: command.env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        directory: endpoint.directory.clone(),
+        stdin: Stdio::from(stdin),
+        stdout: Stdio::from(stdout),
+        stderr: Stdio::from(stderr),
+    });
+    let child = child.await.map_err(|error| Fault::NotSent(error.to_string()))?;
+    let last_words = LastWords::default();
+    let mut listening = JoinSet::new();
+    let heard = CancellationToken::new();
+    let (server, words, all) = (endpoint.server.clone(), Arc::clone(&last_words), heard.clone().drop_guard());
+    listening.spawn(async move {
+        let _all = all;
+        listen(server, errors, words).await;
+    });
+    let process = Process { child: Mutex::new(Some(child)), last_words, heard, _listening: listening };
+    Ok((process, Pipes::new(endpoint.server.clone(), from_child, to_child, wire)))
+}
+
+/// Standard error goes to the log; the end of it is kept.
+async fn listen(server: String, errors: pipe::Receiver, last_words: LastWords) {
+    let mut errors = BufReader::new(errors);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let read = (&mut errors).take(64 << 10).read_until(b'\n', &mut line).await;
+        if !read.is_ok_and(|count| count > 0) {
+            return;
+        }
+        let text = String::from_utf8_lossy(&line);
+        let text = text.trim_end();
+        tracing::debug!(%server, "{text}");
+        let mut words = locked(&last_words);
+        if !text.is_empty() {
+            words.push_back(text.chars().take(LONGEST_WORD).collect());
+        }
+        while words.len() > LAST_WORDS {
+            words.pop_front();
+        }
+    }
+}
+
+impl Process {
+    /// How a program ended whose connection is closed, in words. One that has not ended is killed.
+    pub(super) async fn bury(&self) -> String {
+        let child = locked(&self.child).take();
+        let Some(mut child) = child else { return "its program has ended".to_owned() };
+        match tokio::time::timeout(BURIAL, child.wait()).await {
+            Ok(Ok(status)) => how(status),
+            Ok(Err(error)) => format!("its program has ended ({error})"),
+            Err(_) => "its program closed the connection and was killed".to_owned(),
+        }
+    }
+
+    /// The end of what a program that has ended wrote to standard error, for a person.
+    pub(super) async fn last_words(&self) -> String {
+        // What is late is left out.
+        let _ = tokio::time::timeout(LAST_MOMENT, self.heard.cancelled()).await;
+        let words = locked(&self.last_words);
+        match words.is_empty() {
+            true => String::new(),
+            false => format!("; it wrote:\n  {}", Vec::from_iter(words.iter().cloned()).join("\n  ")),
+        }
+    }
+
+    /// Lets the program end, whose input is closed by now; then asks it to, then kills it.
+    pub(super) async fn close(&self) {
+        let child = locked(&self.child).take();
+        let Some(mut child) = child else { return };
+        if tokio::time::timeout(LAST_MOMENT, child.wait()).await.is_err()
+            && let Err(error) = child.stop(LAST_MOMENT).await
+        {
+            tracing::warn!("waiting for an MCP server to end: {error}");
+        }
+    }
+}
+
+fn how(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("its program has ended with exit code {code}"),
+        (None, Some(signal)) => format!("its program was killed by signal {signal}"),
+        (None, None) => "its program has ended".to_owned(),
+    }
+}
+
+/// A line to write, and whom to tell that it is written.
+type Line = (String, oneshot::Sender<io::Result<()>>);
+
+/// Both directions of a connection. Dropping it closes the program's input.
+pub(super) struct Pipes {
+    server: String,
+    reader: BufReader<pipe::Receiver>,
+    /// As much of the next message as is there: reading may be given up in the middle and taken up again.
+    line: Vec<u8>,
+    lines: Option<mpsc::Sender<Line>>,
+    writing: JoinSet<()>,
+    wire: Arc<Wire>,
+}
+
+impl Pipes {
+    fn new(server: String, from: pipe::Receiver, to: pipe::Sender, wire: Arc<Wire>) -> Self {
+        let (lines, to_write) = mpsc::channel(64);
+        let mut writing = JoinSet::new();
+        writing.spawn(write(to, to_write));
+        Self {
+            server,
+            reader: BufReader::with_capacity(64 << 10, from),
+            line: Vec::new(),
+            lines: Some(lines),
+            writing,
+            wire,
+        }
+    }
+
+    /// Reads on until there is a whole line; `false` at the end, or at a line that nobody can keep.
+    async fn read_line(&mut self) -> bool {
+        let room = MAX_MESSAGE_BYTES.saturating_sub(self.line.len()) as u64;
+        let read = (&mut self.reader).take(room).read_until(b'\n', &mut self.line).await;
+        let is_whole = read.is_ok() && self.line.ends_with(b"\n");
+        if !is_whole && self.line.len() >= MAX_MESSAGE_BYTES {
+            let server = &self.server;
+            tracing::warn!(
+                "the MCP server `{server}` sent a message of more than {} MiB",
+                MAX_MESSAGE_BYTES >> 20
+            );
+        }
+        is_whole
+    }
+
+    /// Takes the message that was read; what is none is passed over, as programs print all kinds of things.
+    fn message(&mut self) -> Option<ServerJsonRpcMessage> {
+        let line = std::mem::take(&mut self.line);
+        let text = std::str::from_utf8(&line).ok()?.trim();
+        self.wire.incoming(text);
+        serde_json::from_str(text)
+            .inspect_err(|error| {
+                if !text.is_empty() {
+                    tracing::debug!(server = %self.server, %error, "a line that is no message");
+                }
+            })
+            .ok()
+    }
+}
+
+/// One line after the other, each whole, whoever stops waiting for it.
+async fn write(mut to: pipe::Sender, mut lines: mpsc::Receiver<Line>) {
+    while let Some((mut line, written)) = lines.recv().await {
+        line.push('\n');
+        let _ = written.send(to.write_all(line.as_bytes()).await);
+    }
+}
+
+fn closed() -> io::Error {
+    io::Error::new(io::ErrorKind::BrokenPipe, "the server's input is closed")
+}
+
+impl Transport<RoleClient> for Pipes {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: ClientJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
+        let lines = self.lines.clone();
+        let line = self.wire.outgoing(&message);
+        async move {
+            let (written, is_written) = oneshot::channel();
+            let lines = lines.ok_or_else(closed)?;
+            lines.send((line?, written)).await.map_err(|_| closed())?;
+            is_written.await.map_err(|_| closed())?
+        }
+    }
+
+    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
+        while self.read_line().await {
+            if let Some(message) = self.message() {
+                return Some(message);
+            }
+        }
+        None
+    }
+
+    async fn close(&mut self) -> Result<(), io::Error> {
+        self.lines = None;
+        // A program that does not read would keep it waiting.
+        self.writing.shutdown().await;
+        Ok(())
+    }
+}

@@ -1,0 +1,123 @@
+//! One tool of a server, as the agent's.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use longhaul_core::message::{RawJson, ToolSpec};
+use serde_json::Value;
+
+use super::link::Call;
+use super::result;
+use super::roster::{Fate, Listed};
+use super::server::{Failure, Server};
+use super::wire::{Exchange, Watcher};
+use crate::tools::{Output, Tool, ToolInput, ToolOutput};
+
+/// A tool of a server.
+#[derive(Debug)]
+pub(super) struct McpTool {
+    server: Arc<Server>,
+    listed: Listed,
+}
+
+impl McpTool {
+    pub(super) fn new(server: Arc<Server>, listed: Listed) -> Self {
+        Self { server, listed }
+    }
+
+    /// The call as it is sent.
+    fn call(&self, input: &ToolInput) -> Result<Call, ToolOutput> {
+        let arguments = match &input.arguments {
+            Value::Object(fields) => Some(fields.clone()),
+            Value::Null => None,
+            _ => {
+                let name = &self.listed.name;
+                return Err(ToolOutput::error(format!("Error: `{name}` takes one JSON object as arguments")));
+            }
+        };
+        let written = arguments.is_some().then(|| RawJson(input.written.as_str().to_owned()));
+        let exchange = Exchange {
+            arguments: written,
+            watcher: Some(Watcher::new(input.context.progress.clone())),
+            ..Exchange::default()
+        };
+        Ok(Call { tool: self.listed.own_name.clone(), arguments, exchange: Arc::new(exchange) })
+    }
+
+    fn gone(&self) -> ToolOutput {
+        let (server, tool) = (self.server.name(), &self.listed.own_name);
+        ToolOutput::error(format!(
+            "Error: the MCP server `{server}` no longer offers `{tool}`; the list of tools is that of the agent's \
+             start. Do without it."
+        ))
+    }
+
+    fn answered(&self, answer: &str) -> ToolOutput {
+        let mut output = result::read(answer).unwrap_or_else(|error| {
+            ToolOutput::error(format!("Error: the server's answer is no result of a tool: {error}"))
+        });
+        if output.is_error && self.server.fate(&self.listed) == Fate::Changed {
+            let note = "[The server has changed this tool since the agent was started; its description here is the \
+                        old one.]";
+            match output.content.first_mut() {
+                Some(Output::Text(text)) => text.push_str(&format!("\n{note}")),
+                _ => output.content.insert(0, Output::Text(note.to_owned())),
+            }
+        }
+        output
+    }
+
+    fn failed(&self, failure: Failure) -> ToolOutput {
+        let server = self.server.name();
+        let unknown = "Whether the call had an effect is unknown: look before you repeat it.";
+        ToolOutput::error(match failure {
+            Failure::Cancelled => return ToolOutput::cancelled(),
+            Failure::TimedOut => format!(
+                "Error: the MCP server `{server}` did not answer within {} ms, and the call was called off. {unknown}",
+                self.server.call_timeout().as_millis()
+            ),
+            Failure::Refused(why) => format!("Error: the MCP server `{server}` refused the call: {why}"),
+            Failure::NotRun(why) => format!("Error: the call was not made. The MCP server `{server}`: {why}"),
+            Failure::Lost(how) => format!(
+                "Error: the connection to the MCP server `{server}` was lost in the middle of the call: {how}. \
+                 {unknown} The next call connects anew."
+            ),
+        })
+    }
+}
+
+#[async_trait]
+impl Tool for McpTool {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: self.listed.name.clone(),
+            description: self.listed.description.clone(),
+            parameters: self.listed.schema.clone(),
+            read_only: self.listed.read_only,
+            poll: false,
+            source: self.server.name().to_owned(),
+        }
+    }
+
+    async fn run(&self, input: ToolInput) -> ToolOutput {
+        if self.server.fate(&self.listed) == Fate::Gone {
+            return self.gone();
+        }
+        let call = match self.call(&input) {
+            Ok(call) => call,
+            Err(refusal) => return refusal,
+        };
+        match self.server.call(call, &input.context.cancel).await {
+            Ok(answer) => self.answered(&answer),
+            Err(failure) => self.failed(failure),
+        }
+    }
+
+    fn is_vouched_for(&self) -> bool {
+        false
+    }
+
+    async fn close(&self) {
+        self.server.close().await;
+    }
+}

@@ -1,0 +1,254 @@
+//! What goes over a connection, byte for byte.
+//!
+//! rmcp reads JSON into values and writes values as JSON, which loses numbers, escapes and duplicate keys. Its
+//! requests carry an [`Exchange`] with them: the transports take the arguments to send from it, and put the
+//! answer into it as it came. rmcp still sees every message; it decides, the bytes pass by.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use longhaul_core::message::RawJson;
+use rmcp::model::{
+    ClientJsonRpcMessage, GetExtensions, ProgressNotificationParam, ProgressToken, RequestId,
+    RequestParamsMeta,
+};
+use rmcp::model::{ClientRequest, ErrorData};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use tokio::sync::{Notify, SetOnce, mpsc};
+
+use crate::tools::Progress;
+
+/// The most that one message may have, in bytes; what a tool's output may have is checked later.
+pub(super) const MAX_MESSAGE_BYTES: usize = 64 << 20;
+
+/// One request whose bytes matter.
+#[derive(Debug, Default)]
+pub(super) struct Exchange {
+    /// The arguments to send instead of those that rmcp knows.
+    pub(super) arguments: Option<RawJson>,
+    /// Who watches.
+    pub(super) watcher: Option<Watcher>,
+    /// The result, as the server wrote it.
+    pub(super) answer: SetOnce<String>,
+}
+
+/// Takes what a server says of a call while it runs.
+#[derive(Debug)]
+pub(super) struct Watcher {
+    output: mpsc::Sender<Progress>,
+    offset: Mutex<u64>,
+}
+
+impl Watcher {
+    pub(super) fn new(output: mpsc::Sender<Progress>) -> Self {
+        Self { output, offset: Mutex::new(0) }
+    }
+
+    fn tell(&self, text: String) {
+        let mut offset = locked(&self.offset);
+        let chars = text.chars().count() as u64;
+        // A watcher who does not keep up misses pieces; the offsets show it.
+        let _ = self.output.try_send(Progress { offset: *offset, text });
+        *offset += chars;
+    }
+}
+
+/// The open exchanges of one connection.
+#[derive(Debug, Default)]
+pub(super) struct Wire {
+    open: Mutex<Vec<Open>>,
+    /// Told when the server may offer other tools than before.
+    pub(super) list_changed: Notify,
+}
+
+#[derive(Debug)]
+struct Open {
+    id: RequestId,
+    token: Option<ProgressToken>,
+    exchange: Arc<Exchange>,
+}
+
+impl Wire {
+    /// The message as it is to be sent, on one line. Answers to it are expected from here on.
+    ///
+    /// # Errors
+    /// It cannot be written as JSON, which no message of ours can be.
+    pub(super) fn outgoing(&self, message: &ClientJsonRpcMessage) -> serde_json::Result<String> {
+        let Some(open) = open(message) else { return serde_json::to_string(message) };
+        let exchange = Arc::clone(&open.exchange);
+        let mut all = locked(&self.open);
+        all.retain(|other| other.id != open.id);
+        all.push(open);
+        drop(all);
+        match &exchange.arguments {
+            Some(arguments) => with_arguments(message, arguments),
+            None => serde_json::to_string(message),
+        }
+    }
+
+    /// Looks at a message as it came.
+    pub(super) fn incoming(&self, text: &str) {
+        let Ok(Answer { id: Some(id), result: Some(result) }) = serde_json::from_str::<Answer<'_>>(text)
+        else {
+            return;
+        };
+        let id = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
+        let mut all = locked(&self.open);
+        if let Some(at) = all.iter().position(|open| open.id.to_string() == id) {
+            // A second answer to one request changes nothing.
+            let _ = all.swap_remove(at).exchange.answer.set(result.get().to_owned());
+        }
+    }
+
+    /// Passes on what a server says of a call that runs.
+    pub(super) fn progress(&self, said: &ProgressNotificationParam) {
+        let all = locked(&self.open);
+        let about = all.iter().find(|open| open.token.as_ref() == Some(&said.progress_token));
+        if let Some(watcher) = about.and_then(|open| open.exchange.watcher.as_ref()) {
+            watcher.tell(progress_line(said));
+        }
+    }
+
+    /// Nobody waits for that answer any more.
+    pub(super) fn forget(&self, exchange: &Arc<Exchange>) {
+        locked(&self.open).retain(|open| !Arc::ptr_eq(&open.exchange, exchange));
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn open(message: &ClientJsonRpcMessage) -> Option<Open> {
+    let ClientJsonRpcMessage::Request(request) = message else { return None };
+    let exchange = request.request.extensions().get::<Arc<Exchange>>()?;
+    let token = match &request.request {
+        ClientRequest::CallToolRequest(call) => progress_token(message, &call.params),
+        _ => None,
+    };
+    Some(Open { id: request.id.clone(), token, exchange: Arc::clone(exchange) })
+}
+
+/// rmcp keeps it beside the parameters until the message is written.
+fn progress_token(message: &ClientJsonRpcMessage, params: &impl RequestParamsMeta) -> Option<ProgressToken> {
+    use rmcp::model::GetMeta as _;
+    let ClientJsonRpcMessage::Request(request) = message else { return None };
+    request.request.get_meta().get_progress_token().or_else(|| params.progress_token())
+}
+
+fn progress_line(said: &ProgressNotificationParam) -> String {
+    let done = match said.total {
+        Some(total) => format!("[{} of {total}]", said.progress),
+        None => format!("[{}]", said.progress),
+    };
+    match &said.message {
+        Some(message) => format!("{done} {message}\n"),
+        None => format!("{done}\n"),
+    }
+}
+
+#[derive(Deserialize)]
+struct Answer<'a> {
+    id: Option<Value>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+}
+
+/// The message with the arguments' own bytes. Line breaks become spaces: in valid JSON they stand only between
+/// its parts, and a line is a message.
+fn with_arguments(message: &ClientJsonRpcMessage, arguments: &RawJson) -> serde_json::Result<String> {
+    let arguments = RawValue::from_string(arguments.as_str().replace(['\n', '\r'], " "))?;
+    let fields = serde_json::to_value(message)?;
+    let Value::Object(fields) = &fields else { return serde_json::to_string(message) };
+    serde_json::to_string(&Call { fields, arguments: &arguments })
+}
+
+struct Call<'a> {
+    fields: &'a Map<String, Value>,
+    arguments: &'a RawValue,
+}
+
+impl Serialize for Call<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (key, value) in self.fields {
+            match value {
+                Value::Object(fields) if key == "params" => {
+                    map.serialize_entry(key, &Params { fields, arguments: self.arguments })?;
+                }
+                _ => map.serialize_entry(key, value)?,
+            }
+        }
+        map.end()
+    }
+}
+
+struct Params<'a> {
+    fields: &'a Map<String, Value>,
+    arguments: &'a RawValue,
+}
+
+impl Serialize for Params<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (key, value) in self.fields.iter().filter(|(key, _)| *key != "arguments") {
+            map.serialize_entry(key, value)?;
+        }
+        map.serialize_entry("arguments", self.arguments)?;
+        map.end()
+    }
+}
+
+/// A JSON-RPC error in words.
+pub(super) fn words(error: &ErrorData) -> String {
+    match &error.data {
+        Some(Value::String(data)) => format!("{} ({}): {data}", error.message, error.code.0),
+        _ => format!("{} ({})", error.message, error.code.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::{CallToolRequest, CallToolRequestParams};
+
+    use super::*;
+
+    fn call(exchange: &Arc<Exchange>, id: i64) -> ClientJsonRpcMessage {
+        let mut request = CallToolRequest::new(CallToolRequestParams::new("t"));
+        request.params.arguments = Some(Map::new());
+        request.extensions.insert(Arc::clone(exchange));
+        ClientJsonRpcMessage::request(ClientRequest::CallToolRequest(request), RequestId::Number(id))
+    }
+
+    #[test]
+    fn arguments_keep_their_bytes_and_stay_on_one_line() {
+        let written = "{\"b\": 1.10,\n \"a\":12345678901234567890123, \"e\":\"\\u00e9\", \"a\":1e2}";
+        let exchange =
+            Arc::new(Exchange { arguments: Some(RawJson(written.to_owned())), ..Exchange::default() });
+        let sent = Wire::default().outgoing(&call(&exchange, 1)).unwrap();
+        assert!(sent.contains(&written.replace('\n', " ")) && !sent.contains('\n'), "{sent}");
+        let value: Value = serde_json::from_str(&sent).unwrap();
+        assert_eq!((&value["jsonrpc"], &value["method"]), (&"2.0".into(), &"tools/call".into()));
+        assert_eq!(value["params"]["name"], "t");
+    }
+
+    #[test]
+    fn an_answer_finds_its_request_and_keeps_its_bytes() {
+        let wire = Wire::default();
+        let [one, two] = [Arc::new(Exchange::default()), Arc::new(Exchange::default())];
+        wire.outgoing(&call(&one, 1)).unwrap();
+        wire.outgoing(&call(&two, 2)).unwrap();
+        wire.incoming(r#"{"jsonrpc":"2.0","id":"2","result":{ "n": 1.10 }}"#);
+        wire.incoming(r#"{"jsonrpc":"2.0","id":3,"result":{}}"#);
+        wire.incoming("no JSON");
+        assert_eq!(
+            (one.answer.get(), two.answer.get().map(String::as_str)),
+            (None, Some(r#"{ "n": 1.10 }"#))
+        );
+        wire.forget(&one);
+        wire.incoming(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+        assert_eq!(one.answer.get(), None);
+    }
+}

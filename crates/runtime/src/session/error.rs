@@ -1,0 +1,53 @@
+//! Why a session refuses.
+
+use longhaul_core::error::ErrorCode;
+use longhaul_core::history::FoldError;
+use longhaul_core::ids::SessionId;
+use longhaul_store::StoreError;
+
+/// Why a session refuses.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SessionError {
+    /// The store refused or failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The log cannot be folded.
+    #[error("session {0} cannot be read: {1}")]
+    Log(SessionId, FoldError),
+    /// Possible only while nothing is going on.
+    #[error("the session is busy")]
+    Busy,
+    /// No such thing in this session.
+    #[error("no such {0}")]
+    NotFound(String),
+    /// Something else must be done first.
+    #[error("{0}")]
+    Conflict(String),
+    /// The view would not fit.
+    #[error("the view would have {tokens} tokens; {usable} are usable")]
+    DoesNotFit {
+        /// What it would have.
+        tokens: u64,
+        /// What there is.
+        usable: u64,
+    },
+    /// The session's driver has ended: storage failed, another process took the session, or the runtime ends.
+    #[error("the session has stopped")]
+    Stopped,
+}
+
+impl SessionError {
+    /// The stable code.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Store(StoreError::NotFound(_)) | Self::NotFound(_) => ErrorCode::NotFound,
+            Self::Store(StoreError::QueueFull(_)) => ErrorCode::QueueFull,
+            Self::Store(StoreError::Conflict(_) | StoreError::Fenced(_) | StoreError::Busy(_))
+            | Self::Busy
+            | Self::Conflict(_) => ErrorCode::Conflict,
+            Self::DoesNotFit { .. } => ErrorCode::ContextOverflow,
+            Self::Stopped => ErrorCode::Interrupted,
+            Self::Store(_) | Self::Log(..) => ErrorCode::Storage,
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! [`Runtime`]: one agent over one store, and the sessions that are open.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use longhaul_core::event::{Event, EventBody, Lineage};
+use longhaul_core::history::History;
+use longhaul_core::ids::{Millis, Seq, SessionId};
+use longhaul_core::run::{Input, Run, Settings, Status};
+use longhaul_store::{Blobs, Lease, NewSession, SessionRecord, SharedStore, StoreError};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+use super::slots::{Slot, Slots};
+use super::{Session, SessionError};
+use crate::agent::Agent;
+use crate::announce::Replay;
+use crate::clock::now_ms;
+use crate::driver::{Driver, Shared};
+use crate::feed::Feed;
+
+/// Events read from the store at a time.
+const PAGE: usize = 2_000;
+
+/// How long a session stays open that nobody has a handle to and in which nothing goes on.
+pub const IDLE: Duration = Duration::from_secs(60);
+
+/// One agent, its store, and its open sessions. When it is dropped every driver ends, and with it every model
+/// call, tool process and timer; [`Runtime::close`] does the same in order.
+///
+/// A session at rest that nobody has a handle to is given up after a while ([`IDLE`]) and opened again when
+/// somebody asks for it: what is kept in memory are the sessions in use.
+pub struct Runtime {
+    house: Arc<House>,
+    drivers: Mutex<JoinSet<()>>,
+}
+
+/// What every session of a runtime needs.
+struct House {
+    agent: Arc<Agent>,
+    settings: Arc<Settings>,
+    store: SharedStore,
+    blobs: Blobs,
+    owner: String,
+    idle: Duration,
+    slots: Slots,
+}
+
+type Reply = oneshot::Sender<Result<Session, SessionError>>;
+
+impl Runtime {
+    /// A runtime of that agent over that store.
+    pub fn new(agent: Agent, store: SharedStore, blobs: Blobs) -> Self {
+        Self::with_idle(agent, store, blobs, IDLE)
+    }
+
+    /// The same, with another time after which a session that nobody uses is given up.
+    pub fn with_idle(agent: Agent, store: SharedStore, blobs: Blobs, idle: Duration) -> Self {
+        let house = House {
+            settings: Arc::new(agent.settings()),
+            agent: Arc::new(agent),
+            store,
+            blobs,
+            owner: Uuid::now_v7().to_string(),
+            idle,
+            slots: Slots::default(),
+        };
+        Self { house: Arc::new(house), drivers: Mutex::default() }
+    }
+
+    /// The agent.
+    pub fn agent(&self) -> &Agent {
+        &self.house.agent
+    }
+
+    /// The store.
+    pub fn store(&self) -> &SharedStore {
+        &self.house.store
+    }
+
+    /// The blobs.
+    pub fn blobs(&self) -> &Blobs {
+        &self.house.blobs
+    }
+
+    /// Creates a session and opens it.
+    ///
+    /// # Errors
+    /// [`SessionError::Store`].
+    pub async fn create(&self, title: Option<String>) -> Result<Session, SessionError> {
+        let started = started(title.clone());
+        self.create_with(title, vec![(now_ms(), started)]).await
+    }
+
+    /// Creates a session from events made elsewhere (an import), and opens it.
+    ///
+    /// # Errors
+    /// [`SessionError::Store`]; [`SessionError::Log`] if the events do not make a log.
+    pub async fn create_with(
+        &self,
+        title: Option<String>,
+        events: Vec<(Millis, EventBody)>,
+    ) -> Result<Session, SessionError> {
+        let id = SessionId::new(Uuid::now_v7().to_string());
+        self.store().create(NewSession { id: id.clone(), title, at: now_ms(), events }).await?;
+        self.open(&id).await
+    }
+
+    async fn create_once(
+        &self,
+        id: SessionId,
+        title: Option<String>,
+        events: Vec<(Millis, EventBody)>,
+    ) -> Result<Session, SessionError> {
+        match self.store().create(NewSession { id: id.clone(), title, at: now_ms(), events }).await {
+            Ok(_) | Err(StoreError::Conflict(_)) => self.open(&id).await,
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The session of that id, created if there is none, and opened: who retries gets the same one.
+    ///
+    /// # Errors
+    /// [`SessionError::Store`]; [`SessionError::Log`].
+    pub async fn create_as(&self, id: SessionId, title: Option<String>) -> Result<Session, SessionError> {
+        let started = started(title.clone());
+        self.create_once(id, title, vec![(now_ms(), started)]).await
+    }
+
+    /// A replay of a session's announcements, to be given its log.
+    pub fn replay(&self, id: &SessionId) -> Replay {
+        let history = History::new(self.agent().counter.clone());
+        Replay::new(id.clone(), Arc::clone(&self.house.settings), history)
+    }
+
+    /// The sessions that are open here.
+    pub fn opened(&self) -> Vec<Session> {
+        self.house.slots.all()
+    }
+
+    /// All sessions, the most recently changed first.
+    ///
+    /// # Errors
+    /// [`SessionError::Store`].
+    pub async fn sessions(&self, limit: usize) -> Result<Vec<SessionRecord>, SessionError> {
+        Ok(self.store().sessions(limit).await?)
+    }
+
+    /// Opens a session: claims it, folds its log, and puts right what a crash left open.
+    ///
+    /// # Errors
+    /// [`SessionError::Store`] if there is none; [`SessionError::Log`].
+    pub async fn open(&self, id: &SessionId) -> Result<Session, SessionError> {
+        let session = match self.house.slots.find(id) {
+            Some(session) => session,
+            None => self.enter(id).await?,
+        };
+        // What a crash left is put right when this answers; a run that goes on does so on its own.
+        session.look(|_| ()).await?;
+        Ok(session)
+    }
+
+    /// Opens a session in a task of its own, so that whoever asks for it may leave at any time.
+    async fn enter(&self, id: &SessionId) -> Result<Session, SessionError> {
+        let (reply, entered) = oneshot::channel();
+        let slot = self.house.slots.slot(id);
+        self.spawn(Arc::clone(&self.house).live(id.clone(), slot, reply));
+        entered.await.map_err(|_| SessionError::Stopped)?
+    }
+
+    fn spawn(&self, life: impl Future<Output = ()> + Send + 'static) {
+        let mut drivers = self.drivers();
+        while drivers.try_join_next().is_some() {}
+        drivers.spawn(life);
+    }
+
+    /// The whole log of a session.
+    ///
+    /// # Errors
+    /// [`SessionError::Store`].
+    pub async fn log(&self, id: &SessionId) -> Result<Vec<Event>, SessionError> {
+        self.house.log(id).await
+    }
+
+    /// A new session that shares the log up to `at_seq`, positions and handles included.
+    ///
+    /// # Errors
+    /// [`SessionError::NotFound`] if the log has no such position; [`SessionError::Conflict`] if a run was open
+    /// there.
+    pub async fn fork(&self, id: &SessionId, at_seq: Seq) -> Result<Session, SessionError> {
+        self.fork_as(SessionId::new(Uuid::now_v7().to_string()), id, at_seq).await
+    }
+
+    /// As [`Runtime::fork`], under an id of the caller's: who retries gets the same one.
+    ///
+    /// # Errors
+    /// As [`Runtime::fork`].
+    pub async fn fork_as(
+        &self,
+        fork_id: SessionId,
+        id: &SessionId,
+        at_seq: Seq,
+    ) -> Result<Session, SessionError> {
+        let mut events = self.log(id).await?;
+        if at_seq == 0 || at_seq as usize > events.len() {
+            return Err(SessionError::NotFound(format!("position {at_seq}; the log has {}", events.len())));
+        }
+        let rests = at_rest(&events);
+        events.truncate(at_seq as usize);
+        let history = self.house.fold(id, &events)?;
+        if history.open_run().is_some() {
+            let before = rests.iter().rev().find(|rest| **rest < at_seq);
+            let after = rests.iter().find(|rest| **rest > at_seq);
+            let nearest: Vec<String> = before.into_iter().chain(after).map(Seq::to_string).collect();
+            return Err(SessionError::Conflict(format!(
+                "a run was going on at position {at_seq}; the session was at rest at {}",
+                nearest.join(" and ")
+            )));
+        }
+        let title = history.title().map(|title| format!("{title} (fork)"));
+        if let Some(Event { body: EventBody::SessionStarted { forked_from, title: first, .. }, .. }) =
+            events.first_mut()
+        {
+            *forked_from = Some(Lineage { session_id: id.clone(), at_seq });
+            first.clone_from(&title);
+        }
+        let events = events.into_iter().map(|event| (event.at, event.body)).collect();
+        self.create_once(fork_id, title, events).await
+    }
+
+    /// Deletes a session that is not open elsewhere, with its log and queue.
+    ///
+    /// # Errors
+    /// [`SessionError::Store`].
+    pub async fn delete(&self, id: &SessionId) -> Result<(), SessionError> {
+        let slot = self.house.slots.slot(id);
+        let deleted = {
+            let _nobody_opens = slot.gate.lock().await;
+            if let Some(session) = slot.take() {
+                session.close().await;
+            }
+            self.store().delete(id).await
+        };
+        self.house.slots.leave(id, slot);
+        Ok(deleted?)
+    }
+
+    /// Cancels what runs, lets every session come to rest, closes the store.
+    pub async fn close(&self) {
+        let open = self.house.slots.shut();
+        join_all(open.iter().map(Session::close)).await;
+        let mut drivers = std::mem::take(&mut *self.drivers());
+        while drivers.join_next().await.is_some() {}
+        self.agent().tools.close().await;
+        self.store().close().await;
+    }
+
+    /// Sessions that are open, are being opened or given up.
+    #[cfg(test)]
+    pub(super) fn places(&self) -> usize {
+        self.house.slots.len()
+    }
+
+    /// No panic happens while the lock is held.
+    fn drivers(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.drivers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl House {
+    /// The whole life of an open session, from its opening until it is given up.
+    async fn live(self: Arc<Self>, id: SessionId, slot: Arc<Slot>, reply: Reply) {
+        // Opening takes more room than being open.
+        if let Some(driver) = Box::pin(self.admit(&id, &slot, reply)).await {
+            driver.drive(&slot, self.idle).await;
+        }
+        self.slots.leave(&id, slot);
+    }
+
+    /// Opens the session, unless somebody else has just done so.
+    async fn admit(&self, id: &SessionId, slot: &Slot, reply: Reply) -> Option<Driver> {
+        let _gate = slot.gate.lock().await;
+        let (opened, driver) = match slot.session() {
+            Some(session) => (Ok(session), None),
+            None => match self.open(id).await {
+                Ok((session, driver)) if self.slots.put(slot, session.clone()) => (Ok(session), Some(driver)),
+                Ok((_, mut driver)) => {
+                    driver.abandon().await;
+                    (Err(SessionError::Stopped), None)
+                }
+                Err(error) => (Err(error), None),
+            },
+        };
+        // Whoever asked may have left: then the session is open all the same.
+        let _ = reply.send(opened);
+        driver
+    }
+
+    async fn open(&self, id: &SessionId) -> Result<(Session, Driver), SessionError> {
+        let lease = self.store.claim(id, &self.owner).await?;
+        let opened = self.open_claimed(id, lease.clone()).await;
+        if opened.is_err() {
+            // A session that cannot be read can still be deleted.
+            let _ = self.store.release(&lease).await;
+        }
+        opened
+    }
+
+    async fn open_claimed(&self, id: &SessionId, lease: Lease) -> Result<(Session, Driver), SessionError> {
+        let events = self.log(id).await?;
+        let history = self.fold(id, &events)?;
+        let partial = self.partial(id).await?;
+        let (inbox, messages) = mpsc::unbounded_channel();
+        let shared = Arc::new(Shared {
+            session_id: id.clone(),
+            store: Arc::clone(&self.store),
+            blobs: self.blobs.clone(),
+            feed: Feed::new(id.clone(), history.last_seq()),
+            status: watch::Sender::new(Status::Idle),
+            inbox,
+        });
+        let run = Run::new(Arc::clone(&self.settings), history);
+        let driver = Driver::new(run, Arc::clone(&self.agent), Arc::clone(&shared), lease, messages);
+        let session = Session::new(shared, self.agent.rules.queue_limit);
+        // The first thing that the driver does.
+        session.tell(Input::Recover { partial })?;
+        Ok((session, driver))
+    }
+
+    fn fold(&self, id: &SessionId, events: &[Event]) -> Result<History, SessionError> {
+        let folded = History::fold_with(self.agent.counter.clone(), events);
+        folded.map_err(|error| SessionError::Log(id.clone(), error))
+    }
+
+    async fn log(&self, id: &SessionId) -> Result<Vec<Event>, SessionError> {
+        let mut events: Vec<Event> = Vec::new();
+        loop {
+            let after = events.last().map_or(0, |event| event.seq);
+            let page = self.store.read(id, after, PAGE).await?;
+            let is_last = page.len() < PAGE;
+            events.extend(page);
+            if is_last {
+                return Ok(events);
+            }
+        }
+    }
+
+    /// The text of an answer that was streaming when the process ended.
+    async fn partial(&self, id: &SessionId) -> Result<Option<String>, SessionError> {
+        let chunks = self.store.chunks(id).await?;
+        let text: String = chunks.into_iter().map(|chunk| chunk.body).collect();
+        Ok((!text.is_empty()).then_some(text))
+    }
+}
+
+fn started(title: Option<String>) -> EventBody {
+    EventBody::SessionStarted { title, forked_from: None, imported_from: None }
+}
+
+/// The positions at which no run was going on.
+fn at_rest(events: &[Event]) -> Vec<Seq> {
+    let mut running = false;
+    let mut rests = Vec::new();
+    for event in events {
+        match event.body {
+            EventBody::RunStarted { .. } => running = true,
+            EventBody::RunFinished { .. } => running = false,
+            _ => {}
+        }
+        if !running {
+            rests.push(event.seq);
+        }
+    }
+    rests
+}

@@ -1,0 +1,117 @@
+use std::time::Duration;
+
+use longhaul_core::message::Part;
+use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
+use longhaul_store::{Blobs, MemoryStore};
+
+use super::*;
+use crate::testing::{self, Folder};
+
+const IDLE: Duration = Duration::from_secs(5);
+
+async fn runtime() -> (Runtime, Folder) {
+    let folder = Folder::new().unwrap();
+    let model = Arc::new(Scripted::new(Script::always(ScriptedAnswer::text("Yes."))));
+    let agent = testing::agent(model, &folder).await.unwrap();
+    let store = Arc::new(MemoryStore::new());
+    (Runtime::with_idle(agent, store, Blobs::in_memory(1 << 20), IDLE), folder)
+}
+
+/// Longer than anything may stay that nobody uses.
+async fn a_while() {
+    tokio::time::sleep(IDLE * 3).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_uses_is_given_up_and_opened_again() {
+    let (runtime, _folder) = runtime().await;
+    let session = runtime.create(Some("Kept".to_owned())).await.unwrap();
+    session.ask("hello").await.unwrap();
+    let before = session.look(|run| run.history().clone()).await.unwrap();
+    let id = session.id().clone();
+    a_while().await;
+    assert_eq!(runtime.opened().len(), 1, "a handle is in use");
+    drop(session);
+    a_while().await;
+    assert_eq!((runtime.opened().len(), runtime.places()), (0, 0));
+    let session = runtime.open(&id).await.unwrap();
+    let after = session.look(|run| run.history().clone()).await.unwrap();
+    assert_eq!(after, before);
+    session.ask("once more").await.unwrap();
+    assert_eq!(session.look(|run| run.history().view().len()).await.unwrap(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_watches_or_waits_for_a_status_keeps_a_session_open() {
+    let (runtime, _folder) = runtime().await;
+    let session = runtime.create(None).await.unwrap();
+    let (mut watch, status) = (session.watch(), session.status());
+    let id = session.id().clone();
+    drop(session);
+    a_while().await;
+    assert_eq!(runtime.opened().len(), 1);
+    drop(status);
+    a_while().await;
+    assert_eq!(runtime.opened().len(), 1);
+    runtime.open(&id).await.unwrap().send(vec![Part::text("hello")]).await.unwrap();
+    assert_eq!(watch.recv().await.unwrap().name, "message:queued");
+    drop(watch);
+    a_while().await;
+    assert_eq!(runtime.places(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_that_wait_are_there_when_it_is_opened_again() {
+    let (runtime, _folder) = runtime().await;
+    let session = runtime.create(None).await.unwrap();
+    let id = session.id().clone();
+    runtime.store().enqueue(&id, waiting("first")).await.unwrap();
+    drop(session);
+    a_while().await;
+    assert_eq!(runtime.places(), 0);
+    let session = runtime.open(&id).await.unwrap();
+    assert_eq!(session.queue().await.unwrap().len(), 1);
+    assert_eq!(session.resume().await.unwrap(), Resumed::Begun);
+    session.settled().await.unwrap();
+    assert_eq!(session.resume().await.unwrap(), Resumed::NothingToDo);
+}
+
+fn waiting(id: &str) -> NewQueued {
+    let parts = vec![Part::text("hello")];
+    NewQueued { id: id.into(), client_key: None, at: 0, parts, queue_limit: 9 }
+}
+
+#[tokio::test]
+async fn what_does_not_exist_leaves_no_trace() {
+    let (runtime, _folder) = runtime().await;
+    for at in 0..20 {
+        let id = SessionId::new(format!("none-{at}"));
+        assert!(runtime.open(&id).await.is_err());
+        assert!(runtime.delete(&id).await.is_err());
+    }
+    // The tasks that found nothing give their places back a moment after they have answered.
+    while runtime.places() > 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_closed_runtime_opens_nothing() {
+    let (runtime, _folder) = runtime().await;
+    let session = runtime.create(None).await.unwrap();
+    let id = session.id().clone();
+    runtime.close().await;
+    assert_eq!(session.settled().await.unwrap_err(), SessionError::Stopped);
+    assert!(runtime.open(&id).await.is_err());
+}
+
+#[tokio::test]
+async fn a_question_has_two_names() {
+    let session: SessionId = "s-1".into();
+    let own: ApprovalId = "a-c7.1".into();
+    let global = announce::global_approval(&session, &own);
+    assert_eq!(global, "s-1:a-c7.1");
+    for (given, found) in [("s-1:a-c7.1", "a-c7.1"), ("a-c7.1", "a-c7.1"), ("s-2:a-c7.1", "s-2:a-c7.1")] {
+        assert_eq!(announce::own_approval(&session, &given.into()).as_str(), found);
+    }
+}

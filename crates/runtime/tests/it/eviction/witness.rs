@@ -1,0 +1,188 @@
+//! A store that takes its time and sees who writes.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use longhaul_core::event::Event;
+use longhaul_core::ids::{QueueId, Seq, SessionId};
+use longhaul_core::message::{BlobRef, Part};
+use longhaul_core::queue::Queued;
+use longhaul_store::{
+    Accepted, Append, Chunk, Lease, MemoryStore, NewQueued, NewRequest, NewSession, Request, SessionRecord,
+    Store, StoreError,
+};
+use tokio::sync::watch;
+
+/// Numbers that repeat for a seed.
+#[derive(Debug)]
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub(crate) fn below(&mut self, most: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % most
+    }
+}
+
+/// Lets others go first at every turn, and remembers what must never happen.
+pub(crate) struct Witness {
+    store: MemoryStore,
+    seen: Mutex<Seen>,
+}
+
+struct Seen {
+    dice: Dice,
+    held: BTreeMap<SessionId, u64>,
+    claims: usize,
+    wrongs: Vec<String>,
+}
+
+impl Witness {
+    pub(crate) fn new(seed: u64) -> Self {
+        let seen = Seen { dice: Dice::new(seed), held: BTreeMap::new(), claims: 0, wrongs: Vec::new() };
+        Self { store: MemoryStore::new(), seen: Mutex::new(seen) }
+    }
+
+    /// What must never happen and did.
+    pub(crate) fn wrongs(&self) -> Vec<String> {
+        self.seen.lock().unwrap().wrongs.clone()
+    }
+
+    /// How often a session was opened.
+    pub(crate) fn claims(&self) -> usize {
+        self.seen.lock().unwrap().claims
+    }
+
+    async fn dawdle(&self) {
+        let turns = self.seen.lock().unwrap().dice.below(4);
+        for _ in 0..turns {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[async_trait]
+impl Store for Witness {
+    async fn claim(&self, id: &SessionId, owner: &str) -> Result<Lease, StoreError> {
+        self.dawdle().await;
+        let lease = self.store.claim(id, owner).await?;
+        {
+            let mut seen = self.seen.lock().unwrap();
+            seen.claims += 1;
+            if let Some(epoch) = seen.held.insert(id.clone(), lease.epoch) {
+                seen.wrongs.push(format!("{id} was claimed while the lease {epoch} was held"));
+            }
+        }
+        self.dawdle().await;
+        Ok(lease)
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
+        self.dawdle().await;
+        {
+            let mut seen = self.seen.lock().unwrap();
+            if seen.held.get(&lease.session_id) == Some(&lease.epoch) {
+                seen.held.remove(&lease.session_id);
+            }
+        }
+        self.store.release(lease).await
+    }
+
+    async fn append(&self, lease: &Lease, append: Append) -> Result<Vec<Event>, StoreError> {
+        self.dawdle().await;
+        let appended = self.store.append(lease, append).await;
+        if let Err(error @ StoreError::Fenced(_)) = &appended {
+            self.seen.lock().unwrap().wrongs.push(error.to_string());
+        }
+        self.dawdle().await;
+        appended
+    }
+
+    async fn enqueue(&self, id: &SessionId, message: NewQueued) -> Result<Accepted, StoreError> {
+        self.dawdle().await;
+        let accepted = self.store.enqueue(id, message).await;
+        self.dawdle().await;
+        accepted
+    }
+
+    async fn create(&self, session: NewSession) -> Result<SessionRecord, StoreError> {
+        self.store.create(session).await
+    }
+
+    async fn session(&self, id: &SessionId) -> Result<SessionRecord, StoreError> {
+        self.store.session(id).await
+    }
+
+    async fn sessions(&self, limit: usize) -> Result<Vec<SessionRecord>, StoreError> {
+        self.store.sessions(limit).await
+    }
+
+    async fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
+        self.store.delete(id).await
+    }
+
+    async fn read(&self, id: &SessionId, after: Seq, limit: usize) -> Result<Vec<Event>, StoreError> {
+        self.dawdle().await;
+        self.store.read(id, after, limit).await
+    }
+
+    async fn tail(&self, id: &SessionId, limit: usize) -> Result<Vec<Event>, StoreError> {
+        self.store.tail(id, limit).await
+    }
+
+    async fn queue(&self, id: &SessionId) -> Result<Vec<Queued>, StoreError> {
+        self.dawdle().await;
+        self.store.queue(id).await
+    }
+
+    async fn edit_queued(&self, id: &SessionId, entry: &QueueId, parts: Vec<Part>) -> Result<(), StoreError> {
+        self.store.edit_queued(id, entry, parts).await
+    }
+
+    async fn remove_queued(&self, id: &SessionId, entry: &QueueId) -> Result<(), StoreError> {
+        self.store.remove_queued(id, entry).await
+    }
+
+    async fn clear_queue(&self, id: &SessionId) -> Result<Vec<QueueId>, StoreError> {
+        self.store.clear_queue(id).await
+    }
+
+    async fn begin_request(&self, id: &SessionId, request: NewRequest) -> Result<Request, StoreError> {
+        self.store.begin_request(id, request).await
+    }
+
+    async fn answer_request(
+        &self,
+        id: &SessionId,
+        key: &str,
+        answer: Option<String>,
+    ) -> Result<(), StoreError> {
+        self.store.answer_request(id, key, answer).await
+    }
+
+    async fn put_chunk(&self, lease: &Lease, chunk: Chunk) -> Result<(), StoreError> {
+        self.dawdle().await;
+        self.store.put_chunk(lease, chunk).await
+    }
+
+    async fn chunks(&self, id: &SessionId) -> Result<Vec<Chunk>, StoreError> {
+        self.store.chunks(id).await
+    }
+
+    async fn blobs(&self, id: &SessionId) -> Result<Vec<BlobRef>, StoreError> {
+        self.store.blobs(id).await
+    }
+
+    async fn watch(&self, id: &SessionId) -> Result<watch::Receiver<Seq>, StoreError> {
+        self.store.watch(id).await
+    }
+
+    async fn close(&self) {
+        self.store.close().await;
+    }
+}

@@ -1,0 +1,139 @@
+//! Servers over streamable HTTP.
+
+use std::collections::BTreeMap;
+
+use axum::http::Method;
+use longhaul::config::{McpRemote, McpServerConfig, McpTransport};
+use longhaul::tools::ToolInput;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::fake::{Fake, TOKEN};
+use super::{Place, Running, SCHEMA, server, until};
+
+fn at(url: String, token: &str) -> McpServerConfig {
+    let headers = BTreeMap::from([("Authorization".to_owned(), token.to_owned())]);
+    server(McpTransport::Http(McpRemote { url, headers }))
+}
+
+async fn connected(fake: &Fake) -> (Place, Running) {
+    let place = Place::new();
+    let running = place.start(at(fake.url("/mcp?key=s3cret"), TOKEN)).await.unwrap();
+    (place, running)
+}
+
+#[tokio::test]
+async fn bytes_pass_in_both_directions_and_every_request_has_the_headers() {
+    let fake = Fake::start();
+    let (_place, running) = connected(&fake).await;
+    let spec = running.tool("echo").spec();
+    assert_eq!((spec.parameters.as_str(), spec.source.as_str()), (SCHEMA, "t"));
+    let body = running.ok("echo", r#"{"n": 1.10, "n":2e0}"#).await;
+    assert!(body.contains(r#""arguments":{"n": 1.10, "n":2e0}"#), "{body}");
+    assert_eq!(running.ok("stream", "{}").await, r#"{"price": 1.10}"#);
+    let seen = fake.seen();
+    assert!(seen.iter().all(|request| request.header("authorization") == Some(TOKEN)), "{seen:?}");
+    let call = &fake.asked("tools/call")[0];
+    assert_eq!(call.header("mcp-session-id"), Some("session-1"));
+    assert_eq!(call.header("mcp-protocol-version"), Some("2025-06-18"));
+    assert_eq!(call.header("accept"), Some("text/event-stream, application/json"));
+    running.servers.close().await;
+    assert!(fake.seen().iter().any(|request| request.method == Method::DELETE), "the session is ended");
+}
+
+#[tokio::test]
+async fn a_token_that_is_refused_is_told_without_it() {
+    let fake = Fake::start();
+    let config = at(fake.url("/mcp?key=s3cret-key"), "Bearer s3cret-wrong-one");
+    let error = Place::new().start(config).await.err().unwrap().to_string();
+    assert!(error.contains("`t` could not be started") && error.contains("HTTP 401"), "{error}");
+    assert!(error.contains("[redacted]") && !error.contains("s3cret"), "{error}");
+    let error = Place::new().start(at(fake.url("/mcp"), "two\nlines")).await.err().unwrap().to_string();
+    assert!(error.contains("the header `Authorization` cannot be sent") && !error.contains("two"), "{error}");
+}
+
+#[tokio::test]
+async fn a_cancelled_call_is_called_off() {
+    let fake = Fake::start();
+    let (_place, running) = connected(&fake).await;
+    let cancel = CancellationToken::new();
+    let (context, mut watching) = running.context(&cancel);
+    let tool = running.tool("wait");
+    let call = tokio::spawn(async move { tool.run(ToolInput::new(json!({}), context)).await });
+    assert_eq!(watching.recv().await.unwrap().text, "[1]\n");
+    cancel.cancel();
+    let output = call.await.unwrap();
+    assert!(output.cancelled, "{output:?}");
+    until("the server to hear of it", || !fake.asked("notifications/cancelled").is_empty()).await;
+    running.ok("echo", "{}").await;
+}
+
+#[tokio::test]
+async fn a_refusal_is_told_as_one() {
+    let fake = Fake::start();
+    let (_place, running) = connected(&fake).await;
+    let told = running.fails("fail", "{}").await;
+    assert!(told.contains("answered HTTP 500: out of order") && told.contains("effect is unknown"), "{told}");
+    assert!(!told.contains("key="), "{told}");
+}
+
+#[tokio::test]
+async fn a_server_that_goes_away_and_comes_back() {
+    let mut fake = Fake::start();
+    let (_place, running) = connected(&fake).await;
+    let (context, mut watching) = running.context(&CancellationToken::new());
+    let tool = running.tool("wait");
+    let call = tokio::spawn(async move { tool.run(ToolInput::new(json!({}), context)).await });
+    watching.recv().await.unwrap();
+    fake.go_away();
+    let lost = call.await.unwrap().as_text();
+    assert!(lost.contains("lost in the middle of the call") && lost.contains("effect is unknown"), "{lost}");
+    let away = running.fails("echo", "{}").await;
+    assert!(away.contains("the call was not made") && away.contains("cannot be reached"), "{away}");
+    assert!(!away.contains("key="), "{away}");
+    fake.come_back();
+    running.ok("echo", "{}").await;
+}
+
+#[tokio::test]
+async fn a_session_that_is_forgotten_is_begun_again_and_its_tools_compared() {
+    let fake = Fake::start();
+    let (_place, running) = connected(&fake).await;
+    fake.forget_session();
+    fake.change();
+    running.ok("echo", "{}").await;
+    assert_eq!(fake.asked("initialize").len(), 2);
+    until("the tools to be compared", || !running.servers.changes().is_empty()).await;
+    assert_eq!(running.servers.changes()[0].added, ["t__extra"]);
+}
+
+#[tokio::test]
+async fn a_list_that_changes_is_told_over_the_stream_of_notices() {
+    let fake = Fake::start();
+    let (_place, running) = connected(&fake).await;
+    until("the stream", || fake.seen().iter().any(|request| request.method == Method::GET)).await;
+    running.ok("change", "{}").await;
+    until("the change to be noticed", || !running.servers.changes().is_empty()).await;
+    assert_eq!(running.servers.tools().len(), 5, "the model's list stays");
+}
+
+#[tokio::test]
+async fn a_redirect_is_followed_within_one_server_only() {
+    let (fake, other) = (Fake::start(), Fake::start());
+    fake.leads_to(other.url("/mcp"));
+    let place = Place::new();
+    place.start(at(fake.url("/mcp/"), TOKEN)).await.unwrap().ok("echo", "{}").await;
+    let error = place.start(at(fake.url("/moved"), TOKEN)).await.err().unwrap().to_string();
+    assert!(error.contains("HTTP 307"), "{error}");
+    assert!(other.seen().is_empty(), "the headers went to somebody else");
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_an_error_that_says_where() {
+    let mut fake = Fake::start();
+    let url = fake.url("/mcp?key=s3cret");
+    fake.go_away();
+    let error = Place::new().start(at(url, TOKEN)).await.err().unwrap().to_string();
+    assert!(error.contains("http://127.0.0.1:") && error.contains("cannot be reached"), "{error}");
+    assert!(!error.contains("s3cret"), "{error}");
+}

@@ -1,0 +1,323 @@
+//! Servers that are programs.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use longhaul::config::McpTransport;
+use longhaul::mcp::McpPlace;
+use longhaul::sandbox::Confinement;
+use longhaul::tools::{Output, ToolInput};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::{PATIENCE, Place, Running, SCHEMA, alive, python, script, until};
+
+/// The script in a mode; `None` without a Python.
+async fn started(test: &str, mode: &[&str]) -> Option<(Place, Running)> {
+    let python = python(test)?;
+    let place = Place::new();
+    let running = place.start(script(python, mode)).await.unwrap();
+    Some((place, running))
+}
+
+#[tokio::test]
+async fn tools_come_in_one_order_with_their_own_schemas() {
+    let Some((_place, running)) = started("tools_come_in_one_order_with_their_own_schemas", &["plain"]).await
+    else {
+        return;
+    };
+    let specs: Vec<_> = running.servers.tools().iter().map(|tool| tool.spec()).collect();
+    let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
+    assert_eq!(names.len(), 16, "both pages: {names:?}");
+    assert!(names.is_sorted() && names.contains(&"t__zebra"), "{names:?}");
+    let known = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    assert!(names.iter().all(|name| name.len() <= 64 && name.chars().all(known)), "{names:?}");
+    let echo = specs.iter().find(|spec| spec.name == "t__echo").unwrap();
+    assert_eq!(echo.parameters.as_str(), SCHEMA);
+    assert_eq!((echo.source.as_str(), echo.description.as_str()), ("t", "Gives back what it was sent."));
+    let read_only: Vec<&str> =
+        specs.iter().filter(|spec| spec.read_only).map(|spec| spec.name.as_str()).collect();
+    assert_eq!(read_only, ["t__look"]);
+    assert!(!running.tool("look").is_vouched_for(), "somebody else's word");
+    let odd = names.iter().find(|name| name.starts_with("t__odd_n_me_")).unwrap();
+    assert_eq!(running.ok(odd.strip_prefix("t__").unwrap(), "{}").await, "seen", "called by its own name");
+}
+
+#[tokio::test]
+async fn arguments_arrive_as_the_model_wrote_them() {
+    let Some((_place, running)) = started("arguments_arrive_as_the_model_wrote_them", &["plain"]).await
+    else {
+        return;
+    };
+    let written = "{\"n\": 1.10,\n\t\"big\":12345678901234567890123, \"text\":\"\\u00e9 \\/\", \"n\":1e2}";
+    let line = running.ok("echo", written).await;
+    assert!(line.contains(&written.replace('\n', " ")), "{line}");
+    assert!(running.ok("echo", "null").await.contains(r#""name":"echo""#));
+    assert!(running.fails("echo", "[1]").await.contains("one JSON object"));
+}
+
+#[tokio::test]
+async fn answers_of_every_kind() {
+    let Some((_place, running)) = started("answers_of_every_kind", &["plain"]).await else { return };
+    let picture = running.call("picture", "{}").await;
+    assert_eq!(picture.as_text(), "before\n[Attachment 1: image/png, 70 bytes]\nafter");
+    let [_, Output::Media { bytes, media_type, .. }] = &picture.content[..] else { panic!("{picture:?}") };
+    assert_eq!((&bytes[1..4], media_type.as_str()), (&b"PNG"[..], "image/png"));
+    let structured = running.ok("structured", "{}").await;
+    assert_eq!(structured, r#"{"price": 1.10,"id":12345678901234567890123}"#);
+    assert_eq!(running.fails("fail", "{}").await, "it did not work");
+    let refused = running.fails("refuse", "{}").await;
+    assert!(refused.contains("`t` refused the call: never heard of it (-32602)"), "{refused}");
+}
+
+/// Cancels as soon as the call has made progress.
+async fn cancelled(running: &Running, tool: &str) -> (longhaul::tools::ToolOutput, Duration) {
+    let cancel = CancellationToken::new();
+    let (context, mut watching) = running.context(&cancel);
+    let tool = running.tool(tool);
+    let call = tokio::spawn(async move { tool.run(ToolInput::new(json!({}), context)).await });
+    let first = watching.recv().await.unwrap();
+    let second = watching.recv().await.unwrap();
+    assert_eq!((first.offset, first.text.as_str()), (0, "[1 of 100] still here\n"));
+    assert_eq!((second.offset, second.text.as_str()), (22, "[2 of 100] still here\n"));
+    let begun = Instant::now();
+    cancel.cancel();
+    (call.await.unwrap(), begun.elapsed())
+}
+
+#[tokio::test]
+async fn a_cancelled_call_is_called_off() {
+    let Some((place, running)) = started("a_cancelled_call_is_called_off", &["plain"]).await else { return };
+    let (output, took) = cancelled(&running, "wait").await;
+    assert!(output.cancelled && output.is_error, "{output:?}");
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    let heard = place.path("ws/cancelled.txt");
+    until("the server to hear of it", || {
+        fs::read_to_string(&heard).is_ok_and(|text| text.contains("cancelled"))
+    })
+    .await;
+    running.ok("echo", "{}").await;
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_within_the_grace_counts() {
+    let Some((_place, running)) = started("an_answer_that_comes_within_the_grace_counts", &["plain"]).await
+    else {
+        return;
+    };
+    let (output, _) = cancelled(&running, "late").await;
+    assert!(!output.cancelled && !output.is_error, "{output:?}");
+    assert_eq!(output.as_text(), "done all the same");
+}
+
+#[tokio::test]
+async fn calls_do_not_wait_for_each_other_and_end_with_their_time() {
+    let test = "calls_do_not_wait_for_each_other_and_end_with_their_time";
+    let Some(python) = python(test) else { return };
+    let place = Place::new();
+    let mut config = script(python, &["plain"]);
+    config.timeout = Duration::from_secs(3);
+    let running = place.start(config).await.unwrap();
+    let waiting = running.fails("wait", "{}");
+    let answered = async {
+        running.ok("echo", "{}").await;
+        Instant::now()
+    };
+    let ((late, ended), answered) = tokio::join!(async { (waiting.await, Instant::now()) }, answered);
+    assert!(answered < ended);
+    assert!(late.contains("did not answer within 3000 ms") && late.contains("effect is unknown"), "{late}");
+    let heard = place.path("ws/cancelled.txt");
+    until("the server to hear of it", || {
+        fs::read_to_string(&heard).is_ok_and(|text| text.contains("too long"))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_server_that_dies_in_a_call_is_started_again() {
+    let Some((_place, running)) = started("a_server_that_dies_in_a_call_is_started_again", &["plain"]).await
+    else {
+        return;
+    };
+    let first = running.ok("pid", "{}").await;
+    let (first, child) = first.split_once(' ').unwrap();
+    let told = running.fails("die", "{}").await;
+    assert!(
+        told.contains("lost in the middle of the call: its program has ended with exit code 3"),
+        "{told}"
+    );
+    assert!(told.contains("effect is unknown") && !told.contains("last words"), "{told}");
+    until("the group to end", || !alive(first) && !alive(child)).await;
+    let second = running.ok("pid", "{}").await;
+    assert!(!second.starts_with(&format!("{first} ")), "{second}");
+}
+
+#[tokio::test]
+async fn a_server_that_ended_between_calls_is_started_again_without_a_word() {
+    let test = "a_server_that_ended_between_calls_is_started_again_without_a_word";
+    let Some((_place, running)) = started(test, &["plain"]).await else { return };
+    let first = running.ok("pid", "{}").await;
+    let first = first.split_once(' ').unwrap().0;
+    let pid = rustix::process::Pid::from_raw(first.parse().unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    until("its end", || !alive(first)).await;
+    // What was sent before the end was noticed may be lost, and is then told as lost.
+    let mut output = running.call("pid", "{}").await;
+    if output.is_error {
+        assert!(output.as_text().contains("signal 9"), "{output:?}");
+        output = running.call("pid", "{}").await;
+    }
+    assert!(!output.is_error, "{output:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_be_started_again_is_told_and_tried_again() {
+    let test = "a_server_that_cannot_be_started_again_is_told_and_tried_again";
+    let Some((place, running)) = started(test, &["once", "starts.txt"]).await else { return };
+    running.fails("die", "{}").await;
+    let told = running.fails("echo", "{}").await;
+    assert!(told.contains("the call was not made") && told.contains("could not be started again"), "{told}");
+    assert!(!told.contains("licence"), "{told}");
+    fs::remove_file(place.path("ws/starts.txt")).unwrap();
+    let begun = Instant::now();
+    running.ok("echo", "{}").await;
+    assert!(begun.elapsed() > Duration::from_millis(500), "after a pause: {:?}", begun.elapsed());
+}
+
+async fn changed(running: &Running) {
+    running.ok("change", "{}").await;
+    until("the change to be noticed", || !running.servers.changes().is_empty()).await;
+}
+
+async fn the_list_stays(running: Running) {
+    let before: Vec<_> = running.servers.tools().iter().map(|tool| tool.spec()).collect();
+    changed(&running).await;
+    let after: Vec<_> = running.servers.tools().iter().map(|tool| tool.spec()).collect();
+    assert!(before == after, "the model's list moved");
+    let change = running.servers.changes().remove(0);
+    assert_eq!((change.added, change.removed), (vec!["t__extra".to_owned()], vec!["t__fail".to_owned()]));
+    assert_eq!(change.changed, ["t__refuse"]);
+    let gone = running.fails("fail", "{}").await;
+    assert!(gone.contains("`t` no longer offers `fail`"), "{gone}");
+    let told = running.fails("refuse", "{}").await;
+    assert!(told.starts_with("not like that\n[The server has changed this tool"), "{told}");
+    running.ok("change", "{}").await;
+    until("the old list", || running.servers.changes().is_empty()).await;
+    assert_eq!(running.fails("fail", "{}").await, "it did not work");
+}
+
+#[tokio::test]
+async fn a_list_that_changes_is_told_and_the_models_list_stays() {
+    let test = "a_list_that_changes_is_told_and_the_models_list_stays";
+    let Some((_place, running)) = started(test, &["plain"]).await else { return };
+    the_list_stays(running).await;
+}
+
+#[tokio::test]
+async fn servers_of_the_protocol_without_a_handshake() {
+    let Some((_place, running)) = started("servers_of_the_protocol_without_a_handshake", &["modern"]).await
+    else {
+        return;
+    };
+    let line = running.ok("echo", r#"{"n": 1.10}"#).await;
+    assert!(line.contains(r#""arguments":{"n": 1.10}"#) && line.contains("2026-07-28"), "{line}");
+    the_list_stays(running).await;
+}
+
+#[tokio::test]
+async fn lines_that_are_no_messages_are_passed_over() {
+    let Some((_place, running)) = started("lines_that_are_no_messages_are_passed_over", &["noisy"]).await
+    else {
+        return;
+    };
+    running.ok("echo", "{}").await;
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_be_started_is_named_with_its_last_words() {
+    let Some(python) = python("a_server_that_cannot_be_started_is_named_with_its_last_words") else { return };
+    let place = Place::new();
+    let broken = place.start(script(python, &["broken"])).await.err().unwrap().to_string();
+    assert!(broken.starts_with("the MCP server `t` could not be started: "), "{broken}");
+    assert!(broken.contains("exit code 7") && broken.contains("no licence found"), "{broken}");
+    let missing = place.start(script("no-such-program", &[])).await.err().unwrap().to_string();
+    assert!(missing.contains("no-such-program could not be started"), "{missing}");
+}
+
+#[tokio::test]
+async fn a_server_that_never_answers_does_not_hang_the_agent() {
+    let Some(python) = python("a_server_that_never_answers_does_not_hang_the_agent") else { return };
+    let place = Place::new();
+    let mut at = McpPlace::new(place.base.join("ws"), place.sandbox());
+    at.start_timeout = Duration::from_secs(2);
+    let begun = Instant::now();
+    let error = place.start_at(script(python, &["silent"]), at).await.err().unwrap().to_string();
+    assert!(error.contains("`t` could not be started: it did not answer within 2 s"), "{error}");
+    assert!(begun.elapsed() < PATIENCE / 2);
+}
+
+#[tokio::test]
+async fn dropping_the_tools_leaves_no_process() {
+    let Some((_place, running)) = started("dropping_the_tools_leaves_no_process", &["plain"]).await else {
+        return;
+    };
+    let pids = running.ok("pid", "{}").await;
+    let (leader, child) = pids.split_once(' ').unwrap();
+    let last = running.tool("echo");
+    drop(running);
+    assert!(alive(leader) && alive(child), "a tool is left, and with it its server");
+    drop(last);
+    until("the group to end", || !alive(leader) && !alive(child)).await;
+}
+
+#[tokio::test]
+async fn closing_lets_the_server_end_by_itself() {
+    let Some((place, running)) = started("closing_lets_the_server_end_by_itself", &["plain"]).await else {
+        return;
+    };
+    let pids = running.ok("pid", "{}").await;
+    let (leader, child) = pids.split_once(' ').unwrap();
+    running.servers.close().await;
+    assert!(!alive(leader) && !alive(child), "{pids}");
+    assert_eq!(fs::read_to_string(place.path("ws/ended.txt")).unwrap(), "input closed\n");
+}
+
+#[tokio::test]
+async fn the_environment_is_the_configured_one() {
+    let Some(python) = python("the_environment_is_the_configured_one") else { return };
+    let mut place = Place::new();
+    let inherited = [("PATH", "/usr/bin:/bin"), ("LC_ALL", "C"), ("PROVIDER_API_KEY", "key-value")];
+    place.policy.environment = inherited.map(|(name, value)| (name.into(), value.into())).to_vec();
+    let mut config = script(python, &["plain"]);
+    let McpTransport::Command(command) = &mut config.transport else { panic!() };
+    command.env.insert("FILES_TOKEN".into(), "configured-value".into());
+    let running = place.start(config).await.unwrap();
+    let seen = running.ok("environment", "{}").await;
+    assert!(seen.contains("FILES_TOKEN=configured-value") && seen.contains("LC_ALL=C"), "{seen}");
+    assert!(!seen.contains("key-value"), "{seen}");
+    let known = ["PATH", "LC_ALL", "HOME", "TMPDIR", "FILES_TOKEN", "LC_CTYPE"];
+    let names = seen.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name);
+    assert_eq!(names.filter(|name| !known.contains(name)).collect::<Vec<_>>(), [""; 0]);
+}
+
+#[tokio::test]
+async fn the_data_folder_is_closed_to_servers() {
+    let test = "the_data_folder_is_closed_to_servers";
+    let Some(python) = python(test) else { return };
+    let mut place = Place::new();
+    let status = place.sandbox().status().clone();
+    if !matches!(status.confinement, Confinement::Landlock { .. }) {
+        eprintln!("SKIPPED {test}: {status}");
+        assert!(std::env::var_os("LONGHAUL_REQUIRE_LANDLOCK").is_none(), "{test} needs Landlock: {status}");
+        return;
+    }
+    let read = json!({ "path": place.path("data/secret") }).to_string();
+    let confined = place.start(script(python, &["plain"])).await.unwrap();
+    let told = confined.fails("read", &read).await;
+    assert!(told.contains("Permission denied") && !told.contains("hidden-content"), "{told}");
+    let own = json!({ "path": "server.py" }).to_string();
+    assert!(confined.ok("read", &own).await.contains("An MCP server for tests"));
+    place.policy.confine = false;
+    let free = place.start(script(python, &["plain"])).await.unwrap();
+    assert_eq!(free.ok("read", &read).await, "hidden-content", "the same read, unconfined");
+}

@@ -1,0 +1,133 @@
+//! Servers in a session: approval, pictures, long answers, what is sent to the model.
+
+use std::sync::Arc;
+
+use longhaul::agent::Agent;
+use longhaul::session::Runtime;
+use longhaul::testing::{self, Folder};
+use longhaul_core::event::{EventBody, RunEnd};
+use longhaul_core::ids::SessionId;
+use longhaul_core::message::{Part, ToolResult, ToolStatus};
+use longhaul_core::run::Approval;
+use longhaul_providers::Request;
+use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
+use longhaul_store::{Blobs, MemoryStore};
+
+use super::{Place, SCHEMA, alive, python, script, until};
+
+struct World {
+    runtime: Runtime,
+    model: Arc<Scripted>,
+    _folder: Folder,
+    _place: Place,
+}
+
+impl World {
+    /// An agent with the script's tools; the model calls these, one a step, and stops.
+    async fn new(python: &str, calls: &[(&str, &str)], change: impl FnOnce(&mut Agent)) -> Self {
+        let place = Place::new();
+        let running = place.start(script(python, &["plain"])).await.unwrap();
+        let turns =
+            calls.iter().map(|(tool, arguments)| ScriptedAnswer::text("Calling.").call(*tool, *arguments));
+        let script = Script::turns(turns.chain([ScriptedAnswer::text("Done.")]).collect::<Vec<_>>());
+        let model = Arc::new(Scripted::new(script).keep_requests());
+        let folder = Folder::new().unwrap();
+        let mut agent = testing::agent(model.clone(), &folder).await.unwrap();
+        for tool in running.servers.tools() {
+            agent.tools.add(tool).unwrap();
+        }
+        change(&mut agent);
+        let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(64 << 20));
+        Self { runtime, model, _folder: folder, _place: place }
+    }
+
+    /// What was sent to the model.
+    fn requests(&self) -> Vec<Request> {
+        self.model.log().into_iter().filter_map(|record| record.request).collect()
+    }
+
+    /// One turn; the results of its calls.
+    async fn turn(&self) -> (SessionId, Vec<ToolResult>) {
+        let session = self.runtime.create(None).await.unwrap();
+        assert_eq!(session.ask("Go.").await.unwrap().end, Some(RunEnd::Stop));
+        assert_eq!(self.model.invalid_requests(), 0);
+        let log = self.runtime.log(session.id()).await.unwrap();
+        let results = log.into_iter().filter_map(|event| match event.body {
+            EventBody::ToolFinished { result } => Some(result),
+            _ => None,
+        });
+        (session.id().clone(), results.collect())
+    }
+}
+
+fn text(result: &ToolResult) -> String {
+    result.content.iter().filter_map(Part::as_text).collect()
+}
+
+#[tokio::test]
+async fn a_tool_that_says_it_only_reads_is_asked_about_all_the_same() {
+    let Some(python) = python("a_tool_that_says_it_only_reads_is_asked_about_all_the_same") else { return };
+    let denied = Approval::Deny("nobody is there".to_owned());
+    let world = World::new(python, &[("t__look", "{}"), ("ls", "{}")], |agent| {
+        agent.rules.default_approval = denied;
+    });
+    let (_, results) = world.await.turn().await;
+    assert!(text(&results[0]).contains("nobody is there"), "{results:?}");
+    assert_eq!(results[1].status, ToolStatus::Completed, "ours is believed");
+    let world = World::new(python, &[("t__look", "{}")], |agent| {
+        agent.rules.default_approval = Approval::Deny("nobody is there".to_owned());
+        agent.rules.approvals.insert("t__look".to_owned(), Approval::Allow);
+    });
+    let (_, results) = world.await.turn().await;
+    assert_eq!((results[0].status, text(&results[0]).as_str()), (ToolStatus::Completed, "seen"));
+}
+
+#[tokio::test]
+async fn the_model_is_sent_the_schema_as_it_came_and_sees_the_picture() {
+    let Some(python) = python("the_model_is_sent_the_schema_as_it_came_and_sees_the_picture") else { return };
+    let world = World::new(python, &[("t__picture", "{}"), ("t__fail", "{}")], |_| {}).await;
+    let (_, results) = world.turn().await;
+    let [Part::Text(_), Part::Image(image)] = &results[0].content[..] else { panic!("{results:?}") };
+    assert_eq!((image.media_type.as_str(), image.width, image.height), ("image/png", Some(1), Some(1)));
+    assert_eq!(results[1].status, ToolStatus::Error);
+    let requests = world.requests();
+    let echo = requests[0].tools.iter().find(|spec| spec.name == "t__echo").unwrap();
+    assert_eq!(echo.parameters.as_str(), SCHEMA);
+    assert!(requests.iter().all(|request| request.tools == requests[0].tools));
+}
+
+#[tokio::test]
+async fn a_long_answer_is_cut_and_kept_whole() {
+    let Some(python) = python("a_long_answer_is_cut_and_kept_whole") else { return };
+    let world = World::new(python, &[("t__long", "{}")], |agent| {
+        agent.rules.default_max_output_chars = 5_000;
+    });
+    let world = world.await;
+    let (_, results) = world.turn().await;
+    let sent = world.requests().pop().unwrap();
+    let shown = sent.messages.iter().flat_map(|message| &message.parts).find_map(|part| match part {
+        Part::ToolResult(result) => Some(text(result)),
+        _ => None,
+    });
+    let shown = shown.unwrap();
+    assert!(shown.contains("[Output truncated - exceeded maximum length]"), "{shown}");
+    assert!(shown.starts_with("line 0\n") && shown.contains("line 59999\n"), "{shown}");
+    let cut = results[0].truncated.as_ref().unwrap();
+    let whole = world.runtime.blobs().get(&cut.blob).await.unwrap();
+    let lines: String = (0..60_000).map(|number| format!("line {number}\n")).collect();
+    assert!(whole == lines.as_bytes(), "{} bytes", whole.len());
+}
+
+#[tokio::test]
+async fn the_display_has_a_row_for_the_server_and_closing_ends_it() {
+    let Some(python) = python("the_display_has_a_row_for_the_server_and_closing_ends_it") else { return };
+    let world = World::new(python, &[("t__pid", "{}")], |_| {}).await;
+    let (id, results) = world.turn().await;
+    let report = world.runtime.open(&id).await.unwrap().context().await.unwrap();
+    let sources: Vec<&str> = report.tools.iter().map(|share| share.source.as_str()).collect();
+    assert_eq!(sources, ["builtin", "t"]);
+    let pids = text(&results[0]);
+    assert!(pids.split(' ').all(alive));
+    world.runtime.close().await;
+    until("the server's end", || !pids.split(' ').any(alive)).await;
+}

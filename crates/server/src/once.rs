@@ -1,0 +1,84 @@
+//! Requests that may be repeated: done once for each key, and answered the same again, also after a restart.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use longhaul::clock::now_ms;
+use longhaul::session::Session;
+use longhaul_core::event::Event;
+use longhaul_core::ids::{Seq, SessionId};
+use longhaul_store::NewRequest;
+use serde_json::Value;
+use tokio::sync::OwnedMutexGuard;
+
+use crate::app::App;
+use crate::extract::Key;
+use crate::problem::Problem;
+
+/// Events read from the store at a time.
+const PAGE: usize = 500;
+
+/// The keyed requests that are being done: one at a time for each key.
+#[derive(Debug, Default)]
+pub(crate) struct Requests(Mutex<BTreeMap<(SessionId, String), Turn>>);
+
+/// Held by the request whose turn it is.
+type Turn = Arc<tokio::sync::Mutex<()>>;
+
+impl Requests {
+    async fn turn(&self, session: &SessionId, key: &str) -> OwnedMutexGuard<()> {
+        let lock = {
+            let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            // Who does one or waits for it has a share of its lock.
+            all.retain(|_, lock| Arc::strong_count(lock) > 1);
+            Arc::clone(all.entry((session.clone(), key.to_owned())).or_default())
+        };
+        lock.lock_owned().await
+    }
+}
+
+/// Does `work`, or answers what it has answered before under the same key. `what` names the request with all that
+/// it asks for.
+///
+/// If the process ended in the middle of the first attempt nobody knows its answer: `work` is given what the log
+/// says since then, so that it can tell whether it has been done. Otherwise it is given nothing.
+///
+/// # Errors
+/// Those of the work, which are not kept: a request that was refused may come again. `invalid-request` for a key
+/// that was used for something else.
+pub(crate) async fn once<W: Future<Output = Result<Value, Problem>> + Send>(
+    app: &App,
+    session: &Session,
+    key: Key,
+    what: String,
+    work: impl FnOnce(Vec<Event>) -> W + Send,
+) -> Result<Value, Problem> {
+    let Some(key) = key.0 else { return work(Vec::new()).await };
+    let id = session.id();
+    let store = app.runtime().store();
+    let _turn = app.requests().turn(id, &key).await;
+    // A hash: what is asked for may be long.
+    let what = blake3::hash(what.as_bytes()).to_hex().to_string();
+    let request =
+        store.begin_request(id, NewRequest { key: key.clone(), what: what.clone(), at: now_ms() }).await?;
+    if request.what != what {
+        return Err(Problem::reused_key());
+    }
+    if let Some(answer) = request.answer {
+        return serde_json::from_str(&answer).map_err(|_| Problem::internal());
+    }
+    let since = if request.repeated { events(app, id, request.since).await? } else { Vec::new() };
+    let done = work(since).await;
+    store.answer_request(id, &key, done.as_ref().ok().map(Value::to_string)).await?;
+    done
+}
+
+async fn events(app: &App, id: &SessionId, mut after: Seq) -> Result<Vec<Event>, Problem> {
+    let mut events = Vec::new();
+    loop {
+        let page = app.runtime().store().read(id, after, PAGE).await?;
+        let Some(last) = page.last() else { return Ok(events) };
+        after = last.seq;
+        events.extend(page);
+    }
+}

@@ -1,0 +1,85 @@
+//! The ground that a database is opened on: on the disk, and not only in the system's memory.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use longhaul_store::flush_folder;
+
+/// Bytes of the WAL that are written again at a time.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Makes durable what is there already: the way to a database `file` in `folder` that is to be made, the WAL
+/// of one that exists.
+///
+/// # Errors
+/// The system's, with the path.
+pub(crate) async fn prepare(folder: &Path, file: &Path) -> io::Result<()> {
+    let (folder, file) = (folder.to_owned(), file.to_owned());
+    let prepared = tokio::task::spawn_blocking(move || {
+        if !file.exists() {
+            return keep_names(&folder).map_err(|error| about(&folder, &error));
+        }
+        let wal = PathBuf::from(format!("{}-wal", file.display()));
+        write_again(&wal).map_err(|error| about(&wal, &error))
+    });
+    prepared.await.map_err(io::Error::other)?
+}
+
+fn about(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+/// Flushes the name of a new folder, and the names of those above it, which may be new too: a database is no
+/// safer than the way to it.
+fn keep_names(folder: &Path) -> io::Result<()> {
+    for above in folder.canonicalize()?.ancestors().skip(1) {
+        // What this user may not open was not made by this user.
+        if cfg!(unix) && File::open(above).is_err() {
+            break;
+        }
+        flush_folder(above)?;
+    }
+    Ok(())
+}
+
+/// Writes a WAL over itself, and flushes it.
+///
+/// After a failed fsync the system may show what is not on the disk, and never write it: what is appended
+/// behind it would be lost with it in a power cut. A clean end leaves no WAL, so this takes time only after a
+/// crash.
+fn write_again(wal: &Path) -> io::Result<()> {
+    let mut file = match OpenOptions::new().read(true).write(true).open(wal) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        opened => opened?,
+    };
+    let mut piece = vec![0; PIECE_BYTES];
+    loop {
+        let place = file.stream_position()?;
+        let count = file.read(&mut piece)?;
+        if count == 0 {
+            return file.sync_all();
+        }
+        file.seek(SeekFrom::Start(place))?;
+        file.write_all(&piece[..count])?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::write_again;
+
+    #[test]
+    fn a_file_that_is_written_again_is_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let wal = folder.path().join("wal");
+        write_again(&wal).unwrap();
+        assert!(!wal.exists());
+        for bytes in [0, 1, 1 << 20, (5 << 19) + 7] {
+            let content: Vec<u8> = (0..bytes).map(|index: u32| (index / 251) as u8).collect();
+            std::fs::write(&wal, &content).unwrap();
+            write_again(&wal).unwrap();
+            assert!(std::fs::read(&wal).unwrap() == content, "{bytes} bytes");
+        }
+    }
+}
