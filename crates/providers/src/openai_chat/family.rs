@@ -204,7 +204,7 @@ impl Family {
                 Prefill::No => Ability::No,
                 Prefill::Fields(_) | Prefill::Prefix => Ability::Yes,
             },
-            reasoning: Some(self.replay.retention()),
+            reasoning: Some(if self.unsigned_details { Retention::Always } else { self.replay.retention() }),
             ..Limits::default()
         }
     }

@@ -66,10 +66,12 @@ fn calls(answer: &Answer) -> impl Iterator<Item = &longhaul_core::message::ToolC
     })
 }
 
+/// Files of a provider; answers, streams among them, those with usage, calls, reasoning, errors.
+type Row<'a> = (BTreeSet<&'a str>, [usize; 6]);
+
 #[test]
 fn every_answer_decodes_or_fails_as_it_should() {
     let Some(all) = recorded("every_answer_decodes_or_fails_as_it_should") else { return };
-    type Row<'a> = (BTreeSet<&'a str>, [usize; 6]);
     let mut table: BTreeMap<(&str, Wire), Row<'_>> = BTreeMap::new();
     let mut failed = BTreeSet::new();
     for one in all {

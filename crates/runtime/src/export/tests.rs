@@ -130,7 +130,7 @@ fn damaged_files_are_refused_with_the_place() {
     insta::assert_snapshot!(refuse(&file.replacen("\"format\":1", "\"format\":9", 1)), @"the file was written in format 9; this version reads up to 1");
     insta::assert_snapshot!(refuse(&file.replacen("\"version\":1", "\"version\":2", 1)), @"the file was written in format 2; this version reads up to 1");
     insta::assert_snapshot!(refuse(&file.replacen("iVBORw0K", "iVBORw1K", 1)), @"line 10: the content does not have the hash it is named by");
-    insta::assert_snapshot!(refuse(&file.replacen("\"kind\":\"step-finished\"", "\"kind\":\"step-vanished\"", 1)), @"line 5: unknown variant `step-vanished`, expected one of `session-started`, `messages-taken`, `note-added`, `run-started`, `step-started`, `assistant-added`, `step-finished`, `step-failed`, `tool-started`, `tool-finished`, `approval-requested`, `approval-resolved`, `view-edited`, `view-restored`, `range-released`, `compaction-failed`, `model-switched`, `run-finished`, `recovered`, `parked`, `title-set`");
+    insta::assert_snapshot!(refuse(&file.replacen("\"kind\":\"step-finished\"", "\"kind\":\"step-vanished\"", 1)), @"line 5: unknown variant `step-vanished`, expected one of `session-started`, `messages-taken`, `note-added`, `run-started`, `input-counted`, `step-started`, `assistant-added`, `step-finished`, `step-failed`, `tool-started`, `tool-finished`, `approval-requested`, `approval-resolved`, `view-edited`, `view-restored`, `range-released`, `compaction-failed`, `model-switched`, `run-finished`, `recovered`, `parked`, `title-set`");
     let twice = [lines[0], lines[1], &lines[1].replace("\"seq\":1", "\"seq\":2")].join("\n");
     insta::assert_snapshot!(refuse(&twice), @"line 3: a session begins once, with its first event");
 }

@@ -67,8 +67,8 @@ async fn a_question_has_a_name_beyond_its_session_and_one_within() {
     }
     let pending = world.get("/api/approvals").await;
     let name = |session: &str| {
-        let waiting = pending["approvals"].as_array().unwrap().iter();
-        let found = waiting.filter(|one| one["sessionId"] == session).next().unwrap();
+        let mut waiting = pending["approvals"].as_array().unwrap().iter();
+        let found = waiting.find(|one| one["sessionId"] == session).unwrap();
         found["approvalId"].as_str().unwrap().to_owned()
     };
     let own = name(&sessions[0]).rsplit_once(':').unwrap().1.to_owned();

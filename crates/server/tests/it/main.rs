@@ -1,7 +1,6 @@
 //! The server from outside: real HTTP, the scripted model, real tools.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
-#![expect(clippy::print_stderr, reason = "figures")]
 
 mod approvals;
 mod crowd;

@@ -274,7 +274,7 @@ async fn wrong_addresses_and_headers_are_invalid() {
         format!("GET /api/sessions/{session}/export?format=exe"),
         format!("GET /api/sessions/{session}/recall"),
         format!("GET /api/sessions/{session}/recall?query=%ff%fe"),
-        format!("GET /api/message/queue?sessionId=%ff"),
+        "GET /api/message/queue?sessionId=%ff".to_owned(),
         format!("POST /api/sessions/{session}/blobs"),
     ] {
         check(&head, 400, &site.ask(&head, &[], b"").await);

@@ -246,6 +246,7 @@ fn openrouter() {
     assert!(body.get("stream_options").is_none());
     assert_eq!(body["messages"][1]["reasoning_details"], json!([{"type": "reasoning.text", "text": "hm"}]));
     assert_eq!(body["messages"][2]["content"][0]["type"], "file");
+    assert_eq!(family.abilities().reasoning, Some(Retention::Always));
 }
 
 #[test]
