@@ -57,8 +57,7 @@ pub(crate) async fn once<W: Future<Output = Result<Value, Problem>> + Send>(
     let id = session.id();
     let store = app.runtime().store();
     let _turn = app.requests().turn(id, &key).await;
-    // A hash: what is asked for may be long.
-    let what = blake3::hash(what.as_bytes()).to_hex().to_string();
+    let what = fingerprint(&what);
     let request =
         store.begin_request(id, NewRequest { key: key.clone(), what: what.clone(), at: now_ms() }).await?;
     if request.what != what {
@@ -73,6 +72,11 @@ pub(crate) async fn once<W: Future<Output = Result<Value, Problem>> + Send>(
     done
 }
 
+/// What is asked for may be long.
+fn fingerprint(what: &str) -> String {
+    blake3::hash(what.as_bytes()).to_hex().to_string()
+}
+
 async fn events(app: &App, id: &SessionId, mut after: Seq) -> Result<Vec<Event>, Problem> {
     let mut events = Vec::new();
     loop {
@@ -80,5 +84,34 @@ async fn events(app: &App, id: &SessionId, mut after: Seq) -> Result<Vec<Event>,
         let Some(last) = page.last() else { return Ok(events) };
         after = last.seq;
         events.extend(page);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::ServerConfig;
+    use crate::token::Token;
+    use serde_json::json;
+
+    /// The first attempt had its effect, and nobody was told.
+    #[tokio::test]
+    async fn after_a_crash_the_work_is_told_what_the_log_says_since() {
+        let (runtime, _folder) = longhaul::testing::runtime_that_says("Yes.").unwrap();
+        let app = App::new(runtime, ServerConfig::new(Token::new("a token for a test")));
+        let session = app.runtime().create(None).await.unwrap();
+        let first = NewRequest { key: "k".to_owned(), what: fingerprint("rename"), at: 0 };
+        app.runtime().store().begin_request(session.id(), first).await.unwrap();
+        session.rename("Renamed".to_owned()).await.unwrap();
+
+        let key = || Key(Some("k".to_owned()));
+        let count = async |since: Vec<Event>| Ok(json!({ "events": since.len() }));
+        let answer = once(&app, &session, key(), "rename".to_owned(), count).await.unwrap();
+        assert_eq!(answer, json!({ "events": 1 }));
+        session.rename("Once more".to_owned()).await.unwrap();
+        let again = once(&app, &session, key(), "rename".to_owned(), async |_| Err(Problem::internal()));
+        assert_eq!(again.await.unwrap(), answer, "it is kept");
+        let other = once(&app, &session, key(), "delete".to_owned(), count).await;
+        assert_eq!(other.unwrap_err().status().as_u16(), 422);
     }
 }

@@ -20,6 +20,10 @@ use super::Need;
 /// The token's name in the data folder.
 const TOKEN_FILE: &str = "token";
 
+/// Files that the server may have open. Not as many as there may be: tools inherit it, and some programs close
+/// every file they might have.
+const OPEN_FILES: u64 = 65_536;
+
 pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
     let loaded = agent_file::load(place)?;
     let addr = args.addr.unwrap_or(loaded.config.server.addr);
@@ -52,8 +56,12 @@ fn token_file(loaded: &Loaded) -> Option<PathBuf> {
 
 /// Each watcher is a connection: the usual 1,024 files are few. What cannot be had is done without.
 fn allow_many_connections() {
-    let limit = getrlimit(Resource::Nofile);
-    let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = maximum.map_or(OPEN_FILES, |maximum| maximum.min(OPEN_FILES));
+    if current.is_none_or(|current| current >= wanted) {
+        return;
+    }
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum });
     if let Err(error) = raised {
         tracing::warn!(%error, "the number of connections stays limited");
     }

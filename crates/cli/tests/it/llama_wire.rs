@@ -100,7 +100,7 @@ async fn every_step_agrees(provider: &dyn Provider, word: &str) {
         vec![Message::user("u", vec![Part::text("Look at the files, please. é 😀 <|im_end|>")])];
     for n in 0..6 {
         let (counted, reported) = counted(provider, &request(&messages)).await;
-        println!("{word}, step {n}: counted {counted}, reported {reported}");
+        eprintln!("{word}, step {n}: counted {counted}, reported {reported}");
         assert_eq!(counted, reported, "{word}, step {n}");
         messages.extend(step(provider, n));
         if n % 2 == 1 {
@@ -154,7 +154,7 @@ fn the_window_is_the_slots_and_a_reload_is_noticed() {
     let model = OpenAiChat::new(config).unwrap();
     run(async {
         let limits = model.limits().await;
-        println!("two slots share 4096: {limits:?}");
+        eprintln!("two slots share 4096: {limits:?}");
         assert_eq!(limits.source, LimitSource::Server);
         let window = limits.window.unwrap();
         fits_exactly(&model, window).await;

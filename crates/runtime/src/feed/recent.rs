@@ -12,7 +12,7 @@ use crate::announce::Announcement;
 pub(super) const MOST: usize = 1_024;
 
 /// Their size at most, in bytes of memory, but for the newest alone.
-pub(super) const MOST_BYTES: usize = 256 << 10;
+pub(super) const MOST_BYTES: usize = 512 << 10;
 
 /// An announcement and what stands around it in memory, without its payload, in bytes.
 const FRAME_BYTES: usize = 160;

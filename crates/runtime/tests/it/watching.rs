@@ -6,7 +6,8 @@ use longhaul::announce::Announcement;
 use longhaul::feed::Announcements;
 use longhaul::session::{Runtime, Session};
 use longhaul::testing::{self, Folder};
-use longhaul_core::message::Part;
+use longhaul_core::event::{EventBody, NoteReason};
+use longhaul_core::message::{Message, Part};
 use longhaul_core::run::{Approval, CompactionOutcome, Status};
 use longhaul_providers::scripted::{Fault, Script, Scripted, ScriptedAnswer};
 use longhaul_store::{Blobs, MemoryStore};
@@ -139,4 +140,50 @@ async fn only_one_compaction_at_a_time_and_none_is_disturbed() {
     let outcomes = [first.unwrap(), second.unwrap()];
     let committed = outcomes.iter().filter(|outcome| matches!(outcome, CompactionOutcome::Committed(_)));
     assert_eq!(committed.count(), 1, "{outcomes:?}");
+}
+
+#[tokio::test]
+async fn a_summary_that_is_no_good_is_told_of_once() {
+    let folder = Folder::new().unwrap();
+    let script = Script::closure(|request: &longhaul_providers::Request, index| {
+        let is_summary = longhaul_providers::scripted::is_summary_request(request);
+        ScriptedAnswer::text(if is_summary { " ".to_owned() } else { prose(index as usize) })
+    });
+    let model = Scripted::new(script).window(64_000);
+    let agent = testing::agent(Arc::new(model), &folder).await.unwrap();
+    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(64 << 20));
+    let session = runtime.create(None).await.unwrap();
+    talk(&session, 0..6).await;
+    let mut watch = session.watch();
+    session.compact(None).await.unwrap();
+    let mut names = Vec::new();
+    while let Ok(announcement) = watch.try_recv() {
+        names.push(announcement.name);
+    }
+    let failed = names.iter().filter(|name| **name == "context:compact-failed");
+    assert_eq!(failed.count(), 1, "{names:?}");
+    assert!(names.contains(&"context:compressed"), "the extract takes its place: {names:?}");
+}
+
+#[tokio::test]
+async fn a_message_says_who_wrote_it() {
+    let folder = Folder::new().unwrap();
+    let model = Scripted::new(Script::always(ScriptedAnswer::text("Yes.")));
+    let agent = testing::agent(Arc::new(model), &folder).await.unwrap();
+    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(1 << 20));
+    let note = |text: &str| EventBody::NoteAdded {
+        message: Message::user("m", vec![Part::text(text)]),
+        why: NoteReason::Imported,
+    };
+    let started = EventBody::SessionStarted { title: None, forked_from: None, imported_from: None };
+    let events = [started, note("[SUMMARY]\nGoal: go on"), note("By the way.")];
+    let session = runtime.create_with(None, events.map(|body| (0, body)).to_vec()).await.unwrap();
+    session.ask("And now?").await.unwrap();
+    let mut replay = runtime.replay(session.id());
+    let mut sources = Vec::new();
+    for event in runtime.log(session.id()).await.unwrap() {
+        let added = replay.take(&event).unwrap().into_iter().filter(|it| it.name == "message:added");
+        sources.extend(added.map(|it| it.text("source").to_owned()));
+    }
+    assert_eq!(sources, ["summary", "note", "typed", "model"]);
 }

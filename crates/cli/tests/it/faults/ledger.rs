@@ -123,6 +123,14 @@ impl Account {
     }
 }
 
+impl Told {
+    /// Whether these announcements say what those said before.
+    pub(crate) fn still_says(&self, before: &Self) -> bool {
+        let mut both = before.texts.iter().zip(&self.texts);
+        before.texts.len() <= self.texts.len() && both.all(|(before, now)| is_same(before, now))
+    }
+}
+
 /// Whether an announcement says now what it said before. Estimates of the window's fill level are made anew
 /// each time, with what was learned of the model since.
 pub(crate) fn is_same(before: &str, now: &str) -> bool {
@@ -172,7 +180,7 @@ impl Entries {
         texts.filter(|text| text.starts_with(&start)).count()
     }
 
-    /// Whether such an announcement arrived on the running connection, of something stored or not.
+    /// Whether such an announcement of nothing stored arrived on the running connection.
     pub(crate) fn has_passed(&self, name: &str) -> bool {
         self.passing.iter().any(|passing| passing["name"] == name)
     }

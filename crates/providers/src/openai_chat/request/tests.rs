@@ -304,3 +304,39 @@ fn a_tool_may_be_asked_for() {
         assert_eq!((&body["tool_choice"], body["tools"].as_array().unwrap().len()), (&expected, 2));
     }
 }
+
+fn file(hash: &str) -> Part {
+    let Part::Image(media) = image(hash) else { unreachable!() };
+    Part::File(Media { media_type: "application/pdf".into(), name: Some("a.pdf".into()), ..media })
+}
+
+/// Everything a conversation may hold, as three families are sent it.
+#[test]
+fn a_whole_conversation() {
+    let failed =
+        ToolResult { call_id: "c2".into(), status: ToolStatus::Cancelled, content: vec![], truncated: None };
+    let mut request = request(vec![
+        Message::user("u", vec![Part::text("look at "), image("png"), file("png"), Part::text("please")]),
+        assistant(
+            vec![
+                reasoning("hm", None),
+                Part::text("I look."),
+                call("c1", Some("call_1"), r#"{"path": "a", "n": 1.50}"#),
+                call("c2", Some("call_2"), ""),
+            ],
+            own(),
+        ),
+        result("c1", vec![Part::text("seen"), image("png")]),
+        Message { parts: vec![Part::ToolResult(failed)], ..result("c2", vec![]) },
+        user("and now?"),
+        assistant(vec![reasoning("mine alone", None), Part::text("Foreign words.")], foreign()),
+        user("go on"),
+    ]);
+    request.tools = vec![tool("read")];
+    request.max_output_tokens = Some(100);
+    for family in [&Family::COMPATIBLE, &Family::MISTRAL, &Family::LLAMA_CPP] {
+        let body = serde_json::to_string_pretty(&body_for(family, &request)).unwrap();
+        let name = format!("conversation_{}", family.name.replace('.', "_"));
+        insta::assert_snapshot!(name, body);
+    }
+}

@@ -321,3 +321,34 @@ fn what_cannot_be_expressed_is_refused() {
     odd.tools = vec![ToolSpec { parameters: RawJson("{".into()), ..tool("odd") }];
     assert!(encode(&odd, &endpoint()).unwrap_err().message.contains("`odd`"));
 }
+
+/// Everything a conversation may hold.
+#[test]
+fn a_whole_conversation() {
+    let png = || Part::Image(media("png", "image/png", None));
+    let pdf = Part::File(media("pdf", "application/pdf", Some("a.pdf")));
+    let search = Part::Opaque(Opaque { kind: "web_search_call".into(), native: RawJson(SEARCH.into()) });
+    let thoughts = vec![
+        thought(REASONING),
+        search,
+        text(SAID),
+        call("c1", "call_1", Some(CALL)),
+        call("c2", "call_2", Some(CUSTOM)),
+    ];
+    let mut request = request(vec![
+        Message::user("u", vec![Part::text("look at "), png(), pdf, Part::text("please")]),
+        assistant(thoughts, own()),
+        result("c1", ToolStatus::Completed, vec![Part::text("seen"), png()]),
+        result("c2", ToolStatus::Cancelled, vec![]),
+        user("and now?"),
+        assistant(
+            vec![thought(REASONING), Part::text("Foreign words."), call("c3", "toolu_1", None)],
+            foreign(),
+        ),
+        result("c3", ToolStatus::Error, vec![Part::text("no such file")]),
+        user("go on"),
+    ]);
+    request.tools = vec![tool("read")];
+    request.max_output_tokens = Some(100);
+    insta::assert_snapshot!(serde_json::to_string_pretty(&body(&request, &endpoint())).unwrap());
+}
