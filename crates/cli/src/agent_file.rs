@@ -32,8 +32,9 @@ pub(crate) fn load(place: &Place) -> Outcome<Loaded> {
         None => Config::default(),
     };
     let overrides = &place.overrides;
-    let names_a_server = file.is_some() || overrides.base_url.is_some() || overrides.provider.is_some();
-    let names_a_model = file.is_some() || overrides.model.is_some();
+    let says_model = config.model != Config::default().model;
+    let names_a_server = says_model || overrides.base_url.is_some() || overrides.provider.is_some();
+    let names_a_model = says_model || overrides.model.is_some();
     if let Some(name) = &overrides.provider {
         let provider = ProviderKind::from_name(name).ok_or_else(|| unknown_provider(name))?;
         if provider != config.model.provider {

@@ -39,7 +39,7 @@ pub(crate) struct Globals {
     /// The folder the agent works in [default: here]
     #[arg(long, global = true, value_name = "DIR", help_heading = "Everywhere")]
     pub(crate) workspace: Option<PathBuf>,
-    /// Who serves the model: openai-compatible, or scripted (an echo for trials)
+    /// Who serves the model: openai-compatible, openai, anthropic, gemini, ollama, or scripted (an echo for trials)
     #[arg(long, global = true, value_name = "NAME", help_heading = "Everywhere")]
     pub(crate) provider: Option<String>,
     /// The model, as its server calls it

@@ -224,6 +224,7 @@ fn push(text: &mut String, part: &Part) {
 /// shown in full counts half: the question itself would else be the best hit.
 async fn by_query(query: &str, hits: usize, source: &Source, blobs: &Blobs, limit: &Limit) -> String {
     let words = words(query);
+    let phrase = query.trim().to_lowercase();
     let mut texts: Vec<(&Entry, String)> = Vec::new();
     for entry in source.entries.iter().filter(|entry| !is_own(entry)) {
         if let Ok(text) = original(entry, blobs).await {
@@ -254,6 +255,10 @@ async fn by_query(query: &str, hits: usize, source: &Source, blobs: &Blobs, limi
     // Words on one line mean more than the same words here and there.
     for (score, at) in &mut ranked {
         *score += 2.0 * weight(*at) * best_line(&texts[*at].1, &words, &weights).0;
+        // The very words in their order mean most of all.
+        if words.len() > 1 && lower[*at].contains(&phrase) {
+            *score += 3.0 * weight(*at) * weights.iter().sum::<f64>();
+        }
     }
     best_first(&mut ranked);
     if ranked.is_empty() {

@@ -72,6 +72,18 @@ pub(crate) async fn once<W: Future<Output = Result<Value, Problem>> + Send>(
     done
 }
 
+/// Refuses a key that was used for another request. For work that keeps its own record of keys.
+///
+/// # Errors
+/// `invalid-request` for a key that was used for something else.
+pub(crate) async fn same(app: &App, session: &SessionId, key: &Key, what: &str) -> Result<(), Problem> {
+    let Some(key) = &key.0 else { return Ok(()) };
+    let what = fingerprint(what);
+    let request = NewRequest { key: key.clone(), what: what.clone(), at: now_ms() };
+    let known = app.runtime().store().begin_request(session, request).await?;
+    if known.what == what { Ok(()) } else { Err(Problem::reused_key()) }
+}
+
 /// What is asked for may be long.
 fn fingerprint(what: &str) -> String {
     blake3::hash(what.as_bytes()).to_hex().to_string()

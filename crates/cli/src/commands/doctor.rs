@@ -141,9 +141,16 @@ async fn would_use(place: &Place, loaded: Option<&Loaded>, server: &Server) -> V
 fn key(place: &Place, model: &ModelConfig) -> String {
     match (assemble::key_variable(place, model), &model.api_key_env) {
         (Some(name), _) => format!("{name} is set"),
-        (None, Some(name)) => format!("none ({name} is not set)"),
-        (None, None) => "none".to_owned(),
+        (None, named) => match usual_key(model).or(named.as_deref()) {
+            Some(name) => format!("none ({name} is not set)"),
+            None => "none".to_owned(),
+        },
     }
+}
+
+/// The variable that the key of the provider's own server is usually in.
+fn usual_key(model: &ModelConfig) -> Option<&'static str> {
+    model.provider.kind()?.key_variables(&model.base_url).first().copied()
 }
 
 fn sandbox(place: &Place, config: &Config) -> String {

@@ -48,7 +48,11 @@ async fn served(place: &Place, loaded: &Loaded) -> Vec<String> {
     }
     match backend::ask(place, model).await {
         Answer::Models(models) => models,
-        Answer::Other(_) | Answer::Silent => Vec::new(),
+        Answer::Other(_) => Vec::new(),
+        Answer::Silent => {
+            out::complaint(&format!("{} does not answer", visible(&model.base_url)));
+            Vec::new()
+        }
     }
 }
 

@@ -131,11 +131,11 @@ impl Call {
         match counted {
             Ok(Ok(tokens)) => tokens,
             Ok(Err(error)) => {
-                tracing::warn!(%error, "the server did not count the request");
+                tracing::debug!(%error, "the server did not count the request");
                 None
             }
             Err(_) => {
-                tracing::warn!("the server took too long to count the request");
+                tracing::debug!("the server took too long to count the request");
                 None
             }
         }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::app::App;
 use crate::content::Content;
 use crate::extract::{Input, Key};
+use crate::once;
 use crate::problem::Problem;
 
 #[derive(Debug, Deserialize)]
@@ -37,6 +38,7 @@ async fn accept(app: &App, key: Key, body: Body) -> Result<Value, Problem> {
         Some(id) => app.open(&id).await?,
         None => begin(app, &key, &body.content).await?,
     };
+    once::same(app, session.id(), &key, &format!("message {:?}", body.content)).await?;
     let parts = body.content.parts(app, session.id()).await?;
     match session.adopt_model().await {
         Ok(_) | Err(SessionError::Busy) => {}

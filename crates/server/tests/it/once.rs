@@ -201,3 +201,17 @@ async fn a_fork_is_made_once_whatever_becomes_of_its_origin() {
     let (status, _) = keyed(&world, &fork, "f2", json!({})).await;
     assert_eq!(status, StatusCode::NOT_FOUND);
 }
+
+#[tokio::test]
+async fn another_message_under_the_same_key_is_refused_and_not_lost_in_silence() {
+    let world = World::new(talkative()).await;
+    let session = world.session().await;
+    let message = |text: &str| json!({ "sessionId": session, "content": text });
+    let first = done(&world, "/api/message", "m1", message("one")).await;
+    world.until(&session, "idle").await;
+    let again = done(&world, "/api/message", "m1", message("one")).await;
+    assert_eq!(again["messageId"], first["messageId"]);
+    let (status, refused) = keyed(&world, "/api/message", "m1", message("two")).await;
+    assert_eq!((status.as_u16(), &refused["code"]), (422, &json!("invalid-request")), "{refused}");
+    done(&world, "/api/message", "m2", message("two")).await;
+}

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
 
+use longhaul::session::Resumed;
 use longhaul_core::ids::{QueueId, Seq};
 use longhaul_core::message::Part;
 use longhaul_core::queue::Queued;
@@ -39,7 +40,7 @@ const HELP: &str = "\
 /export [FILE]          write the session; a name that ends in .md is for people
 /quit                   leave; everything is kept
 While the agent works your messages queue and enter at its next step.
-Ctrl-C cancels the run, twice leaves. `longhaul recall last WORDS` finds anything.";
+Ctrl-C cancels the run, twice leaves. After that `longhaul chat -c` comes back here, and\n`longhaul recall last WORDS` finds anything that was said.";
 
 /// A command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,10 +139,10 @@ impl Talk<'_> {
             // The row in the transcript says the rest.
             Slash::Undo(edit) => undo(&self.session, edit).await.map(|_| String::new())?,
             Slash::Queue(work) => self.queue(work).await?,
-            Slash::Retry => {
-                self.session.resume().await?;
-                String::new()
-            }
+            Slash::Retry => match self.session.resume().await? {
+                Resumed::NothingToDo => "nothing waits for an answer: send a message to go on\n".to_owned(),
+                Resumed::Begun | Resumed::Busy => String::new(),
+            },
             Slash::Model(None) => self.model(),
             Slash::Model(Some(model)) => {
                 let session = Some(self.session.id().clone());
