@@ -135,6 +135,7 @@ impl Model {
         *self.shared.position.lock().unwrap() = Box::new(position);
     }
 
+    /// The calls whose results each request had, with how far the trace had come.
     pub(crate) fn heard(&self) -> Vec<(u64, Vec<String>)> {
         self.shared.heard.lock().unwrap().clone()
     }

@@ -38,10 +38,11 @@ async fn after_a_power_failure_everything_acknowledged_is_there() {
         };
         tasks.join_all().await;
     }
+    let past = Past { talkers, heard: model.heard() };
     model.hurry();
     let steps = parse(&place.shim().trace());
     let begins = steps.iter().filter(|step| is_wal_begun(step)).count();
-    eprintln!("power: {} operations, {} requests, {begins} logs", steps.len(), model.heard().len());
+    eprintln!("power: {} operations, {} requests, {begins} logs", steps.len(), past.heard.len());
     assert!(begins > 3, "the write-ahead log never began anew");
     let mut rng = Rng::of(seed, "power");
     let (mut disk, mut taken) = (Disk::new(), 0);
@@ -53,7 +54,7 @@ async fn after_a_power_failure_everything_acknowledged_is_there() {
     let checks = futures_util::stream::iter(cuts).for_each_concurrent(3, async |(cut, place)| {
         let context = format!("seed {seed}, power failed after operation {cut} of {}", steps.len());
         let until = steps[..cut].last().map_or(0, |step| step.position);
-        check_after(place, until, &talkers, &model).await.are_none(&context);
+        check_after(place, until, &past, &model).await.are_none(&context);
     });
     checks.await;
 }
@@ -77,9 +78,17 @@ fn cuts(steps: &[Step], rng: &mut Rng) -> Vec<usize> {
     cuts
 }
 
+/// What the outside was told while the trace was made.
+pub(crate) struct Past {
+    pub(crate) talkers: Vec<Talker>,
+    /// As in [`Model::heard`].
+    pub(crate) heard: Vec<(u64, Vec<String>)>,
+}
+
 /// Starts the binary on what a disk held, looks for everything acknowledged up to a place of the trace, and
 /// goes on with one of the sessions.
-pub(crate) async fn check_after(place: Place, until: u64, talkers: &[Talker], model: &Model) -> Findings {
+pub(crate) async fn check_after(place: Place, until: u64, past: &Past, model: &Model) -> Findings {
+    let Past { talkers, heard } = past;
     let mut findings = Findings::default();
     let server = match place.try_start(Rules { continues: false }).await {
         Ok(server) => server,
@@ -90,8 +99,8 @@ pub(crate) async fn check_after(place: Place, until: u64, talkers: &[Talker], mo
     };
     let logs = compare(&server.api, talkers, until, &mut findings).await;
     let finished = check::finished(&logs);
-    for (position, answered) in model.heard() {
-        for id in answered.iter().filter(|id| position <= until && !finished.contains(*id)) {
+    for (position, answered) in heard {
+        for id in answered.iter().filter(|id| *position <= until && !finished.contains(*id)) {
             findings.add("model", format!("was told the result of {id}, which is gone"));
         }
     }

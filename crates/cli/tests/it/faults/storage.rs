@@ -6,7 +6,7 @@ use super::check::{self, Findings};
 use super::disk::Disk;
 use super::model::{Model, Say};
 use super::points::each;
-use super::power::{check_after, restored};
+use super::power::{Past, check_after, restored};
 use super::rng::Rng;
 use super::server::{Place, Rules};
 use super::talk::{Talker, brief, busy, conclude, talk, talkers};
@@ -142,6 +142,7 @@ async fn what_was_acknowledged_survives_failed_flushes_and_a_power_failure() {
         let talkers = talkers(2, seed + round, &place);
         let pattern = *rng.pick(&[WAL, WAL, DATABASE, BLOBS]);
         talk_while_flushes_fail(&place, &talkers, pattern, &mut rng).await;
+        let past = Past { talkers, heard: model.heard() };
         model.hurry();
         let steps = parse(&place.shim().trace());
         let failed = steps.iter().position(|step| matches!(step.done, Done::SyncFailed { .. })).unwrap_or(0);
@@ -157,7 +158,7 @@ async fn what_was_acknowledged_survives_failed_flushes_and_a_power_failure() {
                 "seed {seed} round {round}, {pattern} failed to flush at {failed}, power failed at {cut} of {}",
                 steps.len()
             );
-            check_after(restored(&disk, &model, &mut rng), until, &talkers, &model).await.are_none(&context);
+            check_after(restored(&disk, &model, &mut rng), until, &past, &model).await.are_none(&context);
         }
     })
     .await;
