@@ -63,7 +63,7 @@ fn wants(place: &Place, config: &Config) -> Option<String> {
     if let SystemPrompt::File(path) = &config.system_prompt {
         let inside =
             Path::new(path).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-        if !inside {
+        if !inside || !lies_in(&place.workspace, path) {
             return Some(format!("reads {path} into the prompt"));
         }
     }
@@ -89,12 +89,18 @@ fn opens(server: &ServerConfig) -> Option<String> {
     host.or_else(origin)
 }
 
+/// As the client will read the address, not as it looks: `http://stranger\@localhost` is a stranger's.
 fn is_local(url: &str) -> bool {
-    let host = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let host = host.split(['/', '?', '#']).next().unwrap_or_default();
-    let host = host.rsplit('@').next().unwrap_or_default();
-    let name = if host.starts_with('[') { host } else { host.split(':').next().unwrap_or_default() };
-    name == "localhost" || name == "127.0.0.1" || host.starts_with("[::1]")
+    let url = reqwest::Url::parse(url);
+    url.is_ok_and(|url| matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")))
+}
+
+/// Whether a file, links followed, lies in that folder. One that is not there is missed later, by name.
+fn lies_in(folder: &Path, path: &str) -> bool {
+    match (folder.canonicalize(), folder.join(path).canonicalize()) {
+        (Ok(folder), Ok(file)) => file.starts_with(folder),
+        _ => true,
+    }
 }
 
 fn is_trusted(place: &Place, text: &str) -> bool {
@@ -108,7 +114,7 @@ fn hash(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::is_local;
+    use super::{is_local, lies_in};
 
     #[test]
     fn local_is_this_machine() {
@@ -120,5 +126,21 @@ mod tests {
         {
             assert!(!is_local(url), "{url}");
         }
+        for url in
+            ["http://127.0.0.2:7809\\@localhost/v1", "http://evil.example\\@[::1]/", "localhost:1234", ""]
+        {
+            assert!(!is_local(url), "{url}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_lies_where_it_leads() {
+        let (here, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::write(here.path().join("own.md"), "own").unwrap();
+        std::fs::write(elsewhere.path().join("secret"), "secret").unwrap();
+        std::os::unix::fs::symlink(elsewhere.path().join("secret"), here.path().join("prompt.md")).unwrap();
+        assert!(lies_in(here.path(), "own.md") && lies_in(here.path(), "not there"));
+        assert!(!lies_in(here.path(), "prompt.md"));
     }
 }

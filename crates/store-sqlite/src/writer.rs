@@ -147,11 +147,6 @@ impl Desk {
             let requests = gather(first, &mut waiting);
             self.write(requests).await;
         }
-        if self.poisoned.is_some() {
-            // Closing would move what may not be on the disk into the database.
-            std::mem::forget(self.db);
-            return;
-        }
         if let Err(error) = self.db.close().await {
             tracing::warn!(%error, "the database was not closed cleanly");
         }

@@ -192,7 +192,16 @@ impl Server {
         self.child.id().unwrap()
     }
 
-    /// What it wrote to standard error.
+    /// Waits until it has written that to standard error.
+    pub(crate) async fn until_said(&self, words: &str) {
+        let begun = std::time::Instant::now();
+        while !self.said().contains(words) {
+            assert!(begun.elapsed() < PATIENCE, "not said: {words}\n{}", self.said());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// What it wrote to standard error, as far as it has been read.
     pub(crate) fn said(&self) -> String {
         self.said.text()
     }

@@ -31,7 +31,7 @@ async fn a_full_disk_is_told_and_goes_on_when_there_is_room() {
     assert_eq!((refused.status, &refused.body["code"]), (503, &"storage".into()), "{refused:?}");
     assert!(refused.body["type"].as_str().unwrap().starts_with("urn:longhaul:problem:"), "{refused:?}");
     assert_eq!(server.api.session(talker.session().unwrap()).await.unwrap().status, 200, "reading goes on");
-    assert!(server.said().contains("full"), "{}", server.said());
+    server.until_said("the disk is full").await;
     place.shim().fill(false);
     assert_eq!(talker.send(&server.api, &text).await.unwrap(), 200);
     conclude(&server.api, std::slice::from_ref(&talker), &place, &model).await;
@@ -121,7 +121,7 @@ async fn a_failed_flush_is_final_until_the_next_start() {
             "{attempt}: {refused:?}"
         );
     }
-    assert!(server.said().contains("nothing more is written until the next start"), "{}", server.said());
+    server.until_said("nothing more is written until the next start").await;
     server.terminate().await;
     let server = place.start(Rules::default()).await;
     conclude(&server.api, std::slice::from_ref(&talker), &place, &model).await;
