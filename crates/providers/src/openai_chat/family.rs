@@ -1,6 +1,6 @@
 //! What each server of this wire does in its own way, as data: one row for each family of servers.
 //!
-//! A family is known by its host, else by what its server answers ([`discover`](super::discover)); until then,
+//! A family is known by its host, else by what its server answers (`discover`); until then,
 //! and for everybody else, it is [`Family::COMPATIBLE`]: what all of them take.
 
 mod rows;
