@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::estimate::{CountKind, Counter, Groups};
+use crate::estimate::{Counter, Groups};
 use crate::event::{Cut, EditKind, Event, EventBody, NoteReason, RunEnd, StepKind, StepStart, ViewEdit};
 use crate::ids::{ApprovalId, CallId, EditId, LogRange, Millis, RunId, Seq};
 use crate::message::{Message, Origin, Part, Role, ToolCall, ToolResult, ToolStatus};
@@ -15,6 +15,7 @@ use crate::meter::{Anchor, Calibration};
 use crate::usage::Usage;
 
 mod pairing;
+mod reports;
 mod view;
 
 pub use pairing::request_messages;
@@ -101,16 +102,6 @@ struct Learned {
     limit: u64,
     /// What was declared or discovered at that time.
     known: Option<u64>,
-}
-
-/// Smaller windows are no windows, whatever an error text seems to say. In tokens.
-const SMALLEST_WINDOW: u64 = 512;
-
-/// Whether a provider can have counted so many tokens for what we count as `counted`. Servers report nothing,
-/// the uncached part only, or nonsense: such a number is no anchor.
-fn is_plausible(reported: u64, counted: u64) -> bool {
-    let most = counted.saturating_mul(4).saturating_add(16_000);
-    reported > 0 && (counted / 4..=most).contains(&reported)
 }
 
 /// A tool call with an outcome, as loop detection remembers it.
@@ -369,14 +360,6 @@ impl History {
         self.recent_calls.push_back(RecentCall { signature, tool: call.name.clone() });
     }
 
-    /// A count by the server is as good as a report, and comes before the call.
-    fn count(&mut self, tokens: u64, fixed_tokens: u64) {
-        if is_plausible(tokens, fixed_tokens.saturating_add(self.view_tokens())) {
-            self.calibrate(fixed_tokens, self.view_groups, tokens);
-            self.set_anchor(fixed_tokens, tokens, 0);
-        }
-    }
-
     fn begin_step(&mut self, start: &StepStart) {
         self.model = Some(start.model.clone());
         self.window = start.window_tokens.or(self.window);
@@ -385,104 +368,6 @@ impl History {
             run.recovering |= start.purpose == StepKind::Recovery;
             run.calling = Some(start.clone());
         }
-    }
-
-    fn finish_step(&mut self, usage: Option<&Usage>, estimated: u64) {
-        let start = self.run.as_mut().and_then(|run| run.calling.take());
-        self.recoveries = 0;
-        let (Some(usage), Some(start)) = (usage, start) else { return };
-        self.cumulative.add(usage);
-        if let Some(run) = &mut self.run {
-            run.usage.add(usage);
-        }
-        if self.learned_window.as_ref().is_some_and(|learned| usage.total_tokens() > learned.limit) {
-            self.learned_window = None;
-        }
-        let answer = self.view.last().filter(|item| item.message.role == Role::Assistant);
-        let answered = answer.map(|item| item.groups).unwrap_or_default();
-        let sent = self.view_groups.without(&answered);
-        if !is_plausible(usage.input_tokens, start.fixed_tokens.saturating_add(sent.total())) {
-            return;
-        }
-        self.learn_error(estimated, usage.input_tokens);
-        self.calibrate(start.fixed_tokens, sent, usage.input_tokens);
-        let sent_back = self.output_sent_back(usage);
-        if self.anchor.is_some() && sent_back == usage.output_tokens {
-            self.learn(&answered, usage.output_tokens);
-        }
-        self.set_anchor(start.fixed_tokens, usage.input_tokens, sent_back);
-    }
-
-    /// A provider that refuses a request for its length often says how long it was: that is a count.
-    fn fail_step(&mut self, used: Option<u64>, limit: Option<u64>) {
-        let start = self.run.as_mut().and_then(|run| run.calling.take());
-        let Some(start) = start else { return };
-        if let Some(limit) = limit.filter(|limit| *limit >= SMALLEST_WINDOW) {
-            let known = start.window_tokens;
-            let lower = self.learned_window.filter(|learned| learned.known == known && learned.limit < limit);
-            self.learned_window = Some(lower.unwrap_or(Learned { limit, known }));
-        }
-        let counted = start.fixed_tokens.saturating_add(self.view_tokens());
-        if let Some(used) = used.filter(|used| is_plausible(*used, counted)) {
-            self.set_anchor(start.fixed_tokens, used, 0);
-        }
-    }
-
-    fn set_anchor(&mut self, fixed: u64, input: u64, output: u64) {
-        let counted = fixed.saturating_add(self.view_tokens());
-        if self.overhead_tokens.is_none() {
-            let unexplained = input.saturating_add(output).saturating_sub(counted);
-            self.overhead_tokens = Some(unexplained.min(crate::meter::MAX_OVERHEAD_TOKENS));
-        }
-        let view_tokens = self.view_tokens();
-        self.anchor = Some(Anchor { seq: self.last_seq, fixed, input, output, view_tokens });
-        self.kept_groups = self.view_groups;
-    }
-
-    /// What a call added to the one before is known exactly, if nothing else has changed.
-    fn calibrate(&mut self, fixed_tokens: u64, sent: Groups, input_tokens: u64) {
-        let Some(anchor) = self.anchor.as_ref() else { return };
-        let same = anchor.fixed == fixed_tokens && anchor.view_tokens == self.kept_groups.total();
-        let before = anchor.input.saturating_add(anchor.output);
-        if let Some(added) = input_tokens.checked_sub(before).filter(|_| same) {
-            self.learn(&sent.without(&self.kept_groups), added);
-        }
-    }
-
-    /// An exact count has nothing to learn.
-    fn learn(&mut self, estimated: &Groups, actual: u64) {
-        if self.counter.kind() != CountKind::Exact {
-            self.calibration.learn(estimated, actual);
-        }
-    }
-
-    fn output_sent_back(&self, usage: &Usage) -> u64 {
-        let Some(last) = self.view.last().filter(|item| item.message.role == Role::Assistant) else {
-            return 0;
-        };
-        let entry = self.entry(last.range.from).map(|entry| &entry.message);
-        let dropped = entry.map_or(0, |message| view::unsent_reasoning(message, &self.counter).total());
-        if dropped == 0 {
-            return usage.output_tokens;
-        }
-        usage.output_tokens.saturating_sub(if usage.reasoning_tokens > 0 {
-            usage.reasoning_tokens
-        } else {
-            dropped
-        })
-    }
-
-    /// The first call of a session says nothing about the counter: its unknown overhead is learned apart.
-    fn learn_error(&mut self, estimated: u64, actual: u64) {
-        if self.anchor.is_none() {
-            return;
-        }
-        if self.errors_per_mille.len() == 100 {
-            self.errors_per_mille.pop_front();
-        }
-        let error = i128::from(estimated) - i128::from(actual);
-        let per_mille = error * 1000 / i128::from(actual.max(1));
-        self.errors_per_mille.push_back(per_mille.clamp(-1_000_000, 1_000_000) as i64);
     }
 
     fn switch(&mut self, to: &Origin) {

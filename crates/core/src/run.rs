@@ -189,6 +189,11 @@ impl Run {
         }
     }
 
+    /// Whether an answer of the model is awaited, so that a cancel may cut it.
+    pub fn is_answering(&self) -> bool {
+        matches!(self.phase, Phase::Calling { .. } | Phase::Retrying { .. })
+    }
+
     /// The room of a model call.
     pub fn budget(&self) -> Budget {
         let model = &self.settings.model;

@@ -204,18 +204,17 @@ pub(crate) fn survival_of(before: &[Arc<Message>], run: &Run) -> Survival {
     survival::survey(&before, &after, true)
 }
 
-/// The announcement of a notice; `None` where a stored event says the same.
-pub(crate) fn of_notice(session_id: &SessionId, notice: &Notice) -> Option<Announcement> {
+/// The announcement of a notice.
+pub(crate) fn of_notice(session_id: &SessionId, notice: &Notice) -> Announcement {
     let (name, payload) = match notice {
         Notice::Compacting { strategy, reason, trigger_tokens } => (
             "context:compacting",
             json!({ "strategy": strategy, "reason": reason, "trigger": trigger_tokens }),
         ),
-        Notice::CompactionFailed { .. } => return None,
         Notice::Retrying { code, message, attempt, after_ms } => (
             "llm:error",
             json!({ "error": message, "code": code, "context": { "attempt": attempt, "retryAfterMs": after_ms }, "recoverable": true }),
         ),
     };
-    Some(Announcement::passing(name, session_id, payload))
+    Announcement::passing(name, session_id, payload)
 }

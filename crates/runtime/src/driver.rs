@@ -252,7 +252,7 @@ impl Driver {
             Effect::StartTimer { timer, after_ms } => self.start_timer(timer, after_ms),
             Effect::StopTimer { timer } => self.stop_timer(timer),
             Effect::Notice(notice) => {
-                of_notice(&self.shared.session_id, &notice).into_iter().for_each(|told| self.tell(told));
+                self.tell(of_notice(&self.shared.session_id, &notice));
             }
             Effect::CompactionDone(outcome) => {
                 if let Some(usual) = self.usual.take() {

@@ -54,6 +54,8 @@ pub enum CancelledAt {
     PartialAssistant,
     /// Tools were running: each open call got a result.
     ToolsInProgress,
+    /// Something that leaves no trace: a count, a compaction, the step from one call to the next.
+    BetweenCalls,
     /// Nothing was going on.
     Idle,
 }

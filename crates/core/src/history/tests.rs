@@ -1,7 +1,7 @@
 use super::*;
 use crate::event::{FORMAT, NoteReason, ViewOp};
 use crate::ids::{Handle, StepId};
-use crate::message::{BlobRef, Finish, RawJson, Reasoning, Truncation};
+use crate::message::{BlobRef, Finish, RawJson, Reasoning, Text, Truncation};
 use crate::truncate;
 
 /// A log as it grows.
@@ -61,6 +61,16 @@ impl Log {
         let seq = self.add(EventBody::AssistantAdded { step_id: step_id.clone(), message, finish, cut });
         self.add(EventBody::StepFinished { step_id, usage: None, estimated_input: 0, envelope: None });
         seq
+    }
+
+    /// A step that answers `parts` and reports `usage`.
+    fn reported(&mut self, parts: Vec<Part>, usage: Usage) {
+        let step_id = self.begin();
+        let message = Message { id: "a".into(), role: Role::Assistant, parts, origin: None };
+        let finish = Finish::Stop;
+        self.add(EventBody::AssistantAdded { step_id: step_id.clone(), message, finish, cut: None });
+        let usage = Some(usage);
+        self.add(EventBody::StepFinished { step_id, usage, estimated_input: 120, envelope: None });
     }
 
     fn result(&mut self, call: &str, text: &str) -> Seq {
@@ -331,12 +341,7 @@ fn units_are_steps_with_their_results() {
 fn usage_anchors_the_meter() {
     let mut log = Log::begun();
     log.typed("one");
-    let step_id = log.begin();
-    let message =
-        Message { id: "a".into(), role: Role::Assistant, parts: vec![Part::text("yes")], origin: None };
-    log.add(EventBody::AssistantAdded { step_id: step_id.clone(), message, finish: Finish::Stop, cut: None });
-    let usage = Usage { input_tokens: 500, output_tokens: 9, ..Usage::default() };
-    log.add(EventBody::StepFinished { step_id, usage: Some(usage), estimated_input: 120, envelope: None });
+    log.reported(vec![Part::text("yes")], Usage { input_tokens: 500, output_tokens: 9, ..Usage::default() });
     let reading = crate::meter::read(&log.history, 100);
     assert_eq!((reading.total, reading.estimated, reading.bound()), (509, 0, 509));
     log.typed("two more words");
@@ -350,14 +355,16 @@ fn usage_anchors_the_meter() {
 fn reasoning_that_is_not_sent_back_is_not_counted() {
     let mut log = Log::begun();
     log.typed("one");
-    let step_id = log.begin();
     let thought = Part::Reasoning(Reasoning { text: "a long thought".to_owned(), native: None });
-    let parts = vec![thought, Part::text("yes")];
-    let message = Message { id: "a".into(), role: Role::Assistant, parts, origin: None };
-    log.add(EventBody::AssistantAdded { step_id: step_id.clone(), message, finish: Finish::Stop, cut: None });
     let usage = Usage { input_tokens: 500, output_tokens: 49, reasoning_tokens: 40, ..Usage::default() };
-    log.add(EventBody::StepFinished { step_id, usage: Some(usage), estimated_input: 120, envelope: None });
+    log.reported(vec![thought, Part::text("yes")], usage.clone());
     assert_eq!(log.history.anchor().unwrap().output, 9);
+    log.reported(vec![Part::text("never shown")], usage.clone());
+    assert_eq!(log.history.anchor().unwrap().output, 9);
+    let sealed = RawJson(format!("\"{}\"", "x".repeat(60)));
+    let sealed = Part::Reasoning(Reasoning { text: String::new(), native: Some(sealed) });
+    log.reported(vec![sealed, Part::text("goes back")], usage);
+    assert_eq!(log.history.anchor().unwrap().output, 49);
 }
 
 #[test]
@@ -401,24 +408,36 @@ fn an_implausible_count_is_no_anchor() {
         let mut log = Log::begun();
         log.typed(&"a few words of text ".repeat(100));
         log.add(EventBody::RunStarted { run_id: "r".into() });
-        let step_id = log.begin();
-        let message =
-            Message { id: "a".into(), role: Role::Assistant, parts: vec![Part::text("ok")], origin: None };
-        log.add(EventBody::AssistantAdded {
-            step_id: step_id.clone(),
-            message,
-            finish: Finish::Stop,
-            cut: None,
-        });
         let usage = Usage { input_tokens: reported, output_tokens: 1, ..Usage::default() };
-        log.add(EventBody::StepFinished {
-            step_id,
-            usage: Some(usage),
-            estimated_input: 500,
-            envelope: None,
-        });
+        log.reported(vec![Part::text("ok")], usage);
         assert_eq!(log.history.anchor().is_some(), believed, "{reported}");
         assert!(crate::meter::read(&log.history, 10).bound() < 20_000, "{reported}");
+    }
+}
+
+#[test]
+fn an_implausible_answer_is_estimated() {
+    for (reported, reasoning) in [(200_000, 0), (u64::MAX, 0), (200_000, 199_990), (u64::MAX, u64::MAX - 5)] {
+        let mut log = Log::begun();
+        log.typed(&"a few words of text ".repeat(100));
+        let native = Some(RawJson("{}".to_owned()));
+        let answer = Part::Text(Text { text: "a short answer".to_owned(), native });
+        let usage = Usage {
+            input_tokens: 900,
+            output_tokens: reported,
+            reasoning_tokens: reasoning,
+            ..Usage::default()
+        };
+        log.reported(vec![answer], usage);
+        let answered = log.history.view().last().unwrap().tokens;
+        let reading = crate::meter::read(&log.history, 100);
+        assert_eq!((reading.reported, reading.estimated), (900, answered), "{reported}");
+        log.edit("e", EditKind::Compaction, vec![ViewOp::Drop { range: LogRange::one(3) }]);
+        assert!(crate::meter::read(&log.history, 100).total < 900, "{reported}");
+        assert_eq!(
+            log.history.cumulative_usage().output_tokens,
+            if reported == u64::MAX { 0 } else { reported }
+        );
     }
 }
 

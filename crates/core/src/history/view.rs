@@ -86,9 +86,12 @@ pub enum ItemKind {
 
 impl Entry {
     pub(super) fn new(seq: Seq, message: Message, kind: EntryKind, counter: &Counter) -> Self {
-        let shown = shown(seq, &message, &kind).map(Arc::new);
-        let groups = shown.as_deref().map(|shown| sent_groups(shown, counter)).unwrap_or_default();
         let message = Arc::new(message);
+        let shown = shown(seq, &message, &kind).map(|shown| {
+            // Most are shown as they are stored: kept once.
+            if shown == *message { message.clone() } else { Arc::new(shown) }
+        });
+        let groups = shown.as_deref().map(|shown| sent_groups(shown, counter)).unwrap_or_default();
         Self { seq, message, kind, shown, groups }
     }
 }
@@ -251,6 +254,18 @@ pub(super) fn unsent_reasoning(message: &Message, counter: &Counter) -> Groups {
     let unsent =
         message.parts.iter().filter(|part| matches!(part, Part::Reasoning(Reasoning { native: None, .. })));
     unsent.map(|part| counter.part_groups(part)).sum()
+}
+
+/// Bytes of the native items that go back with a message, and with them what we cannot read.
+pub(super) fn native_bytes(message: &Message) -> u64 {
+    let natives = message.parts.iter().filter_map(|part| match part {
+        Part::Text(text) => text.native.as_ref(),
+        Part::Reasoning(reasoning) => reasoning.native.as_ref(),
+        Part::ToolCall(call) => call.native.as_ref(),
+        Part::Opaque(opaque) => Some(&opaque.native),
+        Part::Image(_) | Part::File(_) | Part::ToolResult(_) => None,
+    });
+    natives.map(|native| native.as_str().len() as u64).sum()
 }
 
 /// Projects entries and edits, oldest edit first; items whose form has not changed keep their `since`.

@@ -121,11 +121,6 @@ impl Run {
             },
             Err(failure) => (failure.usage, ErrorInfo { code: failure.code, message: failure.message }),
         };
-        out.push(Effect::Notice(Notice::CompactionFailed {
-            strategy: draft.strategy().to_owned(),
-            code: problem.code,
-            reason: problem.message.clone(),
-        }));
         self.commit_extract(&draft, &occasion, Some((usage, problem)), out);
     }
 

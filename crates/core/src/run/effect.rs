@@ -116,15 +116,6 @@ pub enum Notice {
         /// The trigger that fired, in tokens.
         trigger_tokens: u64,
     },
-    /// The summary was no good; another way is taken.
-    CompactionFailed {
-        /// Which strategy's.
-        strategy: String,
-        /// What went wrong, as a caller decides on it.
-        code: ErrorCode,
-        /// What went wrong, in words.
-        reason: String,
-    },
     /// The call failed and will be repeated.
     Retrying {
         /// What went wrong, as a caller decides on it.

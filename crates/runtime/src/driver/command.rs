@@ -117,7 +117,8 @@ impl Driver {
         let case = match self.run.status() {
             Status::Idle | Status::Parked => CancelledAt::Idle,
             Status::ExecutingTools | Status::WaitingApproval => CancelledAt::ToolsInProgress,
-            Status::Streaming | Status::Compacting => CancelledAt::PartialAssistant,
+            Status::Streaming if self.run.is_answering() => CancelledAt::PartialAssistant,
+            Status::Streaming | Status::Compacting => CancelledAt::BetweenCalls,
         };
         self.feed(Input::Cancel).await?;
         let _ = reply.send(case);

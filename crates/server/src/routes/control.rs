@@ -52,7 +52,7 @@ async fn stop(session: &Session, how: &Cancel, since: Vec<Event>) -> Result<Valu
     let persisted = match met {
         CancelledAt::PartialAssistant => Value::from("partial_assistant"),
         CancelledAt::ToolsInProgress => Value::from("tools_in_progress"),
-        CancelledAt::Idle => Value::Null,
+        CancelledAt::BetweenCalls | CancelledAt::Idle => Value::Null,
     };
     Ok(json!({ "ok": true, "cancelled": met != CancelledAt::Idle, "persisted": persisted }))
 }

@@ -1,0 +1,153 @@
+//! What providers report, folded: the anchor, the calibration, the errors of earlier estimates.
+
+use super::{History, Learned, view};
+use crate::estimate::{CountKind, Groups};
+use crate::ids::Seq;
+use crate::message::Role;
+use crate::meter::{Anchor, MAX_OVERHEAD_TOKENS};
+use crate::usage::Usage;
+
+/// Smaller windows are no windows, whatever an error text seems to say. In tokens.
+const SMALLEST_WINDOW: u64 = 512;
+
+/// Whether a provider can have counted so many tokens for what we count as `counted`. Servers report nothing,
+/// the uncached part only, or nonsense: such a number is no anchor.
+fn is_plausible(reported: u64, counted: u64) -> bool {
+    reported > 0 && (counted / 4..=most_plausible(counted, MAX_UNSEEN_INPUT)).contains(&reported)
+}
+
+fn most_plausible(counted: u64, unseen: u64) -> u64 {
+    counted.saturating_mul(4).saturating_add(unseen)
+}
+
+/// What a request may carry that we never see: hidden prompts, templates. In tokens.
+const MAX_UNSEEN_INPUT: u64 = 16_000;
+
+/// What an answer may carry that we never see, its reasoning apart. In tokens.
+const MAX_UNSEEN_OUTPUT: u64 = 1_000;
+
+/// No call has so many tokens: such a report would only spoil the sums.
+const NO_CALLS_TOKENS: u64 = 1 << 32;
+
+impl History {
+    /// A count by the server is as good as a report, and comes before the call.
+    pub(super) fn count(&mut self, tokens: u64, fixed_tokens: u64) {
+        if is_plausible(tokens, fixed_tokens.saturating_add(self.view_tokens())) {
+            self.calibrate(fixed_tokens, self.view_groups, tokens);
+            self.set_anchor(fixed_tokens, tokens, 0);
+        }
+    }
+
+    pub(super) fn finish_step(&mut self, usage: Option<&Usage>, estimated: u64) {
+        let start = self.run.as_mut().and_then(|run| run.calling.take());
+        self.recoveries = 0;
+        let (Some(usage), Some(start)) = (usage, start) else { return };
+        if usage.total_tokens() < NO_CALLS_TOKENS {
+            self.cumulative.add(usage);
+            if let Some(run) = &mut self.run {
+                run.usage.add(usage);
+            }
+        }
+        let answer = self.view.last().filter(|item| item.message.role == Role::Assistant);
+        let answered = answer.map(|item| item.groups).unwrap_or_default();
+        let sent = self.view_groups.without(&answered);
+        if !is_plausible(usage.input_tokens, start.fixed_tokens.saturating_add(sent.total())) {
+            return;
+        }
+        self.learn_error(estimated, usage.input_tokens);
+        self.calibrate(start.fixed_tokens, sent, usage.input_tokens);
+        let Some(sent_back) = self.output_sent_back(usage, answered.total()) else {
+            let before = self.view.last().map_or(self.last_seq, |answer| answer.since - 1);
+            return self.set_anchor_at(before, sent, start.fixed_tokens, usage.input_tokens, 0);
+        };
+        if self.learned_window.as_ref().is_some_and(|learned| usage.total_tokens() > learned.limit) {
+            self.learned_window = None;
+        }
+        if self.anchor.is_some() && sent_back == usage.output_tokens {
+            self.learn(&answered, usage.output_tokens);
+        }
+        self.set_anchor(start.fixed_tokens, usage.input_tokens, sent_back);
+    }
+
+    /// A provider that refuses a request for its length often says how long it was: that is a count.
+    pub(super) fn fail_step(&mut self, used: Option<u64>, limit: Option<u64>) {
+        let start = self.run.as_mut().and_then(|run| run.calling.take());
+        let Some(start) = start else { return };
+        if let Some(limit) = limit.filter(|limit| *limit >= SMALLEST_WINDOW) {
+            let known = start.window_tokens;
+            let lower = self.learned_window.filter(|learned| learned.known == known && learned.limit < limit);
+            self.learned_window = Some(lower.unwrap_or(Learned { limit, known }));
+        }
+        let counted = start.fixed_tokens.saturating_add(self.view_tokens());
+        if let Some(used) = used.filter(|used| is_plausible(*used, counted)) {
+            self.set_anchor(start.fixed_tokens, used, 0);
+        }
+    }
+
+    /// All of the view is in the count.
+    fn set_anchor(&mut self, fixed: u64, input: u64, output: u64) {
+        self.set_anchor_at(self.last_seq, self.view_groups, fixed, input, output);
+    }
+
+    /// What the view held up to `seq`, `kept` by our estimate, is in the count.
+    fn set_anchor_at(&mut self, seq: Seq, kept: Groups, fixed: u64, input: u64, output: u64) {
+        let view_tokens = kept.total();
+        if self.overhead_tokens.is_none() {
+            let unexplained = input.saturating_add(output).saturating_sub(fixed.saturating_add(view_tokens));
+            self.overhead_tokens = Some(unexplained.min(MAX_OVERHEAD_TOKENS));
+        }
+        self.anchor = Some(Anchor { seq, fixed, input, output, view_tokens });
+        self.kept_groups = kept;
+    }
+
+    /// What a call added to the one before is known exactly, if nothing else has changed.
+    fn calibrate(&mut self, fixed_tokens: u64, sent: Groups, input_tokens: u64) {
+        let Some(anchor) = self.anchor.as_ref() else { return };
+        let same = anchor.fixed == fixed_tokens && anchor.view_tokens == self.kept_groups.total();
+        let before = anchor.input.saturating_add(anchor.output);
+        if let Some(added) = input_tokens.checked_sub(before).filter(|_| same) {
+            self.learn(&sent.without(&self.kept_groups), added);
+        }
+    }
+
+    /// An exact count has nothing to learn.
+    fn learn(&mut self, estimated: &Groups, actual: u64) {
+        if self.counter.kind() != CountKind::Exact {
+            self.calibration.learn(estimated, actual);
+        }
+    }
+
+    /// Tokens of the answer, estimated at `answered`, that later requests carry: not its reasoning, if no part goes
+    /// back with a native item. `None` if the report cannot be true.
+    fn output_sent_back(&self, usage: &Usage, answered: u64) -> Option<u64> {
+        let last = self.view.last().filter(|item| item.message.role == Role::Assistant);
+        let Some(message) = last.and_then(|last| self.entry(last.range.from)).map(|entry| &entry.message)
+        else {
+            return Some(0);
+        };
+        let dropped = view::unsent_reasoning(message, &self.counter).total();
+        // A token that goes back has a byte at least.
+        let hidden = usage.reasoning_tokens.min(view::native_bytes(message));
+        let (unsent, unseen) = match usage.reasoning_tokens {
+            _ if dropped == 0 && hidden > 0 => (0, hidden),
+            0 => (dropped, 0),
+            reasoning => (reasoning, 0),
+        };
+        let sent_back = usage.output_tokens.saturating_sub(unsent);
+        let most = most_plausible(answered, MAX_UNSEEN_OUTPUT).saturating_add(unseen);
+        (sent_back <= most).then_some(sent_back)
+    }
+
+    /// The first call of a session says nothing about the counter: its unknown overhead is learned apart.
+    fn learn_error(&mut self, estimated: u64, actual: u64) {
+        if self.anchor.is_none() {
+            return;
+        }
+        if self.errors_per_mille.len() == 100 {
+            self.errors_per_mille.pop_front();
+        }
+        let error = i128::from(estimated) - i128::from(actual);
+        let per_mille = error * 1000 / i128::from(actual.max(1));
+        self.errors_per_mille.push_back(per_mille.clamp(-1_000_000, 1_000_000) as i64);
+    }
+}
