@@ -14,8 +14,10 @@ pub enum ErrorCode {
     ContextOverflow,
     /// The key is missing, wrong, or lacks a right.
     Auth,
-    /// The provider refused the request's form or content.
+    /// The provider refused the request's form.
     InvalidRequest,
+    /// The model, or a filter of its provider, would not answer this content.
+    Refused,
     /// The provider failed, or answered with something that is no answer.
     ThirdParty,
     /// The connection could not be made, or broke.
@@ -45,6 +47,7 @@ impl ErrorCode {
             Self::ContextOverflow => "context-overflow",
             Self::Auth => "auth",
             Self::InvalidRequest => "invalid-request",
+            Self::Refused => "refused",
             Self::ThirdParty => "third-party",
             Self::Network => "network",
             Self::TruncatedStream => "truncated-stream",

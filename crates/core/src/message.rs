@@ -257,7 +257,7 @@ pub enum Finish {
     ToolCalls,
     /// It ran into the output limit, or into the end of its window.
     Length,
-    /// The provider withheld the answer.
+    /// The model refused, in words of its own, or its provider withheld the answer.
     ContentFilter,
     /// Something else, kept in the provider's item.
     Other,

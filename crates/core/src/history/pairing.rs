@@ -1,7 +1,7 @@
 //! From the view to a request that every provider accepts.
 
 use super::{ViewItem, closing_result};
-use crate::message::{Message, Part, Role, ToolResult, ToolStatus};
+use crate::message::{Message, Part, Role, Text, ToolCall, ToolResult, ToolStatus};
 
 /// The messages of a request: adjacent user messages merged, every call answered in call order, no answer
 /// without its call, a user message first. The view of a whole session needs no repair; a foreign or
@@ -40,6 +40,11 @@ fn push_step(messages: &mut Vec<Message>, assistant: &Message, results: &[ViewIt
         None => messages.push(Message::user("opening", vec![Part::text("[The conversation goes on here.]")])),
         // Two answers in a row: the first was cut off. They read as one.
         Some(last) if last.role == Role::Assistant => {
+            if last.origin != assistant.origin {
+                // One message has one origin: the newer. Native items of another would be foreign under it.
+                last.parts = std::mem::take(&mut last.parts).into_iter().filter_map(without_native).collect();
+                last.origin.clone_from(&assistant.origin);
+            }
             last.parts.extend(assistant.parts.iter().cloned());
             push_results(messages, assistant, results);
             return;
@@ -48,6 +53,16 @@ fn push_step(messages: &mut Vec<Message>, assistant: &Message, results: &[ViewIt
     }
     messages.push(assistant.clone());
     push_results(messages, assistant, results);
+}
+
+/// A part as any provider takes it: reasoning and what we do not model are nothing without their item.
+fn without_native(part: Part) -> Option<Part> {
+    match part {
+        Part::Text(text) => Some(Part::Text(Text { native: None, ..text })),
+        Part::ToolCall(call) => Some(Part::ToolCall(ToolCall { native: None, ..call })),
+        Part::Reasoning(_) | Part::Opaque(_) => None,
+        other => Some(other),
+    }
 }
 
 fn push_results(messages: &mut Vec<Message>, assistant: &Message, results: &[ViewItem]) {

@@ -229,6 +229,23 @@ fn two_answers_in_a_row_read_as_one() {
 }
 
 #[test]
+fn two_answers_of_two_models_carry_no_foreign_item() {
+    let native =
+        |text: &str| Part::Text(Text { text: text.to_owned(), native: Some(RawJson("{}".to_owned())) });
+    let mut log = Log::begun();
+    log.typed("a");
+    log.answer(vec![Part::text("kept")], Some(Cut::Cancelled));
+    let own = request_messages(log.history.view())[1].origin.clone();
+    log.reported(vec![native("theirs")], Usage::default());
+    log.answer(vec![native("ours")], None);
+    let messages = request_messages(log.history.view());
+    assert_eq!((messages.len(), &messages[1].origin), (2, &own));
+    let natives =
+        messages[1].parts.iter().map(|part| matches!(part, Part::Text(Text { native: Some(_), .. })));
+    assert_eq!(natives.collect::<Vec<_>>(), [false, false, true]);
+}
+
+#[test]
 fn arguments_that_are_no_object_are_quoted() {
     for (written, shown_as) in [
         ("{\"a\": 1}", "c1({\"a\": 1})"),

@@ -68,7 +68,12 @@ impl Run {
         let step = step.clone();
         let parts = self.named_calls(&step, answer.parts, answer.finish);
         if !says_something(&parts) && answer.finish != Finish::Length {
-            let failure = Failure::new(ErrorCode::ThirdParty, "the model's answer was empty", true);
+            let failure = match answer.finish {
+                Finish::ContentFilter => {
+                    Failure::new(ErrorCode::InvalidRequest, "the provider withheld the answer", false)
+                }
+                _ => Failure::new(ErrorCode::ThirdParty, "the model's answer was empty", true),
+            };
             return self.failed(Failure { usage: answer.usage, ..failure }, Vec::new(), out);
         }
         let estimated_input = self.estimated_input();
@@ -139,6 +144,9 @@ impl Run {
         }
         if finish == Finish::Length && self.stop.is_none() && !self.is_time_up() {
             return self.finish(RunEnd::Length, None, out);
+        }
+        if finish == Finish::ContentFilter && self.stop.is_none() {
+            return self.fail(ErrorCode::InvalidRequest, "the provider withheld the rest of the answer", out);
         }
         self.boundary(out);
     }

@@ -369,6 +369,25 @@ fn an_empty_answer_is_repeated_then_an_error() {
 }
 
 #[test]
+fn an_answer_that_was_withheld_is_an_error_and_not_repeated() {
+    let withheld = |parts| {
+        let finish = Finish::ContentFilter;
+        Input::ModelAnswered(Answer { parts, finish, usage: None, envelope: None })
+    };
+    for (parts, shown) in [(Vec::new(), 1), (vec![Part::text("I cannot")], 2)] {
+        let mut stage = Stage::new(|_| ());
+        stage.send("go");
+        stage.feed(Input::ModelBegan);
+        assert_eq!(ended(&stage.feed(withheld(parts))), Some(RunEnd::Error));
+        assert_eq!(stage.end(), Some((RunEnd::Error, Some(ErrorCode::InvalidRequest))));
+        assert_eq!(stage.run.history().view().len(), shown, "what came is kept");
+    }
+    let mut stage = Stage::new(|_| ());
+    stage.send("go");
+    assert_eq!(running(&stage.feed(withheld(vec![call("read")]))).len(), 1, "a whole call runs");
+}
+
+#[test]
 fn the_output_limit_ends_a_run_unless_whole_calls_came() {
     let length =
         |parts| Input::ModelAnswered(Answer { parts, finish: Finish::Length, usage: None, envelope: None });
