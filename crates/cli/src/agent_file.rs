@@ -1,5 +1,7 @@
 //! The agent file: found, read, and overridden by the command line.
 
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use longhaul::config::{Config, ProviderKind, SystemPrompt};
@@ -7,6 +9,9 @@ use longhaul::config::{Config, ProviderKind, SystemPrompt};
 use crate::failure::{Failure, Outcome};
 use crate::place::Place;
 use crate::trust;
+
+/// The largest agent file, and the largest file of its prompt, in bytes.
+const MAX_BYTES: u64 = 1 << 20;
 
 /// The configuration, and where it comes from.
 #[derive(Clone, Debug)]
@@ -62,8 +67,7 @@ fn find(place: &Place) -> Outcome<Option<PathBuf>> {
 
 fn read(place: &Place, path: &Path) -> Outcome<Config> {
     let shown = path.display().to_string();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::usage(format!("{shown} cannot be read: {error}")))?;
+    let text = text_of(path).map_err(|error| Failure::usage(format!("{shown} cannot be read: {error}")))?;
     let mut config = Config::parse(&text, &shown).map_err(|error| Failure::usage(error.to_string()))?;
     if place.named_config.is_some() {
         trust::remember(place, &text, &config)?;
@@ -71,11 +75,24 @@ fn read(place: &Place, path: &Path) -> Outcome<Config> {
         trust::check(place, path, &text, &config)?;
     }
     let folder = path.parent().unwrap_or(Path::new("."));
-    let prompt = config.system_prompt.resolve(|file| std::fs::read_to_string(folder.join(file)));
+    let prompt = config.system_prompt.resolve(|file| text_of(&folder.join(file)));
     let prompt =
         prompt.map_err(|error| Failure::usage(format!("{shown}: the file of `systemPrompt`: {error}")))?;
     config.system_prompt = SystemPrompt::Text(prompt);
     Ok(config)
+}
+
+/// A file's text. What is no file may never end, or never begin: opening a pipe waits for its writer.
+fn text_of(path: &Path) -> io::Result<String> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut text = String::new();
+    File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > MAX_BYTES {
+        true => Err(io::Error::other("it is larger than 1 MiB")),
+        false => Ok(text),
+    }
 }
 
 fn unknown_provider(name: &str) -> Failure {

@@ -190,6 +190,9 @@ pub(crate) enum SessionsCommand {
         /// Ids, starts of them, or `last`
         #[arg(required = true)]
         sessions: Vec<String>,
+        /// Do not ask
+        #[arg(short = 'y', long)]
+        yes: bool,
     },
 }
 

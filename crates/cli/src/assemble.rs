@@ -6,6 +6,7 @@ mod policy;
 mod prompt;
 mod rules;
 mod servers;
+mod telemetry;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,17 +14,20 @@ use std::sync::Arc;
 use longhaul::agent::Agent;
 use longhaul::config::{Config, ModelConfig, ReasoningRetention};
 use longhaul::sandbox::{Sandbox, SandboxPolicy};
+use longhaul::telemetry::Telemetry;
 use longhaul::tools::{ToolLimits, ToolSet};
 use longhaul::workspace::Workspace;
 use longhaul_core::message::Origin;
 use longhaul_providers::connect::{Kind, connect};
 use longhaul_providers::http::Secret;
 use longhaul_providers::{Declared, Endpoint, Limits, Retention, SharedProvider, known};
+use reqwest::Url;
 
 use crate::failure::{Failure, Outcome};
 use crate::place::Place;
 
 pub(crate) use servers::Missing;
+pub(crate) use telemetry::telemetry;
 
 /// What happens to a tool call that a person would be asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +73,7 @@ pub(crate) async fn agent(
         workspace: Arc::new(workspace),
         tool_limits: tool_limits(config),
         rules,
+        telemetry: Telemetry::default(),
     })
 }
 
@@ -155,7 +160,29 @@ fn provider(place: &Place, model: &ModelConfig, declared: Declared) -> Outcome<S
         model.headers.iter().map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
     endpoint.body = model.body.clone();
     endpoint.declared = declared;
-    connect(kind, endpoint).map_err(|error| Failure::usage(error.to_string()))
+    connect(kind, endpoint).map_err(|error| match meant(&model.base_url, kind) {
+        Some(meant) => {
+            Failure::usage(format!("`{}` is no address of a server: did you mean {meant} ?", model.base_url))
+        }
+        None => Failure::usage(error.to_string()),
+    })
+}
+
+/// The address that was probably meant by one without `http://`. One that may hold a secret is not repeated.
+fn meant(base_url: &str, kind: Kind) -> Option<String> {
+    let is_web = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
+    if base_url.contains("://")
+        || base_url.contains(['@', '?'])
+        || Url::parse(base_url).is_ok_and(|url| is_web(&url))
+    {
+        return None;
+    }
+    let mut url = Url::parse(&format!("http://{base_url}")).ok().filter(is_web)?;
+    let own = Url::parse(kind.base_url()).ok()?;
+    if url.path() == "/" {
+        url.set_path(own.path());
+    }
+    Some(url.as_str().trim_end_matches('/').to_owned())
 }
 
 /// The variable that the key is taken from, if it is set: the one that the configuration names, or a usual one of
@@ -164,4 +191,28 @@ pub(crate) fn key_variable<'a>(place: &Place, model: &'a ModelConfig) -> Option<
     let usual = model.provider.kind().map(|kind| kind.key_variables(&model.base_url)).unwrap_or_default();
     let names = model.api_key_env.as_deref().into_iter().chain(usual.iter().copied());
     names.into_iter().find(|name| place.variable(name).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kind, meant};
+
+    #[test]
+    fn an_address_without_its_scheme_is_guessed() {
+        let chat = |url| meant(url, Kind::OpenAiCompatible);
+        assert_eq!(chat("localhost:1234").as_deref(), Some("http://localhost:1234/v1"));
+        assert_eq!(chat("10.0.0.7:8000/").as_deref(), Some("http://10.0.0.7:8000/v1"));
+        assert_eq!(chat("box/openai/v1/").as_deref(), Some("http://box/openai/v1"));
+        assert_eq!(meant("localhost:11434", Kind::Ollama).as_deref(), Some("http://localhost:11434"));
+        for url in [
+            "",
+            "http://localhost:1234",
+            "ftp://localhost",
+            "two words",
+            "me:secret@box:1234",
+            "box?key=secret",
+        ] {
+            assert_eq!(chat(url), None, "{url}");
+        }
+    }
 }

@@ -8,11 +8,11 @@ use reqwest::Client;
 use serde_json::Value;
 
 use crate::agent_file::Loaded;
-use crate::assemble;
 use crate::failure::{Failure, Outcome};
 use crate::place::{AGENT_FILE, Place};
 use crate::term::out;
 use crate::term::wrap::wrapped;
+use crate::{assemble, trust};
 
 /// How long a server of this machine may take to say that it is there.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -76,7 +76,7 @@ pub(crate) enum Answer {
 /// Asks the server of a configuration for its models, as whom its key makes us.
 pub(crate) async fn ask(place: &Place, model: &ModelConfig) -> Answer {
     let client = Client::builder().timeout(NAMED_PATIENCE);
-    let client = if is_here(&model.base_url) { client.no_proxy() } else { client };
+    let client = if trust::is_local(&model.base_url) { client.no_proxy() } else { client };
     let Ok(client) = client.build() else { return Answer::Silent };
     let Some(kind) = model.provider.kind() else { return Answer::Silent };
     let mut request = client.get(kind.list_of_models(&model.base_url));
@@ -92,12 +92,6 @@ pub(crate) async fn ask(place: &Place, model: &ModelConfig) -> Answer {
     let status = response.status();
     let models = response.json().await.ok().as_ref().and_then(listed).filter(|_| status.is_success());
     models.map_or(Answer::Other(status.as_u16()), Answer::Models)
-}
-
-/// Whether a server is on this machine.
-pub(crate) fn is_here(base_url: &str) -> bool {
-    let host = base_url.split_once("://").map_or(base_url, |(_, rest)| rest);
-    ["localhost", "127.", "[::1]"].iter().any(|here| host.starts_with(here))
 }
 
 /// Completes a configuration that names no server or no model by what is there.

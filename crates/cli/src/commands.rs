@@ -6,6 +6,7 @@ pub(crate) mod context;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod models;
+mod reading;
 pub(crate) mod recall;
 pub(crate) mod run;
 pub(crate) mod serve;
@@ -110,7 +111,10 @@ async fn open(place: &Place, need: Need) -> Outcome<Runtime> {
     };
     // The folder first: another process that has it is the more useful answer.
     let data = data::open(place, loaded.config.blobs.max_bytes).await?;
-    let agent = assemble::agent(place, &loaded.config, asking, missing).await?;
+    let mut agent = assemble::agent(place, &loaded.config, asking, missing).await?;
+    if let Need::Model(_) = need {
+        agent.telemetry = assemble::telemetry(&loaded.config)?;
+    }
     Ok(Runtime::new(agent, data.store, data.blobs))
 }
 

@@ -27,6 +27,12 @@ pub(crate) async fn open(place: &Place, max_blob_bytes: u64) -> Outcome<Data> {
     make_private(folder)?;
     let store = SqliteStore::open(folder).await.map_err(|error| refused(place, error))?;
     let blobs = Blobs::local(&folder.join("blobs"), max_blob_bytes)?;
+    // The store holds the lock on the folder: whoever wrote those files has ended.
+    match blobs.sweep().await {
+        Ok(0) => {}
+        Ok(swept) => tracing::debug!("{swept} half-written blobs of a process that was killed are removed"),
+        Err(error) => tracing::warn!("half-written blobs stay behind: {error}"),
+    }
     Ok(Data { store: Arc::new(store), blobs })
 }
 

@@ -20,6 +20,7 @@ use longhaul::agent::{Agent, Rules};
 use longhaul::calibration::Calibrations;
 use longhaul::sandbox::{Sandbox, SandboxPolicy};
 use longhaul::session::{Runtime, Session, SessionError};
+use longhaul::telemetry::Telemetry;
 use longhaul::tools::{ToolLimits, ToolSet};
 use longhaul::workspace::Workspace;
 use longhaul_core::budget::Trigger;
@@ -215,6 +216,7 @@ async fn agent(stage: &Stage, model: Arc<Scripted>) -> Result<Agent, DemoError> 
         sandbox: Arc::new(Sandbox::new(sandbox).map_err(|error| place(&error))?),
         tool_limits: ToolLimits::default(),
         rules,
+        telemetry: Telemetry::default(),
     })
 }
 

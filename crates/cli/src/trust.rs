@@ -1,18 +1,18 @@
 //! Whether an agent file that was merely found may do what it asks for.
 //!
-//! A file that lies in a folder somebody else made could start programs, send a key to a stranger's server, read
-//! any file into the prompt, or let tools run unasked. Such a file is used only after a person has named it once
+//! A file that lies in a folder somebody else made could start programs, send the conversation or a key to a
+//! stranger's server, read any file into the prompt, or let tools run unasked. Such a file is used only after a person has named it once
 //! with `--config`; its content is remembered, so a changed file has to be named again.
 
 use std::fs;
 use std::io::Write as _;
 use std::path::{Component, Path};
 
-use longhaul::config::{Config, Decision, McpTransport, ServerConfig, SystemPrompt};
+use longhaul::config::{Config, Decision, McpTransport, ProviderKind, ServerConfig, SystemPrompt};
 
 use crate::data;
 use crate::failure::{Failure, Outcome};
-use crate::place::Place;
+use crate::place::{Overrides, Place};
 
 /// Where trusted contents are remembered, one hash a line.
 const FILE: &str = "trusted";
@@ -22,7 +22,8 @@ const FILE: &str = "trusted";
 /// # Errors
 /// The data folder cannot be written.
 pub(crate) fn remember(place: &Place, text: &str, config: &Config) -> Outcome<()> {
-    if wants(place, config).is_none() || is_trusted(place, text) {
+    // With nothing on the command line: the file is named for later, too.
+    if wants(place, config, &Overrides::default()).is_none() || is_trusted(place, text) {
         return Ok(());
     }
     data::make_private(&place.data_dir)?;
@@ -38,7 +39,8 @@ pub(crate) fn remember(place: &Place, text: &str, config: &Config) -> Outcome<()
 /// # Errors
 /// Usage, with what it asks for and how to allow it.
 pub(crate) fn check(place: &Place, file: &Path, text: &str, config: &Config) -> Outcome<()> {
-    let Some(what) = wants(place, config).filter(|_| !is_trusted(place, text)) else { return Ok(()) };
+    let wanted = wants(place, config, &place.overrides).filter(|_| !is_trusted(place, text));
+    let Some(what) = wanted else { return Ok(()) };
     let file = file.display();
     Err(Failure::usage(format!(
         "{file} {what}, and you have not said that you trust it. Read it; then name it once: --config {file}"
@@ -46,7 +48,7 @@ pub(crate) fn check(place: &Place, file: &Path, text: &str, config: &Config) -> 
 }
 
 /// What a file asks for that a stranger's file must not have.
-fn wants(place: &Place, config: &Config) -> Option<String> {
+fn wants(place: &Place, config: &Config, overrides: &Overrides) -> Option<String> {
     if let Some(rule) = config.approvals.rules.iter().find(|rule| rule.decision == Decision::Allow) {
         return Some(format!("lets the tool `{}` run without asking", rule.tool));
     }
@@ -70,9 +72,24 @@ fn wants(place: &Place, config: &Config) -> Option<String> {
     if let Some(what) = opens(&config.server) {
         return Some(what);
     }
-    let key = config.model.api_key_env.as_deref().filter(|name| place.variable(name).is_some())?;
-    let url = &config.model.base_url;
-    (!is_local(url)).then(|| format!("sends the key in {key} to {url}"))
+    if let Some(url) = config.telemetry.otlp.as_deref().filter(|url| !is_local(url)) {
+        return Some(format!("tells {} what the agent does", server_of(url)));
+    }
+    let url = remote_address(config, overrides)?;
+    Some(match config.model.api_key_env.as_deref().filter(|name| place.variable(name).is_some()) {
+        Some(key) => format!("sends the key in {key} to {url}"),
+        None => format!("sends the conversation to {url}"),
+    })
+}
+
+/// The address beyond this machine that a file names, or that of the provider it names, unless the command line
+/// names another.
+fn remote_address<'a>(config: &'a Config, overrides: &Overrides) -> Option<&'a str> {
+    let model = &config.model;
+    let named = overrides.provider.as_deref().and_then(ProviderKind::from_name);
+    let is_used = overrides.base_url.is_none() && named.is_none_or(|provider| provider == model.provider);
+    let leaves = is_used && model.provider != ProviderKind::Scripted && !is_local(&model.base_url);
+    leaves.then_some(model.base_url.as_str())
 }
 
 /// How a file opens the server to others.
@@ -89,8 +106,14 @@ fn opens(server: &ServerConfig) -> Option<String> {
     host.or_else(origin)
 }
 
+/// Of an address only its server: a password may stand before it.
+fn server_of(url: &str) -> String {
+    let url = reqwest::Url::parse(url);
+    url.map_or_else(|_| "a collector".to_owned(), |url| url.origin().ascii_serialization())
+}
+
 /// As the client will read the address, not as it looks: `http://stranger\@localhost` is a stranger's.
-fn is_local(url: &str) -> bool {
+pub(crate) fn is_local(url: &str) -> bool {
     let url = reqwest::Url::parse(url);
     url.is_ok_and(|url| matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")))
 }

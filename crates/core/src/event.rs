@@ -232,7 +232,7 @@ pub enum NoteReason {
 pub enum StepKind {
     /// The work.
     Main,
-    /// The one step after a run's time-out, without tools.
+    /// The one step after a run's time-out, in which no tool may be called.
     Recovery,
 }
 
@@ -298,6 +298,12 @@ pub struct ViewEdit {
     pub original_tokens: u64,
     /// Tokens of the whole request after, by the meter (an estimate).
     pub compressed_tokens: u64,
+    /// `original_tokens` with the expected error: what was compared with the trigger.
+    #[serde(default)]
+    pub original_bound: u64,
+    /// `compressed_tokens` with the expected error: what was compared with the trigger.
+    #[serde(default)]
+    pub compressed_bound: u64,
     /// Messages in the view before.
     pub original_messages: u64,
     /// Messages in the view after.

@@ -122,9 +122,14 @@ impl Increment {
         self.ratios.apply(&self.counter.text_counter().groups(text))
     }
 
+    /// Tokens of a message, without margin.
+    pub(crate) fn message(&self, message: &Message) -> u64 {
+        self.ratios.apply(&self.counter.message_groups(message))
+    }
+
     /// The most that `message` adds, in tokens.
     pub(crate) fn bound(&self, message: &Message) -> u64 {
-        let tokens = self.ratios.apply(&self.counter.message_groups(message));
+        let tokens = self.message(message);
         tokens + (tokens as f64 * self.margin).ceil() as u64 + 1
     }
 }

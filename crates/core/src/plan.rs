@@ -117,11 +117,12 @@ pub fn plan(
     policy: &Policy,
     occasion: &Occasion,
 ) -> Plan {
-    let bound = meter::read(history, fixed_tokens).bound();
+    let now = meter::read(history, fixed_tokens);
+    let bound = now.bound();
     if *occasion == Occasion::Routine && (!policy.enabled || bound < trigger(budget, policy)) {
         return Plan::Fits;
     }
-    let scene = Scene::new(history, fixed_tokens, *budget, policy, occasion, bound);
+    let scene = Scene::new(history, fixed_tokens, *budget, policy, occasion, now);
     if *occasion == Occasion::Routine && scene.no_progress() {
         return if bound <= budget.usable { Plan::Fits } else { scene.last_resort() };
     }
@@ -150,6 +151,7 @@ pub struct Scene<'a> {
     pub trigger: u64,
     /// What the request has now (bound), in tokens.
     pub before: u64,
+    now: Reading,
     fixed_tokens: u64,
     policy: &'a Policy,
     occasion: &'a Occasion,
@@ -163,8 +165,9 @@ impl<'a> Scene<'a> {
         budget: Budget,
         policy: &'a Policy,
         occasion: &'a Occasion,
-        before: u64,
+        now: Reading,
     ) -> Self {
+        let before = now.bound();
         let trigger = match occasion {
             Occasion::Overflow => overflow_target(before, &budget),
             _ => trigger(&budget, policy),
@@ -173,7 +176,7 @@ impl<'a> Scene<'a> {
         let pinned = if forced { Vec::new() } else { history.pinned() };
         let units = units(history.view(), &pinned);
         let newest_typed = units.iter().rposition(|unit| unit.kind == UnitKind::Typed);
-        Self { history, units, budget, trigger, before, fixed_tokens, policy, occasion, newest_typed }
+        Self { history, units, budget, trigger, before, now, fixed_tokens, policy, occasion, newest_typed }
     }
 
     /// The unit of the newest message that a person typed: always kept.
@@ -252,7 +255,7 @@ impl<'a> Scene<'a> {
 
     /// Whether committing `edit` leaves a smaller view under the trigger.
     fn is_progress(&self, edit: &ViewEdit) -> bool {
-        edit.compressed_tokens < self.trigger && edit.compressed_tokens < self.before
+        edit.compressed_bound < self.trigger && edit.compressed_bound < self.before
     }
 
     /// An edit that removes the `gone` units and leaves a note with their handles.
@@ -276,7 +279,7 @@ impl<'a> Scene<'a> {
         });
         let ops = ops.collect();
         let kept = self.messages() - self.messages_in(gone) + 1;
-        self.view_edit(ops, EditKind::Compaction, strategy, after.bound(), kept, why)
+        self.view_edit(ops, EditKind::Compaction, strategy, &after, kept, why)
     }
 
     fn view_edit(
@@ -284,7 +287,7 @@ impl<'a> Scene<'a> {
         ops: Vec<ViewOp>,
         kind: EditKind,
         strategy: &str,
-        compressed_tokens: u64,
+        after: &Reading,
         compressed_messages: u64,
         why: String,
     ) -> ViewEdit {
@@ -301,8 +304,10 @@ impl<'a> Scene<'a> {
             strategy: strategy.to_owned(),
             reason,
             trigger_tokens: self.trigger,
-            original_tokens: self.before,
-            compressed_tokens,
+            original_tokens: self.now.total,
+            compressed_tokens: after.total,
+            original_bound: self.before,
+            compressed_bound: after.bound(),
             original_messages: self.messages(),
             compressed_messages,
             why,

@@ -9,6 +9,7 @@ mod client;
 mod limits;
 mod request;
 mod stream;
+mod unfinished;
 
 use longhaul_core::message::Origin;
 

@@ -13,6 +13,7 @@ mod path;
 mod refusal;
 pub mod request;
 mod stream;
+mod withheld;
 
 pub use self::client::Gemini;
 pub use self::encode::encode_parts;

@@ -1,8 +1,10 @@
 //! What every adapter's client needs: a connection with three timeouts and no total one, errors that keep
-//! status, body and `Retry-After`, and keys that never show.
+//! status, body, `Retry-After` and the request's name, and keys that never show.
 
 pub(crate) mod answer;
 pub(crate) mod failure;
+mod key;
+mod request_id;
 mod retry_after;
 mod secret;
 
@@ -28,6 +30,9 @@ const MAX_ANSWER_BYTES: usize = 256 << 20;
 
 /// The most a server's description of itself may send, in bytes.
 const MAX_INFO_BYTES: usize = 8 << 20;
+
+/// How long a server on this machine that refused the connection is left alone before it is asked once more.
+const BEFORE_RECONNECT: Duration = Duration::from_millis(300);
 
 /// A body that is still arriving.
 pub(crate) type ByteStream = Pin<Box<dyn Stream<Item = Result<Bytes, ProviderError>> + Send>>;
@@ -60,6 +65,8 @@ pub(crate) struct Http {
     client: Client,
     headers: HeaderMap,
     secrets: Vec<Secret>,
+    /// What is said of the key.
+    key: String,
     timeouts: Timeouts,
 }
 
@@ -87,7 +94,8 @@ impl Http {
         }
         let client = builder.build().map_err(|error| network("cannot set up the HTTP client", &error))?;
         let secrets = headers.iter().flat_map(|(_, value)| value.forms()).collect();
-        Ok(Self { client, headers: header_map(headers)?, secrets, timeouts })
+        let key = key::describe(headers);
+        Ok(Self { client, headers: header_map(headers)?, secrets, key, timeouts })
     }
 
     /// The same client with one more header, whose value is no secret.
@@ -106,16 +114,27 @@ impl Http {
     /// Whatever the server answered outside 2xx, as [`failure::from_response`] reads it; `network` or
     /// `timeout` if it did not answer.
     pub(crate) async fn post(&self, url: Url, body: Bytes) -> Result<Response, ProviderError> {
-        let place = place(&url);
-        let request =
-            self.client.post(url).headers(self.headers.clone()).header(CONTENT_TYPE, "application/json");
-        let sent = timeout(self.timeouts.header, request.body(body).send()).await;
-        let response = match sent {
+        let response = match timeout(self.timeouts.header, self.send(&url, body)).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(self.hide(unreachable_server(&place, &error))),
-            Err(_) => return Err(late(format!("{place} sent no answer"), self.timeouts.header)),
+            Ok(Err(error)) => return Err(self.hide(unreachable_server(&url, &error))),
+            Err(_) => return Err(late(format!("{} sent no answer", place(&url)), self.timeouts.header)),
         };
         if response.status().is_success() { Ok(response) } else { Err(self.refused(response).await) }
+    }
+
+    /// Nothing has reached a server that refuses the connection: one on this machine, which may be starting
+    /// anew, is given a moment and asked once more.
+    async fn send(&self, url: &Url, body: Bytes) -> reqwest::Result<Response> {
+        let request = self.client.post(url.clone()).headers(self.headers.clone());
+        let request = request.header(CONTENT_TYPE, "application/json").body(body);
+        let again = request.try_clone().filter(|_| is_loopback(url));
+        match (request.send().await, again) {
+            (Err(error), Some(again)) if is_refused(&error) => {
+                tokio::time::sleep(BEFORE_RECONNECT).await;
+                again.send().await
+            }
+            (sent, _) => sent,
+        }
     }
 
     /// Asks for JSON, best effort: nothing on any failure or after `limit`.
@@ -162,8 +181,10 @@ impl Http {
     async fn refused(&self, response: Response) -> ProviderError {
         let status = response.status().as_u16();
         let wait = retry_after::read(response.headers(), SystemTime::now());
+        let id = request_id::read(response.headers());
         let (body, _) = collect_lossy(self.bytes(response), MAX_ERROR_BYTES).await;
-        self.hide(failure::from_response(status, wait, String::from_utf8_lossy(&body).into_owned()))
+        let error = failure::from_response(status, wait, String::from_utf8_lossy(&body).into_owned());
+        self.hide(request_id::put(id.as_deref(), key::explain(&self.key, error)))
     }
 }
 
@@ -238,22 +259,40 @@ fn place(url: &Url) -> String {
     format!("{}://{}{port}", url.scheme(), url.host_str().unwrap_or_default())
 }
 
-fn unreachable_server(place: &str, error: &reqwest::Error) -> ProviderError {
-    let what = if error.is_connect() { "cannot connect to" } else { "no answer from" };
-    network(&format!("{what} {place}"), error)
+/// A server on this machine that refuses the connection is not running: waiting does not start it.
+fn unreachable_server(url: &Url, error: &reqwest::Error) -> ProviderError {
+    let place = place(url);
+    if !is_refused(error) {
+        let what = if error.is_connect() { "cannot connect to" } else { "no answer from" };
+        return network(&format!("{what} {place}"), error);
+    }
+    let mut words = format!("cannot connect to {place}: connection refused");
+    if is_loopback(url) {
+        words.push_str("; nothing listens there: is the server running?");
+    }
+    ProviderError { retryable: !is_loopback(url), ..ProviderError::new(ErrorCode::Network, words) }
+}
+
+fn is_refused(error: &reqwest::Error) -> bool {
+    causes(error).any(|cause| {
+        let cause = cause.downcast_ref::<std::io::Error>();
+        cause.is_some_and(|cause| cause.kind() == std::io::ErrorKind::ConnectionRefused)
+    })
+}
+
+fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+    std::iter::successors(std::error::Error::source(error), |cause| cause.source())
 }
 
 /// The chain of causes without the library's own first sentence, which repeats the URL.
 fn network(what: &str, error: &reqwest::Error) -> ProviderError {
     let mut words = what.to_owned();
-    let mut cause = std::error::Error::source(error);
-    while let Some(next) = cause {
-        let text = next.to_string();
+    for cause in causes(error) {
+        let text = cause.to_string();
         if !words.contains(&text) {
             words.push_str(": ");
             words.push_str(&text);
         }
-        cause = next.source();
     }
     ProviderError::new(ErrorCode::Network, words)
 }

@@ -1,12 +1,14 @@
 //! Model providers: one thin adapter per wire format, pure translation plus one small client.
 //!
 //! A [`Provider`] makes one model call and nothing else: it never retries, never rewrites history, never
-//! drops what it does not understand. The loop above decides.
+//! drops what it does not understand. The loop above decides. (A connection that this machine itself refuses is
+//! tried once more: nothing was sent.)
 
 pub mod anthropic;
 mod body;
 pub mod catalog;
 pub mod connect;
+mod ending;
 mod endpoint;
 pub mod gemini;
 pub mod http;
@@ -22,6 +24,7 @@ mod raw;
 mod recorded;
 pub mod scripted;
 pub mod sse;
+mod tokens;
 pub mod valid;
 
 use std::collections::BTreeMap;
@@ -38,6 +41,9 @@ use longhaul_core::usage::Usage;
 
 pub use endpoint::Endpoint;
 pub use limits::{Ability, Declared, LimitSource, Limits, Retention};
+
+/// What a model is shown instead of content that it cannot take.
+pub const UNSUPPORTED: &str = "[unsupported content]";
 
 /// A model behind a wire.
 #[async_trait]
@@ -64,7 +70,8 @@ pub trait Provider: Send + Sync {
         Ok(None)
     }
 
-    /// Makes one call. The stream ends with exactly one [`ModelEvent::Finished`], or with an error.
+    /// Makes one call. The stream ends with exactly one [`ModelEvent::Finished`], or with an error: `refused` if
+    /// the answer was withheld, which leaves what was seen of it to the caller.
     /// Dropping it closes the connection.
     ///
     /// # Errors

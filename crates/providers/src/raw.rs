@@ -11,6 +11,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::ProviderError;
+use crate::tokens::Count;
 
 /// Characters of an unreadable payload that go into the error.
 const MAX_QUOTE_CHARS: usize = 200;
@@ -38,6 +39,11 @@ impl RawObject {
     /// A field that is a whole number.
     pub(crate) fn number(&self, key: &str) -> Option<u64> {
         serde_json::from_str(self.get(key)?).ok()
+    }
+
+    /// A field that is a number of tokens.
+    pub(crate) fn tokens(&self, key: &str) -> Option<u64> {
+        Count::parse(self.get(key)?).map(|count| count.0)
     }
 
     /// A field that is an object.

@@ -14,6 +14,7 @@ use crate::calibration::Calibrations;
 use crate::context::{FixedShare, ToolShare};
 use crate::recall;
 use crate::sandbox::Sandbox;
+use crate::telemetry::Telemetry;
 use crate::tools::{ToolLimits, ToolSet};
 use crate::workspace::Workspace;
 
@@ -42,6 +43,8 @@ pub struct Agent {
     pub tool_limits: ToolLimits,
     /// How runs go.
     pub rules: Rules,
+    /// Where spans and metrics of its runs go.
+    pub telemetry: Telemetry,
 }
 
 /// How runs go.

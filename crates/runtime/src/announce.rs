@@ -105,6 +105,23 @@ pub(crate) struct Around<'a> {
     pub(crate) survival: Option<&'a Survival>,
 }
 
+/// The view before an edit.
+pub(crate) struct Before(Vec<Arc<Message>>);
+
+impl Before {
+    pub(crate) fn of(run: &Run) -> Self {
+        Self(run.history().view().iter().map(|item| Arc::clone(&item.message)).collect())
+    }
+
+    /// What the edit left of it. In a session every rest can be recalled by the model.
+    pub(crate) fn survival(&self, run: &Run) -> Survival {
+        let before: Vec<&Message> = self.0.iter().map(AsRef::as_ref).collect();
+        let view = run.history().view().iter();
+        let after: String = view.map(|item| crate::recall::plain_text(&item.message) + "\n").collect();
+        survival::survey(&before, &after, true)
+    }
+}
+
 /// The announcements of a stored event.
 pub(crate) fn of_event(session_id: &SessionId, event: &Event, around: &Around<'_>) -> Vec<Announcement> {
     let run_id = around.open.map(|run| run.id.as_str().to_owned());
@@ -183,25 +200,13 @@ impl Replay {
     /// As [`Replay::pass`].
     pub fn take(&mut self, event: &Event) -> Result<Vec<Announcement>, FoldError> {
         let open = self.run.history().open_run().cloned();
-        let before = matches!(event.body, EventBody::ViewEdited(_)).then(|| shown(&self.run));
+        let before = matches!(event.body, EventBody::ViewEdited(_)).then(|| Before::of(&self.run));
         self.pass(event)?;
-        let survival = before.map(|before| survival_of(&before, &self.run));
+        let survival = before.map(|before| before.survival(&self.run));
         let open = run_around(open, event, self.run.history());
         let around = Around { run: &self.run, open: open.as_ref(), survival: survival.as_ref() };
         Ok(of_event(&self.session_id, event, &around))
     }
-}
-
-/// What the model is shown.
-pub(crate) fn shown(run: &Run) -> Vec<Arc<Message>> {
-    run.history().view().iter().map(|item| Arc::clone(&item.message)).collect()
-}
-
-/// What an edit left of what was shown: in a session every rest can be recalled by the model.
-pub(crate) fn survival_of(before: &[Arc<Message>], run: &Run) -> Survival {
-    let before: Vec<&Message> = before.iter().map(AsRef::as_ref).collect();
-    let after: String = shown(run).iter().map(|message| crate::recall::plain_text(message) + "\n").collect();
-    survival::survey(&before, &after, true)
 }
 
 /// The announcement of a notice.

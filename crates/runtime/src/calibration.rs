@@ -1,8 +1,8 @@
 //! What sessions have shown of each model's vocabulary, kept for the next ones in one small file.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::{self, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -11,6 +11,9 @@ use longhaul_core::meter::{Calibration, Ratios};
 
 /// Calls that a calibration must rest on before it is kept.
 const ENOUGH_CALLS: u64 = 5;
+
+/// The largest file that is read, in bytes: a thousand times what one has.
+const MAX_BYTES: u64 = 1 << 20;
 
 /// The least change of a ratio that is worth a write.
 const WORTH_WRITING: f64 = 0.01;
@@ -42,24 +45,25 @@ impl Calibrations {
         Self { file: Some(file), known: Mutex::new(known) }
     }
 
-    /// What earlier sessions have shown of `model`.
-    pub fn prior(&self, model: &Origin) -> Ratios {
-        self.known().get(&key(model)).copied().unwrap_or_default()
+    /// What earlier sessions have shown of `model` beside what `counter` (its name) says.
+    pub fn prior(&self, model: &Origin, counter: &str) -> Ratios {
+        self.known().get(&key(model, counter)).copied().unwrap_or_default()
     }
 
-    /// Takes in what a session has shown of `model`.
-    pub fn learn(&self, model: &Origin, calibration: &Calibration) {
+    /// Takes in what a session has shown of `model` beside what `counter` (its name) says.
+    pub fn learn(&self, model: &Origin, counter: &str, calibration: &Calibration) {
         if calibration.observations() < ENOUGH_CALLS {
             return;
         }
         let mut known = self.known();
-        let before = known.get(&key(model)).copied().unwrap_or_default();
+        let key = key(model, counter);
+        let before = known.get(&key).copied().unwrap_or_default();
         let ratios = *calibration.ratios();
         let moved = before.0.iter().zip(ratios.0).any(|(old, new)| (old - new).abs() >= WORTH_WRITING);
         if !moved {
             return;
         }
-        known.insert(key(model), ratios);
+        known.insert(key, ratios);
         if let Some(file) = &self.file
             && let Err(error) = write(file, &known)
         {
@@ -72,19 +76,33 @@ impl Calibrations {
     }
 }
 
-fn key(model: &Origin) -> String {
-    format!("{}/{}", model.provider, model.model)
+/// Ratios say nothing beside another counter: not the model alone is the key.
+fn key(model: &Origin, counter: &str) -> String {
+    format!("{}/{} by {counter}", model.provider, model.model)
 }
 
 fn read(file: &Path) -> io::Result<BTreeMap<String, Ratios>> {
-    let known: BTreeMap<String, Ratios> = serde_json::from_slice(&fs::read(file)?)?;
+    // What is no file may never end, or never begin: opening a pipe waits for its writer.
+    if !fs::metadata(file)?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut bytes = Vec::new();
+    File::open(file)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(io::Error::other("it is larger than 1 MiB"));
+    }
+    let known: BTreeMap<String, Ratios> = serde_json::from_slice(&bytes)?;
     Ok(known.into_iter().map(|(model, ratios)| (model, ratios.sane())).collect())
 }
 
 /// A reader sees the old file or the new one.
 fn write(file: &Path, known: &BTreeMap<String, Ratios>) -> io::Result<()> {
     let fresh = file.with_extension("new");
-    let mut out = fs::File::create(&fresh)?;
+    match fs::remove_file(&fresh) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut out = OpenOptions::new().write(true).create_new(true).open(&fresh)?;
     serde_json::to_writer_pretty(&mut out, known)?;
     out.write_all(b"\n")?;
     fs::rename(fresh, file)
@@ -113,21 +131,56 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("calibration.json");
         let first = Calibrations::open(file.clone());
-        assert_eq!(first.prior(&origin("m")), Ratios::default());
-        first.learn(&origin("m"), &shown(20, 1.3));
-        first.learn(&origin("seldom"), &shown(4, 2.0));
+        assert_eq!(first.prior(&origin("m"), "c"), Ratios::default());
+        first.learn(&origin("m"), "c", &shown(20, 1.3));
+        first.learn(&origin("seldom"), "c", &shown(4, 2.0));
         let again = Calibrations::open(file);
-        assert!((again.prior(&origin("m")).0[0] - 1.3).abs() < 0.02, "{:?}", again.prior(&origin("m")));
-        assert_eq!(again.prior(&origin("seldom")), Ratios::default());
+        assert!(
+            (again.prior(&origin("m"), "c").0[0] - 1.3).abs() < 0.02,
+            "{:?}",
+            again.prior(&origin("m"), "c")
+        );
+        assert_eq!(again.prior(&origin("seldom"), "c"), Ratios::default());
+        assert_eq!(again.prior(&origin("m"), "d"), Ratios::default(), "another counter errs otherwise");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_lies_in_the_files_place_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = |name: &str| {
+            let path = folder.path().join(name);
+            assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+            path
+        };
+        let file = pipe("calibration.json");
+        pipe("calibration.new");
+        let first = Calibrations::open(file.clone());
+        assert_eq!(first.prior(&origin("m"), "c"), Ratios::default());
+        first.learn(&origin("m"), "c", &shown(20, 1.3));
+        assert!(Calibrations::open(file.clone()).prior(&origin("m"), "c").0[0] > 1.2, "the pipe is replaced");
+        File::create(&file).unwrap().set_len(1 << 40).unwrap();
+        for other in [file.as_path(), folder.path(), Path::new("/dev/zero")] {
+            assert_eq!(Calibrations::open(other.to_owned()).prior(&origin("m"), "c"), Ratios::default());
+        }
+    }
+
+    /// Before the counter was part of the key, one kept ratios beside weights that are no more.
+    #[test]
+    fn what_an_older_release_has_kept_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("calibration.json");
+        fs::write(&file, b"{\"p/m\":[1.5,2.0,1.0,1.0]}").unwrap();
+        assert_eq!(Calibrations::open(file).prior(&origin("m"), "c"), Ratios::default());
     }
 
     #[test]
     fn a_damaged_file_is_no_file() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("calibration.json");
-        fs::write(&file, b"{\"p/m\":[1,2").unwrap();
-        assert_eq!(Calibrations::open(file.clone()).prior(&origin("m")), Ratios::default());
-        fs::write(&file, b"{\"p/m\":[1.5,900.0,-1.0,1.0]}").unwrap();
-        assert_eq!(Calibrations::open(file).prior(&origin("m")), Ratios([1.5, 4.0, 0.25, 1.0]));
+        fs::write(&file, b"{\"p/m by c\":[1,2").unwrap();
+        assert_eq!(Calibrations::open(file.clone()).prior(&origin("m"), "c"), Ratios::default());
+        fs::write(&file, b"{\"p/m by c\":[1.5,900.0,-1.0,1.0]}").unwrap();
+        assert_eq!(Calibrations::open(file).prior(&origin("m"), "c"), Ratios([1.5, 4.0, 0.25, 1.0]));
     }
 }

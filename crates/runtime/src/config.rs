@@ -24,7 +24,8 @@ pub use mcp::{McpCommand, McpRemote, McpServerConfig, McpTransport};
 pub use model::{
     ApprovalRule, ApprovalsConfig, BlobsConfig, Compression, ContextConfig, Decision, ModelConfig,
     ModelLimits, ModelPrices, ParallelTools, ProviderKind, ReasoningRetention, Recovery, RetryConfig,
-    RunConfig, StrategyKind, StrategyOptions, SystemPrompt, TokenCounter, ToolsConfig, TriggerConfig,
+    RunConfig, StrategyKind, StrategyOptions, SystemPrompt, TelemetryConfig, TokenCounter, ToolsConfig,
+    TriggerConfig,
 };
 pub use server::ServerConfig;
 
@@ -58,6 +59,8 @@ pub struct Config {
     pub models: BTreeMap<String, ModelLimits>,
     /// How the server listens, and whom it answers.
     pub server: ServerConfig,
+    /// Where spans and metrics go.
+    pub telemetry: TelemetryConfig,
 }
 
 impl Config {

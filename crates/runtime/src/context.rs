@@ -1,12 +1,13 @@
 //! The display of the context window: one JSON for `/context`, the API, the event and the page.
 
 use longhaul_core::estimate::CountKind;
-use longhaul_core::event::EditKind;
+use longhaul_core::event::{EditKind, ViewOp};
 use longhaul_core::meter::Reading;
 use longhaul_core::run::Run;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::agent::Agent;
 use crate::announce::token_usage;
 
 /// How full the window is, what fills it, and on what the figures rest. Tokens throughout.
@@ -111,6 +112,18 @@ pub struct FixedShare {
     pub system: u64,
     /// The tools, by source.
     pub tools: Vec<ToolShare>,
+}
+
+/// Reads the display of a session's loop under an agent.
+pub(crate) fn of(run: &Run, agent: &Agent) -> ContextReport {
+    let known = agent.limits.window.or(run.history().window());
+    let source = match (agent.limits.window, run.history().window()) {
+        _ if known.is_some_and(|known| run.budget().window < known) => "learned",
+        (Some(_), _) => agent.limits.source.as_str(),
+        (None, Some(_)) => "the newest call",
+        (None, None) => "assumed",
+    };
+    report(run, &agent.fixed_share(), source)
 }
 
 /// Reads the display from a session's loop. Parts add up to `total`.
@@ -232,7 +245,12 @@ fn cleared(run: &Run) -> u64 {
 fn compacted(run: &Run) -> u64 {
     let edits = run.history().edits().iter();
     let active = edits.filter(|state| state.active && state.edit.kind == EditKind::Compaction);
-    active.map(|state| state.edit.original_messages.saturating_sub(state.edit.compressed_messages)).sum()
+    let ops = active.flat_map(|state| &state.edit.ops);
+    // A later compaction covers the summaries of earlier ones: each message counts once.
+    let gone: Vec<_> =
+        ops.filter(|op| !matches!(op, ViewOp::Placeholder { .. })).map(ViewOp::range).collect();
+    let is_gone = |seq| gone.iter().any(|range| range.contains(seq));
+    run.history().entries().iter().filter(|entry| is_gone(entry.seq)).count() as u64
 }
 
 /// The short form in the `context:usage` event.

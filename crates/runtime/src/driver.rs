@@ -24,13 +24,14 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::command::{Command, QueueChange, RecordMaker, SharedStrategy, preview, undo};
+pub(crate) use self::command::{Command, QueueChange, RecordMaker, SharedStrategy, preview, release, undo};
 use crate::agent::Agent;
-use crate::announce::{Announcement, Around, of_event, of_notice, run_around, shown, survival_of};
+use crate::announce::{Announcement, Around, Before, of_event, of_notice, run_around};
 use crate::clock::now_ms;
 use crate::feed::Feed;
 use crate::session::Settled;
 use crate::session::slots::Slot;
+use crate::telemetry::Trace;
 
 /// What reaches a driver.
 pub(crate) enum Message {
@@ -81,6 +82,7 @@ pub(crate) struct Driver {
     asked_at: Option<Instant>,
     /// Whether the newest answer was taken for an overflow.
     doubted: bool,
+    trace: Trace,
     /// Whether the server's counts have turned out to leave something out as a matter of course.
     counts_are_partial: bool,
 }
@@ -96,6 +98,7 @@ impl Driver {
         Self {
             run,
             agent,
+            trace: Trace::new(shared.session_id.clone()),
             shared,
             lease,
             messages,
@@ -269,7 +272,9 @@ impl Driver {
     }
 
     fn tell_run(&mut self, input: Input) {
+        self.trace.hear(&input, &self.run, &self.agent);
         let effects = self.run.handle(input);
+        self.trace.follow(&effects, &self.run, &self.agent);
         self.work.extend(effects);
     }
 
@@ -286,10 +291,11 @@ impl Driver {
     fn committed(&mut self, id: AppendId, events: Vec<Event>) {
         let mut open = self.run.history().open_run().cloned();
         let is_edit = events.iter().any(|event| matches!(event.body, EventBody::ViewEdited(_)));
-        let before = is_edit.then(|| shown(&self.run));
+        let before = is_edit.then(|| Before::of(&self.run));
         self.tell_run(Input::Appended { id, events: events.clone() });
-        let survival = before.map(|before| survival_of(&before, &self.run));
+        let survival = before.map(|before| before.survival(&self.run));
         for event in &events {
+            self.log_estimate(&event.body);
             if let EventBody::RunFinished { reason, error, .. } = &event.body {
                 self.last_end = Settled { end: Some(*reason), error: error.clone() };
             }
@@ -303,10 +309,27 @@ impl Driver {
         }
     }
 
+    /// How good the estimate of a call's input was, in tokens: once for each call that was reported.
+    fn log_estimate(&self, event: &EventBody) {
+        let EventBody::StepFinished { step_id, usage: Some(usage), estimated_input, .. } = event else {
+            return;
+        };
+        let (estimated, actual) = (*estimated_input, usage.input_tokens);
+        if actual == 0 {
+            return;
+        }
+        let error = estimated as i64 - actual as i64;
+        let error_percent = (error as f64 * 10_000.0 / actual as f64).round() / 100.0;
+        let session = self.shared.session_id.as_str();
+        let step = step_id.as_str();
+        tracing::info!(session, step, estimated, actual, error, error_percent, "input estimated");
+    }
+
     fn run_ended(&mut self, end: RunEnd) {
         self.last_end.end = Some(end);
         let model = self.agent.provider.origin();
-        self.agent.calibrations.learn(&model, self.run.history().calibration());
+        let history = self.run.history();
+        self.agent.calibrations.learn(&model, history.counter().name(), history.calibration());
         self.tools_stop = CancellationToken::new();
         for (_, handle) in std::mem::take(&mut self.approvals) {
             handle.abort();

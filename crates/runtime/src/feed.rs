@@ -2,12 +2,14 @@
 //!
 //! Telling never waits and keeps no list per watcher: what was told lately is kept once, bounded in number and
 //! bytes, and each watcher has its place in it. One that falls behind further loses announcements and is told
-//! so; what is durable it finds in the log ([`Replay`](crate::announce::Replay)).
+//! so; what is durable it finds in the log ([`Replay`](crate::announce::Replay)). What is written of an
+//! announcement, and the answer in flight as one who comes late is shown it, are shared too ([`Told`]).
 
 mod announcements;
 mod recent;
 #[cfg(test)]
 mod tests;
+mod told;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -18,6 +20,7 @@ use tokio::sync::watch;
 pub use self::announcements::{Announcements, RecvError, TryRecvError};
 pub use self::recent::Missed;
 use self::recent::Recent;
+pub use self::told::Told;
 use crate::announce::Announcement;
 
 /// Announcements from one moment on, and what is known of before.
@@ -28,7 +31,7 @@ pub struct Attendance {
     /// The log up to this position had been announced.
     pub told: Seq,
     /// `llm:snapshot`, the answer in flight as far as it had come; `None` if there was none.
-    pub in_flight: Option<Announcement>,
+    pub in_flight: Option<Arc<Told>>,
 }
 
 /// Which of an answer's two voices.
@@ -61,7 +64,19 @@ struct State {
     recent: Recent,
     told: Seq,
     answer: Option<InFlight>,
+    shown: Option<Shown>,
     has_ended: bool,
+}
+
+/// The answer in flight as it was shown last. Who comes a little later can go on from it too, and of those who
+/// keep falling behind not each has its own.
+#[derive(Debug)]
+struct Shown {
+    snapshot: Arc<Told>,
+    /// The newest event.
+    told: Seq,
+    /// The number of the announcement that goes on from it.
+    next: u64,
 }
 
 #[derive(Debug)]
@@ -76,7 +91,7 @@ struct InFlight {
 impl Feed {
     /// The feed of a session whose log ends at `told`.
     pub(crate) fn new(session_id: SessionId, told: Seq) -> Arc<Self> {
-        let state = State { recent: Recent::new(told), told, answer: None, has_ended: false };
+        let state = State { recent: Recent::new(told), told, answer: None, shown: None, has_ended: false };
         Arc::new(Self { session_id, state: Mutex::new(state), news: watch::Sender::new(()) })
     }
 
@@ -96,6 +111,7 @@ impl Feed {
             state.told = seq;
             if settles {
                 state.answer = None;
+                state.shown = None;
             }
         }
         self.news.send_replace(());
@@ -104,7 +120,9 @@ impl Feed {
     /// An answer begins, or begins anew.
     pub(crate) fn begin(&self, step: &StepId) {
         let step = step.clone();
-        self.lock().answer = Some(InFlight { step, spoken: Vec::new(), offset: 0, reasoning_offset: 0 });
+        let mut state = self.lock();
+        state.answer = Some(InFlight { step, spoken: Vec::new(), offset: 0, reasoning_offset: 0 });
+        state.shown = None;
     }
 
     /// More of the answer in flight; `is_complete` with nothing more ends it.
@@ -113,6 +131,8 @@ impl Feed {
         let Some(answer) = state.answer.as_mut().filter(|answer| answer.step == *step) else { return };
         let offset = answer.add(voice, delta);
         if !self.is_watched() {
+            // Nothing will be there that goes on from it.
+            state.shown = None;
             return;
         }
         let mut payload = json!({
@@ -134,8 +154,7 @@ impl Feed {
         let mut state = self.lock();
         let told = state.told;
         state.recent.keep_from(told);
-        let next = state.recent.end();
-        let in_flight = state.answer.as_ref().and_then(|answer| answer.snapshot(&self.session_id));
+        let (in_flight, next) = state.show(&self.session_id);
         drop(state);
         let announcements = Announcements::new(Arc::clone(self), news, next, in_use);
         Attendance { announcements, told, in_flight }
@@ -172,6 +191,19 @@ impl Feed {
 impl State {
     fn pass(&mut self, announcement: Announcement) {
         self.recent.add_passing(self.told, announcement);
+    }
+
+    /// The answer in flight and the number of the announcement that goes on from there.
+    fn show(&mut self, session_id: &SessionId) -> (Option<Arc<Told>>, u64) {
+        let told = self.told;
+        let can_go_on = |shown: &&Shown| shown.told == told && self.recent.is_young(shown.next);
+        if let Some(shown) = self.shown.as_ref().filter(can_go_on) {
+            return (Some(Arc::clone(&shown.snapshot)), shown.next);
+        }
+        let next = self.recent.end();
+        let snapshot = self.answer.as_ref().and_then(|answer| answer.snapshot(session_id)).map(Told::new);
+        self.shown = snapshot.clone().map(|snapshot| Shown { snapshot, told, next });
+        (snapshot, next)
     }
 }
 

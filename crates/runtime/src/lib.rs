@@ -32,6 +32,7 @@ pub mod mcp;
 pub mod recall;
 pub mod sandbox;
 pub mod session;
+pub mod telemetry;
 pub mod testing;
 pub mod tools;
 pub mod workspace;

@@ -11,6 +11,8 @@ mod link;
 mod name;
 mod result;
 mod roster;
+mod salvage;
+mod secrets;
 mod server;
 mod stdio;
 mod tool;
@@ -24,6 +26,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use self::link::Endpoint;
+use self::secrets::Secrets;
 use self::server::Server;
 use self::tool::McpTool;
 use crate::config::McpServerConfig;
@@ -82,6 +85,7 @@ impl McpServers {
                 transport: config.transport.clone(),
                 directory: place.directory.clone(),
                 sandbox: Arc::clone(&place.sandbox),
+                secrets: Arc::new(Secrets::of(&config.transport)),
             };
             async move {
                 let started = Server::start(endpoint, config.timeout, place.start_timeout).await;

@@ -13,20 +13,19 @@ mod child;
 mod confine;
 mod environment;
 mod grants;
+mod private;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests;
 
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use uuid::Uuid;
-
 pub use self::child::ConfinedChild;
+use self::private::PrivateFolder;
 use crate::workspace::canonical_as_far_as_possible;
 
 /// What children are allowed. Nothing here is read from the process' own environment: the binary hands it in.
@@ -164,7 +163,8 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Makes the private folder and finds out what the system can confine, by trying it.
+    /// Makes the private folder, removes those that killed processes left beside it, and finds out what the system
+    /// can confine, by trying it.
     ///
     /// # Errors
     /// [`SandboxError::Private`].
@@ -249,37 +249,4 @@ fn probe(grants: Vec<grants::Grant>) -> Result<Confinement, String> {
 #[cfg(not(target_os = "linux"))]
 fn probe(_: Vec<grants::Grant>) -> Result<Confinement, String> {
     Err("this system has no Landlock (Linux 5.13 or later has)".to_owned())
-}
-
-/// The children's home and temporary folder, readable by this user only.
-#[derive(Debug)]
-struct PrivateFolder {
-    path: PathBuf,
-}
-
-impl PrivateFolder {
-    fn make(scratch: &Path) -> Result<Self, SandboxError> {
-        let path = scratch.join(format!("longhaul-{}", Uuid::now_v7().simple()));
-        let failed = |source| SandboxError::Private { path: path.clone(), source };
-        let scratch = scratch.canonicalize().map_err(failed)?;
-        let path = scratch.join(path.file_name().unwrap_or_default());
-        let failed = |source| SandboxError::Private { path: path.clone(), source };
-        let mut builder = std::fs::DirBuilder::new();
-        builder.mode(0o700);
-        // Not `recursive`: a folder that is there already is somebody else's.
-        builder.create(&path).map_err(failed)?;
-        let made = Self { path: path.clone() };
-        for name in ["home", "tmp"] {
-            builder.create(path.join(name)).map_err(failed)?;
-        }
-        Ok(made)
-    }
-}
-
-impl Drop for PrivateFolder {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.path) {
-            tracing::warn!(path = %self.path.display(), %error, "a private folder stays behind");
-        }
-    }
 }

@@ -23,7 +23,9 @@ pub use self::runtime::{IDLE, Runtime};
 use crate::announce::{self, Announcement};
 use crate::clock::now_ms;
 use crate::context::ContextReport;
-use crate::driver::{Command, Message, QueueChange, RecordMaker, Shared, SharedStrategy, preview, undo};
+use crate::driver::{
+    Command, Message, QueueChange, RecordMaker, Shared, SharedStrategy, preview, release, undo,
+};
 use crate::feed::{Announcements, Attendance, Missed};
 
 /// A handle to an open session. Cheap to clone; dropping it stops nothing, and as long as there is one the
@@ -282,8 +284,8 @@ impl Session {
     /// Undoes a compaction or a prune.
     ///
     /// # Errors
-    /// [`SessionError::NotFound`]; [`SessionError::Conflict`] if a later one was built on it;
-    /// [`SessionError::DoesNotFit`]; [`SessionError::Busy`].
+    /// [`SessionError::NotFound`]; [`SessionError::AlreadyUndone`]; [`SessionError::Conflict`] if a later one was
+    /// built on it; [`SessionError::DoesNotFit`]; [`SessionError::Busy`].
     pub async fn undo(&self, edit_id: EditId) -> Result<(), SessionError> {
         self.record(Box::new(move |run| undo(run, &edit_id))).await.map(drop)
     }
@@ -291,17 +293,10 @@ impl Session {
     /// Allows automatic compaction again for what an undo brought back.
     ///
     /// # Errors
-    /// [`SessionError::NotFound`]; [`SessionError::Busy`].
+    /// [`SessionError::NotFound`]; [`SessionError::NotUndone`]; [`SessionError::AlreadyReleased`];
+    /// [`SessionError::Busy`].
     pub async fn release(&self, edit_id: EditId) -> Result<(), SessionError> {
-        let make = move |run: &Run| {
-            let undone = run.history().edits().iter().any(|state| state.edit.id == edit_id && !state.active);
-            if undone {
-                Ok(vec![EventBody::RangeReleased { edit_id }])
-            } else {
-                Err(SessionError::NotFound(format!("undone compaction {edit_id}")))
-            }
-        };
-        self.record(Box::new(make)).await.map(drop)
+        self.record(Box::new(move |run| release(run, edit_id))).await.map(drop)
     }
 
     /// Stores that the session talks to this runtime's model from here on, if its newest model was another, and

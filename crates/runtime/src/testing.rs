@@ -15,6 +15,7 @@ use crate::agent::{Agent, Rules};
 use crate::calibration::Calibrations;
 use crate::sandbox::{Sandbox, SandboxError, SandboxPolicy};
 use crate::session::Runtime;
+use crate::telemetry::Telemetry;
 use crate::tools::{ToolLimits, ToolSet};
 use crate::workspace::{Workspace, WorkspaceError};
 
@@ -89,6 +90,7 @@ pub async fn agent(provider: SharedProvider, folder: &Folder) -> Result<Agent, T
         sandbox: Arc::new(Sandbox::new(SandboxPolicy::new(folder.path(), std::env::temp_dir()))?),
         tool_limits: ToolLimits::default(),
         rules,
+        telemetry: Telemetry::default(),
     })
 }
 

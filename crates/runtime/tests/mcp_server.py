@@ -70,6 +70,7 @@ TOOLS = [
     ("pid", "Process ids: its own, and that of a child.", None),
     ("change", "Changes the list of tools.", None),
     ("odd/näme", "Has a name that no provider takes.", None),
+    ("raw", "Writes a line of the caller's: ID is the call's, PAD as many letters as it says.", None),
 ]
 
 
@@ -157,6 +158,9 @@ def call(id, params, line):
         sys.stderr.write("these are my last words\n")
         sys.stderr.flush()
         os._exit(3)
+    elif name == "raw":
+        line = arguments["line"].replace("ID", json.dumps(id))
+        write(line.replace("PAD", "x" * arguments.get("pad", 0)))
     elif name == "pid":
         child = subprocess.Popen(["sleep", "600"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         answer(id, text("%d %d" % (os.getpid(), child.pid)))

@@ -10,6 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::once::Requests;
 use crate::problem::Problem;
+use crate::sse::Readings;
 use crate::token::Token;
 use crate::uploads::Uploads;
 
@@ -50,6 +51,7 @@ struct Shared {
     config: ServerConfig,
     uploads: Uploads,
     requests: Requests,
+    readings: Readings,
     closing: CancellationToken,
     tasks: TaskTracker,
 }
@@ -62,6 +64,7 @@ impl App {
             config,
             uploads: Uploads::default(),
             requests: Requests::default(),
+            readings: Readings::default(),
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }))
@@ -106,6 +109,10 @@ impl App {
 
     pub(crate) fn requests(&self) -> &Requests {
         &self.0.requests
+    }
+
+    pub(crate) fn readings(&self) -> &Readings {
+        &self.0.readings
     }
 
     /// Cancelled when the server ends.

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::problem::Problem;
+use crate::wording::plain;
 
 /// Characters of a MIME type, and of a file's name.
 const TYPE_CHARS: usize = 100;
@@ -111,6 +112,7 @@ fn given(parts: &[Value]) -> Result<Vec<Given>, Problem> {
     let read = |(at, part): (usize, &Value)| {
         let given = Given::deserialize(part);
         given.map_err(|error| {
+            let error = plain(&error.to_string());
             Problem::invalid(format!("Part {} of the content is not as expected: {error}.", at + 1))
         })
     };

@@ -14,7 +14,8 @@ use longhaul_core::ids::SessionId;
 use serde::de::DeserializeOwned;
 
 use crate::app::App;
-use crate::problem::Problem;
+use crate::problem::{Problem, sentence};
+use crate::wording::plain;
 
 /// A body that is too large is read on for this long, up to this many times the limit, so that its sender
 /// gets to read the answer.
@@ -81,7 +82,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<App> for Params<T> {
         }
         match Query::try_from_uri(&parts.uri) {
             Ok(Query(params)) => Ok(Self(params)),
-            Err(error) => Err(Problem::invalid(crate::problem::sentence(&error.body_text()))),
+            Err(error) => Err(Problem::invalid(sentence(&plain(&error.body_text())))),
         }
     }
 }
@@ -92,7 +93,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<App> for Named<T> {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         match Path::from_request_parts(parts, app).await {
             Ok(Path(names)) => Ok(Self(names)),
-            Err(error) => Err(Problem::invalid(crate::problem::sentence(&error.body_text()))),
+            Err(error) => Err(Problem::invalid(sentence(&plain(&error.body_text())))),
         }
     }
 }
@@ -176,8 +177,9 @@ fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<T, Prob
     if body.trim_ascii_start().first() != Some(&b'{') {
         return Err(Problem::invalid("The body must be a JSON object."));
     }
-    serde_json::from_slice(body)
-        .map_err(|error| Problem::invalid(format!("The body is not as expected: {error}.")))
+    serde_json::from_slice(body).map_err(|error| {
+        Problem::invalid(format!("The body is not as expected: {}.", plain(&error.to_string())))
+    })
 }
 
 /// Whether a percent-encoded text is UTF-8.

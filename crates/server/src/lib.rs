@@ -18,6 +18,7 @@ mod serve;
 mod sse;
 mod token;
 mod uploads;
+mod wording;
 
 pub use crate::app::{App, ServerConfig};
 pub use crate::routes::router;

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
     status: StatusCode,
-    code: ErrorCode,
+    code: &'static str,
     detail: String,
     more: Map<String, Value>,
     retry_after_s: Option<u32>,
@@ -23,7 +23,7 @@ pub(crate) struct Problem {
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, code: ErrorCode, detail: impl Into<String>) -> Self {
-        Self { status, code, detail: detail.into(), more: Map::new(), retry_after_s: None }
+        Self { status, code: code.as_str(), detail: detail.into(), more: Map::new(), retry_after_s: None }
     }
 
     /// The request itself is wrong.
@@ -73,6 +73,12 @@ impl Problem {
         self.status
     }
 
+    /// Another code than the kind's own, where programs tell more cases apart.
+    fn coded(mut self, code: &'static str) -> Self {
+        self.code = code;
+        self
+    }
+
     /// Adds a figure or a name that programs read.
     fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.more.insert(key.to_owned(), value.into());
@@ -92,7 +98,11 @@ impl From<StoreError> for Problem {
                 Self { retry_after_s: Some(5), ..full }
             }
             StoreError::Closed => Self::unavailable(ErrorCode::Interrupted, "The server is ending."),
-            StoreError::Locked { .. } | StoreError::Corrupt(_) | StoreError::Storage(_) => {
+            StoreError::Locked { .. }
+            | StoreError::Corrupt(_)
+            | StoreError::Outdated(_)
+            | StoreError::ReadOnly
+            | StoreError::Storage(_) => {
                 tracing::error!(%error, "storage");
                 Self::unavailable(ErrorCode::Storage, "The store failed; the server's log says how.")
             }
@@ -107,6 +117,13 @@ impl From<SessionError> for Problem {
             SessionError::Busy => Self::conflict("The session is busy: wait until it rests, or cancel."),
             SessionError::NotFound(what) => Self::not_found(what),
             SessionError::Conflict(why) => Self::conflict(sentence(&why)),
+            SessionError::AlreadyUndone(_) => {
+                Self::conflict(sentence(&error.to_string())).coded("already-undone")
+            }
+            SessionError::AlreadyReleased(_) => {
+                Self::conflict(sentence(&error.to_string())).coded("already-released")
+            }
+            SessionError::NotUndone(_) => Self::conflict(sentence(&error.to_string())).coded("not-undone"),
             SessionError::DoesNotFit { tokens, usable } => {
                 let detail = format!("The view would have {tokens} tokens; {usable} are usable.");
                 let misfit = Self::new(StatusCode::CONFLICT, ErrorCode::ContextOverflow, detail);

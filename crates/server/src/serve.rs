@@ -4,6 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use axum::serve::ListenerExt;
+use rustix::net::sockopt::set_socket_send_buffer_size;
 use tokio::net::TcpListener;
 
 use crate::app::App;
@@ -11,6 +12,10 @@ use crate::routes::router;
 
 /// How long requests that are being answered may take when the server ends.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// What the system keeps for a client that does not read, in bytes; Linux takes it twice. By itself it would
+/// be megabytes, all of them written before the client is seen to be stuck.
+const SEND_BUFFER_BYTES: usize = 128 << 10;
 
 /// Serves on `listener` until `shutdown` is done, then ends in order: event streams, requests, runs, store.
 ///
@@ -24,6 +29,7 @@ pub async fn serve(
     // Events are small and are wanted at once.
     let listener = listener.tap_io(|stream| {
         let _ = stream.set_nodelay(true);
+        let _ = set_socket_send_buffer_size(&*stream, SEND_BUFFER_BYTES);
     });
     let closing = app.closing().clone();
     let asked = {

@@ -2,28 +2,39 @@
 //! as it happens.
 //!
 //! A watcher pulls; nothing is kept for it but its place among what was told lately, which is bounded and kept
-//! once for all. One that comes back finds there what it missed; one that was away for longer reads the log, a
-//! few events at a time, so it slows no run and costs little memory. What cannot be had again is said with
-//! `stream:gap`.
+//! once for all. One that comes back finds there what it missed; one that was away for longer reads the log,
+//! a page at a time. What cannot be had again is said with `stream:gap`.
+//!
+//! Each frame is written once for all watchers. One whose client does not read holds a bounded number of bytes
+//! and is not woken by what happens: it slows no run, and finds the rest when it goes on.
+
+mod frame;
+mod held;
+mod reading;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::sync::Arc;
 
-use axum::response::sse::Event as Frame;
-use futures_util::Stream;
-use longhaul::announce::{Announcement, Replay};
-use longhaul::feed::{Announcements, Attendance, Missed, RecvError};
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt};
+use longhaul::announce::Announcement;
+use longhaul::feed::{Announcements, Attendance, Missed, RecvError, Told};
 use longhaul::session::Session;
 use longhaul_core::ids::Seq;
 use serde_json::{Value, json};
 
+use self::frame::{HEARTBEAT, at, frame};
+use self::held::Held;
+pub(crate) use self::reading::Readings;
+use self::reading::{PAGE_BYTES, Page, Reading};
 use crate::app::App;
-use crate::problem::Problem;
 use crate::routes::queue_entries;
 
-/// Events read from the log at a time: those that are only folded, and those that are told.
-const PASSED_PAGE: usize = 500;
-const TOLD_PAGE: usize = 8;
+/// Events looked up in memory at a time.
+const RECENT_EVENTS: usize = 8;
 
 /// A watcher.
 pub(crate) struct Watcher {
@@ -34,15 +45,20 @@ pub(crate) struct Watcher {
     after: Seq,
     /// Announcements given of the one event behind it.
     begun: (Seq, usize),
-    behind: Option<Behind>,
-    ready: VecDeque<Frame>,
+    stage: Stage,
+    ready: VecDeque<Bytes>,
 }
 
-/// What is to be given before the watcher may listen.
-struct Behind {
-    replay: Option<Replay>,
-    until: Seq,
-    in_flight: Option<Announcement>,
+/// What a watcher does next.
+enum Stage {
+    /// It is to be given what was stored up to a position. Of the answer in flight it keeps nothing meanwhile.
+    Behind {
+        until: Seq,
+        reading: Option<Arc<Reading>>,
+    },
+    /// It is to be given what is in flight and what waits.
+    Arrives(Option<Arc<Told>>),
+    Listens,
 }
 
 impl Watcher {
@@ -55,110 +71,131 @@ impl Watcher {
             announcements,
             after: after.unwrap_or(told),
             begun: (0, 0),
-            behind: None,
+            stage: Stage::Listens,
             ready: VecDeque::new(),
         };
-        watcher.fall_behind(told, in_flight);
+        watcher.take_place(told, in_flight);
         watcher
     }
 
-    /// Its frames. They end when the session or the server does.
-    pub(crate) fn frames(self) -> impl Stream<Item = Result<Frame, Infallible>> {
-        futures_util::stream::unfold(self, async |mut watcher| {
+    /// Its frames, and heartbeats. They end when the session or the server does.
+    pub(crate) fn frames(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
+        let heartbeat = self.app.config().heartbeat;
+        let frames = futures_util::stream::unfold(self, async |mut watcher| {
             let frame = watcher.next().await?;
-            Some((Ok(frame), watcher))
+            Some((frame, watcher))
+        });
+        let begun = (Box::pin(frames), Arc::new(Held::default()));
+        futures_util::stream::unfold(begun, move |(mut frames, held)| async move {
+            held.room().await;
+            let frame = tokio::select! {
+                biased;
+                frame = frames.next() => frame?,
+                () = tokio::time::sleep(heartbeat) => HEARTBEAT,
+            };
+            Some((Ok(held.count(frame)), (frames, held)))
         })
     }
 
-    async fn next(&mut self) -> Option<Frame> {
+    async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(frame) = self.ready.pop_front() {
                 return Some(frame);
             }
-            match self.behind.take() {
-                Some(behind) => self.catch_up(behind).await,
-                None => self.listen().await?,
+            match std::mem::replace(&mut self.stage, Stage::Listens) {
+                Stage::Behind { until, .. } if self.after >= until => self.attend(),
+                Stage::Behind { until, reading } => self.catch_up(until, reading).await,
+                Stage::Arrives(in_flight) => self.arrive(in_flight).await,
+                Stage::Listens => self.listen().await?,
             }
         }
     }
 
-    fn fall_behind(&mut self, told: Seq, in_flight: Option<Announcement>) {
+    /// Listens from now on, as soon as it has what is before.
+    fn attend(&mut self) {
+        let Attendance { announcements, told, in_flight } = self.session.attend();
+        self.announcements = announcements;
+        self.take_place(told, in_flight);
+    }
+
+    fn take_place(&mut self, told: Seq, in_flight: Option<Arc<Told>>) {
         if self.after > told {
             // The position is of another log, or of a later state than the one that was restored.
             self.gap(told, self.after);
             self.after = told;
         }
-        self.behind = Some(Behind { replay: None, until: told, in_flight });
+        self.stage = if self.after < told {
+            Stage::Behind { until: told, reading: None }
+        } else {
+            Stage::Arrives(in_flight)
+        };
     }
 
     fn gap(&mut self, from: Seq, to: Seq) {
-        self.tell(&Announcement::passing("stream:gap", self.session.id(), json!({ "from": from, "to": to })));
+        let gap = Announcement::passing("stream:gap", self.session.id(), json!({ "from": from, "to": to }));
+        self.ready.push_back(frame(&gap));
     }
 
-    /// The next events, from memory or from the log; after the last ones, what is in flight and what waits.
-    async fn catch_up(&mut self, mut behind: Behind) {
-        if self.after >= behind.until {
-            return self.arrive(behind).await;
-        }
-        if let Some(recent) = self.session.recent(self.after, behind.until, TOLD_PAGE) {
+    /// The next events, from memory or from the log.
+    async fn catch_up(&mut self, until: Seq, reading: Option<Arc<Reading>>) {
+        if let Some(recent) = self.session.recent(self.after, until, RECENT_EVENTS) {
             self.tell_recent(&recent);
-            self.behind = Some(behind);
+            self.stage = Stage::Behind { until, reading };
             return;
         }
-        let app = self.app.clone();
-        let replay = behind.replay.get_or_insert_with(|| app.runtime().replay(self.session.id()));
-        match self.page(replay, behind.until).await {
-            Ok(()) => {}
+        let reading = reading.unwrap_or_else(|| self.app.readings().of(self.session.id()));
+        match reading.page(&self.app, self.session.id(), self.after, until).await {
+            Ok(page) => self.tell_page(&page),
             Err(problem) => {
                 tracing::warn!(session = %self.session.id(), ?problem, "a watcher could not be told what it missed");
-                self.gap(self.after + 1, behind.until);
-                self.after = behind.until;
+                self.gap(self.after + 1, until);
+                self.after = until;
             }
         }
-        self.behind = Some(behind);
+        self.stage = Stage::Behind { until, reading: Some(reading) };
     }
 
     fn tell_recent(&mut self, recent: &Missed) {
+        let mut bytes = 0;
         for event in recent.announcements.chunk_by(|one, next| one.seq == next.seq) {
-            let given = if event[0].seq == Some(self.begun.0) { self.begun.1 } else { 0 };
-            event.iter().skip(given).for_each(|announcement| self.tell(announcement));
+            let Some(seq) = event[0].seq else { continue };
+            if bytes >= PAGE_BYTES {
+                return;
+            }
+            for told in event.iter().skip(self.given_of(seq)) {
+                let frame = told.written(frame);
+                bytes += frame.len();
+                self.ready.push_back(frame);
+            }
+            self.after = seq;
         }
         self.after = recent.until;
     }
 
-    async fn page(&mut self, replay: &mut Replay, until: Seq) -> Result<(), Problem> {
-        let at = replay.seq();
-        let (to, most) = if at < self.after { (self.after, PASSED_PAGE) } else { (until, TOLD_PAGE) };
-        let limit = most.min(usize::try_from(to - at).unwrap_or(most));
-        let events = self.app.runtime().store().read(self.session.id(), at, limit).await?;
-        if events.is_empty() {
-            return Err(Problem::internal());
+    fn tell_page(&mut self, page: &Page) {
+        for event in page.frames.chunk_by(|(one, _), (next, _)| one == next) {
+            let seq = event[0].0;
+            if seq > self.after {
+                self.ready.extend(event.iter().skip(self.given_of(seq)).map(|(_, frame)| frame.clone()));
+            }
         }
-        for event in &events {
-            let folded = if event.seq <= self.after {
-                replay.pass(event).map(|()| Vec::new())
-            } else {
-                replay.take(event)
-            };
-            let announcements = folded.map_err(|_| Problem::internal())?;
-            let given = if self.begun.0 == event.seq { self.begun.1 } else { 0 };
-            announcements.iter().skip(given).for_each(|announcement| self.tell(announcement));
-            self.after = self.after.max(event.seq);
-        }
-        Ok(())
+        self.after = page.until;
     }
 
-    async fn arrive(&mut self, behind: Behind) {
-        if let Some(snapshot) = &behind.in_flight {
-            self.tell(snapshot);
-        }
+    /// Announcements given of the event at `seq`.
+    fn given_of(&self, seq: Seq) -> usize {
+        if self.begun.0 == seq { self.begun.1 } else { 0 }
+    }
+
+    async fn arrive(&mut self, in_flight: Option<Arc<Told>>) {
+        self.ready.extend(in_flight.map(|snapshot| snapshot.written(frame)));
         let entries = match self.session.queue().await {
             Ok(queue) => queue_entries(&queue),
             Err(_) => Value::Array(Vec::new()),
         };
         let queue = Announcement::passing("queue:snapshot", self.session.id(), json!({ "entries": entries }));
         // The position lets a watcher that leaves now come back to where it was.
-        self.ready.push_back(frame(&queue).id(self.after.to_string()));
+        self.ready.push_back(at(&queue, Some(self.after)));
     }
 
     /// Waits for the next announcement. `None` when there will be none.
@@ -170,15 +207,11 @@ impl Watcher {
             () = self.app.closing().cancelled() => return None,
         };
         match told {
-            Ok(announcement) => {
-                self.note(&announcement);
-                self.tell(&announcement);
+            Ok(told) => {
+                self.note(&told);
+                self.ready.push_back(told.written(frame));
             }
-            Err(RecvError::Lagged(_)) => {
-                let Attendance { announcements, told, in_flight } = self.session.attend();
-                self.announcements = announcements;
-                self.fall_behind(told, in_flight);
-            }
+            Err(RecvError::Lagged(_)) => self.attend(),
             Err(RecvError::Closed) => return None,
         }
         Some(())
@@ -187,24 +220,9 @@ impl Watcher {
     /// Where the watcher is once it has that announcement.
     fn note(&mut self, announcement: &Announcement) {
         let Some(seq) = announcement.seq else { return };
-        let given = if self.begun.0 == seq { self.begun.1 } else { 0 };
-        self.begun = (seq, given + 1);
+        self.begun = (seq, self.given_of(seq) + 1);
         if announcement.ends_event {
             self.after = seq;
         }
     }
-
-    fn tell(&mut self, announcement: &Announcement) {
-        let frame = frame(announcement);
-        self.ready.push_back(match announcement.seq.filter(|_| announcement.ends_event) {
-            Some(seq) => frame.id(seq.to_string()),
-            None => frame,
-        });
-    }
-}
-
-fn frame(announcement: &Announcement) -> Frame {
-    // What is made of strings and numbers can be written.
-    let data = serde_json::to_string(announcement).unwrap_or_default();
-    Frame::default().event(announcement.name).data(data)
 }

@@ -47,9 +47,11 @@ impl From<serde_json::Error> for Failure {
     }
 }
 
+const SQLITE_READONLY: i32 = 8;
 const SQLITE_IOERR: i32 = 10;
 const SQLITE_CORRUPT: i32 = 11;
 const SQLITE_FULL: i32 = 13;
+const SQLITE_CANTOPEN: i32 = 14;
 const SQLITE_NOTADB: i32 = 26;
 
 /// What an error while writing means.
@@ -79,6 +81,12 @@ pub(crate) fn store_error(error: &sqlx::Error) -> StoreError {
         Some(SQLITE_CORRUPT | SQLITE_NOTADB) => StoreError::Corrupt(error.to_string()),
         _ => StoreError::Storage(error.to_string()),
     }
+}
+
+/// Whether the file itself may be sound, and only what SQLite needs beside it cannot be made or written.
+pub(crate) fn is_about_surroundings(error: &sqlx::Error) -> bool {
+    let code = code(error).map(|code| code & 0xff);
+    matches!(code, Some(SQLITE_READONLY | SQLITE_IOERR | SQLITE_FULL | SQLITE_CANTOPEN))
 }
 
 fn code(error: &sqlx::Error) -> Option<i32> {

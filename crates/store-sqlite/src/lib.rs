@@ -4,7 +4,7 @@
 //!   acknowledges them after `COMMIT`, with `synchronous=FULL` in WAL mode: what was acknowledged survives a
 //!   power cut, and many writers share one fsync.
 //! - A few `query_only` connections read, each from a consistent snapshot, without waiting for the writer.
-//! - A data folder belongs to one process at a time (a lock file says to which).
+//! - A data folder belongs to one process at a time (a lock file says to which). Others may read beside it.
 //! - After an I/O error while writing nothing more is written: what the disk holds is unknown until the next
 //!   start. A full disk is no such error; writing goes on when there is room again.
 //!
@@ -15,6 +15,7 @@ mod error;
 mod key;
 mod lock;
 mod open;
+mod read_only;
 mod reader;
 mod store;
 mod writer;

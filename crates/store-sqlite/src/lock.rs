@@ -14,6 +14,33 @@ const FILE_NAME: &str = "longhaul.lock";
 const GRACE: Duration = Duration::from_millis(500);
 const RETRY: Duration = Duration::from_millis(10);
 
+/// Whether a process has the folder now. One that cannot be asked about counts as free.
+pub(crate) fn is_taken(folder: &Path) -> bool {
+    matches!(shared(folder), Some(Err(TryLockError::WouldBlock)))
+}
+
+/// Keeps the folder from being taken, as long as the file is open. `None` if a process has it.
+pub(crate) fn keep_free(folder: &Path) -> Option<Free> {
+    match shared(folder) {
+        Some(Err(TryLockError::WouldBlock)) => None,
+        Some(Ok(file)) => Some(Free { _file: Some(file) }),
+        // Nobody has ever written here, or locks do not work here: then nobody can have it.
+        Some(Err(TryLockError::Error(_))) | None => Some(Free { _file: None }),
+    }
+}
+
+/// A lock that readers share; `None` if there is no file to lock.
+fn shared(folder: &Path) -> Option<Result<File, TryLockError>> {
+    let file = File::open(folder.join(FILE_NAME)).ok()?;
+    Some(file.try_lock_shared().map(|()| file))
+}
+
+/// Nobody takes the folder until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Free {
+    _file: Option<File>,
+}
+
 /// Holds the folder until it is dropped, or the process ends however it ends.
 #[derive(Debug)]
 pub(crate) struct FolderLock {

@@ -11,9 +11,9 @@ use crate::durable;
 use crate::error::store_error;
 use crate::lock::FolderLock;
 
-static MIGRATOR: Migrator = sqlx::migrate!();
+pub(crate) static MIGRATOR: Migrator = sqlx::migrate!();
 
-const FILE_NAME: &str = "longhaul.db";
+pub(crate) const FILE_NAME: &str = "longhaul.db";
 
 /// The first version whose WAL cannot be corrupted by a checkpoint that races a writer.
 const OLDEST_SQLITE: [u32; 3] = [3, 51, 3];
@@ -24,10 +24,10 @@ const PAGE_BYTES: u32 = 8192;
 /// The size to which the WAL is cut back after a checkpoint, in bytes.
 const WAL_LIMIT_BYTES: &str = "67108864";
 
-const READERS: u32 = 3;
+pub(crate) const READERS: u32 = 3;
 
 /// Rows that a reader's thread gives before it waits for them to be taken.
-const BUFFERED_ROWS: usize = 256;
+pub(crate) const BUFFERED_ROWS: usize = 256;
 
 /// Room for every number of events that one statement of the writer can insert, twice, and the rest.
 const CACHED_STATEMENTS: usize = 256;
@@ -66,7 +66,7 @@ async fn connect(file: &Path) -> Result<(SqliteConnection, SqlitePool), StoreErr
 }
 
 /// The error with the file that it is about.
-fn named(error: StoreError, file: &Path) -> StoreError {
+pub(crate) fn named(error: StoreError, file: &Path) -> StoreError {
     let file = file.display();
     match error {
         StoreError::Corrupt(why) => StoreError::Corrupt(format!("{file}: {why}")),
@@ -102,7 +102,7 @@ fn options(file: &Path) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
-async fn check_version(db: &mut SqliteConnection) -> Result<(), StoreError> {
+pub(crate) async fn check_version(db: &mut SqliteConnection) -> Result<(), StoreError> {
     let version: String = sqlx::query_scalar("SELECT sqlite_version()")
         .fetch_one(db)
         .await
@@ -121,16 +121,23 @@ fn is_new_enough(version: &str) -> bool {
 
 async fn migrate(db: &mut SqliteConnection) -> Result<(), StoreError> {
     MIGRATOR.run(db).await.map_err(|error| match error {
-        MigrateError::VersionMissing(version) | MigrateError::VersionTooNew(version, _) => {
-            StoreError::Storage(format!(
-                "the data folder was written by a newer version (its schema {version} is unknown here; \
-                 this version knows up to {})",
-                MIGRATOR.iter().map(|migration| migration.version).max().unwrap_or_default()
-            ))
-        }
+        MigrateError::VersionMissing(version) | MigrateError::VersionTooNew(version, _) => newer(version),
         MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => store_error(&error),
         other => StoreError::Storage(format!("the data folder's schema is not as expected: {other}")),
     })
+}
+
+/// The newest schema that this version knows.
+pub(crate) fn newest_schema() -> i64 {
+    MIGRATOR.iter().map(|migration| migration.version).max().unwrap_or_default()
+}
+
+pub(crate) fn newer(schema: i64) -> StoreError {
+    StoreError::Storage(format!(
+        "the data folder was written by a newer version (its schema {schema} is unknown here; this version knows \
+         up to {})",
+        newest_schema()
+    ))
 }
 
 /// Whoever held leases was a process that is gone: this one has the lock.

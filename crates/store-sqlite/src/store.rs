@@ -14,7 +14,9 @@ use longhaul_store::{
 };
 use tokio::sync::watch;
 
+use crate::lock::{self, Free};
 use crate::open::{Opened, open};
+use crate::read_only::{self, Readable};
 use crate::reader::Reader;
 use crate::writer::Writer;
 use crate::writer::{chunk, inbox, lease, log, request, session};
@@ -35,8 +37,11 @@ use crate::writer::{chunk, inbox, lease, log, request, session};
 #[derive(Debug)]
 pub struct SqliteStore {
     reader: Reader,
-    writer: Writer,
+    /// None if the folder is only read.
+    writer: Option<Writer>,
     watchers: Arc<Watchers>,
+    /// Held by some that only read.
+    _free: Option<Free>,
 }
 
 impl SqliteStore {
@@ -50,7 +55,30 @@ impl SqliteStore {
         let Opened { lock, writer, readers } = open(folder).await?;
         let watchers = Arc::new(Watchers::default());
         let writer = Writer::spawn(writer, lock, Arc::clone(&watchers));
-        Ok(Self { reader: Reader::new(readers), writer, watchers })
+        Ok(Self { reader: Reader::new(readers), writer: Some(writer), watchers, _free: None })
+    }
+
+    /// Opens the store in `folder` for reading only, also beside a process that has the folder, in a folder that
+    /// cannot be written, and on a full disk. Every read sees what was committed before it. Nothing is created,
+    /// locked, brought up to date or put right; every other call, watching included, answers
+    /// [`StoreError::ReadOnly`].
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no database; [`StoreError::Outdated`] if an older version wrote it;
+    /// [`StoreError::Corrupt`] if the file is not a database; [`StoreError::Storage`] if it cannot be read or was
+    /// written by a newer version.
+    pub async fn open_to_read(folder: &Path) -> Result<Self, StoreError> {
+        let Readable { readers, free } = read_only::open(folder).await?;
+        Ok(Self { reader: Reader::new(readers), writer: None, watchers: Arc::default(), _free: free })
+    }
+
+    /// Whether a process has `folder` now.
+    pub fn is_in_use(folder: &Path) -> bool {
+        lock::is_taken(folder)
+    }
+
+    fn writer(&self) -> Result<&Writer, StoreError> {
+        self.writer.as_ref().ok_or(StoreError::ReadOnly)
     }
 }
 
@@ -59,7 +87,7 @@ impl Store for SqliteStore {
     async fn create(&self, session: NewSession) -> Result<SessionRecord, StoreError> {
         let write = session::Create::new(&session)?;
         let record = write.record();
-        self.writer.submit(write).await?;
+        self.writer()?.submit(write).await?;
         Ok(record)
     }
 
@@ -72,19 +100,19 @@ impl Store for SqliteStore {
     }
 
     async fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
-        self.writer.submit(session::Delete { id: id.clone() }).await
+        self.writer()?.submit(session::Delete { id: id.clone() }).await
     }
 
     async fn claim(&self, id: &SessionId, owner: &str) -> Result<Lease, StoreError> {
-        self.writer.submit(lease::Claim { id: id.clone(), owner: owner.to_owned() }).await
+        self.writer()?.submit(lease::Claim { id: id.clone(), owner: owner.to_owned() }).await
     }
 
     async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
-        self.writer.submit(lease::Release { lease: lease.clone() }).await
+        self.writer()?.submit(lease::Release { lease: lease.clone() }).await
     }
 
     async fn append(&self, lease: &Lease, append: Append) -> Result<Vec<Event>, StoreError> {
-        let first = self.writer.submit(log::AppendEvents::new(lease, &append)?).await?;
+        let first = self.writer()?.submit(log::AppendEvents::new(lease, &append)?).await?;
         let at = append.at;
         Ok((first..).zip(append.events).map(|(seq, body)| Event { seq, at, format: FORMAT, body }).collect())
     }
@@ -98,7 +126,7 @@ impl Store for SqliteStore {
     }
 
     async fn enqueue(&self, id: &SessionId, message: NewQueued) -> Result<Accepted, StoreError> {
-        self.writer.submit(inbox::Enqueue::new(id, message)?).await
+        self.writer()?.submit(inbox::Enqueue::new(id, message)?).await
     }
 
     async fn queue(&self, id: &SessionId) -> Result<Vec<Queued>, StoreError> {
@@ -106,19 +134,19 @@ impl Store for SqliteStore {
     }
 
     async fn edit_queued(&self, id: &SessionId, entry: &QueueId, parts: Vec<Part>) -> Result<(), StoreError> {
-        self.writer.submit(inbox::Edit::new(id, entry, &parts)?).await
+        self.writer()?.submit(inbox::Edit::new(id, entry, &parts)?).await
     }
 
     async fn remove_queued(&self, id: &SessionId, entry: &QueueId) -> Result<(), StoreError> {
-        self.writer.submit(inbox::Remove { id: id.clone(), entry: entry.clone() }).await
+        self.writer()?.submit(inbox::Remove { id: id.clone(), entry: entry.clone() }).await
     }
 
     async fn clear_queue(&self, id: &SessionId) -> Result<Vec<QueueId>, StoreError> {
-        self.writer.submit(inbox::Clear { id: id.clone() }).await
+        self.writer()?.submit(inbox::Clear { id: id.clone() }).await
     }
 
     async fn begin_request(&self, id: &SessionId, request: NewRequest) -> Result<Request, StoreError> {
-        self.writer.submit(request::Begin { id: id.clone(), request }).await
+        self.writer()?.submit(request::Begin { id: id.clone(), request }).await
     }
 
     async fn answer_request(
@@ -127,11 +155,11 @@ impl Store for SqliteStore {
         key: &str,
         answer: Option<String>,
     ) -> Result<(), StoreError> {
-        self.writer.submit(request::Answer { id: id.clone(), key: key.to_owned(), answer }).await
+        self.writer()?.submit(request::Answer { id: id.clone(), key: key.to_owned(), answer }).await
     }
 
     async fn put_chunk(&self, lease: &Lease, chunk: Chunk) -> Result<(), StoreError> {
-        self.writer.submit(chunk::Put { lease: lease.clone(), chunk }).await
+        self.writer()?.submit(chunk::Put { lease: lease.clone(), chunk }).await
     }
 
     async fn chunks(&self, id: &SessionId) -> Result<Vec<Chunk>, StoreError> {
@@ -143,6 +171,8 @@ impl Store for SqliteStore {
     }
 
     async fn watch(&self, id: &SessionId) -> Result<watch::Receiver<Seq>, StoreError> {
+        // Who only reads hears nothing of what others write.
+        self.writer()?;
         let watched = self.watchers.watch(id);
         Ok(watched.from(self.reader.last_seq(id).await?))
     }
@@ -150,7 +180,9 @@ impl Store for SqliteStore {
     async fn close(&self) {
         // Readers first: the last connection to close empties the WAL into the file.
         self.reader.close().await;
-        self.writer.close().await;
+        if let Some(writer) = &self.writer {
+            writer.close().await;
+        }
         self.watchers.end_all();
     }
 }

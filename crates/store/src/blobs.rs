@@ -5,6 +5,7 @@
 //! ([`Store::blobs`](crate::Store::blobs)), never by knowing the hash.
 
 mod named;
+mod staging;
 
 use std::io;
 use std::ops::Range;
@@ -125,6 +126,19 @@ impl Blobs {
         }
         self.keep_name(&hash).await?;
         Ok(BlobRef { hash, bytes })
+    }
+
+    /// Removes what killed processes left half written, and says how many files that were. Only who has the folder
+    /// for itself may call it: a write that is under way would lose its file.
+    ///
+    /// # Errors
+    /// [`BlobError::Storage`]; what was not removed does no harm.
+    pub async fn sweep(&self) -> Result<usize, BlobError> {
+        let Some(folder) = &self.folder else { return Ok(0) };
+        let top = folder.join(TOP);
+        let swept = tokio::task::spawn_blocking(move || staging::sweep(&top)).await;
+        let swept = swept.map_err(|error| BlobError::Storage(error.to_string()))?;
+        swept.map_err(|error| BlobError::Storage(error.to_string()))
     }
 
     /// Flushes the name of a blob and of its folder, whoever made them: a process that was killed, or somebody

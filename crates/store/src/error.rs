@@ -34,6 +34,12 @@ pub enum StoreError {
     /// The disk or the database failed. After a failed fsync every later write fails too.
     #[error("storage failed: {0}")]
     Storage(String),
+    /// The data was written by an older version: opening it for writing brings it up to date.
+    #[error("{0}")]
+    Outdated(String),
+    /// The store was opened for reading only.
+    #[error("the store is open for reading only")]
+    ReadOnly,
     /// The store was closed.
     #[error("the store is closed")]
     Closed,

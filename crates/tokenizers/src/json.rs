@@ -1,10 +1,19 @@
 //! Any `tokenizer.json` of the byte-pair kind, as Qwen, Llama, Gemma, Mistral and DeepSeek publish it.
 
 use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use longhaul_core::estimate::{CountKind, Groups, TextCounter, text_tokens};
 use tokenizers::pipeline::{EncodeOptions, Override, PipelineTokenizer};
+
+/// The largest file that is read, in bytes. Gemma's, the largest of the known, has 33 MB.
+const MAX_FILE_BYTES: u64 = 64 << 20;
+
+/// The largest id of a token. Tables are as long as the largest id says, whatever the file holds; the largest known
+/// vocabularies have a quarter of a million tokens.
+const MAX_ID: u64 = 1 << 22;
 
 /// Counts exactly as a `tokenizer.json` says.
 pub struct TokenizerJson {
@@ -16,7 +25,7 @@ pub struct TokenizerJson {
 /// Why a `tokenizer.json` cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The file cannot be read.
+    /// The file cannot be read, or is none.
     #[error("cannot read {}: {source}", path.display())]
     Read {
         /// Which file.
@@ -25,7 +34,7 @@ pub enum LoadError {
         #[source]
         source: std::io::Error,
     },
-    /// It is not UTF-8, not JSON, or not the description of a tokenizer.
+    /// It is not UTF-8, not JSON, not the description of a tokenizer, or larger than any of them.
     #[error("this is not a tokenizer.json: {0}")]
     Malformed(String),
     /// It describes a tokenizer that is not supported: only byte-pair encodings are (no Unigram, WordPiece, WordLevel),
@@ -43,8 +52,10 @@ impl TokenizerJson {
     /// # Errors
     /// [`LoadError`].
     pub fn from_path(path: &Path) -> Result<Self, LoadError> {
-        let bytes =
-            std::fs::read(path).map_err(|source| LoadError::Read { path: path.to_owned(), source })?;
+        let bytes = read(path).map_err(|source| LoadError::Read { path: path.to_owned(), source })?;
+        if bytes.len() as u64 > MAX_FILE_BYTES {
+            return Err(LoadError::Malformed(format!("it is larger than {} MiB", MAX_FILE_BYTES >> 20)));
+        }
         Self::from_bytes(&bytes)
     }
 
@@ -72,10 +83,34 @@ impl TokenizerJson {
     }
 }
 
+/// A file's content, or one byte more of it than may be. What is no file may never end, or never begin: opening a pipe
+/// waits for its writer.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Refuses ids that only a hostile file has.
+fn check_ids(value: &serde_json::Value) -> Result<(), LoadError> {
+    let vocabulary = value["model"]["vocab"].as_object().into_iter().flat_map(|vocab| vocab.values());
+    let added = value["added_tokens"].as_array().into_iter().flatten().map(|token| &token["id"]);
+    match vocabulary.chain(added).filter_map(serde_json::Value::as_u64).max() {
+        Some(id) if id > MAX_ID => Err(LoadError::Malformed(format!(
+            "a token has the id {id}, the largest that is taken is {MAX_ID}"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// In the form that the reader takes; files written by older releases are not.
 fn canonical(bytes: &[u8]) -> Result<String, LoadError> {
     let mut value: serde_json::Value =
         serde_json::from_slice(bytes).map_err(|error| LoadError::Malformed(error.to_string()))?;
+    check_ids(&value)?;
     tokenizers::canonicalize_value(&mut value).map_err(|error| LoadError::Malformed(error.to_string()))?;
     Ok(value.to_string())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use longhaul::calibration::Calibrations;
 use longhaul::config::{Config, ModelConfig, ProviderKind, TokenCounter};
-use longhaul_core::estimate::{CountKind, Counter};
+use longhaul_core::estimate::{CountKind, Counter, Family};
 use longhaul_core::message::Origin;
 use longhaul_core::run::Counting;
 use longhaul_tokenizers::{Cached, OpenAi, TokenizerJson, encoding_of};
@@ -35,7 +35,8 @@ pub(super) async fn counts(place: &Place, config: &Config, model: &Origin) -> Ou
     // Building a vocabulary takes up to seconds.
     let counter = tokio::task::spawn_blocking(move || counter(&wanted, &name, &root)).await??;
     let counting = counting(&config.context.token_counter, &config.model, &counter);
-    let counter = counter.with_prior(calibrations.prior(model));
+    let prior = calibrations.prior(model, counter.name());
+    let counter = counter.with_prior(prior);
     Ok(Counts { counter, counting, calibrations })
 }
 
@@ -45,13 +46,15 @@ pub(super) async fn counts(place: &Place, config: &Config, model: &Origin) -> Ou
 /// Usage, for a `tokenizer.json` that cannot be used.
 pub(crate) fn counter(wanted: &TokenCounter, model: &str, root: &Path) -> Outcome<Counter> {
     let encoding = match wanted {
-        TokenCounter::Chars => return Ok(Counter::characters()),
-        TokenCounter::File(file) => return from_file(&root.join(file)),
+        TokenCounter::Chars => return Ok(Counter::characters().for_model(model)),
+        TokenCounter::File(file) => return Ok(from_file(&root.join(file))?.for_model(model)),
         TokenCounter::Encoding(name) => Some(*name),
         TokenCounter::Auto | TokenCounter::Server => encoding_of(model),
     };
     let exact = encoding.and_then(OpenAi::named);
-    Ok(exact.map_or_else(Counter::default, |exact| Counter::new(Arc::new(Cached::new(exact)))))
+    let estimated = || Counter::estimated(Family::of(model));
+    let counter = exact.map_or_else(estimated, |exact| Counter::new(Arc::new(Cached::new(exact))));
+    Ok(counter.for_model(model))
 }
 
 fn from_file(file: &Path) -> Outcome<Counter> {
@@ -66,7 +69,7 @@ fn counting(wanted: &TokenCounter, model: &ModelConfig, counter: &Counter) -> Co
     match (wanted, model.provider) {
         (_, ProviderKind::Scripted) => Counting::Never,
         (TokenCounter::Server, _) => Counting::Always,
-        (TokenCounter::Auto, _) if crate::backend::is_here(&model.base_url) => Counting::Always,
+        (TokenCounter::Auto, _) if crate::trust::is_local(&model.base_url) => Counting::Always,
         (TokenCounter::Auto, ProviderKind::OpenaiCompatible) => Counting::Never,
         (TokenCounter::Auto, _) if counter.kind() != CountKind::Exact => Counting::Unanchored,
         _ => Counting::Never,

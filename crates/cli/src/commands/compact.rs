@@ -4,7 +4,7 @@ use longhaul::session::Session;
 use longhaul_core::event::ViewEdit;
 use longhaul_core::ids::Handle;
 use longhaul_core::plan::Plan;
-use longhaul_core::run::CompactionOutcome;
+use longhaul_core::run::{CompactionOutcome, Run};
 
 use crate::args::CompactArgs;
 use crate::assemble::Asking;
@@ -13,17 +13,15 @@ use crate::place::Place;
 use crate::term::human::{count, short};
 use crate::term::out;
 
-use super::Need;
+use super::{Need, reading};
 
 pub(crate) async fn run(args: CompactArgs, place: &Place) -> Outcome {
-    let need = if args.dry_run { Need::View } else { Need::Model(Asking::Nobody) };
-    let runtime = super::open(place, need).await?;
+    if args.dry_run {
+        return preview(&args.session, args.instructions, place).await;
+    }
+    let runtime = super::open(place, Need::Model(Asking::Nobody)).await?;
     let session = super::find(&runtime, &args.session).await?;
-    let done = if args.dry_run {
-        preview(&session, args.instructions).await
-    } else {
-        compact(&session, args.instructions).await
-    };
+    let done = compact(&session, args.instructions).await;
     runtime.close().await;
     out::data(&done?)?;
     Ok(DONE)
@@ -31,8 +29,12 @@ pub(crate) async fn run(args: CompactArgs, place: &Place) -> Outcome {
 
 async fn compact(session: &Session, instructions: Option<String>) -> Outcome<String> {
     session.adopt_model().await?;
+    let before = session.look(|run| run.meter().total).await?;
     match session.compact(instructions).await? {
-        CompactionOutcome::Committed(edit) => Ok(committed(&edit, session.id().as_str())),
+        CompactionOutcome::Committed(edit) => {
+            let after = session.look(|run| run.meter().total).await?;
+            Ok(committed(&edit, (before, after), session.id().as_str()))
+        }
         CompactionOutcome::NothingToDo => Ok("nothing to compact: what is there stays\n".to_owned()),
         CompactionOutcome::Refused(why) => {
             Err(Failure::new(format!("not compacted, nothing changed: {why}")))
@@ -40,26 +42,33 @@ async fn compact(session: &Session, instructions: Option<String>) -> Outcome<Str
     }
 }
 
-fn committed(edit: &ViewEdit, session: &str) -> String {
+/// The meter's totals, before and after: what `context` shows.
+fn committed(edit: &ViewEdit, totals: (u64, u64), session: &str) -> String {
     format!(
         "compacted {} · {} → {} tokens · {}\nundo with: longhaul undo {session} {}\n",
         count((edit.original_messages + 1).saturating_sub(edit.compressed_messages), "message"),
-        short(edit.original_tokens),
-        short(edit.compressed_tokens),
+        short(totals.0),
+        short(totals.1),
         edit.why,
         edit.id,
     )
 }
 
-async fn preview(session: &Session, instructions: Option<String>) -> Outcome<String> {
-    let (plan, strategy) = session
-        .look(|run| (run.preview(instructions), run.settings().policy.strategy.name().to_owned()))
-        .await?;
-    Ok(described(&plan, &strategy))
+async fn preview(meant: &str, instructions: Option<String>, place: &Place) -> Outcome {
+    let (runtime, record) = reading::session(place, meant).await?;
+    let run = runtime.glance(&record.id).await?;
+    runtime.close().await;
+    out::data(&previewed(&run, instructions))?;
+    Ok(DONE)
+}
+
+/// What a compaction would do, in words.
+pub(super) fn previewed(run: &Run, instructions: Option<String>) -> String {
+    described(&run.preview(instructions), run.settings().policy.strategy.name())
 }
 
 /// A plan in words. Nothing has happened.
-pub(super) fn described(plan: &Plan, strategy: &str) -> String {
+fn described(plan: &Plan, strategy: &str) -> String {
     let mut text = format!("strategy    {strategy}\n");
     match plan {
         Plan::Fits => text.push_str("would do    nothing: there is nothing to leave out\n"),
@@ -73,14 +82,18 @@ pub(super) fn described(plan: &Plan, strategy: &str) -> String {
             };
             text.push_str(&format!("would do    {}\n", edit.why));
             text.push_str(&format!("goes        {what} · {}\n", listed(&handles)));
-            text.push_str(&sizes(edit.original_tokens, edit.compressed_tokens));
+            text.push_str(&sizes(edit.original_tokens, edit.compressed_tokens, ""));
         }
         Plan::Summarise(draft) => {
             let (messages, handles) = draft.what_goes();
             let limit = short(draft.limit_tokens);
             text.push_str(&format!("would do    a summary of at most {limit} tokens, one model call\n"));
             text.push_str(&format!("goes        {} · {}\n", count(messages, "message"), listed(&handles)));
-            text.push_str(&sizes(draft.original_tokens(), draft.floor_tokens() + draft.limit_tokens));
+            text.push_str(&sizes(
+                draft.original_tokens(),
+                draft.floor_tokens() + draft.limit_tokens,
+                " at most",
+            ));
             text.push_str(&format!("floor       {} without any summary\n", short(draft.floor_tokens())));
         }
     }
@@ -88,8 +101,8 @@ pub(super) fn described(plan: &Plan, strategy: &str) -> String {
     text
 }
 
-fn sizes(before: u64, after: u64) -> String {
-    format!("tokens      {} → {} at most (with the expected error)\n", short(before), short(after))
+fn sizes(before: u64, after: u64, bound: &str) -> String {
+    format!("tokens      {} → {}{bound}\n", short(before), short(after))
 }
 
 /// Where it can be had back: `recall` takes each of these.

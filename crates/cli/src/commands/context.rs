@@ -5,16 +5,16 @@ use crate::failure::{DONE, Outcome};
 use crate::place::Place;
 use crate::term::{out, table};
 
-use super::Need;
+use super::reading;
 
 pub(crate) async fn run(args: ContextArgs, place: &Place) -> Outcome {
-    let runtime = super::open(place, Need::View).await?;
-    let session = super::find(&runtime, &args.session).await?;
-    let report = session.context().await?;
+    let (runtime, record) = reading::session(place, &args.session).await?;
+    let run = runtime.glance(&record.id).await?;
+    let report = runtime.context(&run);
     let text = if args.json {
         format!("{}\n", serde_json::to_string_pretty(&report)?)
     } else {
-        let model = session.look(|run| run.history().model().map(|origin| origin.model.clone())).await?;
+        let model = run.history().model().map(|origin| origin.model.clone());
         table::table(&report, &model.unwrap_or_else(|| runtime.agent().provider.origin().model))
     };
     runtime.close().await;

@@ -1,8 +1,12 @@
 //! `longhaul doctor`: what is here, and what would be used.
 
+mod mcp;
 mod model;
 
-use longhaul::config::{Config, ModelConfig, ProviderKind};
+use std::sync::Arc;
+
+use longhaul::config::{ModelConfig, ProviderKind};
+use longhaul::sandbox::Sandbox;
 
 use crate::agent_file::{self, Loaded};
 use crate::assemble;
@@ -37,7 +41,11 @@ pub(crate) async fn run(place: &Place) -> Outcome {
     }
     facts.extend(would_use(place, loaded.as_ref().ok(), &server).await);
     facts.push(("key", key(place, &config.model)));
-    facts.push(("sandbox", sandbox(place, &config)));
+    let sandbox = assemble::sandbox(place, &config).map(Arc::new);
+    facts.push(("sandbox", confined(&sandbox)));
+    if let Ok(sandbox) = &sandbox {
+        facts.extend(mcp::facts(place, &config, sandbox, style).await);
+    }
     for (label, fact) in facts {
         out::line(&format!("{} {fact}", style.dim(&format!("{label:<LABEL$}"))))?;
     }
@@ -153,8 +161,8 @@ fn usual_key(model: &ModelConfig) -> Option<&'static str> {
     model.provider.kind()?.key_variables(&model.base_url).first().copied()
 }
 
-fn sandbox(place: &Place, config: &Config) -> String {
-    match assemble::sandbox(place, config) {
+fn confined(sandbox: &Outcome<Arc<Sandbox>>) -> String {
+    match sandbox {
         Ok(sandbox) => format!("commands are {}", sandbox.status()),
         Err(failure) => format!("cannot be made: {}", failure.message()),
     }

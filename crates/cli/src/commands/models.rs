@@ -15,6 +15,7 @@ use crate::term::human::grouped;
 use crate::term::out;
 use crate::term::style::Style;
 use crate::term::text::visible;
+use crate::trust;
 
 /// Models of a server on this machine that are asked about one by one.
 const MOST_ASKED: usize = 32;
@@ -64,7 +65,7 @@ async fn list(place: &Place, loaded: &Loaded, served: &[String]) -> Outcome<Vec<
     names.retain(|name| **name != config.model.name);
     let mut seen = std::collections::BTreeSet::new();
     names.retain(|name| seen.insert(name.as_str()));
-    let near = backend::is_here(&config.model.base_url) && names.len() <= MOST_ASKED;
+    let near = trust::is_local(&config.model.base_url) && names.len() <= MOST_ASKED;
     let others = names.iter().map(|name| async {
         if near && served.contains(name) {
             let mut other = config.clone();

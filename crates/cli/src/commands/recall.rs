@@ -1,17 +1,20 @@
 //! `longhaul recall`: anything a session ever contained. The log is read; nothing is claimed or changed.
 
+use longhaul::recall::Source;
 use longhaul_core::event::Event;
 use longhaul_core::history::History;
 use longhaul_core::ids::{Handle, SessionId};
 use longhaul_core::truncate::Limit;
-use longhaul_store::SharedStore;
+use longhaul_store::{Blobs, SharedStore};
 use serde_json::json;
 
 use crate::args::RecallArgs;
 use crate::failure::{DONE, Failure, Outcome};
+use crate::lookup;
 use crate::place::Place;
 use crate::term::{out, text};
-use crate::{data, lookup};
+
+use super::reading;
 
 /// A person has all the room they need.
 const EVERYTHING: Limit = Limit { max_chars: u32::MAX as u64, max_tokens: u32::MAX as u64 };
@@ -20,28 +23,14 @@ const EVERYTHING: Limit = Limit { max_chars: u32::MAX as u64, max_tokens: u32::M
 const PAGE: usize = 2_000;
 
 pub(crate) async fn run(args: RecallArgs, place: &Place) -> Outcome {
-    let data = data::open(place, longhaul::config::Config::default().blobs.max_bytes).await?;
+    let data = reading::usual(place).await?;
     let record = lookup::session(&data.store, &args.session).await?;
     let history = History::fold(&log(&data.store, &record.id).await?)?;
     let query = args.query.join(" ");
-    let handle = query.parse::<Handle>();
-    let is_handle = handle.is_ok();
-    let asked = match handle {
-        Ok(handle) => json!({ "handle": handle.to_string() }),
-        Err(_) => json!({ "query": query, "limit": args.limit }),
-    };
-    let found = longhaul::recall::recall(
-        &asked.to_string(),
-        &longhaul::recall::Source::of(&history),
-        &data.blobs,
-        &EVERYTHING,
-    )
-    .await;
+    let found = recall(&Source::of(&history), &data.blobs, &query, args.limit).await;
     data.store.close().await;
-    let found = found.map_err(|why| Failure::new(why.trim_start_matches("recall: ")))?;
-    if !is_handle && found.starts_with("recall: nothing in this session matches") {
-        return Err(Failure::new(format!("nothing in this session matches `{query}`")));
-    }
+    let found = found?;
+    let is_handle = query.parse::<Handle>().is_ok();
     // A terminal shows it; a pipe gets the bytes of an original exactly as they are.
     if place.terminal.output {
         out::line(text::visible(&found).trim_end_matches('\n'))?;
@@ -51,6 +40,24 @@ pub(crate) async fn run(args: RecallArgs, place: &Place) -> Outcome {
         out::line(found.trim_end_matches('\n'))?;
     }
     Ok(DONE)
+}
+
+/// The original that a handle names, or the passages that match a query best, at most `limit`.
+///
+/// # Errors
+/// There is none.
+pub(super) async fn recall(source: &Source, blobs: &Blobs, query: &str, limit: usize) -> Outcome<String> {
+    let handle = query.parse::<Handle>().ok();
+    let asked = match &handle {
+        Some(handle) => json!({ "handle": handle.to_string() }),
+        None => json!({ "query": query, "limit": limit }),
+    };
+    let found = longhaul::recall::recall(&asked.to_string(), source, blobs, &EVERYTHING).await;
+    let found = found.map_err(|why| Failure::new(why.trim_start_matches("recall: ")))?;
+    if handle.is_none() && found.starts_with("recall: nothing in this session matches") {
+        return Err(Failure::new(format!("nothing in this session matches `{query}`")));
+    }
+    Ok(found)
 }
 
 /// The whole log of a session.

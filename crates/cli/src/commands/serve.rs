@@ -37,12 +37,14 @@ pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
     let mut interrupts = Interrupts::listen()?;
     let asking = if args.yes { Asking::Allowed } else { Asking::Person };
     let runtime = super::open(place, Need::Model(asking)).await?;
-    let token = token(token_file.as_deref(), place)?;
+    let token_path = token_file.unwrap_or_else(|| place.data_dir.join(TOKEN_FILE));
+    let token = token(&token_path, place)?;
     let listener = TcpListener::bind(addr).await;
     let listener = listener.map_err(|error| Failure::new(format!("{addr} cannot be used: {error}")))?;
     let address = listener.local_addr()?;
     let app = App::new(runtime, config(&loaded, token, address));
     out::line(&format!("http://{address}"))?;
+    out::message(&format!("clients bring the token in {}\n", place.shown(&token_path)));
     serve(listener, app, async move { interrupts.next().await }).await?;
     Ok(DONE)
 }
@@ -68,8 +70,10 @@ fn allow_many_connections() {
 }
 
 /// The token that was named, or the data folder's own.
-fn token(named: Option<&Path>, place: &Place) -> Outcome<Token> {
-    let Some(path) = named else { return Ok(Token::load_or_create(&place.data_dir.join(TOKEN_FILE))?) };
+fn token(path: &Path, place: &Place) -> Outcome<Token> {
+    if path == place.data_dir.join(TOKEN_FILE) {
+        return Ok(Token::load_or_create(path)?);
+    }
     let inside = |folder: &Path| match (path.canonicalize(), folder.canonicalize()) {
         (Ok(path), Ok(folder)) => path.starts_with(folder),
         _ => false,

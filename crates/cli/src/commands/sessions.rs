@@ -1,5 +1,6 @@
 //! `longhaul sessions`: what is kept. Only the store is needed, no model.
 
+mod delete;
 mod import;
 
 use std::fs::OpenOptions;
@@ -14,6 +15,7 @@ use longhaul_core::event::{Event, EventBody};
 use longhaul_core::history::History;
 use longhaul_core::ids::Seq;
 use longhaul_store::{Blobs, SessionRecord};
+use longhaul_store_sqlite::SqliteStore;
 use serde_json::json;
 
 use crate::args::SessionsCommand;
@@ -28,33 +30,44 @@ use crate::term::style::Style;
 use crate::term::text::{fit, one_line, pad};
 use crate::term::transcript::{Setting, Transcript};
 
-use super::Need;
 use super::recall::log;
+use super::{Need, reading};
 
 pub(crate) async fn run(command: SessionsCommand, place: &Place) -> Outcome {
-    if let SessionsCommand::Fork { session, seq } = command {
-        return fork(place, &session, seq).await;
+    match command {
+        SessionsCommand::List { .. } | SessionsCommand::Show { .. } | SessionsCommand::Export { .. } => {
+            let data = reading::usual(place).await?;
+            let done = read(command, &data, place).await;
+            data.store.close().await;
+            done.map(|()| DONE)
+        }
+        SessionsCommand::Fork { session, seq } => fork(place, &session, seq).await,
+        SessionsCommand::Import { files } => import(place, &files).await,
+        SessionsCommand::Delete { sessions, yes } => delete::run(place, &sessions, yes).await,
     }
-    // Before the folder is opened: what comes by a pipe may be written by a process that has it.
-    let conversations = match &command {
-        SessionsCommand::Import { files } => import::read_all(files).await,
-        _ => Vec::new(),
-    };
-    if !conversations.is_empty() && conversations.iter().all(import::Read::has_failed) {
+}
+
+async fn read(command: SessionsCommand, data: &Data, place: &Place) -> Outcome<()> {
+    match command {
+        SessionsCommand::List { json, limit } => list(data, place, json, limit).await,
+        SessionsCommand::Show { session } => show(data, place, &session).await,
+        SessionsCommand::Export { session, file, markdown, force } => {
+            export_to(data, &session, &Target::new(file, markdown, force)).await
+        }
+        SessionsCommand::Import { .. } | SessionsCommand::Fork { .. } | SessionsCommand::Delete { .. } => {
+            Ok(())
+        }
+    }
+}
+
+/// Opens the folder only when all is read: what comes by a pipe may be written by a process that has it.
+async fn import(place: &Place, files: &[PathBuf]) -> Outcome {
+    let conversations = import::read_all(files).await;
+    if conversations.iter().all(import::Read::has_failed) {
         return import::none(&conversations);
     }
     let data = data::open(place, Config::default().blobs.max_bytes).await?;
-    let done = match command {
-        SessionsCommand::List { json, limit } => list(&data, place, json, limit).await,
-        SessionsCommand::Show { session } => show(&data, place, &session).await,
-        SessionsCommand::Export { session, file, markdown, force } => {
-            let target = Target::new(file, markdown, force);
-            export_to(&data, &session, &target).await
-        }
-        SessionsCommand::Import { .. } => import::import(&data, conversations).await,
-        SessionsCommand::Delete { sessions } => delete(&data, &sessions).await,
-        SessionsCommand::Fork { .. } => Ok(()),
-    };
+    let done = import::import(&data, conversations).await;
     data.store.close().await;
     done.map(|()| DONE)
 }
@@ -70,16 +83,18 @@ async fn list(data: &Data, place: &Place, json: bool, limit: usize) -> Outcome<(
             "no session yet; begin one with `longhaul chat`, or bring one: `longhaul sessions import FILE`\n",
         );
     }
-    Ok(out::data(&listed(&records, super::style(place), out::width()))?)
+    let in_use = SqliteStore::is_in_use(&place.data_dir);
+    Ok(out::data(&listed(&records, in_use, super::style(place), out::width()))?)
 }
 
-/// One line for each session.
-pub(super) fn listed(records: &[SessionRecord], style: Style, columns: usize) -> String {
+/// One line for each session. A run that is not over goes on only while a process has the folder.
+pub(super) fn listed(records: &[SessionRecord], in_use: bool, style: Style, columns: usize) -> String {
     let shown = lookup::shown_length(records);
     let now = now_ms();
     let line = |record: &SessionRecord| {
         let id: String = record.id.as_str().chars().take(shown).collect();
         let state = match (record.running, record.queued) {
+            (true, _) if in_use => "at work".to_owned(),
             (true, _) => "interrupted".to_owned(),
             (false, 0) => count(record.last_seq, "event"),
             (false, queued) => format!("{queued} queued"),
@@ -112,14 +127,18 @@ async fn show(data: &Data, place: &Place, meant: &str) -> Outcome<()> {
     let head = format!("{}{title}", style.bold(record.id.as_str()));
     let about = format!("{} · {}", count(record.last_seq, "event"), ago(record.updated_at, now_ms()));
     out::line(&format!("{head}\n{}\n", style.dim(&about)))?;
-    let mut transcript = Transcript::new(style, Setting::Shell, out::width());
-    for event in &events {
+    Ok(out::data(&conversation(&events, style, Setting::Shell, out::width()))?)
+}
+
+/// Everything that was said, as it was printed then.
+pub(super) fn conversation(events: &[Event], style: Style, setting: Setting, columns: usize) -> String {
+    let mut transcript = Transcript::new(style, setting, columns);
+    for event in events {
         for happening in happening::of_event(event) {
             transcript.take(&happening, event.at);
         }
-        out::data(&transcript.output())?;
     }
-    Ok(())
+    transcript.output()
 }
 
 /// Where an export goes.
@@ -216,22 +235,6 @@ async fn fork(place: &Place, meant: &str, seq: Option<Seq>) -> Outcome {
 /// Forks at a position, by default the newest.
 pub(super) async fn fork_at(runtime: &Runtime, record: &SessionRecord, seq: Option<Seq>) -> Outcome<Session> {
     Ok(runtime.fork(&record.id, seq.unwrap_or(record.last_seq)).await?)
-}
-
-async fn delete(data: &Data, sessions: &[String]) -> Outcome<()> {
-    // All names first: `last` means another one as soon as the newest is gone.
-    let mut meant = Vec::new();
-    for name in sessions {
-        let id = lookup::session(&data.store, name).await?.id;
-        if !meant.contains(&id) {
-            meant.push(id);
-        }
-    }
-    for id in meant {
-        data.store.delete(&id).await?;
-        out::line(&format!("deleted {id}"))?;
-    }
-    Ok(())
 }
 
 /// A title, if somebody or something gave one: else the first words said.

@@ -28,9 +28,6 @@ pub(super) async fn undo(session: &Session, edit: Option<String>) -> Outcome<Str
             .await?
             .ok_or_else(|| Failure::new("nothing to undo: nothing is compacted or cleared"))?,
     };
-    if is_undone(session, &edit).await? {
-        return Err(Failure::new(format!("{edit} is already undone")));
-    }
     let before = session.look(|run| run.meter().total).await?;
     session.undo(edit.clone()).await.map_err(|error| refused(&edit, error))?;
     let after = session.look(|run| run.meter().total).await?;
@@ -47,14 +44,6 @@ async fn newest(session: &Session) -> Outcome<Option<EditId>> {
         edits.find(|state| state.active).map(|state| state.edit.id.clone())
     };
     Ok(session.look(newest).await?)
-}
-
-async fn is_undone(session: &Session, edit: &EditId) -> Outcome<bool> {
-    let edit = edit.clone();
-    let is_undone = move |run: &longhaul_core::run::Run| {
-        run.history().edits().iter().any(|state| state.edit.id == edit && !state.active)
-    };
-    Ok(session.look(is_undone).await?)
 }
 
 fn refused(edit: &EditId, error: SessionError) -> Failure {

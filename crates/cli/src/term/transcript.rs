@@ -39,6 +39,10 @@ pub(crate) struct Transcript {
     dequeued: bool,
     begun: bool,
     retried: String,
+    /// Rows that wait until the line of an answer that comes in is full.
+    held: String,
+    /// Whether more of an answer has come since the last beat.
+    moved: bool,
     out: String,
 }
 
@@ -54,6 +58,8 @@ impl Transcript {
             dequeued: false,
             begun: false,
             retried: String::new(),
+            held: String::new(),
+            moved: false,
             out: String::new(),
         }
     }
@@ -80,6 +86,24 @@ impl Transcript {
         for line in text.lines() {
             self.out.push_str(line);
             self.out.push('\n');
+        }
+    }
+
+    /// A row that has nothing to do with the answer that is coming in: it does not cut a line of it in two.
+    pub(crate) fn aside(&mut self, text: &str) {
+        if self.wrap.is_none() {
+            return self.row(text);
+        }
+        for line in text.lines() {
+            self.held.push_str(line);
+            self.held.push('\n');
+        }
+    }
+
+    /// To be called from time to time: rows do not wait for an answer that has come to a halt.
+    pub(crate) fn beat(&mut self) {
+        if !std::mem::take(&mut self.moved) && !self.held.is_empty() {
+            self.end_text();
         }
     }
 
@@ -169,8 +193,13 @@ impl Transcript {
             self.begun = true;
             self.wrap = Some(Wrap::new(INDENT, INDENT, self.columns));
         }
+        self.moved = true;
+        let from = self.out.len();
         if let Some(wrap) = &mut self.wrap {
             wrap.push(text, &mut self.out);
+        }
+        if let Some(end) = self.out[from..].find('\n') {
+            self.out.insert_str(from + end + 1, &std::mem::take(&mut self.held));
         }
     }
 
@@ -180,6 +209,7 @@ impl Transcript {
         if !wrap.is_at_start() {
             self.out.push('\n');
         }
+        self.out.push_str(&std::mem::take(&mut self.held));
     }
 
     /// The whole answer: shown already if it was streamed.

@@ -31,27 +31,30 @@ fn a_chat_in_which_nothing_was_said_leaves_no_session() {
     assert_eq!(bench.run(&["sessions", "list"]).exits(0).out, "");
 }
 
-/// A chat on a terminal of its own, 80 by 24.
-struct Terminal {
-    child: std::process::Child,
+/// A command on a terminal of its own, 80 by 24.
+pub(crate) struct Terminal {
+    pub(crate) child: std::process::Child,
     shown: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Terminal {
     /// `None` where there is no `script` to make a terminal with.
     fn start(bench: &Bench, fake: &Fake) -> Option<Self> {
+        Self::of(bench, &bench.with(fake, &["chat"]))
+    }
+
+    pub(crate) fn of(bench: &Bench, command: &Command) -> Option<Self> {
         if !std::path::Path::new("/usr/bin/script").exists() {
             return None;
         }
-        let chat = bench.with(fake, &["chat"]);
-        let words = std::iter::once(chat.get_program()).chain(chat.get_args());
+        let words = std::iter::once(command.get_program()).chain(command.get_args());
         let line: Vec<String> = words.map(|word| format!("'{}'", word.to_str().unwrap())).collect();
         let line = format!("stty rows 24 cols 80; exec {}", line.join(" "));
         let mut script = Command::new("/usr/bin/script");
         script.args(["-qefc", &line, "/dev/null"]).current_dir(bench.work());
         script
             .env_clear()
-            .envs(chat.get_envs().filter_map(|(key, value)| Some((key, value?))))
+            .envs(command.get_envs().filter_map(|(key, value)| Some((key, value?))))
             .env("TERM", "xterm");
         let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let shown = Arc::new(Mutex::new(Vec::new()));
@@ -70,17 +73,21 @@ impl Terminal {
     }
 
     /// As a person types: one line after the other.
-    fn type_line(&mut self, line: &str) {
+    pub(crate) fn type_line(&mut self, line: &str) {
         self.press(&format!("{line}\r"));
         std::thread::sleep(std::time::Duration::from_millis(120));
     }
 
     fn shows(&self, text: &str) -> bool {
-        String::from_utf8_lossy(&self.shown.lock().unwrap()).contains(text)
+        self.shown().contains(text)
+    }
+
+    fn shown(&self) -> String {
+        String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned()
     }
 
     #[track_caller]
-    fn until_it_shows(&self, text: &str) {
+    pub(crate) fn until_it_shows(&self, text: &str) {
         until(text, || self.shows(text));
     }
 }
@@ -169,4 +176,68 @@ fn at_a_terminal_tools_are_asked_for_and_messages_queue() {
     assert_eq!(status.code(), Some(0));
     let shown = bench.run(&["sessions", "show", "last"]).exits(0).out;
     assert!(shown.contains("A long story") && shown.contains("and this too"), "{shown}");
+}
+
+#[test]
+fn at_a_terminal_a_message_in_between_does_not_chop_the_answer() {
+    let bench = Bench::new();
+    let words = "a b c d e f g h i j k l m n o p q r s t u v w x y z 1 2 3 4 5 6 7 8 9 last-word";
+    let fake = Fake::start([Say::Slow(words), Say::Text("Second.")]);
+    let Some(mut terminal) = Terminal::start(&bench, &fake) else {
+        println!("skipped: at_a_terminal_a_message_in_between_… needs /usr/bin/script");
+        return;
+    };
+    terminal.until_it_shows("› ");
+    terminal.press("hello\r");
+    terminal.until_it_shows("writing");
+    terminal.type_line("and more");
+    terminal.until_it_shows("Second.");
+    let shown = terminal.shown();
+    let at = |text: &str| shown.find(text).unwrap_or_else(|| panic!("no {text:?} in {shown}"));
+    assert!(at("queued 1 ·") < at("Second."), "it was taken while the answer came");
+    // Answers are labelled once each, so that none goes on under a label of its own.
+    assert_eq!(shown.matches("agent").count(), 2, "{shown}");
+    terminal.press("\u{4}");
+    assert_eq!(terminal.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn at_a_terminal_line_feeds_and_backslashes_make_lines_of_one_message() {
+    let bench = Bench::new();
+    let fake = Fake::start([]);
+    let Some(mut terminal) = Terminal::start(&bench, &fake) else {
+        println!("skipped: at_a_terminal_line_feeds_… needs /usr/bin/script");
+        return;
+    };
+    terminal.until_it_shows("› ");
+    terminal.press("pasted one\npasted two\npasted three");
+    terminal.until_it_shows("2 lines pasted");
+    terminal.type_line("");
+    until("the paste is sent", || fake.asked().len() == 1);
+    let asked = fake.asked()[0].to_string();
+    assert!(asked.contains("pasted one\\npasted two\\npasted three"), "{asked}");
+    terminal.until_it_shows("all.");
+    terminal.type_line("first\\");
+    terminal.until_it_shows("1 line so far");
+    terminal.type_line("second");
+    until("both lines are sent", || fake.asked().len() == 2);
+    assert!(fake.asked()[1].to_string().contains("first\\nsecond"), "{}", fake.asked()[1]);
+    terminal.press("\u{4}");
+    assert_eq!(terminal.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn in_a_chat_one_may_look_back() {
+    let bench = Bench::new();
+    let fake = Fake::start([Say::Text("The heron is grey."), Say::Text("Yes.")]);
+    let input =
+        "what colour?\nis it so?\n/recall heron\n/recall lh:6\n/recall nothing-like-it\n/preview\n/show\n";
+    let given = fed(bench.with(&fake, &["chat"]), input).exits(0);
+    assert!(given.out.contains("<assistant lh:6>\nThe heron is grey."), "{}", given.out);
+    let lines = given.out.lines().filter(|line| *line == "The heron is grey.").count();
+    assert_eq!(lines, 2, "as a hit, and by its handle: {}", given.out);
+    assert!(given.err.contains("nothing in this session matches `nothing-like-it`"), "{}", given.err);
+    assert!(given.out.contains("nothing was changed"), "{}", given.out);
+    assert_eq!(given.out.matches("you    what colour?").count(), 2, "said, and shown again: {}", given.out);
+    assert_eq!(fake.asked().len(), 2, "looking asks nobody");
 }

@@ -112,7 +112,9 @@ fn the_data_folder_is_private_and_belongs_to_one_process() {
     until("the first one runs", || !fake.asked().is_empty());
     let mode = std::fs::metadata(bench.data()).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
-    let second = bench.run(&["sessions", "list"]).exits(1);
+    let listed = bench.run(&["sessions", "list"]).exits(0).out;
+    assert!(listed.contains("at work"), "reading is for everybody: {listed}");
+    let second = bench.run(&["sessions", "fork", "last"]).exits(1);
     assert!(
         second.err.contains("is in use by another longhaul (process ") && second.err.lines().count() == 1,
         "{}",
@@ -120,7 +122,8 @@ fn the_data_folder_is_private_and_belongs_to_one_process() {
     );
     first.kill().unwrap();
     first.wait().unwrap();
-    bench.run(&["sessions", "list"]).exits(0);
+    let listed = bench.run(&["sessions", "list"]).exits(0).out;
+    assert!(listed.contains("interrupted"), "{listed}");
 }
 
 #[test]
@@ -144,11 +147,16 @@ fn somebody_elses_open_folder_is_not_taken() {
     std::fs::create_dir(bench.data()).unwrap();
     std::fs::set_permissions(bench.data(), std::fs::Permissions::from_mode(0o755)).unwrap();
     std::fs::write(bench.data().join("photo.jpg"), "x").unwrap();
-    let given = bench.run(&["sessions", "list"]).exits(2);
+    let conversation = bench.write("one.json", r#"[{ "role": "user", "content": "hello" }]"#);
+    let import = ["sessions", "import", conversation.to_str().unwrap()];
+    let mode = || std::fs::metadata(bench.data()).unwrap().permissions().mode() & 0o777;
+    let given = bench.run(&import).exits(2);
     assert!(given.err.contains("--data-dir"), "{}", given.err);
-    std::fs::remove_file(bench.data().join("photo.jpg")).unwrap();
     bench.run(&["sessions", "list"]).exits(0);
-    assert_eq!(std::fs::metadata(bench.data()).unwrap().permissions().mode() & 0o777, 0o700);
+    assert_eq!(mode(), 0o755, "whoever only reads changes nothing");
+    std::fs::remove_file(bench.data().join("photo.jpg")).unwrap();
+    bench.run(&import).exits(0);
+    assert_eq!(mode(), 0o700);
 }
 
 #[test]

@@ -3,12 +3,14 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
 use axum::routing::{get, post};
+use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -16,6 +18,8 @@ use tokio::runtime::Runtime;
 pub(crate) enum Say {
     /// Text, streamed in words.
     Text(&'static str),
+    /// Text, streamed a word every 30 ms.
+    Slow(&'static str),
     /// A tool call, streamed.
     Call(&'static str, Value),
     /// Text that ends at the length limit.
@@ -94,6 +98,15 @@ async fn complete(
     let tokens = body.len() / 4;
     match say {
         Say::Text(text) => stream(&words(text), Some(("stop", tokens))),
+        Say::Slow(text) => {
+            let whole = stream(&words(text), Some(("stop", tokens)));
+            let (head, body) = whole.into_parts();
+            let paced = body.into_data_stream().then(async |piece| {
+                tokio::time::sleep(Duration::from_millis(30)).await;
+                piece
+            });
+            Response::from_parts(head, Body::from_stream(paced))
+        }
         Say::Cut(text) => stream(&words(text), Some(("length", tokens))),
         Say::Stall(text) => stream(&words(text), None),
         Say::Call(tool, arguments) => {
@@ -130,7 +143,6 @@ fn stream(deltas: &[Value], end: Option<(&str, usize)>) -> Response<Body> {
         pieces.push(chunk(json!([]), usage));
         pieces.push(Ok(Bytes::from_static(b"data: [DONE]\n\n")));
     }
-    use futures_util::StreamExt as _;
     let silence = futures_util::stream::pending().take(usize::from(open));
     let body = Body::from_stream(futures_util::stream::iter(pieces).chain(silence));
     Response::builder().header("content-type", "text/event-stream").body(body).unwrap()

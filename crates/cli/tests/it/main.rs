@@ -18,3 +18,6 @@ mod models;
 mod run;
 mod serve;
 mod sessions;
+#[cfg(feature = "telemetry")]
+mod telemetry;
+mod trust;

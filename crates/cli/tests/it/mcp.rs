@@ -58,6 +58,32 @@ fn a_found_file_starts_no_server_until_it_is_named() {
 }
 
 #[test]
+fn the_doctor_lists_each_server() {
+    let bench = Bench::new();
+    let Some(python) = server("the_doctor_lists_each_server", &bench) else { return };
+    let fake = Fake::start([]);
+    let broken =
+        format!("  b: {{ command: {}, args: [server.py, broken], optional: true }}\n", python.display());
+    let remote = "  r: { url: 'http://127.0.0.1:9/mcp?key=s3cret' }\n";
+    let path =
+        bench.write("longhaul.yml", &(file(&fake, &python, "once, starts.txt", "") + &broken + remote));
+    bench.run(&["doctor"]).exits(2);
+    assert!(!bench.work().join("starts.txt").exists(), "a file that nobody trusts starts nothing");
+    let text = bench.run(&["--config", path.to_str().unwrap(), "doctor"]).exits(0).out;
+    let line = |name: &str| {
+        let begins =
+            |line: &&str| line.strip_prefix("mcp server").is_some_and(|rest| rest.trim().starts_with(name));
+        text.lines().find(begins).unwrap_or_else(|| panic!("{name}: {text}")).to_owned()
+    };
+    assert!(line("t ·").contains("17 tools"), "{text}");
+    assert!(line("b ·").contains("exit code 7") && line("b ·").contains("no licence found"), "{text}");
+    assert!(
+        line("r ·").contains("http://127.0.0.1:9 cannot be reached") && !text.contains("s3cret"),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_servers_tool_needs_a_rule_where_nobody_can_be_asked() {
     let bench = Bench::new();
     let Some(python) = server("a_servers_tool_needs_a_rule_where_nobody_can_be_asked", &bench) else {

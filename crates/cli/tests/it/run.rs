@@ -219,3 +219,35 @@ fn a_model_without_tools_is_told_of_once() {
     let able = bench.run_with(&fake, &["run", "hello"]).exits(0);
     assert!(!able.err.contains("takes no tools"), "{}", able.err);
 }
+
+#[test]
+fn each_call_logs_once_how_good_its_estimate_was() {
+    let bench = Bench::new();
+    let fake = Fake::start([Say::Call("ls", json!({ "path": "." })), Say::Text("Done.")]);
+    let mut command = bench.with(&fake, &["run", "look"]);
+    let given = given(command.env("LONGHAUL_LOG", "info").output().unwrap()).exits(0);
+    let lines: Vec<&str> = given.err.lines().filter(|line| line.contains("estimated=")).collect();
+    assert_eq!(lines.len(), 2, "{}", given.err);
+    for line in lines {
+        assert!(line.contains("INFO"), "{line}");
+        let figure = |name: &str| -> f64 {
+            let word = line.split_whitespace().find_map(|word| word.strip_prefix(name));
+            word.unwrap_or_else(|| panic!("no {name} in {line}")).parse().unwrap()
+        };
+        let (estimated, actual, error) = (figure("estimated="), figure("actual="), figure("error="));
+        assert!(estimated > 0.0 && actual > 0.0 && error == estimated - actual, "{line}");
+        assert!((figure("error_percent=") - error * 100.0 / actual).abs() < 0.01, "{line}");
+    }
+    let quiet = bench.run_with(&fake, &["run", "look"]).exits(0);
+    assert!(!quiet.err.contains("estimated="), "{}", quiet.err);
+}
+
+#[test]
+fn an_address_without_its_scheme_is_answered_with_one() {
+    let bench = Bench::new();
+    let fake = Fake::start([]);
+    let url = fake.url();
+    let bare = url.trim_start_matches("http://").trim_end_matches("/v1");
+    let given = bench.run(&["--base-url", bare, "--model", "fake-1", "run", "hello"]).exits(2);
+    assert!(given.err.contains(&format!("did you mean {url} ?")), "{}", given.err);
+}

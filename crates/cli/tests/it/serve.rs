@@ -54,6 +54,10 @@ fn it_serves_behind_its_token_and_ends_when_told() {
     });
     signal(&server, "TERM");
     assert!(server.wait().unwrap().success());
+    let mut said = String::new();
+    server.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    let file = bench.data().join("token");
+    assert!(said.contains(file.to_str().unwrap()) && !said.contains(token), "where it is, not what: {said}");
 }
 
 #[test]

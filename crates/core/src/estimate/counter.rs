@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-use super::{Groups, chars_div_4, text_groups};
+use super::{Family, Groups, ImageRule, chars_div_4};
 use crate::meter::Ratios;
 
 /// Counts the tokens of a text.
@@ -86,18 +86,44 @@ impl Default for Framing {
     }
 }
 
+impl Framing {
+    /// The framing of a model's chat template, by its name: its marks as its own vocabulary counts them (measured
+    /// with the vocabularies of Qwen 3, Llama 3 and Gemma 3; gpt-oss: OpenAI, "Harmony response format"). The rest,
+    /// and models that are not known, as OpenAI chat.
+    pub fn of(model: &str) -> Self {
+        let other = Self::default();
+        if model.to_ascii_lowercase().contains("gpt-oss") {
+            return Self { message: 5, reply: 2, ..other };
+        }
+        match Family::of(model) {
+            Family::Qwen => Self { message: 5, reply: 3, ..other },
+            Family::Llama => Self { message: 5, reply: 4, ..other },
+            Family::Gemma => Self { message: 5, reply: 3, ..other },
+            Family::O200k => other,
+        }
+    }
+}
+
 /// Counts texts, messages and tools in one way.
 #[derive(Clone, Debug)]
 pub struct Counter {
     text: Arc<dyn TextCounter>,
     framing: Framing,
+    images: ImageRule,
     prior: Ratios,
 }
 
 impl Counter {
-    /// Counts texts with `text`, with OpenAI's framing.
+    /// Counts texts with `text`, framing and pictures as OpenAI's chat has them.
     pub fn new(text: Arc<dyn TextCounter>) -> Self {
-        Self { text, framing: Framing::default(), prior: Ratios::default() }
+        let (framing, images, prior) = Default::default();
+        Self { text, framing, images, prior }
+    }
+
+    /// With the framing and the rule for pictures of a model, by its name.
+    #[must_use]
+    pub fn for_model(self, model: &str) -> Self {
+        Self { framing: Framing::of(model), images: ImageRule::of(model), ..self }
     }
 
     /// With other framing.
@@ -117,9 +143,14 @@ impl Counter {
         self.prior
     }
 
-    /// The structured estimate; see [`estimate`](super).
+    /// The structured estimate with the weights of a family.
+    pub fn estimated(family: Family) -> Self {
+        Self::new(Arc::new(family))
+    }
+
+    /// The structured estimate for a model that is not known; see [`estimate`](super).
     pub fn structured() -> &'static Self {
-        static STRUCTURED: LazyLock<Counter> = LazyLock::new(|| Counter::new(Arc::new(Structured)));
+        static STRUCTURED: LazyLock<Counter> = LazyLock::new(|| Counter::estimated(Family::default()));
         &STRUCTURED
     }
 
@@ -152,6 +183,11 @@ impl Counter {
     pub fn framing(&self) -> &Framing {
         &self.framing
     }
+
+    /// What a picture costs.
+    pub fn images(&self) -> ImageRule {
+        self.images
+    }
 }
 
 impl Default for Counter {
@@ -163,27 +199,10 @@ impl Default for Counter {
 impl PartialEq for Counter {
     fn eq(&self, other: &Self) -> bool {
         self.framing == other.framing
+            && self.images == other.images
             && self.prior == other.prior
             && (Arc::ptr_eq(&self.text, &other.text)
                 || (self.name(), self.kind()) == (other.name(), other.kind()))
-    }
-}
-
-/// The structured estimate.
-#[derive(Debug)]
-struct Structured;
-
-impl TextCounter for Structured {
-    fn groups(&self, text: &str) -> Groups {
-        text_groups(text)
-    }
-
-    fn name(&self) -> &'static str {
-        "structured estimate"
-    }
-
-    fn kind(&self) -> CountKind {
-        CountKind::Estimated
     }
 }
 

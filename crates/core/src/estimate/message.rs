@@ -6,9 +6,6 @@ use crate::message::{Media, Message, Part, Reasoning, Role, ToolResult, ToolSpec
 /// Tokens that open the answer, once per request (OpenAI cookbook, "How to count tokens with tiktoken").
 pub const REPLY_PRIMING_TOKENS: u64 = 3;
 
-/// Tokens of a picture whose size is not known: near the largest charge of the tile and patch rules.
-pub const UNKNOWN_IMAGE_TOKENS: u64 = 1_600;
-
 /// A document is charged by its pages, and requests hold about a hundred of them at up to 3,000 tokens.
 const DOCUMENT_CAP_TOKENS: u64 = 300_000;
 
@@ -99,7 +96,7 @@ impl Counter {
                 let content: Groups = result.content.iter().map(|part| self.part_groups(part)).sum();
                 content + Groups::of(self.framing().result)
             }
-            Part::Image(media) => Groups::of(image_tokens(media.width, media.height)),
+            Part::Image(media) => Groups::of(self.images().tokens(media.width, media.height)),
             Part::File(media) => Groups::of(file_tokens(media)),
             Part::Opaque(opaque) => text(opaque.native.as_str()),
         }
@@ -140,32 +137,6 @@ pub fn part_tokens(part: &Part) -> u64 {
 /// [`Counter::tool`] by the structured estimate.
 pub fn tool_tokens(tool: &ToolSpec) -> u64 {
     Counter::structured().tool(tool)
-}
-
-/// Tokens of a picture by OpenAI's tile rule: fit into 2048 × 2048, bring the short side down to 768, then 85
-/// and 170 for each tile of 512 × 512. [`UNKNOWN_IMAGE_TOKENS`] if a side is unknown.
-///
-/// ```
-/// use longhaul_core::estimate::image_tokens;
-/// assert_eq!(image_tokens(Some(1024), Some(1024)), 765);
-/// assert_eq!(image_tokens(Some(2048), Some(4096)), 1105);
-/// ```
-pub fn image_tokens(width: Option<u32>, height: Option<u32>) -> u64 {
-    let (Some(width), Some(height)) = (width, height) else {
-        return UNKNOWN_IMAGE_TOKENS;
-    };
-    let (long, short) = (u64::from(width.max(height)).max(1), u64::from(width.min(height)).max(1));
-    let (long, short) = shrink(long, short, long, 2048);
-    let (long, short) = shrink(long, short, short, 768);
-    85 + 170 * long.div_ceil(512) * short.div_ceil(512)
-}
-
-/// Scales both sides so that `side` becomes at most `limit`.
-fn shrink(long: u64, short: u64, side: u64, limit: u64) -> (u64, u64) {
-    if side <= limit {
-        return (long, short);
-    }
-    ((long * limit).div_ceil(side), (short * limit).div_ceil(side))
 }
 
 /// Tokens of a file: a quarter of its bytes. What is no text is charged by its pages, not its bytes: there the

@@ -16,6 +16,12 @@ impl Counts {
         self.at(feature as usize, n);
     }
 
+    fn take_back(&mut self, feature: Feature) {
+        if let Some(count) = self.0.get_mut(feature as usize) {
+            *count = count.saturating_sub(1);
+        }
+    }
+
     fn at(&mut self, index: usize, n: u64) {
         if let Some(count) = self.0.get_mut(index) {
             *count += n;
@@ -122,7 +128,10 @@ impl Scanner<'_> {
         while let Some((Class::Digit, _)) = self.peek(self.at) {
             self.at += 1;
         }
-        self.counts.add(Feature::DigitGroup, (self.at - start).div_ceil(3) as u64);
+        let digits = self.at - start;
+        let threes = digits.div_ceil(3);
+        self.counts.add(Feature::DigitGroup, threes as u64);
+        self.counts.add(Feature::DigitExcess, (digits - threes) as u64);
     }
 
     fn numeral(&mut self, len: usize) {
@@ -154,7 +163,11 @@ impl Scanner<'_> {
         match bytes {
             0 => {}
             1 => self.counts.add(Feature::LineEnd, 1),
-            _ => self.counts.add(Feature::LineEnds, (bytes.div_ceil(16) as u64).max(changes / 4)),
+            _ => {
+                let more = (bytes.div_ceil(16) as u64).max(changes / 4) - 1;
+                self.counts.add(Feature::LineEnds, 1);
+                self.counts.add(Feature::LineEndRepeat, more);
+            }
         }
     }
 
@@ -170,7 +183,10 @@ impl Scanner<'_> {
         let alone = bytes - usize::from(next.is_some());
         self.counts.add(Feature::Blanks, alone.div_ceil(if last == b' ' { 80 } else { 16 }) as u64);
         match next {
-            Some(class) if joins && class.is_letter() => self.word(Before::Blank),
+            Some(class) if joins && class.is_letter() => {
+                self.counts.add(Feature::TabWord, u64::from(last != b' '));
+                self.word(Before::Blank);
+            }
             Some(_) if joins => self.marks(true),
             Some(_) => self.counts.add(Feature::LoneBlank, 1),
             None => {}
@@ -192,11 +208,50 @@ impl Scanner<'_> {
             class = self.peek(self.at);
         }
         let single = run.chars == 1;
+        if self.escape() {
+            return self.count_escape(&run, single && !space_before, space_before);
+        }
         if single && !space_before && class.is_some_and(|(class, _)| class.is_letter()) {
+            self.mark_before_word(start);
             return self.word(Before::Mark);
         }
         self.line_ends_after_marks();
         self.count_marks(&run, space_before);
+        self.counts
+            .add(Feature::WordAfterMarks, u64::from(class.is_some_and(|(class, _)| class.is_letter())));
+    }
+
+    /// Takes the letter of `\n`, `\t` or `\r`, as code has them inside JSON. The pre-tokenizer sees a word that begins
+    /// with the letter; its merges cut it off again.
+    fn escape(&mut self) -> bool {
+        let backslash = self.at.checked_sub(1).and_then(|at| self.bytes.get(at)) == Some(&b'\\');
+        let escape = backslash && matches!(self.bytes.get(self.at), Some(b'n' | b't' | b'r'));
+        self.at += usize::from(escape);
+        escape
+    }
+
+    fn count_escape(&mut self, run: &MarkRun, alone: bool, space_before: bool) {
+        if alone {
+            let glued = self.peek(self.at).is_some_and(|(class, _)| class.is_letter());
+            return self.counts.add(if glued { Feature::EscapeWord } else { Feature::Escape }, 1);
+        }
+        self.counts.add(Feature::EscapeAfterMarks, 1);
+        self.count_marks(run, space_before);
+    }
+
+    /// Some vocabularies have many words with their mark, others none. A typographic mark is then a mark like others.
+    fn mark_before_word(&mut self, at: usize) {
+        let feature = match (self.bytes.get(at), self.peek(at)) {
+            (Some(b'_'), _) => Feature::UnderscoreWord,
+            (Some(b'-'), _) => Feature::DashWord,
+            (Some(b'/'), _) => Feature::SlashWord,
+            (Some(b'\\'), _) => Feature::BackslashWord,
+            (_, Some((Class::Symbol(Feature::Punctuation), _))) => {
+                return self.counts.take_back(Feature::Punctuation);
+            }
+            _ => return,
+        };
+        self.counts.add(feature, 1);
     }
 
     fn symbol(&mut self, feature: Feature, start: usize, len: usize, run: &mut MarkRun) {
@@ -221,7 +276,8 @@ impl Scanner<'_> {
             self.at += 1;
         }
         let len = self.at - start;
-        self.counts.add(Feature::LineEnds, ((len / 16) as u64).max(changes.saturating_sub(2) / 2));
+        self.counts.add(Feature::MarkedLineEnd, u64::from(len > 0));
+        self.counts.add(Feature::LineEndRepeat, ((len / 16) as u64).max(changes.saturating_sub(2) / 2));
     }
 
     fn count_marks(&mut self, run: &MarkRun, space_before: bool) {
@@ -276,6 +332,7 @@ impl Scanner<'_> {
         };
         if word.letters + word.foreign > 0 {
             self.at += len;
+            self.counts.add(Feature::Contraction, 1);
         }
     }
 

@@ -46,10 +46,70 @@ fn pieces_are_cut_as_the_tokenizer_cuts_them() {
     }
 }
 
+/// Where families differ: digits one by one, contractions, marks before a word, line ends after marks.
+#[test]
+fn each_family_has_its_own_weights() {
+    let tokens = |text: &str| Family::ALL.map(|family| (family.tokens(&text.repeat(100)) + 50) / 100);
+    assert_eq!(tokens(" 1234567"), [4, 4, 8, 8]);
+    assert_eq!(tokens("don't stop "), [2, 3, 3, 4]);
+    assert_eq!(tokens("x;\n"), [2, 2, 2, 3]);
+}
+
+#[test]
+fn pieces_have_names_and_weights() {
+    let met = |text: &str| pieces(text).filter(|(_, count)| *count > 0).collect::<Vec<_>>();
+    assert_eq!(
+        met("it's 1234"),
+        [("BareWord2", 1), ("Contraction", 1), ("DigitGroup", 2), ("DigitExcess", 2), ("LoneBlank", 1)]
+    );
+    assert_eq!(met("a-b_c"), [("MarkWord1", 2), ("UnderscoreWord", 1), ("DashWord", 1), ("BareWord1", 1)]);
+    assert_eq!(
+        met("\\n\\tif\\\\n"),
+        [("Escape", 1), ("EscapeWord", 1), ("EscapeAfterMarks", 1), ("BareWord2", 1), ("Marks1", 1)]
+    );
+    assert_eq!(met("’tis"), [("MarkWord3", 1)], "a typographic mark is a mark");
+    for family in Family::ALL {
+        assert_eq!(family.weights().len(), pieces("").count());
+    }
+}
+
+#[test]
+fn families_by_the_names_of_models() {
+    let cases = [
+        (
+            Family::Llama,
+            "llama3.2:3b meta-llama/Llama-3.1-8B-Instruct llama-3.3-70b-versatile Meta-Llama-3-8B",
+        ),
+        (
+            Family::Llama,
+            "hermes-3-llama-3.1-8b deepseek-r1-distill-llama-70b nvidia/Llama-3_1-Nemotron-51B llama",
+        ),
+        (Family::Qwen, "qwen3-30b-a3b Qwen/Qwen2.5-Coder-32B-Instruct QwQ-32B deepseek-r1-distill-qwen-7b"),
+        (Family::Qwen, "gpt-4o-distill-qwen-7b open-mistral-nemo mistral-large-latest devstral-small-2507"),
+        (Family::Gemma, "gemma3:27b google/gemma-3-4b-it gemini-3-pro models/gemini-2.5-flash medgemma-4b"),
+        (Family::O200k, "claude-sonnet-4-5 gpt-6 o3 grok-4 kimi-k2 glm-4.6 deepseek-chat mixtral-8x7b"),
+        (
+            Family::O200k,
+            "llama-2-7b-chat llama2:7b meta-llama/Llama-4-Scout codellama:7b ollama/phi-4 meta-llama/x",
+        ),
+    ];
+    for (family, models) in cases {
+        for model in models.split(' ') {
+            assert_eq!(Family::of(model), family, "{model}");
+        }
+    }
+    assert_eq!(Family::of(""), Family::default());
+    let named = Counter::estimated(Family::Qwen);
+    assert_eq!((named.kind(), named.name()), (CountKind::Estimated, "structured estimate for Qwen"));
+    assert_ne!(named, Counter::default(), "a log folded with one is not a log folded with the other");
+}
+
 #[test]
 fn never_more_than_the_bytes() {
-    for text in ["x", "\u{e000}", "Ж", "é", "\0", "\n", "🏽"] {
-        assert!((1..=text.len() as u64).contains(&text_tokens(text)), "{text:?}");
+    for text in ["x", "\u{e000}", "Ж", "é", "\0", "\n", "🏽", ".x\n", "1", "it's"] {
+        for family in Family::ALL {
+            assert!((1..=text.len() as u64).contains(&family.tokens(text)), "{family:?}, {text:?}");
+        }
     }
 }
 
@@ -119,10 +179,48 @@ fn pictures_by_tiles() {
         ((u32::MAX, 1), 85 + 170 * 4),
     ];
     for ((width, height), tokens) in cases {
-        assert_eq!(image_tokens(Some(width), Some(height)), tokens, "{width} × {height}");
-        assert_eq!(image_tokens(Some(height), Some(width)), tokens, "{height} × {width}");
+        let rule = ImageRule::default();
+        assert_eq!(rule.tokens(Some(width), Some(height)), tokens, "{width} × {height}");
+        assert_eq!(rule.tokens(Some(height), Some(width)), tokens, "{height} × {width}");
     }
-    assert_eq!(image_tokens(Some(100), None), UNKNOWN_IMAGE_TOKENS);
+    assert_eq!(ImageRule::default().tokens(Some(100), None), UNKNOWN_IMAGE_TOKENS);
+}
+
+/// Worked examples of the providers' guides.
+#[test]
+fn pictures_by_the_rule_of_their_model() {
+    for (model, (width, height), tokens) in [
+        ("gpt-4o-mini", (1_024, 1_024), 2_833 + 4 * 5_667),
+        ("openai/gpt-5", (1_024, 1_024), 70 + 4 * 140),
+        ("gpt-4.1-mini-2025-04-14", (1_024, 1_024), 1_659),
+        ("o4-mini", (1_800, 2_400), 2_642),
+        ("claude-3-5-haiku-20241022", (200, 200), 64),
+        ("claude-sonnet-4-5", (1_000, 1_000), 1_296),
+        ("claude-sonnet-4-5", (8_000, 8_000), 1_568),
+        ("claude-opus-4-8", (8_000, 8_000), 4_784),
+        ("gemini-2.5-flash", (384, 384), 258),
+        ("gemini-2.5-flash", (385, 384), 258),
+        ("gemini-2.5-flash", (1_000, 700), 516),
+        ("gemini-3-pro", (10, 10), 1_120),
+        ("Qwen/Qwen2.5-VL-7B-Instruct", (280, 560), 200),
+        ("somebody's", (1_024, 1_024), 765),
+    ] {
+        assert_eq!(ImageRule::of(model).tokens(Some(width), Some(height)), tokens, "{model}");
+    }
+    assert_eq!(ImageRule::of("gemini-3-pro").tokens(None, None), 1_120);
+}
+
+#[test]
+fn a_model_counts_by_its_own_template() {
+    let one = Message::user("m", vec![Part::text("")]);
+    let around = |model: &str| {
+        let counter = Counter::default().for_model(model);
+        (counter.message(&one), counter.framing().reply)
+    };
+    assert_eq!(around("gpt-4o"), (4, 3));
+    assert_eq!(around("openai/gpt-oss-20b"), (5, 2));
+    assert_eq!(around("qwen3-8b"), (5, 3));
+    assert_eq!(around("llama-3.1-8b"), (5, 4));
 }
 
 #[test]

@@ -135,7 +135,8 @@ impl History {
         };
         let sent_back = usage.output_tokens.saturating_sub(unsent);
         let most = most_plausible(answered, MAX_UNSEEN_OUTPUT).saturating_add(unseen);
-        (sent_back <= most).then_some(sent_back)
+        // A call that was stopped may have reported its first word only.
+        (answered / 4..=most).contains(&sent_back).then_some(sent_back)
     }
 
     /// The first call of a session says nothing about the counter: its unknown overhead is learned apart.

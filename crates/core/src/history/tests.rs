@@ -89,6 +89,8 @@ impl Log {
             trigger_tokens: 0,
             original_tokens: 0,
             compressed_tokens: 0,
+            original_bound: 0,
+            compressed_bound: 0,
             original_messages: 0,
             compressed_messages: 0,
             why: String::new(),
@@ -456,6 +458,17 @@ fn an_implausible_answer_is_estimated() {
             if reported == u64::MAX { 0 } else { reported }
         );
     }
+}
+
+#[test]
+fn the_first_word_of_a_stopped_answer_is_not_its_length() {
+    let mut log = Log::begun();
+    log.typed(&"a few words of text ".repeat(100));
+    let usage = Usage { input_tokens: 900, output_tokens: 1, ..Usage::default() };
+    log.reported(vec![Part::text("and so it went on ".repeat(50))], usage);
+    let answered = log.history.view().last().unwrap().tokens;
+    let reading = crate::meter::read(&log.history, 100);
+    assert_eq!((reading.reported, reading.estimated), (900, answered));
 }
 
 #[test]

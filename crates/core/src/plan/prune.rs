@@ -4,6 +4,7 @@ use super::{Plan, Scene, is_clearable};
 use crate::estimate::Groups;
 use crate::event::{EditKind, ViewOp};
 use crate::history::{ItemKind, cleared_groups};
+use crate::meter::Reading;
 use crate::strategy::Protection;
 
 /// Turns in which nothing is cleared.
@@ -33,13 +34,14 @@ impl Scene<'_> {
         if marked.is_empty() || saved <= self.policy.prune.minimum_tokens.min(usable / 10) {
             return None;
         }
-        let bound = self.cleared_bound(|_| true, &marked, Groups::default());
+        let after = self.cleared(|_| true, &marked, Groups::default());
+        let bound = after.bound();
         if bound >= self.trigger || bound >= self.before {
             return None;
         }
         let ops = marked.iter().map(|at| ViewOp::Placeholder { seq: view[*at].range.from }).collect();
         let why = format!("{} old tool results cleared, about {saved} tokens saved", marked.len());
-        let edit = self.view_edit(ops, EditKind::Prune, "prune", bound, self.messages(), why);
+        let edit = self.view_edit(ops, EditKind::Prune, "prune", &after, self.messages(), why);
         Some(Plan::Edit(Box::new(edit)))
     }
 
@@ -67,15 +69,10 @@ impl Scene<'_> {
         reversed(marked)
     }
 
-    /// The bound of a view in which the `marked` items are placeholders, with `added` tokens more.
-    pub(super) fn cleared_bound(
-        &self,
-        shown: impl Fn(usize) -> bool,
-        marked: &[usize],
-        added: Groups,
-    ) -> u64 {
+    /// The meter for a view in which the `marked` items are placeholders, with `added` tokens more.
+    pub(super) fn cleared(&self, shown: impl Fn(usize) -> bool, marked: &[usize], added: Groups) -> Reading {
         let resized = |at: usize| marked.binary_search(&at).is_ok().then(|| self.placeholder(at));
-        self.reading(shown, resized, added).bound()
+        self.reading(shown, resized, added)
     }
 
     /// What clearing the result at `at` in the view saves, in estimated tokens, net of its placeholder.

@@ -7,7 +7,7 @@ use crate::event::{EditKind, EditReason, ViewEdit, ViewOp};
 use crate::history::{ViewItem, request_messages};
 use crate::ids::Handle;
 use crate::message::{Answer, Finish, Message, Part};
-use crate::meter::Increment;
+use crate::meter::{Increment, Reading};
 use crate::usage::Usage;
 
 /// How every summary begins.
@@ -28,8 +28,8 @@ pub struct SummaryDraft {
     handles: Vec<Handle>,
     /// What the summary may have, in tokens.
     pub limit_tokens: u64,
-    /// What the next request has with everything but the summary, in tokens (bound).
-    floor: u64,
+    /// What the next request has with everything but the summary.
+    floor: Reading,
     /// What the summary adds to it.
     increment: Increment,
     /// What somebody asked the summary to mind.
@@ -75,7 +75,7 @@ impl SummaryDraft {
             _ => None,
         };
         Self {
-            floor: scene.after(&gone, Groups::default()).bound(),
+            floor: scene.after(&gone, Groups::default()),
             increment: Increment::of(scene.history),
             handles: scene.handles(&gone),
             extractive: extract::summary(scene, &gone, limit_tokens),
@@ -105,9 +105,9 @@ impl SummaryDraft {
         self.edit.original_tokens
     }
 
-    /// What the request has afterwards with everything but the summary, in tokens (bound).
+    /// What the request has afterwards with everything but the summary, in tokens.
     pub fn floor_tokens(&self) -> u64 {
-        self.floor
+        self.floor.total
     }
 
     /// What goes away: how many messages, and the handles.
@@ -122,7 +122,7 @@ impl SummaryDraft {
     /// text, if that fits; `None` if neither does.
     pub fn request(&self, view: &[ViewItem], budget: &Budget) -> Option<(SummaryForm, Vec<Message>)> {
         let order = self.order();
-        let riding = self.edit.original_tokens + self.increment.text(&order) + 16 + self.limit_tokens;
+        let riding = self.edit.original_bound + self.increment.text(&order) + 16 + self.limit_tokens;
         if riding <= budget.window && self.edit.reason != EditReason::OverflowError {
             let mut messages = request_messages(view);
             match messages.last_mut().filter(|last| last.role == crate::message::Role::User) {
@@ -206,8 +206,9 @@ impl SummaryDraft {
             named(&handles)
         );
         let part = Part::text(format!("{head}{text}"));
-        let tokens = self.floor + self.increment.bound(&Message::user("", vec![part.clone()]));
-        let limit = self.edit.trigger_tokens.min(self.edit.original_tokens);
+        let summary = Message::user("", vec![part.clone()]);
+        let tokens = self.floor.bound() + self.increment.bound(&summary);
+        let limit = self.edit.trigger_tokens.min(self.edit.original_bound);
         if tokens >= limit {
             return Err(Rejected::TooLong { tokens, limit });
         }
@@ -216,7 +217,8 @@ impl SummaryDraft {
             *parts = vec![part];
         }
         edit.kind = EditKind::Compaction;
-        edit.compressed_tokens = tokens;
+        edit.compressed_tokens = self.floor.total + self.increment.message(&summary);
+        edit.compressed_bound = tokens;
         edit.why = format!("{count} messages replaced by a {how}");
         edit.usage = usage;
         Ok(edit)
@@ -231,6 +233,6 @@ pub(crate) fn without_summary(
     policy: &super::Policy,
     occasion: &Occasion,
 ) -> Plan {
-    let bound = crate::meter::read(history, fixed_tokens).bound();
-    Scene::new(history, fixed_tokens, *budget, policy, occasion, bound).last_resort()
+    let now = crate::meter::read(history, fixed_tokens);
+    Scene::new(history, fixed_tokens, *budget, policy, occasion, now).last_resort()
 }

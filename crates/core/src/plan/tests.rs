@@ -213,7 +213,7 @@ fn pruning_clears_what_lies_beyond_the_newest_output() {
     after.commit(&edit);
     assert_eq!(after.shown().matches(CLEARED).count(), 6);
     assert!(after.shown().contains(&format!("lh:{} ", results[0])));
-    assert_eq!(after.bound(), edit.compressed_tokens, "the planner counts what the meter will show");
+    assert_eq!(after.bound(), edit.compressed_bound, "the planner counts what the meter will show");
 }
 
 fn results(history: &History) -> Vec<Seq> {
@@ -327,7 +327,7 @@ fn summaries_are_taken_only_if_whole() {
     assert_eq!(draft.finish("another", &said("fine")), Err(Rejected::Stale));
     assert_eq!(draft.finish_extractive("another"), Err(Rejected::Stale));
     let edit = draft.finish(&hash, &said("fine")).unwrap();
-    assert!(edit.compressed_tokens < edit.trigger_tokens && edit.usage.is_some());
+    assert!(edit.compressed_bound < edit.trigger_tokens && edit.usage.is_some());
 }
 
 #[test]
@@ -494,7 +494,7 @@ fn an_overflow_aims_below_our_own_count() {
     let bound = log.bound();
     let edit = edit(log.plan(&budget, &policy("truncation"), &Occasion::Overflow));
     assert_eq!(edit.trigger_tokens, bound - bound / 10);
-    assert!(edit.compressed_tokens < edit.trigger_tokens);
+    assert!(edit.compressed_bound < edit.trigger_tokens);
     let lost =
         without_summary(&log.history, log.fixed, &budget, &policy("reactive-overflow"), &Occasion::Overflow);
     let Plan::Edit(lost) = lost else { panic!("{lost:?}") };

@@ -36,7 +36,7 @@ impl Scene<'_> {
     }
 
     fn ladder(&self, target: u64) -> Option<ViewEdit> {
-        let fits = |edit: &ViewEdit| edit.compressed_tokens < target && edit.compressed_tokens < self.before;
+        let fits = |edit: &ViewEdit| edit.compressed_bound < target && edit.compressed_bound < self.before;
         self.newest_steps(target)
             .filter(fits)
             .or_else(|| self.newest_step_cleared().filter(fits))
@@ -51,7 +51,7 @@ impl Scene<'_> {
         while low <= high {
             let middle = low + (high - low) / 2;
             let edit = self.all_but(middle).map(|gone| self.removal(&gone, NAME));
-            match edit.filter(|edit| edit.compressed_tokens < target) {
+            match edit.filter(|edit| edit.compressed_bound < target) {
                 Some(edit) => {
                     best = Some(edit);
                     low = middle + 1;
@@ -88,13 +88,13 @@ impl Scene<'_> {
             }
             None => {
                 let kind = crate::event::EditKind::Prune;
-                let edit =
-                    self.view_edit(Vec::new(), kind, NAME, self.before, self.messages(), String::new());
+                let edit = self.view_edit(Vec::new(), kind, NAME, &self.now, self.messages(), String::new());
                 (vec![false; self.units.len()], edit)
             }
         };
         let note = edit.ops.iter().map(|op| self.replacement(op)).sum();
-        edit.compressed_tokens = self.cleared_bound(|unit| !gone[unit], &marked, note);
+        let after = self.cleared(|unit| !gone[unit], &marked, note);
+        (edit.compressed_tokens, edit.compressed_bound) = (after.total, after.bound());
         edit.ops.extend(marked.iter().map(|at| ViewOp::Placeholder { seq: view[*at].range.from }));
         edit.why = format!("the newest step alone was too large: {} of its results cleared", marked.len());
         Some(edit)

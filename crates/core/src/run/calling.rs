@@ -19,7 +19,6 @@ impl Run {
         let Some(run) = self.history.open_run() else { return };
         let recovering = self.is_time_up();
         let settings = &self.settings;
-        let tools = settings.model.tools && !recovering;
         let step = StepId::new(format!("s{}", self.next_seq()));
         let start = StepStart {
             step_id: step.clone(),
@@ -27,7 +26,7 @@ impl Run {
             purpose: if recovering { StepKind::Recovery } else { StepKind::Main },
             model: settings.model.origin.clone(),
             system_hash: settings.fixed.system_hash.clone(),
-            tools_hash: if tools { settings.fixed.tools_hash.clone() } else { String::new() },
+            tools_hash: if settings.model.tools { settings.fixed.tools_hash.clone() } else { String::new() },
             view_hash: self.history.view_hash(),
             fixed_tokens: settings.fixed.tokens,
             estimated_input: self.meter().total,
@@ -56,8 +55,7 @@ impl Run {
         }
         let calling = self.history.open_run().and_then(|run| run.calling.as_ref());
         let Some(start) = calling else { return };
-        let tools =
-            !start.tools_hash.is_empty() || (start.purpose == StepKind::Main && self.settings.model.tools);
+        let tools = start.purpose == StepKind::Main && self.settings.model.tools;
         let max_output_tokens = start.max_output_tokens;
         self.phase = Phase::Calling { step: step.clone(), began: false };
         out.push(Effect::CallModel { step, tools, max_output_tokens });
@@ -70,7 +68,7 @@ impl Run {
         if !says_something(&parts) && answer.finish != Finish::Length {
             let failure = match answer.finish {
                 Finish::ContentFilter => {
-                    Failure::new(ErrorCode::InvalidRequest, "the provider withheld the answer", false)
+                    Failure::new(ErrorCode::Refused, "the provider withheld the answer", false)
                 }
                 _ => Failure::new(ErrorCode::ThirdParty, "the model's answer was empty", true),
             };
@@ -146,7 +144,8 @@ impl Run {
             return self.finish(RunEnd::Length, None, out);
         }
         if finish == Finish::ContentFilter && self.stop.is_none() {
-            return self.fail(ErrorCode::InvalidRequest, "the provider withheld the rest of the answer", out);
+            let message = "the model refused, or its provider withheld the rest of the answer";
+            return self.fail(ErrorCode::Refused, message, out);
         }
         self.boundary(out);
     }
@@ -160,7 +159,7 @@ impl Run {
         if failure.code == ErrorCode::ContextOverflow {
             return self.overflowed(&step, failure, partial, out);
         }
-        let empty = partial.is_empty() && failure.retryable;
+        let empty = !says_something(&partial) && failure.retryable;
         if empty
             && (!began || failure.is_empty_answer())
             && self.step.attempts + 1 < self.settings.retry.attempts

@@ -30,7 +30,7 @@ pub enum Effect {
     ReadQueue,
     /// Have the server count the request that the session's view makes; answer `Counted`.
     Count {
-        /// Whether tools are in it.
+        /// Whether the model may call tools; they are in it either way, if the model takes any.
         tools: bool,
     },
     /// Call the model with the session's view; answer `ModelBegan` once and then `ModelAnswered` or
@@ -38,7 +38,8 @@ pub enum Effect {
     CallModel {
         /// The step.
         step: StepId,
-        /// Whether tools are sent.
+        /// Whether the model may call tools; they are sent either way, if the model takes any: the request keeps
+        /// its beginning, and some providers refuse calls in a conversation without tools.
         tools: bool,
         /// The answer's limit.
         max_output_tokens: u64,

@@ -379,7 +379,7 @@ fn an_answer_that_was_withheld_is_an_error_and_not_repeated() {
         stage.send("go");
         stage.feed(Input::ModelBegan);
         assert_eq!(ended(&stage.feed(withheld(parts))), Some(RunEnd::Error));
-        assert_eq!(stage.end(), Some((RunEnd::Error, Some(ErrorCode::InvalidRequest))));
+        assert_eq!(stage.end(), Some((RunEnd::Error, Some(ErrorCode::Refused))));
         assert_eq!(stage.run.history().view().len(), shown, "what came is kept");
     }
     let mut stage = Stage::new(|_| ());

@@ -1,8 +1,6 @@
 //! The core as a whole: properties of the pure functions against real and random data, and simulated sessions.
 
 #[cfg(test)]
-mod accuracy;
-#[cfg(test)]
 mod coalesce;
 #[cfg(test)]
 mod estimate;

@@ -278,8 +278,11 @@ impl Log {
         self.add(EventBody::ViewEdited(Box::new(edit.clone())));
         let is = self.bound();
         assert!(is < was, "{was} became {is}: {edit:?}");
-        assert!(is <= edit.compressed_tokens, "{is} instead of {}: {edit:?}", edit.compressed_tokens);
-        let limit = if edit.compressed_tokens < edit.trigger_tokens {
+        assert!(is <= edit.compressed_bound, "{is} instead of {}: {edit:?}", edit.compressed_bound);
+        let total = meter::read(&self.history, self.fixed).total;
+        assert_eq!(edit.original_tokens, before.2.total);
+        assert!(total.abs_diff(edit.compressed_tokens) <= 1, "{total} instead of {edit:?}");
+        let limit = if edit.compressed_bound < edit.trigger_tokens {
             edit.trigger_tokens
         } else {
             self.budget.usable

@@ -15,6 +15,7 @@ use super::request::{self, Stale};
 use super::stream::Decoder;
 use super::{BETA_HEADER, Config, VERSION_HEADER, limits};
 use crate::http::{self, Http, answer};
+use crate::tokens::Count;
 use crate::{Limits, ModelStream, Provider, ProviderError, Request};
 
 /// Switches on the field that asks for stale reasoning to be dropped.
@@ -89,7 +90,7 @@ impl Anthropic {
     async fn ask_count(&self, request: &Request, stale: Stale) -> Result<u64, ProviderError> {
         #[derive(Deserialize)]
         struct Counted {
-            input_tokens: u64,
+            input_tokens: Count,
         }
         let http = self.http(stale);
         let body = request::count(request, &self.config, stale)?;
@@ -102,7 +103,7 @@ impl Anthropic {
             error.body = Some(String::from_utf8_lossy(&said).into_owned());
             http.hide(error)
         })?;
-        Ok(counted.input_tokens)
+        Ok(counted.input_tokens.0)
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Config;
 use crate::http::{self, Http};
-use crate::{Ability, LimitSource, Limits};
+use crate::{Ability, LimitSource, Limits, tokens};
 
 /// How long a server may take to describe a model.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -28,7 +28,7 @@ async fn describe(http: &Http, config: &Config) -> Option<Value> {
 
 /// `GET /v1/models/{id}`. Older servers give no more than a name.
 fn read(model: &Value) -> Limits {
-    let number = |key: &str| model.get(key).and_then(Value::as_u64).filter(|tokens| *tokens > 0);
+    let number = |key: &str| tokens::limit(model.get(key));
     let can = |what: &str| {
         let said = model.get("capabilities").and_then(|all| all.get(what)).and_then(|it| it.get("supported"));
         Ability::from(said.and_then(Value::as_bool))

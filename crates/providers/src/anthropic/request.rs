@@ -27,9 +27,6 @@ use crate::{ProviderError, Request, ToolChoice};
 
 pub use assistant::encode_parts;
 
-/// Stands where the model is not shown something it cannot take.
-const UNSUPPORTED: &str = "[unsupported content]";
-
 /// The output limit where nobody gave one, which the API demands: the smallest that any model has.
 const MAX_TOKENS: u64 = 4_096;
 

@@ -4,6 +4,7 @@ use longhaul_core::message::{Answer, Finish, Part};
 use longhaul_core::usage::Usage;
 
 use super::block::Block;
+use super::unfinished;
 use crate::http::answer::Decode;
 use crate::http::failure;
 use crate::raw::{self, RawObject};
@@ -62,13 +63,17 @@ impl Decoder {
     /// The answer.
     ///
     /// # Errors
-    /// `truncated-stream` if the closing event did not come. What was used is in the error.
+    /// `truncated-stream` if the closing event did not come; `refused` if the answer was withheld; `third-party`
+    /// if it was paused. What was used is in the error.
     pub fn finish(self) -> Result<Answer, ProviderError> {
         if !self.closed {
             return Err(self.with_usage(raw::truncated()));
         }
         let parts: Vec<Part> = self.blocks.iter().filter_map(Block::part).collect();
         let reason = self.envelope.text("stop_reason");
+        if let Some(error) = unfinished::error(reason.as_deref(), &self.envelope) {
+            return Err(self.with_usage(error));
+        }
         let envelope = self.envelope.fields().next().is_some().then(|| self.envelope.to_json());
         Ok(Answer { finish: finish(reason.as_deref(), &parts), parts, usage: self.counted(), envelope })
     }
@@ -146,7 +151,7 @@ impl Decoder {
     /// say nothing.
     fn report(&mut self, usage: Option<RawObject>) -> Vec<ModelEvent> {
         let Some(mut usage) = usage else { return Vec::new() };
-        if INPUT_COUNTS.iter().all(|key| usage.number(key).unwrap_or_default() == 0) {
+        if INPUT_COUNTS.iter().all(|key| usage.tokens(key).unwrap_or_default() == 0) {
             for key in INPUT_COUNTS {
                 if let Some(known) = self.usage.get(key).and_then(raw::value) {
                     usage.set(key, known);
@@ -158,7 +163,7 @@ impl Decoder {
     }
 
     fn counted(&self) -> Option<Usage> {
-        let count = |key: &str| self.usage.number(key).unwrap_or_default();
+        let count = |key: &str| self.usage.tokens(key).unwrap_or_default();
         self.usage.get("output_tokens").or(self.usage.get("input_tokens"))?;
         let (read, written) = (count("cache_read_input_tokens"), count("cache_creation_input_tokens"));
         let details = self.usage.object("output_tokens_details");
@@ -166,7 +171,7 @@ impl Decoder {
             input_tokens: count("input_tokens").saturating_add(read).saturating_add(written),
             output_tokens: count("output_tokens"),
             reasoning_tokens: details
-                .and_then(|details| details.number("thinking_tokens"))
+                .and_then(|details| details.tokens("thinking_tokens"))
                 .unwrap_or_default(),
             cache_read_tokens: read,
             cache_write_tokens: written,
@@ -198,14 +203,13 @@ impl Decode for Decoder {
     }
 }
 
-/// Why the model stopped. The provider's own word is in the envelope: it tells a turn that was paused
-/// (`pause_turn`) from others, and a full window (`model_context_window_exceeded`) from an output limit.
+/// Why the model stopped. The provider's own word is in the envelope: it tells a full window
+/// (`model_context_window_exceeded`) from an output limit.
 fn finish(reason: Option<&str>, parts: &[Part]) -> Finish {
     let has_calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
     match reason {
         Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
-        Some("refusal") => Finish::ContentFilter,
-        Some("pause_turn" | "compaction") => Finish::Other,
+        Some("compaction") => Finish::Other,
         // Gateways name the other reasons carelessly: whether there are calls decides.
         _ if has_calls => Finish::ToolCalls,
         Some("end_turn" | "stop_sequence") => Finish::Stop,

@@ -199,9 +199,9 @@ fn the_envelope_says_what_the_parts_do_not() {
     assert_eq!(answer.envelope.unwrap().as_str(), expected);
 
     let whole = r#"{"id":"msg_1","type":"message","content":[{"type":"text","text":"hi"}],"stop_reason":"refusal","stop_details":{"type":"refusal","category":"cyber"},"usage":{"input_tokens":1,"output_tokens":1}}"#;
-    let (_, answer) = read(&[whole]).unwrap();
+    let error = read(&[whole]).unwrap_err();
     let expected = r#"{"id":"msg_1","type":"message","stop_reason":"refusal","stop_details":{"type":"refusal","category":"cyber"}}"#;
-    assert_eq!((answer.envelope.unwrap().as_str(), answer.finish), (expected, Finish::ContentFilter));
+    assert_eq!((error.body.as_deref(), error.code), (Some(expected), ErrorCode::Refused));
 }
 
 #[test]
@@ -222,8 +222,6 @@ fn every_reason_to_stop_has_its_meaning_and_its_own_word() {
         ("tool_use", Finish::Other, Finish::ToolCalls),
         ("max_tokens", Finish::Length, Finish::Length),
         ("model_context_window_exceeded", Finish::Length, Finish::Length),
-        ("refusal", Finish::ContentFilter, Finish::ContentFilter),
-        ("pause_turn", Finish::Other, Finish::Other),
         ("compaction", Finish::Other, Finish::Other),
         ("something_new", Finish::Other, Finish::ToolCalls),
     ] {

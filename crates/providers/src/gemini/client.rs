@@ -7,10 +7,10 @@ use bytes::Bytes;
 use longhaul_core::error::ErrorCode;
 use longhaul_core::message::Origin;
 use reqwest::Url;
-use serde_json::Value;
 
 use super::{API, Decoder, limits, refusal, request};
 use crate::http::{self, Http, answer};
+use crate::raw::RawObject;
 use crate::{Endpoint, Limits, ModelStream, Provider, ProviderError, Request};
 
 /// The most a count may send, in bytes.
@@ -72,8 +72,8 @@ impl Provider for Gemini {
         let body = request::encode_count(request, &self.endpoint)?;
         let response = self.http.post(self.count.clone(), body).await.map_err(refusal::explain)?;
         let answer = http::collect(self.http.bytes(response), MAX_COUNT_BYTES).await?;
-        let counted: Option<Value> = serde_json::from_slice(&answer).ok();
-        let total = counted.and_then(|counted| counted.get("totalTokens")?.as_u64());
+        let counted: Option<RawObject> = serde_json::from_slice(&answer).ok();
+        let total = counted.and_then(|counted| counted.tokens("totalTokens"));
         total.map(Some).ok_or_else(|| ProviderError::new(ErrorCode::ThirdParty, "the count holds no total"))
     }
 

@@ -13,10 +13,7 @@ use serde_json::value::RawValue;
 
 use super::{API, encode_parts};
 use crate::raw::{self, RawObject};
-use crate::{Endpoint, ProviderError, Request};
-
-/// Stands where the model is not shown something it cannot take.
-const UNSUPPORTED: &str = "[unsupported content]";
+use crate::{Endpoint, ProviderError, Request, UNSUPPORTED};
 
 /// Stands where a call has no signature, because another model made it or because it is no longer as it was:
 /// Gemini 3 refuses a turn whose first call of a step is unsigned. The value is Google's own for that

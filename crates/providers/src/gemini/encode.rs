@@ -3,8 +3,8 @@
 use longhaul_core::error::ErrorCode;
 use longhaul_core::message::{Message, Origin, Part, RawJson, ToolCall};
 
-use crate::ProviderError;
 use crate::raw::{self, RawObject, quote};
+use crate::{ProviderError, UNSUPPORTED};
 
 /// The parts of an assistant message, in order.
 ///
@@ -28,7 +28,7 @@ fn neutral(part: &Part, own: bool) -> Result<Option<RawJson>, ProviderError> {
         Part::Text(text) => Ok(Some(RawJson(format!(r#"{{"text":{}}}"#, quote(&text.text))))),
         Part::ToolCall(call) => function_call(call, own).map(Some),
         Part::Reasoning(_) | Part::Opaque(_) => Ok(None),
-        Part::Image(_) | Part::File(_) => Ok(Some(RawJson(r#"{"text":"[unsupported content]"}"#.to_owned()))),
+        Part::Image(_) | Part::File(_) => Ok(Some(RawJson(format!(r#"{{"text":"{UNSUPPORTED}"}}"#)))),
         Part::ToolResult(_) => Err(raw::misplaced(part)),
     }
 }

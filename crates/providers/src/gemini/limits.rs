@@ -6,7 +6,7 @@ use reqwest::Url;
 use serde_json::Value;
 
 use crate::http::Http;
-use crate::{Ability, Endpoint, LimitSource, Limits, Retention};
+use crate::{Ability, Endpoint, LimitSource, Limits, Retention, tokens};
 
 /// How long Google may take to describe a model.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -23,12 +23,12 @@ pub(super) async fn ask(http: &Http, endpoint: &Endpoint, about: Url) -> Limits 
 /// Of a step that is still going on the model is shown its thoughts again, by their signatures: in streams the
 /// closing count of the next prompt holds them.
 fn read(model: &Value) -> Limits {
-    let tokens = |name: &str| model.get(name).and_then(Value::as_u64).filter(|tokens| *tokens > 0);
+    let limit = |name: &str| tokens::limit(model.get(name));
     let thinks = model.get("thinking").and_then(Value::as_bool);
     Limits {
-        max_output: tokens("outputTokenLimit"),
+        max_output: limit("outputTokenLimit"),
         reasoning: thinks.map(|thinks| if thinks { Retention::Turn } else { Retention::Never }),
-        ..Limits::of_window(tokens("inputTokenLimit"), LimitSource::Server)
+        ..Limits::of_window(limit("inputTokenLimit"), LimitSource::Server)
     }
 }
 

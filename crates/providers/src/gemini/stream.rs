@@ -5,6 +5,7 @@ use longhaul_core::usage::Usage;
 use serde_json::value::RawValue;
 
 use super::call::{self, Pending};
+use super::withheld;
 use crate::http::answer::Decode;
 use crate::http::failure;
 use crate::raw::{self, RawObject};
@@ -20,6 +21,8 @@ pub struct Decoder {
     calls: usize,
     /// The newest snapshot of each count.
     usage: RawObject,
+    /// Whether it was taken when the answer was over: earlier ones count a part of it.
+    is_counted: bool,
     /// The newest of everything said beside the parts and the counts.
     envelope: RawObject,
     finish: Option<Finish>,
@@ -59,9 +62,13 @@ impl Decoder {
     /// The answer.
     ///
     /// # Errors
-    /// `truncated-stream` if no reason to stop came. What was used is in the error.
+    /// `truncated-stream` if no reason to stop came; `refused` if the answer was withheld, and `third-party` if
+    /// the model wrote a call that nobody can read. What was used is in the error.
     pub fn finish(mut self) -> Result<Answer, ProviderError> {
         let Some(finish) = self.finish else { return Err(self.with_usage(raw::truncated())) };
+        if let Some(error) = withheld::error(finish, &self.envelope) {
+            return Err(self.with_usage(error));
+        }
         self.flush(&mut Vec::new());
         if let Some(pending) = self.pending.take() {
             self.parts.push(Part::ToolCall(pending.call(false)));
@@ -113,6 +120,10 @@ impl Decoder {
         if let Some(reason) =
             candidate.text("finishReason").filter(|reason| reason != "FINISH_REASON_UNSPECIFIED")
         {
+            if withheld::is_spoilt(&reason) {
+                // Thoughts that led to nothing are no part of an answer: the call may be made again.
+                self.open.take_if(|run| run.thought);
+            }
             self.flush(events);
             self.finish = Some(finish(&reason));
         }
@@ -198,17 +209,19 @@ impl Decoder {
         events.push(ModelEvent::PartDone(part));
     }
 
-    /// Each report is a snapshot of the whole call: its counts replace the older ones.
+    /// Each report is a snapshot of the call so far: its counts replace the older ones.
     fn report(&mut self, usage: Option<RawObject>, events: &mut Vec<ModelEvent>) {
         if let Some(usage) = usage {
             self.usage.overwrite(&usage);
+            self.is_counted = self.finish.is_some();
             events.extend(self.counted().map(ModelEvent::Usage));
         }
     }
 
+    /// Nothing before the answer is over: a count of a part would be taken for that of all that was seen.
     fn counted(&self) -> Option<Usage> {
-        self.usage.get("promptTokenCount")?;
-        let count = |key: &str| self.usage.number(key).unwrap_or_default();
+        self.usage.get("promptTokenCount").filter(|_| self.is_counted)?;
+        let count = |key: &str| self.usage.tokens(key).unwrap_or_default();
         let thoughts = count("thoughtsTokenCount");
         Some(Usage {
             input_tokens: count("promptTokenCount").saturating_add(count("toolUsePromptTokenCount")),
@@ -268,15 +281,7 @@ fn finish(reason: &str) -> Finish {
     match reason {
         "STOP" => Finish::Stop,
         "MAX_TOKENS" => Finish::Length,
-        "SAFETY"
-        | "RECITATION"
-        | "BLOCKLIST"
-        | "PROHIBITED_CONTENT"
-        | "SPII"
-        | "IMAGE_SAFETY"
-        | "IMAGE_PROHIBITED_CONTENT"
-        | "IMAGE_RECITATION"
-        | "MODEL_ARMOR" => Finish::ContentFilter,
+        reason if withheld::FILTERS.contains(&reason) => Finish::ContentFilter,
         _ => Finish::Other,
     }
 }

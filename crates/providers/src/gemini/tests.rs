@@ -103,6 +103,28 @@ fn thoughts_count_as_output() {
 }
 
 #[test]
+fn a_part_of_an_answer_has_no_count() {
+    let counted = |chunk: String| {
+        chunk.replacen('{', r#"{"usageMetadata":{"promptTokenCount":29,"candidatesTokenCount":1},"#, 1)
+    };
+    let begun = counted(chunk(r#"{"text":"Hel"}"#));
+    let mut decoder = Decoder::default();
+    assert_eq!(decoder.push(&begun).unwrap(), [ModelEvent::Text("Hel".into())]);
+    assert_eq!(
+        (crate::http::answer::Decode::usage(&decoder), decoder.finish().unwrap_err().usage),
+        (None, None)
+    );
+    let silent = r#"{"candidates":[{"finishReason":"STOP"}]}"#;
+    assert_eq!(read(&[&begun, silent]).unwrap().1.usage, None, "the count was one of a part");
+    let (events, answer) = read(&[&begun, &last("", "STOP")]).unwrap();
+    let reported = events
+        .into_iter()
+        .find_map(|event| if let ModelEvent::Usage(usage) = event { Some(usage) } else { None });
+    assert_eq!(reported, answer.usage);
+    assert_eq!(reported.unwrap().output_tokens, 819);
+}
+
+#[test]
 fn arguments_that_come_in_pieces_are_put_together() {
     let pieces = [
         chunk(r#"{"functionCall":{"name":"weather","willContinue":true},"thoughtSignature":"c2ln"}"#),
@@ -131,11 +153,17 @@ fn arguments_that_come_in_pieces_are_put_together() {
 fn endings() {
     let finish = |reason: &str| read(&[&last(r#"{"text":"x"}"#, reason)]).unwrap().1.finish;
     assert_eq!((finish("STOP"), finish("MAX_TOKENS")), (Finish::Stop, Finish::Length));
-    assert_eq!((finish("SAFETY"), finish("MALFORMED_FUNCTION_CALL")), (Finish::ContentFilter, Finish::Other));
-    let blocked =
-        r#"{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT"},"usageMetadata":{"promptTokenCount":4}}"#;
-    let (_, answer) = read(&[blocked]).unwrap();
-    assert_eq!((answer.finish, answer.parts.len()), (Finish::ContentFilter, 0));
+    assert_eq!((finish("OTHER"), finish("A_NEW_REASON")), (Finish::Other, Finish::Other));
+    let error = |reason: &str| read(&[&last(r#"{"text":"x"}"#, reason)]).unwrap_err();
+    for reason in withheld::FILTERS {
+        let error = error(reason);
+        assert_eq!((error.code, error.retryable), (ErrorCode::Refused, false), "{reason}");
+        assert!(error.message.contains(reason), "{error}");
+    }
+    for reason in ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"] {
+        let error = error(reason);
+        assert_eq!((error.code, error.retryable), (ErrorCode::ThirdParty, true), "{reason}");
+    }
     assert_eq!(read(&[&chunk(r#"{"text":"x"}"#)]).unwrap_err().code, ErrorCode::TruncatedStream);
     let error = r#"{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}"#;
     let error = read(&[&chunk(r#"{"text":"x"}"#), error]).unwrap_err();

@@ -12,7 +12,7 @@ use reqwest::Url;
 use sse_stream::Sse;
 use tokio::time::timeout;
 
-use super::{ByteStream, Http, MAX_ERROR_BYTES, collect, failure};
+use super::{ByteStream, Http, MAX_ERROR_BYTES, collect, failure, request_id};
 use crate::sse::{self, EventStream};
 use crate::{ModelEvent, ModelStream, ProviderError, lines};
 
@@ -65,19 +65,19 @@ pub(crate) async fn call<D: Decode>(
     url: Url,
     body: Bytes,
 ) -> Result<ModelStream, ProviderError> {
-    let mut answering = open::<D>(http, url, body).await.map_err(|error| http.hide(error))?;
-    let first = answering.next().await.transpose().map_err(|error| http.hide(error))?;
-    let http = http.clone();
+    let response = http.post(url, body).await?;
+    let (http, id) = (http.clone(), request_id::read(response.headers()));
+    let bytes = http.bytes(response);
+    let told = move |error| http.hide(request_id::put(id.as_deref(), error));
+    let mut answering = open::<D>(bytes).await.map_err(&told)?;
+    let first = answering.next().await.transpose().map_err(&told)?;
     let rest = futures_util::stream::unfold(answering, |mut answering| async move {
         answering.next().await.map(|event| (event, answering))
     });
-    let rest = rest.map_err(move |error| http.hide(error));
-    Ok(Box::pin(futures_util::stream::iter(first.map(Ok)).chain(rest)))
+    Ok(Box::pin(futures_util::stream::iter(first.map(Ok)).chain(rest.map_err(told))))
 }
 
-async fn open<D: Decode>(http: &Http, url: Url, body: Bytes) -> Result<Answering<D>, ProviderError> {
-    let response = http.post(url, body).await?;
-    let mut bytes = http.bytes(response);
+async fn open<D: Decode>(mut bytes: ByteStream) -> Result<Answering<D>, ProviderError> {
     let start = beginning(&mut bytes).await?;
     let kind = Kind::of(&start);
     let all: ByteStream = Box::pin(futures_util::stream::iter([Ok(start)]).chain(bytes));

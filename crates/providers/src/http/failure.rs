@@ -68,10 +68,11 @@ const WORDS: &[(&[&str], Verdict)] = &[
     (&["insufficient_quota", "billing_hard_limit_reached", "exceeded_current_quota_error"], never(ErrorCode::RateLimitExceeded)),
     (&[ "rate_limit_exceeded", "rate_limit_error", "rate_limit_reached_error", "too_many_requests", "resource_exhausted", "throttling_error", "throttlingexception", "rate_limited", ], again(ErrorCode::RateLimitExceeded)),
     (&[ "authentication_error", "invalid_api_key", "api_key_invalid", "permission_error", "permission_denied", "unauthenticated", "unauthorized", "forbidden", "billing_error", "invalid_authentication_error", ], never(ErrorCode::Auth)),
+    (&["content_policy_violation", "content_filter", "image_content_policy_violation"], never(ErrorCode::Refused)),
     (&["timeout", "timeout_error", "request_timeout", "deadline_exceeded"], again(ErrorCode::Timeout)),
     (&[ "overloaded_error", "overloaded", "engine_overloaded", "engine_overloaded_error", "server_error", "api_error", "internal_error", "internal", "internal_server_error", "unavailable", "unavailable_error", "service_unavailable", ], again(ErrorCode::ThirdParty)),
     (&["not_found_error", "model_not_found", "not_found", "invalid_model"], never(ErrorCode::NotFound)),
-    (&[ "invalid_request_error", "invalid_argument", "bad_request", "badrequesterror", "invalid_prompt", "tool_use_failed", "not_supported_error", "content_policy_violation", ], never(ErrorCode::InvalidRequest)),
+    (&[ "invalid_request_error", "invalid_argument", "bad_request", "badrequesterror", "invalid_prompt", "tool_use_failed", "not_supported_error", ], never(ErrorCode::InvalidRequest)),
 ];
 
 impl Verdict {

@@ -20,6 +20,11 @@ impl Secret {
         &self.0
     }
 
+    /// Whether nothing is there but a scheme (`Bearer `).
+    pub(super) fn is_empty(&self) -> bool {
+        matches!(self.0.trim(), "" | "Bearer" | "Basic")
+    }
+
     /// The forms in which an error may repeat it: as it is, and without its scheme (`Bearer …`).
     pub(crate) fn forms(&self) -> Vec<Secret> {
         let bare = self.0.rsplit(' ').next().unwrap_or_default();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::http::{self, Http};
-use crate::{Ability, Declared, Endpoint, LimitSource, Limits, Retention};
+use crate::{Ability, Declared, Endpoint, LimitSource, Limits, Retention, tokens};
 
 /// How long a server may take to describe itself.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -105,7 +105,7 @@ fn window_loaded(list: &Value, model: &str) -> Option<u64> {
         let names = [entry.get("name"), entry.get("model")];
         names.into_iter().flatten().filter_map(Value::as_str).any(|name| same(name, model))
     };
-    number(entries.iter().find(is_ours)?.get("context_length"))
+    tokens::limit(entries.iter().find(is_ours)?.get("context_length"))
 }
 
 /// A name without a tag means the newest.
@@ -120,7 +120,7 @@ fn trained(about: &Value) -> Option<u64> {
     let architecture = info.get("general.architecture").and_then(Value::as_str).unwrap_or_default();
     let named = info.get(&format!("{architecture}.context_length"));
     let any = || info.iter().find(|(key, _)| key.ends_with(".context_length")).map(|(_, value)| value);
-    number(named.or_else(any))
+    tokens::limit(named.or_else(any))
 }
 
 /// `num_ctx` among the parameters, which are lines of a name and a value.
@@ -133,10 +133,6 @@ fn written(about: &Value) -> Option<u64> {
 fn capabilities(about: &Value) -> Option<Vec<String>> {
     let all = about.get("capabilities")?.as_array()?;
     Some(all.iter().filter_map(|one| one.as_str().map(str::to_owned)).collect())
-}
-
-fn number(value: Option<&Value>) -> Option<u64> {
-    value.and_then(Value::as_u64).filter(|tokens| *tokens > 0)
 }
 
 #[cfg(test)]

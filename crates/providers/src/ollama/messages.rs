@@ -12,10 +12,7 @@ use serde_json::value::RawValue;
 use super::API;
 use super::request::invalid;
 use crate::raw::{self, RawObject};
-use crate::{Endpoint, ProviderError, Request};
-
-/// Stands where the model is not shown something it cannot take.
-const UNSUPPORTED: &str = "[unsupported content]";
+use crate::{Endpoint, ProviderError, Request, UNSUPPORTED};
 
 /// A message as it is written.
 #[derive(Debug, Default, Serialize)]

@@ -133,10 +133,10 @@ impl Decoder {
 /// evaluated, and said nothing at all of a prompt that was cached whole: no count is then better than a wrong
 /// one.
 fn counted(closing: &RawObject) -> Option<Usage> {
-    let input_tokens = closing.number("prompt_eval_count").filter(|tokens| *tokens > 0)?;
+    let input_tokens = closing.tokens("prompt_eval_count").filter(|tokens| *tokens > 0)?;
     Some(Usage {
         input_tokens,
-        output_tokens: closing.number("eval_count").unwrap_or_default(),
+        output_tokens: closing.tokens("eval_count").unwrap_or_default(),
         raw: Some(only(closing, &["_count", "_duration"]).to_json()),
         ..Usage::default()
     })

@@ -15,6 +15,7 @@ use super::family::Counter;
 use crate::body::Body;
 use crate::http::{self, Http};
 use crate::raw::{self, RawObject};
+use crate::tokens::Count;
 use crate::{ProviderError, Request};
 
 /// How long a count may take. A server that reads a long prompt for somebody else answers late.
@@ -91,11 +92,11 @@ async fn apply_template(http: &Http, root: &str, body: &Bytes) -> Result<Option<
 async fn tokenize(http: &Http, root: &str, body: &Bytes) -> Result<Option<u64>, ProviderError> {
     #[derive(Deserialize)]
     struct Counted {
-        count: u64,
+        count: Count,
     }
     let ask = pick(&object(body)?, PROMPT_FIELDS)?;
     let counted = post::<Counted>(http, http::endpoint(root, &["tokenize"])?, ask).await?;
-    Ok(counted.map(|counted| counted.count))
+    Ok(counted.map(|counted| counted.count.0))
 }
 
 /// A body that we have written, as an object.

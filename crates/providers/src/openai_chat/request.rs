@@ -24,9 +24,6 @@ use super::family::{Family, OutputLimit, Prefill};
 use crate::body::Body;
 use crate::{Endpoint, ProviderError, Request, ToolChoice};
 
-/// Stands where the model is not shown something it cannot take.
-pub(crate) const UNSUPPORTED: &str = "[unsupported content]";
-
 /// The body of the request, as servers of `family` take it.
 ///
 /// # Errors

@@ -9,6 +9,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::raw::RawObject;
+
 /// One chunk of a stream, or a whole answer.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Chunk<'a> {
@@ -40,12 +42,24 @@ pub(super) struct Choice<'a> {
     message: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(super) finish_reason: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    content_filter_results: Option<&'a RawValue>,
 }
 
 impl<'a> Choice<'a> {
     /// We ask for one choice; of several the first is ours.
     pub(super) fn is_first(&self) -> bool {
         self.index.unwrap_or_default() == 0
+    }
+
+    /// What a filter found (Azure): the kinds that it held back.
+    pub(super) fn filtered(&self) -> Vec<String> {
+        let results = self.content_filter_results.and_then(|raw| RawObject::parse(raw.get()));
+        let results = results.unwrap_or_default();
+        let held = results.fields().filter(|(_, result)| {
+            RawObject::parse(result).is_some_and(|result| result.get("filtered") == Some("true"))
+        });
+        held.map(|(kind, _)| kind.to_owned()).collect()
     }
 
     /// What is new. A whole message counts only where nothing was streamed before: some servers repeat the
@@ -100,6 +114,11 @@ impl<'a> Delta<'a> {
         }
         pieces.retain(|piece| !piece.says_nothing());
         pieces
+    }
+
+    /// Whether the model says here, in words of its own, that it will not answer.
+    pub(super) fn refuses(&self) -> bool {
+        self.refusal.is_some_and(|words| !text_of(words).is_empty())
     }
 
     pub(super) fn tool_calls(&self) -> Vec<CallPiece<'a>> {
@@ -217,72 +236,27 @@ pub(super) fn finish(reason: &str) -> Option<Finish> {
     })
 }
 
-/// The fields that are read of a usage object.
-#[derive(Debug, Default, Deserialize)]
-struct Counted {
-    #[serde(default)]
-    prompt_tokens: Option<u64>,
-    #[serde(default)]
-    completion_tokens: Option<u64>,
-    #[serde(default)]
-    total_tokens: Option<u64>,
-    #[serde(default)]
-    reasoning_tokens: Option<u64>,
-    #[serde(default)]
-    prompt_cache_hit_tokens: Option<u64>,
-    #[serde(default)]
-    cache_read_input_tokens: Option<u64>,
-    #[serde(default)]
-    cache_creation_input_tokens: Option<u64>,
-    #[serde(default)]
-    prompt_tokens_details: Option<PromptDetails>,
-    #[serde(default)]
-    completion_tokens_details: Option<CompletionDetails>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct PromptDetails {
-    #[serde(default)]
-    cached_tokens: Option<u64>,
-    #[serde(default)]
-    cache_write_tokens: Option<u64>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct CompletionDetails {
-    #[serde(default)]
-    reasoning_tokens: Option<u64>,
-}
-
 /// What was reported, in one meaning. Nothing if the object has none of our fields.
 pub(super) fn usage(raw: &RawValue) -> Option<Usage> {
-    let counted: Counted = serde_json::from_str(raw.get()).ok()?;
-    if counted.prompt_tokens.is_none() && counted.completion_tokens.is_none() {
-        return None;
-    }
-    let prompt = counted.prompt_tokens.unwrap_or_default();
-    let details = counted.prompt_tokens_details.unwrap_or_default();
-    let cached =
-        details.cached_tokens.or(counted.prompt_cache_hit_tokens).or(counted.cache_read_input_tokens);
-    let reasoning = counted
-        .completion_tokens_details
-        .and_then(|details| details.reasoning_tokens)
-        .or(counted.reasoning_tokens);
-    let reasoning = reasoning.unwrap_or_default();
+    let counted = RawObject::parse(raw.get())?;
+    let (prompt, completion) = (counted.tokens("prompt_tokens"), counted.tokens("completion_tokens"));
+    prompt.or(completion)?;
+    let (prompt, completion) = (prompt.unwrap_or_default(), completion.unwrap_or_default());
+    let inside = |object: &str, key: &str| counted.object(object)?.tokens(key);
+    let first = |keys: &[&str]| keys.iter().find_map(|key| counted.tokens(key));
+    let cached = inside("prompt_tokens_details", "cached_tokens")
+        .or_else(|| first(&["prompt_cache_hit_tokens", "cache_read_input_tokens"]));
+    let written = inside("prompt_tokens_details", "cache_write_tokens")
+        .or_else(|| first(&["cache_creation_input_tokens"]));
+    let reasoning = inside("completion_tokens_details", "reasoning_tokens")
+        .or_else(|| first(&["reasoning_tokens"]))
+        .unwrap_or_default();
     Some(Usage {
         input_tokens: prompt,
-        output_tokens: output(
-            counted.completion_tokens.unwrap_or_default(),
-            reasoning,
-            prompt,
-            counted.total_tokens,
-        ),
+        output_tokens: output(completion, reasoning, prompt, counted.tokens("total_tokens")),
         reasoning_tokens: reasoning,
         cache_read_tokens: cached.unwrap_or_default(),
-        cache_write_tokens: details
-            .cache_write_tokens
-            .or(counted.cache_creation_input_tokens)
-            .unwrap_or_default(),
+        cache_write_tokens: written.unwrap_or_default(),
         raw: Some(RawJson(raw.get().to_owned())),
     })
 }

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use super::response::{self, Choice, Chunk, Delta, Piece};
 use crate::http::answer::Decode;
 use crate::http::failure;
-use crate::{ModelEvent, ProviderError};
+use crate::{ModelEvent, ProviderError, ending};
 use calls::Calls;
 use details::Details;
 use envelope::Envelope;
@@ -32,6 +32,10 @@ pub struct Decoder {
     details: Details,
     envelope: Envelope,
     usage: Option<Usage>,
+    /// Whether the model says in words of its own that it will not answer.
+    refused: bool,
+    /// What a filter held back.
+    filtered: Vec<String>,
     /// Why it stopped, once that was said; `None` inside if the server failed.
     finish: Option<Option<Finish>>,
     closed: bool,
@@ -77,10 +81,12 @@ impl Decoder {
     ///
     /// # Errors
     /// `truncated-stream` if neither a reason nor `[DONE]` came, or if `[DONE]` came in the middle of a call;
-    /// `third-party` if the reason is the server's own failure. What was used is in the error.
+    /// `refused` if a filter withheld the answer; `third-party` if the reason is the server's own failure. What
+    /// was used is in the error.
     pub fn finish(mut self) -> Result<Answer, ProviderError> {
         let truncated = |what: &str| Err(self.error(ErrorCode::TruncatedStream, what));
         let finish = match self.finish {
+            Some(Some(Finish::ContentFilter)) => return Err(self.withheld()),
             Some(Some(finish)) => finish,
             Some(None) => {
                 return Err(self.error(ErrorCode::ThirdParty, "the server failed inside its answer"));
@@ -91,7 +97,11 @@ impl Decoder {
         };
         let parts = self.parts();
         let envelope = self.envelope.to_json();
-        Ok(Answer { finish: agree(finish, &parts), parts, usage: self.usage.take(), envelope })
+        let finish = match agree(finish, &parts) {
+            Finish::Stop | Finish::Other if self.refused => Finish::ContentFilter,
+            finish => finish,
+        };
+        Ok(Answer { finish, parts, usage: self.usage.take(), envelope })
     }
 
     /// What was used until now, for an error that ends the stream.
@@ -102,6 +112,16 @@ impl Decoder {
 
     fn error(&self, code: ErrorCode, message: &str) -> ProviderError {
         self.with_usage(ProviderError::new(code, message))
+    }
+
+    /// A filter has cut the answer, or let nothing of it through.
+    fn withheld(&self) -> ProviderError {
+        let said = self.envelope.fields();
+        let named = ["finish_reason", "native_finish_reason"].into_iter().filter_map(|key| said.text(key));
+        let mut codes: Vec<String> = named.chain(self.filtered.iter().cloned()).collect();
+        codes.dedup();
+        let what = "the provider's filter withheld the answer";
+        self.with_usage(ending::error(ErrorCode::Refused, what, &codes, None, said))
     }
 
     /// A list is no chunk: Gemini's compatible API wraps its errors in one.
@@ -124,7 +144,10 @@ impl Decoder {
         }
         if let Some(usage) = chunk.usage.and_then(response::usage) {
             self.usage = Some(usage.clone());
-            events.push(ModelEvent::Usage(usage));
+            // Some servers count with every chunk: that is no count of what is seen when it comes.
+            if self.finish.is_some() {
+                events.push(ModelEvent::Usage(usage));
+            }
         }
         Ok(())
     }
@@ -150,12 +173,14 @@ impl Decoder {
         }
         if let Some(reason) = choice.finish_reason.as_deref().filter(|reason| !reason.is_empty()) {
             let finish = response::finish(reason);
+            self.filtered = choice.filtered();
             self.finish = Some(finish);
             self.report_done(matches!(finish, Some(Finish::Stop | Finish::ToolCalls)), events);
         }
     }
 
     fn delta(&mut self, delta: &Delta<'_>, events: &mut Vec<ModelEvent>) {
+        self.refused |= delta.refuses();
         for piece in delta.pieces() {
             match piece {
                 Piece::Text(text) => self.text(text, events),

@@ -13,6 +13,7 @@ use super::{API, Decoder, request};
 use crate::http::{self, Http, answer};
 use crate::openai_chat::count;
 use crate::openai_chat::discover::{Discovery, REREAD_AFTER};
+use crate::tokens::Count;
 use crate::{Ability, Endpoint, Limits, ModelStream, Provider, ProviderError, Request, Retention};
 
 /// A model behind OpenAI's Responses API.
@@ -71,12 +72,12 @@ impl Provider for OpenAiResponses {
     async fn count(&self, request: &Request) -> Result<Option<u64>, ProviderError> {
         #[derive(Deserialize)]
         struct Counted {
-            input_tokens: u64,
+            input_tokens: Count,
         }
         let body = request::countable(&self.render(request)?)?;
         let url = http::endpoint(&self.endpoint.base_url, &["responses", "input_tokens"])?;
         let counted = count::post::<Counted>(&self.http, url, body).await?;
-        Ok(counted.map(|counted| counted.input_tokens))
+        Ok(counted.map(|counted| counted.input_tokens.0))
     }
 
     async fn call(&self, request: Request) -> Result<ModelStream, ProviderError> {

@@ -8,9 +8,9 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::encode::{call_name, function_call, neutral, said};
-use crate::openai_chat::request::{UNSUPPORTED, data_url, invalid, no_words};
+use crate::openai_chat::request::{data_url, invalid, no_words};
 use crate::raw::{self, RawObject, quote};
-use crate::{ProviderError, Request};
+use crate::{ProviderError, Request, UNSUPPORTED};
 
 /// Longer names of calls are refused by OpenAI (error `string_above_max_length`).
 const MAX_CALL_ID_BYTES: usize = 64;

@@ -119,6 +119,13 @@ impl Item {
         whole.unwrap_or_else(|| self.streamed.clone())
     }
 
+    /// Whether the model says here, in words of its own, that it will not answer.
+    pub(super) fn refuses(&self) -> bool {
+        let parts = self.head.list("content");
+        let mut parts = parts.iter().filter_map(|part| RawObject::parse(part.get()));
+        parts.any(|part| part.text("refusal").is_some_and(|words| !words.is_empty()))
+    }
+
     /// The texts of a list of content parts: `text`, or `refusal`.
     fn texts(&self, key: &str) -> Vec<String> {
         let parts = self.head.list(key);

@@ -10,7 +10,7 @@ use super::item::{Item, has_id};
 use crate::http::answer::Decode;
 use crate::http::failure;
 use crate::raw::{self, RawObject};
-use crate::{ModelEvent, ProviderError};
+use crate::{ModelEvent, ProviderError, ending};
 
 /// Fields of a response that are kept elsewhere, or only repeat what was asked for at length.
 const LEFT_OUT: &[&str] = &[
@@ -80,12 +80,20 @@ impl Decoder {
     /// The answer.
     ///
     /// # Errors
-    /// `truncated-stream` if the closing event did not come. What was used is in the error.
+    /// `truncated-stream` if the closing event did not come; `refused` if a filter withheld the answer. What was
+    /// used is in the error.
     pub fn finish(self) -> Result<Answer, ProviderError> {
         let Some(finish) = self.finish else { return Err(self.with_usage(raw::truncated())) };
+        if finish == Finish::ContentFilter {
+            return Err(self.with_usage(withheld(self.envelope.as_ref())));
+        }
         let parts: Vec<Part> = self.items.values().filter_map(Item::part).collect();
         let calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
-        let finish = if finish == Finish::Stop && calls { Finish::ToolCalls } else { finish };
+        let finish = match finish {
+            Finish::Stop if calls => Finish::ToolCalls,
+            Finish::Stop if self.items.values().any(Item::refuses) => Finish::ContentFilter,
+            finish => finish,
+        };
         Ok(Answer { parts, finish, usage: self.usage, envelope: self.envelope })
     }
 
@@ -182,7 +190,7 @@ impl Decoder {
     }
 
     fn next_place(&self) -> u64 {
-        self.items.last_key_value().map_or(0, |(place, _)| place + 1)
+        self.items.last_key_value().map_or(0, |(place, _)| place.saturating_add(1))
     }
 
     /// Reads the closing copy of the response.
@@ -191,6 +199,11 @@ impl Decoder {
         self.usage = object.get("usage").and_then(usage).or(self.usage.take());
         let reason = object.object("incomplete_details").and_then(|details| details.text("reason"));
         match object.text("status").as_deref() {
+            Some("failed") if object.object("error").is_none() => {
+                let words = "the provider failed inside its answer and gave no reason";
+                let error = ProviderError::new(ErrorCode::ThirdParty, words);
+                return Err(self.with_usage(error));
+            }
             Some("failed") => return Err(self.with_usage(failure::in_band(response))),
             Some("cancelled") => {
                 let error = ProviderError::new(ErrorCode::ThirdParty, "the provider cancelled the response");
@@ -272,14 +285,21 @@ fn cut(reason: Option<&str>) -> Finish {
     }
 }
 
+/// A filter has cut the answer, or let nothing of it through.
+fn withheld(envelope: Option<&RawJson>) -> ProviderError {
+    let envelope = envelope.and_then(|said| RawObject::parse(said.as_str())).unwrap_or_default();
+    let codes = ["content_filter".to_owned()];
+    ending::error(ErrorCode::Refused, "the provider's filter withheld the answer", &codes, None, &envelope)
+}
+
 fn usage(raw: &str) -> Option<Usage> {
     let usage = RawObject::parse(raw)?;
     let detail = |object: &str, key: &str| {
-        usage.object(object).and_then(|details| details.number(key)).unwrap_or_default()
+        usage.object(object).and_then(|details| details.tokens(key)).unwrap_or_default()
     };
     Some(Usage {
-        input_tokens: usage.number("input_tokens").unwrap_or_default(),
-        output_tokens: usage.number("output_tokens").unwrap_or_default(),
+        input_tokens: usage.tokens("input_tokens").unwrap_or_default(),
+        output_tokens: usage.tokens("output_tokens").unwrap_or_default(),
         reasoning_tokens: detail("output_tokens_details", "reasoning_tokens"),
         cache_read_tokens: detail("input_tokens_details", "cached_tokens"),
         cache_write_tokens: detail("input_tokens_details", "cache_write_tokens"),

@@ -130,7 +130,7 @@ fn a_response_that_hits_its_limit_keeps_its_items() {
     let Part::ToolCall(call) = &answer.parts[1] else { panic!() };
     assert_eq!((call.arguments.as_str(), call.native.is_none()), ("{\"a", true));
     let filtered = closing("incomplete", r#","incomplete_details":{"reason":"content_filter"}"#);
-    assert_eq!(read(&[&filtered]).unwrap().1.finish, Finish::ContentFilter);
+    assert_eq!(read(&[&filtered]).unwrap_err().code, ErrorCode::Refused);
 }
 
 #[test]
@@ -150,6 +150,9 @@ fn failures_come_under_status_200() {
         r#","error":{"code":"context_length_exceeded","message":"Your input exceeds the context window of this model."}"#,
     );
     assert_eq!(read(&[&overflow]).unwrap_err().code, ErrorCode::ContextOverflow);
+    let silent = read(&[&closing("failed", r#","error":null,"metadata":{"about":"quota"}"#)]).unwrap_err();
+    assert_eq!((silent.code, silent.retryable), (ErrorCode::ThirdParty, true));
+    assert_eq!(silent.message, "the provider failed inside its answer and gave no reason");
     let error = r#"{"type":"error","code":"server_error","message":"Sorry"}"#;
     let error = read(&[error]).unwrap_err();
     assert_eq!((error.code, error.message.as_str()), (ErrorCode::ThirdParty, "Sorry"));

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use regex::{Regex, RegexBuilder};
 
 use super::Overflow;
+use crate::tokens;
 
 /// A number, with or without separators of thousands.
 const NUMBER: &str = r"(?:\d{1,3}(?:[,._'\x{a0}\x{202f}]\d{3})+|\d+)";
@@ -178,5 +179,6 @@ pub(super) fn numbers(texts: &[String]) -> Overflow {
 }
 
 fn parse(number: &str) -> Option<u64> {
-    number.chars().filter(char::is_ascii_digit).collect::<String>().parse().ok()
+    let digits: String = number.chars().filter(char::is_ascii_digit).collect();
+    digits.parse().ok().filter(|tokens| *tokens <= tokens::MOST)
 }

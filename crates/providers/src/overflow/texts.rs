@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{Overflow, patterns};
+use crate::tokens;
 
 /// How deep proxies are followed that wrap one another's errors.
 const MAX_DEPTH: usize = 8;
@@ -117,8 +118,8 @@ impl Found {
 
     fn object(&mut self, object: &Map<String, Value>, depth: usize) {
         self.numbers = self.numbers.or(Overflow {
-            used_tokens: object.get("n_prompt_tokens").and_then(Value::as_u64),
-            limit_tokens: object.get("n_ctx").and_then(Value::as_u64),
+            used_tokens: tokens::limit(object.get("n_prompt_tokens")),
+            limit_tokens: tokens::limit(object.get("n_ctx")),
         });
         for (key, value) in object {
             match (key.as_str(), value) {

@@ -60,6 +60,8 @@ fn message(answer: &Answer) -> Message {
 const FAILS: &[(&str, ErrorCode)] = &[
     // Its first and last line lack their closing brace.
     ("openai/vercel__ai/parallel-tool-call-wrapper.1.chunks.txt", ErrorCode::TruncatedStream),
+    // One of its answers is a call that Google could not read.
+    ("google-gemini__gemini-cli/context-compress-interactive.compress.responses", ErrorCode::ThirdParty),
 ];
 
 /// Streams that show something else than their answer says.
@@ -77,9 +79,10 @@ fn expected_failure(recording: &Recording) -> Option<ErrorCode> {
 fn good(recorded: &Recorded) -> Vec<(&Recording, Vec<ModelEvent>, Answer)> {
     let mut answers = Vec::new();
     let mut failures = Vec::new();
-    for recording in recorded.answers.iter().filter(|recording| expected_failure(recording).is_none()) {
+    for recording in &recorded.answers {
         match decode(recording.wire, &recording.payloads) {
             Ok((events, answer)) => answers.push((recording, events, answer)),
+            Err(error) if expected_failure(recording) == Some(error.code) => {}
             Err(error) => failures.push(format!("{}: {} {error}", recording.file, error.code)),
         }
     }
@@ -95,16 +98,13 @@ fn every_recording_decodes() {
         let provider = recording.file.split('/').next().unwrap().to_owned();
         *counts.entry((provider, recording.wire, recording.streamed)).or_default() += 1;
     }
-    for recording in &recorded.answers {
-        if let Some(code) = expected_failure(recording) {
-            assert_eq!(
-                decode(recording.wire, &recording.payloads).unwrap_err().code,
-                code,
-                "{}",
-                recording.file
-            );
-            println!("fails as it should: {} ({code})", recording.file);
-        }
+    for (file, code) in FAILS {
+        let mut of_file = recorded.answers.iter().filter(|recording| recording.file.ends_with(file));
+        let fails = |recording: &Recording| {
+            decode(recording.wire, &recording.payloads).is_err_and(|error| error.code == *code)
+        };
+        assert!(of_file.any(fails), "{file}");
+        println!("fails as it should: {file} ({code})");
     }
     for ((provider, wire, streamed), count) in &counts {
         println!("{provider:18} {wire:?} {}: {count}", if *streamed { "streamed" } else { "whole" });

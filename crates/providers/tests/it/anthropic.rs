@@ -16,12 +16,14 @@ use longhaul_core::message::{
     ToolStatus,
 };
 use longhaul_providers::anthropic::{API, Anthropic, Config, VERSION};
-use longhaul_providers::http::{Secret, Timeouts};
+use longhaul_providers::http::Secret;
+use longhaul_providers::overflow::{Sent, Suspicion, suspect};
 use longhaul_providers::{Ability, LimitSource, Limits, ModelEvent, Provider, ProviderError, Request};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::fake::{Asked, End, Fake, answer, stream};
+use crate::wire::{Outcome, call, finished, patient};
 
 const KEY: &str = "sk-ant-very-secret-0123456789";
 
@@ -36,11 +38,7 @@ const HELLO: &[&str] = &[START, OPEN, HEL, LO, END, STOP];
 fn config(fake: &Fake) -> Config {
     let mut config = Config::new(fake.url("/v1"), "m");
     config.endpoint.api_key = Some(Secret::new(KEY));
-    config.endpoint.timeouts = Timeouts {
-        connect: Duration::from_secs(5),
-        header: Duration::from_secs(10),
-        idle: Duration::from_secs(10),
-    };
+    config.endpoint.timeouts = patient();
     config
 }
 
@@ -63,27 +61,6 @@ fn result(call_id: &str, status: ToolStatus, content: Vec<Part>) -> Message {
     Message { id: "t".into(), role: Role::Tool, parts: vec![Part::ToolResult(result)], origin: None }
 }
 
-type Outcome = (Vec<ModelEvent>, Option<ProviderError>);
-
-/// All events of a call, and the error that ended it.
-async fn call(provider: &Anthropic, request: Request) -> Outcome {
-    let mut stream = match provider.call(request).await {
-        Ok(stream) => stream,
-        Err(error) => return (Vec::new(), Some(error)),
-    };
-    let mut events = Vec::new();
-    while let Some(event) = stream.next().await {
-        match event {
-            Ok(event) => events.push(event),
-            Err(error) => {
-                assert!(stream.next().await.is_none(), "nothing follows an error");
-                return (events, Some(error));
-            }
-        }
-    }
-    (events, None)
-}
-
 async fn against<F>(reply: F) -> Outcome
 where
     F: Fn(&Asked) -> Response<Body> + Clone + Send + Sync + 'static,
@@ -96,14 +73,6 @@ async fn refused(status: u16, body: &'static str) -> ProviderError {
     let (events, error) = against(move |_| answer(status, "application/json", body)).await;
     assert_eq!(events, []);
     error.unwrap()
-}
-
-fn finished(outcome: Outcome) -> Answer {
-    assert_eq!(outcome.1, None);
-    match outcome.0.into_iter().next_back() {
-        Some(ModelEvent::Finished(answer)) => answer,
-        other => panic!("{other:?}"),
-    }
 }
 
 /// A stream that stays open until the client goes, and what tells that it has gone.
@@ -184,7 +153,7 @@ async fn every_refusal_has_its_code() {
         let (_, error) = against(move |_| answer(status, "application/json", body.clone())).await;
         let error = error.unwrap();
         assert_eq!((error.code, error.retryable, error.status), (code, retryable, Some(status)), "{kind}");
-        assert_eq!(error.message, format!("It is so (HTTP {status})"));
+        assert!(error.message.starts_with(&format!("It is so (HTTP {status})")), "{error}");
         assert!(error.body.unwrap().contains("req_1"));
     }
 }
@@ -205,6 +174,7 @@ async fn a_full_window_looks_like_a_short_answer_and_the_envelope_tells() {
     let end = "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"model_context_window_exceeded\"},\"usage\":{\"output_tokens\":2}}\n\n";
     let answer = finished(against(move |_| stream(&[START, OPEN, HEL, LO, end, STOP], End::Whole)).await);
     assert_eq!(answer.finish, Finish::Length);
+    assert_eq!(suspect(&Sent::default(), &answer), Some(Suspicion::WindowFull { total: Some(129) }));
     let envelope: Value = serde_json::from_str(answer.envelope.unwrap().as_str()).unwrap();
     assert_eq!(envelope["stop_reason"], "model_context_window_exceeded");
 }
@@ -313,8 +283,7 @@ async fn keys_never_show_and_names_of_features_do() {
     config.betas = vec!["one-2026-01-01".into()];
     let provider = Anthropic::new(config.clone()).unwrap();
     let error = call(&provider, request()).await.1.unwrap();
-    let expected =
-        "wrong key [redacted]; Unexpected value `one-2026-01-01` for the `anthropic-beta` header (HTTP 401)";
+    let expected = "wrong key [redacted]; Unexpected value `one-2026-01-01` for the `anthropic-beta` header (HTTP 401); a key was sent, as `x-api-key`";
     assert_eq!(error.message, expected);
     let counted = provider.count(&request()).await.unwrap_err();
     for shown in [format!("{error:?} {counted:?}"), format!("{config:?}"), format!("{provider:?}")] {

@@ -2,20 +2,16 @@
 
 mod hazards;
 
-use std::time::Duration;
-
 use axum::body::Body;
 use axum::http::Response;
-use futures_util::StreamExt;
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::{Answer, Finish, Message, Part};
+use longhaul_core::message::{Finish, Part};
 use longhaul_providers::gemini::{API, Gemini};
-use longhaul_providers::http::{Secret, Timeouts};
-use longhaul_providers::{
-    Ability, Endpoint, LimitSource, ModelEvent, Provider, ProviderError, Request, Retention,
-};
+use longhaul_providers::http::Secret;
+use longhaul_providers::{Ability, Endpoint, LimitSource, ModelEvent, Provider, Retention};
 
 use crate::fake::{Asked, End, Fake, answer, stream};
+use crate::wire::{Outcome, call, finished, hi as request, patient};
 
 const KEY: &str = "AIza-very-secret-0123456789";
 
@@ -28,46 +24,8 @@ const HELLO: &[&str] = &[
 fn endpoint(fake: &Fake) -> Endpoint {
     let mut endpoint = Endpoint::new("gemini", fake.url("/v1beta"), "gemini-2.5-flash");
     endpoint.api_key = Some(Secret::new(KEY));
-    endpoint.timeouts = Timeouts {
-        connect: Duration::from_secs(5),
-        header: Duration::from_secs(20),
-        idle: Duration::from_secs(20),
-    };
+    endpoint.timeouts = patient();
     endpoint
-}
-
-fn request() -> Request {
-    Request { messages: vec![Message::user("u", vec![Part::text("hi")])], ..Request::default() }
-}
-
-type Outcome = (Vec<ModelEvent>, Option<ProviderError>);
-
-/// All events of a call, and the error that ended it.
-pub(crate) async fn call(provider: &dyn Provider, request: Request) -> Outcome {
-    let mut stream = match provider.call(request).await {
-        Ok(stream) => stream,
-        Err(error) => return (Vec::new(), Some(error)),
-    };
-    let mut events = Vec::new();
-    while let Some(event) = stream.next().await {
-        match event {
-            Ok(event) => events.push(event),
-            Err(error) => {
-                assert!(stream.next().await.is_none(), "nothing follows an error");
-                return (events, Some(error));
-            }
-        }
-    }
-    (events, None)
-}
-
-/// The answer of a call that went well.
-pub(crate) fn finished(outcome: Outcome) -> Answer {
-    assert_eq!(outcome.1, None);
-    match outcome.0.into_iter().next_back() {
-        Some(ModelEvent::Finished(answer)) => answer,
-        other => panic!("{other:?}"),
-    }
 }
 
 async fn against<F>(reply: F) -> Outcome
@@ -108,18 +66,6 @@ async fn the_key_shows_in_no_error() {
     for shown in [format!("{error:?}"), format!("{counted:?}"), format!("{provider:?}")] {
         assert!(!shown.contains("very-secret"), "{shown}");
     }
-}
-
-/// A conversation whose last answer came over the wire goes back over the wire.
-#[tokio::test]
-async fn a_blocked_prompt_is_an_answer_that_was_withheld() {
-    let blocked = data(
-        r#"{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT"},"usageMetadata":{"promptTokenCount":4}}"#,
-    );
-    let found = finished(against(move |_| stream(&[&blocked], End::Whole)).await);
-    assert_eq!((found.parts.len(), found.finish), (0, Finish::ContentFilter));
-    let envelope = r#"{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT"}}"#;
-    assert_eq!(found.envelope.unwrap().as_str(), envelope);
 }
 
 #[tokio::test]

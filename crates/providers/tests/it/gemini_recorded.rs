@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
+use longhaul_core::error::ErrorCode;
 use longhaul_core::message::{Answer, Message, Part, Role, ToolResult, ToolStatus};
 use longhaul_providers::gemini::{BASE_URL, Decoder, Gemini};
 use longhaul_providers::{Endpoint, ModelEvent, Provider, ProviderError, Request, sse};
@@ -33,6 +34,11 @@ impl Recorded {
     pub(crate) fn is_streamed(&self) -> bool {
         self.body.starts_with(b"data:")
     }
+
+    /// Whether it ends with a call that Google could not read.
+    fn is_spoilt(&self) -> bool {
+        String::from_utf8_lossy(&self.body).contains("MALFORMED_FUNCTION_CALL")
+    }
 }
 
 const INTERACTIONS: &str = "the Interactions API is another wire";
@@ -53,10 +59,15 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ("vercel__ai/multi-turn-stateless-turn1.chunks.txt", INTERACTIONS),
 ];
 
-fn recorded(test: &str) -> Option<&'static [Recorded]> {
-    static ALL: OnceLock<Vec<Recorded>> = OnceLock::new();
+/// Every answer, and what ended without being one.
+fn recorded_and_spoilt(test: &str) -> Option<&'static (Vec<Recorded>, Vec<Recorded>)> {
+    static ALL: OnceLock<(Vec<Recorded>, Vec<Recorded>)> = OnceLock::new();
     let root = streams(test)?;
-    Some(ALL.get_or_init(|| read(&root)))
+    Some(ALL.get_or_init(|| read(&root).into_iter().partition(|one| !one.is_spoilt())))
+}
+
+fn recorded(test: &str) -> Option<&'static [Recorded]> {
+    recorded_and_spoilt(test).map(|(answers, _)| answers.as_slice())
 }
 
 fn read(root: &Path) -> Vec<Recorded> {
@@ -122,13 +133,33 @@ fn decode(payloads: &[String]) -> Outcome {
     Ok((events, decoder.finish()?))
 }
 
-fn decoded(recorded: &Recorded) -> (Vec<ModelEvent>, Answer) {
+fn outcome(recorded: &Recorded) -> Outcome {
     let payloads = if recorded.is_streamed() {
         payloads(vec![Bytes::copy_from_slice(&recorded.body)])
     } else {
         vec![String::from_utf8(recorded.body.clone()).unwrap()]
     };
-    decode(&payloads).unwrap_or_else(|error| panic!("{}: {error:?}", recorded.file))
+    decode(&payloads)
+}
+
+fn decoded(recorded: &Recorded) -> (Vec<ModelEvent>, Answer) {
+    outcome(recorded).unwrap_or_else(|error| panic!("{}: {error:?}", recorded.file))
+}
+
+#[test]
+fn a_call_that_could_not_be_read_is_an_error_that_may_pass() {
+    let Some((_, spoilt)) = recorded_and_spoilt("a_call_that_could_not_be_read_is_an_error_that_may_pass")
+    else {
+        return;
+    };
+    assert!(!spoilt.is_empty());
+    for one in spoilt {
+        let error = outcome(one).unwrap_err();
+        let words = "the model's tool call could not be read (MALFORMED_FUNCTION_CALL)";
+        assert_eq!((error.code, error.retryable), (ErrorCode::ThirdParty, true), "{}", one.file);
+        assert_eq!(error.message, words, "{}", one.file);
+        assert_eq!(error.usage.unwrap().input_tokens, 12_282, "{}", one.file);
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "all of this is a test, its helpers too")]
 
 mod anthropic;
+mod failures;
 mod fake;
 mod fixtures;
 mod gemini;
@@ -15,3 +16,4 @@ mod openai_hazards;
 mod openai_recorded;
 mod openai_responses;
 mod overflow_recorded;
+mod wire;

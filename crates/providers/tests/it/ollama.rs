@@ -9,16 +9,14 @@ use axum::http::Response;
 use futures_util::StreamExt;
 use longhaul_core::error::ErrorCode;
 use longhaul_core::message::{Finish, Message, Part, Reasoning, Role, ToolResult, ToolSpec, ToolStatus};
-use longhaul_providers::http::{Secret, Timeouts};
+use longhaul_providers::http::Secret;
 use longhaul_providers::ollama::Ollama;
-use longhaul_providers::{
-    Ability, Endpoint, LimitSource, ModelEvent, Provider, ProviderError, Request, Retention,
-};
+use longhaul_providers::{Ability, Endpoint, LimitSource, ModelEvent, Provider, Request, Retention};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::fake::{Asked, End, Fake, answer, stream};
-use crate::gemini::{call, finished};
+use crate::wire::{Outcome, call, finished, hi as request, patient};
 
 const HELLO: &[&str] = &[
     "{\"model\":\"m\",\"message\":{\"role\":\"assistant\",\"content\":\"Hel\"},\"done\":false}\n{\"mod",
@@ -28,19 +26,11 @@ const HELLO: &[&str] = &[
 
 fn endpoint(fake: &Fake) -> Endpoint {
     let mut endpoint = Endpoint::new("ollama", fake.url(""), "m");
-    endpoint.timeouts = Timeouts {
-        connect: Duration::from_secs(5),
-        header: Duration::from_secs(20),
-        idle: Duration::from_secs(20),
-    };
+    endpoint.timeouts = patient();
     endpoint
 }
 
-fn request() -> Request {
-    Request { messages: vec![Message::user("u", vec![Part::text("hi")])], ..Request::default() }
-}
-
-async fn against<F>(reply: F) -> (Vec<ModelEvent>, Option<ProviderError>)
+async fn against<F>(reply: F) -> Outcome
 where
     F: Fn(&Asked) -> Response<Body> + Clone + Send + Sync + 'static,
 {

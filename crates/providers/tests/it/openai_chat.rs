@@ -6,14 +6,15 @@ use axum::body::Body;
 use axum::http::Response;
 use futures_util::StreamExt;
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::{Answer, Finish, Message, Part};
-use longhaul_providers::http::{Secret, Timeouts};
+use longhaul_core::message::{Finish, Part};
+use longhaul_providers::http::Secret;
 use longhaul_providers::openai_chat::{Config, OpenAiChat};
-use longhaul_providers::{ModelEvent, Provider, ProviderError, Request};
+use longhaul_providers::{ModelEvent, Provider, ProviderError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::oneshot;
 
 use crate::fake::{Asked, End, Fake, answer, stream};
+use crate::wire::{self, Outcome, finished, hi as request, patient};
 
 const KEY: &str = "sk-very-secret-0123456789";
 
@@ -30,38 +31,12 @@ const HELLO: &[&str] = &[
 fn config(fake: &Fake) -> Config {
     let mut config = Config::new(fake.url("/v1"), "m");
     config.endpoint.api_key = Some(Secret::new(KEY));
-    config.endpoint.timeouts = Timeouts {
-        connect: Duration::from_secs(5),
-        header: Duration::from_secs(10),
-        idle: Duration::from_secs(10),
-    };
+    config.endpoint.timeouts = patient();
     config
 }
 
-fn request() -> Request {
-    Request { messages: vec![Message::user("u", vec![Part::text("hi")])], ..Request::default() }
-}
-
-type Outcome = (Vec<ModelEvent>, Option<ProviderError>);
-
-/// All events of a call, and the error that ended it.
 async fn call(config: Config) -> Outcome {
-    let provider = OpenAiChat::new(config).unwrap();
-    let mut stream = match provider.call(request()).await {
-        Ok(stream) => stream,
-        Err(error) => return (Vec::new(), Some(error)),
-    };
-    let mut events = Vec::new();
-    while let Some(event) = stream.next().await {
-        match event {
-            Ok(event) => events.push(event),
-            Err(error) => {
-                assert!(stream.next().await.is_none(), "nothing follows an error");
-                return (events, Some(error));
-            }
-        }
-    }
-    (events, None)
+    wire::call(&OpenAiChat::new(config).unwrap(), request()).await
 }
 
 async fn against<F>(reply: F) -> Outcome
@@ -76,14 +51,6 @@ async fn refused(status: u16, content_type: &'static str, body: &'static str) ->
     let (events, error) = against(move |_| answer(status, content_type, body)).await;
     assert_eq!(events, []);
     error.unwrap()
-}
-
-fn finished(outcome: Outcome) -> Answer {
-    assert_eq!(outcome.1, None);
-    match outcome.0.into_iter().next_back() {
-        Some(ModelEvent::Finished(answer)) => answer,
-        other => panic!("{other:?}"),
-    }
 }
 
 #[tokio::test]
@@ -220,8 +187,8 @@ async fn nobody_there_is_a_network_error() {
     drop(listener);
     let (_, error) = call(Config::new(format!("http://user:pass-word-1@{address}/v1?key=abc"), "m")).await;
     let error = error.unwrap();
-    assert_eq!((error.code, error.retryable), (ErrorCode::Network, true));
-    assert!(error.message.starts_with(&format!("cannot connect to http://{address}")), "{error}");
+    assert_eq!((error.code, error.retryable), (ErrorCode::Network, false));
+    assert!(error.message.starts_with(&format!("cannot connect to http://{address}: ")), "{error}");
     assert!(!error.message.contains("pass-word") && !error.message.contains("abc"), "{error}");
 }
 
@@ -277,7 +244,7 @@ async fn the_key_shows_nowhere() {
     let provider = OpenAiChat::new(config.clone()).unwrap();
     let error = provider.call(request()).await.err().unwrap();
     assert_eq!(error.code, ErrorCode::Auth);
-    assert_eq!(error.message, "wrong key [redacted] (HTTP 401)");
+    assert_eq!(error.message, "wrong key [redacted] (HTTP 401); a key was sent, as `authorization`");
     let odd = Config::new("http://me:very-secret@localhost/v1?key=very-secret", "m");
     let shown = r#"Endpoint { provider: "openai-compatible", server: "http://localhost", model: "m", .. }"#;
     assert_eq!(format!("{:?}", odd.endpoint), shown);

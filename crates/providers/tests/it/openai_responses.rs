@@ -6,14 +6,15 @@ use axum::body::Body;
 use axum::http::Response;
 use futures_util::StreamExt;
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::{Answer, Finish, Message, Part};
-use longhaul_providers::http::{Secret, Timeouts};
+use longhaul_core::message::Finish;
+use longhaul_providers::http::Secret;
 use longhaul_providers::openai_responses::OpenAiResponses;
-use longhaul_providers::{Endpoint, ModelEvent, Provider, ProviderError, Request};
+use longhaul_providers::{Endpoint, ModelEvent, Provider};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::fake::{Asked, End, Fake, answer, stream};
+use crate::wire::{self, Outcome, finished, hi as request, patient};
 
 const KEY: &str = "sk-very-secret-0123456789";
 
@@ -30,48 +31,20 @@ const HELLO: &[&str] = &[
 fn endpoint(fake: &Fake) -> Endpoint {
     let mut endpoint = Endpoint::new("openai", fake.url("/v1"), "gpt-5");
     endpoint.api_key = Some(Secret::new(KEY));
-    endpoint.timeouts = Timeouts {
-        connect: Duration::from_secs(5),
-        header: Duration::from_secs(10),
-        idle: Duration::from_secs(10),
-    };
+    endpoint.timeouts = patient();
     endpoint
 }
 
-fn request() -> Request {
-    Request { messages: vec![Message::user("u", vec![Part::text("hi")])], ..Request::default() }
+async fn call(endpoint: Endpoint) -> Outcome {
+    wire::call(&OpenAiResponses::new(endpoint).unwrap(), request()).await
 }
 
-async fn call(endpoint: Endpoint) -> (Vec<ModelEvent>, Option<ProviderError>) {
-    let provider = OpenAiResponses::new(endpoint).unwrap();
-    let mut events = Vec::new();
-    let mut stream = match provider.call(request()).await {
-        Ok(stream) => stream,
-        Err(error) => return (events, Some(error)),
-    };
-    while let Some(event) = stream.next().await {
-        match event {
-            Ok(event) => events.push(event),
-            Err(error) => return (events, Some(error)),
-        }
-    }
-    (events, None)
-}
-
-async fn against<F>(reply: F) -> (Vec<ModelEvent>, Option<ProviderError>)
+async fn against<F>(reply: F) -> Outcome
 where
     F: Fn(&Asked) -> Response<Body> + Clone + Send + Sync + 'static,
 {
     let fake = Fake::start(reply).await;
     call(endpoint(&fake)).await
-}
-
-fn finished((events, error): (Vec<ModelEvent>, Option<ProviderError>)) -> Answer {
-    assert_eq!(error, None);
-    match events.into_iter().next_back() {
-        Some(ModelEvent::Finished(answer)) => answer,
-        other => panic!("{other:?}"),
-    }
 }
 
 #[tokio::test]

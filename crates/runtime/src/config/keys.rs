@@ -26,6 +26,8 @@ pub(super) enum Kind {
     Name,
     /// An `http://` or `https://` address.
     Url,
+    /// The same, or `none`.
+    UrlOrNone,
     /// The name of an environment variable, or `none`.
     EnvName,
     /// A text, or `{ file: PATH }`.
@@ -303,8 +305,18 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key("server.maxBodyBytes", up_to(BYTES), "33554432", "The largest request, in bytes."),
     later("server.rateLimit", "none", "Requests a client may send."),
-    later("telemetry.otlp", "none", "Where traces are sent."),
-    later("telemetry.content", "false", "Whether traces hold what was said."),
+    key(
+        "telemetry.otlp",
+        Kind::UrlOrNone,
+        "none",
+        "The OpenTelemetry collector that spans and metrics are sent to, by OTLP over HTTP: http://localhost:4318.",
+    ),
+    key(
+        "telemetry.content",
+        Kind::Flag,
+        "false",
+        "Whether spans hold what was said: prompts, answers, arguments and results of tools.",
+    ),
     later("agents", "{}", "More agents, by name."),
 ];
 

@@ -201,6 +201,15 @@ pub struct ModelConfig {
     pub body: serde_json::Map<String, serde_json::Value>,
 }
 
+/// Where spans and metrics go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TelemetryConfig {
+    /// The collector, by OTLP over HTTP, for example `http://localhost:4318`.
+    pub otlp: Option<String>,
+    /// Whether spans hold what was said.
+    pub content: bool,
+}
+
 /// Limits of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunConfig {

@@ -77,12 +77,19 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn url(&mut self, path: &str) -> Option<String> {
-        let fits = |text: &String| {
-            ["http://", "https://"]
-                .iter()
-                .any(|scheme| text.strip_prefix(scheme).is_some_and(|s| !s.is_empty()))
-        };
-        self.read(path, "an address that begins with http:// or https://", |node| text(node).filter(fits))
+        let expected = "an address that begins with http:// or https://";
+        self.read(path, expected, |node| text(node).filter(|text| is_url(text)))
+    }
+
+    /// `None` is `none`.
+    pub(super) fn optional_url(&mut self, path: &str) -> Option<String> {
+        let expected = "an address that begins with http:// or https://, or none";
+        self.read(path, expected, |node| match &node.value {
+            Value::Null => Some(None),
+            Value::Text(word) if word == "none" => Some(None),
+            _ => text(node).filter(|text| is_url(text)).map(Some),
+        })
+        .flatten()
     }
 
     /// The variable's name. What is there instead may be the key itself: it is not quoted in the message.
@@ -412,6 +419,11 @@ fn text(node: &Node) -> Option<String> {
 
 fn is_map(node: &Node) -> bool {
     matches!(node.value, Value::Map(_) | Value::Null)
+}
+
+fn is_url(text: &str) -> bool {
+    let rest = ["http://", "https://"].iter().find_map(|scheme| text.strip_prefix(scheme));
+    rest.is_some_and(|rest| !rest.is_empty())
 }
 
 fn is_env_name(name: &str) -> bool {

@@ -53,6 +53,7 @@ fn shape(key: &Key) -> Value {
         Kind::CountOrAuto => json!({ "oneOf": [{ "const": "auto" }, tokens()] }),
         Kind::Name => json!({ "type": "string", "minLength": 1 }),
         Kind::Url => json!({ "type": "string", "pattern": "^https?://." }),
+        Kind::UrlOrNone => json!({ "type": ["string", "null"], "pattern": "^(https?://.|none$)" }),
         Kind::EnvName => json!({ "type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" }),
         Kind::Prompt => {
             let file = required(json!({ "file": { "type": "string" } }), &["file"]);

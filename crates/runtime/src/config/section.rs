@@ -3,7 +3,8 @@
 use super::Config;
 use super::model::{
     ApprovalsConfig, BlobsConfig, Compression, ContextConfig, ModelConfig, ParallelTools, ProviderKind,
-    Recovery, RetryConfig, RunConfig, StrategyKind, StrategyOptions, TokenCounter, ToolsConfig,
+    Recovery, RetryConfig, RunConfig, StrategyKind, StrategyOptions, TelemetryConfig, TokenCounter,
+    ToolsConfig,
 };
 use super::reader::Reader;
 use super::server::ServerConfig;
@@ -31,6 +32,10 @@ pub(super) fn config(reader: &mut Reader<'_>) -> Config {
         },
         models: reader.models("models"),
         server: server(reader),
+        telemetry: TelemetryConfig {
+            otlp: reader.optional_url("telemetry.otlp"),
+            content: reader.flag("telemetry.content"),
+        },
     }
 }
 

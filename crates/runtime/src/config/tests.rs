@@ -52,6 +52,7 @@ fn defaults_are_those_of_the_specification() {
     assert_eq!((config.run.max_steps, config.run.timeout, config.run.queue_limit), (100, None, 100));
     assert_eq!(config.run.parallel_tools, ParallelTools::Auto);
     assert_eq!(config.run.recovery, Recovery::Rest);
+    assert_eq!(config.telemetry, TelemetryConfig { otlp: None, content: false });
     let compression = &config.context.compression;
     assert!(config.context.enabled);
     assert_eq!((compression.strategy, compression.trigger), (StrategyKind::ReactiveOverflow, None));
@@ -86,10 +87,10 @@ fn only(path: &str, value: &str) -> String {
 
 fn another_value(key: &keys::Key) -> String {
     match &key.kind {
-        Kind::Flag => "false".into(),
+        Kind::Flag => (key.default != Some("true")).to_string(),
         Kind::Count { .. } | Kind::CountOrAuto => "77".into(),
         Kind::Name | Kind::Prompt => "other".into(),
-        Kind::Url => "https://example.org/v1".into(),
+        Kind::Url | Kind::UrlOrNone => "https://example.org/v1".into(),
         Kind::EnvName => "OTHER_KEY".into(),
         Kind::Counter => "./tokenizer.json".into(),
         Kind::Choice { now, .. } => now.last().copied().unwrap_or_default().into(),
@@ -471,4 +472,15 @@ proptest! {
             prop_assert!(!error.problems.is_empty());
         }
     }
+}
+
+#[test]
+fn a_collector_is_an_address_or_none() {
+    let telemetry = parse("telemetry: { otlp: 'http://localhost:4318', content: true }").telemetry;
+    assert_eq!(telemetry, TelemetryConfig { otlp: Some("http://localhost:4318".to_owned()), content: true });
+    assert_eq!(parse("telemetry: { otlp: none }").telemetry.otlp, None);
+    insta::assert_snapshot!(errors("telemetry: { otlp: 'localhost:4318', content: 1 }"), @r"
+    longhaul.yml:1:20: `telemetry.otlp` must be an address that begins with http:// or https://, or none, not `localhost:4318`
+    longhaul.yml:1:47: `telemetry.content` must be true or false, not 1
+    ");
 }

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 use super::Driver;
 use crate::announce::Announcement;
-use crate::context::{ContextReport, report};
+use crate::context::{self, ContextReport};
 use crate::session::{CancelledAt, Resumed, SessionError, Settled};
 
 /// What somebody asks of a session.
@@ -87,14 +87,7 @@ impl Driver {
             Command::Record { make, reply } => self.record(make, reply).await?,
             Command::Look { look } => look(&self.run),
             Command::Context { reply } => {
-                let known = self.agent.limits.window.or(self.run.history().window());
-                let source = match (self.agent.limits.window, self.run.history().window()) {
-                    _ if known.is_some_and(|known| self.run.budget().window < known) => "learned",
-                    (Some(_), _) => self.agent.limits.source.as_str(),
-                    (None, Some(_)) => "the newest call",
-                    (None, None) => "assumed",
-                };
-                let _ = reply.send(report(&self.run, &self.agent.fixed_share(), source));
+                let _ = reply.send(context::of(&self.run, &self.agent));
             }
             Command::Decide { approval_id, allowed, reason, reply } => {
                 let known = self.approvals.remove(&approval_id).map(|timer| timer.abort()).is_some();
@@ -215,6 +208,9 @@ pub(crate) fn preview(run: &Run, strategy: Option<SharedStrategy>, instructions:
 
 /// Whether an undo of `edit_id` is allowed, and its event.
 pub(crate) fn undo(run: &Run, edit_id: &EditId) -> Result<Vec<EventBody>, SessionError> {
+    if run.history().edits().iter().any(|state| state.edit.id == *edit_id && !state.active) {
+        return Err(SessionError::AlreadyUndone(edit_id.clone()));
+    }
     run.history().check_undo(edit_id).map_err(|error| match error {
         UndoError::NotFound(id) => SessionError::NotFound(format!("compaction {id}")),
         built @ UndoError::BuiltOn { .. } => SessionError::Conflict(built.to_string()),
@@ -227,4 +223,14 @@ pub(crate) fn undo(run: &Run, edit_id: &EditId) -> Result<Vec<EventBody>, Sessio
         return Err(SessionError::DoesNotFit { tokens, usable });
     }
     Ok(vec![restored])
+}
+
+/// Whether what `edit_id` covered may be released, and its event.
+pub(crate) fn release(run: &Run, edit_id: EditId) -> Result<Vec<EventBody>, SessionError> {
+    match run.history().edits().iter().find(|state| state.edit.id == edit_id) {
+        None => Err(SessionError::NotFound(format!("compaction {edit_id}"))),
+        Some(state) if state.active => Err(SessionError::NotUndone(edit_id)),
+        Some(state) if state.released => Err(SessionError::AlreadyReleased(edit_id)),
+        Some(_) => Ok(vec![EventBody::RangeReleased { edit_id }]),
+    }
 }

@@ -12,7 +12,7 @@ use longhaul_core::message::{Answer, Message as Turn, Part, Text};
 use longhaul_core::plan::SummaryForm;
 use longhaul_core::run::{Failure, Input};
 use longhaul_core::usage::Usage;
-use longhaul_providers::{ModelEvent, ModelStream, ProviderError, Request, SharedProvider};
+use longhaul_providers::{ModelEvent, ModelStream, ProviderError, Request, SharedProvider, ToolChoice};
 use longhaul_store::{Blobs, Chunk, Lease};
 use serde_json::json;
 use tokio::time::Instant;
@@ -51,11 +51,13 @@ impl Driver {
     }
 
     /// What the session's view makes.
-    fn next_request(&self, tools: bool, max_output_tokens: u64) -> Request {
+    fn next_request(&self, may_call: bool, max_output_tokens: u64) -> Request {
+        let tools = if self.agent.limits.tools.may() { self.agent.specs() } else { Vec::new() };
         Request {
             system: self.agent.system.clone(),
             messages: request_messages(self.run.history().view()),
-            tools: if tools { self.agent.specs() } else { Vec::new() },
+            tool_choice: if may_call || tools.is_empty() { ToolChoice::Auto } else { ToolChoice::None },
+            tools,
             max_output_tokens: Some(max_output_tokens),
             ..Request::default()
         }
@@ -71,7 +73,7 @@ impl Driver {
             stop: self.model_stop.clone(),
         };
         let inbox = self.shared.inbox.clone();
-        let outcome = make(call);
+        let outcome = self.trace.call_scope().around(make(call));
         self.tasks.spawn(async move {
             let _ = inbox.send(outcome.await.into());
         });

@@ -31,11 +31,12 @@ impl Driver {
             source,
             stored_bytes: self.stored_bytes(),
         };
-        self.tasks.spawn(async move {
+        let scope = self.trace.tool_scope(&call.call_id);
+        self.tasks.spawn(scope.around(async move {
             let inbox = job.shared.inbox.clone();
             let result = job.run(call).await;
             let _ = inbox.send(Input::ToolEnded(result).into());
-        });
+        }));
     }
 
     /// What this session keeps in blobs, in bytes.
@@ -125,13 +126,21 @@ impl Job {
         };
         let mut result =
             ToolResult { call_id: call.call_id.clone(), status, content: Vec::new(), truncated: None };
+        let (mut stored, mut unstored) = (0_usize, 0_usize);
         for piece in output.content {
             match piece {
                 Output::Text(text) => self.add_text(text, keep, output.lost_bytes, &mut result).await,
+                // Each is flushed to disk, and there may be many.
+                Output::Media { .. } if stored > 0 && self.stop.is_cancelled() => unstored += 1,
                 Output::Media { bytes, media_type, name } => {
                     result.content.push(media(&self.shared.blobs, bytes, media_type, name).await);
+                    stored += 1;
                 }
             }
+        }
+        if unstored > 0 {
+            let note = format!("[{unstored} attachments were not stored: the run was cancelled.]");
+            result.content.push(Part::text(note));
         }
         if result.content.is_empty() {
             result.content.push(Part::text("(no output)"));

@@ -102,6 +102,8 @@ fn an_edit_reaches_only_back() {
             trigger_tokens: 0,
             original_tokens: 0,
             compressed_tokens: 0,
+            original_bound: 0,
+            compressed_bound: 0,
             original_messages: 0,
             compressed_messages: 0,
             why: String::new(),

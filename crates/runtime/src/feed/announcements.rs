@@ -5,8 +5,7 @@ use std::sync::Arc;
 pub use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::watch;
 
-use super::Feed;
-use crate::announce::Announcement;
+use super::{Feed, Told};
 
 /// What is announced from one moment on, in order. As long as it is there its session stays open.
 #[derive(Debug)]
@@ -27,7 +26,7 @@ impl Announcements {
     /// # Errors
     /// [`RecvError::Lagged`] with the number of announcements that were lost, before it goes on behind them;
     /// [`RecvError::Closed`] when the session has stopped and everything was heard.
-    pub async fn recv(&mut self) -> Result<Arc<Announcement>, RecvError> {
+    pub async fn recv(&mut self) -> Result<Arc<Told>, RecvError> {
         loop {
             match self.try_recv() {
                 Ok(announcement) => return Ok(announcement),
@@ -44,7 +43,7 @@ impl Announcements {
     ///
     /// # Errors
     /// As [`Announcements::recv`], and [`TryRecvError::Empty`].
-    pub fn try_recv(&mut self) -> Result<Arc<Announcement>, TryRecvError> {
+    pub fn try_recv(&mut self) -> Result<Arc<Told>, TryRecvError> {
         let state = self.feed.lock();
         match state.recent.get(self.next) {
             Ok(Some(announcement)) => {

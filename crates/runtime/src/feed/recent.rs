@@ -6,12 +6,13 @@ use std::sync::Arc;
 use longhaul_core::ids::Seq;
 use serde_json::Value;
 
+use super::Told;
 use crate::announce::Announcement;
 
 /// Announcements kept at most, so that a watcher may be this many behind.
 pub(super) const MOST: usize = 1_024;
 
-/// Their size at most, in bytes of memory, but for the newest alone.
+/// Their size at most, in bytes of memory with what is written of them, but for the newest alone.
 pub(super) const MOST_BYTES: usize = 512 << 10;
 
 /// An announcement and what stands around it in memory, without its payload, in bytes.
@@ -24,7 +25,7 @@ const FIELD_BYTES: usize = 128;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Missed {
     /// What the events mean, in order.
-    pub announcements: Vec<Arc<Announcement>>,
+    pub announcements: Vec<Arc<Told>>,
     /// The position up to which nothing is missing then.
     pub until: Seq,
 }
@@ -32,7 +33,7 @@ pub struct Missed {
 /// What was told lately, oldest first. Announcements are numbered from 0 as they are told.
 #[derive(Debug)]
 pub(super) struct Recent {
-    told: VecDeque<Told>,
+    told: VecDeque<Kept>,
     /// The number of the first.
     first: u64,
     bytes: usize,
@@ -43,8 +44,8 @@ pub(super) struct Recent {
 }
 
 #[derive(Debug)]
-struct Told {
-    announcement: Arc<Announcement>,
+struct Kept {
+    announcement: Arc<Told>,
     /// Its event, or the newest event when it passed by.
     at: Seq,
     bytes: usize,
@@ -59,6 +60,11 @@ impl Recent {
     /// The number that the next announcement will have.
     pub(super) fn end(&self) -> u64 {
         self.first + self.told.len() as u64
+    }
+
+    /// Whether who goes on from that number is not about to lose what comes there.
+    pub(super) fn is_young(&self, number: u64) -> bool {
+        number >= self.first + self.told.len() as u64 / 2
     }
 
     /// Keeps events from here on, if it did not yet; the newest was `told`.
@@ -87,7 +93,7 @@ impl Recent {
         let bytes =
             FRAME_BYTES + announcement.payload.iter().map(|(key, value)| field(key, value)).sum::<usize>();
         self.bytes += bytes;
-        self.told.push_back(Told { announcement: Arc::new(announcement), at, bytes });
+        self.told.push_back(Kept { announcement: Told::new(announcement), at, bytes });
         while self.told.len() > MOST || (self.bytes > MOST_BYTES && self.told.len() > 1) {
             self.drop_oldest();
         }
@@ -105,7 +111,7 @@ impl Recent {
     ///
     /// # Errors
     /// How many were dropped before somebody who comes with that number could have them.
-    pub(super) fn get(&self, number: u64) -> Result<Option<Arc<Announcement>>, u64> {
+    pub(super) fn get(&self, number: u64) -> Result<Option<Arc<Told>>, u64> {
         let Some(at) = number.checked_sub(self.first) else { return Err(self.first - number) };
         let told = usize::try_from(at).ok().and_then(|at| self.told.get(at));
         Ok(told.map(|told| Arc::clone(&told.announcement)))
@@ -151,13 +157,13 @@ impl Recent {
 }
 
 fn field(key: &str, value: &Value) -> usize {
-    FIELD_BYTES + key.len() + within(value)
+    FIELD_BYTES + 2 * key.len() + within(value)
 }
 
-/// What a value takes besides itself, in bytes.
+/// What a value takes besides itself, in bytes. A text is there twice: as it is, and as it is written.
 fn within(value: &Value) -> usize {
     match value {
-        Value::String(text) => text.len(),
+        Value::String(text) => 2 * text.len(),
         Value::Array(items) => items.iter().map(|item| FIELD_BYTES + within(item)).sum(),
         Value::Object(fields) => fields.iter().map(|(key, value)| field(key, value)).sum(),
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,

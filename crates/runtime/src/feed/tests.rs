@@ -52,6 +52,65 @@ fn an_answer_that_begins_anew_forgets_the_first_try() {
     assert_eq!(feed.attend(Arc::default()).in_flight, None);
 }
 
+/// How long an answer is that goes on from `attendance`.
+fn length(attendance: Attendance) -> u64 {
+    let Attendance { mut announcements, in_flight, .. } = attendance;
+    let mut length = in_flight.map_or(0, |shown| shown.payload["offset"].as_u64().unwrap());
+    while let Ok(next) = announcements.try_recv() {
+        assert_eq!(next.payload["offset"], length, "a piece is missing or comes twice");
+        length += next.text("content").len() as u64;
+    }
+    length
+}
+
+#[test]
+fn who_comes_during_an_answer_is_shown_what_others_were_shown() {
+    let feed = Feed::new("s".into(), 0);
+    let step = StepId::from("s1");
+    let _watching = feed.attend(Arc::default());
+    feed.begin(&step);
+    let mut shown: Vec<Arc<Told>> = Vec::new();
+    for at in 1..=MOST as u64 {
+        feed.chunk(&step, Voice::Text, "x", false);
+        let late = feed.attend(Arc::default());
+        let snapshot = late.in_flight.clone().unwrap();
+        if shown.last().is_none_or(|last| !Arc::ptr_eq(last, &snapshot)) {
+            shown.push(snapshot);
+        }
+        assert_eq!(length(late), at);
+    }
+    assert!(shown.len() < 20, "{} were made for {MOST} who came", shown.len());
+    feed.tell_event(1, event(1, 1), true);
+    assert_eq!(feed.attend(Arc::default()).in_flight, None);
+}
+
+#[test]
+fn what_was_said_while_nobody_watched_is_shown() {
+    let feed = Feed::new("s".into(), 0);
+    let step = StepId::from("s1");
+    feed.begin(&step);
+    feed.chunk(&step, Voice::Text, "one", false);
+    assert_eq!(length(feed.attend(Arc::default())), 3);
+    feed.chunk(&step, Voice::Text, " two", false);
+    assert_eq!(length(feed.attend(Arc::default())), 7);
+}
+
+#[test]
+fn what_is_told_is_written_once_for_all() {
+    let feed = Feed::new("s".into(), 0);
+    let mut watching: Vec<_> = (0..9).map(|_| feed.attend(Arc::default()).announcements).collect();
+    feed.tell(passing("hello"));
+    let mut writings = 0;
+    for one in &mut watching {
+        let written = one.try_recv().unwrap().written(|told| {
+            writings += 1;
+            told.text("text").to_owned().into()
+        });
+        assert_eq!(written, "hello");
+    }
+    assert_eq!(writings, 1);
+}
+
 #[test]
 fn what_is_behind_too_far_is_lost_and_said_so() {
     let feed = Feed::new("s".into(), 0);

@@ -351,6 +351,8 @@ impl Maker<'_> {
             trigger_tokens: compaction.tokens_before,
             original_tokens: compaction.tokens_before,
             compressed_tokens: 0,
+            original_bound: 0,
+            compressed_bound: 0,
             original_messages,
             compressed_messages: self.log.messages() - self.log.hidden,
             why: "The recorded session was compacted here.".to_owned(),

@@ -26,7 +26,7 @@ use rmcp::transport::streamable_http_client::{
 use sse_stream_of_rmcp::{Sse, SseStream};
 
 use super::link::Fault;
-use super::wire::{MAX_MESSAGE_BYTES, Wire};
+use super::wire::{MAX_MESSAGE_BYTES, Unreadable, Wire};
 use crate::config::McpRemote;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -209,12 +209,9 @@ impl HttpClient {
     fn events(&self, response: Response) -> Events {
         let wire = Arc::clone(&self.0.wire);
         let bytes = limit::events(response.bytes_stream(), MAX_MESSAGE_BYTES);
-        let seen = SseStream::from_bytes_stream(bytes).inspect(move |event| {
-            if let Ok(Sse { data: Some(data), .. }) = event {
-                wire.incoming(data);
-            }
-        });
-        seen.boxed()
+        SseStream::from_bytes_stream(bytes)
+            .map(move |event| event.map(|event| readable(&wire, event)))
+            .boxed()
     }
 
     async fn message(
@@ -224,12 +221,14 @@ impl HttpClient {
     ) -> Result<StreamableHttpPostResponse, Failed> {
         let session = header(&response, HEADER_SESSION_ID);
         let text = self.body(response, MAX_MESSAGE_BYTES).await?;
-        self.0.wire.incoming(&text);
-        match serde_json::from_str(&text) {
+        match self.0.wire.read(&text) {
             Ok(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
             // Nothing was asked; whatever came instead of 202 is no matter.
             Err(_) if !is_request => Ok(StreamableHttpPostResponse::Accepted),
-            Err(error) => Err(self.no_message(error.to_string())),
+            Err(Unreadable { stand_in: Some(message), .. }) => {
+                Ok(StreamableHttpPostResponse::Json(*message, session))
+            }
+            Err(unreadable) => Err(self.no_message(unreadable.why)),
         }
     }
 
@@ -311,6 +310,17 @@ impl StreamableHttpClient for HttpClient {
         }
         Ok(self.events(response))
     }
+}
+
+/// An event that rmcp can read: in its place the failure of the request that it answers, if need be.
+fn readable(wire: &Wire, mut event: Sse) -> Sse {
+    if let Some(data) = &event.data
+        && let Err(Unreadable { stand_in: Some(message), .. }) = wire.read(data)
+        && let Ok(text) = serde_json::to_string(&message)
+    {
+        event.data = Some(text);
+    }
+    event
 }
 
 fn header(response: &Response, name: &str) -> Option<String> {

@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::http::{self, HttpClient};
 use super::roster::{Listed, Page, Roster};
+use super::secrets::Secrets;
 use super::stdio::{self, Process};
 use super::wire::{Exchange, Wire, words};
 use crate::config::McpTransport;
@@ -49,6 +50,8 @@ pub(super) struct Endpoint {
     pub(super) transport: McpTransport,
     pub(super) directory: PathBuf,
     pub(super) sandbox: Arc<Sandbox>,
+    /// What it was given and may not give back.
+    pub(super) secrets: Arc<Secrets>,
 }
 
 /// Why there is no answer.
@@ -63,6 +66,9 @@ pub(super) enum Fault {
     /// It may have heard.
     #[error("{0}")]
     Lost(String),
+    /// It has answered, and the answer cannot be read.
+    #[error("its answer cannot be read: {0}")]
+    Unreadable(String),
     /// The connection is closed.
     #[error("it closed the connection")]
     Closed,
@@ -112,7 +118,7 @@ impl Link {
     }
 
     async fn open_as(endpoint: &Endpoint, mode: ClientLifecycleMode) -> Result<Self, Fault> {
-        let wire = Arc::new(Wire::default());
+        let wire = Arc::new(Wire::new(Arc::clone(&endpoint.secrets)));
         let listener = Listener { server: endpoint.server.clone(), wire: Arc::clone(&wire) };
         let (service, process) = match &endpoint.transport {
             McpTransport::Command(command) => {
@@ -297,7 +303,11 @@ fn request(call: Call) -> ClientRequest {
 type Outcome = Result<Result<ServerResult, ServiceError>, oneshot::error::RecvError>;
 
 fn settle(outcome: Outcome, exchange: &Exchange) -> Result<String, Fault> {
-    let result = outcome.map_err(|_| Fault::Closed)?.map_err(fault)?;
+    let outcome = outcome.map_err(|_| Fault::Closed)?;
+    if let Some(why) = exchange.unreadable.get() {
+        return Err(Fault::Unreadable(why.clone()));
+    }
+    let result = outcome.map_err(fault)?;
     match exchange.answer.get() {
         Some(answer) => Ok(answer.clone()),
         None => serde_json::to_string(&result).map_err(|error| Fault::Lost(error.to_string())),
@@ -337,7 +347,7 @@ async fn list(peer: &Peer<RoleClient>, wire: &Wire, server: &str) -> Result<Vec<
         let text = settle(sent.map_err(fault)?.rx.await, &exchange)?;
         let page = Page::read(server, &text)
             .map_err(|error| Fault::Lost(format!("its list of tools cannot be read: {error}")))?;
-        tools.extend(page.tools);
+        tools.extend(page.tools.into_iter().map(|tool| tool.without(&wire.secrets)));
         cursor = page.next;
         if cursor.is_none() {
             return Ok(tools);

@@ -12,6 +12,9 @@ use serde_json::value::RawValue;
 
 use crate::tools::{Keep, Output, ToolOutput};
 
+/// The most pictures and files that are taken from one answer: each is a file of its own, flushed to disk.
+const MAX_ATTACHMENTS: usize = 64;
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Written<'a> {
@@ -86,6 +89,8 @@ pub(super) fn read(text: &str) -> serde_json::Result<ToolOutput> {
 struct Pieces {
     texts: Vec<String>,
     media: Vec<Output>,
+    /// Pictures and files that are not taken.
+    left_out: usize,
 }
 
 impl Pieces {
@@ -110,6 +115,10 @@ impl Pieces {
     }
 
     fn add_media(&mut self, data: &str, media_type: String, name: Option<String>) {
+        if self.media.len() >= MAX_ATTACHMENTS {
+            self.left_out += 1;
+            return;
+        }
         let Ok(bytes) = STANDARD.decode(data) else {
             return self.texts.push(format!("[Broken {media_type}: it is not base64.]"));
         };
@@ -131,7 +140,14 @@ impl Pieces {
         }
     }
 
-    fn output(self, is_error: bool) -> ToolOutput {
+    fn output(mut self, is_error: bool) -> ToolOutput {
+        if self.left_out > 0 {
+            self.texts.push(format!(
+                "[{} of {} attachments are left out: at most {MAX_ATTACHMENTS} are taken from one answer.]",
+                self.left_out,
+                self.left_out + self.media.len()
+            ));
+        }
         let mut content = Vec::with_capacity(self.media.len() + 1);
         if !self.texts.is_empty() {
             content.push(Output::Text(self.texts.join("\n")));
@@ -222,6 +238,19 @@ mod tests {
         assert_eq!(read(beside).unwrap().as_text(), "two\n{\"n\":2}");
         let null = r#"{"content":[{"type":"text","text":"two"}],"structuredContent":null}"#;
         assert_eq!(read(null).unwrap().as_text(), "two");
+    }
+
+    #[test]
+    fn of_thousands_of_pictures_a_few_are_taken_and_the_rest_is_counted() {
+        let picture = r#"{"type":"image","data":"aGVsbG8=","mimeType":"image/png"}"#;
+        let file = r#"{"type":"resource","resource":{"uri":"x/y","blob":"aGVsbG8="}}"#;
+        let blocks = [[picture; 2_000].join(","), [file; 1_000].join(",")].join(",");
+        let output = read(&format!(r#"{{"content":[{blocks}]}}"#)).unwrap();
+        assert_eq!(media(&output).len(), MAX_ATTACHMENTS);
+        let last = "[2936 of 3000 attachments are left out: at most 64 are taken from one answer.]";
+        assert!(output.as_text().ends_with(last), "{}", output.as_text());
+        let all = read(&format!(r#"{{"content":[{}]}}"#, [picture; MAX_ATTACHMENTS].join(","))).unwrap();
+        assert!(media(&all).len() == MAX_ATTACHMENTS && !all.as_text().contains("left out"));
     }
 
     #[test]

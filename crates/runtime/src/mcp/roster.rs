@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::name;
+use super::secrets::Secrets;
 
 /// One tool of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +27,13 @@ pub(super) struct Listed {
     pub(super) schema: RawJson,
     /// Whether the server says that it changes nothing.
     pub(super) read_only: bool,
+}
+
+impl Listed {
+    /// The same, with secrets taken out of what the model reads. The schema stays as it is: a change would break it.
+    pub(super) fn without(self, secrets: &Secrets) -> Self {
+        Self { description: secrets.hide(self.description), ..self }
+    }
 }
 
 /// One page of a list.

@@ -63,7 +63,7 @@ impl Server {
             Ok::<_, Fault>((link, tools))
         };
         let (mut link, tools) = match timeout(start_timeout, opening).await {
-            Ok(opened) => opened.map_err(|fault| fault.to_string())?,
+            Ok(opened) => opened.map_err(|fault| endpoint.secrets.hide(fault.to_string()))?,
             Err(_) => return Err(format!("it did not answer within {} s", start_timeout.as_secs_f32())),
         };
         if tools.is_empty() {
@@ -78,6 +78,11 @@ impl Server {
     /// Its name.
     pub(super) fn name(&self) -> &str {
         &self.endpoint.server
+    }
+
+    /// What the model or a person is told of what it said, without the secrets that it was given.
+    pub(super) fn without_secrets(&self, text: String) -> String {
+        self.endpoint.secrets.hide(text)
     }
 
     /// Its tools as the model is told of them.
@@ -229,6 +234,8 @@ pub(super) enum Failure {
     TimedOut,
     /// The server refused it.
     Refused(String),
+    /// It was answered, and the answer cannot be read.
+    Unreadable(String),
     /// It has certainly had no effect.
     NotRun(String),
     /// It may have had any effect.
@@ -242,6 +249,7 @@ impl From<Fault> for Failure {
             Fault::TimedOut => Self::TimedOut,
             Fault::Refused(why) => Self::Refused(why),
             Fault::NotSent(why) => Self::NotRun(why),
+            Fault::Unreadable(why) => Self::Unreadable(why),
             Fault::Lost(_) | Fault::Closed => Self::Lost(fault.to_string()),
         }
     }

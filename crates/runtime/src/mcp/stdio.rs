@@ -20,7 +20,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::link::{Endpoint, Fault};
-use super::wire::{MAX_MESSAGE_BYTES, Wire};
+use super::secrets::Secrets;
+use super::wire::{MAX_MESSAGE_BYTES, Unreadable, Wire};
 use crate::config::McpCommand;
 use crate::sandbox::{ConfinedChild, SpawnRequest};
 
@@ -80,17 +81,18 @@ pub(super) async fn start(
     let last_words = LastWords::default();
     let mut listening = JoinSet::new();
     let heard = CancellationToken::new();
-    let (server, words, all) = (endpoint.server.clone(), Arc::clone(&last_words), heard.clone().drop_guard());
+    let (server, secrets) = (endpoint.server.clone(), Arc::clone(&endpoint.secrets));
+    let (words, all) = (Arc::clone(&last_words), heard.clone().drop_guard());
     listening.spawn(async move {
         let _all = all;
-        listen(server, errors, words).await;
+        listen(server, secrets, errors, words).await;
     });
     let process = Process { child: Mutex::new(Some(child)), last_words, heard, _listening: listening };
     Ok((process, Pipes::new(endpoint.server.clone(), from_child, to_child, wire)))
 }
 
 /// Standard error goes to the log; the end of it is kept.
-async fn listen(server: String, errors: pipe::Receiver, last_words: LastWords) {
+async fn listen(server: String, secrets: Arc<Secrets>, errors: pipe::Receiver, last_words: LastWords) {
     let mut errors = BufReader::new(errors);
     let mut line = Vec::new();
     loop {
@@ -99,7 +101,7 @@ async fn listen(server: String, errors: pipe::Receiver, last_words: LastWords) {
         if !read.is_ok_and(|count| count > 0) {
             return;
         }
-        let text = String::from_utf8_lossy(&line);
+        let text = secrets.hide(String::from_utf8_lossy(&line).into_owned());
         let text = text.trim_end();
         tracing::debug!(%server, "{text}");
         let mut words = locked(&last_words);
@@ -167,6 +169,21 @@ pub(super) struct Pipes {
     lines: Option<mpsc::Sender<Line>>,
     writing: JoinSet<()>,
     wire: Arc<Wire>,
+    /// What stands in for messages that could not be read.
+    stand_ins: VecDeque<ServerJsonRpcMessage>,
+    /// Whether the rest of a line is passed over.
+    is_skipping: bool,
+}
+
+/// What reading on has come to.
+#[derive(Debug, PartialEq, Eq)]
+enum Read {
+    /// A whole line.
+    Line,
+    /// More of a line than anybody keeps.
+    TooMuch,
+    /// The end.
+    End,
 }
 
 impl Pipes {
@@ -181,36 +198,56 @@ impl Pipes {
             lines: Some(lines),
             writing,
             wire,
+            stand_ins: VecDeque::new(),
+            is_skipping: false,
         }
     }
 
-    /// Reads on until there is a whole line; `false` at the end, or at a line that nobody can keep.
-    async fn read_line(&mut self) -> bool {
-        let room = MAX_MESSAGE_BYTES.saturating_sub(self.line.len()) as u64;
-        let read = (&mut self.reader).take(room).read_until(b'\n', &mut self.line).await;
-        let is_whole = read.is_ok() && self.line.ends_with(b"\n");
-        if !is_whole && self.line.len() >= MAX_MESSAGE_BYTES {
-            let server = &self.server;
-            tracing::warn!(
-                "the MCP server `{server}` sent a message of more than {} MiB",
-                MAX_MESSAGE_BYTES >> 20
-            );
+    /// Reads on until there is a whole line, or as much of one as is kept.
+    async fn read_line(&mut self) -> Read {
+        loop {
+            let room = MAX_MESSAGE_BYTES.saturating_sub(self.line.len()) as u64;
+            let read = (&mut self.reader).take(room).read_until(b'\n', &mut self.line).await;
+            let is_whole = self.line.ends_with(b"\n");
+            match (read.is_ok() && is_whole, self.line.len() >= MAX_MESSAGE_BYTES) {
+                (true, _) if self.is_skipping => self.is_skipping = false,
+                (true, _) => return Read::Line,
+                (_, true) if self.is_skipping => {}
+                (_, true) => return Read::TooMuch,
+                _ => return Read::End,
+            }
+            self.line.clear();
         }
-        is_whole
     }
 
     /// Takes the message that was read; what is none is passed over, as programs print all kinds of things.
     fn message(&mut self) -> Option<ServerJsonRpcMessage> {
         let line = std::mem::take(&mut self.line);
-        let text = std::str::from_utf8(&line).ok()?.trim();
-        self.wire.incoming(text);
-        serde_json::from_str(text)
-            .inspect_err(|error| {
-                if !text.is_empty() {
-                    tracing::debug!(server = %self.server, %error, "a line that is no message");
-                }
-            })
-            .ok()
+        let text = String::from_utf8_lossy(&line);
+        let text = text.trim();
+        match self.wire.read(text) {
+            Ok(message) => Some(message),
+            Err(_) if text.is_empty() => None,
+            Err(unreadable) => self.stand_in(unreadable),
+        }
+    }
+
+    /// The server lives on; whoever waits for the message hears of it, and the rest of it is passed over.
+    fn too_much(&mut self) -> Option<ServerJsonRpcMessage> {
+        self.is_skipping = true;
+        let line = std::mem::take(&mut self.line);
+        let why = format!("it is larger than {} MiB", MAX_MESSAGE_BYTES >> 20);
+        tracing::warn!("the MCP server `{}` sent a message that is not taken: {why}", self.server);
+        self.stand_in(self.wire.unreadable(&String::from_utf8_lossy(&line), why))
+    }
+
+    fn stand_in(&mut self, unreadable: Unreadable) -> Option<ServerJsonRpcMessage> {
+        let Unreadable { why, stand_in, is_lost_answer } = unreadable;
+        tracing::debug!(server = %self.server, %why, "a line that is no message");
+        if is_lost_answer {
+            self.stand_ins.extend(self.wire.fail_all(&why));
+        }
+        stand_in.map(|message| *message)
     }
 }
 
@@ -244,12 +281,19 @@ impl Transport<RoleClient> for Pipes {
     }
 
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
-        while self.read_line().await {
-            if let Some(message) = self.message() {
+        loop {
+            if let Some(message) = self.stand_ins.pop_front() {
                 return Some(message);
             }
+            let message = match self.read_line().await {
+                Read::Line => self.message(),
+                Read::TooMuch => self.too_much(),
+                Read::End => return None,
+            };
+            if message.is_some() {
+                return message;
+            }
         }
-        None
     }
 
     async fn close(&mut self) -> Result<(), io::Error> {

@@ -64,25 +64,36 @@ impl McpTool {
                 _ => output.content.insert(0, Output::Text(note.to_owned())),
             }
         }
+        for piece in &mut output.content {
+            if let Output::Text(text) = piece {
+                *text = self.server.without_secrets(std::mem::take(text));
+            }
+        }
         output
     }
 
     fn failed(&self, failure: Failure) -> ToolOutput {
         let server = self.server.name();
         let unknown = "Whether the call had an effect is unknown: look before you repeat it.";
-        ToolOutput::error(match failure {
+        let words = match failure {
             Failure::Cancelled => return ToolOutput::cancelled(),
             Failure::TimedOut => format!(
                 "Error: the MCP server `{server}` did not answer within {} ms, and the call was called off. {unknown}",
                 self.server.call_timeout().as_millis()
             ),
             Failure::Refused(why) => format!("Error: the MCP server `{server}` refused the call: {why}"),
+            Failure::Unreadable(why) => {
+                format!(
+                    "Error: the MCP server `{server}` answered, but the answer cannot be read: {why}. {unknown}"
+                )
+            }
             Failure::NotRun(why) => format!("Error: the call was not made. The MCP server `{server}`: {why}"),
             Failure::Lost(how) => format!(
                 "Error: the connection to the MCP server `{server}` was lost in the middle of the call: {how}. \
                  {unknown} The next call connects anew."
             ),
-        })
+        };
+        ToolOutput::error(self.server.without_secrets(words))
     }
 }
 

@@ -4,20 +4,21 @@
 //! requests carry an [`Exchange`] with them: the transports take the arguments to send from it, and put the
 //! answer into it as it came. rmcp still sees every message; it decides, the bytes pass by.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use longhaul_core::message::RawJson;
 use rmcp::model::{
-    ClientJsonRpcMessage, GetExtensions, ProgressNotificationParam, ProgressToken, RequestId,
-    RequestParamsMeta,
+    ClientJsonRpcMessage, ClientRequest, ErrorData, GetExtensions, ProgressNotificationParam, ProgressToken,
+    RequestId, RequestParamsMeta, ServerJsonRpcMessage, ServerResult,
 };
-use rmcp::model::{ClientRequest, ErrorData};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, SetOnce, mpsc};
 
+use super::salvage::outline;
+use super::secrets::Secrets;
 use crate::tools::Progress;
 
 /// The most that one message may have, in bytes; what a tool's output may have is checked later.
@@ -32,6 +33,8 @@ pub(super) struct Exchange {
     pub(super) watcher: Option<Watcher>,
     /// The result, as the server wrote it.
     pub(super) answer: SetOnce<String>,
+    /// Why its answer cannot be read, if one came that cannot.
+    pub(super) unreadable: OnceLock<String>,
 }
 
 /// Takes what a server says of a call while it runs.
@@ -61,6 +64,19 @@ pub(super) struct Wire {
     open: Mutex<Vec<Open>>,
     /// Told when the server may offer other tools than before.
     pub(super) list_changed: Notify,
+    /// What is not repeated of what the server says.
+    pub(super) secrets: Arc<Secrets>,
+}
+
+/// A message that cannot be read.
+#[derive(Debug)]
+pub(super) struct Unreadable {
+    /// What is wrong with it.
+    pub(super) why: String,
+    /// What rmcp is to be given in its place, so that nobody waits on.
+    pub(super) stand_in: Option<Box<ServerJsonRpcMessage>>,
+    /// Whether it is an answer to one of the open requests, and nobody knows to which.
+    pub(super) is_lost_answer: bool,
 }
 
 #[derive(Debug)]
@@ -71,6 +87,11 @@ struct Open {
 }
 
 impl Wire {
+    /// No exchange yet.
+    pub(super) fn new(secrets: Arc<Secrets>) -> Self {
+        Self { secrets, ..Self::default() }
+    }
+
     /// The message as it is to be sent, on one line. Answers to it are expected from here on.
     ///
     /// # Errors
@@ -88,18 +109,64 @@ impl Wire {
         }
     }
 
-    /// Looks at a message as it came.
-    pub(super) fn incoming(&self, text: &str) {
-        let Ok(Answer { id: Some(id), result: Some(result) }) = serde_json::from_str::<Answer<'_>>(text)
-        else {
-            return;
+    /// Takes a message as it came: an answer's bytes for who waits for them, the message for rmcp.
+    ///
+    /// # Errors
+    /// [`Unreadable`]. rmcp reads less than can be passed on (half of a surrogate pair, deep nesting): what could
+    /// be passed on has been.
+    pub(super) fn read(&self, text: &str) -> Result<ServerJsonRpcMessage, Unreadable> {
+        let taken = self.incoming(text);
+        serde_json::from_str(text).map_err(|error| match taken {
+            Some(id) => {
+                let stand_in = Box::new(ServerJsonRpcMessage::response(ServerResult::empty(()), id));
+                Unreadable { why: error.to_string(), stand_in: Some(stand_in), is_lost_answer: false }
+            }
+            None => self.unreadable(text, format!("it is no JSON that can be used ({error})")),
+        })
+    }
+
+    /// What is to be made of a message, or the beginning of one, that cannot be read.
+    pub(super) fn unreadable(&self, text: &str, why: String) -> Unreadable {
+        let outline = outline(text);
+        let is_lost_answer = outline.answers.is_none() && outline.is_answer;
+        let stand_in = outline.answers.map(|id| {
+            self.spoil(&id.to_string(), &why);
+            Box::new(failed(id, &why))
+        });
+        Unreadable { why, stand_in, is_lost_answer }
+    }
+
+    /// All open requests have failed, as any of them may have been answered by what cannot be read.
+    pub(super) fn fail_all(&self, why: &str) -> Vec<ServerJsonRpcMessage> {
+        let all = std::mem::take(&mut *locked(&self.open));
+        let fail = |open: Open| {
+            let _ = open.exchange.unreadable.set(why.to_owned());
+            failed(open.id, why)
         };
-        let id = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
-        let mut all = locked(&self.open);
-        if let Some(at) = all.iter().position(|open| open.id.to_string() == id) {
-            // A second answer to one request changes nothing.
-            let _ = all.swap_remove(at).exchange.answer.set(result.get().to_owned());
+        all.into_iter().map(fail).collect()
+    }
+
+    fn spoil(&self, id: &str, why: &str) {
+        if let Some(open) = self.take(id) {
+            let _ = open.exchange.unreadable.set(why.to_owned());
         }
+    }
+
+    /// Gives the result of an open request to who waits for it, and says of which request.
+    fn incoming(&self, text: &str) -> Option<RequestId> {
+        let answer = serde_json::from_str::<Answer<'_>>(text).ok()?;
+        let (id, result) = (answer.id?, answer.result?);
+        let id = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
+        let open = self.take(&id)?;
+        // A second answer to one request changes nothing.
+        let _ = open.exchange.answer.set(result.get().to_owned());
+        Some(open.id)
+    }
+
+    fn take(&self, id: &str) -> Option<Open> {
+        let mut all = locked(&self.open);
+        let at = all.iter().position(|open| open.id.to_string() == id)?;
+        Some(all.swap_remove(at))
     }
 
     /// Passes on what a server says of a call that runs.
@@ -107,7 +174,7 @@ impl Wire {
         let all = locked(&self.open);
         let about = all.iter().find(|open| open.token.as_ref() == Some(&said.progress_token));
         if let Some(watcher) = about.and_then(|open| open.exchange.watcher.as_ref()) {
-            watcher.tell(progress_line(said));
+            watcher.tell(self.secrets.hide(progress_line(said)));
         }
     }
 
@@ -201,6 +268,12 @@ impl Serialize for Params<'_> {
     }
 }
 
+/// The answer to a request whose own cannot be read.
+fn failed(id: RequestId, why: &str) -> ServerJsonRpcMessage {
+    let words = format!("its answer cannot be read: {why}");
+    ServerJsonRpcMessage::error(ErrorData::parse_error(words, None), Some(id))
+}
+
 /// A JSON-RPC error in words.
 pub(super) fn words(error: &ErrorData) -> String {
     match &error.data {
@@ -240,15 +313,51 @@ mod tests {
         let [one, two] = [Arc::new(Exchange::default()), Arc::new(Exchange::default())];
         wire.outgoing(&call(&one, 1)).unwrap();
         wire.outgoing(&call(&two, 2)).unwrap();
-        wire.incoming(r#"{"jsonrpc":"2.0","id":"2","result":{ "n": 1.10 }}"#);
-        wire.incoming(r#"{"jsonrpc":"2.0","id":3,"result":{}}"#);
-        wire.incoming("no JSON");
+        wire.read(r#"{"jsonrpc":"2.0","id":"2","result":{ "n": 1.10 }}"#).unwrap();
+        wire.read(r#"{"jsonrpc":"2.0","id":3,"result":{}}"#).unwrap();
+        assert!(wire.read("no JSON").unwrap_err().stand_in.is_none());
         assert_eq!(
             (one.answer.get(), two.answer.get().map(String::as_str)),
             (None, Some(r#"{ "n": 1.10 }"#))
         );
         wire.forget(&one);
-        wire.incoming(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+        wire.read(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#).unwrap();
         assert_eq!(one.answer.get(), None);
+    }
+
+    #[test]
+    fn what_rmcp_cannot_read_is_passed_on_all_the_same() {
+        let deep = format!("{}{}", "[".repeat(50_000), "]".repeat(50_000));
+        for result in [r#"{"content":"\ud800"}"#, &deep, r#""no object""#] {
+            let (wire, one) = (Wire::default(), Arc::new(Exchange::default()));
+            wire.outgoing(&call(&one, 1)).unwrap();
+            let told = wire.read(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#));
+            let stand_in = match told {
+                Ok(message) => message,
+                Err(unreadable) => *unreadable.stand_in.unwrap(),
+            };
+            assert!(matches!(stand_in, ServerJsonRpcMessage::Response(_)), "{stand_in:?}");
+            assert_eq!(one.answer.get().map(String::as_str), Some(result));
+        }
+    }
+
+    #[test]
+    fn an_answer_that_nobody_can_read_fails_its_request_or_all() {
+        let wire = Wire::default();
+        let [one, two] = [Arc::new(Exchange::default()), Arc::new(Exchange::default())];
+        wire.outgoing(&call(&one, 1)).unwrap();
+        wire.outgoing(&call(&two, 2)).unwrap();
+        let unreadable = wire.read("{\"jsonrpc\":\"2.0\",\"result\":NaN,\"id\":2}").unwrap_err();
+        assert!(
+            matches!(unreadable.stand_in.as_deref(), Some(ServerJsonRpcMessage::Error(_))),
+            "{unreadable:?}"
+        );
+        assert!(
+            !unreadable.is_lost_answer && two.unreadable.get().is_some() && one.unreadable.get().is_none()
+        );
+        let unreadable = wire.read("{\"jsonrpc\":\"2.0\",\"result\":{").unwrap_err();
+        assert!(unreadable.is_lost_answer && unreadable.stand_in.is_none(), "{unreadable:?}");
+        assert_eq!(wire.fail_all(&unreadable.why).len(), 1);
+        assert!(one.unreadable.get().is_some());
     }
 }

@@ -2,7 +2,7 @@
 
 use longhaul_core::error::ErrorCode;
 use longhaul_core::history::FoldError;
-use longhaul_core::ids::SessionId;
+use longhaul_core::ids::{EditId, SessionId};
 use longhaul_store::StoreError;
 
 /// Why a session refuses.
@@ -23,6 +23,15 @@ pub enum SessionError {
     /// Something else must be done first.
     #[error("{0}")]
     Conflict(String),
+    /// The edit was undone before.
+    #[error("{0} is already undone")]
+    AlreadyUndone(EditId),
+    /// What the undone edit covered was released before.
+    #[error("{0} is already released")]
+    AlreadyReleased(EditId),
+    /// Only what an undo brought back can be released.
+    #[error("{0} is not undone: there is nothing to release")]
+    NotUndone(EditId),
     /// The view would not fit.
     #[error("the view would have {tokens} tokens; {usable} are usable")]
     DoesNotFit {
@@ -44,7 +53,10 @@ impl SessionError {
             Self::Store(StoreError::QueueFull(_)) => ErrorCode::QueueFull,
             Self::Store(StoreError::Conflict(_) | StoreError::Fenced(_) | StoreError::Busy(_))
             | Self::Busy
-            | Self::Conflict(_) => ErrorCode::Conflict,
+            | Self::Conflict(_)
+            | Self::AlreadyUndone(_)
+            | Self::AlreadyReleased(_)
+            | Self::NotUndone(_) => ErrorCode::Conflict,
             Self::DoesNotFit { .. } => ErrorCode::ContextOverflow,
             Self::Stopped => ErrorCode::Interrupted,
             Self::Store(_) | Self::Log(..) => ErrorCode::Storage,

@@ -18,6 +18,7 @@ use super::{Session, SessionError};
 use crate::agent::Agent;
 use crate::announce::Replay;
 use crate::clock::now_ms;
+use crate::context::{self, ContextReport};
 use crate::driver::{Driver, Shared};
 use crate::feed::Feed;
 
@@ -184,6 +185,21 @@ impl Runtime {
         self.house.log(id).await
     }
 
+    /// A session's loop as its log has it, at rest: nothing is opened, claimed or put right, so that it may be in use
+    /// elsewhere.
+    ///
+    /// # Errors
+    /// [`SessionError::Store`]; [`SessionError::Log`].
+    pub async fn glance(&self, id: &SessionId) -> Result<Run, SessionError> {
+        let events = self.log(id).await?;
+        Ok(Run::new(Arc::clone(&self.house.settings), self.house.fold(id, &events)?))
+    }
+
+    /// How full the window of a loop is under this runtime's agent.
+    pub fn context(&self, run: &Run) -> ContextReport {
+        context::of(run, self.agent())
+    }
+
     /// A new session that shares the log up to `at_seq`, positions and handles included.
     ///
     /// # Errors
@@ -254,6 +270,7 @@ impl Runtime {
         let mut drivers = std::mem::take(&mut *self.drivers());
         while drivers.join_next().await.is_some() {}
         self.agent().tools.close().await;
+        self.agent().telemetry.close().await;
         self.store().close().await;
     }
 

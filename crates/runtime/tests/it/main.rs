@@ -9,6 +9,7 @@ mod mcp;
 mod meter;
 mod replay;
 mod sessions;
+mod telemetry;
 mod watching;
 
 use std::path::PathBuf;

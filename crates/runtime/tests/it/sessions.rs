@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul::agent::Agent;
-use longhaul::session::{CancelledAt, Runtime, Session};
+use longhaul::session::{CancelledAt, Runtime, Session, SessionError};
 use longhaul::testing::{self, Folder};
 use longhaul_core::event::RunEnd;
 use longhaul_core::history::EntryKind;
@@ -266,15 +266,28 @@ async fn compact_preview_undo_release() {
         async move { session.look(|run| (run.history().view_hash(), run.meter().total)).await.unwrap() }
     };
     let before = view(&world.session).await;
+    let mut watch = world.session.watch();
     let CompactionOutcome::Committed(edit) = world.session.compact(None).await.unwrap() else {
         panic!("nothing was done")
     };
     let after = view(&world.session).await;
     assert!(after.1 < before.1, "{after:?} {before:?}");
+    let told =
+        std::iter::from_fn(|| watch.try_recv().ok()).find(|told| told.name == "context:compressed").unwrap();
+    // What the meter shows, not what the planner compared.
+    assert_eq!(
+        (&told.payload["originalTokens"], &told.payload["compressedTokens"]),
+        (&before.1.into(), &after.1.into())
+    );
+    let report = world.session.context().await.unwrap();
+    assert_eq!(report.compacted, edit.original_messages + 1 - edit.compressed_messages);
     world.session.undo(edit.id.clone()).await.unwrap();
     assert_eq!(view(&world.session).await.0, before.0);
-    assert_eq!(world.session.undo(edit.id.clone()).await.unwrap_err().code().as_str(), "not-found");
+    let again = world.session.undo(edit.id.clone()).await.unwrap_err();
+    assert_eq!(again, SessionError::AlreadyUndone(edit.id.clone()));
     world.session.release(edit.id.clone()).await.unwrap();
+    let again = world.session.release(edit.id.clone()).await.unwrap_err();
+    assert_eq!(again, SessionError::AlreadyReleased(edit.id.clone()));
     assert_eq!(world.model.invalid_requests(), 0);
 }
 

@@ -166,14 +166,16 @@ pub(super) async fn release(
         let app = app.clone();
         async move {
             let what = format!("release {edit}");
-            // Twice is the same as once.
-            once(&app, &session, key, what, |_| free(&session, edit)).await
+            once(&app, &session, key, what, |since| free(&session, edit, since)).await
         }
     };
     app.to_end(work).await.map(Json)
 }
 
-async fn free(session: &Session, edit: EditId) -> Result<Value, Problem> {
-    session.release(edit.clone()).await?;
+async fn free(session: &Session, edit: EditId, since: Vec<Event>) -> Result<Value, Problem> {
+    let is_this = |body: &EventBody| matches!(body, EventBody::RangeReleased { edit_id } if *edit_id == edit);
+    if !since.iter().any(|event| is_this(&event.body)) {
+        session.release(edit.clone()).await?;
+    }
     Ok(json!({ "ok": true, "compactionId": edit }))
 }

@@ -1,8 +1,9 @@
 //! The stream of events.
 
+use axum::body::Body;
 use axum::extract::State;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName};
-use axum::response::sse::{KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use longhaul_core::ids::Seq;
 use serde::Deserialize;
@@ -26,10 +27,13 @@ pub(super) async fn watch(
     // A browser that comes back repeats the address it began with: its own position is the newer one.
     let after = last_event_id(&headers)?.or(from.after);
     let session = app.open(&id).await?;
-    let heartbeat = KeepAlive::new().interval(app.config().heartbeat);
     let frames = Watcher::new(app, session, after).frames();
-    let unbuffered = [(HeaderName::from_static("x-accel-buffering"), "no")];
-    Ok((unbuffered, Sse::new(frames).keep_alive(heartbeat)).into_response())
+    let headers = [
+        (CONTENT_TYPE, "text/event-stream"),
+        (CACHE_CONTROL, "no-cache"),
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    Ok((headers, Body::from_stream(frames)).into_response())
 }
 
 fn last_event_id(headers: &HeaderMap) -> Result<Option<Seq>, Problem> {

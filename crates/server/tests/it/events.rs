@@ -5,8 +5,8 @@ use std::time::Duration;
 use longhaul_core::ids::SessionId;
 use longhaul_providers::scripted::{Script, ScriptedAnswer};
 use serde_json::Value;
-use tokio::io::AsyncWriteExt;
-use tokio::net::TcpSocket;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::world::{Dice, Events, Frame, PATIENCE, TOKEN, World, slowly};
 
@@ -315,10 +315,8 @@ fn torrent() -> Script {
     })
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stuck_client_slows_nobody_and_finds_everything_later() {
-    let world = World::new(torrent()).await;
-    let session = world.session().await;
+/// A client that has asked for everything and reads nothing.
+async fn stuck(world: &World, session: &str) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(8 << 10).unwrap();
     let mut stuck = socket.connect(world.address).await.unwrap();
@@ -326,6 +324,28 @@ async fn a_stuck_client_slows_nobody_and_finds_everything_later() {
         "GET /api/sessions/{session}/events?after=0 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
     );
     stuck.write_all(request.as_bytes()).await.unwrap();
+    stuck
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_system_keeps_little_for_a_stuck_client() {
+    let world = World::new(torrent()).await;
+    let session = world.session().await;
+    let mut stuck = stuck(&world, &session).await;
+    world.say(&session, "go").await;
+    world.until(&session, "idle").await;
+    // What it gets of a server that is no more is what the system had taken.
+    world.crash();
+    let mut kept = Vec::new();
+    stuck.read_to_end(&mut kept).await.unwrap();
+    assert!((16 << 10..512 << 10).contains(&kept.len()), "{} bytes", kept.len());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stuck_client_slows_nobody_and_finds_everything_later() {
+    let world = World::new(torrent()).await;
+    let session = world.session().await;
+    let stuck = stuck(&world, &session).await;
     let mut reading = world.events(&session, Some(0)).await;
     world.say(&session, "go").await;
     let mut seen = Seen::default();

@@ -63,7 +63,7 @@ async fn compactions_and_undos_are_done_once_also_after_a_restart() {
     let undone = done(&world, &undo, "u1", json!({})).await;
     assert_eq!(done(&world, &undo, "u1", json!({})).await, undone);
     let (status, _) = keyed(&world, &undo, "u2", json!({})).await;
-    assert_eq!(status, StatusCode::NOT_FOUND, "without its key it has been undone");
+    assert_eq!(status, StatusCode::CONFLICT, "without its key it has been undone");
     let release = undo.replace("/undo", "/release");
     let released = done(&world, &release, "r1", json!({})).await;
     assert_eq!(done(&world, &release, "r1", json!({})).await, released);

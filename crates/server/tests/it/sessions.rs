@@ -120,14 +120,22 @@ async fn a_compaction_is_previewed_made_listed_undone_and_released() {
     let undone = world.post(&format!("{path}/compactions/{id}/undo"), json!({})).await;
     assert_eq!(undone["compactionId"], json!(id));
     let again = world.request(Method::POST, &format!("{path}/compactions/{id}/undo")).send().await.unwrap();
-    expect(again, StatusCode::NOT_FOUND).await;
-    world.post(&format!("{path}/compactions/{id}/release"), json!({})).await;
+    assert_eq!(expect(again, StatusCode::CONFLICT).await["code"], "already-undone");
+    let release = format!("{path}/compactions/{id}/release");
+    world.post(&release, json!({})).await;
+    let again = world.request(Method::POST, &release).send().await.unwrap();
+    assert_eq!(expect(again, StatusCode::CONFLICT).await["code"], "already-released");
     let listed = world.get(&format!("{path}/compactions")).await;
     let first = &listed["compactions"][0];
     assert_eq!((&first["active"], &first["released"]), (&json!(false), &json!(true)));
 
     let truncated = world.post(&format!("{path}/compact"), json!({ "strategy": "truncation" })).await;
     assert_eq!(truncated["compaction"]["strategy"], "truncation");
+    let active = truncated["compaction"]["id"].as_str().unwrap();
+    let release = world.request(Method::POST, &format!("{path}/compactions/{active}/release")).send();
+    assert_eq!(expect(release.await.unwrap(), StatusCode::CONFLICT).await["code"], "not-undone");
+    let unknown = world.request(Method::POST, &format!("{path}/compactions/e999/release")).send();
+    assert_eq!(expect(unknown.await.unwrap(), StatusCode::NOT_FOUND).await["code"], "not-found");
     let usual = world.get(&format!("{path}/context")).await;
     assert_eq!(usual["thresholds"][0]["name"], "reactive-overflow", "the configured strategy is back");
 }

@@ -1,5 +1,6 @@
 //! A disk that runs full, and has room again.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -8,12 +9,12 @@ use longhaul_store::{Store, StoreError};
 use crate::{append, assert_sound, begin, last_seq, open};
 
 /// A file system of its own, of four megabytes. Only root may make one.
-struct SmallDisk {
+pub(crate) struct SmallDisk {
     folder: tempfile::TempDir,
 }
 
 impl SmallDisk {
-    fn mount() -> Option<Self> {
+    pub(crate) fn mount() -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             return None;
         }
@@ -26,8 +27,19 @@ impl SmallDisk {
         mounted.then_some(disk)
     }
 
-    fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Leaves no room for another byte.
+    pub(crate) fn fill(&self) {
+        let mut file = std::fs::File::create(self.path().join("rest")).unwrap();
+        while file.write_all(&[0; 4096]).is_ok() {}
+    }
+
+    pub(crate) fn forbid_writing(&self) {
+        let mounted = Command::new("mount").args(["-o", "remount,ro"]).arg(self.path()).status().unwrap();
+        assert!(mounted.success());
     }
 
     fn reserve(&self) -> PathBuf {

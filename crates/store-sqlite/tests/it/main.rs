@@ -5,6 +5,7 @@ mod durability;
 #[cfg(target_os = "linux")]
 mod full_disk;
 mod model;
+mod read_only;
 mod refusals;
 
 use std::path::Path;

@@ -79,6 +79,35 @@ async fn a_damaged_blob_is_never_given_out_and_can_be_put_again() {
 }
 
 #[tokio::test]
+async fn what_a_killed_process_left_half_written_is_removed() {
+    let (folder, blobs) = local();
+    let blob = blobs.put("kept").await.unwrap();
+    let below = folder.path().join("blob").join(&blob.hash[..2]);
+    let staged = ["#1", "#27"].map(|end| below.join(format!("{}{end}", blob.hash)));
+    let others = ["notes#1".to_owned(), format!("{}#", blob.hash), format!("{}#1a", blob.hash)];
+    let others = others.map(|name| below.join(name));
+    staged.iter().chain(&others).for_each(|path| std::fs::write(path, "ke").unwrap());
+    assert_eq!(blobs.sweep().await, Ok(2));
+    assert!(staged.iter().all(|path| !path.exists()) && others.iter().all(|path| path.exists()));
+    assert_eq!(blobs.get(&blob).await.unwrap(), "kept");
+    assert_eq!(Blobs::in_memory(LIMIT).sweep().await, Ok(0));
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn staging_names_are_those_that_are_swept() {
+    let (folder, blobs) = local();
+    // An upload that neither ends nor is given up, as in a killed process.
+    let objects = object_store::local::LocalFileSystem::new_with_prefix(folder.path()).unwrap();
+    let hash = blake3::hash(b"x").to_hex().to_string();
+    let key = super::key_of(&hash).unwrap();
+    let mut upload = object_store::ObjectStoreExt::put_multipart(&objects, &key).await.unwrap();
+    upload.put_part("half".into()).await.unwrap();
+    std::mem::forget(upload);
+    assert_eq!(blobs.sweep().await, Ok(1));
+}
+
+#[tokio::test]
 async fn blobs_survive_the_process() {
     let (folder, blobs) = local();
     let blob = blobs.put("kept").await.unwrap();
@@ -138,6 +167,8 @@ fn blobs_in_the_replacement_of_an_edit_are_found() {
         trigger_tokens: 0,
         original_tokens: 0,
         compressed_tokens: 0,
+        original_bound: 0,
+        compressed_bound: 0,
         original_messages: 0,
         compressed_messages: 0,
         why: String::new(),

@@ -14,6 +14,27 @@ const MIN_BYTES: usize = 160;
 /// Texts by kind, each once.
 pub(crate) type Documents = BTreeMap<&'static str, BTreeSet<String>>;
 
+/// Bytes by which documents are alike: those that begin so are in the same half.
+const BEGINNING_BYTES: usize = 48;
+
+/// The halves of the documents: weights are fitted on one, and judged by the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Half {
+    Fitting,
+    Judging,
+}
+
+impl Half {
+    /// By the document's beginning (FNV-1a), so that versions of one document do not stand on both sides.
+    pub(crate) fn of(text: &str) -> Self {
+        let beginning = text.bytes().take(BEGINNING_BYTES);
+        let hash = beginning.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+        });
+        if (hash >> 32).is_multiple_of(2) { Self::Fitting } else { Self::Judging }
+    }
+}
+
 /// Whether the fixtures are there; says so if not, and fails if they must be.
 pub(crate) fn fixtures_for(test: &str) -> bool {
     let found = Path::new(FIXTURES).is_dir();

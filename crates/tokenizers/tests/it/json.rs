@@ -156,6 +156,36 @@ fn two_files_have_two_names() {
 }
 
 #[test]
+fn ids_that_would_fill_the_memory_are_refused() {
+    let mut model = tiny();
+    model["model"]["vocab"]["abc"] = 4_294_967_290_u32.into();
+    let mut added = tiny();
+    added["added_tokens"][0]["id"] = 4_294_967_290_u32.into();
+    for value in [model, added] {
+        let error = load(&value).unwrap_err();
+        assert!(matches!(error, LoadError::Malformed(_)), "{error}");
+        assert!(error.to_string().contains("has the id 4294967290"), "{error}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_not_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("tokenizer.json");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    for path in [&pipe, folder.path(), Path::new("/dev/zero")] {
+        let error = TokenizerJson::from_path(path).unwrap_err().to_string();
+        assert!(error.contains("it is no regular file"), "{error}");
+    }
+    let large = folder.path().join("large.json");
+    std::fs::File::create(&large).unwrap().set_len(1 << 40).unwrap();
+    let error = TokenizerJson::from_path(&large).unwrap_err().to_string();
+    assert!(error.contains("it is larger than 64 MiB"), "{error}");
+}
+
+#[test]
 fn what_cannot_be_used_says_why() {
     let missing = Path::new("/nowhere/tokenizer.json");
     assert!(

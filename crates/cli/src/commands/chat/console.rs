@@ -5,6 +5,7 @@
 //! row of the input.
 
 use futures_util::AsyncWriteExt;
+use rustix::termios::{InputModes, OptionalActions, tcgetattr, tcsetattr};
 use rustyline_async::{Readline, ReadlineError, ReadlineEvent, SharedWriter};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -47,6 +48,7 @@ impl Console {
         let prompt = String::new();
         let (mut line, writer) = Readline::new(prompt.clone()).map_err(unusable)?;
         line.should_print_line_on(false, false);
+        take_line_feeds();
         log::redirect(Some(writer.clone()));
         let (typed_sender, typed) = mpsc::unbounded_channel();
         let (orders, orders_taken) = mpsc::unbounded_channel();
@@ -141,6 +143,17 @@ fn erase_wrapped(line: &mut Readline, prompt: &str, entered: &str) {
     if left > 0 {
         let _ = out::data(&format!("\u{1b}[{left}A"));
         let _ = line.update_prompt(prompt);
+    }
+}
+
+/// Some terminals paste line feeds as they are; the editor drops them, and the lines would be one. The terminal
+/// makes them line ends, as if typed. Whoever gives the terminal back undoes this too.
+fn take_line_feeds() {
+    let stdin = std::io::stdin();
+    // One that cannot do this still takes what is typed.
+    if let Ok(mut modes) = tcgetattr(&stdin) {
+        modes.input_modes |= InputModes::INLCR;
+        let _ = tcsetattr(&stdin, OptionalActions::Now, &modes);
     }
 }
 

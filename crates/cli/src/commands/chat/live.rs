@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use longhaul::announce::Announcement;
 use longhaul::clock::now_ms;
-use longhaul::feed::{Announcements, RecvError};
+use longhaul::feed::{Announcements, RecvError, Told};
 use longhaul_core::run::Status;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
@@ -84,7 +84,10 @@ impl Live<'_, '_> {
                 typed = self.console.next() => self.typed(typed).await?,
                 told = watch.recv() => self.told(told, &mut watch).await?,
                 Some(done) = self.work.join_next() => self.worked(done.unwrap_or_else(|_| Ok(String::new()))),
-                _ = tick.tick() => None,
+                _ = tick.tick() => {
+                    self.transcript.beat();
+                    None
+                }
                 _ = resized.recv() => {
                     self.resize().await;
                     None
@@ -120,7 +123,9 @@ impl Live<'_, '_> {
             (Some(call), _) => self.talk.style.amber(&format!("{}? y/n/a › ", call.tool)),
             (None, 0) => self.talk.style.accent("› "),
             (None, lines) => {
-                self.talk.style.amber(&format!("{} pasted, ⏎ sends › ", count(lines as u64, "line")))
+                let lines = count(lines as u64, "line");
+                let what = if self.pasted.goes_on() { "so far" } else { "pasted, ⏎ sends" };
+                self.talk.style.amber(&format!("{lines} {what} › "))
             }
         };
         self.console.prompt(format!("{line}{mark}"));
@@ -167,7 +172,7 @@ impl Live<'_, '_> {
     async fn entered(&mut self, text: &str) -> Outcome<Option<Next>> {
         if let Some(slash) = Slash::of(text) {
             self.console.remember(text);
-            self.transcript.row(&self.talk.style.dim(&format!("\n› {text}")));
+            self.transcript.aside(&self.talk.style.dim(&format!("\n› {text}")));
             return Ok(self.command(slash).await);
         }
         if self.approvals.first().is_some() {
@@ -180,7 +185,7 @@ impl Live<'_, '_> {
         match self.talk.send(text).await {
             Ok(sent) if sent.queued => {
                 let place = format!("queued {} · /queue shows and changes it", sent.position);
-                self.transcript.row(&format!("  {}", self.talk.style.dim(&place)));
+                self.transcript.aside(&format!("  {}", self.talk.style.dim(&place)));
             }
             Ok(_) => {}
             Err(failure) => self.transcript.failure(&format!("not sent: {}", failure.message())),
@@ -224,7 +229,7 @@ impl Live<'_, '_> {
 
     fn reply(&mut self, text: &str) {
         if !text.is_empty() {
-            self.transcript.row(text);
+            self.transcript.aside(text);
         }
     }
 
@@ -238,7 +243,7 @@ impl Live<'_, '_> {
 
     async fn told(
         &mut self,
-        told: Result<Arc<Announcement>, RecvError>,
+        told: Result<Arc<Told>, RecvError>,
         watch: &mut Announcements,
     ) -> Outcome<Option<Next>> {
         let mut told = Some(told);

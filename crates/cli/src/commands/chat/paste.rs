@@ -1,5 +1,5 @@
-//! Lines that come faster than anybody types are a paste: they become one message, which is sent when a person
-//! presses Enter.
+//! Messages of several lines. Lines that come faster than anybody types are a paste: they become one message,
+//! which is sent when a person presses Enter. A line that ends in a backslash goes on in the next.
 
 use std::time::Duration;
 
@@ -8,9 +8,12 @@ use super::console::{Console, Typed};
 /// Lines of a paste come within this time.
 const GAP: Duration = Duration::from_millis(25);
 
-/// What was pasted and not sent yet.
+/// What was pasted, or typed so far, and not sent yet.
 #[derive(Debug, Default)]
-pub(super) struct Pasted(Vec<String>);
+pub(super) struct Pasted {
+    lines: Vec<String>,
+    goes_on: bool,
+}
 
 /// What a typed line has become.
 pub(super) enum Entered {
@@ -25,17 +28,22 @@ pub(super) enum Entered {
 impl Pasted {
     /// Whether nothing waits.
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.lines.is_empty()
     }
 
     /// How many lines wait.
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.lines.len()
+    }
+
+    /// Whether the newest of them said that it goes on.
+    pub(super) fn goes_on(&self) -> bool {
+        self.goes_on
     }
 
     /// Forgets what waits.
     pub(super) fn clear(&mut self) {
-        self.0.clear();
+        *self = Self::default();
     }
 
     /// Takes a line, and those that come right behind it.
@@ -48,12 +56,57 @@ impl Pasted {
                 None => break,
             }
         }
-        if lines.len() > 1 {
-            self.0.append(&mut lines);
-            return Entered::Held;
+        match self.add(lines) {
+            Some(text) => Entered::Text(text),
+            None => Entered::Held,
         }
-        self.0.append(&mut lines);
-        let text = std::mem::take(&mut self.0).join("\n");
-        Entered::Text(text.trim_end().to_owned())
+    }
+
+    /// Takes lines that came together; the whole message, if that was its end.
+    fn add(&mut self, mut lines: Vec<String>) -> Option<String> {
+        let is_paste = lines.len() > 1;
+        self.goes_on = match lines.last_mut() {
+            Some(line) if !is_paste && goes_on(line) => line.pop().is_some(),
+            _ => false,
+        };
+        self.lines.append(&mut lines);
+        if is_paste || self.goes_on {
+            return None;
+        }
+        let text = std::mem::take(&mut self.lines).join("\n");
+        Some(text.trim_end().to_owned())
+    }
+}
+
+/// Two backslashes are one that is meant.
+fn goes_on(line: &str) -> bool {
+    line.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Pasted;
+
+    fn lines(text: &str) -> Vec<String> {
+        text.split('\n').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_line_that_ends_in_a_backslash_goes_on() {
+        let mut pasted = Pasted::default();
+        assert_eq!(pasted.add(lines("one\\")), None);
+        assert!(pasted.goes_on() && pasted.len() == 1);
+        assert_eq!(pasted.add(lines("two \\")), None);
+        assert_eq!(pasted.add(lines("three")).as_deref(), Some("one\ntwo \nthree"));
+        assert!(pasted.is_empty() && !pasted.goes_on());
+        assert_eq!(pasted.add(lines("in C:\\\\")).as_deref(), Some("in C:\\\\"), "two do not");
+    }
+
+    #[test]
+    fn what_is_pasted_is_kept_as_it_is_until_enter() {
+        let mut pasted = Pasted::default();
+        assert_eq!(pasted.add(lines("cc -a \\\n  -b \\")), None);
+        assert!(!pasted.goes_on());
+        assert_eq!(pasted.add(lines("")).as_deref(), Some("cc -a \\\n  -b \\"));
     }
 }

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
 
+use longhaul::recall::Source;
 use longhaul::session::Resumed;
 use longhaul_core::ids::{QueueId, Seq};
 use longhaul_core::message::Part;
@@ -14,31 +15,42 @@ use crate::failure::{DONE, Failure, Outcome};
 use crate::lookup;
 use crate::term::happening::readable;
 use crate::term::human::count;
-use crate::term::text::{fit, one_line};
+use crate::term::text::{fit, one_line, visible};
+use crate::term::transcript::Setting;
 use crate::term::wrap::wrapped;
 use crate::term::{out, table};
 
 use super::{Go, Next, Talk};
-use crate::commands::sessions::{Target, export, fork_at, listed};
+use crate::commands::compact::previewed;
+use crate::commands::recall::recall;
+use crate::commands::sessions::{Target, conversation, export, fork_at, listed};
 use crate::commands::undo::undo;
 
 /// Sessions that are listed.
 const LISTED: usize = 15;
+
+/// Passages that are found.
+const RECALLED: usize = 5;
 
 /// Where the commands' descriptions stand.
 const HELP_COLUMN: usize = 24;
 
 const HELP: &str = "\
 /context                what fills the window
+/show                   the whole conversation, what the model no longer sees too
+/recall WORDS           find anything that was said; a handle (lh:12) gives the exact original
 /compact [WORDS]        make room now; WORDS say what the summary should mind
+/preview [WORDS]        what /compact would do; nothing is changed
 /undo [ID]              undo the newest compaction, or the one named
 /queue                  messages that wait; edit N TEXT, remove N, clear
-/retry                  go on after an error or a cancel
+/retry                  go on after an error or a cancel; /resume is the same
 /model [NAME]           the model, or another one from here on
-/sessions [ID]          the sessions, or go to one
+/sessions [ID]          the sessions, or go to one: its id, the start of it, or last
 /fork [POSITION]        go on in a copy, and leave this session as it is
 /export [FILE]          write the session; a name that ends in .md is for people
-/quit                   leave; everything is kept
+/help                   this; /? is the same
+/quit                   leave, as Ctrl-D does; everything is kept; /exit is the same
+A line that ends in \\ goes on in the next; several lines that are pasted are one message.
 While the agent works your messages queue and enter at its next step.
 Ctrl-C cancels the run, twice leaves. After that `longhaul chat -c` comes back here, and\n`longhaul recall last WORDS` finds anything that was said.";
 
@@ -46,6 +58,9 @@ Ctrl-C cancels the run, twice leaves. After that `longhaul chat -c` comes back h
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Slash {
     Context,
+    Show,
+    Recall(String),
+    Preview(Option<String>),
     Compact(Option<String>),
     Undo(Option<String>),
     Queue(QueueWork),
@@ -89,6 +104,12 @@ impl Slash {
         let argument = Some(argument.trim().to_owned()).filter(|argument| !argument.is_empty());
         Some(match name {
             "context" => Self::Context,
+            "show" => Self::Show,
+            "recall" => match argument {
+                Some(query) => Self::Recall(query),
+                None => Self::Wrong("/recall takes words to search for, or one handle (lh:12)".to_owned()),
+            },
+            "preview" => Self::Preview(argument),
             "compact" => Self::Compact(argument),
             "undo" => Self::Undo(argument),
             "queue" => QueueWork::of(argument.as_deref().unwrap_or_default()),
@@ -135,6 +156,9 @@ impl Talk<'_> {
                 let report = self.session.context().await?;
                 table::table(&report, &self.runtime.agent().provider.origin().model)
             }
+            Slash::Show => self.show().await?,
+            Slash::Recall(query) => self.recall(&query).await?,
+            Slash::Preview(instructions) => self.session.look(|run| previewed(run, instructions)).await?,
             Slash::Compact(instructions) => return Ok(self.compact(instructions)),
             // The row in the transcript says the rest.
             Slash::Undo(edit) => undo(&self.session, edit).await.map(|_| String::new())?,
@@ -150,7 +174,7 @@ impl Talk<'_> {
             }
             Slash::Sessions(None) => {
                 let records = self.runtime.sessions(LISTED).await?;
-                listed(&records, self.style, out::width())
+                listed(&records, true, self.style, out::width())
             }
             Slash::Sessions(Some(meant)) => {
                 let record = lookup::session(self.runtime.store(), &meant).await?;
@@ -163,6 +187,17 @@ impl Talk<'_> {
             Slash::Wrong(why) => return Err(Failure::usage(why)),
         };
         Ok(Reply::Text(text))
+    }
+
+    async fn show(&self) -> Outcome<String> {
+        let events = self.runtime.log(self.session.id()).await?;
+        Ok(conversation(&events, self.style, Setting::Chat, out::width()))
+    }
+
+    async fn recall(&self, query: &str) -> Outcome<String> {
+        let source = self.session.look(|run| Source::of(run.history())).await?;
+        let found = recall(&source, self.runtime.blobs(), query, RECALLED).await?;
+        Ok(visible(&found))
     }
 
     fn go(&self, go: Go) -> Outcome<Reply> {
@@ -266,6 +301,12 @@ fn numbered(waiting: &[Queued], number: usize) -> Outcome<&QueueId> {
 mod tests {
     use super::*;
 
+    /// Everything that [`Slash::of`] knows.
+    const NAMES: [&str; 17] = [
+        "context", "show", "recall", "preview", "compact", "undo", "queue", "retry", "resume", "model",
+        "sessions", "fork", "export", "help", "?", "quit", "exit",
+    ];
+
     #[test]
     fn the_help_breaks_between_words() {
         for columns in [40, 79, 100] {
@@ -277,7 +318,23 @@ mod tests {
     }
 
     #[test]
+    fn the_help_names_every_command_and_every_command_is_one() {
+        for name in NAMES {
+            assert!(HELP.contains(&format!("/{name}")), "{name} is not in the help");
+            let with = Slash::of(&format!("/{name} 1")).into_iter().chain(Slash::of(&format!("/{name}")));
+            assert!(with.into_iter().any(|slash| !matches!(slash, Slash::Wrong(_))), "/{name}");
+        }
+        let named = HELP.split_whitespace().filter_map(|word| word.strip_prefix('/'));
+        for name in named.map(|name| name.trim_end_matches(';')) {
+            assert!(NAMES.contains(&name), "/{name} is no command");
+        }
+    }
+
+    #[test]
     fn commands_are_told_from_messages() {
+        assert_eq!(Slash::of("/recall lh:12"), Some(Slash::Recall("lh:12".into())));
+        assert!(matches!(Slash::of("/recall"), Some(Slash::Wrong(_))));
+        assert_eq!(Slash::of("/preview"), Some(Slash::Preview(None)));
         assert_eq!(Slash::of("/context"), Some(Slash::Context));
         assert_eq!(
             Slash::of(" /compact keep the names "),

@@ -77,3 +77,38 @@ fn a_failed_run_says_what_is_kept_and_what_to_do() {
         "✗ network: cannot connect to http://localhost:1 · everything\n  so far is kept; /retry goes on\n"
     );
 }
+
+/// A transcript of 40 columns in which a row comes in the middle of an answer.
+fn interrupted() -> Transcript {
+    let mut transcript = Transcript::new(Style::default(), Setting::Chat, 40);
+    transcript.take(&Happening::Text("one two three four five si".into()), 0);
+    transcript.aside("  queued 1");
+    transcript
+}
+
+#[test]
+fn a_row_in_between_waits_for_the_end_of_the_line() {
+    let mut transcript = interrupted();
+    transcript.take(&Happening::Text("x seven eight nine".into()), 0);
+    transcript.take(&Happening::Answer { text: String::new(), cut: false }, 0);
+    transcript.aside("  and this");
+    let expected = "\
+agent  one two three four five six seven
+  queued 1
+       eight nine
+  and this
+";
+    assert_eq!(transcript.output(), expected);
+}
+
+#[test]
+fn a_row_in_between_does_not_wait_for_an_answer_that_halts() {
+    let mut transcript = interrupted();
+    transcript.beat();
+    assert!(!transcript.output().contains("queued"), "it has just moved");
+    transcript.beat();
+    assert!(transcript.output().ends_with("si\n  queued 1\n"));
+    let mut ended = interrupted();
+    ended.take(&Happening::RunEnded(RunEnded::default()), 0);
+    assert!(ended.output().contains("si\n  queued 1\n"), "nor beyond its end");
+}

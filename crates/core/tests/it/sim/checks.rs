@@ -123,12 +123,12 @@ impl World {
         let bound = |history: &History| meter::read(history, fixed).bound();
         let (was, is) = (bound(before), bound(&self.mirror));
         assert_eq!(edit.base_view_hash, before.view_hash(), "planned for another view");
-        assert!(edit.compressed_tokens < edit.original_tokens, "{edit:?}");
+        assert!(edit.compressed_bound < edit.original_bound, "{edit:?}");
         assert!(is < was, "the view grew from {was} to {is}: {edit:?}");
         let limit = edit.trigger_tokens.max(self.run.budget().usable);
-        let limit = if edit.compressed_tokens < edit.trigger_tokens { edit.trigger_tokens } else { limit };
+        let limit = if edit.compressed_bound < edit.trigger_tokens { edit.trigger_tokens } else { limit };
         assert!(is < limit, "{is} is not under {limit}: {edit:?}");
-        assert_eq!(edit.original_tokens, was);
+        assert_eq!(edit.original_bound, was);
         assert_eq!(edit.compressed_messages, self.mirror.view().len() as u64, "{edit:?}");
         match edit.kind {
             EditKind::Prune => self.stats.prunes += 1,

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::names::Names;
-use super::{UNSUPPORTED, invalid, raw};
-use crate::ProviderError;
+use super::{invalid, raw};
 use crate::raw::{self as somebody, RawObject};
+use crate::{ProviderError, UNSUPPORTED};
 
 /// A content block of an assistant message.
 #[derive(Debug, Serialize)]

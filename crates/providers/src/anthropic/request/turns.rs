@@ -8,9 +8,9 @@ use super::assistant::{self, Manner, Said};
 use super::names::Names;
 use super::server_tools::Answered;
 use super::user::{Block, Content, Shown};
-use super::{Mark, Stale, UNSUPPORTED, invalid, thinking};
+use super::{Mark, Stale, invalid, thinking};
 use crate::raw;
-use crate::{ProviderError, Request};
+use crate::{ProviderError, Request, UNSUPPORTED};
 
 /// The user turns that end with a mark: the one that was last in the request before, whose prefix is read from
 /// the cache, and the last one, whose prefix is written.

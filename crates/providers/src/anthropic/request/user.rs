@@ -8,8 +8,8 @@ use longhaul_core::message::{Media, Part, ToolResult, ToolStatus};
 use serde::Serialize;
 
 use super::super::Config;
-use super::{Mark, UNSUPPORTED};
-use crate::Request;
+use super::Mark;
+use crate::{Request, UNSUPPORTED};
 
 /// A content block of a user message.
 #[derive(Debug, Serialize)]

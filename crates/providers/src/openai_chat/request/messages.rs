@@ -10,8 +10,8 @@ use super::super::family::{Documents, Family, Prefill, ReasoningPlace};
 use super::ids::Calls;
 use super::reasoning::{self, Shown};
 use super::written::{Assistant, Call, Called, Content, File, ImageUrl, Item, Thought, Written};
-use super::{UNSUPPORTED, data_url, fields, invalid, is_prefilled, no_words};
-use crate::{Endpoint, ProviderError, Request};
+use super::{data_url, fields, invalid, is_prefilled, no_words};
+use crate::{Endpoint, ProviderError, Request, UNSUPPORTED};
 
 /// The assistant's word between a tool's result and a user message, where a server wants one.
 const BRIDGE: &str = "Understood.";

@@ -35,6 +35,11 @@ impl Envelope {
         }
     }
 
+    /// What was said, by name.
+    pub(super) fn fields(&self) -> &RawObject {
+        &self.fields
+    }
+
     /// One JSON object, if anything was said.
     pub(super) fn to_json(&self) -> Option<RawJson> {
         self.fields.fields().next().map(|_| self.fields.to_json())

@@ -204,8 +204,14 @@ fn usage_may_come_after_the_reason_and_replaces_what_came_before() {
     let early =
         r#"{"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":5,"completion_tokens":1}}"#;
     let late = r#"{"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":9, "x":1.50},"timings":{"cache_n":3}}"#;
-    let (_, answer) = decode(&[early, &finish("stop"), late, "[DONE]"]).unwrap();
+    let (events, answer) = decode(&[early, &finish("stop"), late, "[DONE]"]).unwrap();
     let usage = answer.usage.unwrap();
+    let told = events.into_iter().filter(|event| matches!(event, ModelEvent::Usage(_)));
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        [ModelEvent::Usage(usage.clone())],
+        "a part of an answer has no count"
+    );
     assert_eq!((usage.input_tokens, usage.output_tokens), (5, 9));
     assert_eq!(usage.raw.unwrap().as_str(), r#"{"prompt_tokens":5,"completion_tokens":9, "x":1.50}"#);
 }
@@ -292,7 +298,7 @@ fn endings_are_told_apart() {
     assert_eq!(code(&["[DONE]"]), Ok(Finish::Other), "an empty answer is the loop's to judge");
     assert_eq!(code(&[&text, &finish("stop")]), Ok(Finish::Stop));
     assert_eq!(code(&[&text, &finish("model_length")]), Ok(Finish::Length));
-    assert_eq!(code(&[&text, &finish("content_filter")]), Ok(Finish::ContentFilter));
+    assert_eq!(code(&[&text, &finish("content_filter")]), Err(ErrorCode::Refused));
     assert_eq!(code(&[&text, &finish("tool_calls")]), Ok(Finish::Other), "no calls came");
     assert_eq!(code(&[&text, &finish("odd")]), Ok(Finish::Other));
     assert_eq!(code(&[&text, &finish("error")]), Err(ErrorCode::ThirdParty));

@@ -209,6 +209,17 @@ fn asked(shared: &Shared, message: &Value, body: String) -> Response<Body> {
             as_events(stream::iter([whole(&format!(r#"{{"tools":[{}]}}"#, tools.join(",")))]))
         }
         ("tools/call", Some("echo")) => as_json(id, &text(&body)),
+        ("tools/call", Some("mirror")) => {
+            // The letters of JSON's own are as good as any others.
+            let escaped = TOKEN.replace('s', "\\u0073");
+            let content = format!(r#"{{"type":"text","text":"{TOKEN} {escaped}"}}"#);
+            as_json(id, &format!(r#"{{"content":[{content}],"structuredContent":{{"sent":"{TOKEN}"}}}}"#))
+        }
+        ("tools/call", Some("half")) => as_json(id, r#"{"structuredContent":"\ud800"}"#),
+        ("tools/call", Some("half-stream")) => {
+            as_events(stream::iter([whole(r#"{"structuredContent":"\ud800"}"#)]))
+        }
+        ("tools/call", Some("broken-stream")) => as_events(stream::iter([whole("NaN")])),
         ("tools/call", Some("stream")) => {
             let event = whole(r#"{"structuredContent":{"price": 1.10}}"#);
             as_events(stream::iter([progress(message), event]))
@@ -233,7 +244,8 @@ fn progress(message: &Value) -> String {
 }
 
 fn tools(changed: bool) -> Vec<String> {
-    let mut names = vec!["echo", "stream", "wait", "fail", "change"];
+    let mut names =
+        vec!["echo", "stream", "wait", "fail", "change", "mirror", "half", "half-stream", "broken-stream"];
     if changed {
         names.push("extra");
     }

@@ -53,6 +53,25 @@ async fn a_token_that_is_refused_is_told_without_it() {
 }
 
 #[tokio::test]
+async fn a_secret_that_a_server_repeats_is_not_shown() {
+    let fake = Fake::start();
+    let (_place, running) = connected(&fake).await;
+    let seen = running.ok("mirror", "{}").await;
+    assert_eq!(seen, "[redacted] [redacted]\n{\"sent\":\"[redacted]\"}");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_hard_to_read_is_read_or_told_at_once() {
+    let fake = Fake::start();
+    let (_place, running) = connected(&fake).await;
+    for tool in ["half", "half-stream"] {
+        assert_eq!(running.ok(tool, "{}").await, r#""\ud800""#, "{tool}");
+    }
+    let told = running.fails("broken-stream", "{}").await;
+    assert!(told.contains("the answer cannot be read: it is no JSON that can be used"), "{told}");
+}
+
+#[tokio::test]
 async fn a_cancelled_call_is_called_off() {
     let fake = Fake::start();
     let (_place, running) = connected(&fake).await;
@@ -114,7 +133,7 @@ async fn a_list_that_changes_is_told_over_the_stream_of_notices() {
     until("the stream", || fake.seen().iter().any(|request| request.method == Method::GET)).await;
     running.ok("change", "{}").await;
     until("the change to be noticed", || !running.servers.changes().is_empty()).await;
-    assert_eq!(running.servers.tools().len(), 5, "the model's list stays");
+    assert_eq!(running.servers.tools().len(), 9, "the model's list stays");
 }
 
 #[tokio::test]

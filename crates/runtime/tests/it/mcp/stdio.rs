@@ -28,7 +28,7 @@ async fn tools_come_in_one_order_with_their_own_schemas() {
     };
     let specs: Vec<_> = running.servers.tools().iter().map(|tool| tool.spec()).collect();
     let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
-    assert_eq!(names.len(), 16, "both pages: {names:?}");
+    assert_eq!(names.len(), 17, "both pages: {names:?}");
     assert!(names.is_sorted() && names.contains(&"t__zebra"), "{names:?}");
     let known = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     assert!(names.iter().all(|name| name.len() <= 64 && name.chars().all(known)), "{names:?}");
@@ -233,6 +233,72 @@ async fn lines_that_are_no_messages_are_passed_over() {
     running.ok("echo", "{}").await;
 }
 
+/// Makes the server write a line of ours as its answer.
+fn raw(line: &str, pad: usize) -> String {
+    json!({ "line": line, "pad": pad }).to_string()
+}
+
+#[tokio::test]
+async fn an_answer_that_is_hard_to_read_is_read_at_once() {
+    let Some(python) = python("an_answer_that_is_hard_to_read_is_read_at_once") else { return };
+    let mut config = script(python, &["plain"]);
+    // An answer that is noticed only when the time is up is taken then, too.
+    config.timeout = 60 * PATIENCE;
+    let running = Place::new().start(config).await.unwrap();
+    let block = r#"{"type":"text","text":"half: \ud800"}"#;
+    let half = format!(r#"{{"jsonrpc":"2.0","id":ID,"result":{{"content":[{block}]}}}}"#);
+    let told = tokio::time::timeout(PATIENCE, running.ok("raw", &raw(&half, 0))).await;
+    assert_eq!(told.unwrap(), block, "as it was written");
+    let nested = format!("{}{}", "[".repeat(20_000), "]".repeat(20_000));
+    let deep = format!(r#"{{"jsonrpc":"2.0","id":ID,"result":{{"structuredContent":{nested}}}}}"#);
+    let told = tokio::time::timeout(PATIENCE, running.ok("raw", &raw(&deep, 0))).await;
+    assert_eq!(told.unwrap(), nested);
+    running.ok("echo", "{}").await;
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_can_read_fails_its_call_at_once() {
+    let test = "an_answer_that_nobody_can_read_fails_its_call_at_once";
+    let Some((_place, running)) = started(test, &["plain"]).await else { return };
+    let pid = running.ok("pid", "{}").await;
+    for line in [
+        r#"{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":NaN}]}}"#,
+        r#"{"jsonrpc":"2.0","id":ID,"error":{"code":-1,"message":"\ud800"}}"#,
+        r#"{"jsonrpc":"2.0","result":{"content":["#,
+    ] {
+        let told = running.fails("raw", &raw(line, 0)).await;
+        assert!(told.contains("`t` answered, but the answer cannot be read: it is no JSON"), "{told}");
+        assert!(told.contains("effect is unknown"), "{told}");
+    }
+    let again = running.ok("pid", "{}").await;
+    assert_eq!(pid.split(' ').next(), again.split(' ').next(), "the server lives on");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_large_is_told_as_that() {
+    let Some((_place, running)) = started("an_answer_that_is_too_large_is_told_as_that", &["plain"]).await
+    else {
+        return;
+    };
+    let pid = running.ok("pid", "{}").await;
+    let large = r#"{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"PAD"}]}}"#;
+    let told = running.fails("raw", &raw(large, 70 << 20)).await;
+    assert!(told.contains("the answer cannot be read: it is larger than 64 MiB"), "{told}");
+    let again = running.ok("pid", "{}").await;
+    assert_eq!(pid.split(' ').next(), again.split(' ').next(), "the server lives on");
+}
+
+#[tokio::test]
+async fn a_secret_that_a_program_repeats_is_not_shown() {
+    let Some(python) = python("a_secret_that_a_program_repeats_is_not_shown") else { return };
+    let mut config = script(python, &["plain"]);
+    let McpTransport::Command(command) = &mut config.transport else { panic!() };
+    command.env.insert("FILES_TOKEN".into(), "s3cret-of-files".into());
+    let running = Place::new().start(config).await.unwrap();
+    let seen = running.ok("environment", "{}").await;
+    assert!(seen.contains("FILES_TOKEN=[redacted]") && !seen.contains("s3cret"), "{seen}");
+}
+
 #[tokio::test]
 async fn a_server_that_cannot_be_started_is_named_with_its_last_words() {
     let Some(python) = python("a_server_that_cannot_be_started_is_named_with_its_last_words") else { return };
@@ -290,12 +356,12 @@ async fn the_environment_is_the_configured_one() {
     place.policy.environment = inherited.map(|(name, value)| (name.into(), value.into())).to_vec();
     let mut config = script(python, &["plain"]);
     let McpTransport::Command(command) = &mut config.transport else { panic!() };
-    command.env.insert("FILES_TOKEN".into(), "configured-value".into());
+    command.env.insert("FILES_PLACE".into(), "configured-value".into());
     let running = place.start(config).await.unwrap();
     let seen = running.ok("environment", "{}").await;
-    assert!(seen.contains("FILES_TOKEN=configured-value") && seen.contains("LC_ALL=C"), "{seen}");
+    assert!(seen.contains("FILES_PLACE=configured-value") && seen.contains("LC_ALL=C"), "{seen}");
     assert!(!seen.contains("key-value"), "{seen}");
-    let known = ["PATH", "LC_ALL", "HOME", "TMPDIR", "FILES_TOKEN", "LC_CTYPE"];
+    let known = ["PATH", "LC_ALL", "HOME", "TMPDIR", "FILES_PLACE", "LC_CTYPE"];
     let names = seen.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name);
     assert_eq!(names.filter(|name| !known.contains(name)).collect::<Vec<_>>(), [""; 0]);
 }

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use longhaul::agent::Agent;
 use longhaul::session::Runtime;
 use longhaul::testing::{self, Folder};
+use longhaul::tools::{Output, Tool, ToolInput, ToolOutput};
 use longhaul_core::event::{EventBody, RunEnd};
 use longhaul_core::ids::SessionId;
-use longhaul_core::message::{Part, ToolResult, ToolStatus};
+use longhaul_core::message::{Part, RawJson, ToolResult, ToolSpec, ToolStatus};
 use longhaul_core::run::Approval;
 use longhaul_providers::Request;
 use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
@@ -94,6 +96,53 @@ async fn the_model_is_sent_the_schema_as_it_came_and_sees_the_picture() {
     let echo = requests[0].tools.iter().find(|spec| spec.name == "t__echo").unwrap();
     assert_eq!(echo.parameters.as_str(), SCHEMA);
     assert!(requests.iter().all(|request| request.tools == requests[0].tools));
+}
+
+/// Gives pictures, and is cancelled before they are stored.
+struct Pictures;
+
+#[async_trait]
+impl Tool for Pictures {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "pictures".to_owned(),
+            description: "Pictures.".to_owned(),
+            parameters: RawJson(r#"{"type":"object"}"#.to_owned()),
+            read_only: true,
+            poll: false,
+            source: "test".to_owned(),
+        }
+    }
+
+    async fn run(&self, call: ToolInput) -> ToolOutput {
+        call.context.cancel.cancel();
+        let picture = |number: u8| Output::Media {
+            bytes: vec![number].into(),
+            media_type: "image/png".to_owned(),
+            name: None,
+        };
+        ToolOutput { content: (0..40).map(picture).collect(), ..ToolOutput::text("") }
+    }
+}
+
+#[tokio::test]
+async fn a_cancel_ends_the_storing_of_pictures() {
+    let folder = Folder::new().unwrap();
+    let script = [ScriptedAnswer::text("Calling.").call("pictures", "{}"), ScriptedAnswer::text("Done.")];
+    let model = Arc::new(Scripted::new(Script::turns(script)));
+    let mut agent = testing::agent(model, &folder).await.unwrap();
+    agent.tools.add(Arc::new(Pictures)).unwrap();
+    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(64 << 20));
+    let session = runtime.create(None).await.unwrap();
+    session.ask("Go.").await.unwrap();
+    let log = runtime.log(session.id()).await.unwrap();
+    let mut results = log.into_iter().filter_map(|event| match event.body {
+        EventBody::ToolFinished { result } => Some(result),
+        _ => None,
+    });
+    let result = results.next().unwrap();
+    let [Part::Image(_), Part::Text(_)] = &result.content[..] else { panic!("{result:?}") };
+    assert!(text(&result).contains("39 attachments were not stored"), "{result:?}");
 }
 
 #[tokio::test]

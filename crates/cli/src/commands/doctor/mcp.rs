@@ -1,0 +1,40 @@
+//! The MCP servers that are configured: whether each can be started, and how many tools it has.
+
+use std::sync::Arc;
+
+use longhaul::config::Config;
+use longhaul::mcp::{McpPlace, McpServers};
+use longhaul::sandbox::Sandbox;
+
+use crate::place::Place;
+use crate::term::style::Style;
+use crate::term::text::visible;
+
+/// A line for each, label and fact. They are started as `run` would start them, and ended again.
+pub(super) async fn facts(
+    place: &Place,
+    config: &Config,
+    sandbox: &Arc<Sandbox>,
+    style: Style,
+) -> Vec<(&'static str, String)> {
+    let at = McpPlace::new(&place.workspace, Arc::clone(sandbox));
+    let (servers, errors) = Box::pin(McpServers::start(&config.mcp_servers, &at)).await;
+    let sources: Vec<String> = servers.tools().iter().map(|tool| tool.spec().source).collect();
+    let described = config.mcp_servers.keys().map(|name| {
+        let fact = match errors.iter().find(|error| error.server == *name) {
+            Some(error) => style.red(&error.why.lines().map(visible).collect::<Vec<_>>().join(" ")),
+            None => count(sources.iter().filter(|source| *source == name).count()),
+        };
+        ("mcp server", format!("{name} · {fact}"))
+    });
+    let facts = described.collect();
+    servers.close().await;
+    facts
+}
+
+fn count(tools: usize) -> String {
+    match tools {
+        1 => "1 tool".to_owned(),
+        many => format!("{many} tools"),
+    }
+}

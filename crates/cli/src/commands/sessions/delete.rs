@@ -1,0 +1,87 @@
+//! `longhaul sessions delete`: for good, and only after a yes.
+
+use std::io;
+
+use longhaul::config::Config;
+use longhaul_store::{SessionRecord, SharedStore};
+
+use crate::data;
+use crate::failure::{DONE, Failure, Outcome};
+use crate::lookup;
+use crate::place::Place;
+use crate::term::human::count;
+use crate::term::out;
+use crate::term::text::one_line;
+
+use super::super::reading;
+
+pub(super) async fn run(place: &Place, sessions: &[String], yes: bool) -> Outcome {
+    let asks = place.terminal.input && place.terminal.messages;
+    if !yes && !asks {
+        return Err(Failure::usage(
+            "what is deleted is gone for good: without a terminal to ask at, add --yes",
+        ));
+    }
+    let data = reading::usual(place).await?;
+    let meant = meant(&data.store, sessions).await;
+    data.store.close().await;
+    let meant = meant?;
+    // Nobody is kept waiting for the answer.
+    if !yes && !asked(&meant)? {
+        out::message("nothing was deleted\n");
+        return Ok(DONE);
+    }
+    let data = data::open(place, Config::default().blobs.max_bytes).await?;
+    let done = delete(&data.store, &meant).await;
+    data.store.close().await;
+    done.map(|()| DONE)
+}
+
+async fn delete(store: &SharedStore, meant: &[SessionRecord]) -> Outcome<()> {
+    for record in meant {
+        store.delete(&record.id).await?;
+        out::line(&format!("deleted {}", record.id))?;
+    }
+    Ok(())
+}
+
+/// All names first: `last` means another one as soon as the newest is gone.
+async fn meant(store: &SharedStore, sessions: &[String]) -> Outcome<Vec<SessionRecord>> {
+    let mut meant: Vec<SessionRecord> = Vec::new();
+    for name in sessions {
+        let record = lookup::session(store, name).await?;
+        if meant.iter().all(|other| other.id != record.id) {
+            meant.push(record);
+        }
+    }
+    Ok(meant)
+}
+
+/// Asks a person; nothing but a yes is one.
+fn asked(meant: &[SessionRecord]) -> Outcome<bool> {
+    for record in meant {
+        let title = one_line(record.title.as_deref().unwrap_or("(no title)"));
+        out::message(&format!("{}  {title} · {}\n", record.id, count(record.last_seq, "event")));
+    }
+    let what =
+        if meant.len() == 1 { "this session".to_owned() } else { format!("these {} sessions", meant.len()) };
+    out::message(&format!("delete {what} for good? y/N "));
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(is_yes(&answer))
+}
+
+fn is_yes(answer: &str) -> bool {
+    matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_yes;
+
+    #[test]
+    fn only_a_yes_is_a_yes() {
+        assert!(["y\n", " Yes \n", "YES"].into_iter().all(is_yes));
+        assert!(!["", "\n", "n\n", "yep\n", "y n\n"].into_iter().any(is_yes));
+    }
+}

@@ -1,0 +1,122 @@
+//! What a picture costs, by the rule of the model that is shown it.
+//!
+//! Providers publish these rules and change them; what a call reports corrects them (see [`meter`](crate::meter)).
+
+/// Tokens of a picture whose size is not known.
+pub const UNKNOWN_IMAGE_TOKENS: u64 = 1_600;
+
+/// How a picture is charged by its size in pixels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImageRule {
+    /// Fitted into 2048 × 2048, its short side brought down to 768; then `base` and `tile` for each 512 × 512.
+    /// OpenAI, "Images and vision".
+    Tiles {
+        /// Once, in tokens.
+        base: u64,
+        /// For each tile, in tokens.
+        tile: u64,
+    },
+    /// A patch for each `side` × `side`, at most `most` of them, each worth `percent` hundredths of a token.
+    /// OpenAI, "Images and vision" (32); Anthropic, "Vision" (28); the Qwen-VL model cards (28).
+    Patches {
+        /// In pixels.
+        side: u32,
+        /// Larger pictures are scaled down to this.
+        most: u64,
+        /// What a patch is worth.
+        percent: u64,
+    },
+    /// 258 if both sides are at most 384, else 258 for each 768 × 768. Google, "Understand and count tokens".
+    Crops,
+    /// Always the same, in tokens.
+    Flat(u64),
+}
+
+impl Default for ImageRule {
+    fn default() -> Self {
+        Self::Tiles { base: 85, tile: 170 }
+    }
+}
+
+/// The first row whose beginning is in a model's name says its rule.
+const RULES: &[(&str, ImageRule)] = &[
+    ("gpt-4o-mini", ImageRule::Tiles { base: 2_833, tile: 5_667 }),
+    ("gpt-4.1-mini", openai(1_536, 162)),
+    ("gpt-4.1-nano", openai(1_536, 246)),
+    ("o4-mini", openai(1_536, 172)),
+    ("gpt-5-mini", openai(1_536, 162)),
+    ("gpt-5-nano", openai(1_536, 246)),
+    ("gpt-5.4-mini", openai(1_536, 162)),
+    ("gpt-5.4-nano", openai(1_536, 246)),
+    ("gpt-5.4", openai(2_500, 100)),
+    ("gpt-5.5", openai(2_500, 100)),
+    ("gpt-5", ImageRule::Tiles { base: 70, tile: 140 }),
+    ("o1", ImageRule::Tiles { base: 75, tile: 150 }),
+    ("o3", ImageRule::Tiles { base: 75, tile: 150 }),
+    ("computer-use", ImageRule::Tiles { base: 65, tile: 129 }),
+    ("gemini-3", ImageRule::Flat(1_120)),
+    ("gemini", ImageRule::Crops),
+    ("claude-opus-4-7", anthropic(4_784)),
+    ("claude-opus-4-8", anthropic(4_784)),
+    ("claude-sonnet-5", anthropic(4_784)),
+    ("claude-opus-5", anthropic(4_784)),
+    ("claude", anthropic(1_568)),
+    ("qwen", ImageRule::Patches { side: 28, most: 16_384, percent: 100 }),
+];
+
+const fn openai(most: u64, percent: u64) -> ImageRule {
+    ImageRule::Patches { side: 32, most, percent }
+}
+
+const fn anthropic(most: u64) -> ImageRule {
+    ImageRule::Patches { side: 28, most, percent: 100 }
+}
+
+impl ImageRule {
+    /// The rule of a model, by its name as providers and local servers write it (`vendor/name` too); the default,
+    /// that of GPT-4o, for one that is not known.
+    pub fn of(model: &str) -> Self {
+        let name = model.rsplit('/').next().unwrap_or(model).to_ascii_lowercase();
+        let row = RULES.iter().find(|(begins, _)| name.starts_with(begins));
+        row.map_or_else(Self::default, |(_, rule)| *rule)
+    }
+
+    /// Tokens of a picture of this size in pixels; [`UNKNOWN_IMAGE_TOKENS`] if the rule needs a side that is not
+    /// known.
+    ///
+    /// ```
+    /// use longhaul_core::estimate::ImageRule;
+    /// assert_eq!(ImageRule::of("gpt-4o").tokens(Some(1024), Some(1024)), 765);
+    /// assert_eq!(ImageRule::of("claude-sonnet-4-5").tokens(Some(1000), Some(1000)), 1_296);
+    /// assert_eq!(ImageRule::of("gemini-2.5-pro").tokens(Some(300), Some(200)), 258);
+    /// ```
+    pub fn tokens(&self, width: Option<u32>, height: Option<u32>) -> u64 {
+        let (Some(width), Some(height)) = (width.map(|side| side.max(1)), height.map(|side| side.max(1)))
+        else {
+            return if let Self::Flat(tokens) = self { *tokens } else { UNKNOWN_IMAGE_TOKENS };
+        };
+        let pieces = |side: u32| u64::from(width.div_ceil(side)) * u64::from(height.div_ceil(side));
+        match *self {
+            Self::Tiles { base, tile } => base + tile * tiles(width, height),
+            Self::Patches { side, most, percent } => (pieces(side).min(most) * percent).div_ceil(100),
+            Self::Crops if width.max(height) <= 384 => 258,
+            Self::Crops => 258 * pieces(768),
+            Self::Flat(tokens) => tokens,
+        }
+    }
+}
+
+fn tiles(width: u32, height: u32) -> u64 {
+    let (long, short) = (u64::from(width.max(height)), u64::from(width.min(height)));
+    let (long, short) = shrink(long, short, long, 2048);
+    let (long, short) = shrink(long, short, short, 768);
+    long.div_ceil(512) * short.div_ceil(512)
+}
+
+/// Scales both sides so that `side` becomes at most `limit`.
+fn shrink(long: u64, short: u64, side: u64, limit: u64) -> (u64, u64) {
+    if side <= limit {
+        return (long, short);
+    }
+    ((long * limit).div_ceil(side), (short * limit).div_ceil(side))
+}

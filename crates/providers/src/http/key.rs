@@ -1,0 +1,31 @@
+//! Whether a key was sent: the first thing to know of a request that was not let in.
+
+use super::Secret;
+use crate::ProviderError;
+use longhaul_core::error::ErrorCode;
+
+/// Headers that carry a key.
+const HEADERS: [&str; 4] = ["authorization", "x-api-key", "x-goog-api-key", "api-key"];
+
+/// The status of a key that is known and has nothing left to spend.
+const PAYMENT_REQUIRED: u16 = 402;
+
+/// What is said of the key that goes with every request; never the key itself.
+pub(super) fn describe(headers: &[(String, Secret)]) -> String {
+    let carries = |name: &str| HEADERS.iter().any(|known| name.eq_ignore_ascii_case(known));
+    match headers.iter().rev().find(|(name, _)| carries(name)) {
+        None => "no key was sent: set `api_key_env` in the model's section".to_owned(),
+        Some((name, key)) if key.is_empty() => {
+            format!("the key sent as `{name}` was empty: set the variable that `api_key_env` names")
+        }
+        Some((name, _)) => format!("a key was sent, as `{name}`"),
+    }
+}
+
+/// The error of a request that was not let in, with what was sent to be let in.
+pub(super) fn explain(key: &str, mut error: ProviderError) -> ProviderError {
+    if error.code == ErrorCode::Auth && error.status != Some(PAYMENT_REQUIRED) {
+        error.message = format!("{}; {key}", error.message);
+    }
+    error
+}

@@ -1,0 +1,52 @@
+//! What the tests of all wires share: a short request, a whole call, its outcome.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use longhaul_core::message::{Answer, Message, Part};
+use longhaul_providers::http::Timeouts;
+use longhaul_providers::{ModelEvent, Provider, ProviderError, Request};
+
+/// All events of a call, and the error that ended it.
+pub(crate) type Outcome = (Vec<ModelEvent>, Option<ProviderError>);
+
+/// Somebody says hi.
+pub(crate) fn hi() -> Request {
+    Request { messages: vec![Message::user("u", vec![Part::text("hi")])], ..Request::default() }
+}
+
+/// Long enough for a server on this machine, however busy it is.
+pub(crate) fn patient() -> Timeouts {
+    Timeouts {
+        connect: Duration::from_secs(10),
+        header: Duration::from_secs(20),
+        idle: Duration::from_secs(20),
+    }
+}
+
+pub(crate) async fn call(provider: &dyn Provider, request: Request) -> Outcome {
+    let mut stream = match provider.call(request).await {
+        Ok(stream) => stream,
+        Err(error) => return (Vec::new(), Some(error)),
+    };
+    let mut events = Vec::new();
+    while let Some(event) = stream.next().await {
+        match event {
+            Ok(event) => events.push(event),
+            Err(error) => {
+                assert!(stream.next().await.is_none(), "nothing follows an error");
+                return (events, Some(error));
+            }
+        }
+    }
+    (events, None)
+}
+
+/// The answer of a call that went well.
+pub(crate) fn finished((events, error): Outcome) -> Answer {
+    assert_eq!(error, None);
+    match events.into_iter().next_back() {
+        Some(ModelEvent::Finished(answer)) => answer,
+        other => panic!("{other:?}"),
+    }
+}

@@ -1,0 +1,162 @@
+//! The children's home and temporary folder: made, held, removed, and swept up after a process that was killed.
+//!
+//! Who has a folder holds a lock on it, which the system takes back when the process ends, however it ends. So a
+//! folder that can be locked is nobody's, whatever process now has the number in its name.
+
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+use uuid::Uuid;
+
+use super::SandboxError;
+
+/// How often a folder is made anew that another process swept up before it was locked.
+const TRIES: usize = 3;
+
+/// What the names begin with; the process' number and 32 hexadecimal digits follow.
+const PREFIX: &str = "longhaul-";
+
+/// A folder readable by this user only. It goes when this is dropped.
+#[derive(Debug)]
+pub(super) struct PrivateFolder {
+    pub(super) path: PathBuf,
+    _lock: Option<File>,
+}
+
+impl PrivateFolder {
+    /// Removes what earlier processes left in `scratch` and makes a folder there.
+    ///
+    /// # Errors
+    /// [`SandboxError::Private`].
+    pub(super) fn make(scratch: &Path) -> Result<Self, SandboxError> {
+        let failed = |source| SandboxError::Private { path: scratch.to_owned(), source };
+        let scratch = scratch.canonicalize().map_err(failed)?;
+        sweep(&scratch);
+        let mut swept_up = io::Error::from(io::ErrorKind::NotFound);
+        for _ in 0..TRIES {
+            let path = scratch.join(format!("{PREFIX}{}-{}", std::process::id(), Uuid::now_v7().simple()));
+            match Self::make_at(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => swept_up = error,
+                made => return made.map_err(|source| SandboxError::Private { path, source }),
+            }
+        }
+        Err(failed(swept_up))
+    }
+
+    fn make_at(path: &Path) -> io::Result<Self> {
+        let mut builder = DirBuilder::new();
+        builder.mode(0o700);
+        // Not `recursive`: a folder that is there already is somebody else's.
+        builder.create(path)?;
+        let folder = open(path)?;
+        let lock = match folder.try_lock() {
+            Ok(()) => Some(folder),
+            Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::NotFound.into()),
+            // Nobody can lock it here, so nobody sweeps it up either.
+            Err(TryLockError::Error(_)) => None,
+        };
+        let made = Self { path: path.to_owned(), _lock: lock };
+        // Fails if it was swept up before it was locked.
+        for name in ["home", "tmp"] {
+            builder.create(path.join(name))?;
+        }
+        Ok(made)
+    }
+}
+
+impl Drop for PrivateFolder {
+    fn drop(&mut self) {
+        match fs::remove_dir_all(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(path = %self.path.display(), %error, "a private folder stays behind");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Removes the folders whose owners have ended without removing them.
+fn sweep(scratch: &Path) {
+    let Ok(entries) = fs::read_dir(scratch) else { return };
+    for entry in entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_ours)) {
+        let path = entry.path();
+        let Some(_lock) = abandoned(&path) else { continue };
+        match fs::remove_dir_all(&path) {
+            Ok(()) => {
+                tracing::debug!(path = %path.display(), "a private folder of a killed process is removed")
+            }
+            Err(error) => tracing::debug!(path = %path.display(), %error, "a private folder stays behind"),
+        }
+    }
+}
+
+/// The lock on a folder of this user's that nobody has.
+fn abandoned(path: &Path) -> Option<File> {
+    let folder = open(path).ok()?;
+    let is_own = folder.metadata().is_ok_and(|meta| meta.uid() == rustix::process::geteuid().as_raw());
+    (is_own && folder.try_lock().is_ok()).then_some(folder)
+}
+
+/// Opens a folder, and nothing else: no link to one, no pipe.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
+}
+
+/// `longhaul-1234-0192…`: exactly what [`PrivateFolder::make`] names.
+fn is_ours(name: &str) -> bool {
+    let parts = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-'));
+    parts.is_some_and(|(pid, id)| {
+        !pid.is_empty()
+            && pid.bytes().all(|byte| byte.is_ascii_digit())
+            && id.len() == 32
+            && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    const ID: &str = "0192f0c1d2e3743586970a1b2c3d4e5f";
+
+    #[test]
+    fn what_a_killed_process_left_is_removed_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let scratch = dir.path().canonicalize().unwrap();
+        let there = |name: &str| scratch.join(name).symlink_metadata().is_ok();
+        let held = PrivateFolder::make(&scratch).unwrap();
+        // Of a process whose number another one has by now: this one.
+        let left = format!("{PREFIX}{}-{ID}", std::process::id());
+        fs::create_dir_all(scratch.join(&left).join("tmp/deep")).unwrap();
+        fs::create_dir(scratch.join("elsewhere")).unwrap();
+        fs::write(scratch.join("elsewhere/kept"), "kept").unwrap();
+        symlink(scratch.join("elsewhere"), scratch.join(&left).join("home")).unwrap();
+        let others = [
+            format!("{PREFIX}{ID}"),
+            format!("{PREFIX}1-{}", &ID[1..]),
+            format!("{PREFIX}x-{ID}"),
+            format!("{PREFIX}1-{ID}.bak"),
+            format!("other-1-{ID}"),
+        ];
+        others.iter().for_each(|name| fs::create_dir(scratch.join(name)).unwrap());
+        let (file, link) = (format!("{PREFIX}2-{ID}"), format!("{PREFIX}3-{ID}"));
+        fs::write(scratch.join(&file), "a file").unwrap();
+        symlink(scratch.join("elsewhere"), scratch.join(&link)).unwrap();
+
+        let second = PrivateFolder::make(&scratch).unwrap();
+        assert!(!there(&left), "it is swept up");
+        assert!(others.iter().all(|name| there(name)) && there(&file) && there(&link));
+        assert!(there("elsewhere/kept"), "no link is followed");
+        assert!(held.path.join("tmp").is_dir(), "a process that lives keeps its own");
+        drop(held);
+        assert!(
+            second.path.join("home").is_dir() && is_ours(second.path.file_name().unwrap().to_str().unwrap())
+        );
+    }
+}

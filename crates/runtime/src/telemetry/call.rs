@@ -1,0 +1,191 @@
+//! A call of the model that is going on, its repetitions included: the conventions see one operation.
+
+use std::time::{Duration, Instant};
+
+use longhaul_core::message::{Answer, Finish, Origin, RawJson};
+use longhaul_core::usage::Usage;
+
+use super::export::Exporting;
+use super::span::{Kind, Open, Value};
+use super::{content, names};
+
+/// The longest name that is taken from a server, in characters.
+const MAX_NAME_CHARS: usize = 200;
+
+/// A call that is going on.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) open: Open,
+    kind: Kind,
+    origin: Origin,
+    sent: Instant,
+    first_chunk: Option<Duration>,
+    retries: u64,
+    usage: Option<Usage>,
+    finish: Option<Finish>,
+    response_id: Option<String>,
+    response_model: Option<String>,
+    /// What was answered, as JSON, where content is told.
+    output: Option<String>,
+}
+
+/// What metrics are made of.
+#[derive(Debug)]
+#[cfg_attr(not(feature = "telemetry"), expect(dead_code, reason = "without the feature nobody measures"))]
+pub(super) struct Figures<'a> {
+    pub(super) kind: Kind,
+    pub(super) provider: &'a str,
+    pub(super) model: &'a str,
+    pub(super) response_model: Option<&'a str>,
+    pub(super) error: Option<&'a str>,
+    pub(super) seconds: f64,
+    pub(super) seconds_to_first_chunk: Option<f64>,
+    pub(super) usage: Option<&'a Usage>,
+}
+
+impl Call {
+    pub(super) fn new(open: Open, kind: Kind, purpose: &str, origin: &Origin) -> Self {
+        describe_model(&open, origin);
+        open.set(names::PURPOSE, purpose);
+        Self {
+            open,
+            kind,
+            origin: origin.clone(),
+            sent: Instant::now(),
+            first_chunk: None,
+            retries: 0,
+            usage: None,
+            finish: None,
+            response_id: None,
+            response_model: None,
+            output: None,
+        }
+    }
+
+    /// Whether it asks for an answer, not for a count.
+    pub(super) fn is_chat(&self) -> bool {
+        self.kind == Kind::Chat
+    }
+
+    /// The same request will go out once more, the how-manieth time: nothing has failed yet.
+    pub(super) fn retried(&mut self, attempt: u32) {
+        self.open.forgive();
+        self.retries = attempt.into();
+        self.finish = None;
+    }
+
+    pub(super) fn sent_again(&mut self) {
+        self.sent = Instant::now();
+        self.first_chunk = None;
+    }
+
+    pub(super) fn began(&mut self) {
+        self.first_chunk.get_or_insert_with(|| self.sent.elapsed());
+    }
+
+    pub(super) fn answered(&mut self, answer: &Answer, wants_content: bool) {
+        self.used(answer.usage.as_ref());
+        self.finish = Some(answer.finish);
+        (self.response_id, self.response_model) = said(answer.envelope.as_ref());
+        self.output = wants_content.then(|| content::answer(answer));
+    }
+
+    /// What the provider has reported; the newest report counts.
+    pub(super) fn used(&mut self, usage: Option<&Usage>) {
+        if let Some(usage) = usage {
+            self.usage = Some(usage.clone());
+        }
+    }
+
+    /// It is over. What may change while it goes on is said only now: a name is said once.
+    pub(super) fn end(mut self, exporting: Option<&Exporting>) {
+        self.describe_answer();
+        if let Some(exporting) = exporting {
+            exporting.count_call(&Figures {
+                kind: self.kind,
+                provider: names::provider(&self.origin.provider),
+                model: &self.origin.model,
+                response_model: self.response_model.as_deref(),
+                error: self.open.error(),
+                seconds: self.open.elapsed().as_secs_f64(),
+                seconds_to_first_chunk: self.first_chunk.map(|time| time.as_secs_f64()),
+                usage: self.usage.as_ref(),
+            });
+        }
+        self.open.end();
+    }
+
+    fn describe_answer(&mut self) {
+        let open = &self.open;
+        if let Some(time) = self.first_chunk {
+            open.set(names::TIME_TO_FIRST_CHUNK, Value::Seconds(time.as_secs_f64()));
+        }
+        if self.retries > 0 {
+            open.set(names::RETRIES, self.retries);
+        }
+        if let Some(usage) = &self.usage {
+            describe_usage(open, usage);
+        }
+        if self.is_chat() {
+            let finish = self.finish.filter(|_| open.error().is_none());
+            open.set(names::FINISH_REASONS, Value::Words(vec![finish.map_or("error", reason)]));
+        }
+        for (name, said) in
+            [(names::RESPONSE_ID, &self.response_id), (names::RESPONSE_MODEL, &self.response_model)]
+        {
+            if let Some(said) = said {
+                open.set(name, said.as_str());
+            }
+        }
+        if let Some(output) = self.output.take() {
+            open.quote(names::OUTPUT_MESSAGES, output);
+        }
+    }
+}
+
+/// Which model it is, in the names of now and before.
+pub(super) fn describe_model(open: &Open, origin: &Origin) {
+    let provider = names::provider(&origin.provider);
+    open.set(names::PROVIDER, provider);
+    open.set(names::SYSTEM, provider);
+    open.set(names::REQUEST_MODEL, origin.model.as_str());
+    open.set(names::LLM_PROVIDER, origin.provider.as_str());
+    open.set(names::LLM_MODEL, origin.model.as_str());
+}
+
+/// The parts of input and output are said only where there are any.
+pub(super) fn describe_usage(open: &Open, usage: &Usage) {
+    open.set(names::INPUT_TOKENS, usage.input_tokens);
+    open.set(names::OUTPUT_TOKENS, usage.output_tokens);
+    let parts = [
+        (names::REASONING_TOKENS, usage.reasoning_tokens),
+        (names::CACHE_READ_TOKENS, usage.cache_read_tokens),
+        (names::CACHE_WRITE_TOKENS, usage.cache_write_tokens),
+        (names::CACHE_CREATION_TOKENS, usage.cache_write_tokens),
+    ];
+    for (name, tokens) in parts.into_iter().filter(|(_, tokens)| *tokens > 0) {
+        open.set(name, tokens);
+    }
+}
+
+/// The conventions' word for it.
+fn reason(finish: Finish) -> &'static str {
+    match finish {
+        Finish::Stop => "stop",
+        Finish::ToolCalls => "tool_call",
+        Finish::Length => "length",
+        Finish::ContentFilter => "content_filter",
+        Finish::Other => "other",
+    }
+}
+
+/// The id of an answer and the model that gave it, where the server says so.
+fn said(envelope: Option<&RawJson>) -> (Option<String>, Option<String>) {
+    let parsed = envelope.and_then(|envelope| serde_json::from_str(envelope.as_str()).ok());
+    let object: serde_json::Value = parsed.unwrap_or_default();
+    let first = |names: [&str; 2]| {
+        let text = names.into_iter().find_map(|name| object.get(name)?.as_str())?;
+        Some(text.chars().take(MAX_NAME_CHARS).collect())
+    };
+    (first(["id", "responseId"]), first(["model", "modelVersion"]))
+}

@@ -1,0 +1,96 @@
+//! What was said, as the conventions write it: messages of parts, as JSON. Only where it is asked for.
+
+use longhaul_core::message::{Answer, Media, Message, Part, Role};
+use serde_json::{Value, json};
+
+/// The most of one text, in bytes.
+const MAX_TEXT_BYTES: usize = 32 << 10;
+
+/// The most of one call's messages, in bytes: spans wait in memory for their collector. The newest stay.
+const MAX_MESSAGES_BYTES: usize = 256 << 10;
+
+/// `gen_ai.system_instructions`.
+pub(super) fn instructions(system: &str) -> String {
+    json!([{ "type": "text", "content": clipped(system) }]).to_string()
+}
+
+/// `gen_ai.input.messages`: the newest of them, as many as there is room for.
+pub(super) fn messages<'a>(all: impl DoubleEndedIterator<Item = &'a Message>) -> String {
+    let mut newest = Vec::new();
+    let mut bytes = 0;
+    for message in all.rev() {
+        let text = json!({ "role": role(message.role), "parts": parts(&message.parts) }).to_string();
+        bytes += text.len();
+        if bytes > MAX_MESSAGES_BYTES && !newest.is_empty() {
+            break;
+        }
+        newest.push(text);
+    }
+    newest.reverse();
+    format!("[{}]", newest.join(","))
+}
+
+/// `gen_ai.output.messages`.
+pub(super) fn answer(answer: &Answer) -> String {
+    json!([{ "role": "assistant", "parts": parts(&answer.parts) }]).to_string()
+}
+
+/// The text of a tool's result.
+pub(super) fn result(content: &[Part]) -> String {
+    clipped(&content.iter().filter_map(Part::as_text).collect::<String>())
+}
+
+/// A text, no longer than is sent.
+pub(super) fn clipped(text: &str) -> String {
+    let end = text.floor_char_boundary(MAX_TEXT_BYTES);
+    match text.len() - end {
+        0 => text.to_owned(),
+        more => format!("{} [{more} more bytes]", &text[..end]),
+    }
+}
+
+fn role(role: Role) -> &'static str {
+    match role {
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    }
+}
+
+fn parts(parts: &[Part]) -> Vec<Value> {
+    parts.iter().map(part).collect()
+}
+
+fn part(part: &Part) -> Value {
+    match part {
+        Part::Text(text) => json!({ "type": "text", "content": clipped(&text.text) }),
+        Part::Reasoning(reasoning) => json!({ "type": "reasoning", "content": clipped(&reasoning.text) }),
+        Part::ToolCall(call) => json!({
+            "type": "tool_call",
+            "id": call.call_id,
+            "name": call.name,
+            "arguments": clipped(&call.arguments),
+        }),
+        Part::ToolResult(answer) => json!({
+            "type": "tool_call_response",
+            "id": answer.call_id,
+            "response": result(&answer.content),
+        }),
+        Part::Image(media) => file(media, "image"),
+        Part::File(media) => file(media, "document"),
+        Part::Opaque(opaque) => json!({ "type": opaque.kind }),
+    }
+}
+
+/// Named, not sent.
+fn file(media: &Media, modality: &str) -> Value {
+    json!({
+        "type": "file",
+        "modality": modality,
+        "mime_type": media.media_type,
+        "file_id": media.blob.hash,
+    })
+}
+
+#[cfg(test)]
+mod tests;

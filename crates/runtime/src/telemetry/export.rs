@@ -1,0 +1,154 @@
+//! Spans and metrics of OpenTelemetry.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use futures_util::future::{Either, FutureExt as _};
+use opentelemetry::baggage::BaggageExt as _;
+use opentelemetry::context::FutureExt as _;
+use opentelemetry::metrics::MeterProvider as _;
+use opentelemetry::trace::{
+    SpanBuilder, SpanKind, Status, TraceContextExt as _, Tracer as _, TracerProvider as _,
+};
+use opentelemetry::{Array, Context, InstrumentationScope, KeyValue, StringValue};
+use opentelemetry_sdk::metrics::SdkMeterProvider;
+use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
+
+use super::call::Figures;
+use super::metrics::Instruments;
+use super::names;
+use super::span::{Kind, Value};
+
+/// How long what is still waiting may take to be sent at the end.
+const CLOSE_WITHIN: Duration = Duration::from_secs(2);
+
+/// Whether spans hold what was said: prompts, answers, arguments and results of tools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Content {
+    /// They do not.
+    #[default]
+    LeftOut,
+    /// They do, clipped: 32 KiB of a text, 256 KiB of a call's messages, the newest.
+    Included,
+}
+
+/// What exports.
+#[derive(Debug)]
+pub(super) struct Exporting {
+    tracer: SdkTracer,
+    instruments: Instruments,
+    content: Content,
+    /// Those that are ours to shut down.
+    own: Mutex<Option<(SdkTracerProvider, SdkMeterProvider)>>,
+}
+
+/// A span that is exported, in its context: baggage and parents included.
+#[derive(Clone, Debug)]
+pub(super) struct Exported(Context);
+
+impl Exporting {
+    pub(super) fn new(tracers: &SdkTracerProvider, meters: &SdkMeterProvider, content: Content) -> Self {
+        let scope = InstrumentationScope::builder("longhaul").with_version(env!("CARGO_PKG_VERSION")).build();
+        Self {
+            tracer: tracers.tracer_with_scope(scope.clone()),
+            instruments: Instruments::new(&meters.meter_with_scope(scope)),
+            content,
+            own: Mutex::new(None),
+        }
+    }
+
+    /// The same over providers that end with it.
+    pub(super) fn owning(tracers: SdkTracerProvider, meters: SdkMeterProvider, content: Content) -> Self {
+        let exporting = Self::new(&tracers, &meters, content);
+        Self { own: Mutex::new(Some((tracers, meters))), ..exporting }
+    }
+
+    pub(super) fn begin(
+        &self,
+        name: String,
+        kind: Kind,
+        session_id: &str,
+        parent: Option<&Exported>,
+    ) -> Exported {
+        let session = || KeyValue::new(names::SESSION, session_id.to_owned());
+        let above = match parent {
+            Some(Exported(context)) => context.clone(),
+            None => Context::new().with_baggage([session()]),
+        };
+        let kind = if kind.is_client() { SpanKind::Client } else { SpanKind::Internal };
+        let span = SpanBuilder::from_name(name).with_kind(kind);
+        let span = self.tracer.build_with_context(span, &above);
+        Exported(above.with_span(span))
+    }
+
+    pub(super) fn wants_content(&self) -> bool {
+        self.content == Content::Included
+    }
+
+    pub(super) fn count_call(&self, figures: &Figures<'_>) {
+        self.instruments.call(figures);
+    }
+
+    pub(super) fn count_tool(&self, agent: Option<&str>, name: &str, seconds: f64, error: Option<&str>) {
+        self.instruments.tool(agent, name, seconds, error);
+    }
+
+    pub(super) fn count_run(
+        &self,
+        agent: Option<&str>,
+        seconds: f64,
+        calls: u64,
+        tools: u64,
+        error: Option<&str>,
+    ) {
+        self.instruments.run(agent, seconds, calls, tools, error);
+    }
+
+    /// Sends what waits, both kinds at once. The SDK blocks while it does.
+    pub(super) async fn close(&self) {
+        let own = self.own.lock().ok().and_then(|mut own| own.take());
+        let Some((tracers, meters)) = own else { return };
+        let spans = tokio::task::spawn_blocking(move || tracers.shutdown_with_timeout(CLOSE_WITHIN));
+        let metrics = tokio::task::spawn_blocking(move || meters.shutdown_with_timeout(CLOSE_WITHIN));
+        let both = async { tokio::join!(spans, metrics) };
+        match tokio::time::timeout(CLOSE_WITHIN, both).await {
+            Ok((Ok(Ok(())), Ok(Ok(())))) => {}
+            outcome => tracing::debug!(?outcome, "not all telemetry was sent"),
+        }
+    }
+}
+
+impl Exported {
+    pub(super) fn set(&self, name: &'static str, value: Value) {
+        self.0.span().set_attribute(KeyValue::new(name, exported(value)));
+    }
+
+    /// Words of an error may quote what was said: its class is an attribute, and the status has no words.
+    pub(super) fn fail(&self) {
+        self.0.span().set_status(Status::error(""));
+    }
+
+    pub(super) fn end(&self) {
+        self.0.span().end();
+    }
+}
+
+fn exported(value: Value) -> opentelemetry::Value {
+    match value {
+        Value::Text(text) => text.into(),
+        Value::Words(words) => {
+            opentelemetry::Value::Array(Array::String(words.into_iter().map(StringValue::from).collect()))
+        }
+        Value::Count(count) => i64::try_from(count).unwrap_or(i64::MAX).into(),
+        Value::Flag(flag) => flag.into(),
+        Value::Seconds(seconds) => seconds.into(),
+    }
+}
+
+/// Does the work in the context of a span.
+pub(super) fn within<F: Future>(exported: Option<Exported>, work: F) -> impl Future<Output = F::Output> {
+    match exported {
+        Some(Exported(context)) => Either::Left(work.with_context(context)),
+        None => work.right_future(),
+    }
+}

@@ -1,0 +1,112 @@
+//! A collector behind HTTP: OTLP as protobuf, through the HTTP client that the library has anyway.
+
+mod post;
+
+use std::sync::Arc;
+
+use opentelemetry::{Key, KeyValue};
+use opentelemetry_otlp::{
+    MetricExporter, Protocol, SpanExporter, WithExportConfig as _, WithHttpConfig as _,
+};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::metrics::SdkMeterProvider;
+use opentelemetry_sdk::trace::{BatchConfigBuilder, BatchSpanProcessor, SdkTracerProvider};
+use reqwest::Url;
+
+use self::post::{Post, Shared};
+use super::export::{Content, Exporting};
+
+/// Spans that may wait for their collector. With content one has up to about 300 KiB.
+const WAITING_SPANS: usize = 2_048;
+const WAITING_SPANS_WITH_CONTENT: usize = 128;
+
+/// The program as its collector sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// `service.name`, unless `OTEL_SERVICE_NAME` says otherwise.
+    pub name: String,
+    /// `service.version`.
+    pub version: String,
+}
+
+/// Why telemetry cannot be sent there.
+#[derive(Debug, thiserror::Error)]
+pub enum OtlpError {
+    /// The address.
+    #[error("{0} is no http:// or https:// address of a collector, or has more than a path")]
+    Address(String),
+    /// No tokio runtime.
+    #[error("telemetry needs a running tokio runtime")]
+    NoRuntime,
+    /// The exporter refuses its settings.
+    #[error("the exporter cannot be made: {0}")]
+    Exporter(String),
+}
+
+pub(super) fn connect(url: &str, service: &Service, content: Content) -> Result<Exporting, OtlpError> {
+    let is_usable = |url: &Url| {
+        matches!(url.scheme(), "http" | "https")
+            && url.has_host()
+            && url.query().is_none()
+            && url.fragment().is_none()
+    };
+    let base = Url::parse(url).ok().filter(is_usable);
+    let base = base.ok_or_else(|| OtlpError::Address(url.to_owned()))?;
+    let runtime = tokio::runtime::Handle::try_current().map_err(|_| OtlpError::NoRuntime)?;
+    let post = Arc::new(Post::new(&base, runtime).map_err(|error| OtlpError::Exporter(error.to_string()))?);
+    let resource = resource(service);
+    let tracers = SdkTracerProvider::builder()
+        .with_resource(resource.clone())
+        .with_span_processor(spans(&base, Arc::clone(&post), content)?)
+        .build();
+    let metrics = MetricExporter::builder()
+        .with_http()
+        .with_http_client(Shared(post))
+        .with_endpoint(signal(&base, "v1/metrics"))
+        .with_protocol(Protocol::HttpBinary)
+        .build()
+        .map_err(refused)?;
+    let meters = SdkMeterProvider::builder().with_resource(resource).with_periodic_exporter(metrics).build();
+    Ok(Exporting::owning(tracers, meters, content))
+}
+
+/// Ends that nobody waits for: a full queue drops spans.
+fn spans(base: &Url, post: Arc<Post>, content: Content) -> Result<BatchSpanProcessor, OtlpError> {
+    let exporter = SpanExporter::builder()
+        .with_http()
+        .with_http_client(Shared(post))
+        .with_endpoint(signal(base, "v1/traces"))
+        .with_protocol(Protocol::HttpBinary)
+        .build()
+        .map_err(refused)?;
+    let waiting = match content {
+        Content::LeftOut => WAITING_SPANS,
+        Content::Included => WAITING_SPANS_WITH_CONTENT,
+    };
+    let batches = BatchConfigBuilder::default()
+        .with_max_queue_size(waiting)
+        .with_max_export_batch_size(waiting.min(512))
+        .build();
+    Ok(BatchSpanProcessor::builder(exporter).with_batch_config(batches).build())
+}
+
+/// The address of one kind of data.
+fn signal(base: &Url, path: &str) -> String {
+    format!("{}/{path}", base.as_str().trim_end_matches('/'))
+}
+
+fn resource(service: &Service) -> Resource {
+    let found = Resource::builder().build();
+    let name = found.get(&Key::new("service.name")).map(|name| name.to_string());
+    let is_named = name.is_some_and(|name| !name.starts_with("unknown_service"));
+    let mut resource =
+        Resource::builder().with_attribute(KeyValue::new("service.version", service.version.clone()));
+    if !is_named {
+        resource = resource.with_service_name(service.name.clone());
+    }
+    resource.build()
+}
+
+fn refused(error: impl std::fmt::Display) -> OtlpError {
+    OtlpError::Exporter(error.to_string())
+}

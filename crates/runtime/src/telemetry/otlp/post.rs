@@ -1,0 +1,98 @@
+//! Posts to a collector, on the program's own tokio runtime: the SDK asks from threads that have none.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use opentelemetry_http::{HttpClient, HttpError, Request, Response};
+use reqwest::{Client, Url};
+use tokio::runtime::Handle;
+
+/// How long a collector may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The most of a collector's answer that is read, in bytes: it says no more than how many it refused.
+const MAX_ANSWER_BYTES: usize = 64 << 10;
+
+/// The way to one collector.
+#[derive(Debug)]
+pub(super) struct Post {
+    client: Client,
+    runtime: Handle,
+    /// The collector for people: without a password that the address may hold.
+    place: String,
+    was_told: AtomicBool,
+}
+
+/// One way for both kinds of data: what goes wrong is said once.
+#[derive(Clone, Debug)]
+pub(super) struct Shared(pub(super) Arc<Post>);
+
+impl Post {
+    /// # Errors
+    /// TLS cannot be set up.
+    pub(super) fn new(base: &Url, runtime: Handle) -> Result<Self, reqwest::Error> {
+        let mut builder = Client::builder()
+            .timeout(PATIENCE)
+            .redirect(reqwest::redirect::Policy::none())
+            .user_agent(concat!("longhaul/", env!("CARGO_PKG_VERSION")));
+        if matches!(base.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")) {
+            builder = builder.no_proxy();
+        }
+        let place = base.origin().ascii_serialization();
+        Ok(Self { client: builder.build()?, runtime, place, was_told: AtomicBool::new(false) })
+    }
+
+    async fn send(client: Client, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let mut answer = client.execute(request.try_into()?).await?;
+        let mut response = Response::builder().status(answer.status());
+        if let Some(headers) = response.headers_mut() {
+            *headers = std::mem::take(answer.headers_mut());
+        }
+        let mut body = Vec::new();
+        while let Some(chunk) = answer.chunk().await? {
+            body.extend_from_slice(&chunk);
+            if body.len() > MAX_ANSWER_BYTES {
+                return Err("the collector's answer is too long".into());
+            }
+        }
+        Ok(response.body(body.into())?)
+    }
+
+    /// Once: whoever reads it can do something about it, and the next thousand lines would say the same.
+    fn complain(&self, problem: impl std::fmt::Display) {
+        if !self.was_told.swap(true, Ordering::Relaxed) {
+            tracing::warn!("telemetry does not reach {}: {problem}", self.place);
+        }
+    }
+}
+
+/// What is behind an error: "connection refused" rather than "error sending request".
+fn cause<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
+    let mut cause = error;
+    while let Some(behind) = cause.source() {
+        cause = behind;
+    }
+    cause
+}
+
+#[async_trait]
+impl HttpClient for Shared {
+    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let Self(post) = self;
+        let sent = post.runtime.spawn(Post::send(post.client.clone(), request)).await;
+        let answer = sent.map_err(HttpError::from).and_then(|sent| sent);
+        match &answer {
+            Ok(answer) if answer.status().is_success() => {}
+            Ok(answer) => post.complain(answer.status()),
+            Err(error) => post.complain(cause(&**error)),
+        }
+        answer
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+//! One operation that is going on: a span of `tracing`, and one of OpenTelemetry where that is asked for.
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::FutureExt as _;
+use tracing::Instrument as _;
+use tracing::field::Empty;
+
+use super::export::{Exported, Exporting, within};
+use super::names;
+
+/// What an operation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    InvokeAgent,
+    Chat,
+    CountTokens,
+    ExecuteTool,
+    Compact,
+}
+
+impl Kind {
+    /// The value of `gen_ai.operation.name`. `compact` and `count_tokens` are ours: the conventions have none.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::InvokeAgent => "invoke_agent",
+            Self::Chat => "chat",
+            Self::CountTokens => "count_tokens",
+            Self::ExecuteTool => "execute_tool",
+            Self::Compact => "compact",
+        }
+    }
+
+    /// Whether somebody else does the work.
+    pub(super) fn is_client(self) -> bool {
+        matches!(self, Self::Chat | Self::CountTokens)
+    }
+}
+
+/// The value of an attribute.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value {
+    Text(String),
+    Words(Vec<&'static str>),
+    Count(u64),
+    Flag(bool),
+    Seconds(f64),
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<u64> for Value {
+    fn from(count: u64) -> Self {
+        Self::Count(count)
+    }
+}
+
+/// An operation that is going on. One that is dropped before it has ended was interrupted.
+#[derive(Debug)]
+pub(super) struct Open {
+    span: tracing::Span,
+    exported: Option<Exported>,
+    began: Instant,
+    error: Option<String>,
+    has_ended: bool,
+}
+
+/// An operation to work in: what begins there is its child.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scope {
+    span: Option<tracing::Span>,
+    exported: Option<Exported>,
+}
+
+/// The fields are listed because `tracing` takes no others later.
+macro_rules! listed {
+    ($name:literal, $parent:expr) => {
+        tracing::info_span!(
+            target: "longhaul", parent: $parent, $name,
+            "otel.name" = Empty, "otel.kind" = Empty, "otel.status_code" = Empty, "error.type" = Empty,
+            "gen_ai.operation.name" = Empty, "gen_ai.provider.name" = Empty, "gen_ai.request.model" = Empty,
+            "gen_ai.request.max_tokens" = Empty, "gen_ai.response.id" = Empty, "gen_ai.response.model" = Empty,
+            "gen_ai.response.finish_reasons" = Empty, "gen_ai.response.time_to_first_chunk" = Empty,
+            "gen_ai.usage.input_tokens" = Empty, "gen_ai.usage.output_tokens" = Empty,
+            "gen_ai.usage.cache_read.input_tokens" = Empty, "gen_ai.usage.cache_write.input_tokens" = Empty,
+            "gen_ai.usage.reasoning.output_tokens" = Empty, "gen_ai.conversation.id" = Empty,
+            "gen_ai.conversation.compacted" = Empty, "gen_ai.agent.name" = Empty, "gen_ai.tool.name" = Empty,
+            "gen_ai.tool.call.id" = Empty, "llm.provider" = Empty, "llm.model" = Empty,
+            "longhaul.purpose" = Empty, "longhaul.retries" = Empty, "longhaul.run.id" = Empty,
+            "longhaul.run.end" = Empty, "longhaul.compaction.strategy" = Empty,
+            "longhaul.compaction.tokens_before" = Empty, "longhaul.compaction.tokens_after" = Empty,
+        )
+    };
+}
+
+impl Open {
+    /// Begins an operation. `what` is what it is done with: a model, a tool.
+    pub(super) fn begin(
+        exporting: Option<&Exporting>,
+        kind: Kind,
+        what: Option<&str>,
+        session_id: &str,
+        parent: Option<&Open>,
+    ) -> Self {
+        let name = match what {
+            Some(what) => format!("{} {what}", kind.as_str()),
+            None => kind.as_str().to_owned(),
+        };
+        let above = parent.and_then(|parent| parent.span.id());
+        let span = match kind {
+            Kind::InvokeAgent => listed!("invoke_agent", above),
+            Kind::Chat => listed!("chat", above),
+            Kind::CountTokens => listed!("count_tokens", above),
+            Kind::ExecuteTool => listed!("execute_tool", above),
+            Kind::Compact => listed!("compact", above),
+        };
+        span.record("otel.name", name.as_str());
+        span.record("otel.kind", if kind.is_client() { "client" } else { "internal" });
+        let above = parent.and_then(|parent| parent.exported.as_ref());
+        let exported = exporting.map(|exporting| exporting.begin(name, kind, session_id, above));
+        let open = Self { span, exported, began: Instant::now(), error: None, has_ended: false };
+        open.set(names::OPERATION, kind.as_str());
+        open.set(names::CONVERSATION, session_id);
+        open.set(names::SESSION, session_id);
+        open
+    }
+
+    /// Says something about it.
+    pub(super) fn set(&self, name: &'static str, value: impl Into<Value>) {
+        let value = value.into();
+        match &value {
+            Value::Text(text) => self.span.record(name, text.as_str()),
+            Value::Words(words) => self.span.record(name, words.join(",").as_str()),
+            Value::Count(count) => self.span.record(name, *count),
+            Value::Flag(flag) => self.span.record(name, *flag),
+            Value::Seconds(seconds) => self.span.record(name, *seconds),
+        };
+        if let Some(exported) = &self.exported {
+            exported.set(name, value);
+        }
+    }
+
+    /// Says something that was said, to OpenTelemetry only.
+    pub(super) fn quote(&self, name: &'static str, text: String) {
+        if let Some(exported) = &self.exported {
+            exported.set(name, Value::Text(text));
+        }
+    }
+
+    /// It failed, or was stopped. The last word counts.
+    pub(super) fn fail(&mut self, error: &str) {
+        self.error = Some(error.to_owned());
+    }
+
+    /// It did not fail after all.
+    pub(super) fn forgive(&mut self) {
+        self.error = None;
+    }
+
+    pub(super) fn error(&self) -> Option<&str> {
+        self.error.as_deref()
+    }
+
+    pub(super) fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    pub(super) fn scope(&self) -> Scope {
+        Scope { span: Some(self.span.clone()), exported: self.exported.clone() }
+    }
+
+    /// It is over.
+    pub(super) fn end(mut self) {
+        self.finish();
+    }
+
+    fn finish(&mut self) {
+        if std::mem::replace(&mut self.has_ended, true) {
+            return;
+        }
+        if let Some(error) = self.error.take() {
+            self.set(names::ERROR_TYPE, error.as_str());
+            self.span.record("otel.status_code", "ERROR");
+            if let Some(exported) = &self.exported {
+                exported.fail();
+            }
+        }
+        if let Some(exported) = &self.exported {
+            exported.end();
+        }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            self.error.get_or_insert_with(|| "interrupted".to_owned());
+            self.finish();
+        }
+    }
+}
+
+impl Scope {
+    /// Does the work there: log lines name the operation, and what a tool or a model's client traces by itself
+    /// becomes its child, with the session in its baggage.
+    pub(crate) fn around<F: Future>(self, work: F) -> impl Future<Output = F::Output> {
+        let work = within(self.exported, work);
+        match self.span {
+            Some(span) => work.instrument(span).left_future(),
+            None => work.right_future(),
+        }
+    }
+}

@@ -1,0 +1,404 @@
+//! What a session's loop is told and what it asks for, as spans.
+
+use std::collections::BTreeMap;
+
+use longhaul_core::error::ErrorCode;
+use longhaul_core::event::{EditKind, EditReason, ErrorInfo, EventBody, RunEnd, StepKind, ViewEdit};
+use longhaul_core::ids::{CallId, RunId, SessionId};
+use longhaul_core::message::{Message, ToolCall, ToolResult, ToolStatus};
+use longhaul_core::run::{Effect, Failure, Input, Notice, Run, Timer};
+
+use super::call::{Call, describe_model, describe_usage};
+use super::content;
+use super::export::Exporting;
+use super::names;
+use super::span::{Kind, Open, Scope, Value};
+use crate::agent::Agent;
+
+/// The operations of one session that are going on.
+#[derive(Debug)]
+pub(crate) struct Trace {
+    session_id: SessionId,
+    turn: Option<Turn>,
+    compaction: Option<Open>,
+    /// One at a time: the loop makes no two calls at once.
+    call: Option<Call>,
+    tools: BTreeMap<CallId, Tool>,
+    /// Why something was told to stop.
+    stop: Option<&'static str>,
+}
+
+/// A run, and how much it did.
+#[derive(Debug)]
+struct Turn {
+    open: Open,
+    calls: u64,
+    tools: u64,
+}
+
+#[derive(Debug)]
+struct Tool {
+    open: Open,
+    name: String,
+}
+
+/// What is known around an input or an effect.
+#[derive(Clone, Copy)]
+struct Around<'a> {
+    run: &'a Run,
+    agent: &'a Agent,
+}
+
+impl<'a> Around<'a> {
+    fn exporting(self) -> Option<&'a Exporting> {
+        self.agent.telemetry.exporting.as_deref()
+    }
+
+    fn agent_name(self) -> Option<&'a str> {
+        self.agent.telemetry.agent.as_deref()
+    }
+
+    fn wants_content(self) -> bool {
+        self.exporting().is_some_and(Exporting::wants_content)
+    }
+}
+
+impl Trace {
+    pub(crate) fn new(session_id: SessionId) -> Self {
+        Self { session_id, turn: None, compaction: None, call: None, tools: BTreeMap::new(), stop: None }
+    }
+
+    /// Takes what the loop is about to be told: operations end by it.
+    pub(crate) fn hear(&mut self, input: &Input, run: &Run, agent: &Agent) {
+        let around = Around { run, agent };
+        match input {
+            Input::Cancel => self.stopped("cancelled"),
+            Input::TimerFired(Timer::Run | Timer::RecoveryStep) => self.stopped("timeout"),
+            Input::ModelBegan => {
+                if let Some(call) = &mut self.call {
+                    call.began();
+                }
+            }
+            Input::ModelAnswered(answer) => {
+                if let Some(call) = &mut self.call {
+                    call.answered(answer, around.wants_content());
+                }
+            }
+            Input::ModelFailed { failure, .. } => self.call_failed(failure),
+            Input::ModelStopped { usage, .. } => {
+                let stop = self.stop_word();
+                if let Some(call) = &mut self.call {
+                    call.used(usage.as_ref());
+                    call.open.fail(stop);
+                }
+            }
+            Input::Summarised(answer) => {
+                match (answer, &mut self.call) {
+                    (Ok(answer), Some(call)) => call.answered(answer, around.wants_content()),
+                    (Err(failure), _) => self.call_failed(failure),
+                    (Ok(_), None) => {}
+                }
+                self.end_call(around);
+            }
+            Input::Counted(_) => self.end_call(around),
+            Input::ToolEnded(result) => self.tool_ended(result, around),
+            Input::Appended { events, .. } => {
+                events.iter().for_each(|event| self.stored(&event.body, around));
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes what the loop answered: operations begin by it.
+    pub(crate) fn follow(&mut self, effects: &[Effect], run: &Run, agent: &Agent) {
+        let around = Around { run, agent };
+        for effect in effects {
+            match effect {
+                Effect::Append { events, .. } => {
+                    events.iter().for_each(|event| self.decided(event, around));
+                }
+                Effect::Notice(Notice::Retrying { attempt, .. }) => {
+                    if let Some(call) = &mut self.call {
+                        call.retried(*attempt);
+                    }
+                }
+                Effect::Notice(Notice::Compacting { strategy, reason, trigger_tokens }) => {
+                    self.begin_compaction(strategy, *reason, *trigger_tokens, around);
+                }
+                Effect::Count { .. } => self.begin_call(Kind::CountTokens, "count", around),
+                Effect::Summarise { messages, max_output_tokens, .. } => {
+                    self.begin_call(Kind::Chat, "summary", around);
+                    self.describe_request(messages.iter(), *max_output_tokens, around);
+                }
+                Effect::CallModel { max_output_tokens, .. } => self.call_model(*max_output_tokens, around),
+                Effect::RunTool { call, .. } => self.begin_tool(call, around),
+                Effect::CompactionDone(_) => self.drop_compaction(),
+                _ => {}
+            }
+        }
+    }
+
+    /// Where the model call works.
+    pub(crate) fn call_scope(&self) -> Scope {
+        self.call.as_ref().map(|call| call.open.scope()).unwrap_or_default()
+    }
+
+    /// Where a tool works.
+    pub(crate) fn tool_scope(&self, call_id: &CallId) -> Scope {
+        self.tools.get(call_id).map(|tool| tool.open.scope()).unwrap_or_default()
+    }
+
+    fn stopped(&mut self, why: &'static str) {
+        if self.turn.is_some() || self.compaction.is_some() || self.call.is_some() {
+            self.stop = Some(why);
+        }
+    }
+
+    fn stop_word(&self) -> &'static str {
+        self.stop.unwrap_or("interrupted")
+    }
+
+    /// The word for a failure: a call that we stopped did not fail by itself.
+    fn word(&self, code: ErrorCode) -> &'static str {
+        match code {
+            ErrorCode::Interrupted => self.stop_word(),
+            code => code.as_str(),
+        }
+    }
+
+    fn call_failed(&mut self, failure: &Failure) {
+        let word = self.word(failure.code);
+        if let Some(call) = &mut self.call {
+            call.used(failure.usage.as_ref());
+            call.open.fail(word);
+        }
+    }
+
+    fn end_call(&mut self, around: Around<'_>) {
+        let Some(call) = self.call.take() else { return };
+        if let Some(turn) = &mut self.turn {
+            turn.calls += u64::from(call.is_chat());
+        }
+        call.end(around.exporting());
+    }
+
+    /// What the loop has decided to store: whether an answer counts is its word.
+    fn decided(&mut self, event: &EventBody, around: Around<'_>) {
+        match event {
+            EventBody::StepFinished { .. } => self.end_call(around),
+            EventBody::StepFailed { code, .. } => {
+                let word = self.word(*code);
+                if let Some(call) = &mut self.call {
+                    call.open.fail(word);
+                }
+                self.end_call(around);
+            }
+            EventBody::ViewEdited(edit) => {
+                self.begin_compaction(&edit.strategy, edit.reason, edit.trigger_tokens, around);
+            }
+            _ => {}
+        }
+    }
+
+    /// What is durable.
+    fn stored(&mut self, event: &EventBody, around: Around<'_>) {
+        match event {
+            EventBody::RunStarted { run_id } => self.begin_turn(run_id, around),
+            EventBody::RunFinished { reason, error, .. } => self.end_turn(*reason, error.as_ref(), around),
+            EventBody::ViewEdited(edit) => self.end_compaction(edit),
+            EventBody::CompactionFailed { code, .. } => {
+                if let Some(compaction) = &mut self.compaction {
+                    compaction.set(names::SUMMARY_FAILURE, code.as_str());
+                    compaction.fail(code.as_str());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn begin(&self, kind: Kind, what: Option<&str>, parent: Option<&Open>, around: Around<'_>) -> Open {
+        Open::begin(around.exporting(), kind, what, self.session_id.as_str(), parent)
+    }
+
+    fn begin_turn(&mut self, run_id: &RunId, around: Around<'_>) {
+        let name = around.agent_name();
+        let open = self.begin(Kind::InvokeAgent, name, None, around);
+        if let Some(name) = name {
+            open.set(names::AGENT_NAME, name);
+        }
+        describe_model(&open, &around.run.settings().model.origin);
+        open.set(names::RUN, run_id.as_str());
+        self.turn = Some(Turn { open, calls: 0, tools: 0 });
+        self.stop = None;
+    }
+
+    /// A run that another process began has no span yet.
+    fn find_turn(&mut self, around: Around<'_>) {
+        if let (None, Some(open)) = (&self.turn, around.run.history().open_run()) {
+            self.begin_turn(&open.id, around);
+            if let Some(turn) = &self.turn {
+                turn.open.set(names::RUN_RECOVERED, Value::Flag(true));
+            }
+        }
+    }
+
+    fn end_turn(&mut self, reason: RunEnd, error: Option<&ErrorInfo>, around: Around<'_>) {
+        self.drop_compaction();
+        self.stop = None;
+        let Some(Turn { mut open, calls, tools }) = self.turn.take() else { return };
+        if let Some(run) = around.run.history().open_run() {
+            describe_usage(&open, &run.usage);
+        }
+        open.set(names::RUN_END, end_word(reason));
+        match (reason, error) {
+            (RunEnd::Error, Some(error)) => open.fail(error.code.as_str()),
+            (RunEnd::Error, None) => open.fail(names::OTHER),
+            (RunEnd::Cancelled | RunEnd::Timeout, _) => open.fail(end_word(reason)),
+            _ => {}
+        }
+        if let Some(exporting) = around.exporting() {
+            let seconds = open.elapsed().as_secs_f64();
+            exporting.count_run(around.agent_name(), seconds, calls, tools, open.error());
+        }
+        open.end();
+    }
+
+    fn call_model(&mut self, max_output_tokens: u64, around: Around<'_>) {
+        self.drop_compaction();
+        if let Some(call) = &mut self.call {
+            return call.sent_again();
+        }
+        let calling = around.run.history().open_run().and_then(|run| run.calling.as_ref());
+        let purpose = match calling.map(|start| start.purpose) {
+            Some(StepKind::Recovery) => "recovery",
+            _ => "main",
+        };
+        self.begin_call(Kind::Chat, purpose, around);
+        let view = around.run.history().view();
+        self.describe_request(view.iter().map(|item| &*item.message), max_output_tokens, around);
+    }
+
+    fn begin_call(&mut self, kind: Kind, purpose: &str, around: Around<'_>) {
+        self.find_turn(around);
+        let origin = &around.run.settings().model.origin;
+        let parent = self.compaction.as_ref().or(self.turn.as_ref().map(|turn| &turn.open));
+        let open = self.begin(kind, Some(&origin.model), parent, around);
+        self.call = Some(Call::new(open, kind, purpose, origin));
+    }
+
+    fn describe_request<'m>(
+        &self,
+        messages: impl DoubleEndedIterator<Item = &'m Message>,
+        max_output_tokens: u64,
+        around: Around<'_>,
+    ) {
+        let Some(call) = &self.call else { return };
+        call.open.set(names::REQUEST_STREAM, Value::Flag(true));
+        call.open.set(names::REQUEST_MAX_TOKENS, max_output_tokens);
+        if around.run.history().edits().iter().any(|edit| edit.active) {
+            call.open.set(names::COMPACTED, Value::Flag(true));
+        }
+        if around.wants_content() {
+            if !around.agent.system.is_empty() {
+                let system = content::instructions(&around.agent.system);
+                call.open.quote(names::SYSTEM_INSTRUCTIONS, system);
+            }
+            call.open.quote(names::INPUT_MESSAGES, content::messages(messages));
+        }
+    }
+
+    fn begin_tool(&mut self, call: &ToolCall, around: Around<'_>) {
+        self.find_turn(around);
+        // A model may call anything: only what exists is a name.
+        let exists = around.run.settings().tools.contains_key(&call.name);
+        let name = if exists { call.name.as_str() } else { names::OTHER };
+        let parent = self.turn.as_ref().map(|turn| &turn.open);
+        let open = self.begin(Kind::ExecuteTool, Some(name), parent, around);
+        open.set(names::TOOL_NAME, name);
+        open.set(names::TOOL_TYPE, "function");
+        open.set(names::TOOL_CALL_ID, call.provider_id.as_deref().unwrap_or(call.call_id.as_str()));
+        if around.wants_content() {
+            open.quote(names::TOOL_ARGUMENTS, content::clipped(&call.arguments));
+        }
+        if let Some(turn) = &mut self.turn {
+            turn.tools += 1;
+        }
+        self.tools.insert(call.call_id.clone(), Tool { open, name: name.to_owned() });
+    }
+
+    fn tool_ended(&mut self, result: &ToolResult, around: Around<'_>) {
+        let Some(Tool { mut open, name }) = self.tools.remove(&result.call_id) else { return };
+        match result.status {
+            ToolStatus::Completed => {}
+            ToolStatus::Error => open.fail("tool_error"),
+            ToolStatus::Cancelled => open.fail(self.stop.unwrap_or("cancelled")),
+            ToolStatus::Interrupted => open.fail("interrupted"),
+        }
+        if around.wants_content() {
+            open.quote(names::TOOL_RESULT, content::result(&result.content));
+        }
+        if let Some(exporting) = around.exporting() {
+            let seconds = open.elapsed().as_secs_f64();
+            exporting.count_tool(around.agent_name(), &name, seconds, open.error());
+        }
+        open.end();
+    }
+
+    /// Begins at the latest when the edit is stored; with a summary, when that is asked for.
+    fn begin_compaction(&mut self, strategy: &str, reason: EditReason, trigger: u64, around: Around<'_>) {
+        if self.compaction.is_some() {
+            return;
+        }
+        self.find_turn(around);
+        let parent = self.turn.as_ref().map(|turn| &turn.open);
+        let open = self.begin(Kind::Compact, Some(strategy), parent, around);
+        open.set(names::STRATEGY, strategy);
+        open.set(names::REASON, reason_word(reason));
+        open.set(names::TRIGGER_TOKENS, trigger);
+        self.compaction = Some(open);
+    }
+
+    fn end_compaction(&mut self, edit: &ViewEdit) {
+        let Some(mut open) = self.compaction.take() else { return };
+        open.forgive();
+        let kind = match edit.kind {
+            EditKind::Prune => "prune",
+            EditKind::Compaction => "compaction",
+        };
+        open.set(names::COMPACTION_KIND, kind);
+        open.set(names::COMPACTION, edit.id.as_str());
+        open.set(names::TOKENS_BEFORE, edit.original_tokens);
+        open.set(names::TOKENS_AFTER, edit.compressed_tokens);
+        open.end();
+    }
+
+    /// Whatever was begun came to nothing.
+    fn drop_compaction(&mut self) {
+        let Some(mut open) = self.compaction.take() else { return };
+        if open.error().is_none() {
+            open.fail(self.stop.unwrap_or("not_committed"));
+        }
+        open.end();
+    }
+}
+
+fn end_word(end: RunEnd) -> &'static str {
+    match end {
+        RunEnd::Stop => "stop",
+        RunEnd::MaxSteps => "max-steps",
+        RunEnd::Cancelled => "cancelled",
+        RunEnd::Timeout => "timeout",
+        RunEnd::LoopDetected => "loop-detected",
+        RunEnd::Length => "length",
+        RunEnd::Error => "error",
+    }
+}
+
+fn reason_word(reason: EditReason) -> &'static str {
+    match reason {
+        EditReason::TokenLimit => "token_limit",
+        EditReason::OverflowError => "overflow_error",
+        EditReason::ModelSwitch => "model_switch",
+        EditReason::Requested => "requested",
+    }
+}

@@ -1,0 +1,157 @@
+//! The log as those read it who were away for long.
+//!
+//! What an event means depends on all before it, so who reads the log needs a [`Replay`], which is as large as
+//! the session. Watchers have none of their own: those of one session read one after another, what one has read
+//! lately the next ones find, and only a few replays are kept, however many watchers stop in mid-reading.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use bytes::Bytes;
+use longhaul::announce::Replay;
+use longhaul_core::ids::{Seq, SessionId};
+
+use super::frame::frame;
+use crate::app::App;
+use crate::problem::Problem;
+
+/// Events read from the log at a time: those that are only folded, and those that are told.
+const PASSED_EVENTS: usize = 64;
+const TOLD_EVENTS: usize = 8;
+
+/// A page is full with that many bytes of frames. The event that goes beyond it is its last.
+pub(super) const PAGE_BYTES: usize = 64 << 10;
+
+/// Pages and replays kept of a session that somebody reads.
+const PAGES: usize = 16;
+pub(super) const REPLAYS: usize = 4;
+
+/// The sessions that are read.
+#[derive(Debug, Default)]
+pub(crate) struct Readings(Mutex<HashMap<SessionId, Weak<Reading>>>);
+
+/// One session's log, as long as somebody reads it.
+#[derive(Debug, Default)]
+pub(crate) struct Reading(tokio::sync::Mutex<Desk>);
+
+/// What was used lately, last.
+#[derive(Debug, Default)]
+struct Desk {
+    pages: VecDeque<Arc<Page>>,
+    replays: VecDeque<Replay>,
+}
+
+/// What some events mean.
+#[derive(Debug)]
+pub(crate) struct Page {
+    after: Seq,
+    /// The last of the events.
+    pub(super) until: Seq,
+    /// In order, with the position of the event.
+    pub(super) frames: Vec<(Seq, Bytes)>,
+}
+
+impl Readings {
+    /// The reading of that session, shared by all who read it.
+    pub(crate) fn of(&self, session: &SessionId) -> Arc<Reading> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(reading) = all.get(session).and_then(Weak::upgrade) {
+            return reading;
+        }
+        all.retain(|_, reading| reading.strong_count() > 0);
+        let reading = Arc::default();
+        all.insert(session.clone(), Arc::downgrade(&reading));
+        reading
+    }
+}
+
+impl Reading {
+    /// A page on which the event after `after` is. The log has events up to `until`, at least.
+    ///
+    /// # Errors
+    /// The store's; `internal` if the log is shorter or cannot be folded.
+    pub(super) async fn page(
+        &self,
+        app: &App,
+        session: &SessionId,
+        after: Seq,
+        until: Seq,
+    ) -> Result<Arc<Page>, Problem> {
+        let mut desk = self.0.lock().await;
+        if let Some(page) = desk.page(after) {
+            return Ok(page);
+        }
+        let mut replay = desk.replay(after).unwrap_or_else(|| app.runtime().replay(session));
+        while replay.seq() < after {
+            pass(app, session, &mut replay, after).await?;
+        }
+        let page = Arc::new(read(app, session, &mut replay, until).await?);
+        desk.keep(replay, Arc::clone(&page));
+        Ok(page)
+    }
+
+    #[cfg(test)]
+    pub(super) async fn replays(&self) -> usize {
+        self.0.lock().await.replays.len()
+    }
+}
+
+impl Desk {
+    fn page(&mut self, after: Seq) -> Option<Arc<Page>> {
+        let at = self.pages.iter().position(|page| page.after <= after && after < page.until)?;
+        let page = self.pages.remove(at)?;
+        self.pages.push_back(Arc::clone(&page));
+        Some(page)
+    }
+
+    /// The replay that has the shortest way to `after`.
+    fn replay(&mut self, after: Seq) -> Option<Replay> {
+        let before = self.replays.iter().enumerate().filter(|(_, replay)| replay.seq() <= after);
+        let (at, _) = before.max_by_key(|(_, replay)| replay.seq())?;
+        self.replays.remove(at)
+    }
+
+    fn keep(&mut self, replay: Replay, page: Arc<Page>) {
+        self.replays.push_back(replay);
+        self.pages.push_back(page);
+        self.replays.drain(..self.replays.len().saturating_sub(REPLAYS));
+        self.pages.drain(..self.pages.len().saturating_sub(PAGES));
+    }
+}
+
+/// Folds the next events up to `until`.
+async fn pass(app: &App, session: &SessionId, replay: &mut Replay, until: Seq) -> Result<(), Problem> {
+    let at = replay.seq();
+    let limit = PASSED_EVENTS.min(usize::try_from(until - at).unwrap_or(PASSED_EVENTS));
+    let events = app.runtime().store().read(session, at, limit).await?;
+    if events.is_empty() {
+        return Err(Problem::internal());
+    }
+    events.iter().try_for_each(|event| replay.pass(event)).map_err(|_| Problem::internal())
+}
+
+/// Reads until the page is full or the log is at `until`.
+async fn read(app: &App, session: &SessionId, replay: &mut Replay, until: Seq) -> Result<Page, Problem> {
+    let after = replay.seq();
+    let mut frames = Vec::new();
+    let mut bytes = 0;
+    while replay.seq() < until && bytes < PAGE_BYTES {
+        let at = replay.seq();
+        let limit = TOLD_EVENTS.min(usize::try_from(until - at).unwrap_or(TOLD_EVENTS));
+        let events = app.runtime().store().read(session, at, limit).await?;
+        if events.is_empty() {
+            return Err(Problem::internal());
+        }
+        for event in events {
+            let announcements = replay.take(&event).map_err(|_| Problem::internal())?;
+            for written in announcements.iter().map(frame) {
+                bytes += written.len();
+                frames.push((event.seq, written));
+            }
+            if bytes >= PAGE_BYTES {
+                break;
+            }
+        }
+    }
+    Ok(Page { after, until: replay.seq(), frames })
+}

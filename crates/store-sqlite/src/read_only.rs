@@ -1,0 +1,116 @@
+//! Opening a data folder to look into it, beside whoever writes there: nothing is locked, migrated or put right.
+
+use std::path::{Path, PathBuf};
+
+use longhaul_store::StoreError;
+use sqlx::SqlitePool;
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
+use sqlx::{ConnectOptions, SqliteConnection};
+
+use crate::error::{is_about_surroundings, store_error};
+use crate::lock::{Free, keep_free};
+use crate::open::{BUFFERED_ROWS, FILE_NAME, READERS, check_version, named, newer, newest_schema};
+
+/// What a folder gives when it is only read.
+pub(crate) struct Readable {
+    pub(crate) readers: SqlitePool,
+    /// Nobody may begin to write while the file is read without its log.
+    pub(crate) free: Option<Free>,
+}
+
+/// Opens the database in `folder` for reading.
+pub(crate) async fn open(folder: &Path) -> Result<Readable, StoreError> {
+    let file = folder.join(FILE_NAME);
+    if !file.exists() {
+        return Err(StoreError::NotFound(format!("database {}", file.display())));
+    }
+    connect(folder, &file).await.map_err(|error| named(error, &file))
+}
+
+async fn connect(folder: &Path, file: &Path) -> Result<Readable, StoreError> {
+    match readers(options(file)).await {
+        Ok(readers) => return checked(Readable { readers, free: None }).await,
+        Err(error) if !(is_about_surroundings(&error) && is_whole(file)) => return Err(store_error(&error)),
+        Err(_) => {}
+    }
+    // The folder cannot be written, or its disk is full: the file is all there is to read.
+    let in_use =
+        || StoreError::Storage("it cannot be read now: a process is just beginning to write".to_owned());
+    let free = keep_free(folder).ok_or_else(in_use)?;
+    let readers = readers(options(file).immutable(true)).await.map_err(|error| store_error(&error))?;
+    checked(Readable { readers, free: Some(free) }).await
+}
+
+fn options(file: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(file)
+        .read_only(true)
+        .pragma("query_only", "ON")
+        .row_buffer_size(BUFFERED_ROWS)
+        .disable_statement_logging()
+}
+
+/// Whether nothing is in the log that is not in the file: its last process has ended as it should.
+fn is_whole(file: &Path) -> bool {
+    let log = PathBuf::from(format!("{}-wal", file.display()));
+    std::fs::metadata(log).map_or(true, |log| log.len() == 0)
+}
+
+/// Connections that have read something: SQLite opens the files no earlier.
+async fn readers(options: SqliteConnectOptions) -> Result<SqlitePool, sqlx::Error> {
+    let readers = SqlitePoolOptions::new()
+        .max_connections(READERS)
+        .test_before_acquire(false)
+        .connect_with(options)
+        .await?;
+    let read: Result<i64, _> =
+        sqlx::query_scalar("SELECT count(*) FROM sqlite_schema").fetch_one(&readers).await;
+    match read {
+        Ok(_) => Ok(readers),
+        Err(error) => {
+            readers.close().await;
+            Err(error)
+        }
+    }
+}
+
+async fn checked(readable: Readable) -> Result<Readable, StoreError> {
+    let check = async {
+        let mut db = readable.readers.acquire().await.map_err(|error| store_error(&error))?;
+        check_version(&mut db).await?;
+        check_schema(&mut db).await
+    };
+    match check.await {
+        Ok(()) => Ok(readable),
+        Err(error) => {
+            readable.readers.close().await;
+            Err(error)
+        }
+    }
+}
+
+async fn check_schema(db: &mut SqliteConnection) -> Result<(), StoreError> {
+    let known = newest_schema();
+    match schema(db).await.map_err(|error| store_error(&error))? {
+        found if found > known => Err(newer(found)),
+        found if found < known => Err(StoreError::Outdated(format!(
+            "the data folder was written by an older version (its schema is {found}, this version reads {known}): \
+             opening it for writing brings it up to date"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The newest migration that was done; 0 if there was none.
+async fn schema(db: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
+    let tables: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM sqlite_schema WHERE name = '_sqlx_migrations'")
+            .fetch_one(&mut *db)
+            .await?;
+    if tables == 0 {
+        return Ok(0);
+    }
+    sqlx::query_scalar("SELECT coalesce(max(version), 0) FROM _sqlx_migrations WHERE success")
+        .fetch_one(db)
+        .await
+}
