@@ -1,4 +1,4 @@
-//! Metrics, with the conventions' buckets. Where an instrument has replaced one of v1.41.0 both are kept.
+//! Metrics, with the buckets of the conventions where they state some. Where an instrument has replaced one of v1.41.0 both are kept.
 
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Histogram, Meter};
