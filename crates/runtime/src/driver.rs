@@ -5,6 +5,7 @@
 //! they end with it.
 
 mod command;
+mod count;
 mod doubt;
 mod limits;
 mod model;
@@ -69,6 +70,7 @@ pub(crate) struct Driver {
     work: VecDeque<Effect>,
     tasks: JoinSet<()>,
     model_stop: CancellationToken,
+    counting_rests: count::Resting,
     tools_stop: CancellationToken,
     timers: BTreeMap<Timer, AbortHandle>,
     approvals: BTreeMap<ApprovalId, AbortHandle>,
@@ -105,6 +107,7 @@ impl Driver {
             work: VecDeque::new(),
             tasks: JoinSet::new(),
             model_stop: CancellationToken::new(),
+            counting_rests: count::Resting::default(),
             tools_stop: CancellationToken::new(),
             timers: BTreeMap::new(),
             approvals: BTreeMap::new(),

@@ -119,7 +119,12 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     let mut file = options.open(&draft)?;
     writeln!(file, "{text}")?;
     file.sync_all()?;
-    fs::rename(&draft, path)
+    fs::rename(&draft, path)?;
+    // Its name is durable with the folder.
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => fs::File::open(folder)?.sync_all(),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::StreamExt;
 use longhaul_core::error::ErrorCode;
@@ -12,8 +11,10 @@ use longhaul_core::message::{Answer, Message as Turn, Part, Text};
 use longhaul_core::plan::SummaryForm;
 use longhaul_core::run::{Failure, Input};
 use longhaul_core::usage::Usage;
-use longhaul_providers::{ModelEvent, ModelStream, ProviderError, Request, SharedProvider, ToolChoice};
-use longhaul_store::{Blobs, Chunk, Lease};
+use longhaul_providers::{
+    ModelEvent, ModelStream, ProviderError, Request, SharedProvider, ToolChoice, UNSUPPORTED,
+};
+use longhaul_store::{Blobs, Chunk, Lease, StoreError};
 use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -22,20 +23,12 @@ use super::{Driver, Shared, failure};
 use crate::announce::Announcement;
 use crate::feed::Voice;
 
-/// How long the server may take to count before the call goes out on an estimate.
-const COUNT_PATIENCE: Duration = Duration::from_secs(5);
-
 impl Driver {
     pub(super) fn call_model(&mut self, step: StepId, tools: bool, max_output_tokens: u64) {
         let request = self.next_request(tools, max_output_tokens);
         self.shared.feed.begin(&step);
         let stream = Streaming::new(step, self.lease.clone(), self.agent.rules.persist_every);
         self.spawn_call(|call| async move { call.step(request, stream).await });
-    }
-
-    pub(super) fn count(&mut self, tools: bool) {
-        let request = self.next_request(tools, 1);
-        self.spawn_call(|call| async move { Input::Counted(call.count(request).await) });
     }
 
     pub(super) fn summarise(&mut self, form: &SummaryForm, messages: Vec<Turn>, max_output_tokens: u64) {
@@ -51,7 +44,7 @@ impl Driver {
     }
 
     /// What the session's view makes.
-    fn next_request(&self, may_call: bool, max_output_tokens: u64) -> Request {
+    pub(super) fn next_request(&self, may_call: bool, max_output_tokens: u64) -> Request {
         let tools = if self.agent.limits.tools.may() { self.agent.specs() } else { Vec::new() };
         Request {
             system: self.agent.system.clone(),
@@ -64,7 +57,10 @@ impl Driver {
     }
 
     /// Makes a call that can be stopped; its outcome is the loop's next input.
-    fn spawn_call<F: Future<Output = Input> + Send + 'static>(&mut self, make: impl FnOnce(Call) -> F) {
+    pub(super) fn spawn_call<F: Future<Output = Input> + Send + 'static>(
+        &mut self,
+        make: impl FnOnce(Call) -> F,
+    ) {
         self.model_stop = CancellationToken::new();
         let call = Call {
             provider: Arc::clone(&self.agent.provider),
@@ -80,11 +76,11 @@ impl Driver {
     }
 }
 
-struct Call {
-    provider: SharedProvider,
+pub(super) struct Call {
+    pub(super) provider: SharedProvider,
     images: bool,
     shared: Arc<Shared>,
-    stop: CancellationToken,
+    pub(super) stop: CancellationToken,
 }
 
 impl Call {
@@ -120,29 +116,6 @@ impl Call {
         }
     }
 
-    /// Without a count in time the estimate has to do.
-    async fn count(&self, mut request: Request) -> Option<u64> {
-        let counted = async {
-            self.fill(&mut request).await?;
-            self.provider.count(&request).await
-        };
-        let counted = tokio::select! {
-            () = self.stop.cancelled() => return None,
-            counted = tokio::time::timeout(COUNT_PATIENCE, counted) => counted,
-        };
-        match counted {
-            Ok(Ok(tokens)) => tokens,
-            Ok(Err(error)) => {
-                tracing::debug!(%error, "the server did not count the request");
-                None
-            }
-            Err(_) => {
-                tracing::debug!("the server took too long to count the request");
-                None
-            }
-        }
-    }
-
     async fn summary(&self, request: Request) -> Result<Answer, Failure> {
         let stopped = || Failure::new(ErrorCode::Interrupted, "the summary was stopped", false);
         let opened = tokio::select! {
@@ -170,7 +143,7 @@ impl Call {
     }
 
     /// Puts the media into a request, or takes them out of it.
-    async fn fill(&self, request: &mut Request) -> Result<(), ProviderError> {
+    pub(super) async fn fill(&self, request: &mut Request) -> Result<(), ProviderError> {
         if self.images {
             request.media = media(&request.messages, &self.shared.blobs).await?;
         } else {
@@ -185,7 +158,7 @@ impl Call {
 /// What a model that takes no media is shown instead.
 fn without_media(part: &mut Part) {
     match part {
-        Part::Image(_) | Part::File(_) => *part = Part::text("[unsupported content]"),
+        Part::Image(_) | Part::File(_) => *part = Part::text(UNSUPPORTED),
         Part::ToolResult(result) => result.content.iter_mut().for_each(without_media),
         _ => {}
     }
@@ -291,14 +264,20 @@ impl Streaming {
         self.unsaved_since.unwrap_or_else(Instant::now) + self.every
     }
 
-    /// A chunk that cannot be stored costs at most what a crash would: the step's own append tells.
+    /// A piece that cannot be stored goes with the next one; what a crash would cost until then is this text. A store
+    /// that knows better than we which piece is the next gets none any more: the step's own append tells all.
     async fn persist(&mut self, shared: &Shared) {
         let body = std::mem::take(&mut self.unsaved);
         self.unsaved_since = None;
-        let chunk = Chunk { step: self.step.as_str().to_owned(), index: self.chunks, body };
-        self.chunks += 1;
-        if let Err(error) = shared.store.put_chunk(&self.lease, chunk).await {
-            tracing::warn!(session = %shared.session_id, %error, "streamed text was not persisted");
+        let chunk = Chunk { step: self.step.as_str().to_owned(), index: self.chunks, body: body.clone() };
+        let Err(error) = shared.store.put_chunk(&self.lease, chunk).await else {
+            self.chunks += 1;
+            return;
+        };
+        tracing::warn!(session = %shared.session_id, %error, "streamed text was not persisted");
+        if !matches!(error, StoreError::Conflict(_) | StoreError::Fenced(_)) {
+            self.unsaved = body;
+            self.unsaved_since = Some(Instant::now());
         }
     }
 

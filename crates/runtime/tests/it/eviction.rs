@@ -41,6 +41,7 @@ impl World {
         let model = Arc::new(Scripted::new(Script::always(answer)));
         let mut agent = testing::agent(model.clone(), &folder).await.unwrap();
         agent.rules.queue_limit = 10_000;
+        agent.rules.persist_every = Duration::from_micros(200);
         let witness = Arc::new(Witness::new(seed));
         let store: SharedStore = witness.clone();
         let runtime = Arc::new(Runtime::with_idle(agent, store, Blobs::in_memory(1 << 20), IDLE));

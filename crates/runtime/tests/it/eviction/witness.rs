@@ -165,9 +165,17 @@ impl Store for Witness {
         self.store.answer_request(id, key, answer).await
     }
 
+    /// Fails now and then, before it has done anything.
     async fn put_chunk(&self, lease: &Lease, chunk: Chunk) -> Result<(), StoreError> {
         self.dawdle().await;
-        self.store.put_chunk(lease, chunk).await
+        if self.seen.lock().unwrap().dice.below(2) == 0 {
+            return Err(StoreError::Storage("for a moment".to_owned()));
+        }
+        let stored = self.store.put_chunk(lease, chunk).await;
+        if let Err(StoreError::Conflict(conflict)) = &stored {
+            self.seen.lock().unwrap().wrongs.push(conflict.clone());
+        }
+        stored
     }
 
     async fn chunks(&self, id: &SessionId) -> Result<Vec<Chunk>, StoreError> {

@@ -1,0 +1,72 @@
+//! The server's own count of a request, if it comes in time.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use longhaul_core::run::Input;
+use longhaul_providers::Request;
+use tokio::time::Instant;
+
+use super::Driver;
+use super::model::Call;
+
+/// How long the server may take to count before the call goes out on an estimate.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long a server that took too long is not asked again.
+const REST: Duration = Duration::from_secs(300);
+
+/// Since when a server that took too long is not asked to count.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Resting(Arc<Mutex<Option<Instant>>>);
+
+impl Resting {
+    fn is_over(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_none_or(|since| since.elapsed() >= REST)
+    }
+
+    fn begin(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+}
+
+impl Driver {
+    pub(super) fn count(&mut self, tools: bool) {
+        let resting = self.counting_rests.clone();
+        let request = self.next_request(tools, 1);
+        self.spawn_call(|call| async move {
+            if !resting.is_over() {
+                return Input::Counted(None);
+            }
+            Input::Counted(call.count(request, &resting).await)
+        });
+    }
+}
+
+impl Call {
+    /// Without a count in time the estimate has to do.
+    async fn count(&self, mut request: Request, resting: &Resting) -> Option<u64> {
+        let counted = async {
+            self.fill(&mut request).await?;
+            self.provider.count(&request).await
+        };
+        let counted = tokio::select! {
+            () = self.stop.cancelled() => return None,
+            counted = tokio::time::timeout(PATIENCE, counted) => counted,
+        };
+        match counted {
+            Ok(Ok(tokens)) => tokens,
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "the server did not count the request");
+                None
+            }
+            Err(_) => {
+                tracing::warn!(
+                    "the server took too long to count the request; estimates have to do for a while"
+                );
+                resting.begin();
+                None
+            }
+        }
+    }
+}
