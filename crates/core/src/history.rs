@@ -43,6 +43,8 @@ pub struct History {
     calls: Vec<OpenCall>,
     recent_calls: VecDeque<RecentCall>,
     anchor: Option<Anchor>,
+    /// The view that the anchor's call was sent.
+    sent: Option<Sent>,
     kept_groups: Groups,
     overhead_tokens: Option<u64>,
     errors_per_mille: VecDeque<i64>,
@@ -94,6 +96,21 @@ pub struct OpenCall {
     pub approval: Option<ApprovalId>,
     /// The answer: whether it may run, and why not.
     pub allowed: Option<(bool, Option<String>)>,
+}
+
+/// The view that a call was sent.
+#[derive(Clone, Debug, PartialEq)]
+struct Sent {
+    /// It ended before this position.
+    before: Seq,
+    hash: String,
+}
+
+impl Sent {
+    /// Whether the view is again, up to there, what it was then: after an undo the count stands.
+    fn is_shown_by(&self, view: &[ViewItem]) -> bool {
+        self.hash == view::hash(view.iter().filter(|item| item.range.to < self.before))
+    }
 }
 
 /// A window that a provider's error named.
@@ -373,6 +390,7 @@ impl History {
     fn switch(&mut self, to: &Origin) {
         self.model = Some(to.clone());
         self.anchor = None;
+        self.sent = None;
         self.calibration = Calibration::default();
         self.overhead_tokens = None;
         self.errors_per_mille.clear();
@@ -410,6 +428,12 @@ impl History {
         self.view_changed_at = seq;
         self.view_groups = self.view.iter().map(|item| item.groups).sum();
         let anchored = self.anchor.as_ref().map_or(0, |anchor| anchor.seq);
+        if let Some(sent) = self.sent.as_ref().filter(|sent| sent.is_shown_by(&self.view)) {
+            let answer = |item: &ViewItem| item.kind == ItemKind::Assistant && item.range.to <= anchored;
+            for item in self.view.iter_mut().filter(|item| item.range.to < sent.before || answer(item)) {
+                item.since = item.since.min(anchored);
+            }
+        }
         self.kept_groups =
             self.view.iter().filter(|item| item.since <= anchored).map(|item| item.groups).sum();
     }

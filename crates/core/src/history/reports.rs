@@ -1,6 +1,6 @@
 //! What providers report, folded: the anchor, the calibration, the errors of earlier estimates.
 
-use super::{History, Learned, view};
+use super::{History, Learned, Sent, view};
 use crate::estimate::{CountKind, Groups};
 use crate::ids::Seq;
 use crate::message::Role;
@@ -49,6 +49,8 @@ impl History {
             }
         }
         let answer = self.view.last().filter(|item| item.message.role == Role::Assistant);
+        let sent_view =
+            answer.map(|answer| Sent { before: answer.range.from, hash: start.view_hash.clone() });
         let answered = answer.map(|item| item.groups).unwrap_or_default();
         let sent = self.view_groups.without(&answered);
         if !is_plausible(usage.input_tokens, start.fixed_tokens.saturating_add(sent.total())) {
@@ -58,7 +60,9 @@ impl History {
         self.calibrate(start.fixed_tokens, sent, usage.input_tokens);
         let Some(sent_back) = self.output_sent_back(usage, answered.total()) else {
             let before = self.view.last().map_or(self.last_seq, |answer| answer.since - 1);
-            return self.set_anchor_at(before, sent, start.fixed_tokens, usage.input_tokens, 0);
+            self.set_anchor_at(before, sent, start.fixed_tokens, usage.input_tokens, 0);
+            self.sent = sent_view;
+            return;
         };
         if self.learned_window.as_ref().is_some_and(|learned| usage.total_tokens() > learned.limit) {
             self.learned_window = None;
@@ -67,6 +71,7 @@ impl History {
             self.learn(&answered, usage.output_tokens);
         }
         self.set_anchor(start.fixed_tokens, usage.input_tokens, sent_back);
+        self.sent = sent_view;
     }
 
     /// A provider that refuses a request for its length often says how long it was: that is a count.
@@ -98,6 +103,7 @@ impl History {
         }
         self.anchor = Some(Anchor { seq, fixed, input, output, view_tokens });
         self.kept_groups = kept;
+        self.sent = None;
     }
 
     /// What a call added to the one before is known exactly, if nothing else has changed.

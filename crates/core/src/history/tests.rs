@@ -461,6 +461,28 @@ fn an_implausible_answer_is_estimated() {
 }
 
 #[test]
+fn an_undo_brings_the_count_back() {
+    let mut log = Log::begun();
+    log.typed(&"a few words of text ".repeat(100));
+    let usage = Usage { input_tokens: 900, output_tokens: 9, ..Usage::default() };
+    log.reported(vec![Part::text("yes, a few words")], usage);
+    log.typed("and then");
+    let reading = |log: &Log| crate::meter::read(&log.history, 100);
+    let before = reading(&log);
+    assert!(before.reported == 909 && before.estimated > 0);
+    for range in [LogRange::one(3), LogRange { from: 3, to: 5 }, LogRange::one(5), LogRange::one(7)] {
+        log.edit(
+            "e",
+            EditKind::Compaction,
+            vec![ViewOp::Replace { range, parts: Vec::new(), summary: true }],
+        );
+        assert_ne!(reading(&log), before);
+        log.add(EventBody::ViewRestored { edit_id: "e".into() });
+        assert_eq!(reading(&log), before, "{range:?}");
+    }
+}
+
+#[test]
 fn the_first_word_of_a_stopped_answer_is_not_its_length() {
     let mut log = Log::begun();
     log.typed(&"a few words of text ".repeat(100));

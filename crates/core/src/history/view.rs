@@ -429,7 +429,7 @@ pub(super) fn call_signature(call: &ToolCall, result: &ToolResult) -> u64 {
     u64::from_le_bytes(first)
 }
 
-pub(super) fn hash(view: &[ViewItem]) -> String {
+pub(super) fn hash<'a>(view: impl IntoIterator<Item = &'a ViewItem>) -> String {
     let mut hasher = blake3::Hasher::new();
     for item in view {
         hasher.update(&item.range.from.to_le_bytes());
