@@ -105,6 +105,9 @@ pub enum EventBody {
         used_tokens: Option<u64>,
         /// The limit that the provider's error named, if it did: the window, learned.
         limit_tokens: Option<u64>,
+        /// What the provider reported all the same, if it did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
     },
     /// A tool is about to run. Stored before its side effect.
     ToolStarted {

@@ -48,6 +48,8 @@ pub struct History {
     kept_groups: Groups,
     overhead_tokens: Option<u64>,
     errors_per_mille: VecDeque<i64>,
+    last_error_per_mille: Option<i64>,
+    largest_call: u64,
     window: Option<u64>,
     learned_window: Option<Learned>,
     cumulative: Usage,
@@ -261,7 +263,8 @@ impl History {
             EventBody::StepFinished { usage, estimated_input, .. } => {
                 self.finish_step(usage.as_ref(), *estimated_input);
             }
-            EventBody::StepFailed { used_tokens, limit_tokens, .. } => {
+            EventBody::StepFailed { used_tokens, limit_tokens, usage, .. } => {
+                self.spent(usage.as_ref());
                 self.fail_step(*used_tokens, *limit_tokens);
             }
             EventBody::ToolStarted { call_id } => {
@@ -394,6 +397,8 @@ impl History {
         self.calibration = Calibration::default();
         self.overhead_tokens = None;
         self.errors_per_mille.clear();
+        self.last_error_per_mille = None;
+        self.largest_call = 0;
         self.learned_window = None;
         self.window = None;
         self.settled_tokens = None;
@@ -531,6 +536,11 @@ impl History {
         self.errors_per_mille.iter().copied()
     }
 
+    /// Signed error of the newest estimate, the first call's too, in thousandths of the actual input.
+    pub fn last_error_per_mille(&self) -> Option<i64> {
+        self.last_error_per_mille
+    }
+
     /// The window that the newest step reckoned with, if it was known: for looking at a session without its model.
     pub fn window(&self) -> Option<u64> {
         self.window
@@ -541,6 +551,11 @@ impl History {
     pub fn learned_window(&self, known: Option<u64>) -> Option<u64> {
         let learned = self.learned_window.as_ref()?;
         (known.is_none() || known == learned.known).then_some(learned.limit)
+    }
+
+    /// The most tokens, input and output together, that the present model has reported for one call.
+    pub fn largest_call(&self) -> u64 {
+        self.largest_call
     }
 
     /// Sum of all reported usages: for display and cost only.

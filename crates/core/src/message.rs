@@ -203,6 +203,30 @@ pub struct Media {
     pub height: Option<u32>,
 }
 
+/// Media types that are text, beside `text/*`, `*+json` and `*+xml`.
+const TEXTS: [&str; 6] = [
+    "application/javascript",
+    "application/json",
+    "application/toml",
+    "application/x-yaml",
+    "application/xml",
+    "application/yaml",
+];
+
+impl Media {
+    /// The media type without its parameters, in lower case.
+    pub fn kind(&self) -> String {
+        self.media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+    }
+
+    /// Whether its content is text: shown to every model as such.
+    pub fn is_text(&self) -> bool {
+        let kind = self.kind();
+        let is_named = TEXTS.contains(&kind.as_str());
+        is_named || kind.starts_with("text/") || kind.ends_with("+json") || kind.ends_with("+xml")
+    }
+}
+
 /// A provider's block we do not model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opaque {

@@ -95,7 +95,7 @@ pub enum Plan {
 /// What does not fit, in tokens (bounds: with the expected error).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the request does not fit: system prompt and tools take {fixed_tokens} tokens, with the newest message \
+    "the request does not fit: system prompt and tools take {fixed_tokens} tokens, with the newest message up to \
      {needed_tokens} are needed, {usable_tokens} are usable of a window of {window_tokens}"
 )]
 pub struct Misfit {
@@ -238,11 +238,19 @@ impl<'a> Scene<'a> {
             return self.is_progress(&edit).then(|| Plan::Edit(Box::new(edit)));
         };
         let limit = limit.min(self.budget.usable / 6).min(self.budget.reserve);
-        let bound = self.after(&gone, Groups::of(limit + summary::HEADER_TOKENS)).bound();
-        if bound >= self.trigger || bound >= self.before {
-            return None;
-        }
+        let limit = self.summary_limit(&gone, limit)?;
         Some(Plan::Summarise(Box::new(SummaryDraft::new(self, gone, limit))))
+    }
+
+    /// What a summary of the `gone` units may have, at most `limit`: less where less fits under the trigger, `None`
+    /// where it would be too little to say anything.
+    fn summary_limit(&self, gone: &[bool], limit: u64) -> Option<u64> {
+        let ceiling = self.trigger.min(self.before);
+        let fits =
+            |limit: u64| self.after(gone, Groups::of(limit + summary::HEADER_TOKENS)).bound() < ceiling;
+        std::iter::successors(Some(limit), |limit| Some(limit * 3 / 4))
+            .take_while(|tried| *tried >= summary::LEAST_TOKENS.min(limit))
+            .find(|limit| fits(*limit))
     }
 
     fn protect(&self, gone: &mut [bool]) {
@@ -364,9 +372,11 @@ impl<'a> Scene<'a> {
         self.units.iter().position(|unit| unit.turn >= oldest_kept).unwrap_or(0)
     }
 
-    /// The first unit of the newest `count` steps.
+    /// The first unit of the newest `count` steps, with what the first of them answers.
     pub fn step_start(&self, count: usize) -> usize {
-        self.steps_newest_first().take(count).last().unwrap_or(self.units.len())
+        let first = self.steps_newest_first().take(count).last().unwrap_or(self.units.len());
+        let is_asked = |unit: &&Unit| matches!(unit.kind, UnitKind::Typed | UnitKind::Note);
+        first - self.units[..first].iter().rev().take_while(is_asked).count()
     }
 
     /// The first unit that a protection keeps.

@@ -104,6 +104,8 @@ enum Stop {
 struct StepGuards {
     compacted: bool,
     overflowed: bool,
+    /// How the provider said that the request is too long.
+    refusal: Option<String>,
     /// The view that the server was asked to count.
     counted: Option<Seq>,
     attempts: u32,
@@ -197,9 +199,16 @@ impl Run {
     /// The room of a model call.
     pub fn budget(&self) -> Budget {
         let model = &self.settings.model;
-        let known = model.window.or(self.history.window()).unwrap_or(ASSUMED_WINDOW);
-        let window = self.history.learned_window(model.window).map_or(known, |learned| learned.min(known));
+        let known = model.window.or(self.history.window());
+        let window = known.into_iter().chain(self.learned_window()).min().unwrap_or(ASSUMED_WINDOW);
         Budget::new(window, model.max_output)
+    }
+
+    /// The window that a refusal named, in this session or an earlier one, if no call has shown that it was wrong.
+    pub fn learned_window(&self) -> Option<u64> {
+        let model = &self.settings.model;
+        let remembered = model.remembered_window.filter(|window| self.history.largest_call() <= *window);
+        self.history.learned_window(model.window).or(remembered)
     }
 
     /// The meter for the next request.

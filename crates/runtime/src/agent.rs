@@ -8,7 +8,7 @@ use longhaul_core::estimate::Counter;
 use longhaul_core::message::ToolSpec;
 use longhaul_core::plan::Policy;
 use longhaul_core::run::{Approval, Counting, Fixed, Model, Recovery, Retry, Settings, ToolRule};
-use longhaul_providers::{Limits, SharedProvider};
+use longhaul_providers::{LimitSource, Limits, SharedProvider};
 
 use crate::calibration::Calibrations;
 use crate::context::{FixedShare, ToolShare};
@@ -141,6 +141,10 @@ impl Agent {
             model: Model {
                 origin: self.provider.origin(),
                 window: self.limits.window,
+                remembered_window: match self.limits.source {
+                    LimitSource::Declared | LimitSource::Server => None,
+                    _ => self.calibrations.window(&self.provider.origin()),
+                },
                 max_output: self.limits.max_output,
                 tools: self.limits.tools.may(),
             },

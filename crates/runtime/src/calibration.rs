@@ -1,4 +1,4 @@
-//! What sessions have shown of each model's vocabulary, kept for the next ones in one small file.
+//! What sessions have shown of each model, its vocabulary and its window, kept for the next ones in one small file.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use longhaul_core::message::Origin;
 use longhaul_core::meter::{Calibration, Ratios};
+use serde::{Deserialize, Serialize};
 
 /// Calls that a calibration must rest on before it is kept.
 const ENOUGH_CALLS: u64 = 5;
@@ -23,7 +24,17 @@ const WORTH_WRITING: f64 = 0.01;
 #[derive(Debug, Default)]
 pub struct Calibrations {
     file: Option<PathBuf>,
-    known: Mutex<BTreeMap<String, Ratios>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Known {
+    /// Windows that refusals named, in tokens, by model.
+    #[serde(default)]
+    windows: BTreeMap<String, u64>,
+    /// Ratios by model and counter.
+    #[serde(flatten)]
+    ratios: BTreeMap<String, Ratios>,
 }
 
 impl Calibrations {
@@ -36,10 +47,10 @@ impl Calibrations {
     pub fn open(file: PathBuf) -> Self {
         let known = match read(&file) {
             Ok(known) => known,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Known::default(),
             Err(error) => {
                 tracing::warn!(file = %file.display(), %error, "calibrations cannot be read and begin anew");
-                BTreeMap::new()
+                Known::default()
             }
         };
         Self { file: Some(file), known: Mutex::new(known) }
@@ -47,7 +58,7 @@ impl Calibrations {
 
     /// What earlier sessions have shown of `model` beside what `counter` (its name) says.
     pub fn prior(&self, model: &Origin, counter: &str) -> Ratios {
-        self.known().get(&key(model, counter)).copied().unwrap_or_default()
+        self.known().ratios.get(&key(model, counter)).copied().unwrap_or_default()
     }
 
     /// Takes in what a session has shown of `model` beside what `counter` (its name) says.
@@ -57,31 +68,59 @@ impl Calibrations {
         }
         let mut known = self.known();
         let key = key(model, counter);
-        let before = known.get(&key).copied().unwrap_or_default();
+        let before = known.ratios.get(&key).copied().unwrap_or_default();
         let ratios = *calibration.ratios();
         let moved = before.0.iter().zip(ratios.0).any(|(old, new)| (old - new).abs() >= WORTH_WRITING);
         if !moved {
             return;
         }
-        known.insert(key, ratios);
+        known.ratios.insert(key, ratios);
+        self.keep(&known);
+    }
+
+    /// The window of `model` that a refusal named in an earlier session, in tokens.
+    pub fn window(&self, model: &Origin) -> Option<u64> {
+        self.known().windows.get(&named(model)).copied()
+    }
+
+    /// Takes in what a session knows of `model`'s window from refusals; `None` if it has found out that there was
+    /// nothing to it.
+    pub fn learn_window(&self, model: &Origin, window: Option<u64>) {
+        let mut known = self.known();
+        let key = named(model);
+        if known.windows.get(&key).copied() == window {
+            return;
+        }
+        match window {
+            Some(window) => known.windows.insert(key, window),
+            None => known.windows.remove(&key),
+        };
+        self.keep(&known);
+    }
+
+    fn keep(&self, known: &Known) {
         if let Some(file) = &self.file
-            && let Err(error) = write(file, &known)
+            && let Err(error) = write(file, known)
         {
             tracing::warn!(file = %file.display(), %error, "calibrations cannot be kept");
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, BTreeMap<String, Ratios>> {
+    fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Ratios say nothing beside another counter: not the model alone is the key.
 fn key(model: &Origin, counter: &str) -> String {
-    format!("{}/{} by {counter}", model.provider, model.model)
+    format!("{} by {counter}", named(model))
 }
 
-fn read(file: &Path) -> io::Result<BTreeMap<String, Ratios>> {
+fn named(model: &Origin) -> String {
+    format!("{}/{}", model.provider, model.model)
+}
+
+fn read(file: &Path) -> io::Result<Known> {
     // What is no file may never end, or never begin: opening a pipe waits for its writer.
     if !fs::metadata(file)?.is_file() {
         return Err(io::Error::other("it is no regular file"));
@@ -91,12 +130,13 @@ fn read(file: &Path) -> io::Result<BTreeMap<String, Ratios>> {
     if bytes.len() as u64 > MAX_BYTES {
         return Err(io::Error::other("it is larger than 1 MiB"));
     }
-    let known: BTreeMap<String, Ratios> = serde_json::from_slice(&bytes)?;
-    Ok(known.into_iter().map(|(model, ratios)| (model, ratios.sane())).collect())
+    let mut known: Known = serde_json::from_slice(&bytes)?;
+    known.ratios.values_mut().for_each(|ratios| *ratios = ratios.sane());
+    Ok(known)
 }
 
 /// A reader sees the old file or the new one.
-fn write(file: &Path, known: &BTreeMap<String, Ratios>) -> io::Result<()> {
+fn write(file: &Path, known: &Known) -> io::Result<()> {
     let fresh = file.with_extension("new");
     match fs::remove_file(&fresh) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -124,6 +164,20 @@ mod tests {
             calibration.learn(&Groups::of(1_000), (1_000.0 * factor) as u64);
         }
         calibration
+    }
+
+    #[test]
+    fn windows_outlive_the_process_until_they_are_found_wrong() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("calibration.json");
+        let first = Calibrations::open(file.clone());
+        first.learn_window(&origin("m"), Some(8_000));
+        first.learn(&origin("m"), "c", &shown(20, 1.3));
+        let second = Calibrations::open(file.clone());
+        assert_eq!((second.window(&origin("m")), second.window(&origin("n"))), (Some(8_000), None));
+        assert_ne!(second.prior(&origin("m"), "c"), Ratios::default());
+        second.learn_window(&origin("m"), None);
+        assert_eq!(Calibrations::open(file).window(&origin("m")), None);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The display of the context window: one JSON for `/context`, the API, the event and the page.
 
+use longhaul_core::budget::ASSUMED_WINDOW;
 use longhaul_core::estimate::CountKind;
 use longhaul_core::event::{EditKind, ViewOp};
 use longhaul_core::meter::Reading;
@@ -118,7 +119,7 @@ pub struct FixedShare {
 pub(crate) fn of(run: &Run, agent: &Agent) -> ContextReport {
     let known = agent.limits.window.or(run.history().window());
     let source = match (agent.limits.window, run.history().window()) {
-        _ if known.is_some_and(|known| run.budget().window < known) => "learned",
+        _ if run.budget().window != known.unwrap_or(ASSUMED_WINDOW) => "learned",
         (Some(_), _) => agent.limits.source.as_str(),
         (None, Some(_)) => "the newest call",
         (None, None) => "assumed",
@@ -172,7 +173,7 @@ pub fn report(run: &Run, fixed: &FixedShare, window_source: &str) -> ContextRepo
             last_input_tokens: anchor.map(|anchor| anchor.input),
             last_output_tokens: anchor.map(|anchor| anchor.output),
             new_messages_estimate: reading.estimated,
-            last_error_percent: history.errors_per_mille().last().map(|error| error as f64 / 10.0),
+            last_error_percent: history.last_error_per_mille().map(|error| error as f64 / 10.0),
         },
         token_usage: token_usage(history.cumulative_usage()),
         compaction_count: history.compactions(),

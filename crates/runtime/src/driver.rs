@@ -8,6 +8,7 @@ mod command;
 mod count;
 mod doubt;
 mod limits;
+mod media;
 mod model;
 mod tool;
 
@@ -18,7 +19,7 @@ use std::time::Duration;
 use longhaul_core::event::{Event, EventBody, RunEnd};
 use longhaul_core::ids::{ApprovalId, SessionId};
 use longhaul_core::run::{AppendId, CompactionOutcome, Effect, Failure, Input, Run, Settings, Status, Timer};
-use longhaul_providers::Limits;
+use longhaul_providers::{LimitSource, Limits};
 use longhaul_store::{Append, Blobs, Lease, SharedStore, StoreError};
 use tokio::sync::{MutexGuard, mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet};
@@ -84,6 +85,7 @@ pub(crate) struct Driver {
     asked_at: Option<Instant>,
     /// Whether the newest answer was taken for an overflow.
     doubted: bool,
+    told_of_cut: bool,
     trace: Trace,
     /// Whether the server's counts have turned out to leave something out as a matter of course.
     counts_are_partial: bool,
@@ -118,6 +120,7 @@ impl Driver {
             closing: None,
             asked_at: None,
             doubted: false,
+            told_of_cut: false,
             counts_are_partial: false,
         }
     }
@@ -306,6 +309,7 @@ impl Driver {
             let around = Around { run: &self.run, open: open.as_ref(), survival: survival.as_ref() };
             let announcements = of_event(&self.shared.session_id, event, &around);
             self.shared.feed.tell_event(event.seq, announcements, settles(&event.body));
+            self.tell_of_unsupported(&event.body);
             if let EventBody::RunFinished { .. } = event.body {
                 open = None;
             }
@@ -333,6 +337,9 @@ impl Driver {
         let model = self.agent.provider.origin();
         let history = self.run.history();
         self.agent.calibrations.learn(&model, history.counter().name(), history.calibration());
+        if !matches!(self.agent.limits.source, LimitSource::Declared | LimitSource::Server) {
+            self.agent.calibrations.learn_window(&model, self.run.learned_window());
+        }
         self.tools_stop = CancellationToken::new();
         for (_, handle) in std::mem::take(&mut self.approvals) {
             handle.abort();

@@ -143,5 +143,5 @@ pub fn tool_tokens(tool: &ToolSpec) -> u64 {
 /// count stops at 300,000, more than a request may hold.
 pub fn file_tokens(media: &Media) -> u64 {
     let tokens = media.blob.bytes.div_ceil(4);
-    if media.media_type.starts_with("text/") { tokens } else { tokens.min(DOCUMENT_CAP_TOKENS) }
+    if media.is_text() { tokens } else { tokens.min(DOCUMENT_CAP_TOKENS) }
 }

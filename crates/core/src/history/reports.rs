@@ -41,13 +41,8 @@ impl History {
     pub(super) fn finish_step(&mut self, usage: Option<&Usage>, estimated: u64) {
         let start = self.run.as_mut().and_then(|run| run.calling.take());
         self.recoveries = 0;
+        self.spent(usage);
         let (Some(usage), Some(start)) = (usage, start) else { return };
-        if usage.total_tokens() < NO_CALLS_TOKENS {
-            self.cumulative.add(usage);
-            if let Some(run) = &mut self.run {
-                run.usage.add(usage);
-            }
-        }
         let answer = self.view.last().filter(|item| item.message.role == Role::Assistant);
         let sent_view =
             answer.map(|answer| Sent { before: answer.range.from, hash: start.view_hash.clone() });
@@ -64,6 +59,7 @@ impl History {
             self.sent = sent_view;
             return;
         };
+        self.largest_call = self.largest_call.max(usage.total_tokens());
         if self.learned_window.as_ref().is_some_and(|learned| usage.total_tokens() > learned.limit) {
             self.learned_window = None;
         }
@@ -72,6 +68,14 @@ impl History {
         }
         self.set_anchor(start.fixed_tokens, usage.input_tokens, sent_back);
         self.sent = sent_view;
+    }
+
+    pub(super) fn spent(&mut self, usage: Option<&Usage>) {
+        let Some(usage) = usage.filter(|usage| usage.total_tokens() < NO_CALLS_TOKENS) else { return };
+        self.cumulative.add(usage);
+        if let Some(run) = &mut self.run {
+            run.usage.add(usage);
+        }
     }
 
     /// A provider that refuses a request for its length often says how long it was: that is a count.
@@ -147,14 +151,15 @@ impl History {
 
     /// The first call of a session says nothing about the counter: its unknown overhead is learned apart.
     fn learn_error(&mut self, estimated: u64, actual: u64) {
+        let error = i128::from(estimated) - i128::from(actual);
+        let per_mille = (error * 1000 / i128::from(actual.max(1))).clamp(-1_000_000, 1_000_000) as i64;
+        self.last_error_per_mille = Some(per_mille);
         if self.anchor.is_none() {
             return;
         }
         if self.errors_per_mille.len() == 100 {
             self.errors_per_mille.pop_front();
         }
-        let error = i128::from(estimated) - i128::from(actual);
-        let per_mille = error * 1000 / i128::from(actual.max(1));
-        self.errors_per_mille.push_back(per_mille.clamp(-1_000_000, 1_000_000) as i64);
+        self.errors_per_mille.push_back(per_mille);
     }
 }

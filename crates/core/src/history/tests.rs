@@ -368,6 +368,7 @@ fn usage_anchors_the_meter() {
     assert_eq!(reading.total, 509 + log.history.view().last().unwrap().tokens);
     assert_eq!(crate::meter::read(&log.history, 130).total, reading.total + 30, "new tools are estimated");
     assert_eq!(log.history.errors_per_mille().len(), 0, "the first call teaches nothing");
+    assert_eq!(log.history.last_error_per_mille(), Some(-760), "and is told");
 }
 
 #[test]
@@ -399,6 +400,7 @@ fn an_overflow_teaches_window_and_count() {
             message: String::new(),
             used_tokens: Some(9_500),
             limit_tokens: limit,
+            usage: None,
         });
         assert_eq!(log.history.learned_window(None), Some(learned));
         assert_eq!(log.history.anchor().unwrap().input, 9_500);

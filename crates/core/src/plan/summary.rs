@@ -19,6 +19,9 @@ pub const ORDER_START: &str = "The conversation is about to be shortened";
 /// Room for the mark, the count and the handles above a summary's text, in tokens.
 pub(super) const HEADER_TOKENS: u64 = 64;
 
+/// A summary of less says nothing.
+pub(super) const LEAST_TOKENS: u64 = 200;
+
 /// A compaction that waits for its summary.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SummaryDraft {

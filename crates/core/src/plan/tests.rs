@@ -299,6 +299,45 @@ fn the_default_strategy_summarises_all_but_two_turns() {
     assert!(messages[0].text().ends_with("question 6"));
 }
 
+/// Three turns of one question and one long answer; the window is nearly full.
+fn three_long_answers() -> Log {
+    let mut log = Log::new();
+    for turn in 0..3 {
+        log.typed(&format!("question {turn}"));
+        log.say(&" word".repeat(1_500));
+    }
+    log
+}
+
+#[test]
+fn a_summary_may_be_shorter_where_little_goes() {
+    let log = three_long_answers();
+    let reserve = |window| Budget { window, reserve: 2_000, usable: window - 2_000 };
+    for (window, limits) in [(8_000, 1_000..1_001), (6_900, 200..1_000)] {
+        let requested = Occasion::Requested { instructions: None };
+        let draft = draft(log.plan(&reserve(window), &policy("reactive-overflow"), &requested));
+        assert!(limits.contains(&draft.limit_tokens), "{window}: {}", draft.limit_tokens);
+        assert_eq!(draft.what_goes().0, 2, "the oldest turn, no more");
+    }
+}
+
+#[test]
+fn a_step_that_is_kept_keeps_what_it_answers() {
+    let mut log = three_long_answers();
+    let keeps_two = edit(log.routine(5_500, &policy("truncation")));
+    log.commit(&keeps_two);
+    assert!(log.shown().contains("question 1| word"), "{}", &log.shown()[..200]);
+    // Unless what it answers is what does not fit.
+    let mut log = Log::new();
+    log.typed(&" word".repeat(3_000));
+    log.say(&" word".repeat(600));
+    log.typed("and now?");
+    let alone = edit(log.routine(3_000, &policy("truncation")));
+    log.commit(&alone);
+    assert!(log.shown().contains("| word") && log.shown().ends_with("and now?"));
+    assert_eq!(log.history.view().len(), 3);
+}
+
 #[test]
 fn summaries_are_taken_only_if_whole() {
     let log = Log::turns(8, 800);

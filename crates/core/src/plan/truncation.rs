@@ -1,6 +1,6 @@
 //! The last resort without any model: the newest typed message and as many of the newest steps as fit; then
-//! the newest step with its results cleared; then the newest typed message alone; then an error that says
-//! what does not fit.
+//! the newest step with its results cleared; then that step without what it answers; then the newest typed message
+//! alone; then an error that says what does not fit.
 
 use super::{Misfit, Occasion, Plan, Scene, is_clearable};
 use crate::estimate::Groups;
@@ -40,6 +40,7 @@ impl Scene<'_> {
         self.newest_steps(target)
             .filter(fits)
             .or_else(|| self.newest_step_cleared().filter(fits))
+            .or_else(|| self.newest_step_alone().filter(fits))
             .or_else(|| self.typed_alone().filter(fits))
     }
 
@@ -98,6 +99,13 @@ impl Scene<'_> {
         edit.ops.extend(marked.iter().map(|at| ViewOp::Placeholder { seq: view[*at].range.from }));
         edit.why = format!("the newest step alone was too large: {} of its results cleared", marked.len());
         Some(edit)
+    }
+
+    /// Without what it answers.
+    fn newest_step_alone(&self) -> Option<ViewEdit> {
+        let mut gone = self.before_cut(self.steps_newest_first().next()?);
+        self.protect(&mut gone);
+        gone.contains(&true).then(|| self.removal(&gone, NAME))
     }
 
     fn typed_alone(&self) -> Option<ViewEdit> {

@@ -8,6 +8,9 @@ use crate::message::{Answer, Finish, Message, Part, Role, ToolCall};
 use crate::plan::Occasion;
 use crate::usage::Usage;
 
+/// Providers let a model ask for some dozens; an answer with more is broken.
+const MAX_CALLS: usize = 256;
+
 impl Run {
     pub(super) fn start_step(&mut self, out: &mut Vec<Effect>) {
         if self.stop_at_boundary(out) {
@@ -64,6 +67,13 @@ impl Run {
     pub(super) fn answered(&mut self, answer: Answer, out: &mut Vec<Effect>) {
         let Phase::Calling { step, .. } = &self.phase else { return };
         let step = step.clone();
+        let calls = answer.parts.iter().filter(|part| matches!(part, Part::ToolCall(_))).count();
+        if calls > MAX_CALLS {
+            let message =
+                format!("the model asked for {calls} tools in one answer; {MAX_CALLS} are the most that run");
+            let failure = Failure::new(ErrorCode::ThirdParty, message, false);
+            return self.failed(Failure { usage: answer.usage, ..failure }, answer.parts, out);
+        }
         let parts = self.named_calls(&step, answer.parts, answer.finish);
         if !says_something(&parts) && answer.finish != Finish::Length {
             let failure = match answer.finish {
@@ -202,6 +212,7 @@ impl Run {
         let mut events = self.lost(step, partial);
         events.push(step_failed(step, &failure));
         let error = ErrorInfo { code: failure.code, message: failure.message };
+        self.step.refusal = Some(error.message.clone());
         self.phase = Phase::Storing;
         if std::mem::replace(&mut self.step.overflowed, true) || !self.settings.policy.enabled {
             let then = Then::Finish { end: RunEnd::Error, error: Some(error) };
@@ -287,6 +298,7 @@ pub(super) fn step_failed(step: &StepId, failure: &Failure) -> EventBody {
         message: failure.message.clone(),
         used_tokens: failure.used_tokens,
         limit_tokens: failure.limit_tokens,
+        usage: failure.usage.clone(),
     }
 }
 

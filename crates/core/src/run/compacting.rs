@@ -1,6 +1,7 @@
 //! Planning before a step, and the compactions that follow from it.
 
 use super::{CompactionOutcome, Effect, Failure, Next, Notice, Phase, Run, Then};
+use crate::budget::ASSUMED_WINDOW;
 use crate::error::ErrorCode;
 use crate::event::{ErrorInfo, EventBody, ViewEdit};
 use crate::message::Answer;
@@ -45,11 +46,8 @@ impl Run {
                 self.idle(out);
             }
             Occasion::Overflow => {
-                self.fail(
-                    ErrorCode::ContextOverflow,
-                    "the provider says that the request is too long, and nothing can be left out",
-                    out,
-                );
+                let message = format!("{}; nothing can be left out", self.refusal());
+                self.fail(ErrorCode::ContextOverflow, message, out);
             }
             Occasion::Routine => self.start_step(out),
         }
@@ -60,7 +58,34 @@ impl Run {
             out.push(Effect::CompactionDone(CompactionOutcome::Refused(misfit.to_string())));
             return self.idle(out);
         }
-        self.fail(ErrorCode::ContextOverflow, misfit.to_string(), out);
+        if *occasion == Occasion::Routine && self.may_ask_again() {
+            return self.start_step(out);
+        }
+        let message = match occasion {
+            Occasion::Overflow if misfit.needed_tokens <= misfit.usable_tokens => {
+                let (needed, usable) = (misfit.needed_tokens, misfit.usable_tokens);
+                format!(
+                    "{}; nothing more can be left out, and by our count it fits: up to {needed} of {usable} tokens",
+                    self.refusal()
+                )
+            }
+            Occasion::Overflow => format!("{}; {misfit}", self.refusal()),
+            _ => misfit.to_string(),
+        };
+        self.fail(ErrorCode::ContextOverflow, message, out);
+    }
+
+    fn refusal(&self) -> String {
+        let said = self.step.refusal.as_deref().unwrap_or("the request is too long");
+        format!("the provider refused the request: {}", said.trim_end_matches('.'))
+    }
+
+    /// Whether only a window that a refusal named stands in the way, and this run has not asked yet: a refusal may
+    /// have been wrong, and a session must not end with it.
+    fn may_ask_again(&self) -> bool {
+        let known = self.settings.model.window.or(self.history.window()).unwrap_or(ASSUMED_WINDOW);
+        let asked = self.history.open_run().is_some_and(|run| run.steps > 0);
+        !asked && self.budget().window < known
     }
 
     pub(super) fn commit(&mut self, edit: ViewEdit, occasion: &Occasion, out: &mut Vec<Effect>) {

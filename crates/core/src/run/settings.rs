@@ -75,6 +75,8 @@ pub struct Model {
     pub origin: Origin,
     /// Its window in tokens, if known.
     pub window: Option<u64>,
+    /// The window that a refusal named in an earlier session, where nobody who knows better says one.
+    pub remembered_window: Option<u64>,
     /// The most it writes, if known.
     pub max_output: Option<u64>,
     /// Whether it takes tools.

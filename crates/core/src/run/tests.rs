@@ -7,6 +7,7 @@ use crate::message::{Answer, Origin, Part, ToolCall, ToolResult, ToolStatus};
 use crate::plan::{Policy, PruneOptions};
 use crate::queue::Queued;
 use crate::strategy;
+use crate::usage::Usage;
 
 /// A run with a store that is done at once. What is not a matter of the store is told.
 struct Stage {
@@ -167,6 +168,7 @@ fn settings() -> Settings {
         model: Model {
             origin: Origin { provider: "p".to_owned(), api: "a".to_owned(), model: "m".to_owned() },
             window: Some(8_000),
+            remembered_window: None,
             max_output: None,
             tools: true,
         },
@@ -817,6 +819,59 @@ fn an_overflow_without_anything_to_leave_out_is_an_error() {
     stage.send("and now");
     stage.fail(overflow(Some(7_000)));
     assert_eq!(stage.end(), Some((RunEnd::Error, Some(ErrorCode::ContextOverflow))), "switched off");
+}
+
+#[test]
+fn a_wrong_limit_does_not_end_a_session() {
+    let mut stage = Stage::new(|settings| settings.model.window = None);
+    let text = "word ".repeat(400);
+    stage.send(&text);
+    let wrong = Failure { limit_tokens: Some(520), ..overflow(None) };
+    stage.fail(wrong.clone());
+    let said = stage.log.iter().rev().find_map(|event| match &event.body {
+        EventBody::RunFinished { error, .. } => error.as_ref().map(|error| error.message.clone()),
+        _ => None,
+    });
+    assert!(said.is_some_and(|said| said.starts_with("the provider refused the request: too long; ")));
+    assert_eq!(stage.run.budget().window, 520);
+    assert!(calls_model(&stage.send("again")), "each run may ask once");
+    stage.fail(wrong);
+    assert_eq!(stage.end(), Some((RunEnd::Error, Some(ErrorCode::ContextOverflow))));
+    assert!(calls_model(&stage.send("and again")));
+    let usage = Some(Usage { input_tokens: 900, output_tokens: 5, ..Usage::default() });
+    let parts = vec![Part::text("yes")];
+    stage.feed(Input::ModelAnswered(Answer { parts, finish: Finish::Stop, usage, envelope: None }));
+    assert_eq!(stage.run.budget().window, crate::budget::ASSUMED_WINDOW, "that was more than the limit");
+}
+
+#[test]
+fn a_window_is_remembered_until_a_call_is_larger() {
+    let remembered = |window| {
+        move |settings: &mut Settings| {
+            settings.model.window = window;
+            settings.model.remembered_window = Some(40_000);
+        }
+    };
+    assert_eq!(Stage::new(remembered(Some(8_000))).run.budget().window, 8_000);
+    let mut stage = Stage::new(remembered(None));
+    assert_eq!(stage.run.budget().window, 40_000, "more than what is assumed");
+    stage.send(&"word ".repeat(20_000));
+    let usage = Some(Usage { input_tokens: 41_000, output_tokens: 5, ..Usage::default() });
+    let parts = vec![Part::text("yes")];
+    stage.feed(Input::ModelAnswered(Answer { parts, finish: Finish::Stop, usage, envelope: None }));
+    assert_eq!(stage.run.budget().window, crate::budget::ASSUMED_WINDOW);
+}
+
+#[test]
+fn an_answer_of_hundreds_of_calls_is_an_error() {
+    let mut stage = Stage::new(|_| ());
+    stage.send("go");
+    let usage = Some(Usage { input_tokens: 60, output_tokens: 900, ..Usage::default() });
+    let parts = vec![call("read"); 257];
+    stage.feed(Input::ModelAnswered(Answer { parts, finish: Finish::ToolCalls, usage, envelope: None }));
+    assert_eq!(stage.end(), Some((RunEnd::Error, Some(ErrorCode::ThirdParty))));
+    assert!(stage.run.history().open_calls().is_empty());
+    assert_eq!(stage.run.history().cumulative_usage().output_tokens, 900, "it was paid for");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Beginning a run, taking the queue, the boundary between two steps, the end.
 
-use super::{Effect, Phase, RECOVERY_STEP_MS, Run, RunEnd, StepGuards, Stop, Then, Timer};
+use super::{Effect, Phase, RECOVERY_STEP_MS, Recovery, Run, RunEnd, StepGuards, Stop, Then, Timer};
 use crate::error::ErrorCode;
 use crate::event::{ErrorInfo, EventBody, NoteReason};
 use crate::history::closing_result;
@@ -192,7 +192,8 @@ impl Run {
         out.push(Effect::RunEnded(end));
         // Waiting messages start the next run, but for those that had come before a cancel. A run that ends by
         // itself has just found the queue empty.
-        if cancelled || end == RunEnd::Stop {
+        let waits = cancelled && self.settings.recovery == Recovery::Rest;
+        if waits || end == RunEnd::Stop {
             self.wake_if_asked(out);
         } else {
             self.read_queue(out);

@@ -398,7 +398,13 @@ fn settings(log: &Log) -> Settings {
             trigger: None,
             prune: PruneOptions::default(),
         },
-        model: Model { origin: origin(), window: Some(log.budget.window), max_output: None, tools: true },
+        model: Model {
+            origin: origin(),
+            window: Some(log.budget.window),
+            remembered_window: None,
+            max_output: None,
+            tools: true,
+        },
         fixed: Fixed { tokens: log.fixed, ..Fixed::default() },
         tools: std::collections::BTreeMap::new(),
     }

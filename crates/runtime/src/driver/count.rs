@@ -11,12 +11,12 @@ use super::Driver;
 use super::model::Call;
 
 /// How long the server may take to count before the call goes out on an estimate.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long a server that took too long is not asked again.
-const REST: Duration = Duration::from_secs(300);
+/// How long a server that gave no count is not asked again.
+const REST: Duration = Duration::from_secs(120);
 
-/// Since when a server that took too long is not asked to count.
+/// Since when a server that gave no count is not asked for one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Resting(Arc<Mutex<Option<Instant>>>);
 
@@ -57,7 +57,8 @@ impl Call {
         match counted {
             Ok(Ok(tokens)) => tokens,
             Ok(Err(error)) => {
-                tracing::debug!(%error, "the server did not count the request");
+                tracing::warn!(%error, "the server did not count the request; estimates have to do for a while");
+                resting.begin();
                 None
             }
             Err(_) => {

@@ -6,7 +6,10 @@ use longhaul_core::plan::Plan;
 use longhaul_core::run::{Failure, Input};
 use longhaul_providers::overflow::{Sent, Suspicion, suspect};
 
+use serde_json::json;
+
 use super::Driver;
+use crate::announce::Announcement;
 
 /// A limit below this, learned from what a server kept of a request, is more likely a count that leaves something
 /// out. In tokens.
@@ -25,6 +28,7 @@ impl Driver {
             return input;
         };
         if !self.can_make_room() {
+            self.tell_of(suspicion);
             return input;
         }
         if std::mem::replace(&mut self.doubted, true) {
@@ -35,6 +39,23 @@ impl Driver {
         tracing::warn!(?suspicion, "the answer rests on a request that did not fit");
         let Input::ModelAnswered(answer) = input else { return input };
         Input::ModelFailed { failure: failure(suspicion, &answer), partial: answer.parts }
+    }
+
+    /// Nothing can be done about it: people are told, once.
+    fn tell_of(&mut self, suspicion: Suspicion) {
+        if std::mem::replace(&mut self.told_of_cut, true) {
+            return;
+        }
+        tracing::warn!(
+            ?suspicion,
+            "the answer rests on a request that did not fit, and nothing can be left out"
+        );
+        let said = format!(
+            "{}; nothing can be left out, so the answer may rest on a part only",
+            in_words(suspicion)
+        );
+        let payload = json!({ "error": said, "code": ErrorCode::ContextOverflow, "recoverable": true });
+        self.tell(Announcement::passing("llm:error", &self.shared.session_id, payload));
     }
 
     /// Where nothing can be left out a second call would be the first one again.
@@ -79,17 +100,20 @@ fn says_something(answer: &Answer) -> bool {
 }
 
 fn failure(suspicion: Suspicion, answer: &Answer) -> Failure {
-    let message = match suspicion {
+    let limit = suspicion.overflow().limit_tokens.filter(|limit| *limit >= LEAST_LIMIT_TOKENS);
+    Failure {
+        limit_tokens: limit,
+        usage: answer.usage.clone(),
+        ..Failure::new(ErrorCode::ContextOverflow, in_words(suspicion), false)
+    }
+}
+
+fn in_words(suspicion: Suspicion) -> String {
+    match suspicion {
         Suspicion::SilentlyTruncated { reported, counted } => {
             format!("the server read {reported} of about {counted} tokens: it cut the request in silence")
         }
         Suspicion::WindowFull { .. } => "the window was full before there was an answer".to_owned(),
         Suspicion::Empty => "no answer came to a request that fills the window".to_owned(),
-    };
-    let limit = suspicion.overflow().limit_tokens.filter(|limit| *limit >= LEAST_LIMIT_TOKENS);
-    Failure {
-        limit_tokens: limit,
-        usage: answer.usage.clone(),
-        ..Failure::new(ErrorCode::ContextOverflow, message, false)
     }
 }

@@ -1,6 +1,5 @@
 //! The effects that call the model: a step, or a summary.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::StreamExt;
@@ -11,14 +10,13 @@ use longhaul_core::message::{Answer, Message as Turn, Part, Text};
 use longhaul_core::plan::SummaryForm;
 use longhaul_core::run::{Failure, Input};
 use longhaul_core::usage::Usage;
-use longhaul_providers::{
-    ModelEvent, ModelStream, ProviderError, Request, SharedProvider, ToolChoice, UNSUPPORTED,
-};
-use longhaul_store::{Blobs, Chunk, Lease, StoreError};
+use longhaul_providers::{ModelEvent, ModelStream, ProviderError, Request, SharedProvider, ToolChoice};
+use longhaul_store::{Chunk, Lease, StoreError};
 use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::media::{self, Takes};
 use super::{Driver, Shared, failure};
 use crate::announce::Announcement;
 use crate::feed::Voice;
@@ -64,7 +62,7 @@ impl Driver {
         self.model_stop = CancellationToken::new();
         let call = Call {
             provider: Arc::clone(&self.agent.provider),
-            images: self.agent.limits.images.may(),
+            takes: Takes::of(&self.agent.limits),
             shared: Arc::clone(&self.shared),
             stop: self.model_stop.clone(),
         };
@@ -78,7 +76,7 @@ impl Driver {
 
 pub(super) struct Call {
     pub(super) provider: SharedProvider,
-    images: bool,
+    takes: Takes,
     shared: Arc<Shared>,
     pub(super) stop: CancellationToken,
 }
@@ -142,45 +140,9 @@ impl Call {
         self.provider.call(request).await
     }
 
-    /// Puts the media into a request, or takes them out of it.
+    /// Puts the media into a request, or words in their place.
     pub(super) async fn fill(&self, request: &mut Request) -> Result<(), ProviderError> {
-        if self.images {
-            request.media = media(&request.messages, &self.shared.blobs).await?;
-        } else {
-            for part in request.messages.iter_mut().flat_map(|message| &mut message.parts) {
-                without_media(part);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What a model that takes no media is shown instead.
-fn without_media(part: &mut Part) {
-    match part {
-        Part::Image(_) | Part::File(_) => *part = Part::text(UNSUPPORTED),
-        Part::ToolResult(result) => result.content.iter_mut().for_each(without_media),
-        _ => {}
-    }
-}
-
-async fn media(messages: &[Turn], blobs: &Blobs) -> Result<BTreeMap<String, bytes::Bytes>, ProviderError> {
-    let mut media = BTreeMap::new();
-    for blob in messages.iter().flat_map(|message| &message.parts).flat_map(blobs_of) {
-        let bytes = blobs
-            .get(&blob)
-            .await
-            .map_err(|error| ProviderError::new(ErrorCode::Storage, error.to_string()))?;
-        media.insert(blob.hash.clone(), bytes);
-    }
-    Ok(media)
-}
-
-fn blobs_of(part: &Part) -> Vec<longhaul_core::message::BlobRef> {
-    match part {
-        Part::Image(media) | Part::File(media) => vec![media.blob.clone()],
-        Part::ToolResult(result) => result.content.iter().flat_map(blobs_of).collect(),
-        _ => Vec::new(),
+        media::fill(request, self.takes, &self.shared.blobs).await
     }
 }
 

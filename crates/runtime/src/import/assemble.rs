@@ -368,9 +368,14 @@ fn outcome(
     error: Option<(longhaul_core::error::ErrorCode, String)>,
 ) -> EventBody {
     match error {
-        Some((code, message)) => {
-            EventBody::StepFailed { step_id, code, message, used_tokens: None, limit_tokens: None }
-        }
+        Some((code, message)) => EventBody::StepFailed {
+            step_id,
+            code,
+            message,
+            used_tokens: None,
+            limit_tokens: None,
+            usage: None,
+        },
         None => EventBody::StepFinished { step_id, usage, estimated_input: 0, envelope: None },
     }
 }

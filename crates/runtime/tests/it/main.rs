@@ -7,6 +7,7 @@ mod counting;
 mod doubt;
 mod eviction;
 mod mcp;
+mod media;
 mod meter;
 mod replay;
 mod sessions;

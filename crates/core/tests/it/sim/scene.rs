@@ -90,6 +90,7 @@ pub(crate) fn model(rng: &mut Rng, truth: &Truth, name: &str) -> Model {
     Model {
         origin: Origin { provider: "sim".to_owned(), api: "sim".to_owned(), model: name.to_owned() },
         window: known.then_some(truth.window),
+        remembered_window: None,
         max_output: *rng.pick(&[None, Some(1_000), Some(64_000)]),
         tools: !rng.chance(5),
     }
