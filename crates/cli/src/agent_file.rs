@@ -70,16 +70,28 @@ fn read(place: &Place, path: &Path) -> Outcome<Config> {
     let text = text_of(path).map_err(|error| Failure::usage(format!("{shown} cannot be read: {error}")))?;
     let mut config = Config::parse(&text, &shown).map_err(|error| Failure::usage(error.to_string()))?;
     if place.named_config.is_some() {
-        trust::remember(place, &text, &config)?;
+        trust::remember(place, path, &text, &config)?;
     } else if place.is_here(path) {
         trust::check(place, path, &text, &config)?;
     }
     let folder = path.parent().unwrap_or(Path::new("."));
-    let prompt = config.system_prompt.resolve(|file| text_of(&folder.join(file)));
-    let prompt =
-        prompt.map_err(|error| Failure::usage(format!("{shown}: the file of `systemPrompt`: {error}")))?;
+    let prompt = config.system_prompt.resolve(|file| {
+        let unreadable = |error| {
+            let line = line_of_prompt(&text, file).map(|line| format!(":{line}")).unwrap_or_default();
+            Failure::usage(format!(
+                "{shown}{line}: {file}, the file of `systemPrompt`, cannot be read: {error}"
+            ))
+        };
+        text_of(&folder.join(file)).map_err(unreadable)
+    })?;
     config.system_prompt = SystemPrompt::Text(prompt);
     Ok(config)
+}
+
+/// The line of an agent file that names the prompt's file, from 1.
+fn line_of_prompt(text: &str, file: &str) -> Option<usize> {
+    let mut lines = text.lines().zip(1..).skip_while(|(line, _)| !line.contains("systemPrompt"));
+    lines.find(|(line, _)| line.contains(file)).map(|(_, number)| number)
 }
 
 /// A file's text. What is no file may never end, or never begin: opening a pipe waits for its writer.

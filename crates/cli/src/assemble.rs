@@ -193,6 +193,27 @@ pub(crate) fn key_variable<'a>(place: &Place, model: &'a ModelConfig) -> Option<
     names.into_iter().find(|name| place.variable(name).is_some())
 }
 
+/// Refuses to call a provider's own server without the key that it needs.
+///
+/// # Errors
+/// Usage, with the variable to set.
+pub(crate) fn check_key(place: &Place, model: &ModelConfig) -> Outcome<()> {
+    let Some(kind) = model.provider.kind() else { return Ok(()) };
+    let usual = kind.key_variables(&model.base_url);
+    let carries = |name: &str| model.headers.keys().any(|header| header.eq_ignore_ascii_case(name));
+    let by_header = || kind.key_headers("").iter().any(|(name, _)| carries(name));
+    if usual.is_empty() || key_variable(place, model).is_some() || by_header() {
+        return Ok(());
+    }
+    let provider = kind.as_str();
+    let chosen =
+        model.api_key_env.as_deref().filter(|_| model.api_key_env != Config::default().model.api_key_env);
+    let variable = chosen.or(usual.first().copied()).unwrap_or_default();
+    Err(Failure::usage(format!(
+        "{provider} needs a key, and {variable} is not set: set it, or name another variable with model.api_key_env"
+    )))
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Kind, meant};

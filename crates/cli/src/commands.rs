@@ -19,19 +19,25 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use longhaul::session::{Runtime, Session};
+use longhaul_core::budget::ASSUMED_WINDOW;
+use longhaul_core::run::Run;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::{Args, Command};
 use crate::assemble::{self, Asking, Missing};
 use crate::failure::{Failure, Outcome};
 use crate::place::Place;
+use crate::term::human::grouped;
 use crate::term::log::Log;
-use crate::term::out;
 use crate::term::style::Style;
+use crate::term::{out, text};
 use crate::{agent_file, backend, data};
 
 /// How long a read from the terminal that nobody waits for any more may hold up the end.
 const LEAVE_AFTER: Duration = Duration::from_millis(100);
+
+/// Which log lines are wanted.
+const LOG_VARIABLE: &str = "LONGHAUL_LOG";
 
 /// Said where the server says that its model takes no tools.
 pub(crate) const NO_TOOLS: &str =
@@ -72,7 +78,7 @@ async fn dispatch(command: Command, place: &Place) -> Outcome {
 /// Warnings, unless `LONGHAUL_LOG` says otherwise (as `RUST_LOG` does elsewhere). What rmcp warns of reaches
 /// people as errors of our own.
 fn log_to_stderr(place: &Place) {
-    let filter = place.variable("LONGHAUL_LOG").and_then(|text| EnvFilter::try_new(text).ok());
+    let filter = place.variable(LOG_VARIABLE).and_then(|text| EnvFilter::try_new(text).ok());
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter.unwrap_or_else(|| EnvFilter::new("warn,rmcp=off")))
         .with_writer(Log::default)
@@ -81,6 +87,11 @@ fn log_to_stderr(place: &Place) {
         .without_time();
     // Set once; a second time would change nothing.
     let _ = subscriber.try_init();
+}
+
+/// Whether somebody asked for log lines.
+fn wants_log(place: &Place) -> bool {
+    place.variable(LOG_VARIABLE).is_some()
 }
 
 fn explain(failure: &Failure) -> ExitCode {
@@ -105,6 +116,7 @@ async fn open(place: &Place, need: Need) -> Outcome<Runtime> {
     let (asking, missing) = match need {
         Need::Model(asking) => {
             loaded = backend::complete(place, loaded).await?;
+            assemble::check_key(place, &loaded.config.model)?;
             (asking, Missing::Refused)
         }
         Need::View => (Asking::Nobody, Missing::Told),
@@ -116,6 +128,20 @@ async fn open(place: &Place, need: Need) -> Outcome<Runtime> {
         agent.telemetry = assemble::telemetry(&loaded.config)?;
     }
     Ok(Runtime::new(agent, data.store, data.blobs))
+}
+
+/// What to know if nobody says how large the model's window is, in a line.
+async fn assumed_window(session: &Session, runtime: &Runtime) -> Outcome<Option<String>> {
+    let agent = runtime.agent();
+    if agent.limits.window.is_some() {
+        return Ok(None);
+    }
+    let assumed = |run: &Run| run.history().window().is_none() && run.budget().window == ASSUMED_WINDOW;
+    let model = text::one_line(&agent.provider.origin().model);
+    Ok(session.look(assumed).await?.then(|| {
+        let tokens = grouped(ASSUMED_WINDOW);
+        format!("nobody states the window of {model}: {tokens} assumed; declare model.context_window")
+    }))
 }
 
 /// Opens the session that is meant.

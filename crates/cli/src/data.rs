@@ -1,11 +1,12 @@
 //! The data folder: made private, opened, and refused with a reason.
 
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
 use longhaul_store::{Blobs, SharedStore, StoreError};
 use longhaul_store_sqlite::SqliteStore;
+use rustix::process::geteuid;
 
 use crate::failure::{Failure, Outcome};
 use crate::place::Place;
@@ -49,15 +50,30 @@ fn refused(place: &Place, error: StoreError) -> Failure {
     }
 }
 
-/// Makes the folder, or closes one of ours to others. Somebody else's open folder is not touched.
+/// Makes the folder, or closes one of ours to others. Somebody else's is not touched.
+///
+/// # Errors
+/// The folder cannot be made or closed; it is somebody else's; it is open and holds other things.
 pub(crate) fn make_private(folder: &Path) -> Outcome<()> {
+    make_private_for(geteuid().as_raw(), folder)
+}
+
+fn make_private_for(user: u32, folder: &Path) -> Outcome<()> {
     let cannot = |error: std::io::Error| {
         Failure::new(format!("the data folder {} cannot be used: {error}", folder.display()))
     };
     if !folder.exists() {
         return std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(cannot);
     }
-    let mode = std::fs::metadata(folder).map_err(cannot)?.permissions().mode();
+    let known = std::fs::metadata(folder).map_err(cannot)?;
+    // The superuser could do as it likes there, and leave files that their owner cannot use.
+    if known.uid() != user {
+        return Err(Failure::usage(format!(
+            "{} belongs to another user: run this as that user, or name a folder of its own with --data-dir",
+            folder.display()
+        )));
+    }
+    let mode = known.permissions().mode();
     if mode & 0o077 == 0 {
         return Ok(());
     }
@@ -69,4 +85,31 @@ pub(crate) fn make_private(folder: &Path) -> Outcome<()> {
         )));
     }
     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700)).map_err(cannot)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(folder: &Path) -> u32 {
+        std::fs::metadata(folder).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_folder_of_ours_is_closed_and_somebody_elses_is_left_as_it_is() {
+        let outer = tempfile::tempdir().unwrap();
+        let folder = outer.path().join("data");
+        let me = geteuid().as_raw();
+        make_private_for(me, &folder).unwrap();
+        assert_eq!(mode(&folder), 0o700);
+        for open in [0o755, 0o700] {
+            std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(open)).unwrap();
+            let refused = make_private_for(me + 1, &folder).unwrap_err();
+            assert!(format!("{refused:?}").contains("belongs to another user"), "{refused:?}");
+            assert_eq!(mode(&folder), open);
+        }
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).unwrap();
+        make_private(&folder).unwrap();
+        assert_eq!(mode(&folder), 0o700);
+    }
 }

@@ -19,17 +19,28 @@ pub(crate) const CANCELLED: u8 = 130;
 pub(crate) struct Failure {
     status: u8,
     message: String,
+    is_untrusted: bool,
 }
 
 impl Failure {
     /// Something failed: status 1.
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { status: 1, message: message.into() }
+        Self { status: 1, message: message.into(), is_untrusted: false }
     }
 
     /// The command line or the configuration is wrong: status 2.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self { status: 2, message: message.into() }
+        Self { status: 2, ..Self::new(message) }
+    }
+
+    /// A file asks for trust that it was not given: status 2.
+    pub(crate) fn untrusted(message: impl Into<String>) -> Self {
+        Self { is_untrusted: true, ..Self::usage(message) }
+    }
+
+    /// Whether nothing is wrong but that a file is not trusted.
+    pub(crate) fn is_untrusted(&self) -> bool {
+        self.is_untrusted
     }
 
     /// What went wrong; empty if nobody is left to read it.
@@ -50,7 +61,7 @@ impl<E: Error + 'static> From<E> for Failure {
             .downcast_ref::<io::Error>()
             .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
         if reader_left {
-            return Self { status: 0, message: String::new() };
+            return Self { status: 0, ..Self::new("") };
         }
         Self::new(chain(&error))
     }

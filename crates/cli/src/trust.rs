@@ -14,22 +14,25 @@ use crate::data;
 use crate::failure::{Failure, Outcome};
 use crate::place::{Overrides, Place};
 
-/// Where trusted contents are remembered, one hash a line.
+/// Where trusted contents are remembered: a line has the content's hash and that of the file's path.
 const FILE: &str = "trusted";
 
 /// Remembers a file that a person has named.
 ///
 /// # Errors
 /// The data folder cannot be written.
-pub(crate) fn remember(place: &Place, text: &str, config: &Config) -> Outcome<()> {
+pub(crate) fn remember(place: &Place, file: &Path, text: &str, config: &Config) -> Outcome<()> {
+    let line = format!("{} {}", hash(text.as_bytes()), hash_of_path(file));
     // With nothing on the command line: the file is named for later, too.
-    if wants(place, config, &Overrides::default()).is_none() || is_trusted(place, text) {
+    if wants(place, config, &Overrides::default()).is_none()
+        || known(place).lines().any(|known| known == line)
+    {
         return Ok(());
     }
     data::make_private(&place.data_dir)?;
     let add = || -> std::io::Result<()> {
         let mut file = fs::OpenOptions::new().create(true).append(true).open(place.data_dir.join(FILE))?;
-        writeln!(file, "{}", hash(text))
+        writeln!(file, "{line}")
     };
     add().map_err(|error| Failure::new(format!("{} cannot be written: {error}", place.data_dir.display())))
 }
@@ -41,10 +44,13 @@ pub(crate) fn remember(place: &Place, text: &str, config: &Config) -> Outcome<()
 pub(crate) fn check(place: &Place, file: &Path, text: &str, config: &Config) -> Outcome<()> {
     let wanted = wants(place, config, &place.overrides).filter(|_| !is_trusted(place, text));
     let Some(what) = wanted else { return Ok(()) };
+    let why = if was_trusted(place, file) {
+        "it has changed since you trusted it. Read it again"
+    } else {
+        "you have not said that you trust it. Read it"
+    };
     let file = file.display();
-    Err(Failure::usage(format!(
-        "{file} {what}, and you have not said that you trust it. Read it; then name it once: --config {file}"
-    )))
+    Err(Failure::untrusted(format!("{file} {what}, and {why}; then name it once: --config {file}")))
 }
 
 /// What a file asks for that a stranger's file must not have.
@@ -126,13 +132,29 @@ fn lies_in(folder: &Path, path: &str) -> bool {
     }
 }
 
+/// Whether that content is trusted, wherever it lies.
 fn is_trusted(place: &Place, text: &str) -> bool {
-    let known = fs::read_to_string(place.data_dir.join(FILE)).unwrap_or_default();
-    known.lines().any(|line| line == hash(text))
+    let content = hash(text.as_bytes());
+    known(place).lines().any(|line| line.split(' ').next() == Some(&content))
 }
 
-fn hash(text: &str) -> String {
-    blake3::hash(text.as_bytes()).to_hex().to_string()
+/// Whether the file was trusted with some content.
+fn was_trusted(place: &Place, file: &Path) -> bool {
+    let path = hash_of_path(file);
+    known(place).lines().any(|line| line.split(' ').nth(1) == Some(&path))
+}
+
+fn known(place: &Place) -> String {
+    fs::read_to_string(place.data_dir.join(FILE)).unwrap_or_default()
+}
+
+fn hash_of_path(file: &Path) -> String {
+    let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    hash(file.as_os_str().as_encoded_bytes())
+}
+
+fn hash(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex().to_string()
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
-//! Answers that end without being one: refused, withheld, paused, spoilt.
+//! Why answers end, and those that end without being one: refused, withheld, paused, spoilt.
 //!
-//! What was seen of such an answer has been delivered as events; the error says who ended it and why, in the
+//! What was seen of one that is none has been delivered as events; the error says who ended it and why, in the
 //! provider's own words where it has some.
 
 use longhaul_core::error::ErrorCode;
+use longhaul_core::message::{Finish, Part};
 
 use crate::ProviderError;
 use crate::raw::RawObject;
@@ -29,6 +30,28 @@ pub(crate) fn error(
     }
     let said: String = said.chars().take(MAX_WORDS_CHARS).collect();
     ProviderError { body: Some(envelope.to_json().0), ..ProviderError::new(code, format!("{what}{said}")) }
+}
+
+/// Why the model stopped, in any server's words. `None`: it did not stop, the server failed.
+pub(crate) fn finish(reason: &str) -> Option<Finish> {
+    Some(match reason {
+        "stop" | "end_turn" | "eos" | "stop_sequence" | "complete" => Finish::Stop,
+        "tool_calls" | "tool_use" | "function_call" => Finish::ToolCalls,
+        "length" | "max_tokens" | "model_length" | "model_context_window_exceeded" => Finish::Length,
+        "content_filter" | "sensitive" | "safety" | "refusal" => Finish::ContentFilter,
+        "error" | "network_error" | "insufficient_system_resource" => return None,
+        _ => Finish::Other,
+    })
+}
+
+/// Servers name the reason carelessly; whether there are calls decides.
+pub(crate) fn agree(finish: Finish, parts: &[Part]) -> Finish {
+    let has_calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
+    match (finish, has_calls) {
+        (Finish::Stop | Finish::Other, true) => Finish::ToolCalls,
+        (Finish::ToolCalls, false) => Finish::Other,
+        (finish, _) => finish,
+    }
 }
 
 #[cfg(test)]

@@ -2,8 +2,10 @@
 //! status, body, `Retry-After` and the request's name, and keys that never show.
 
 pub(crate) mod answer;
+mod bounds;
 pub(crate) mod failure;
 mod key;
+mod redirect;
 mod request_id;
 mod retry_after;
 mod secret;
@@ -25,7 +27,8 @@ pub use secret::Secret;
 /// The most of an error's body that is kept, in bytes.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 
-/// The most one answer may send, in bytes: an answer of 256,000 tokens stays far below it.
+/// The most one answer may send, in bytes, most of which is what a wire puts around each token: an answer of
+/// 256,000 tokens stays far below it.
 const MAX_ANSWER_BYTES: usize = 256 << 20;
 
 /// The most a server's description of itself may send, in bytes.
@@ -160,7 +163,7 @@ impl Http {
                 Ok(Some(Err(error))) => {
                     Err(network("the connection broke in the middle of the answer", &error))
                 }
-                Ok(Some(Ok(_))) if seen > MAX_ANSWER_BYTES => Err(endless()),
+                Ok(Some(Ok(_))) if seen > MAX_ANSWER_BYTES => Err(too_much("the answer", MAX_ANSWER_BYTES)),
                 Ok(Some(Ok(chunk))) => {
                     let seen = seen + chunk.len();
                     Ok(Some((chunk, (body, seen))))
@@ -182,8 +185,10 @@ impl Http {
         let status = response.status().as_u16();
         let wait = retry_after::read(response.headers(), SystemTime::now());
         let id = request_id::read(response.headers());
+        let redirect = redirect::read(&response);
         let (body, _) = collect_lossy(self.bytes(response), MAX_ERROR_BYTES).await;
         let error = failure::from_response(status, wait, String::from_utf8_lossy(&body).into_owned());
+        let error = redirect::explain(redirect, error);
         self.hide(request_id::put(id.as_deref(), key::explain(&self.key, error)))
     }
 }
@@ -301,11 +306,8 @@ fn late(what: String, limit: Duration) -> ProviderError {
     ProviderError::new(ErrorCode::Timeout, format!("{what} for {} ms", limit.as_millis()))
 }
 
-fn endless() -> ProviderError {
-    let mut error = ProviderError::new(
-        ErrorCode::ThirdParty,
-        format!("the answer was given up after {} MiB", MAX_ANSWER_BYTES >> 20),
-    );
-    error.retryable = false;
-    error
+/// The error for what is longer than we read. It would be so again.
+pub(crate) fn too_much(what: &str, limit: usize) -> ProviderError {
+    let message = format!("{what} was given up after {} MiB", limit >> 20);
+    ProviderError { retryable: false, ..ProviderError::new(ErrorCode::ThirdParty, message) }
 }

@@ -24,6 +24,7 @@ mod raw;
 mod recorded;
 pub mod scripted;
 pub mod sse;
+mod surrogates;
 mod tokens;
 pub mod valid;
 
@@ -42,7 +43,8 @@ use longhaul_core::usage::Usage;
 pub use endpoint::Endpoint;
 pub use limits::{Ability, Declared, LimitSource, Limits, Retention};
 
-/// What a model is shown instead of content that it cannot take.
+/// What a model is shown instead of content that its wire cannot take, or whose bytes did not come. What the model's
+/// [`Limits`] rule out the loop above has replaced by a note that names it, and text files by their text.
 pub const UNSUPPORTED: &str = "[unsupported content]";
 
 /// A model behind a wire.
@@ -99,7 +101,7 @@ pub struct Request {
     pub tool_choice: ToolChoice,
     /// The output limit in tokens.
     pub max_output_tokens: Option<u64>,
-    /// The bytes of every blob named in `messages` that the model can take, by hash.
+    /// The bytes of every picture and file in `messages`, by hash; of nothing else.
     pub media: BTreeMap<String, Bytes>,
 }
 

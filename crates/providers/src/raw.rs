@@ -7,7 +7,7 @@ use std::fmt;
 
 use longhaul_core::error::ErrorCode;
 use longhaul_core::message::{Message, Origin, Part, RawJson};
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::ProviderError;
@@ -54,6 +54,22 @@ impl RawObject {
     /// The elements of a field that is an array.
     pub(crate) fn list(&self, key: &str) -> Vec<Box<RawValue>> {
         self.get(key).and_then(|list| serde_json::from_str(list).ok()).unwrap_or_default()
+    }
+
+    /// A field that holds content, read as what it must be; `None` if it is missing or says nothing.
+    ///
+    /// # Errors
+    /// `third-party` for anything else: content that nobody can read is not passed over.
+    pub(crate) fn content<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, ProviderError> {
+        self.get(key).map_or(Ok(None), |json| content(key, json))
+    }
+
+    /// The elements of a field that holds content; none if it is missing or says nothing.
+    ///
+    /// # Errors
+    /// `third-party` for anything else.
+    pub(crate) fn contents(&self, key: &str) -> Result<Vec<Box<RawValue>>, ProviderError> {
+        Ok(self.content(key)?.unwrap_or_default())
     }
 
     /// The fields in order.
@@ -135,6 +151,33 @@ pub(crate) fn unreadable(payload: &str, error: &serde_json::Error) -> ProviderEr
     let quote: String = payload.chars().take(MAX_QUOTE_CHARS).collect();
     let message = format!("the stream holds what is no event: {quote}");
     ProviderError { body: Some(quote), ..ProviderError::new(ErrorCode::ThirdParty, message) }
+}
+
+/// The error for a field that should hold content and holds what nobody can read.
+pub(crate) fn garbled(key: &str, json: &str) -> ProviderError {
+    let quote: String = json.chars().take(MAX_QUOTE_CHARS).collect();
+    let message = format!("the stream holds an unreadable `{key}`: {quote}");
+    ProviderError { body: Some(quote), ..ProviderError::new(ErrorCode::ThirdParty, message) }
+}
+
+/// What holds content, read as what it must be; `None` for what says nothing, of whatever type.
+///
+/// # Errors
+/// `third-party` for anything else: content that nobody can read is not passed over.
+pub(crate) fn content<'a, T: Deserialize<'a>>(key: &str, json: &'a str) -> Result<Option<T>, ProviderError> {
+    match serde_json::from_str(json) {
+        Ok(content) => Ok(content),
+        Err(_) if matches!(json, "{}" | "[]" | "\"\"" | "false") => Ok(None),
+        Err(_) => Err(garbled(key, json)),
+    }
+}
+
+/// An element of a list that holds content, as an object.
+///
+/// # Errors
+/// `third-party` if it is none.
+pub(crate) fn element(key: &str, json: &RawValue) -> Result<RawObject, ProviderError> {
+    RawObject::parse(json.get()).ok_or_else(|| garbled(key, json.get()))
 }
 
 /// The error for a stream that ends too early.

@@ -18,6 +18,7 @@ mod export;
 #[cfg(not(feature = "telemetry"))]
 #[path = "telemetry/no_export.rs"]
 mod export;
+mod identifier;
 #[cfg(feature = "telemetry")]
 mod metrics;
 mod names;

@@ -27,10 +27,16 @@ pub struct ServerConfig {
     pub max_body_bytes: usize,
     /// How often a silent event stream says that it lives.
     pub heartbeat: Duration,
+    /// How long a connection may take to bring a request with the token.
+    pub first_request: Duration,
+    /// Connections at once on which there was none yet, at most; never more than half of the files that the process
+    /// may have open.
+    pub max_strangers: usize,
 }
 
 impl ServerConfig {
-    /// The defaults: loopback names only, bodies up to 32 MiB, a heartbeat every 15 s.
+    /// The defaults: loopback names only, bodies up to 32 MiB, a heartbeat every 15 s, 10 s for the token and at most
+    /// 1,024 connections that have not brought it.
     pub fn new(token: Token) -> Self {
         Self {
             token,
@@ -38,6 +44,8 @@ impl ServerConfig {
             allowed_origins: Vec::new(),
             max_body_bytes: 32 << 20,
             heartbeat: Duration::from_secs(15),
+            first_request: Duration::from_secs(10),
+            max_strangers: 1_024,
         }
     }
 }

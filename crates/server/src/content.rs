@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::problem::Problem;
-use crate::wording::plain;
+use crate::wording::{is_blank, plain};
 
 /// Characters of a MIME type, and of a file's name.
 const TYPE_CHARS: usize = 100;
@@ -66,10 +66,10 @@ impl Content {
     /// `invalid-request`.
     pub(crate) fn check(&self) -> Result<(), Problem> {
         let is_empty = match self {
-            Self::Text(text) => text.trim().is_empty(),
-            Self::Parts(parts) => given(parts)?
-                .iter()
-                .all(|part| matches!(part, Given::Text { text } if text.trim().is_empty())),
+            Self::Text(text) => is_blank(text),
+            Self::Parts(parts) => {
+                given(parts)?.iter().all(|part| matches!(part, Given::Text { text } if is_blank(text)))
+            }
         };
         if is_empty { Err(Problem::invalid("The message says nothing.")) } else { Ok(()) }
     }
@@ -81,7 +81,7 @@ impl Content {
             Self::Parts(parts) => parts.iter().find_map(|part| part["text"].as_str()).unwrap_or_default(),
         };
         let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        let text = if text.trim().is_empty() { "Files" } else { text.as_str() };
+        let text = if is_blank(&text) { "Files" } else { text.as_str() };
         let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
         if line.chars().count() <= 60 { line } else { line.chars().take(59).chain(['…']).collect() }
     }

@@ -2,14 +2,15 @@
 
 use std::net::Ipv4Addr;
 
-use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, HOST, ORIGIN, X_CONTENT_TYPE_OPTIONS};
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, CONNECTION, HOST, ORIGIN, X_CONTENT_TYPE_OPTIONS};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::app::{App, ServerConfig};
+use crate::door::Pass;
 use crate::problem::Problem;
 
 /// What answers without a token.
@@ -17,10 +18,15 @@ const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 
 /// Lets a request in, or answers why not.
 pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
+    let pass = request.extensions().get::<ConnectInfo<Pass>>().map(|info| info.0.clone());
     let admitted = if OPEN.contains(&request.uri().path()) {
         Ok(())
     } else {
-        admit(request.uri(), request.headers(), app.config())
+        let admitted = admit(request.uri(), request.headers(), app.config());
+        if let (Ok(()), Some(pass)) = (&admitted, &pass) {
+            pass.let_in();
+        }
+        admitted
     };
     let mut response = match admitted {
         Ok(()) => next.run(request).await,
@@ -29,6 +35,10 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
     let headers = response.headers_mut();
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    if pass.is_some_and(|pass| !pass.is_in()) {
+        // Strangers do not stay.
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     response
 }
 
@@ -51,7 +61,8 @@ fn host(uri: &Uri, headers: &HeaderMap, config: &ServerConfig) -> Result<Authori
     let foreign =
         || Problem::forbidden("The server does not answer to this host name (server.allowedHosts).");
     let mut named = headers.get_all(HOST).iter();
-    let header = named.next().and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
+    let read = |host: &HeaderValue| host.to_str().ok()?.parse::<Authority>().ok();
+    let header = named.next().map(|host| read(host).ok_or_else(foreign)).transpose()?;
     if named.next().is_some() {
         return Err(foreign());
     }
@@ -62,12 +73,23 @@ fn host(uri: &Uri, headers: &HeaderMap, config: &ServerConfig) -> Result<Authori
 
 fn is_known(host: &Authority, config: &ServerConfig) -> bool {
     let name = host.host();
+    // Nothing but a name and a port: some programs take what stands before an `@` for the name.
+    let port = host.as_str().strip_prefix(name);
+    if !port.is_some_and(|port| port.is_empty() || is_port(port)) {
+        return false;
+    }
     let is_loopback = name.eq_ignore_ascii_case("localhost")
         || name == "[::1]"
         || name.parse::<Ipv4Addr>().is_ok_and(|ip| ip.is_loopback());
     let is_allowed =
         |allowed: &String| allowed.eq_ignore_ascii_case(name) || allowed.eq_ignore_ascii_case(host.as_str());
     is_loopback || config.allowed_hosts.iter().any(is_allowed)
+}
+
+/// Whether it is `:` and a number that a port can have.
+fn is_port(text: &str) -> bool {
+    let digits = text.strip_prefix(':').filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+    digits.is_some_and(|digits| digits.parse::<u16>().is_ok())
 }
 
 /// A web page may ask if it came from this server, or from an origin that was allowed.
@@ -111,15 +133,30 @@ mod tests {
         for host in ["localhost:4400", "127.0.0.1:1", "127.9.9.9", "[::1]:80", "LOCALHOST", "box.lan:4400"] {
             assert!(admitted("/", &[("host", host)]), "{host}");
         }
-        for host in
-            ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "10.0.0.1", "", "[::2]"]
-        {
+        for host in [
+            "evil.example",
+            "127.0.0.1.evil.example",
+            "localhost.evil.example",
+            "10.0.0.1",
+            "",
+            "[::2]",
+            "evil.example@localhost",
+            "localhost@localhost:4400",
+            "@localhost",
+            "localhost:99999",
+            "localhost:",
+            "localhost:+80",
+            "localhost:80:80",
+            "[::1]80",
+            "localhost/",
+        ] {
             assert!(!admitted("/", &[("host", host)]), "{host}");
         }
         assert!(!admitted("/", &[]), "no name");
         assert!(!admitted("/", &[("host", "localhost"), ("host", "evil.example")]));
         assert!(!admitted("http://evil.example/", &[("host", "localhost")]));
         assert!(!admitted("http://localhost/", &[("host", "evil.example")]));
+        assert!(!admitted("http://localhost/", &[("host", "no name")]));
     }
 
     #[test]

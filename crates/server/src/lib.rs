@@ -9,6 +9,7 @@
 
 mod app;
 mod content;
+mod door;
 mod extract;
 mod guard;
 mod once;

@@ -7,7 +7,7 @@ use longhaul::clock::now_ms;
 use longhaul::session::Session;
 use longhaul_core::event::Event;
 use longhaul_core::ids::{Seq, SessionId};
-use longhaul_store::NewRequest;
+use longhaul_store::{NewRequest, Request};
 use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
@@ -17,6 +17,9 @@ use crate::problem::Problem;
 
 /// Events read from the store at a time.
 const PAGE: usize = 500;
+
+/// Under this a session knows the request that made it. A session's own keys are never empty.
+const MADE: &str = "";
 
 /// The keyed requests that are being done: one at a time for each key.
 #[derive(Debug, Default)]
@@ -57,12 +60,7 @@ pub(crate) async fn once<W: Future<Output = Result<Value, Problem>> + Send>(
     let id = session.id();
     let store = app.runtime().store();
     let _turn = app.requests().turn(id, &key).await;
-    let what = fingerprint(&what);
-    let request =
-        store.begin_request(id, NewRequest { key: key.clone(), what: what.clone(), at: now_ms() }).await?;
-    if request.what != what {
-        return Err(Problem::reused_key());
-    }
+    let request = recognised(app, id, &key, &what).await?;
     if let Some(answer) = request.answer {
         return serde_json::from_str(&answer).map_err(|_| Problem::internal());
     }
@@ -72,16 +70,53 @@ pub(crate) async fn once<W: Future<Output = Result<Value, Problem>> + Send>(
     done
 }
 
-/// Refuses a key that was used for another request. For work that keeps its own record of keys.
+/// Does `work`, which keeps its own record of keys and changes nothing when it comes again. Another request under the
+/// same key is refused.
 ///
 /// # Errors
-/// `invalid-request` for a key that was used for something else.
-pub(crate) async fn same(app: &App, session: &SessionId, key: &Key, what: &str) -> Result<(), Problem> {
-    let Some(key) = &key.0 else { return Ok(()) };
+/// Those of the work, and `invalid-request` for a key that was used for something else. A request that was refused
+/// when it first came may come again, changed.
+pub(crate) async fn same<T>(
+    app: &App,
+    session: &SessionId,
+    key: &Key,
+    what: &str,
+    work: impl Future<Output = Result<T, Problem>> + Send,
+) -> Result<T, Problem> {
+    let Some(key) = &key.0 else { return work.await };
+    let _turn = app.requests().turn(session, key).await;
+    let known = recognised(app, session, key, what).await?;
+    let done = work.await;
+    // One that has come before may have been taken then, whatever is said of it now.
+    if done.is_err() && !known.repeated {
+        app.runtime().store().answer_request(session, key, None).await?;
+    }
+    done
+}
+
+/// Has `work` make the session `id`, or open it if it was made before, for a key that belongs to whatever it is made
+/// from.
+///
+/// # Errors
+/// Those of the work, and `invalid-request` for a key that was used for something else.
+pub(crate) async fn made(
+    app: &App,
+    id: &SessionId,
+    what: &str,
+    work: impl Future<Output = Result<Session, Problem>> + Send,
+) -> Result<Session, Problem> {
+    let _turn = app.requests().turn(id, MADE).await;
+    let session = work.await?;
+    recognised(app, id, MADE, what).await?;
+    Ok(session)
+}
+
+/// What is known of a request, which is noted.
+async fn recognised(app: &App, session: &SessionId, key: &str, what: &str) -> Result<Request, Problem> {
     let what = fingerprint(what);
-    let request = NewRequest { key: key.clone(), what: what.clone(), at: now_ms() };
+    let request = NewRequest { key: key.to_owned(), what: what.clone(), at: now_ms() };
     let known = app.runtime().store().begin_request(session, request).await?;
-    if known.what == what { Ok(()) } else { Err(Problem::reused_key()) }
+    if known.what == what { Ok(known) } else { Err(Problem::reused_key()) }
 }
 
 /// What is asked for may be long.

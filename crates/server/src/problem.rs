@@ -156,10 +156,16 @@ impl From<BlobError> for Problem {
     }
 }
 
-/// The same words with a capital and a full stop.
+/// The same words with a capital and a full stop. A name at the beginning (`e26`, `atSeq`, a field before its colon)
+/// stays as it is.
 pub(crate) fn sentence(text: &str) -> String {
+    let word = text.split(' ').next().unwrap_or_default().trim_end_matches([',', ';', '.']);
+    let is_name = !word.chars().all(char::is_lowercase);
     let mut chars = text.chars();
-    let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
+    let first: String = match chars.next() {
+        Some(first) if !is_name => first.to_uppercase().collect(),
+        first => first.into_iter().collect(),
+    };
     let stop = if text.ends_with(['.', '!', '?']) { "" } else { "." };
     format!("{first}{}{stop}", chars.as_str())
 }
@@ -184,5 +190,22 @@ impl IntoResponse for Problem {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sentence;
+
+    #[test]
+    fn a_sentence_begins_with_a_capital_but_names_stay() {
+        assert_eq!(sentence("no such session"), "No such session.");
+        assert_eq!(sentence("nothing, it seems"), "Nothing, it seems.");
+        assert_eq!(sentence("Done."), "Done.");
+        for name in
+            ["e26 is already undone", "after: invalid digit", "atSeq is too large", "`x` is unknown", ""]
+        {
+            assert_eq!(sentence(name), format!("{name}."));
+        }
     }
 }

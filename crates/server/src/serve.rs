@@ -3,19 +3,14 @@
 use std::io;
 use std::time::Duration;
 
-use axum::serve::ListenerExt;
-use rustix::net::sockopt::set_socket_send_buffer_size;
 use tokio::net::TcpListener;
 
 use crate::app::App;
+use crate::door::{Door, Pass};
 use crate::routes::router;
 
 /// How long requests that are being answered may take when the server ends.
 const GRACE: Duration = Duration::from_secs(5);
-
-/// What the system keeps for a client that does not read, in bytes; Linux takes it twice. By itself it would
-/// be megabytes, all of them written before the client is seen to be stuck.
-const SEND_BUFFER_BYTES: usize = 128 << 10;
 
 /// Serves on `listener` until `shutdown` is done, then ends in order: event streams, requests, runs, store.
 ///
@@ -26,11 +21,7 @@ pub async fn serve(
     app: App,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    // Events are small and are wanted at once.
-    let listener = listener.tap_io(|stream| {
-        let _ = stream.set_nodelay(true);
-        let _ = set_socket_send_buffer_size(&*stream, SEND_BUFFER_BYTES);
-    });
+    let door = Door::new(listener, app.config().max_strangers, app.config().first_request);
     let closing = app.closing().clone();
     let asked = {
         let closing = closing.clone();
@@ -39,7 +30,8 @@ pub async fn serve(
             closing.cancel();
         }
     };
-    let server = axum::serve(listener, router(app.clone())).with_graceful_shutdown(asked);
+    let service = router(app.clone()).into_make_service_with_connect_info::<Pass>();
+    let server = axum::serve(door, service).with_graceful_shutdown(asked);
     let recovery = async {
         if let Err(error) = app.recover().await {
             tracing::error!(%error, "interrupted sessions were not recovered");

@@ -4,6 +4,9 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+#[cfg(unix)]
+use rustix::fs::OFlags;
+
 /// Random bytes in a token that is made here.
 const RANDOM_BYTES: usize = 32;
 
@@ -90,11 +93,28 @@ impl std::fmt::Debug for Token {
 
 /// What is in the file, without space around it; `None` if there is none.
 fn read(path: &Path) -> Result<Option<String>, TokenError> {
-    match fs::read_to_string(path) {
+    match read_file(path) {
         Ok(text) => Ok(Some(text.trim().to_owned())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(TokenError::File { path: path.to_owned(), source }),
     }
+}
+
+/// A pipe would be waited for, and a device may never end: only a file is read.
+fn read_file(path: &Path) -> io::Result<String> {
+    let regular = |kind: fs::Metadata| {
+        let odd = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+        kind.is_file().then_some(()).ok_or_else(odd)
+    };
+    regular(fs::metadata(path)?)?;
+    let mut options = OpenOptions::new();
+    options.read(true);
+    // It may be another by now.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, OFlags::NONBLOCK.bits().cast_signed());
+    let file = options.open(path)?;
+    regular(file.metadata()?)?;
+    io::read_to_string(file)
 }
 
 fn random() -> Result<String, TokenError> {
@@ -152,6 +172,25 @@ mod tests {
         fs::write(folder.path().join("token.new"), "half").unwrap();
         Token::load_or_create(&path).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap().trim().len(), 64);
+    }
+
+    #[test]
+    fn only_a_file_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&pipe, &link).unwrap();
+        for path in [pipe.as_path(), &link, folder.path(), Path::new("/dev/zero")] {
+            for error in [Token::load(path).unwrap_err(), Token::load_or_create(path).unwrap_err()] {
+                assert!(error.to_string().ends_with("not a regular file"), "{}: {error}", path.display());
+            }
+        }
+        let file = folder.path().join("file");
+        fs::write(&file, "long-enough-for-a-token\n").unwrap();
+        fs::remove_file(&link).unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        assert!(Token::load(&link).unwrap().matches("long-enough-for-a-token"));
     }
 
     #[test]

@@ -36,6 +36,20 @@ pub(crate) fn plain(error: &str) -> String {
     }
 }
 
+/// Whether nothing of a text is to be seen: it is empty, or all space and signs without width.
+pub(crate) fn is_blank(text: &str) -> bool {
+    text.chars().all(|c| c.is_whitespace() || c.is_control() || has_no_width(c))
+}
+
+/// Unicode's `Default_Ignorable_Code_Point`, as far as characters are assigned.
+fn has_no_width(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+        | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
 /// The name that a text begins with, and what follows it.
 fn name(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | ':' | '<' | '>')));
@@ -48,7 +62,19 @@ mod tests {
     use serde::de::DeserializeOwned;
     use serde_json::{Value, json};
 
-    use super::plain;
+    use super::{is_blank, plain};
+
+    #[test]
+    fn signs_without_width_say_nothing() {
+        for text in
+            ["", " \n\t", "\u{200b}", "\u{feff} \u{2060}\u{200d}", "\u{0}\u{3164}\u{e0041}", "\u{3000}"]
+        {
+            assert!(is_blank(text), "{text:?}");
+        }
+        for text in ["a", "\u{200b}.", "👍", "é", "\u{202e}x"] {
+            assert!(!is_blank(text), "{text:?}");
+        }
+    }
 
     #[derive(Debug, Deserialize)]
     struct Secretive {

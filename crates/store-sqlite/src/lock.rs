@@ -1,7 +1,7 @@
 //! One process per data folder.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Seek, Write};
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
+use std::io::{self, Seek, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -31,7 +31,9 @@ pub(crate) fn keep_free(folder: &Path) -> Option<Free> {
 
 /// A lock that readers share; `None` if there is no file to lock.
 fn shared(folder: &Path) -> Option<Result<File, TryLockError>> {
-    let file = File::open(folder.join(FILE_NAME)).ok()?;
+    let path = folder.join(FILE_NAME);
+    check(&path).ok()?;
+    let file = flagged(OpenOptions::new().read(true)).open(path).ok()?;
     Some(file.try_lock_shared().map(|()| file))
 }
 
@@ -60,7 +62,7 @@ impl FolderLock {
             match file.try_lock() {
                 Ok(()) => break,
                 Err(TryLockError::Error(error)) => return Err(failed(&path, &error)),
-                Err(TryLockError::WouldBlock) if waited >= GRACE => return Err(locked(folder, &path)),
+                Err(TryLockError::WouldBlock) if waited >= GRACE => return Err(locked(folder, &mut file)),
                 Err(TryLockError::WouldBlock) => tokio::time::sleep(RETRY).await,
             }
             waited += RETRY;
@@ -70,25 +72,69 @@ impl FolderLock {
     }
 }
 
+/// Refuses a lock that is no file of the folder's own: a pipe would be waited for, and what a link names is not ours
+/// to write.
+///
+/// # Errors
+/// [`StoreError::Storage`].
+pub(crate) fn check_file(folder: &Path) -> Result<(), StoreError> {
+    let path = folder.join(FILE_NAME);
+    check(&path).map_err(|error| failed(&path, &error))
+}
+
+fn check(path: &Path) -> io::Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Ok(known) => regular(&known),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether it is a file.
+///
+/// # Errors
+/// One that says that it is none.
+pub(crate) fn regular(known: &Metadata) -> io::Result<()> {
+    let odd = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+    known.is_file().then_some(()).ok_or_else(odd)
+}
+
+/// It may be another file by now: no link is followed, no pipe waited for.
+#[cfg(unix)]
+fn flagged(options: &mut OpenOptions) -> &mut OpenOptions {
+    use std::os::unix::fs::OpenOptionsExt;
+
+    use rustix::fs::OFlags;
+    options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
+}
+
+#[cfg(not(unix))]
+fn flagged(options: &mut OpenOptions) -> &mut OpenOptions {
+    options
+}
+
 fn open(path: &Path) -> Result<File, StoreError> {
+    check(path).map_err(|error| failed(path, &error))?;
     let mut options = OpenOptions::new();
     // Not truncated: until the lock is held, the content is somebody else's.
     options.read(true).write(true).create(true).truncate(false);
-    options.open(path).map_err(|error| failed(path, &error))
+    let file = flagged(&mut options).open(path).map_err(|error| failed(path, &error))?;
+    file.metadata().and_then(|known| regular(&known)).map_err(|error| failed(path, &error))?;
+    Ok(file)
 }
 
-fn sign(file: &mut File) -> std::io::Result<()> {
+fn sign(file: &mut File) -> io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
     writeln!(file, "{}", std::process::id())
 }
 
-fn locked(folder: &Path, path: &Path) -> StoreError {
-    let owner = std::fs::read_to_string(path).unwrap_or_default();
+fn locked(folder: &Path, file: &mut File) -> StoreError {
+    let owner = io::read_to_string(file).unwrap_or_default();
     let by = Some(owner.trim()).filter(|pid| !pid.is_empty()).map(|pid| format!("process {pid}"));
     StoreError::Locked { folder: folder.display().to_string(), by }
 }
 
-fn failed(path: &Path, error: &std::io::Error) -> StoreError {
+fn failed(path: &Path, error: &io::Error) -> StoreError {
     StoreError::Storage(format!("{}: {error}", path.display()))
 }

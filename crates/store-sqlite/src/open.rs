@@ -1,5 +1,6 @@
 //! Opening a data folder: lock, connections, version check, migrations.
 
+use std::io;
 use std::path::Path;
 
 use longhaul_store::StoreError;
@@ -9,7 +10,7 @@ use sqlx::{ConnectOptions, SqliteConnection, SqlitePool};
 
 use crate::durable;
 use crate::error::store_error;
-use crate::lock::FolderLock;
+use crate::lock::{FolderLock, regular};
 
 pub(crate) static MIGRATOR: Migrator = sqlx::migrate!();
 
@@ -44,9 +45,28 @@ pub(crate) async fn open(folder: &Path) -> Result<Opened, StoreError> {
     create(folder).map_err(|error| StoreError::Storage(format!("{}: {error}", folder.display())))?;
     let lock = FolderLock::take(folder).await?;
     let file = folder.join(FILE_NAME);
+    check_files(&file)?;
     durable::prepare(folder, &file).await.map_err(|error| StoreError::Storage(error.to_string()))?;
     let (writer, readers) = connect(&file).await.map_err(|error| named(error, &file))?;
     Ok(Opened { lock, writer, readers })
+}
+
+/// Refuses what is no file where the database's should be: SQLite would wait for a pipe. A link to a file will do.
+///
+/// # Errors
+/// [`StoreError::Storage`].
+pub(crate) fn check_files(database: &Path) -> Result<(), StoreError> {
+    for ending in ["", "-wal", "-shm"] {
+        let mut path = database.as_os_str().to_owned();
+        path.push(ending);
+        let known = match std::fs::metadata(&path) {
+            Ok(known) => regular(&known),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        };
+        known.map_err(|error| StoreError::Storage(format!("{}: {error}", Path::new(&path).display())))?;
+    }
+    Ok(())
 }
 
 async fn connect(file: &Path) -> Result<(SqliteConnection, SqlitePool), StoreError> {

@@ -8,8 +8,10 @@ use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use sqlx::{ConnectOptions, SqliteConnection};
 
 use crate::error::{is_about_surroundings, store_error};
-use crate::lock::{Free, keep_free};
-use crate::open::{BUFFERED_ROWS, FILE_NAME, READERS, check_version, named, newer, newest_schema};
+use crate::lock::{Free, check_file, keep_free};
+use crate::open::{
+    BUFFERED_ROWS, FILE_NAME, READERS, check_files, check_version, named, newer, newest_schema,
+};
 
 /// What a folder gives when it is only read.
 pub(crate) struct Readable {
@@ -24,6 +26,8 @@ pub(crate) async fn open(folder: &Path) -> Result<Readable, StoreError> {
     if !file.exists() {
         return Err(StoreError::NotFound(format!("database {}", file.display())));
     }
+    check_files(&file)?;
+    check_file(folder)?;
     connect(folder, &file).await.map_err(|error| named(error, &file))
 }
 

@@ -23,6 +23,7 @@ use crate::lookup;
 use crate::place::Place;
 use crate::term::happening;
 use crate::term::human::count;
+use crate::term::log;
 use crate::term::out;
 use crate::term::style::Style;
 use crate::term::text::one_line;
@@ -71,17 +72,25 @@ pub(crate) async fn run(args: ChatArgs, place: &Place) -> Outcome {
             Ok(runtime) => runtime,
             Err(failure) => break leave(console, Err(failure)).await,
         };
+        // What the start had to say was said: from here on the screen is the conversation's.
+        if (interactive || place.terminal.messages) && !super::wants_log(&place) {
+            log::hush();
+        }
         if interactive && console.is_none() {
             console = Some(Console::open()?);
         }
         let next = converse(&runtime, wanted.as_deref(), &place, console.as_mut()).await;
         runtime.close().await;
         match next {
-            Ok(Next::Go(go)) => {
+            Ok((Next::Leave(code), way_back)) => {
+                let code = leave(console, Ok(code)).await;
+                out::message(&way_back);
+                break code;
+            }
+            Ok((Next::Go(go), _)) => {
                 wanted = go.session.map(|id| id.as_str().to_owned());
                 place.overrides.model = go.model.or(place.overrides.model);
             }
-            Ok(Next::Leave(code)) => break leave(console, Ok(code)).await,
             Err(failure) => break leave(console, Err(failure)).await,
         }
     }
@@ -94,12 +103,13 @@ async fn leave(console: Option<Console>, done: Outcome) -> Outcome {
     done
 }
 
+/// Talks in one session; where the chat goes from there, and how to come back, if there is something to come back to.
 async fn converse(
     runtime: &Runtime,
     wanted: Option<&str>,
     place: &Place,
     console: Option<&mut Console>,
-) -> Outcome<Next> {
+) -> Outcome<(Next, String)> {
     let record = match wanted {
         Some(meant) => Some(lookup::session(runtime.store(), meant).await?),
         None => None,
@@ -117,8 +127,11 @@ async fn converse(
         Some(console) => Box::pin(live::talk(&mut talk, console, &opening)).await,
         None => Box::pin(plain::talk(&mut talk, &opening)).await,
     };
-    talk.forget_if_empty().await?;
-    next
+    let comes_back = matches!(&next, Ok(Next::Go(go)) if go.session.as_ref() == Some(talk.session.id()));
+    let is_kept = comes_back || talk.keep_or_forget().await?;
+    let next = next?;
+    let way_back = if is_kept { talk.way_back().await? } else { String::new() };
+    Ok((next, way_back))
 }
 
 impl Talk<'_> {
@@ -130,8 +143,11 @@ impl Talk<'_> {
         let mut text = format!("{name}{}\n", self.style.dim(&about));
         text.push_str(&self.style.dim("/help shows the commands · Ctrl-C cancels, twice leaves"));
         text.push('\n');
-        if !self.runtime.agent().limits.tools.may() {
-            let note = wrapped(super::NO_TOOLS, 2, 2, out::width());
+        let tools = self.runtime.agent().limits.tools.may();
+        let no_tools = (!tools).then(|| super::NO_TOOLS.to_owned());
+        let assumed = super::assumed_window(&self.session, self.runtime).await?;
+        for warning in no_tools.into_iter().chain(assumed) {
+            let note = wrapped(&warning, 2, 2, out::width());
             text.push_str(&format!("{} {note}\n", self.style.amber("!")));
         }
         if let Some(record) = record {
@@ -175,12 +191,27 @@ impl Talk<'_> {
         Ok(self.session.send(vec![Part::text(text)]).await?)
     }
 
-    /// A chat in which nothing was said leaves nothing behind.
-    async fn forget_if_empty(&self) -> Outcome<()> {
+    /// A chat in which nothing was said leaves nothing behind. Whether something stays.
+    async fn keep_or_forget(&self) -> Outcome<bool> {
         let is_empty = self.session.look(|run| run.history().entries().is_empty()).await.unwrap_or(false);
         if is_empty && self.session.queue().await?.is_empty() {
             self.runtime.delete(self.session.id()).await?;
+            return Ok(false);
         }
-        Ok(())
+        Ok(true)
+    }
+
+    /// The session, and the command that comes back to it.
+    async fn way_back(&self) -> Outcome<String> {
+        let id = self.session.id();
+        let newest = self.runtime.sessions(1).await?;
+        let is_last = newest.first().is_some_and(|record| record.id == *id);
+        let about = if is_last {
+            format!("session {id} · longhaul chat -c goes on")
+        } else {
+            format!("longhaul chat --session {id} goes on")
+        };
+        let style = Style::new(self.place.terminal.colour_messages());
+        Ok(format!("  {}\n", style.dim(&wrapped(&about, 2, 2, out::width()))))
     }
 }

@@ -67,8 +67,14 @@ pub(super) fn previewed(run: &Run, instructions: Option<String>) -> String {
     described(&run.preview(instructions), run.settings().policy.strategy.name())
 }
 
-/// A plan in words. Nothing has happened.
-fn described(plan: &Plan, strategy: &str) -> String {
+/// A plan in words. Nothing has happened. `configured` is the strategy that was asked, which need not be the one that
+/// the plan comes from.
+fn described(plan: &Plan, configured: &str) -> String {
+    let strategy = match plan {
+        Plan::Fits | Plan::DoesNotFit(_) => configured,
+        Plan::Edit(edit) => &edit.strategy,
+        Plan::Summarise(draft) => draft.strategy(),
+    };
     let mut text = format!("strategy    {strategy}\n");
     match plan {
         Plan::Fits => text.push_str("would do    nothing: there is nothing to leave out\n"),
@@ -113,4 +119,36 @@ fn listed(handles: &[Handle]) -> String {
         names.push(format!("… {} more", handles.len() - SHOWN));
     }
     names.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Plan, ViewEdit, described};
+    use longhaul_core::event::{EditKind, EditReason};
+
+    #[test]
+    fn a_plan_names_the_strategy_that_it_comes_from() {
+        let why = "the newest step alone was too large: 2 of its results cleared";
+        let edit = ViewEdit {
+            id: "e1".into(),
+            base_view_hash: String::new(),
+            ops: Vec::new(),
+            kind: EditKind::Prune,
+            strategy: "truncation".to_owned(),
+            reason: EditReason::Requested,
+            trigger_tokens: 0,
+            original_tokens: 9,
+            compressed_tokens: 4,
+            original_bound: 9,
+            compressed_bound: 4,
+            original_messages: 2,
+            compressed_messages: 2,
+            why: why.to_owned(),
+            usage: None,
+        };
+        let text = described(&Plan::Edit(Box::new(edit)), "reactive-overflow");
+        assert!(text.starts_with("strategy    truncation\n"), "{text}");
+        assert!(text.contains(why), "{text}");
+        assert!(described(&Plan::Fits, "reactive-overflow").starts_with("strategy    reactive-overflow\n"));
+    }
 }

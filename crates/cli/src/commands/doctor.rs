@@ -12,7 +12,7 @@ use crate::agent_file::{self, Loaded};
 use crate::assemble;
 use crate::backend::{self, Answer, Backend};
 use crate::facts::ModelFacts;
-use crate::failure::{DONE, Outcome};
+use crate::failure::{DONE, Failure, Outcome};
 use crate::place::Place;
 use crate::term::out;
 use crate::term::style::Style;
@@ -39,7 +39,7 @@ pub(crate) async fn run(place: &Place) -> Outcome {
     if !matches!(server, Server::Named(_)) || !found.is_empty() {
         facts.extend(servers(&found, style).into_iter().map(|server| ("server", server)));
     }
-    facts.extend(would_use(place, loaded.as_ref().ok(), &server).await);
+    facts.extend(would_use(place, loaded.as_ref(), &server).await);
     facts.push(("key", key(place, &config.model)));
     let sandbox = assemble::sandbox(place, &config).map(Arc::new);
     facts.push(("sandbox", confined(&sandbox)));
@@ -59,6 +59,7 @@ fn agent_file(place: &Place, loaded: &Outcome<Loaded>, style: Style) -> String {
             let usual: Vec<String> = place.usual_configs.iter().map(|path| place.shown(path)).collect();
             format!("none (looked for {})", usual.join(", then "))
         }
+        Err(failure) if failure.is_untrusted() => style.red("is not trusted, see below"),
         Err(_) => style.red("has mistakes, see below"),
     }
 }
@@ -120,9 +121,17 @@ fn is_scripted(model: &ModelConfig) -> bool {
 }
 
 /// What `run` and `chat` would talk to: found as they find it.
-async fn would_use(place: &Place, loaded: Option<&Loaded>, server: &Server) -> Vec<(&'static str, String)> {
+async fn would_use(
+    place: &Place,
+    loaded: Result<&Loaded, &Failure>,
+    server: &Server,
+) -> Vec<(&'static str, String)> {
     let choice = |text: &str| vec![("would use", text.to_owned())];
-    let Some(loaded) = loaded else { return choice("nothing until that is mended") };
+    let loaded = match loaded {
+        Ok(loaded) => loaded,
+        Err(failure) if failure.is_untrusted() => return choice("nothing until you trust the file"),
+        Err(_) => return choice("nothing until that is mended"),
+    };
     if is_scripted(&loaded.config.model) {
         return choice("the scripted echo, no model");
     }

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use longhaul::config::Config;
+use longhaul::config::{Config, ModelConfig, ProviderKind};
 use longhaul::session::Runtime;
+use longhaul_core::history::History;
+use longhaul_core::message::Origin;
 use longhaul_store::{Blobs, MemoryStore, SessionRecord, StoreError};
 use longhaul_store_sqlite::SqliteStore;
 
@@ -12,6 +14,8 @@ use crate::data::{self, Data};
 use crate::failure::{Failure, Outcome};
 use crate::place::Place;
 use crate::{agent_file, lookup};
+
+use super::recall;
 
 /// Opens what there is. A folder that does not exist holds no session, and is not made.
 ///
@@ -37,17 +41,36 @@ pub(super) async fn open(place: &Place, max_blob_bytes: u64) -> Outcome<Data> {
     Ok(Data { store: Arc::new(store), blobs })
 }
 
-/// The session that is meant, and the configured agent to look at it with. A server of models or tools that is not
-/// there is no obstacle.
+/// The session that is meant, and the configured agent to look at it with, on the session's own model unless the
+/// command line names one. A server of models or tools that is not there is no obstacle.
 ///
 /// # Errors
 /// As [`open`]; no session, or several, are meant.
 pub(super) async fn session(place: &Place, meant: &str) -> Outcome<(Runtime, SessionRecord)> {
-    let loaded = agent_file::load(place)?;
+    let mut loaded = agent_file::load(place)?;
     let data = open(place, loaded.config.blobs.max_bytes).await?;
     let record = lookup::session(&data.store, meant).await?;
+    let history = History::fold(&recall::log(&data.store, &record.id).await?)?;
+    if let Some(own) = history.model().filter(|_| place.overrides.model.is_none()) {
+        talk_to(place, &mut loaded.config.model, own);
+    }
     let agent = assemble::agent(place, &loaded.config, Asking::Nobody, Missing::Told).await?;
     Ok((Runtime::new(agent, data.store, data.blobs), record))
+}
+
+/// Has a configuration name a session's model: who counts, and what earlier sessions have shown, goes by its name. A
+/// log does not say where the server is: that of another provider is looked for where that provider usually is, unless
+/// it would not answer for want of a key.
+fn talk_to(place: &Place, model: &mut ModelConfig, own: &Origin) {
+    model.name.clone_from(&own.model);
+    let overrides = &place.overrides;
+    let named = overrides.provider.is_some() || overrides.base_url.is_some();
+    let provider = ProviderKind::from_name(&own.provider).filter(|provider| *provider != model.provider);
+    let Some(provider) = provider.filter(|_| !named) else { return };
+    let other = ModelConfig { provider, base_url: provider.base_url().to_owned(), ..model.clone() };
+    if assemble::check_key(place, &other).is_ok() {
+        *model = other;
+    }
 }
 
 /// The data folder for a command that needs no configuration.

@@ -58,6 +58,9 @@ async fn in_session(
     if !runtime.agent().limits.tools.may() {
         show.warn(super::NO_TOOLS)?;
     }
+    if let Some(assumed) = super::assumed_window(&session, runtime).await? {
+        show.warn(&assumed)?;
+    }
     let watch = session.watch();
     session.adopt_model().await?;
     session.send(vec![Part::text(prompt)]).await?;

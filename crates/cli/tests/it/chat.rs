@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 
-use crate::bench::{Bench, fed, until};
+use crate::bench::{Bench, Given, fed, until};
 use crate::fake::{Fake, Say};
 
 #[test]
@@ -240,4 +240,48 @@ fn in_a_chat_one_may_look_back() {
     assert!(given.out.contains("nothing was changed"), "{}", given.out);
     assert_eq!(given.out.matches("you    what colour?").count(), 2, "said, and shown again: {}", given.out);
     assert_eq!(fake.asked().len(), 2, "looking asks nobody");
+}
+
+#[test]
+fn whoever_leaves_is_told_how_to_come_back() {
+    let bench = Bench::new();
+    let fake = Fake::start([]);
+    let id = |given: &Given| {
+        let (_, after) = given.err.split_once("  session ").unwrap_or_else(|| panic!("{given:?}"));
+        after.split(' ').next().unwrap().to_owned()
+    };
+    let first = fed(bench.with(&fake, &["chat"]), "one\n").exits(0);
+    assert!(first.err.ends_with("· longhaul chat -c goes on\n"), "{first:?}");
+    let second = fed(bench.with(&fake, &["chat"]), "two\n").exits(0);
+    let (first, second) = (id(&first), id(&second));
+    assert_ne!(first, second);
+    // The last session is another one now.
+    let back = fed(bench.with(&fake, &["chat", "--session", &first]), "").exits(0);
+    assert!(back.err.contains(&format!("longhaul chat --session {first}")), "{back:?}");
+    let silent = fed(bench.with(&fake, &["chat"]), "/help\n").exits(0);
+    assert!(!silent.err.contains("goes on\n"), "there is nothing to come back to: {silent:?}");
+}
+
+#[test]
+fn at_a_terminal_nothing_is_logged_into_the_conversation_unless_asked_for() {
+    let bench = Bench::new();
+    let fake = Fake::start([]);
+    bench.write("AGENTS.md", &"Be brief. ".repeat(7_000));
+    // What is read at each start is warned of at each start.
+    let warned = |log: Option<&str>| {
+        let mut command = bench.with(&fake, &["chat"]);
+        command.envs(log.map(|log| ("LONGHAUL_LOG", log)));
+        let mut terminal = Terminal::of(&bench, &command)?;
+        terminal.until_it_shows("› ");
+        terminal.type_line("/model talker-1");
+        terminal.until_it_shows("talker-1 ·");
+        terminal.press("\u{4}");
+        assert_eq!(terminal.child.wait().unwrap().code(), Some(0));
+        Some(terminal.shown().matches("KiB of AGENTS.md are used").count())
+    };
+    let (Some(usual), Some(asked)) = (warned(None), warned(Some("warn"))) else {
+        println!("skipped: at_a_terminal_nothing_is_logged_… needs /usr/bin/script");
+        return;
+    };
+    assert_eq!((usual, asked), (1, 2));
 }

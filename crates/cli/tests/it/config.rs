@@ -214,3 +214,37 @@ fn a_found_file_that_asks_for_trust_is_named_once() {
     bench.write("longhaul.yml", &(text + "# changed\n"));
     bench.run(&["run", "hi"]).exits(2);
 }
+
+#[test]
+fn the_file_of_a_prompt_that_is_not_there_is_named() {
+    let bench = Bench::new();
+    for (text, line) in
+        [("systemPrompt: { file: nope.md }", 1), ("run: {}\nsystemPrompt:\n  file: nope.md\n", 3)]
+    {
+        bench.write("longhaul.yml", text);
+        let given = bench.run(&["run", "hello"]).exits(2);
+        let named =
+            format!("longhaul.yml:{line}: nope.md, the file of `systemPrompt`, cannot be read: No such file");
+        assert!(given.err.contains(&named), "{}", given.err);
+    }
+}
+
+#[test]
+fn a_providers_own_server_is_not_called_without_a_key() {
+    let bench = Bench::new();
+    for (provider, variable) in
+        [("openai", "OPENAI_API_KEY"), ("anthropic", "ANTHROPIC_API_KEY"), ("gemini", "GEMINI_API_KEY")]
+    {
+        let given = bench.run(&["--provider", provider, "--model", "m", "run", "hello"]).exits(2);
+        let why = format!("{provider} needs a key, and {variable} is not set");
+        assert!(given.err.contains(&why) && given.err.lines().count() == 1, "{}", given.err);
+    }
+    bench.write("longhaul.yml", "model: { api_key_env: MY_KEY }");
+    let given = bench.run(&["--provider", "anthropic", "--model", "m", "run", "hello"]).exits(2);
+    assert!(given.err.contains("MY_KEY is not set"), "{}", given.err);
+    // Another server of the same wire may need none.
+    let fake = Fake::start([]);
+    bench.write("longhaul.yml", "retry: { attempts: 1 }");
+    let given = bench.run_with(&fake, &["--provider", "openai", "run", "hello"]).exits(1);
+    assert!(!given.err.contains("needs a key"), "{}", given.err);
+}

@@ -251,3 +251,26 @@ fn an_address_without_its_scheme_is_answered_with_one() {
     let given = bench.run(&["--base-url", bare, "--model", "fake-1", "run", "hello"]).exits(2);
     assert!(given.err.contains(&format!("did you mean {url} ?")), "{}", given.err);
 }
+
+#[test]
+fn a_window_that_nobody_states_is_said_to_be_assumed() {
+    let bench = Bench::new();
+    let fake = Fake::start([]);
+    let url = fake.url();
+    let unlisted = ["--base-url", url.as_str(), "--model", "unheard-of"];
+    let assumed = "nobody states the window of unheard-of: 32,000 assumed; declare model.context_window";
+    // However long the name is: lines break between words.
+    let told = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let run = |args: &[&str]| bench.run(&[&unlisted, args].concat()).exits(0);
+    let said = run(&["run", "hello"]);
+    assert!(told(&said.err).contains(assumed) && said.out == "That was all.\n", "{said:?}");
+    let events = run(&["run", "--json", "hello"]);
+    assert!(told(&events.err).contains(assumed), "{events:?}");
+    assert!(events.out.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{events:?}");
+    let chat = fed(bench.command(unlisted.iter().chain(&["chat"])), "hello\n").exits(0);
+    assert_eq!(told(&chat.err).matches(assumed).count(), 1, "{chat:?}");
+    bench.write("longhaul.yml", "model: { context_window: 9000 }");
+    for stated in [run(&["run", "hello"]), bench.run_with(&fake, &["run", "hello"])] {
+        assert!(!stated.err.contains("assumed"), "{stated:?}");
+    }
+}

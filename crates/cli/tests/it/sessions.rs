@@ -339,3 +339,35 @@ fn a_session_is_deleted_only_after_a_yes() {
     }
     bench.run(&["sessions", "show", &id]).exits(1);
 }
+
+#[test]
+fn a_session_is_counted_as_its_own_model_counts() {
+    let bench = Bench::new();
+    let fake = Fake::start([Say::Text("Die Antwort steht in der Datei.")]);
+    let url = fake.url();
+    bench.run(&["--base-url", &url, "--model", "qwen3-8b", "run", "Wo steht die Antwort?"]).exits(0);
+    let context = |args: &[&str]| {
+        let report = bench.run(&[args, &["context", "--json"]].concat()).exits(0).out;
+        serde_json::from_str::<Value>(&report).unwrap()
+    };
+    let own = context(&[]);
+    assert_eq!(own, context(&["--model", "qwen3-8b"]));
+    let other = context(&["--model", "llama-3.1-8b"]);
+    assert_ne!(own["systemPrompt"], other["systemPrompt"], "another vocabulary: {own} {other}");
+    bench.write("longhaul.yml", "model: { name: llama-3.1-8b }");
+    assert_eq!(own["systemPrompt"], context(&[])["systemPrompt"]);
+}
+
+#[test]
+fn a_fork_is_called_one_also_if_its_session_was_renamed() {
+    let bench = Bench::new();
+    let fake = Fake::start([]);
+    // A chat is named by its first message, once it is there.
+    fed(bench.with(&fake, &["chat"]), "the heron\n").exits(0);
+    bench.run(&["sessions", "fork", "last"]).exits(0);
+    let listed: Value =
+        serde_json::from_str(&bench.run(&["sessions", "list", "--json"]).exits(0).out).unwrap();
+    let titles: Vec<&str> =
+        listed.as_array().unwrap().iter().filter_map(|one| one["title"].as_str()).collect();
+    assert_eq!(titles, ["the heron (fork)", "the heron"]);
+}

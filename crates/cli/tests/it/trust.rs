@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::bench::Bench;
+use crate::bench::{Bench, given};
 use crate::fake::{Fake, Say};
 
 #[test]
@@ -35,7 +35,15 @@ fn an_address_of_a_found_file_counts_once_it_was_named_and_not_over_the_command_
     // Trusted now: it is tried, and nobody is there.
     bench.run(&["run", "hi"]).exits(1);
     bench.write("longhaul.yml", &format!("{file}# changed\n"));
-    bench.run(&["run", "hi"]).exits(2);
+    let changed = bench.run(&["run", "hi"]).exits(2);
+    assert!(changed.err.contains("it has changed since you trusted it"), "{}", changed.err);
+    std::fs::create_dir(bench.work().join("elsewhere")).unwrap();
+    bench.write("elsewhere/longhaul.yml", &format!("{file}# new\n"));
+    let mut command = bench.command(["run", "hi"]);
+    let new = given(command.current_dir(bench.work().join("elsewhere")).output().unwrap()).exits(2);
+    assert!(new.err.contains("you have not said that you trust it"), "{}", new.err);
+    let doctor = bench.run(&["doctor"]).exits(2);
+    assert!(doctor.out.contains("is not trusted") && !doctor.out.contains("mistakes"), "{}", doctor.out);
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use longhaul_core::message::{Opaque, Part, RawJson, Reasoning, Text, ToolCall};
 
-use crate::ModelEvent;
 use crate::raw::{self, RawObject};
+use crate::{ModelEvent, ProviderError};
 
 /// A content block that may still grow.
 #[derive(Debug)]
@@ -68,26 +68,32 @@ impl Block {
 
     /// Adds a piece. Known pieces are text, reasoning, signatures, arguments and citations; of others, strings
     /// are appended to the block's field of that name, and anything else replaces it.
-    pub(super) fn grow(&mut self, delta: &RawObject) -> Option<ModelEvent> {
+    ///
+    /// # Errors
+    /// `third-party` for a known piece that nobody can read.
+    pub(super) fn grow(&mut self, delta: &RawObject) -> Result<Option<ModelEvent>, ProviderError> {
         self.untouched = None;
         match delta.text("type").as_deref() {
-            Some("input_json_delta") => return self.grow_input(&delta.text("partial_json")?),
+            Some("input_json_delta") => {
+                let piece: Option<String> = delta.content("partial_json")?;
+                return Ok(piece.and_then(|piece| self.grow_input(&piece)));
+            }
             Some("citations_delta") => self.cite(delta),
             // What else a known piece says (a running count of tokens) is no part of the block.
-            Some("text_delta") => self.grow_only("text", delta),
-            Some("thinking_delta") => self.grow_only("thinking", delta),
-            Some("signature_delta") => self.grow_only("signature", delta),
+            Some("text_delta") => self.grow_only("text", delta)?,
+            Some("thinking_delta") => self.grow_only("thinking", delta)?,
+            Some("signature_delta") => self.grow_only("signature", delta)?,
             _ => delta
                 .fields()
                 .filter(|(key, _)| *key != "type")
                 .for_each(|(key, value)| self.grow_field(key, value)),
         }
         let text = |key: &str| delta.text(key).filter(|text| !text.is_empty());
-        match self.kind.as_str() {
+        Ok(match self.kind.as_str() {
             "text" => text("text").map(ModelEvent::Text),
             "thinking" => text("thinking").map(ModelEvent::Reasoning),
             _ => None,
-        }
+        })
     }
 
     fn grow_input(&mut self, piece: &str) -> Option<ModelEvent> {
@@ -96,10 +102,11 @@ impl Block {
         Some(ModelEvent::ToolInput { index, name: None, delta: piece.to_owned() })
     }
 
-    fn grow_only(&mut self, key: &str, delta: &RawObject) {
-        if let Some(more) = delta.text(key) {
+    fn grow_only(&mut self, key: &str, delta: &RawObject) -> Result<(), ProviderError> {
+        if let Some(more) = delta.content::<String>(key)? {
             self.grow_text(key, &more);
         }
+        Ok(())
     }
 
     fn grow_field(&mut self, key: &str, piece: &str) {

@@ -39,18 +39,20 @@ impl Decoder {
             .map_err(|error| self.with_usage(raw::unreadable(payload, &error)))?;
         match event.text("type").as_deref() {
             Some("message_start") => Ok(self.start(event.object("message").unwrap_or_default())),
-            Some("content_block_start") => Ok(self.open(&event)),
-            Some("content_block_delta") => Ok(self.grow(&event)),
+            Some("content_block_start") => self.open(&event).map_err(|error| self.with_usage(error)),
+            Some("content_block_delta") => self.grow(&event).map_err(|error| self.with_usage(error)),
             Some("content_block_stop") => Ok(self.stop(event.number("index").unwrap_or_default())),
             Some("message_delta") => Ok(self.conclude(&event)),
             Some("message_stop") => {
                 self.closed = true;
                 Ok(Vec::new())
             }
-            Some("message") => Ok(self.whole(&event)),
+            Some("message") => self.whole(&event).map_err(|error| self.with_usage(error)),
             Some("error") => Err(self.with_usage(failure::in_band(payload))),
             None if event.get("error").is_some() => Err(self.with_usage(failure::in_band(payload))),
-            None if event.get("content").is_some() => Ok(self.whole(&event)),
+            None if event.get("content").is_some() => {
+                self.whole(&event).map_err(|error| self.with_usage(error))
+            }
             _ => Ok(Vec::new()),
         }
     }
@@ -95,25 +97,26 @@ impl Decoder {
         }
     }
 
-    fn open(&mut self, event: &RawObject) -> Vec<ModelEvent> {
+    fn open(&mut self, event: &RawObject) -> Result<Vec<ModelEvent>, ProviderError> {
         let index = event.number("index").unwrap_or(self.blocks.len() as u64);
-        let begin = event.get("content_block").and_then(|json| self.begin(index, json));
-        begin.into_iter().collect()
+        let begin = event.get("content_block").map(|json| self.begin(index, json)).transpose()?;
+        Ok(begin.flatten().into_iter().collect())
     }
 
-    fn begin(&mut self, index: u64, json: &str) -> Option<ModelEvent> {
+    fn begin(&mut self, index: u64, json: &str) -> Result<Option<ModelEvent>, ProviderError> {
         let calls = self.blocks.iter().filter(|block| block.is_call()).count();
-        let block = Block::new(index, json, calls)?;
+        let block = Block::new(index, json, calls).ok_or_else(|| raw::garbled("content_block", json))?;
         let begin = block.begin();
         self.blocks.push(block);
-        begin
+        Ok(begin)
     }
 
-    fn grow(&mut self, event: &RawObject) -> Vec<ModelEvent> {
+    /// A piece of a block that was never begun, or is over, is content that has no place.
+    fn grow(&mut self, event: &RawObject) -> Result<Vec<ModelEvent>, ProviderError> {
         let index = event.number("index").unwrap_or_default();
-        let grown =
-            self.block(index).zip(event.object("delta")).and_then(|(block, delta)| block.grow(&delta));
-        grown.into_iter().collect()
+        let Some(delta) = event.content::<RawObject>("delta")? else { return Ok(Vec::new()) };
+        let block = self.block(index).ok_or_else(|| raw::garbled("delta", delta.to_json().as_str()))?;
+        Ok(block.grow(&delta)?.into_iter().collect())
     }
 
     fn stop(&mut self, index: u64) -> Vec<ModelEvent> {
@@ -134,16 +137,16 @@ impl Decoder {
         self.report(event.object("usage"))
     }
 
-    fn whole(&mut self, message: &RawObject) -> Vec<ModelEvent> {
+    fn whole(&mut self, message: &RawObject) -> Result<Vec<ModelEvent>, ProviderError> {
         let mut events = Vec::new();
-        for (index, json) in (0..).zip(message.list("content")) {
-            events.extend(self.begin(index, json.get()));
+        for (index, json) in (0..).zip(message.contents("content")?) {
+            events.extend(self.begin(index, json.get())?);
             events.extend(self.stop(index));
         }
         self.describe(message, &["content", "usage"]);
         events.extend(self.report(message.object("usage")));
         self.closed = true;
-        events
+        Ok(events)
     }
 
     /// Each report is a snapshot of the whole call: its counts replace the older ones, also where they are

@@ -86,9 +86,7 @@ impl Decoder {
             return Err(self.with_usage(failure::in_band(payload)));
         }
         self.keep(&chunk, &["candidates", "usageMetadata"]);
-        for candidate in chunk.list("candidates").iter().filter_map(|one| RawObject::parse(one.get())) {
-            self.candidate(&candidate, events);
-        }
+        self.candidates(&chunk, events).map_err(|error| self.with_usage(error))?;
         if chunk.object("promptFeedback").is_some_and(|feedback| feedback.get("blockReason").is_some()) {
             self.finish = self.finish.or(Some(Finish::ContentFilter));
         }
@@ -106,16 +104,25 @@ impl Decoder {
         }
     }
 
-    fn candidate(&mut self, candidate: &RawObject, events: &mut Vec<ModelEvent>) {
+    fn candidates(&mut self, chunk: &RawObject, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
+        for candidate in chunk.contents("candidates")? {
+            self.candidate(&raw::element("candidates", &candidate)?, events)?;
+        }
+        Ok(())
+    }
+
+    fn candidate(
+        &mut self,
+        candidate: &RawObject,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), ProviderError> {
         if candidate.number("index").unwrap_or_default() != 0 {
-            return;
+            return Ok(());
         }
         self.keep(candidate, &["content", "index"]);
-        let content = candidate.object("content").unwrap_or_default();
-        for native in content.list("parts") {
-            if let Some(part) = RawObject::parse(native.get()) {
-                self.part(native.get(), part, events);
-            }
+        let content: RawObject = candidate.content("content")?.unwrap_or_default();
+        for native in content.contents("parts")? {
+            self.part(native.get(), raw::element("parts", &native)?, events);
         }
         if let Some(reason) =
             candidate.text("finishReason").filter(|reason| reason != "FINISH_REASON_UNSPECIFIED")
@@ -127,6 +134,7 @@ impl Decoder {
             self.flush(events);
             self.finish = Some(finish(&reason));
         }
+        Ok(())
     }
 
     fn part(&mut self, native: &str, part: RawObject, events: &mut Vec<ModelEvent>) {
@@ -240,6 +248,9 @@ impl Decoder {
 }
 
 impl Decode for Decoder {
+    /// A picture comes in one event, in base64: one of 4096 × 4096 pixels takes more than 16 MiB.
+    const MAX_EVENT_BYTES: usize = 64 << 20;
+
     fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
         self.push(payload)
     }

@@ -12,9 +12,10 @@ use reqwest::Url;
 use sse_stream::Sse;
 use tokio::time::timeout;
 
-use super::{ByteStream, Http, MAX_ERROR_BYTES, collect, failure, request_id};
+use super::bounds::{self, Said};
+use super::{ByteStream, Http, MAX_ERROR_BYTES, collect, failure, request_id, too_much};
 use crate::sse::{self, EventStream};
-use crate::{ModelEvent, ModelStream, ProviderError, lines};
+use crate::{ModelEvent, ModelStream, ProviderError, lines, surrogates};
 
 /// How long usage and the closing event may take once the reason to stop is known. An answer that is whole
 /// does not wait for a server that keeps the line open.
@@ -31,6 +32,9 @@ const MAX_WHOLE_BYTES: usize = 64 << 20;
 pub(crate) trait Decode: Default + Send + 'static {
     /// Whether a stream is one JSON object a line; else it is server-sent events.
     const LINES: bool = false;
+
+    /// The most one event may hold, in bytes.
+    const MAX_EVENT_BYTES: usize = 16 << 20;
 
     /// Takes the data of one event, or a whole answer.
     ///
@@ -82,9 +86,11 @@ async fn open<D: Decode>(mut bytes: ByteStream) -> Result<Answering<D>, Provider
     let kind = Kind::of(&start);
     let all: ByteStream = Box::pin(futures_util::stream::iter([Ok(start)]).chain(bytes));
     match kind {
-        Kind::Events => Ok(Answering::streamed(sse::events(all))),
-        Kind::Json if D::LINES => Ok(Answering::streamed(lines::events(all))),
-        Kind::Json => Answering::whole(&collect(all, MAX_WHOLE_BYTES).await?),
+        Kind::Events => Ok(Answering::streamed(sse::events(bounds::events(all, false, D::MAX_EVENT_BYTES)))),
+        Kind::Json if D::LINES => {
+            Ok(Answering::streamed(lines::events(bounds::events(all, true, D::MAX_EVENT_BYTES))))
+        }
+        Kind::Json => Answering::whole(&collect(all, MAX_WHOLE_BYTES + 1).await?),
         Kind::Other => Err(no_answer(&collect(all, MAX_ERROR_BYTES).await?)),
     }
 }
@@ -133,17 +139,23 @@ struct Answering<D> {
     /// Gone once the answer or an error was delivered.
     decoder: Option<D>,
     ready: VecDeque<ModelEvent>,
+    said: Said,
 }
 
 impl<D: Decode> Answering<D> {
     fn streamed(events: EventStream) -> Self {
-        Self { events: Some(events), decoder: Some(D::default()), ready: VecDeque::new() }
+        let events = Some(surrogates::joined(events));
+        Self { events, decoder: Some(D::default()), ready: VecDeque::new(), said: Said::default() }
     }
 
     fn whole(body: &[u8]) -> Result<Self, ProviderError> {
-        let mut decoder = D::default();
-        let ready = decoder.push(&String::from_utf8_lossy(body))?.into();
-        Ok(Self { events: None, decoder: Some(decoder), ready })
+        if body.len() > MAX_WHOLE_BYTES {
+            return Err(too_much("the answer", MAX_WHOLE_BYTES));
+        }
+        let (mut decoder, mut said) = (D::default(), Said::default());
+        let ready = decoder.push(&surrogates::whole(&String::from_utf8_lossy(body)))?;
+        said.count(&ready).map_err(|error| with_usage(error, &decoder))?;
+        Ok(Self { events: None, decoder: Some(decoder), ready: ready.into(), said })
     }
 
     /// The next event; `None` after the answer or an error.
@@ -157,6 +169,10 @@ impl<D: Decode> Answering<D> {
                 Some(events) => read(events, decoder).await,
                 None => Ok(None),
             };
+            let more = more.and_then(|more| match more {
+                Some(more) => self.said.count(&more).map(|()| Some(more)),
+                None => Ok(None),
+            });
             match more {
                 Ok(Some(more)) => self.ready.extend(more),
                 Ok(None) => return self.decoder.take().map(|last| last.finish().map(ModelEvent::Finished)),

@@ -1,12 +1,19 @@
 //! From the lines of an answer to the events of one model call.
 
+use longhaul_core::error::ErrorCode;
 use longhaul_core::message::{Answer, Finish, Part, RawJson, Reasoning, Text, ToolCall};
 use longhaul_core::usage::Usage;
 
 use crate::http::answer::Decode;
 use crate::http::failure;
 use crate::raw::{self, RawObject};
-use crate::{ModelEvent, ProviderError};
+use crate::{ModelEvent, ProviderError, ending};
+
+/// Fields of the closing line that are kept elsewhere.
+const LEFT_OUT: &[&str] = &["message", "logprobs"];
+
+const WITHHELD: &str = "a filter withheld the answer";
+const FAILED: &str = "the server failed inside its answer";
 
 /// Reads one answer, line by line.
 #[derive(Debug, Default)]
@@ -43,7 +50,7 @@ impl Decoder {
         if line.get("error").is_some_and(|error| error != "null") {
             return Err(failure::in_band(payload));
         }
-        self.message(&line.object("message").unwrap_or_default(), &mut events);
+        self.message(&line.content("message")?.unwrap_or_default(), &mut events)?;
         if line.get("done") == Some("true") {
             self.flush(&mut events);
             events.extend(counted(&line).map(ModelEvent::Usage));
@@ -60,31 +67,37 @@ impl Decoder {
     /// The answer.
     ///
     /// # Errors
-    /// `truncated-stream` if no closing line came.
+    /// `truncated-stream` if no closing line came; `refused` if a filter withheld the answer; `third-party` if the
+    /// reason is the server's own failure. What was used is in the error.
     pub fn finish(self) -> Result<Answer, ProviderError> {
         let closing = self.closing.ok_or_else(raw::truncated)?;
-        let has_calls = self.parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
-        let finish = match closing.text("done_reason").as_deref() {
-            Some("stop") | None if has_calls => Finish::ToolCalls,
-            Some("stop") | None => Finish::Stop,
-            Some("length") => Finish::Length,
-            // `load` and `unload`: nothing was asked, so nothing was said.
-            Some(_) => Finish::Other,
+        let reason = closing.text("done_reason");
+        // `load` and `unload`: nothing was asked, so nothing was said. Ollama's own words beside these two are
+        // `stop` and `length`; what stands in between may have others.
+        let finish = match ending::finish(reason.as_deref().unwrap_or("stop")) {
+            Some(Finish::ContentFilter) => {
+                return Err(unanswered(ErrorCode::Refused, WITHHELD, reason, &closing));
+            }
+            Some(finish) => ending::agree(finish, &self.parts),
+            None => return Err(unanswered(ErrorCode::ThirdParty, FAILED, reason, &closing)),
         };
-        let envelope = without(&closing, &["message", "logprobs"]).to_json();
+        let envelope = without(&closing, LEFT_OUT).to_json();
         Ok(Answer { parts: self.parts, finish, usage: counted(&closing), envelope: Some(envelope) })
     }
 
     /// One line may hold thinking, text and calls, in this order.
-    fn message(&mut self, message: &RawObject, events: &mut Vec<ModelEvent>) {
-        self.say(true, message.text("thinking"), events);
-        self.say(false, message.text("content"), events);
-        for native in message.list("tool_calls") {
-            if let Some(call) = RawObject::parse(native.get()) {
-                self.flush(events);
-                self.call(native.get(), &call, events);
-            }
+    ///
+    /// # Errors
+    /// `third-party` for content that nobody can read.
+    fn message(&mut self, message: &RawObject, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
+        self.say(true, message.content("thinking")?, events);
+        self.say(false, message.content("content")?, events);
+        for native in message.contents("tool_calls")? {
+            let call = raw::element("tool_calls", &native)?;
+            self.flush(events);
+            self.call(native.get(), call, events);
         }
+        Ok(())
     }
 
     fn say(&mut self, is_thinking: bool, text: Option<String>, events: &mut Vec<ModelEvent>) {
@@ -108,11 +121,16 @@ impl Decoder {
     }
 
     /// Calls come whole. Their arguments are an object, kept as it was written; some servers in between make a
-    /// text of it, which Ollama would not take back.
-    fn call(&mut self, native: &str, call: &RawObject, events: &mut Vec<ModelEvent>) {
+    /// text of it, which Ollama would not take back. `null` says what no arguments say, and goes back as what it
+    /// was taken for.
+    fn call(&mut self, native: &str, mut call: RawObject, events: &mut Vec<ModelEvent>) {
         let function = call.object("function").unwrap_or_default();
         let quoted = function.text("arguments");
-        let native = quoted.is_none().then(|| RawJson(native.to_owned()));
+        let native = match (&quoted, function.get("arguments")) {
+            (Some(_), _) => None,
+            (None, Some("null")) => Some(without_null(&mut call, &function)),
+            (None, _) => Some(RawJson(native.to_owned())),
+        };
         let given = function.get("arguments").filter(|arguments| *arguments != "null").unwrap_or("{}");
         let arguments = quoted.unwrap_or_else(|| given.to_owned());
         let (index, name) = (self.calls, function.text("name").unwrap_or_default());
@@ -127,6 +145,25 @@ impl Decoder {
         self.parts.push(part.clone());
         events.push(ModelEvent::PartDone(part));
     }
+}
+
+/// The call with an object for its arguments.
+fn without_null(call: &mut RawObject, function: &RawObject) -> RawJson {
+    let mut function = function.clone();
+    if let Some(none) = raw::value("{}") {
+        function.set("arguments", none);
+    }
+    if let Some(function) = raw::value(function.to_json().as_str()) {
+        call.set("function", function);
+    }
+    call.to_json()
+}
+
+/// The error for an answer that ended for this reason.
+fn unanswered(code: ErrorCode, what: &str, reason: Option<String>, closing: &RawObject) -> ProviderError {
+    let codes: Vec<String> = reason.into_iter().collect();
+    let envelope = without(closing, LEFT_OUT);
+    ProviderError { usage: counted(closing), ..ending::error(code, what, &codes, None, &envelope) }
 }
 
 /// Ollama counts the whole prompt, what it had cached too. Versions before 0.4 counted only what they

@@ -3,13 +3,14 @@
 
 use std::borrow::Cow;
 
-use longhaul_core::message::{Finish, Opaque, RawJson};
+use longhaul_core::message::{Opaque, RawJson};
 use longhaul_core::usage::Usage;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::raw::RawObject;
+use crate::ProviderError;
+use crate::raw::{self, RawObject};
 
 /// One chunk of a stream, or a whole answer.
 #[derive(Debug, Default, Deserialize)]
@@ -64,9 +65,12 @@ impl<'a> Choice<'a> {
 
     /// What is new. A whole message counts only where nothing was streamed before: some servers repeat the
     /// text so far beside each delta.
-    pub(super) fn delta(&self, streamed: bool) -> Option<Delta<'a>> {
+    ///
+    /// # Errors
+    /// `third-party` if it is no object.
+    pub(super) fn delta(&self, streamed: bool) -> Result<Option<Delta<'a>>, ProviderError> {
         let whole = self.message.filter(|_| !streamed);
-        serde_json::from_str(self.delta.or(whole)?.get()).ok()
+        self.delta.or(whole).map_or(Ok(None), |raw| raw::content("delta", raw.get()))
     }
 }
 
@@ -105,15 +109,18 @@ impl Piece {
 impl<'a> Delta<'a> {
     /// Reasoning first: one delta may hold it beside the text that follows it. Where it comes under both
     /// names it is the same text.
-    pub(super) fn pieces(&self) -> Vec<Piece> {
+    ///
+    /// # Errors
+    /// `third-party` for content that nobody can read.
+    pub(super) fn pieces(&self) -> Result<Vec<Piece>, ProviderError> {
         let mut pieces = Vec::new();
         let reasoning = [self.reasoning_content, self.reasoning].into_iter().flatten().map(text_of);
         pieces.extend(reasoning.filter(|text| !text.is_empty()).take(1).map(Piece::Reasoning));
         for spoken in [self.content, self.refusal].into_iter().flatten() {
-            content(spoken, &mut pieces);
+            spoken_pieces(spoken, &mut pieces)?;
         }
         pieces.retain(|piece| !piece.says_nothing());
-        pieces
+        Ok(pieces)
     }
 
     /// Whether the model says here, in words of its own, that it will not answer.
@@ -121,10 +128,14 @@ impl<'a> Delta<'a> {
         self.refusal.is_some_and(|words| !text_of(words).is_empty())
     }
 
-    pub(super) fn tool_calls(&self) -> Vec<CallPiece<'a>> {
-        let calls: Vec<&RawValue> =
-            self.tool_calls.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
-        calls.into_iter().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect()
+    /// # Errors
+    /// `third-party` for calls that nobody can read.
+    pub(super) fn tool_calls(&self) -> Result<Vec<CallPiece<'a>>, ProviderError> {
+        let calls: Vec<&'a RawValue> = content("tool_calls", self.tool_calls)?;
+        let read = |raw: &'a RawValue| {
+            serde_json::from_str(raw.get()).map_err(|_| raw::garbled("tool_calls", raw.get()))
+        };
+        calls.into_iter().map(read).collect()
     }
 }
 
@@ -133,25 +144,42 @@ fn text_of(raw: &RawValue) -> String {
     serde_json::from_str(raw.get()).unwrap_or_default()
 }
 
-/// `content` is a string, or a list of blocks (Mistral) of which some are reasoning.
-fn content(raw: &RawValue, pieces: &mut Vec<Piece>) {
-    if raw.get().starts_with('"') {
-        return pieces.push(Piece::Text(text_of(raw)));
-    }
-    let blocks: Vec<&RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
-    pieces.extend(blocks.into_iter().filter_map(block_piece));
+/// A field that holds content; nothing if it is missing or says nothing.
+///
+/// # Errors
+/// `third-party` for what nobody can read.
+pub(super) fn content<'a, T: Deserialize<'a> + Default>(
+    key: &str,
+    field: Option<&'a RawValue>,
+) -> Result<T, ProviderError> {
+    Ok(field.map_or(Ok(None), |raw| raw::content(key, raw.get()))?.unwrap_or_default())
 }
 
-fn block_piece(raw: &RawValue) -> Option<Piece> {
-    let block: Value = serde_json::from_str(raw.get()).ok()?;
+/// `content` is a string, or a list of blocks (Mistral) of which some are reasoning.
+fn spoken_pieces(raw: &RawValue, pieces: &mut Vec<Piece>) -> Result<(), ProviderError> {
+    if raw.get().starts_with('"') {
+        pieces.push(Piece::Text(content("content", Some(raw))?));
+        return Ok(());
+    }
+    let blocks: Vec<&RawValue> = content("content", Some(raw))?;
+    for block in blocks {
+        pieces.extend(block_piece(block)?);
+    }
+    Ok(())
+}
+
+fn block_piece(raw: &RawValue) -> Result<Option<Piece>, ProviderError> {
+    let unreadable = || raw::garbled("content", raw.get());
+    let block: Value = serde_json::from_str(raw.get()).map_err(|_| unreadable())?;
     if let Value::String(text) = block {
-        return Some(Piece::Text(text));
+        return Ok(Some(Piece::Text(text)));
     }
-    match block.get("type").and_then(Value::as_str)? {
-        "thinking" => Some(Piece::Reasoning(joined(block.get("thinking")?))),
-        "text" => Some(Piece::Text(joined(block.get("text")?))),
+    let kind = block.get("type").and_then(Value::as_str);
+    Ok(match kind.or(block.get("text").map(|_| "text")).ok_or_else(unreadable)? {
+        "thinking" => block.get("thinking").map(|text| Piece::Reasoning(joined(text))),
+        "text" => block.get("text").map(|text| Piece::Text(joined(text))),
         kind => Some(Piece::Opaque(Opaque { kind: kind.to_owned(), native: RawJson(raw.get().to_owned()) })),
-    }
+    })
 }
 
 fn joined(value: &Value) -> String {
@@ -222,18 +250,6 @@ impl Details<'_> {
         };
         entries.iter().any(|entry| has(entry, "signature") || has(entry, "data"))
     }
-}
-
-/// Why the model stopped, in any server's words. `None`: it did not stop, the server failed.
-pub(super) fn finish(reason: &str) -> Option<Finish> {
-    Some(match reason {
-        "stop" | "end_turn" | "eos" | "stop_sequence" | "complete" => Finish::Stop,
-        "tool_calls" | "tool_use" | "function_call" => Finish::ToolCalls,
-        "length" | "max_tokens" | "model_length" | "model_context_window_exceeded" => Finish::Length,
-        "content_filter" | "sensitive" | "safety" | "refusal" => Finish::ContentFilter,
-        "error" | "network_error" | "insufficient_system_resource" => return None,
-        _ => Finish::Other,
-    })
 }
 
 /// What was reported, in one meaning. Nothing if the object has none of our fields.

@@ -6,14 +6,14 @@ mod envelope;
 mod parts;
 
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::{Answer, Finish, Opaque, Part};
+use longhaul_core::message::{Answer, Finish, Opaque};
 use longhaul_core::usage::Usage;
 use serde_json::value::RawValue;
 
 use super::response::{self, Choice, Chunk, Delta, Piece};
 use crate::http::answer::Decode;
 use crate::http::failure;
-use crate::{ModelEvent, ProviderError, ending};
+use crate::{ModelEvent, ProviderError, ending, raw};
 use calls::Calls;
 use details::Details;
 use envelope::Envelope;
@@ -97,7 +97,7 @@ impl Decoder {
         };
         let parts = self.parts();
         let envelope = self.envelope.to_json();
-        let finish = match agree(finish, &parts) {
+        let finish = match ending::agree(finish, &parts) {
             Finish::Stop | Finish::Other if self.refused => Finish::ContentFilter,
             finish => finish,
         };
@@ -135,12 +135,10 @@ impl Decoder {
             return Err(self.with_usage(failure::in_band(payload)));
         }
         let choices: Vec<&RawValue> =
-            chunk.choices.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+            response::content("choices", chunk.choices).map_err(|error| self.with_usage(error))?;
         self.envelope.add(payload, &choices);
         for raw in choices {
-            if let Ok(choice) = serde_json::from_str::<Choice<'_>>(raw.get()) {
-                self.choice(&choice, events);
-            }
+            self.choice(raw, events).map_err(|error| self.with_usage(error))?;
         }
         if let Some(usage) = chunk.usage.and_then(response::usage) {
             self.usage = Some(usage.clone());
@@ -163,25 +161,28 @@ impl Decoder {
         error
     }
 
-    fn choice(&mut self, choice: &Choice<'_>, events: &mut Vec<ModelEvent>) {
+    fn choice(&mut self, raw: &RawValue, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
+        let choice: Choice<'_> =
+            serde_json::from_str(raw.get()).map_err(|_| raw::garbled("choices", raw.get()))?;
         if !choice.is_first() {
-            return;
+            return Ok(());
         }
         let streamed = !self.slots.is_empty();
-        if let Some(delta) = choice.delta(streamed) {
-            self.delta(&delta, events);
+        if let Some(delta) = choice.delta(streamed)? {
+            self.delta(&delta, events)?;
         }
         if let Some(reason) = choice.finish_reason.as_deref().filter(|reason| !reason.is_empty()) {
-            let finish = response::finish(reason);
+            let finish = ending::finish(reason);
             self.filtered = choice.filtered();
             self.finish = Some(finish);
             self.report_done(matches!(finish, Some(Finish::Stop | Finish::ToolCalls)), events);
         }
+        Ok(())
     }
 
-    fn delta(&mut self, delta: &Delta<'_>, events: &mut Vec<ModelEvent>) {
+    fn delta(&mut self, delta: &Delta<'_>, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
         self.refused |= delta.refuses();
-        for piece in delta.pieces() {
+        for piece in delta.pieces()? {
             match piece {
                 Piece::Text(text) => self.text(text, events),
                 Piece::Reasoning(text) => self.reasoning(text, events),
@@ -191,13 +192,14 @@ impl Decoder {
         if let Some(details) = delta.reasoning_details {
             self.details.add(details);
         }
-        for piece in delta.tool_calls() {
+        for piece in delta.tool_calls()? {
             let (index, is_new) = self.calls.add(&piece);
             if is_new {
                 self.begin(Slot::Call(index), events);
             }
             events.push(self.calls.event(index, piece.arguments()));
         }
+        Ok(())
     }
 
     fn text(&mut self, more: String, events: &mut Vec<ModelEvent>) {
@@ -236,16 +238,6 @@ impl Decode for Decoder {
 
     fn finish(self) -> Result<Answer, ProviderError> {
         self.finish()
-    }
-}
-
-/// Servers name the reason carelessly; whether there are calls decides.
-fn agree(finish: Finish, parts: &[Part]) -> Finish {
-    let has_calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
-    match (finish, has_calls) {
-        (Finish::Stop | Finish::Other, true) => Finish::ToolCalls,
-        (Finish::ToolCalls, false) => Finish::Other,
-        (finish, _) => finish,
     }
 }
 

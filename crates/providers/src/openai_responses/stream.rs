@@ -53,7 +53,7 @@ impl Decoder {
             .map_err(|error| self.with_usage(raw::unreadable(payload, &error)))?;
         match event.text("type").as_deref() {
             Some("response.output_item.added") => Ok(self.added(&event)),
-            Some("response.output_item.done") => Ok(self.done(&event)),
+            Some("response.output_item.done") => self.done(&event).map_err(|error| self.with_usage(error)),
             Some("response.output_text.delta" | "response.refusal.delta") => Ok(self.text(&event)),
             Some("response.reasoning_summary_part.added") => Ok(self.next_summary(&event)),
             Some("response.reasoning_summary_text.delta" | "response.reasoning_text.delta") => {
@@ -119,12 +119,14 @@ impl Decoder {
         begin
     }
 
-    fn done(&mut self, event: &RawObject) -> Vec<ModelEvent> {
-        let Some(native) = event.get("item") else { return Vec::new() };
-        let Some(head) = RawObject::parse(native) else { return Vec::new() };
+    fn done(&mut self, event: &RawObject) -> Result<Vec<ModelEvent>, ProviderError> {
+        let (Some(native), Some(head)) = (event.get("item"), event.content("item")?) else {
+            return Ok(Vec::new());
+        };
+        let head: RawObject = head;
         let place = self.place(event).or_else(|| self.place_of_id(head.text("id").as_deref()));
         let place = place.or(event.number("output_index")).unwrap_or_else(|| self.next_place());
-        self.settle(place, native, head)
+        Ok(self.settle(place, native, head))
     }
 
     /// The item at `place` is whole.
@@ -195,7 +197,8 @@ impl Decoder {
 
     /// Reads the closing copy of the response.
     fn close(&mut self, response: &str) -> Result<Vec<ModelEvent>, ProviderError> {
-        let object = RawObject::parse(response).unwrap_or_default();
+        let object =
+            RawObject::parse(response).ok_or_else(|| self.with_usage(raw::garbled("response", response)))?;
         self.usage = object.get("usage").and_then(usage).or(self.usage.take());
         let reason = object.object("incomplete_details").and_then(|details| details.text("reason"));
         match object.text("status").as_deref() {
@@ -214,22 +217,22 @@ impl Decoder {
             _ => self.finish = Some(Finish::Stop),
         }
         self.envelope = envelope(&object);
-        let mut events = self.fill(&object);
+        let mut events = self.fill(&object).map_err(|error| self.with_usage(error))?;
         events.extend(self.usage.clone().map(ModelEvent::Usage));
         Ok(events)
     }
 
     /// Takes the items that were never said to be done from the closing copy.
-    fn fill(&mut self, response: &RawObject) -> Vec<ModelEvent> {
+    fn fill(&mut self, response: &RawObject) -> Result<Vec<ModelEvent>, ProviderError> {
         let mut events = Vec::new();
-        for (place, native) in (0..).zip(response.list("output")) {
-            let Some(head) = RawObject::parse(native.get()) else { continue };
+        for (place, native) in (0..).zip(response.contents("output")?) {
+            let head = raw::element("output", &native)?;
             let place = self.spot(place, head.text("id").as_deref());
             if !self.items.get(&place).is_some_and(Item::is_done) {
                 events.extend(self.settle(place, native.get(), head));
             }
         }
-        events
+        Ok(events)
     }
 
     /// Where an item of the closing copy belongs: beside its id, else in its place unless another is there.
@@ -248,6 +251,9 @@ impl Decoder {
 }
 
 impl Decode for Decoder {
+    /// The closing event repeats the whole response, its pictures in base64 too.
+    const MAX_EVENT_BYTES: usize = 64 << 20;
+
     fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
         self.push(payload)
     }

@@ -16,4 +16,5 @@ mod openai_hazards;
 mod openai_recorded;
 mod openai_responses;
 mod overflow_recorded;
+mod unreadable;
 mod wire;

@@ -94,10 +94,10 @@ async fn in_words(part: &Part, takes: Takes, blobs: &Blobs) -> Result<Option<Str
         Part::File(file) if file.is_text() => {
             let bytes = read(file, blobs).await?;
             let words = std::str::from_utf8(&bytes).map(|content| shown(file, content));
-            return Ok(Some(words.unwrap_or_else(|_| not_shown(file, "a file", "it is not valid UTF-8"))));
+            Ok(Some(words.unwrap_or_else(|_| not_shown(file, "a file", "it is not valid UTF-8"))))
         }
-        Part::File(media) | Part::Image(media) => return Ok(takes.refusal(part, media)),
-        _ => return Ok(None),
+        Part::File(media) | Part::Image(media) => Ok(takes.refusal(part, media)),
+        _ => Ok(None),
     }
 }
 

@@ -242,6 +242,14 @@ impl Runtime {
             *forked_from = Some(Lineage { session_id: id.clone(), at_seq });
             first.clone_from(&title);
         }
+        // A later title stands over the first one.
+        let newest = events.iter_mut().rev().find_map(|event| match &mut event.body {
+            EventBody::TitleSet { title } => Some(title),
+            _ => None,
+        });
+        if let (Some(newest), Some(title)) = (newest, &title) {
+            newest.clone_from(title);
+        }
         let events = events.into_iter().map(|event| (event.at, event.body)).collect();
         self.create_once(fork_id, title, events).await
     }

@@ -7,10 +7,7 @@ use longhaul_core::usage::Usage;
 
 use super::export::Exporting;
 use super::span::{Kind, Open, Value};
-use super::{content, names};
-
-/// The longest name that is taken from a server, in characters.
-const MAX_NAME_CHARS: usize = 200;
+use super::{content, identifier, names};
 
 /// A call that is going on.
 #[derive(Debug)]
@@ -35,8 +32,8 @@ pub(super) struct Call {
 pub(super) struct Figures<'a> {
     pub(super) kind: Kind,
     pub(super) provider: &'a str,
+    /// As it was requested: the server's word for it would give it as many time series as it likes.
     pub(super) model: &'a str,
-    pub(super) response_model: Option<&'a str>,
     pub(super) error: Option<&'a str>,
     pub(super) seconds: f64,
     pub(super) seconds_to_first_chunk: Option<f64>,
@@ -86,7 +83,7 @@ impl Call {
     pub(super) fn answered(&mut self, answer: &Answer, wants_content: bool) {
         self.used(answer.usage.as_ref());
         self.finish = Some(answer.finish);
-        (self.response_id, self.response_model) = said(answer.envelope.as_ref());
+        (self.response_id, self.response_model) = said(answer.envelope.as_ref(), &self.origin.model);
         self.output = wants_content.then(|| content::answer(answer));
     }
 
@@ -105,7 +102,6 @@ impl Call {
                 kind: self.kind,
                 provider: names::provider(&self.origin.provider),
                 model: &self.origin.model,
-                response_model: self.response_model.as_deref(),
                 error: self.open.error(),
                 seconds: self.open.elapsed().as_secs_f64(),
                 seconds_to_first_chunk: self.first_chunk.map(|time| time.as_secs_f64()),
@@ -179,13 +175,12 @@ fn reason(finish: Finish) -> &'static str {
     }
 }
 
-/// The id of an answer and the model that gave it, where the server says so.
-fn said(envelope: Option<&RawJson>) -> (Option<String>, Option<String>) {
+/// The id of an answer and the model that gave it, where the server says so and they look like that.
+fn said(envelope: Option<&RawJson>, requested: &str) -> (Option<String>, Option<String>) {
     let parsed = envelope.and_then(|envelope| serde_json::from_str(envelope.as_str()).ok());
     let object: serde_json::Value = parsed.unwrap_or_default();
-    let first = |names: [&str; 2]| {
-        let text = names.into_iter().find_map(|name| object.get(name)?.as_str())?;
-        Some(text.chars().take(MAX_NAME_CHARS).collect())
-    };
-    (first(["id", "responseId"]), first(["model", "modelVersion"]))
+    let first = |names: [&str; 2]| names.into_iter().find_map(|name| object.get(name)?.as_str());
+    let id = first(["id", "responseId"]).and_then(identifier::identifier);
+    let model = first(["model", "modelVersion"]).and_then(|model| identifier::model(model, requested));
+    (id.map(str::to_owned), model.map(str::to_owned))
 }

@@ -1,7 +1,6 @@
 //! Spans and metrics of OpenTelemetry.
 
 use std::sync::Mutex;
-use std::time::Duration;
 
 use futures_util::future::{Either, FutureExt as _};
 use opentelemetry::baggage::BaggageExt as _;
@@ -17,10 +16,8 @@ use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
 use super::call::Figures;
 use super::metrics::Instruments;
 use super::names;
+use super::otlp::Collector;
 use super::span::{Kind, Value};
-
-/// How long what is still waiting may take to be sent at the end.
-const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 
 /// Whether spans hold what was said: prompts, answers, arguments and results of tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,8 +35,8 @@ pub(super) struct Exporting {
     tracer: SdkTracer,
     instruments: Instruments,
     content: Content,
-    /// Those that are ours to shut down.
-    own: Mutex<Option<(SdkTracerProvider, SdkMeterProvider)>>,
+    /// Where it goes, if that is ours to shut down.
+    own: Mutex<Option<Collector>>,
 }
 
 /// A span that is exported, in its context: baggage and parents included.
@@ -57,10 +54,10 @@ impl Exporting {
         }
     }
 
-    /// The same over providers that end with it.
-    pub(super) fn owning(tracers: SdkTracerProvider, meters: SdkMeterProvider, content: Content) -> Self {
-        let exporting = Self::new(&tracers, &meters, content);
-        Self { own: Mutex::new(Some((tracers, meters))), ..exporting }
+    /// The same to a collector whose providers end with it.
+    pub(super) fn owning(collector: Collector, content: Content) -> Self {
+        let exporting = Self::new(&collector.tracers, &collector.meters, content);
+        Self { own: Mutex::new(Some(collector)), ..exporting }
     }
 
     pub(super) fn begin(
@@ -104,16 +101,11 @@ impl Exporting {
         self.instruments.run(agent, seconds, calls, tools, error);
     }
 
-    /// Sends what waits, both kinds at once. The SDK blocks while it does.
+    /// Sends what waits.
     pub(super) async fn close(&self) {
         let own = self.own.lock().ok().and_then(|mut own| own.take());
-        let Some((tracers, meters)) = own else { return };
-        let spans = tokio::task::spawn_blocking(move || tracers.shutdown_with_timeout(CLOSE_WITHIN));
-        let metrics = tokio::task::spawn_blocking(move || meters.shutdown_with_timeout(CLOSE_WITHIN));
-        let both = async { tokio::join!(spans, metrics) };
-        match tokio::time::timeout(CLOSE_WITHIN, both).await {
-            Ok((Ok(Ok(())), Ok(Ok(())))) => {}
-            outcome => tracing::debug!(?outcome, "not all telemetry was sent"),
+        if let Some(collector) = own {
+            collector.close().await;
         }
     }
 }

@@ -100,9 +100,6 @@ impl Instruments {
             KeyValue::new(names::PROVIDER, figures.provider.to_owned()),
             KeyValue::new(names::REQUEST_MODEL, figures.model.to_owned()),
         ];
-        about.extend(
-            figures.response_model.map(|model| KeyValue::new(names::RESPONSE_MODEL, model.to_owned())),
-        );
         self.tokens(figures, &about);
         if let Some(seconds) = figures.seconds_to_first_chunk {
             self.first_chunk.record(seconds, &about);

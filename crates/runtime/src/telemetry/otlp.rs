@@ -1,5 +1,6 @@
 //! A collector behind HTTP: OTLP as protobuf, through the HTTP client that the library has anyway.
 
+mod collector;
 mod post;
 
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::trace::{BatchConfigBuilder, BatchSpanProcessor, SdkTracerProvider};
 use reqwest::Url;
 
+pub(super) use self::collector::Collector;
 use self::post::{Post, Shared};
 use super::export::{Content, Exporting};
 
@@ -61,13 +63,13 @@ pub(super) fn connect(url: &str, service: &Service, content: Content) -> Result<
         .build();
     let metrics = MetricExporter::builder()
         .with_http()
-        .with_http_client(Shared(post))
+        .with_http_client(Shared(Arc::clone(&post)))
         .with_endpoint(signal(&base, "v1/metrics"))
         .with_protocol(Protocol::HttpBinary)
         .build()
         .map_err(refused)?;
     let meters = SdkMeterProvider::builder().with_resource(resource).with_periodic_exporter(metrics).build();
-    Ok(Exporting::owning(tracers, meters, content))
+    Ok(Exporting::owning(Collector { tracers, meters, post }, content))
 }
 
 /// Ends that nobody waits for: a full queue drops spans.
@@ -110,3 +112,6 @@ fn resource(service: &Service) -> Resource {
 fn refused(error: impl std::fmt::Display) -> OtlpError {
     OtlpError::Exporter(error.to_string())
 }
+
+#[cfg(test)]
+mod tests;

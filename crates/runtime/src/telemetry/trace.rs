@@ -316,7 +316,8 @@ impl Trace {
         let open = self.begin(Kind::ExecuteTool, Some(name), parent, around);
         open.set(names::TOOL_NAME, name);
         open.set(names::TOOL_TYPE, "function");
-        open.set(names::TOOL_CALL_ID, call.provider_id.as_deref().unwrap_or(call.call_id.as_str()));
+        // Ours: the provider's may hold anything.
+        open.set(names::TOOL_CALL_ID, call.call_id.as_str());
         if around.wants_content() {
             open.quote(names::TOOL_ARGUMENTS, content::clipped(&call.arguments));
         }

@@ -1,6 +1,7 @@
 //! What is told of runs: spans, metrics, and nothing of what was said.
 
 mod collector;
+mod echo;
 mod listener;
 
 use std::sync::{Arc, Mutex};

@@ -91,7 +91,7 @@ fn shown_if(run: &Run, id: &EditId) -> Option<Value> {
 
 fn preview(plan: &Plan) -> Result<Value, Problem> {
     let planned = match plan {
-        Plan::Fits => json!({ "action": "nothing" }),
+        Plan::Fits => json!({ "action": "nothing", "why": "there is nothing to leave out" }),
         Plan::Edit(edit) => json!({
             "action": "edit", "kind": edit.kind, "strategy": edit.strategy, "why": edit.why,
             "originalTokens": edit.original_tokens, "compressedTokens": edit.compressed_tokens,

@@ -38,14 +38,18 @@ async fn accept(app: &App, key: Key, body: Body) -> Result<Value, Problem> {
         Some(id) => app.open(&id).await?,
         None => begin(app, &key, &body.content).await?,
     };
-    once::same(app, session.id(), &key, &format!("message {:?}", body.content)).await?;
-    let parts = body.content.parts(app, session.id()).await?;
+    let what = format!("message {:?}", body.content);
+    let sent = once::same(app, session.id(), &key, &what, take(app, &session, &key, body.content)).await?;
+    Ok(answer(session.id(), &sent))
+}
+
+async fn take(app: &App, session: &Session, key: &Key, content: Content) -> Result<Sent, Problem> {
+    let parts = content.parts(app, session.id()).await?;
     match session.adopt_model().await {
         Ok(_) | Err(SessionError::Busy) => {}
         Err(error) => return Err(error.into()),
     }
-    let sent = session.send_keyed(parts, key.0).await?;
-    Ok(answer(session.id(), &sent))
+    Ok(session.send_keyed(parts, key.0.clone()).await?)
 }
 
 async fn begin(app: &App, key: &Key, content: &Content) -> Result<Session, Problem> {

@@ -14,7 +14,9 @@ use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::extract::{Input, Key, Named, Optional, Params};
+use crate::once;
 use crate::problem::Problem;
+use crate::wording::is_blank;
 
 /// Sessions listed unless the request says otherwise, and at most.
 const LISTED: usize = 50;
@@ -56,7 +58,7 @@ pub(super) async fn create(
         let app = app.clone();
         async move {
             let session = match key.session_id("session") {
-                Some(id) => app.runtime().create_as(id, title).await?,
+                Some(id) => create_once(&app, id, title).await?,
                 None => app.runtime().create(title).await?,
             };
             whole(&app, &session).await
@@ -65,10 +67,19 @@ pub(super) async fn create(
     Ok((StatusCode::CREATED, Json(app.to_end(work).await?)))
 }
 
+async fn create_once(app: &App, id: SessionId, title: Option<String>) -> Result<Session, Problem> {
+    let what = format!("session {title:?}");
+    let create = async { Ok(app.runtime().create_as(id.clone(), title).await?) };
+    once::made(app, &id, &what, create).await
+}
+
 pub(super) async fn list(
     State(app): State<App>,
     Params(listing): Params<Listing>,
 ) -> Result<Json<Value>, Problem> {
+    if listing.limit == Some(0) {
+        return Err(Problem::invalid("`limit` is at least 1."));
+    }
     let limit = listing.limit.unwrap_or(LISTED).min(MOST_LISTED);
     let open = app.runtime().opened();
     let records = app.runtime().sessions(limit).await?;
@@ -137,13 +148,17 @@ async fn fork_once(
     id: &SessionId,
     at_seq: Option<Seq>,
 ) -> Result<Session, Problem> {
-    match app.runtime().store().session(&fork_id).await {
-        Ok(_) => Ok(app.runtime().open(&fork_id).await?),
-        Err(StoreError::NotFound(_)) => {
-            Ok(app.runtime().fork_as(fork_id, id, position(app, id, at_seq).await?).await?)
+    let fork = async {
+        match app.runtime().store().session(&fork_id).await {
+            Ok(_) => Ok(app.runtime().open(&fork_id).await?),
+            Err(StoreError::NotFound(_)) => {
+                let at_seq = position(app, id, at_seq).await?;
+                Ok(app.runtime().fork_as(fork_id.clone(), id, at_seq).await?)
+            }
+            Err(error) => Err(error.into()),
         }
-        Err(error) => Err(error.into()),
-    }
+    };
+    once::made(app, &fork_id, &format!("fork {at_seq:?}"), fork).await
 }
 
 /// The position that is meant: the newest if none is named.
@@ -165,7 +180,7 @@ async fn origin(app: &App, fork_id: &SessionId) -> Result<Value, Problem> {
 
 fn checked(title: &str) -> Result<String, Problem> {
     let title = title.trim();
-    if title.is_empty() || title.chars().count() > TITLE_CHARS || title.chars().any(char::is_control) {
+    if is_blank(title) || title.chars().count() > TITLE_CHARS || title.chars().any(char::is_control) {
         return Err(Problem::invalid(format!("A title has 1 to {TITLE_CHARS} visible characters.")));
     }
     Ok(title.to_owned())

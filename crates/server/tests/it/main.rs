@@ -10,4 +10,5 @@ mod once;
 mod recovery;
 mod refusals;
 mod sessions;
+mod strangers;
 mod world;

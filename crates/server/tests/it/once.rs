@@ -215,3 +215,58 @@ async fn another_message_under_the_same_key_is_refused_and_not_lost_in_silence()
     assert_eq!((status.as_u16(), &refused["code"]), (422, &json!("invalid-request")), "{refused}");
     done(&world, "/api/message", "m2", message("two")).await;
 }
+
+#[tokio::test]
+async fn a_session_and_a_fork_asked_for_otherwise_under_the_same_key_are_refused() {
+    let data = tempfile::tempdir().unwrap();
+    let world = World::over(data.path(), Script::always("Yes."), |_| {}).await;
+    let one = done(&world, "/api/sessions", "k", json!({ "title": "one" })).await;
+    let again = done(&world, "/api/sessions", "k", json!({ "title": "one" })).await;
+    assert_eq!((&again["id"], &again["title"]), (&one["id"], &json!("one")));
+    let refused = async |world: &World, path: &str, body: Value| {
+        let (status, refused) = keyed(world, path, "k", body).await;
+        assert_eq!(
+            (status.as_u16(), &refused["code"]),
+            (422, &json!("invalid-request")),
+            "{path}: {refused}"
+        );
+    };
+    refused(&world, "/api/sessions", json!({ "title": "two" })).await;
+    refused(&world, "/api/sessions", json!({})).await;
+    assert_eq!(world.get("/api/sessions").await["sessions"].as_array().unwrap().len(), 1);
+
+    // The key was the server's; in the session it is free.
+    let session = one["id"].as_str().unwrap();
+    done(&world, "/api/message", "k", json!({ "sessionId": session, "content": "talk" })).await;
+    world.until(session, "idle").await;
+    let fork = format!("/api/sessions/{session}/fork");
+    let made = done(&world, &fork, "k", json!({ "atSeq": 1 })).await;
+    world.crash();
+
+    let world = World::over(data.path(), Script::always("Yes."), |_| {}).await;
+    assert_eq!(done(&world, &fork, "k", json!({ "atSeq": 1 })).await["id"], made["id"]);
+    for other in [json!({}), json!({ "atSeq": 2 }), json!({ "atSeq": 1_000 })] {
+        refused(&world, &fork, other).await;
+    }
+    refused(&world, "/api/sessions", json!({ "title": "two" })).await;
+    assert_eq!(world.get("/api/sessions").await["sessions"].as_array().unwrap().len(), 2);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_message_that_was_refused_may_be_put_right_under_its_key() {
+    let world = World::new(Script::always("Yes.")).await;
+    let session = world.session().await;
+    let message = |content: Value| json!({ "sessionId": session, "content": content });
+    let unknown = json!([{ "type": "file", "blob": "0".repeat(64), "mediaType": "text/plain" }]);
+    let (status, refused) = keyed(&world, "/api/message", "m1", message(unknown.clone())).await;
+    assert_eq!(status, StatusCode::NOT_FOUND, "{refused}");
+    let sent = done(&world, "/api/message", "m1", message(json!("put right"))).await;
+    world.until(&session, "idle").await;
+    // What was taken keeps its key.
+    let (status, _) = keyed(&world, "/api/message", "m1", message(unknown)).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    let again = done(&world, "/api/message", "m1", message(json!("put right"))).await;
+    assert_eq!(again["messageId"], sent["messageId"]);
+    assert_eq!(world.said(&session).await.len(), 2);
+}

@@ -214,11 +214,14 @@ async fn wrong_bodies_are_invalid() {
         check(&head, 415, &site.ask(&head, &[("Content-Type", "text/plain")], b"{}").await);
     }
     let session = &site.session;
-    let wrong: [(String, Value); 24] = [
+    let wrong: [(String, Value); 27] = [
         ("POST /api/message".into(), json!({})),
         ("POST /api/message".into(), json!({ "content": 3 })),
         ("POST /api/message".into(), json!({ "content": "" })),
         ("POST /api/message".into(), json!({ "content": " \n" })),
+        ("POST /api/message".into(), json!({ "content": "\u{200b}" })),
+        ("POST /api/message".into(), json!({ "content": [{ "type": "text", "text": "\u{feff} \u{2060}" }] })),
+        ("POST /api/sessions".into(), json!({ "title": "\u{200b}" })),
         ("POST /api/message".into(), json!({ "content": [] })),
         ("POST /api/message".into(), json!({ "content": [{ "type": "text" }] })),
         ("POST /api/message".into(), json!({ "content": [{ "type": "tool-call", "name": "bash" }] })),
@@ -267,6 +270,7 @@ async fn wrong_addresses_and_headers_are_invalid() {
         "DELETE /api/message/queue".to_owned(),
         "GET /api/sessions?limit=many".to_owned(),
         "GET /api/sessions?limit=-1".to_owned(),
+        "GET /api/sessions?limit=0".to_owned(),
         format!("GET /api/sessions/{session}/messages?limit=0"),
         format!("GET /api/sessions/{session}/messages?after=x"),
         format!("GET /api/sessions/{session}/messages?after=1&before=2"),

@@ -30,6 +30,44 @@ async fn a_file_that_is_no_database_is_left_alone() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), content);
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn a_pipe_where_a_file_should_be_is_not_waited_for() {
+    for name in ["longhaul.lock", "longhaul.db", "longhaul.db-wal", "longhaul.db-shm"] {
+        let folder = tempfile::tempdir().unwrap();
+        open(folder.path()).await.close().await;
+        let path = folder.path().join(name);
+        let _ = std::fs::remove_file(&path);
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert!(!SqliteStore::is_in_use(folder.path()));
+        let read = SqliteStore::open_to_read(folder.path()).await.unwrap_err();
+        let written = SqliteStore::open(folder.path()).await.unwrap_err();
+        let expected = StoreError::Storage(format!("{}: not a regular file", path.display()));
+        assert_eq!((&read, &written), (&expected, &expected));
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_link_is_not_taken_for_the_lock_and_what_it_names_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let (kept, missing) = (folder.path().join("kept"), folder.path().join("missing"));
+    std::fs::write(&kept, "somebody else's").unwrap();
+    for target in [&kept, &missing] {
+        open(&data).await.close().await;
+        let lock = data.join("longhaul.lock");
+        std::fs::remove_file(&lock).unwrap();
+        std::os::unix::fs::symlink(target, &lock).unwrap();
+        let refused = StoreError::Storage(format!("{}: not a regular file", lock.display()));
+        assert_eq!(SqliteStore::open(&data).await.unwrap_err(), refused);
+        assert_eq!(SqliteStore::open_to_read(&data).await.unwrap_err(), refused);
+        std::fs::remove_file(&lock).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(&kept).unwrap(), "somebody else's");
+    assert!(!missing.exists());
+}
+
 #[tokio::test]
 async fn a_folder_that_cannot_be_made_is_a_storage_error() {
     let folder = tempfile::tempdir().unwrap();

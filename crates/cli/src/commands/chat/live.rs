@@ -252,7 +252,8 @@ impl Live<'_, '_> {
             match one {
                 Ok(announcement) => self.take(&announcement).await?,
                 Err(RecvError::Lagged(missed)) => {
-                    tracing::warn!("{missed} events were too fast to be shown; the session has them");
+                    let note = format!("{missed} events were too fast to be shown; /show has them");
+                    self.transcript.warning(&note);
                 }
                 Err(RecvError::Closed) => {
                     return Err(Failure::new("the session has ended; everything is kept"));

@@ -43,7 +43,7 @@ const HELP: &str = "\
 /preview [WORDS]        what /compact would do; nothing is changed
 /undo [ID]              undo the newest compaction, or the one named
 /queue                  messages that wait; edit N TEXT, remove N, clear
-/retry                  go on after an error or a cancel; /resume is the same
+/retry                  go on after an error, or with what waits; /resume is the same
 /model [NAME]           the model, or another one from here on
 /sessions [ID]          the sessions, or go to one: its id, the start of it, or last
 /fork [POSITION]        go on in a copy, and leave this session as it is

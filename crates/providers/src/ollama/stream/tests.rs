@@ -87,10 +87,35 @@ fn endings() {
     assert_eq!((finish(STOP), finish("")), (Finish::Stop, Finish::Stop));
     assert_eq!(finish(r#","done_reason":"length""#), Finish::Length);
     assert_eq!(finish(r#","done_reason":"load""#), Finish::Other);
+    assert_eq!(finish(r#","done_reason":"tool_calls""#), Finish::Other, "there is no call");
     let call = line(r#""content":"","tool_calls":[{"function":{"name":"a","arguments":{}}}]"#);
     assert_eq!(answer(&[call, last(r#","done_reason":"length""#, "")]).finish, Finish::Length);
     let error = read(&[&line(r#""content":"x""#)]).unwrap_err();
     assert_eq!((error.code, error.retryable), (ErrorCode::TruncatedStream, true));
+}
+
+#[test]
+fn an_ending_that_is_none_of_the_models_is_an_error_with_its_usage() {
+    for (reason, code, words) in [
+        ("content_filter", ErrorCode::Refused, "a filter withheld the answer (content_filter)"),
+        ("safety", ErrorCode::Refused, "a filter withheld the answer (safety)"),
+        ("error", ErrorCode::ThirdParty, "the server failed inside its answer (error)"),
+    ] {
+        let end = last(&format!(r#","done_reason":"{reason}""#), COUNTS);
+        let error = read(&[&line(r#""content":"x""#), &end]).unwrap_err();
+        assert_eq!((error.code, error.message.as_str()), (code, words));
+        assert_eq!(error.usage.unwrap().input_tokens, 26, "{reason}: it has cost something");
+        assert!(error.body.unwrap().contains(reason), "the closing line is kept");
+    }
+}
+
+#[test]
+fn arguments_that_are_null_go_back_as_the_object_they_were_taken_for() {
+    let call = r#"{"id":"c","x":1.0,"function":{"name":"list","arguments":null,"y":2}}"#;
+    let answer = answer(&[line(&format!(r#""content":"","tool_calls":[{call}]"#)), last(STOP, "")]);
+    let [Part::ToolCall(found)] = answer.parts.as_slice() else { panic!("{:?}", answer.parts) };
+    let native = r#"{"id":"c","x":1.0,"function":{"name":"list","arguments":{},"y":2}}"#;
+    assert_eq!((found.arguments.as_str(), found.native.as_ref().unwrap().as_str()), ("{}", native));
 }
 
 #[test]

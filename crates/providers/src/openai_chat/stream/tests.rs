@@ -1,4 +1,4 @@
-use longhaul_core::message::{Answer, RawJson, Reasoning, ToolCall};
+use longhaul_core::message::{Answer, Part, RawJson, Reasoning, ToolCall};
 use serde_json::json;
 
 use super::*;
@@ -336,8 +336,9 @@ fn what_is_not_known_is_let_pass() {
     let (_, answer) = decode(&[
         "",
         r#"{"id":"x","choices":null,"usage":null,"error":null,"service_tier":"y"}"#,
-        r#"{"choices":[{"delta":null},{"index":1,"delta":{"content":"other choice"}},7]}"#,
-        r#"{"choices":[{"delta":{"content":5,"tool_calls":{},"role":[]}}]}"#,
+        r#"{"choices":[{"delta":null},{"index":1,"delta":{"content":"other choice"}}]}"#,
+        r#"{"choices":[{"delta":{"content":{},"tool_calls":{},"role":[]}}]}"#,
+        r#"{"choices":{}}"#,
         r#"{"choices":[{"delta":{"content":"a","annotations":[]},"message":{"content":"all of it"}}]}"#,
         r#"{"choices":[{"message":{"content":"all of it"},"finish_reason":"stop"}]}"#,
         "[DONE]",

@@ -1,0 +1,115 @@
+//! How much of one answer is held in memory.
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+
+use super::{ByteStream, too_much};
+use crate::{ModelEvent, ProviderError};
+
+/// The most text, reasoning and arguments of one answer together, in bytes: 8 million tokens.
+const MAX_SAID_BYTES: usize = 32 << 20;
+
+/// What an answer has said so far.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    bytes: usize,
+}
+
+impl Said {
+    /// Counts what these events show.
+    ///
+    /// # Errors
+    /// `third-party` once it is more than is kept.
+    pub(super) fn count(&mut self, events: &[ModelEvent]) -> Result<(), ProviderError> {
+        self.bytes += events.iter().map(said_bytes).sum::<usize>();
+        if self.bytes > MAX_SAID_BYTES {
+            return Err(too_much("what the answer says", MAX_SAID_BYTES));
+        }
+        Ok(())
+    }
+}
+
+fn said_bytes(event: &ModelEvent) -> usize {
+    match event {
+        ModelEvent::Text(text) | ModelEvent::Reasoning(text) => text.len(),
+        ModelEvent::ToolInput { delta, .. } => delta.len(),
+        ModelEvent::PartDone(_) | ModelEvent::Usage(_) | ModelEvent::Finished(_) => 0,
+    }
+}
+
+/// The same bytes, until one event is longer than `limit`. An event ends with its line where `by_line`, else with
+/// an empty line.
+pub(super) fn events(bytes: ByteStream, by_line: bool, limit: usize) -> ByteStream {
+    let mut event = Event::default();
+    Box::pin(bytes.map(move |chunk| {
+        let chunk: Bytes = chunk?;
+        if event.longest(&chunk, by_line) > limit {
+            return Err(too_much("one event of the answer", limit));
+        }
+        Ok(chunk)
+    }))
+}
+
+/// The event that is arriving.
+#[derive(Debug, Default)]
+struct Event {
+    bytes: usize,
+    /// Whether its last line holds anything yet.
+    in_line: bool,
+}
+
+impl Event {
+    /// The length that it, or one that begins after it, has reached.
+    fn longest(&mut self, chunk: &[u8], by_line: bool) -> usize {
+        let mut longest = 0;
+        for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
+            let line = piece.strip_suffix(b"\n");
+            self.bytes += piece.len();
+            self.in_line |= !line.unwrap_or(piece).trim_ascii().is_empty();
+            longest = longest.max(self.bytes);
+            if line.is_some() && (by_line || !self.in_line) {
+                self.bytes = 0;
+            }
+            self.in_line &= line.is_none();
+        }
+        longest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn longest(chunks: &[&[u8]], by_line: bool) -> usize {
+        let mut event = Event::default();
+        chunks.iter().map(|chunk| event.longest(chunk, by_line)).max().unwrap()
+    }
+
+    #[test]
+    fn an_event_ends_with_an_empty_line() {
+        for (body, most) in [
+            ("data: a\n\ndata: bc\n\n", 10),
+            ("data: a\r\n\r\ndata: b\r\n\r\n", 11),
+            ("data: a\ndata: b\ndata: c", 23),
+            ("\n\n\n\n", 1),
+        ] {
+            assert_eq!(longest(&[body.as_bytes()], false), most, "{body:?}");
+            let bytes: Vec<&[u8]> = body.as_bytes().chunks(1).collect();
+            assert_eq!(longest(&bytes, false), most, "{body:?}, byte by byte");
+        }
+        assert_eq!(longest(&[b"{\"a\":1}\n{}\n{", b"}\n"], true), 8, "a line is an event");
+    }
+
+    #[test]
+    fn everything_said_counts() {
+        let third = "x".repeat(MAX_SAID_BYTES / 3);
+        let input = ModelEvent::ToolInput { index: 0, name: None, delta: third.clone() };
+        let mut said = Said::default();
+        said.count(&[ModelEvent::Text(third.clone()), ModelEvent::Reasoning(third), input]).unwrap();
+        let error = said.count(&[ModelEvent::Text("xyz".to_owned())]).unwrap_err();
+        assert_eq!(
+            (error.message.as_str(), error.retryable),
+            ("what the answer says was given up after 32 MiB", false)
+        );
+    }
+}

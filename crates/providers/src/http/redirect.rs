@@ -1,0 +1,29 @@
+//! A server that sends the request elsewhere. It is not sent there: the key is meant for this server alone.
+
+use reqwest::Response;
+use reqwest::header::LOCATION;
+
+use super::place;
+use crate::ProviderError;
+
+/// Where a redirect points, as it may be shown; `None` for any other answer.
+pub(super) fn read(response: &Response) -> Option<String> {
+    let target = response.headers().get(LOCATION).filter(|_| response.status().is_redirection())?;
+    let target = target.to_str().ok().and_then(|target| response.url().join(target).ok());
+    Some(match target {
+        Some(url) if place(&url) == place(response.url()) => format!("another path of {}", place(&url)),
+        Some(url) => place(&url),
+        None => "a place that cannot be read".to_owned(),
+    })
+}
+
+/// The error with that place in its words.
+pub(super) fn explain(target: Option<String>, mut error: ProviderError) -> ProviderError {
+    if let (Some(target), Some(status)) = (target, error.status) {
+        error.message = format!(
+            "the server redirects to {target}; redirects are not followed, so that the key is not sent elsewhere: \
+             set `base_url` to the server that answers (HTTP {status})"
+        );
+    }
+    error
+}

@@ -1,0 +1,242 @@
+//! Characters that a server has cut in two: UTF-16 surrogates of which each half stands in another event.
+//!
+//! JSON may hold a lone half (`"\ud83d"`), Rust's text may not: the whole string would be lost. Halves that belong
+//! together are joined before JSON is read, and one that stays alone becomes U+FFFD.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::unfold;
+use sse_stream::Sse;
+use tokio::time::timeout;
+
+use crate::ProviderError;
+use crate::sse::EventStream;
+
+/// Bytes of one half, as it is written: `\ud83d`.
+const HALF_BYTES: usize = 6;
+
+/// What a lone half becomes.
+const REPLACEMENT: &str = "\\ufffd";
+
+/// How long an event waits for the other half of its last character. Whoever cuts text in two sends both pieces
+/// at once; the last event of an answer must not wait for a server that keeps the line open.
+const MAX_WAIT: Duration = Duration::from_secs(2);
+
+/// Longer events are no sign of life that says nothing else.
+const MAX_PING_BYTES: usize = 64;
+
+/// The same events with whole characters. An event that ends inside one waits for the next.
+pub(crate) fn joined(events: EventStream) -> EventStream {
+    let joining = Joining { events, held: None, ready: VecDeque::new(), over: false };
+    Box::pin(unfold(joining, |mut joining| async move { joining.next().await.map(|event| (event, joining)) }))
+}
+
+/// JSON that came whole, with whole characters.
+pub(crate) fn whole(json: &str) -> Cow<'_, str> {
+    if is_suspect(json) { Cow::Owned(mend("", json, false).next) } else { Cow::Borrowed(json) }
+}
+
+struct Joining {
+    events: EventStream,
+    /// An event that ends inside a character.
+    held: Option<Sse>,
+    ready: VecDeque<Result<Sse, ProviderError>>,
+    over: bool,
+}
+
+impl Joining {
+    async fn next(&mut self) -> Option<Result<Sse, ProviderError>> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(event);
+            }
+            if self.over {
+                return None;
+            }
+            let next = match self.held {
+                Some(_) => timeout(MAX_WAIT, self.events.next()).await,
+                None => Ok(self.events.next().await),
+            };
+            match next {
+                Ok(Some(Ok(event))) => self.take(event),
+                Ok(Some(Err(error))) => {
+                    self.release();
+                    self.ready.push_back(Err(error));
+                }
+                Ok(None) => {
+                    self.over = true;
+                    self.release();
+                }
+                Err(_) => self.release(),
+            }
+        }
+    }
+
+    fn take(&mut self, mut event: Sse) {
+        let data = event.data.as_deref().unwrap_or_default();
+        if (self.held.is_none() && !is_suspect(data)) || is_ping(data) {
+            return self.ready.push_back(Ok(event));
+        }
+        let held = self.held.take();
+        let before = held.as_ref().and_then(|held| held.data.as_deref()).unwrap_or_default();
+        let mended = mend(before, data, true);
+        event.data = event.data.map(|_| mended.next);
+        self.ready.extend(held.map(|held| Ok(Sse { data: Some(mended.before), ..held })));
+        if mended.goes_on {
+            self.held = Some(event);
+        } else {
+            self.ready.push_back(Ok(event));
+        }
+    }
+
+    /// Nothing follows what is held.
+    fn release(&mut self) {
+        if let Some(held) = self.held.take() {
+            let data = held.data.as_deref().map(|data| whole(data).into_owned());
+            self.ready.push_back(Ok(Sse { data, ..held }));
+        }
+    }
+}
+
+/// Events that keep the line alive say nothing, so they end no waiting.
+fn is_ping(data: &str) -> bool {
+    data.is_empty() || (data.len() <= MAX_PING_BYTES && data.contains("\"ping\""))
+}
+
+/// Whether there may be a half at all.
+fn is_suspect(json: &str) -> bool {
+    json.contains("\\ud") || json.contains("\\uD")
+}
+
+/// One half of a character without the other beside it.
+struct Half<'a> {
+    at: usize,
+    place: Place,
+    /// The field that it stands in, or the last one before.
+    key: &'a str,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// A low half at the beginning of a string.
+    Beginning,
+    /// A high half at the end of a string.
+    End,
+    /// Where no other half can come.
+    Inside,
+}
+
+/// Two payloads that follow each other, with whole characters.
+struct Mended {
+    before: String,
+    next: String,
+    /// Whether `next` still ends inside a character.
+    goes_on: bool,
+}
+
+/// Joins halves of the same field, within a payload too: a whole answer may be a list of pieces. With `may_go_on`
+/// those at the ends of `next` stay as they are.
+fn mend(before: &str, next: &str, may_go_on: bool) -> Mended {
+    let (earlier, later) = (halves(before), halves(next));
+    let split = earlier.len();
+    let all: Vec<(&str, &Half<'_>)> =
+        earlier.iter().map(|half| (before, half)).chain(later.iter().map(|half| (next, half))).collect();
+    let mut open: BTreeMap<&str, VecDeque<usize>> = BTreeMap::new();
+    // The low half that belongs to a high one, and of a low one that it has gone there.
+    let mut joined: Vec<Option<&str>> = vec![None; all.len()];
+    for (index, (json, half)) in all.iter().enumerate() {
+        match half.place {
+            Place::End => open.entry(half.key).or_default().push_back(index),
+            Place::Beginning => {
+                if let Some(high) = open.get_mut(half.key).and_then(VecDeque::pop_front) {
+                    joined[high] = Some(&json[half.at..half.at + HALF_BYTES]);
+                    joined[index] = Some("");
+                }
+            }
+            Place::Inside => {}
+        }
+    }
+    let before = rewritten(before, &earlier, &joined[..split], false);
+    let next = rewritten(next, &later, &joined[split..], may_go_on);
+    let goes_on = may_go_on
+        && later.iter().zip(&joined[split..]).any(|(half, with)| half.place == Place::End && with.is_none());
+    Mended { before, next, goes_on }
+}
+
+fn rewritten(json: &str, halves: &[Half<'_>], joined: &[Option<&str>], may_go_on: bool) -> String {
+    let mut out = String::with_capacity(json.len());
+    let mut done = 0;
+    for (half, with) in halves.iter().zip(joined) {
+        let end = half.at + HALF_BYTES;
+        out.push_str(&json[done..half.at]);
+        match (half.place, with) {
+            (Place::End, Some(low)) => {
+                out.push_str(&json[half.at..end]);
+                out.push_str(low);
+            }
+            (Place::End, None) if may_go_on => out.push_str(&json[half.at..end]),
+            (Place::Beginning, Some(_)) => {}
+            _ => out.push_str(REPLACEMENT),
+        }
+        done = end;
+    }
+    out.push_str(&json[done..]);
+    out
+}
+
+/// All lone halves in order. What is no JSON may have some less.
+fn halves(json: &str) -> Vec<Half<'_>> {
+    let bytes = json.as_bytes();
+    let mut found = Vec::new();
+    let (mut key, mut at) = ("", 0);
+    while let Some(quote) = find(bytes, at, b"\"") {
+        let begin = quote + 1;
+        let end = in_string(bytes, begin, |at, place| found.push(Half { at, place, key }));
+        let after = bytes.get(end + 1..).unwrap_or_default().trim_ascii_start();
+        if after.first() == Some(&b':') {
+            key = &json[begin..end];
+        }
+        at = end + 1;
+    }
+    found
+}
+
+/// Tells of the lone halves of a string that begins there. Says where its closing quote is.
+fn in_string(bytes: &[u8], begin: usize, mut tell: impl FnMut(usize, Place)) -> usize {
+    let mut at = begin;
+    while let Some(special) = find(bytes, at, b"\"\\") {
+        if bytes[special] == b'"' {
+            return special;
+        }
+        at = special + 2;
+        let Some(unit) = unit(bytes, special) else { continue };
+        at = special + HALF_BYTES;
+        match unit {
+            0xD800..=0xDBFF if matches!(self::unit(bytes, at), Some(0xDC00..=0xDFFF)) => at += HALF_BYTES,
+            0xD800..=0xDBFF if bytes.get(at) == Some(&b'"') => tell(special, Place::End),
+            0xDC00..=0xDFFF if special == begin => tell(special, Place::Beginning),
+            0xD800..=0xDFFF => tell(special, Place::Inside),
+            _ => {}
+        }
+    }
+    bytes.len()
+}
+
+fn find(bytes: &[u8], from: usize, any: &[u8]) -> Option<usize> {
+    bytes.get(from..)?.iter().position(|byte| any.contains(byte)).map(|place| from + place)
+}
+
+/// The code unit that is written as `\uXXXX` there.
+fn unit(bytes: &[u8], at: usize) -> Option<u16> {
+    let digits = bytes.get(at..at + HALF_BYTES)?.strip_prefix(b"\\u")?;
+    if !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,39 @@
+//! The end of what is sent to a collector.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use opentelemetry_sdk::metrics::SdkMeterProvider;
+use opentelemetry_sdk::trace::SdkTracerProvider;
+
+use super::post::Post;
+
+/// How long what is still waiting may take to be sent at the end.
+const CLOSE_WITHIN: Duration = Duration::from_secs(2);
+
+/// A collector, and the providers that send to it and to nobody else.
+#[derive(Debug)]
+pub(in crate::telemetry) struct Collector {
+    pub(in crate::telemetry) tracers: SdkTracerProvider,
+    pub(in crate::telemetry) meters: SdkMeterProvider,
+    pub(super) post: Arc<Post>,
+}
+
+impl Collector {
+    /// Sends what waits, both kinds at once. The SDK blocks while it does.
+    pub(in crate::telemetry) async fn close(self) {
+        let Self { tracers, meters, post } = self;
+        let began = Instant::now();
+        let spans = tokio::task::spawn_blocking(move || tracers.shutdown_with_timeout(CLOSE_WITHIN));
+        let metrics = tokio::task::spawn_blocking(move || meters.shutdown_with_timeout(CLOSE_WITHIN));
+        let both = async { tokio::join!(spans, metrics) };
+        match tokio::time::timeout(CLOSE_WITHIN, both).await {
+            Ok((Ok(Ok(())), Ok(Ok(())))) => return,
+            outcome => tracing::debug!(?outcome, "not all telemetry was sent"),
+        }
+        // The SDK says only in words that its time ran out; what failed sooner has been said.
+        if began.elapsed() >= CLOSE_WITHIN {
+            post.complain(format_args!("no answer within {} s", CLOSE_WITHIN.as_secs()));
+        }
+    }
+}
