@@ -81,8 +81,47 @@ pub(crate) enum Command {
     Models(ModelsArgs),
     /// Serve sessions over HTTP until it is told to end; prints its address when it is ready
     Serve(ServeArgs),
+    /// Replay recorded sessions under context policies: what each costs and keeps
+    #[command(subcommand)]
+    Lab(LabCommand),
     /// See what is here: servers, keys, folders, sandbox
     Doctor,
+}
+
+/// `lab`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LabCommand {
+    /// Compare policies on recorded sessions; no model is called
+    Replay(ReplayArgs),
+}
+
+/// `lab replay`.
+#[derive(Debug, Group)]
+pub(crate) struct ReplayArgs {
+    /// Files that `sessions import` reads; every session in them
+    #[arg(required_unless_present = "synthetic", value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// The policies [default: all]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub(crate) policy: Vec<String>,
+    /// The windows: in tokens, or as a share of each session's peak
+    #[arg(long, value_name = "TOKENS|N%,…", value_delimiter = ',', default_value = "25%,50%,75%")]
+    pub(crate) window: Vec<String>,
+    /// The price tables, the leading one first; `all` takes all
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_value = "anthropic-sonnet")]
+    pub(crate) prices: Vec<String>,
+    /// Leave out sessions whose peak is smaller
+    #[arg(long, value_name = "TOKENS", default_value_t = 8_000)]
+    pub(crate) min_tokens: u64,
+    /// Also long sessions made by a program, labelled so
+    #[arg(long)]
+    pub(crate) synthetic: bool,
+    /// As JSON
+    #[arg(long, conflicts_with = "html")]
+    pub(crate) json: bool,
+    /// As one page, into this file; `-` is standard output
+    #[arg(long, value_name = "OUT")]
+    pub(crate) html: Option<PathBuf>,
 }
 
 /// `serve`.
@@ -172,7 +211,8 @@ pub(crate) enum SessionsCommand {
         #[arg(long)]
         force: bool,
     },
-    /// Conversations recorded elsewhere: own exports, pi sessions, Chat Completions messages, tau-bench runs
+    /// Conversations recorded elsewhere: own exports, sessions of pi and Claude Code, Chat Completions
+    /// messages and request logs, SWE-agent trajectories, Inspect logs, TapeAgents tapes, tau-bench runs
     Import {
         /// The files; `-` is standard input
         #[arg(required = true)]

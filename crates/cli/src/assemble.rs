@@ -2,6 +2,7 @@
 
 pub(crate) mod counting;
 mod echo;
+mod hooks;
 mod policy;
 mod prompt;
 mod rules;
@@ -61,6 +62,7 @@ pub(crate) async fn agent(
     let mut tools = ToolSet::builtin();
     servers::add(&mut tools, config, &workspace, &sandbox, missing).await?;
     let rules = rules::rules(config, &tools, asking);
+    let hooks = hooks::hooks(&config.hooks, &workspace, &sandbox)?;
     Ok(Agent {
         system: prompt::system(config, &workspace),
         provider,
@@ -73,6 +75,7 @@ pub(crate) async fn agent(
         workspace: Arc::new(workspace),
         tool_limits: tool_limits(config),
         rules,
+        hooks,
         telemetry: Telemetry::default(),
     })
 }

@@ -5,6 +5,7 @@ pub(crate) mod compact;
 pub(crate) mod context;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod lab;
 pub(crate) mod models;
 mod reading;
 pub(crate) mod recall;
@@ -71,6 +72,7 @@ async fn dispatch(command: Command, place: &Place) -> Outcome {
         Command::Tokens(args) => tokens::run(&args, place).await,
         Command::Models(args) => models::run(&args, place).await,
         Command::Serve(args) => serve::run(args, place).await,
+        Command::Lab(command) => lab::run(command, place).await,
         Command::Doctor => doctor::run(place).await,
     }
 }

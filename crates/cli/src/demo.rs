@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use longhaul::agent::{Agent, Rules};
 use longhaul::calibration::Calibrations;
+use longhaul::hooks::Hooks;
 use longhaul::sandbox::{Sandbox, SandboxPolicy};
 use longhaul::session::{Runtime, Session, SessionError};
 use longhaul::telemetry::Telemetry;
@@ -25,7 +26,7 @@ use longhaul::tools::{ToolLimits, ToolSet};
 use longhaul::workspace::Workspace;
 use longhaul_core::budget::Trigger;
 use longhaul_core::estimate::Counter;
-use longhaul_core::plan::{Policy, PruneOptions};
+use longhaul_core::plan::Policy;
 use longhaul_core::run::{Approval, CompactionOutcome, Counting, Run};
 use longhaul_core::strategy::ReactiveOverflow;
 use longhaul_providers::Provider;
@@ -195,12 +196,8 @@ async fn agent(stage: &Stage, model: Arc<Scripted>) -> Result<Agent, DemoError> 
     let limits = model.limits().await;
     let mut sandbox = SandboxPolicy::new(&stage.folder, &stage.scratch);
     sandbox.protected.clone_from(&stage.protected);
-    let policy = Policy {
-        enabled: true,
-        strategy: Arc::new(ReactiveOverflow { preserve_last_n_turns: 2, max_summary_tokens: 700 }),
-        trigger: Some(Trigger::Share(0.6)),
-        prune: PruneOptions::default(),
-    };
+    let strategy = ReactiveOverflow { preserve_last_n_turns: 2, max_summary_tokens: 700 };
+    let policy = Policy { trigger: Some(Trigger::Share(0.6)), ..Policy::new(Arc::new(strategy)) };
     let mut rules = Rules::new(policy);
     rules.approvals = BTreeMap::from([("bash".to_owned(), Approval::Allow)]);
     rules.default_approval = Approval::Deny("the demo changes nothing".to_owned());
@@ -216,6 +213,7 @@ async fn agent(stage: &Stage, model: Arc<Scripted>) -> Result<Agent, DemoError> 
         sandbox: Arc::new(Sandbox::new(sandbox).map_err(|error| place(&error))?),
         tool_limits: ToolLimits::default(),
         rules,
+        hooks: Hooks::default(),
         telemetry: Telemetry::default(),
     })
 }

@@ -8,7 +8,9 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Component, Path};
 
-use longhaul::config::{Config, Decision, McpTransport, ProviderKind, ServerConfig, SystemPrompt};
+use longhaul::config::{
+    Config, Decision, HookTarget, McpTransport, ProviderKind, ServerConfig, SystemPrompt,
+};
 
 use crate::data;
 use crate::failure::{Failure, Outcome};
@@ -65,6 +67,14 @@ fn wants(place: &Place, config: &Config, overrides: &Overrides) -> Option<String
             }
             McpTransport::Http(remote) => {
                 format!("takes tools from {} as the MCP server `{name}`", remote.server())
+            }
+        });
+    }
+    if let Some((name, hook)) = config.hooks.iter().next() {
+        return Some(match &hook.target {
+            HookTarget::Command(line) => format!("runs the command `{line}` as the hook `{name}`"),
+            HookTarget::Url(_) => {
+                format!("asks {} as the hook `{name}`", hook.target.server().unwrap_or_default())
             }
         });
     }

@@ -8,7 +8,7 @@ use longhaul_core::event::{Event, EventBody, FORMAT, StepKind, StepStart};
 use longhaul_core::history::History;
 use longhaul_core::message::{Finish, Message, Origin, Part, Role, ToolCall, ToolResult, ToolStatus};
 use longhaul_core::meter;
-use longhaul_core::plan::{Occasion, Plan, Policy, PruneOptions, plan};
+use longhaul_core::plan::{Occasion, Plan, Policy, plan};
 use longhaul_core::strategy;
 use longhaul_core::usage::Usage;
 
@@ -110,7 +110,7 @@ fn benches(criterion: &mut Criterion) {
     let next = result(last + 1, &format!("c{}", last - 3));
     let budget = Budget::new(4_000_000, None);
     let Some(strategy) = strategy::by_name("reactive-overflow") else { return };
-    let policy = Policy { enabled: true, strategy, trigger: None, prune: PruneOptions::default() };
+    let policy = Policy::new(strategy);
 
     let mut short = History::default();
     for event in &events[..7] {

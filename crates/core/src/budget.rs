@@ -37,7 +37,7 @@ impl Budget {
     /// Where a trigger stands, in tokens: never beyond `usable`.
     pub fn trigger(&self, trigger: Trigger) -> u64 {
         match trigger {
-            Trigger::Overflow => self.usable,
+            Trigger::Overflow | Trigger::Planner => self.usable,
             Trigger::Share(share) => ((self.window as f64 * share) as u64).min(self.usable),
             Trigger::Tokens(tokens) => tokens.min(self.usable),
         }
@@ -59,4 +59,6 @@ pub enum Trigger {
     Share(f64),
     /// At a number of tokens.
     Tokens(u64),
+    /// When the strategy says so; at the latest when the usable room is full.
+    Planner,
 }

@@ -339,15 +339,23 @@ pub enum ViewOp {
     Placeholder {
         /// The position of its [`EventBody::ToolFinished`].
         seq: Seq,
+        /// What is shown of it all the same, below the handle; empty for nothing.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        excerpt: String,
     },
 }
 
 impl ViewOp {
+    /// Clears the tool result at that position.
+    pub fn clear(seq: Seq) -> Self {
+        Self::Placeholder { seq, excerpt: String::new() }
+    }
+
     /// The positions it touches.
     pub fn range(&self) -> LogRange {
         match self {
             Self::Drop { range } | Self::Replace { range, .. } => *range,
-            Self::Placeholder { seq } => LogRange::one(*seq),
+            Self::Placeholder { seq, .. } => LogRange::one(*seq),
         }
     }
 }

@@ -20,7 +20,7 @@ mod view;
 
 pub use pairing::request_messages;
 pub use view::{Entry, EntryKind, ItemKind, Unit, UnitKind, ViewItem, units};
-pub(crate) use view::{cleared_groups, is_object, merged};
+pub(crate) use view::{cleared_groups, hash as hash_of, is_object, merged};
 
 /// Text shown to the model where a tool result was cleared; the handle follows it.
 pub const CLEARED: &str = "[Old tool result content cleared]";
@@ -55,6 +55,11 @@ pub struct History {
     cumulative: Usage,
     compactions: u64,
     settled_tokens: Option<u64>,
+    /// Tokens of the view right after it was last edited.
+    edited_tokens: Option<u64>,
+    calls_since_edit: u32,
+    last_call_at: Option<Millis>,
+    now: Millis,
     model: Option<Origin>,
     recoveries: u32,
     parked: Option<String>,
@@ -224,6 +229,7 @@ impl History {
             return Err(FoldError::Newer { seq: event.seq, format: event.format });
         }
         self.last_seq = event.seq;
+        self.now = self.now.max(event.at);
         self.fold_body(event);
         Ok(())
     }
@@ -261,6 +267,8 @@ impl History {
             EventBody::StepStarted(start) => self.begin_step(start),
             EventBody::AssistantAdded { message, cut, .. } => self.add_assistant(event.seq, message, *cut),
             EventBody::StepFinished { usage, estimated_input, .. } => {
+                self.calls_since_edit += 1;
+                self.last_call_at = Some(event.at);
                 self.finish_step(usage.as_ref(), *estimated_input);
             }
             EventBody::StepFailed { used_tokens, limit_tokens, usage, .. } => {
@@ -402,6 +410,7 @@ impl History {
         self.learned_window = None;
         self.window = None;
         self.settled_tokens = None;
+        self.last_call_at = None;
     }
 
     fn add_edit(&mut self, seq: Seq, edit: &ViewEdit) {
@@ -415,9 +424,15 @@ impl History {
         let kind = edit.kind;
         self.edits.push(EditState { edit, seq, active: true, released: false });
         self.rebuild(seq);
+        self.note_edited();
         if kind == EditKind::Compaction {
             self.settled_tokens = Some(self.view_tokens());
         }
+    }
+
+    fn note_edited(&mut self) {
+        self.edited_tokens = Some(self.view_tokens());
+        self.calls_since_edit = 0;
     }
 
     fn restore(&mut self, seq: Seq, id: &EditId) {
@@ -425,6 +440,7 @@ impl History {
             state.active = false;
         }
         self.rebuild(seq);
+        self.note_edited();
         self.settled_tokens = None;
     }
 
@@ -572,6 +588,22 @@ impl History {
     /// edit was undone or the model switched since.
     pub fn settled_tokens(&self) -> Option<u64> {
         self.settled_tokens
+    }
+
+    /// Tokens of the view right after it was last edited or restored; `None` if it never was.
+    pub fn edited_tokens(&self) -> Option<u64> {
+        self.edited_tokens
+    }
+
+    /// Model calls that gave an answer since then, or since the session began.
+    pub fn calls_since_edit(&self) -> u32 {
+        self.calls_since_edit
+    }
+
+    /// Whether the provider's cache, which forgets after `life_ms`, has forgotten the last request by the time of the
+    /// newest event; or there was none with this model.
+    pub fn is_cold(&self, life_ms: Millis) -> bool {
+        self.last_call_at.is_none_or(|at| self.now.saturating_sub(at) > life_ms)
     }
 
     /// The model of the newest step or switch.

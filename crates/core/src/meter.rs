@@ -122,14 +122,19 @@ impl Increment {
         self.ratios.apply(&self.counter.text_counter().groups(text))
     }
 
-    /// Tokens of a message, without margin.
-    pub(crate) fn message(&self, message: &Message) -> u64 {
-        self.ratios.apply(&self.counter.message_groups(message))
+    /// What a message has by the kind of writing.
+    pub(crate) fn groups(&self, message: &Message) -> Groups {
+        self.counter.message_groups(message)
     }
 
-    /// The most that `message` adds, in tokens.
-    pub(crate) fn bound(&self, message: &Message) -> u64 {
-        let tokens = self.message(message);
+    /// Tokens of that, without margin.
+    pub(crate) fn tokens(&self, groups: &Groups) -> u64 {
+        self.ratios.apply(groups)
+    }
+
+    /// The most that it adds, in tokens.
+    pub(crate) fn bound(&self, groups: &Groups) -> u64 {
+        let tokens = self.tokens(groups);
         tokens + (tokens as f64 * self.margin).ceil() as u64 + 1
     }
 }

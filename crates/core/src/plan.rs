@@ -5,6 +5,7 @@
 //! valid view under the trigger that fired, keeps the newest typed message verbatim and every call with its
 //! result, and names the handle of everything that goes.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use crate::budget::{Budget, Trigger};
@@ -14,15 +15,18 @@ use crate::history::{History, ItemKind, Unit, UnitKind, units};
 use crate::ids::Handle;
 use crate::message::{Message, Part, Role};
 use crate::meter::{self, Reading};
-use crate::strategy::{Choice, Protection, Strategy};
+use crate::strategy::{Choice, Instead, Line, Outlook, Protection, Strategy};
 
+mod draft;
+mod economics;
 mod extract;
 mod prune;
-mod summary;
+mod pruning;
+mod transcript;
 mod truncation;
 
-pub(crate) use summary::without_summary;
-pub use summary::{MARK, ORDER_START, Rejected, SummaryDraft, SummaryForm};
+pub use draft::{MARK, ORDER_START, Rejected, SummaryDraft, SummaryForm, SummaryRequest};
+pub use economics::{EditCost, Prices};
 
 /// What the user chose about context.
 #[derive(Clone)]
@@ -35,6 +39,50 @@ pub struct Policy {
     pub trigger: Option<Trigger>,
     /// What pruning leaves alone.
     pub prune: PruneOptions,
+    /// Who writes summaries.
+    pub writer: Writer,
+    /// What the session's model costs, if that is known.
+    pub prices: Option<Prices>,
+    /// Whether spans of what went that the newest message speaks of come back at the tail after a compaction.
+    pub auto_recall: bool,
+    /// How long a summary is waited for, in milliseconds.
+    pub summary_timeout_ms: u64,
+}
+
+/// How long a summary is waited for unless the policy says otherwise, in milliseconds.
+pub const SUMMARY_TIMEOUT_MS: u64 = 300_000;
+
+impl Policy {
+    /// That strategy, everything else by default.
+    pub fn new(strategy: Arc<dyn Strategy>) -> Self {
+        Self {
+            enabled: true,
+            strategy,
+            trigger: None,
+            prune: PruneOptions::default(),
+            writer: Writer::Session,
+            prices: None,
+            auto_recall: false,
+            summary_timeout_ms: SUMMARY_TIMEOUT_MS,
+        }
+    }
+}
+
+/// Who writes summaries.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Writer {
+    /// The session's own model.
+    #[default]
+    Session,
+    /// Another.
+    Other {
+        /// Its context window, in tokens.
+        window: u64,
+        /// The most it writes, in tokens, if known.
+        max_output: Option<u64>,
+    },
+    /// Nobody: extracts are made without a model.
+    Nobody,
 }
 
 impl std::fmt::Debug for Policy {
@@ -44,6 +92,9 @@ impl std::fmt::Debug for Policy {
             .field("strategy", &self.strategy.name())
             .field("trigger", &self.trigger)
             .field("prune", &self.prune)
+            .field("writer", &self.writer)
+            .field("prices", &self.prices)
+            .field("auto_recall", &self.auto_recall)
             .finish()
     }
 }
@@ -117,21 +168,102 @@ pub fn plan(
     policy: &Policy,
     occasion: &Occasion,
 ) -> Plan {
+    plan_with(history, fixed_tokens, budget, policy, occasion, None)
+}
+
+/// [`plan`] with a summary that was written ahead: if it still fits what it was written for, it is what is committed.
+pub fn plan_with(
+    history: &History,
+    fixed_tokens: u64,
+    budget: &Budget,
+    policy: &Policy,
+    occasion: &Occasion,
+    candidate: Option<&SummaryDraft>,
+) -> Plan {
     let now = meter::read(history, fixed_tokens);
     let bound = now.bound();
-    if *occasion == Occasion::Routine && (!policy.enabled || bound < trigger(budget, policy)) {
+    let line = line_at(history, fixed_tokens, budget, policy, bound);
+    if *occasion == Occasion::Routine && (!policy.enabled || bound < line.tokens) {
         return Plan::Fits;
     }
-    let scene = Scene::new(history, fixed_tokens, *budget, policy, occasion, now);
+    let scene = Scene::new(history, fixed_tokens, *budget, policy, occasion, now, line);
     if *occasion == Occasion::Routine && scene.no_progress() {
         return if bound <= budget.usable { Plan::Fits } else { scene.last_resort() };
     }
-    scene.prune().or_else(|| scene.compact()).unwrap_or_else(|| scene.last_resort())
+    let ready = candidate.and_then(|draft| draft.rebased(&scene)).map(|edit| Plan::Edit(Box::new(edit)));
+    ready.or_else(|| scene.prune()).or_else(|| scene.compact()).unwrap_or_else(|| scene.last_resort())
 }
 
-/// When the policy acts, in tokens.
-fn trigger(budget: &Budget, policy: &Policy) -> u64 {
-    budget.trigger(policy.trigger.unwrap_or_else(|| policy.strategy.trigger()))
+/// What may be summarised while work goes on, if the view is near the line where the policy acts.
+pub fn ahead(
+    history: &History,
+    fixed_tokens: u64,
+    budget: &Budget,
+    policy: &Policy,
+) -> Option<Box<SummaryDraft>> {
+    let now = meter::read(history, fixed_tokens);
+    let line = line_at(history, fixed_tokens, budget, policy, now.bound());
+    let near = line.tokens.saturating_sub((line.tokens / 8).max(2 * growth(history)));
+    if !policy.enabled || policy.writer == Writer::Nobody || now.bound() < near || history.view().is_empty() {
+        return None;
+    }
+    let scene = Scene::new(history, fixed_tokens, *budget, policy, &Occasion::Routine, now, line);
+    if scene.no_progress() {
+        return None;
+    }
+    let choice = policy.strategy.ahead(&scene)?;
+    match scene.accept(choice)? {
+        Plan::Summarise(draft) => Some(draft),
+        _ => None,
+    }
+}
+
+/// What remains when no summary can be used: truncation, or the error.
+pub(crate) fn without_summary(
+    history: &History,
+    fixed_tokens: u64,
+    budget: &Budget,
+    policy: &Policy,
+    occasion: &Occasion,
+) -> Plan {
+    let now = meter::read(history, fixed_tokens);
+    let line = line_at(history, fixed_tokens, budget, policy, now.bound());
+    Scene::new(history, fixed_tokens, *budget, policy, occasion, now, line).last_resort()
+}
+
+/// Where the policy acts now, and why there: the number that displays show, and that [`plan`] compares the meter's
+/// bound with.
+pub fn line(history: &History, fixed_tokens: u64, budget: &Budget, policy: &Policy) -> Line {
+    let bound = meter::read(history, fixed_tokens).bound();
+    line_at(history, fixed_tokens, budget, policy, bound)
+}
+
+fn line_at(history: &History, fixed_tokens: u64, budget: &Budget, policy: &Policy, bound: u64) -> Line {
+    let trigger = policy.trigger.unwrap_or_else(|| policy.strategy.trigger());
+    if trigger != Trigger::Planner {
+        return Line { tokens: budget.trigger(trigger), why: String::new() };
+    }
+    let counted = fixed_tokens + history.view_tokens();
+    let scale = bound as f64 / counted.max(1) as f64;
+    let settled = history.edited_tokens().map(|view| ((fixed_tokens + view) as f64 * scale) as u64);
+    let prices = policy.prices.as_ref().filter(|prices| prices.are_known());
+    let outlook = Outlook {
+        usable_tokens: budget.usable,
+        fixed_tokens,
+        bound_tokens: bound,
+        settled_tokens: settled,
+        growth_tokens: (growth(history) as f64 * scale) as u64,
+        prices,
+        cache_is_cold: prices.is_some_and(|prices| history.is_cold(prices.cache_life_ms)),
+    };
+    let line = policy.strategy.line(&outlook);
+    Line { tokens: line.tokens.min(budget.usable), ..line }
+}
+
+/// What the view grows by in a call, in tokens.
+fn growth(history: &History) -> u64 {
+    let grown = history.view_tokens().saturating_sub(history.edited_tokens().unwrap_or(0));
+    grown / u64::from(history.calls_since_edit()).max(1)
 }
 
 /// The provider says it is too long although we may count less: aim clearly below either.
@@ -152,10 +284,13 @@ pub struct Scene<'a> {
     /// What the request has now (bound), in tokens.
     pub before: u64,
     now: Reading,
+    line: Line,
     fixed_tokens: u64,
     policy: &'a Policy,
     occasion: &'a Occasion,
     newest_typed: Option<usize>,
+    /// What the strategy's own check said of an edit.
+    complaint: RefCell<Option<String>>,
 }
 
 impl<'a> Scene<'a> {
@@ -166,17 +301,36 @@ impl<'a> Scene<'a> {
         policy: &'a Policy,
         occasion: &'a Occasion,
         now: Reading,
+        line: Line,
     ) -> Self {
         let before = now.bound();
         let trigger = match occasion {
             Occasion::Overflow => overflow_target(before, &budget),
-            _ => trigger(&budget, policy),
+            _ => line.tokens,
         };
         let forced = *occasion != Occasion::Routine || before > budget.usable;
         let pinned = if forced { Vec::new() } else { history.pinned() };
         let units = units(history.view(), &pinned);
         let newest_typed = units.iter().rposition(|unit| unit.kind == UnitKind::Typed);
-        Self { history, units, budget, trigger, before, now, fixed_tokens, policy, occasion, newest_typed }
+        Self {
+            history,
+            units,
+            budget,
+            trigger,
+            before,
+            now,
+            line,
+            fixed_tokens,
+            policy,
+            occasion,
+            newest_typed,
+            complaint: RefCell::default(),
+        }
+    }
+
+    /// System prompt and tools, in tokens.
+    pub fn fixed_tokens(&self) -> u64 {
+        self.fixed_tokens
     }
 
     /// The unit of the newest message that a person typed: always kept.
@@ -187,6 +341,22 @@ impl<'a> Scene<'a> {
     /// The meter as it would read without the `gone` units and with `added` tokens more.
     pub fn after(&self, gone: &[bool], added: Groups) -> Reading {
         self.reading(|unit| !gone[unit], |_| None, added)
+    }
+
+    /// The bound of the request without the `gone` units, with a note in their place.
+    pub fn without(&self, gone: &[bool]) -> u64 {
+        self.after(gone, Groups::of(draft::HEADER_TOKENS)).bound()
+    }
+
+    /// Whether the request without the `gone` units, with `added` tokens more, stays under the trigger.
+    pub fn would_fit(&self, gone: &[bool], added: u64) -> bool {
+        self.after(gone, Groups::of(added + draft::HEADER_TOKENS)).bound() < self.trigger
+    }
+
+    /// The meter as it would read without the `gone` units, with the `cleared` results as placeholders and `added`
+    /// tokens more.
+    pub fn after_choice(&self, gone: &[bool], cleared: &[usize], added: u64) -> Reading {
+        self.cleared(|unit| !gone[unit], cleared, Groups::of(added))
     }
 
     /// The meter as it would read with some units shown, some items changed to another size.
@@ -227,30 +397,27 @@ impl<'a> Scene<'a> {
     }
 
     /// The floor check: what cannot get under the trigger is not started.
-    fn accept(&self, choice: Choice) -> Option<Plan> {
-        let Choice { mut gone, summary_tokens } = choice;
-        self.protect(&mut gone);
-        if !gone.contains(&true) {
-            return None;
+    fn accept(&self, mut choice: Choice) -> Option<Plan> {
+        self.protect(&mut choice.gone);
+        if !choice.gone.contains(&true) {
+            let edit = self.clearing(&choice)?;
+            return self.may_commit(&edit).then(|| Plan::Edit(Box::new(edit)));
         }
-        let Some(limit) = summary_tokens else {
-            let edit = self.removal(&gone, self.policy.strategy.name());
-            return self.is_progress(&edit).then(|| Plan::Edit(Box::new(edit)));
-        };
-        let limit = limit.min(self.budget.usable / 6).min(self.budget.reserve);
-        let limit = self.summary_limit(&gone, limit)?;
-        Some(Plan::Summarise(Box::new(SummaryDraft::new(self, gone, limit))))
+        self.settle(&mut choice);
+        if choice.instead == Instead::Note {
+            let edit = self.removal_by(&choice, self.policy.strategy.name());
+            return self.may_commit(&edit).then(|| Plan::Edit(Box::new(edit)));
+        }
+        SummaryDraft::new(self, &choice).map(|draft| Plan::Summarise(Box::new(draft)))
     }
 
-    /// What a summary of the `gone` units may have, at most `limit`: less where less fits under the trigger, `None`
-    /// where it would be too little to say anything.
-    fn summary_limit(&self, gone: &[bool], limit: u64) -> Option<u64> {
-        let ceiling = self.trigger.min(self.before);
-        let fits =
-            |limit: u64| self.after(gone, Groups::of(limit + summary::HEADER_TOKENS)).bound() < ceiling;
-        std::iter::successors(Some(limit), |limit| Some(limit * 3 / 4))
-            .take_while(|tried| *tried >= summary::LEAST_TOKENS.min(limit))
-            .find(|limit| fits(*limit))
+    /// Results that go with their units are not cleared too.
+    fn settle(&self, choice: &mut Choice) {
+        let goes = |at: &usize| {
+            let unit = self.units.partition_point(|unit| unit.items.end <= *at);
+            choice.gone.get(unit).copied().unwrap_or(false)
+        };
+        choice.cleared.retain(|at| !goes(at));
     }
 
     fn protect(&self, gone: &mut [bool]) {
@@ -261,33 +428,91 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Whether committing `edit` leaves a smaller view under the trigger.
-    fn is_progress(&self, edit: &ViewEdit) -> bool {
-        edit.compressed_bound < self.trigger && edit.compressed_bound < self.before
+    /// Whether committing `edit` leaves a smaller view under the trigger, and the strategy agrees.
+    fn may_commit(&self, edit: &ViewEdit) -> bool {
+        if edit.compressed_bound >= self.trigger || edit.compressed_bound >= self.before {
+            return false;
+        }
+        match self.policy.strategy.validate(self.history, edit) {
+            Ok(()) => true,
+            Err(complaint) => {
+                *self.complaint.borrow_mut() = Some(complaint);
+                false
+            }
+        }
+    }
+
+    /// An edit that only clears results.
+    fn clearing(&self, choice: &Choice) -> Option<ViewEdit> {
+        if choice.cleared.is_empty() {
+            return None;
+        }
+        let after = self.after_choice(&choice.gone, &choice.cleared, 0);
+        let saved = self.before.saturating_sub(after.bound());
+        let ops = self.placeholders(&choice.cleared);
+        let what = format!("{} old tool results cleared, about {saved} tokens saved", choice.cleared.len());
+        let why = self.reasoned(what, &choice.why, &after, self.first_touched(choice), 0.0);
+        let name = self.policy.strategy.name();
+        Some(self.view_edit(ops, EditKind::Prune, name, &after, self.messages(), why))
+    }
+
+    fn placeholders(&self, cleared: &[usize]) -> Vec<ViewOp> {
+        let view = self.history.view();
+        cleared.iter().map(|at| ViewOp::clear(view[*at].range.from)).collect()
     }
 
     /// An edit that removes the `gone` units and leaves a note with their handles.
     fn removal(&self, gone: &[bool], strategy: &str) -> ViewEdit {
+        self.removal_by(&Choice::new(gone.to_vec(), Instead::Note), strategy)
+    }
+
+    fn removal_by(&self, choice: &Choice, strategy: &str) -> ViewEdit {
+        let gone = &choice.gone;
         let count = self.messages_in(gone);
         let note = format!(
             "[{count} earlier messages were removed here to make room. The tool `recall` with handle {} returns them.]",
             named(&self.handles(gone))
         );
-        let why = format!("{count} messages left out, no model call");
-        self.edit(gone, vec![Part::text(note)], false, strategy, why)
-    }
-
-    /// The edit that shows `parts` in place of the `gone` units.
-    fn edit(&self, gone: &[bool], parts: Vec<Part>, summary: bool, strategy: &str, why: String) -> ViewEdit {
-        let after = self.after(gone, self.cost(parts.clone()));
+        let parts = vec![Part::text(note)];
+        let after = self.cleared(|unit| !gone[unit], &choice.cleared, self.cost(parts.clone()));
         let mut parts = Some(parts);
         let ops = self.runs(gone).into_iter().map(|range| match parts.take() {
-            Some(parts) => ViewOp::Replace { range, parts, summary },
+            Some(parts) => ViewOp::Replace { range, parts, summary: false },
             None => ViewOp::Drop { range },
         });
-        let ops = ops.collect();
-        let kept = self.messages() - self.messages_in(gone) + 1;
+        let ops = ops.chain(self.placeholders(&choice.cleared)).collect();
+        let what = format!("{count} messages left out, no model call");
+        let why = self.reasoned(what, &choice.why, &after, self.first_touched(choice), 0.0);
+        let kept = self.messages() - count + 1;
         self.view_edit(ops, EditKind::Compaction, strategy, &after, kept, why)
+    }
+
+    /// The first item of the view that a choice touches.
+    fn first_touched(&self, choice: &Choice) -> usize {
+        let unit = choice.gone.iter().position(|gone| *gone).map(|unit| self.units[unit].items.start);
+        unit.into_iter().chain(choice.cleared.first().copied()).min().unwrap_or(self.history.view().len())
+    }
+
+    /// What was done, why there, and what it costs and saves where prices are known.
+    fn reasoned(&self, what: String, why: &str, after: &Reading, first: usize, making: f64) -> String {
+        let mut words = what;
+        for more in [self.line.why.as_str(), why] {
+            if !more.is_empty() {
+                words.push_str(&format!("; {more}"));
+            }
+        }
+        if let Some(prices) = self.policy.prices.as_ref().filter(|prices| prices.are_known()) {
+            let untouched: u64 = self.history.view()[..first].iter().map(|item| item.tokens).sum();
+            let rewritten = after.total.saturating_sub(self.fixed_tokens + untouched);
+            let removed = self.now.total.saturating_sub(after.total);
+            let warm = !self.history.is_cold(prices.cache_life_ms);
+            let cost = EditCost { rewritten, removed, making };
+            words.push_str(&format!("; {}", prices.in_words(&cost, warm)));
+        }
+        if let Some(complaint) = self.complaint.borrow().as_ref() {
+            words.push_str(&format!("; the strategy's own check refused another edit: {complaint}"));
+        }
+        words
     }
 
     fn view_edit(
@@ -387,6 +612,29 @@ impl<'a> Scene<'a> {
         }
     }
 
+    /// The first unit that a protection keeps, if the newest turns leave room enough; else the newest two steps.
+    pub fn kept_whole_from(&self, protection: Protection, turns: usize) -> usize {
+        let kept = self.protected_from(protection, turns);
+        let alone = self.before_cut(kept);
+        if protection == Protection::Turns
+            && self.after(&alone, Groups::default()).bound() * 3 >= self.trigger * 2
+        {
+            return self.protected_from(Protection::Steps, turns);
+        }
+        kept
+    }
+
+    /// The unit with which the newest messages of at most `tokens` begin, at least the newest step.
+    pub fn newest_tokens_from(&self, tokens: u64) -> usize {
+        let mut sum = 0;
+        let fits = |unit: &&Unit| {
+            sum += unit.tokens;
+            sum <= tokens
+        };
+        let kept = self.units.iter().rev().take_while(fits).count();
+        (self.units.len() - kept).min(self.step_start(1))
+    }
+
     /// The unit with which the newest `count` messages begin.
     pub fn newest_messages_from(&self, count: usize) -> usize {
         let first_item = self.history.view().len().saturating_sub(count);
@@ -406,7 +654,7 @@ impl<'a> Scene<'a> {
     /// The smallest run of units from `head` on without which the request stays below `target` tokens.
     pub fn smallest_gap(&self, head: usize, target: u64) -> Option<Vec<bool>> {
         let gap = |end: usize| (0..self.units.len()).map(|at| (head..end).contains(&at)).collect::<Vec<_>>();
-        let fits = |end: usize| self.after(&gap(end), Groups::of(summary::HEADER_TOKENS)).bound() < target;
+        let fits = |end: usize| self.after(&gap(end), Groups::of(draft::HEADER_TOKENS)).bound() < target;
         let (mut low, mut high) = (head + 1, self.units.len());
         if low > high || !fits(high) {
             return None;

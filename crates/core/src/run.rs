@@ -16,12 +16,15 @@ use crate::history::History;
 use crate::ids::{CallId, Millis, Seq, StepId};
 use crate::message::Finish;
 use crate::meter;
-use crate::plan::{Occasion, Plan, SummaryDraft};
+use crate::plan::{self, Occasion, Plan, SummaryDraft};
+use crate::strategy::Line;
 
+mod ahead;
 mod calling;
 mod compacting;
 mod count;
 mod effect;
+mod hook;
 mod input;
 mod recover;
 mod settings;
@@ -29,9 +32,11 @@ mod tools;
 mod turns;
 
 pub use effect::{AppendId, CompactionOutcome, Effect, Notice, Timer};
+pub use hook::{PreCompact, PreCompactAnswer};
 pub use input::{Failure, Input};
 pub use settings::{Approval, Counting, Fixed, Model, Recovery, Retry, Settings, ToolRule};
 
+use ahead::Candidate;
 use tools::ToolPhase;
 
 /// How long the recovery step after a time-out may take.
@@ -47,6 +52,11 @@ pub struct Run {
     step: StepGuards,
     pending: BTreeMap<AppendId, Then>,
     next_append: u64,
+    next_task: u64,
+    /// A summary that is written ahead.
+    candidate: Option<Candidate>,
+    /// What summaries used that were not committed.
+    unstored: Vec<crate::usage::Usage>,
     woken: bool,
     resuming: bool,
     /// When the newest event was appended: as near to now as the loop needs to know.
@@ -69,7 +79,14 @@ enum Phase {
     Retrying {
         step: StepId,
     },
+    /// A hook is asked about a compaction.
+    Asking {
+        task: u64,
+        plan: Box<Plan>,
+        occasion: Occasion,
+    },
     Summarising {
+        task: u64,
         draft: Box<SummaryDraft>,
         occasion: Occasion,
     },
@@ -153,6 +170,9 @@ impl Run {
             step: StepGuards::default(),
             pending: BTreeMap::new(),
             next_append: 0,
+            next_task: 0,
+            candidate: None,
+            unstored: Vec::new(),
             woken: false,
             resuming: false,
             now: 0,
@@ -184,7 +204,7 @@ impl Run {
         match &self.phase {
             Phase::Idle if self.history.parked().is_some() => Status::Parked,
             Phase::Idle => Status::Idle,
-            Phase::Summarising { .. } => Status::Compacting,
+            Phase::Summarising { .. } | Phase::Asking { .. } => Status::Compacting,
             Phase::Tools(tools) if tools.is_asking() => Status::WaitingApproval,
             Phase::Tools(_) => Status::ExecutingTools,
             _ => Status::Streaming,
@@ -214,6 +234,11 @@ impl Run {
     /// The meter for the next request.
     pub fn meter(&self) -> meter::Reading {
         meter::read(&self.history, self.settings.fixed.tokens)
+    }
+
+    /// Where the policy acts now.
+    pub fn line(&self) -> Line {
+        plan::line(&self.history, self.settings.fixed.tokens, &self.budget(), &self.settings.policy)
     }
 
     /// What a compaction on request would do, without doing it.
@@ -256,7 +281,8 @@ impl Run {
                     self.stopped(partial, usage, out);
                 }
             }
-            Input::Summarised(answer) => self.summarised(answer, out),
+            Input::Summarised { task, answer } => self.summarised(task, answer, out),
+            Input::PreCompactAnswered { task, answer } => self.hook_answered(task, answer, out),
             Input::ToolEnded(result) => self.tool_ended(result, out),
             Input::Decided { approval_id, allowed, reason } => {
                 self.decided(&approval_id, allowed, reason, out);

@@ -3,18 +3,52 @@
 use std::sync::Arc;
 
 use crate::budget::Trigger;
+use crate::event::ViewEdit;
+use crate::history::History;
 use crate::plan::Scene;
 
+mod adaptive;
+mod importance;
 mod middle_removal;
+mod proactive_threshold;
+mod pruning_agent;
 mod reactive_overflow;
+mod summarization;
 mod truncation;
 
+pub use adaptive::Adaptive;
+pub use importance::Importance;
 pub use middle_removal::MiddleRemoval;
+pub use proactive_threshold::ProactiveThreshold;
+pub use pruning_agent::PruningAgent;
 pub use reactive_overflow::ReactiveOverflow;
+pub use summarization::Summarization;
 pub use truncation::Truncation;
 
 /// A way to compact. It only chooses what goes; the planner checks the floor, keeps the newest typed message,
 /// keeps calls with their results (units are whole), and builds the edit.
+///
+/// ```
+/// use longhaul_core::budget::Trigger;
+/// use longhaul_core::plan::Scene;
+/// use longhaul_core::strategy::{Choice, Instead, Protection, Strategy};
+///
+/// /// Keeps the newest turn, whatever it takes.
+/// struct NewestTurn;
+///
+/// impl Strategy for NewestTurn {
+///     fn name(&self) -> &str {
+///         "newest-turn"
+///     }
+///     fn trigger(&self) -> Trigger {
+///         Trigger::Share(0.7)
+///     }
+///     fn choose(&self, scene: &Scene<'_>, _: Protection) -> Option<Choice> {
+///         let cut = scene.turn_start(1);
+///         (cut > 0).then(|| Choice::new(scene.before_cut(cut), Instead::Note))
+///     }
+/// }
+/// ```
 pub trait Strategy: Send + Sync {
     /// Its name in configuration and events.
     fn name(&self) -> &str;
@@ -25,6 +59,35 @@ pub trait Strategy: Send + Sync {
     /// Chooses what goes, `None` if nothing can. Asked again with tighter protection if the first choice
     /// does not get under the trigger.
     fn choose(&self, scene: &Scene<'_>, protection: Protection) -> Option<Choice>;
+
+    /// Whether old tool results are cleared by the planner's own rule before the strategy is asked.
+    fn prunes_first(&self) -> bool {
+        true
+    }
+
+    /// For [`Trigger::Planner`]: where it acts now, in tokens of the whole request. The planner never lets it
+    /// stand beyond the usable room. Asked before every step, so it must not look at the view.
+    fn line(&self, outlook: &Outlook<'_>) -> Line {
+        Line { tokens: outlook.usable_tokens, why: String::new() }
+    }
+
+    /// What a summary may be written of ahead of the trigger, while work goes on.
+    fn ahead(&self, _scene: &Scene<'_>) -> Option<Choice> {
+        None
+    }
+
+    /// Whether a step waits for the summary, if it was not written ahead: else the extract takes its place.
+    fn waits(&self) -> bool {
+        true
+    }
+
+    /// A check of its own, besides the planner's. `before.with(EventBody::ViewEdited(..))` is the history after.
+    ///
+    /// # Errors
+    /// Why the edit must not be committed, in words: the planner then goes on without this strategy.
+    fn validate(&self, _before: &History, _edit: &ViewEdit) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 /// What stays in any case.
@@ -41,16 +104,103 @@ pub enum Protection {
 pub struct Choice {
     /// For each unit, whether it goes.
     pub gone: Vec<bool>,
-    /// If it is to be summarised: the most that the summary may have, in tokens.
-    pub summary_tokens: Option<u64>,
+    /// Tool results that stay as placeholders, as indices into the view, ascending.
+    pub cleared: Vec<usize>,
+    /// What stands where the units were.
+    pub instead: Instead,
+    /// Why this and now, in words, if there is more to say than what was done.
+    pub why: String,
 }
+
+impl Choice {
+    /// The `gone` units go.
+    pub fn new(gone: Vec<bool>, instead: Instead) -> Self {
+        Self { gone, cleared: Vec::new(), instead, why: String::new() }
+    }
+}
+
+/// What stands where units were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Instead {
+    /// A note with the handles; no model call.
+    Note,
+    /// One summary.
+    Summary {
+        /// The most that it may have, in tokens.
+        tokens: u64,
+    },
+    /// A summary for every so many messages.
+    Chapters {
+        /// The most that each may have, in tokens.
+        tokens: u64,
+        /// Messages in each.
+        messages: usize,
+    },
+    /// The ledger, and a summary beneath it.
+    Ledger {
+        /// The most that the ledger may have, in tokens.
+        ledger_tokens: u64,
+        /// The most that the summary may have, in tokens.
+        tokens: u64,
+    },
+    /// What a pruning agent makes of it, and its summary.
+    Pruned {
+        /// The most that the summary may have, in tokens.
+        tokens: u64,
+    },
+}
+
+/// What is known before a step without a look at the view. Tokens throughout.
+#[derive(Clone, Copy, Debug)]
+pub struct Outlook<'a> {
+    /// What a request may have.
+    pub usable_tokens: u64,
+    /// System prompt and tools.
+    pub fixed_tokens: u64,
+    /// The request as it is, with the expected error.
+    pub bound_tokens: u64,
+    /// What the request had right after the newest edit of the view; `None` if there was none.
+    pub settled_tokens: Option<u64>,
+    /// What the view has grown by in a call since then.
+    pub growth_tokens: u64,
+    /// What tokens cost, if that is known and not nothing.
+    pub prices: Option<&'a crate::plan::Prices>,
+    /// Whether the provider's cache has surely forgotten the last request.
+    pub cache_is_cold: bool,
+}
+
+/// Where a strategy acts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Line {
+    /// In tokens of the whole request.
+    pub tokens: u64,
+    /// Why there, in words.
+    pub why: String,
+}
+
+/// The names of all strategies.
+pub const NAMES: &[&str] = &[
+    "reactive-overflow",
+    "proactive-threshold",
+    "middle-removal",
+    "truncation",
+    "importance",
+    "summarization",
+    "pruning-agent",
+    "adaptive",
+];
 
 /// The strategy of that name with its default options.
 pub fn by_name(name: &str) -> Option<Arc<dyn Strategy>> {
-    match name {
-        "reactive-overflow" => Some(Arc::new(ReactiveOverflow::default())),
-        "middle-removal" => Some(Arc::new(MiddleRemoval::default())),
-        "truncation" => Some(Arc::new(Truncation::default())),
-        _ => None,
-    }
+    Some(match name {
+        "reactive-overflow" => Arc::new(ReactiveOverflow::default()),
+        "proactive-threshold" => Arc::new(ProactiveThreshold::default()),
+        "middle-removal" => Arc::new(MiddleRemoval::default()),
+        "truncation" => Arc::new(Truncation::default()),
+        "importance" => Arc::new(Importance::default()),
+        "summarization" => Arc::new(Summarization::default()),
+        "pruning-agent" => Arc::new(PruningAgent::default()),
+        "adaptive" => Arc::new(Adaptive::default()),
+        _ => return None,
+    })
 }

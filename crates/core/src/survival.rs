@@ -4,7 +4,7 @@
 //! Facts are found by program, in one pass and without a model, so the report is the same every time. It says
 //! what is *present*, which is more than what a model will make use of.
 
-mod facts;
+pub mod facts;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -12,6 +12,7 @@ use longhaul_providers::{LimitSource, Limits, SharedProvider};
 
 use crate::calibration::Calibrations;
 use crate::context::{FixedShare, ToolShare};
+use crate::hooks::Hooks;
 use crate::recall;
 use crate::sandbox::Sandbox;
 use crate::telemetry::Telemetry;
@@ -43,8 +44,20 @@ pub struct Agent {
     pub tool_limits: ToolLimits,
     /// How runs go.
     pub rules: Rules,
+    /// What is asked on the way.
+    pub hooks: Hooks,
     /// Where spans and metrics of its runs go.
     pub telemetry: Telemetry,
+}
+
+/// A model that writes summaries.
+#[derive(Clone)]
+pub struct Summariser(pub SharedProvider);
+
+impl std::fmt::Debug for Summariser {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Summariser").field(&self.0.origin()).finish()
+    }
 }
 
 /// How runs go.
@@ -66,6 +79,9 @@ pub struct Rules {
     pub queue_limit: usize,
     /// How the context is kept in bounds.
     pub policy: Policy,
+    /// Who writes summaries that do not ride the session's own requests, if not the session's model; the policy's
+    /// [`Writer`](longhaul_core::plan::Writer) says what it takes.
+    pub summariser: Option<Summariser>,
     /// Whether each tool may run, by name; others by `default_approval`.
     pub approvals: BTreeMap<String, Approval>,
     /// What applies to tools that change something and have no rule.
@@ -94,6 +110,7 @@ impl Rules {
             max_delay: Duration::from_secs(60),
             queue_limit: 100,
             policy,
+            summariser: None,
             approvals: BTreeMap::new(),
             default_approval: Approval::Ask,
             approval_timeout: Some(Duration::from_secs(600)),
@@ -137,6 +154,7 @@ impl Agent {
             recovery: rules.recovery,
             retry: Retry { attempts: rules.attempts, max_delay_ms: rules.max_delay.as_millis() as u64 },
             policy: rules.policy.clone(),
+            pre_compact_ms: self.hooks.pre_compact_deadline().map(|time| time.as_millis() as u64),
             counting: self.counting,
             model: Model {
                 origin: self.provider.origin(),

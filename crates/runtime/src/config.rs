@@ -6,6 +6,7 @@
 
 mod duration;
 mod error;
+mod hooks;
 mod keys;
 mod mcp;
 mod model;
@@ -20,6 +21,7 @@ mod server;
 mod tests;
 
 pub use error::{ConfigError, Problem, ProblemKind};
+pub use hooks::{HookConfig, HookTarget, HooksConfig};
 pub use mcp::{McpCommand, McpRemote, McpServerConfig, McpTransport};
 pub use model::{
     ApprovalRule, ApprovalsConfig, BlobsConfig, Compression, ContextConfig, Decision, ModelConfig,
@@ -45,6 +47,8 @@ pub struct Config {
     pub run: RunConfig,
     /// How the context window is kept from overflowing.
     pub context: ContextConfig,
+    /// Who is asked on the way.
+    pub hooks: HooksConfig,
     /// Limits of tool output.
     pub tools: ToolsConfig,
     /// Limits of stored media and whole outputs.

@@ -146,8 +146,7 @@ pub fn report(run: &Run, fixed: &FixedShare, window_source: &str) -> ContextRepo
     let counter = history.counter();
     let exact = (counter.kind() == CountKind::Exact && fits).then(|| history.view_tokens());
     let in_messages = exact.unwrap_or(left);
-    let trigger = budget
-        .trigger(run.settings().policy.trigger.unwrap_or_else(|| run.settings().policy.strategy.trigger()));
+    let trigger = run.line().tokens;
     let anchor = history.anchor();
     ContextReport {
         total: reading.total,

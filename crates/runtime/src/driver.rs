@@ -5,6 +5,7 @@
 //! they end with it.
 
 mod command;
+mod compact;
 mod count;
 mod doubt;
 mod limits;
@@ -71,6 +72,8 @@ pub(crate) struct Driver {
     work: VecDeque<Effect>,
     tasks: JoinSet<()>,
     model_stop: CancellationToken,
+    /// Summaries that are written ahead.
+    ahead: BTreeMap<u64, CancellationToken>,
     counting_rests: count::Resting,
     tools_stop: CancellationToken,
     timers: BTreeMap<Timer, AbortHandle>,
@@ -109,6 +112,7 @@ impl Driver {
             work: VecDeque::new(),
             tasks: JoinSet::new(),
             model_stop: CancellationToken::new(),
+            ahead: BTreeMap::new(),
             counting_rests: count::Resting::default(),
             tools_stop: CancellationToken::new(),
             timers: BTreeMap::new(),
@@ -251,9 +255,13 @@ impl Driver {
             Effect::CallModel { step, tools, max_output_tokens } => {
                 self.call_model(step, tools, max_output_tokens)
             }
-            Effect::Summarise { form, messages, max_output_tokens } => {
-                self.summarise(&form, messages, max_output_tokens);
+            Effect::Summarise { task, ahead, request } => self.summarise(task, ahead, request),
+            Effect::StopSummary { task } => {
+                if let Some(stop) = self.ahead.remove(&task) {
+                    stop.cancel();
+                }
             }
+            Effect::AskPreCompact { task, ask } => self.ask_pre_compact(task, *ask),
             Effect::StopModel => self.model_stop.cancel(),
             Effect::RunTool { call, limit } => self.run_tool(call, limit),
             Effect::StopTools => self.tools_stop.cancel(),

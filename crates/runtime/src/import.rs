@@ -6,11 +6,15 @@
 
 mod assemble;
 mod blocks;
+mod claude_code;
+mod inspect;
 mod item;
 mod native;
 mod openai;
 mod pi;
 mod sink;
+mod swe_agent;
+mod tape;
 mod tau;
 #[cfg(test)]
 mod tests;
@@ -33,10 +37,18 @@ pub enum Format {
     Longhaul,
     /// A session of the pi coding agent, one JSON object a line.
     Pi,
-    /// A list of Chat Completions messages, bare or under `messages`.
+    /// A list of Chat Completions messages, bare or under `messages`, or a request logged with its response.
     OpenaiMessages,
     /// A list of tau-bench runs, each with its messages under `traj`.
     TauBench,
+    /// A SWE-agent trajectory: messages under `history`, actions and observations under `trajectory`.
+    SweAgent,
+    /// An evaluation log of Inspect; each sample is a conversation.
+    Inspect,
+    /// A TapeAgents tape: a list of `steps`, each with its `kind`.
+    TapeAgents,
+    /// A session of Claude Code, one JSON object a line.
+    ClaudeCode,
 }
 
 impl Format {
@@ -47,6 +59,10 @@ impl Format {
             Self::Pi => "pi",
             Self::OpenaiMessages => "openai-messages",
             Self::TauBench => "tau-bench",
+            Self::SweAgent => "swe-agent",
+            Self::Inspect => "inspect",
+            Self::TapeAgents => "tape-agents",
+            Self::ClaudeCode => "claude-code",
         }
     }
 }
@@ -67,6 +83,8 @@ pub struct Imported {
     pub title: Option<String>,
     /// The system prompt of the recorded requests. It is no part of a log.
     pub system_prompt: Option<String>,
+    /// The list of tool schemas of the recorded requests, as JSON text. It is no part of a log.
+    pub tools: Option<String>,
     /// The log, `SessionStarted` first; the position of an event is its index + 1. Times never run backwards.
     pub events: Vec<(Millis, EventBody)>,
     /// Content that the events refer to.
@@ -103,7 +121,7 @@ pub enum Place {
     Line(usize),
     /// A message of the list, from 1.
     Message(usize),
-    /// A run of the list and a message in it, both from 1.
+    /// A run (or sample) of the list and a message in it, both from 1.
     Run(usize, usize),
 }
 
@@ -179,6 +197,10 @@ pub fn import(bytes: &[u8], at: Millis) -> Result<Import, ImportError> {
         Format::Pi => vec![pi::read(bytes, at)?],
         Format::OpenaiMessages => vec![openai::read(bytes, at)?],
         Format::TauBench => tau::read(bytes, at)?,
+        Format::SweAgent => vec![swe_agent::read(bytes, at)?],
+        Format::Inspect => inspect::read(bytes, at)?,
+        Format::TapeAgents => vec![tape::read(bytes, at)?],
+        Format::ClaudeCode => vec![claude_code::read(bytes, at)?],
     };
     Ok(Import { format, sessions })
 }
@@ -193,9 +215,14 @@ fn recognise(bytes: &[u8]) -> Result<Format, ImportError> {
             match () {
                 () if native::fits(line) => Ok(Format::Longhaul),
                 () if pi::fits(line) => Ok(Format::Pi),
+                () if claude_code::fits(bytes) => Ok(Format::ClaudeCode),
+                () if swe_agent::fits(bytes) => Ok(Format::SweAgent),
+                () if inspect::fits(bytes) => Ok(Format::Inspect),
                 () if openai::fits(bytes) => Ok(Format::OpenaiMessages),
+                () if tape::fits(bytes) => Ok(Format::TapeAgents),
                 () => Err(ImportError::UnknownFormat(
-                    "neither an export, a pi session, a list of messages nor a list of runs".to_owned(),
+                    "neither an export, a session, a list of messages, a trajectory, a log nor a tape"
+                        .to_owned(),
                 )),
             }
         }

@@ -27,6 +27,7 @@ pub mod context;
 mod driver;
 pub mod export;
 pub mod feed;
+pub mod hooks;
 pub mod import;
 pub mod mcp;
 pub mod recall;

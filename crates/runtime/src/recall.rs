@@ -8,22 +8,18 @@ use longhaul_core::estimate::text_tokens;
 use longhaul_core::history::{Entry, EntryKind, History, ItemKind};
 use longhaul_core::ids::{Handle, LogRange, Seq};
 use longhaul_core::message::{Message, Part, RawJson, ToolSpec};
+use longhaul_core::recall::{Index, closely};
 use longhaul_core::truncate::Limit;
 use longhaul_store::Blobs;
 use serde::Deserialize;
 use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The tool's name.
 pub const NAME: &str = "recall";
 
 /// Snippets of a search, unless the call says otherwise.
 const DEFAULT_HITS: usize = 5;
-
-/// Characters around a hit.
-const SNIPPET_CHARS: usize = 600;
-
-/// Entries whose lines are looked at one by one.
-const CLOSELY_RANKED: usize = 50;
 
 /// Tokens kept for the line that says where the rest is.
 const FOOT_TOKENS: u64 = 48;
@@ -62,11 +58,41 @@ pub struct Source {
     entries: Vec<Entry>,
     /// Those that the model is shown in full anyway: a search ranks them behind the others.
     shown: BTreeSet<Seq>,
+    index: SharedIndex,
+}
+
+/// The words of a session's messages as far as they were searched. Kept beside a session it is only ever extended, so that
+/// a search costs what came since the last one.
+#[derive(Clone, Debug, Default)]
+pub struct SharedIndex(Arc<Mutex<Index>>);
+
+impl SharedIndex {
+    fn lock(&self) -> MutexGuard<'_, Index> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the entries that came since the last search. What cannot be read is not found.
+    async fn extend(&self, entries: &[Entry], blobs: &Blobs) {
+        let known = self.lock().len();
+        let mut texts = Vec::new();
+        for entry in entries.iter().skip(known) {
+            texts.push(original(entry, blobs).await.unwrap_or_default());
+        }
+        let mut index = self.lock();
+        // Another search may have taken some meanwhile.
+        let taken = index.len() - known;
+        texts.iter().skip(taken).for_each(|text| _ = index.add(text));
+    }
 }
 
 impl Source {
-    /// The messages of a session as it is now.
+    /// The messages of a session as it is now, to be searched from scratch.
     pub fn of(history: &History) -> Self {
+        Self::with(history, SharedIndex::default())
+    }
+
+    /// The messages of a session as it is now, with the index of that session.
+    pub fn with(history: &History, index: SharedIndex) -> Self {
         let whole = history.view().iter().filter(|item| {
             !matches!(
                 item.kind,
@@ -74,7 +100,7 @@ impl Source {
             )
         });
         let shown = whole.map(|item| item.range.from).filter(|seq| !is_truncated(history, *seq)).collect();
-        Self { entries: history.entries().to_vec(), shown }
+        Self { entries: history.entries().to_vec(), shown, index }
     }
 }
 
@@ -220,55 +246,33 @@ fn push(text: &mut String, part: &Part) {
     }
 }
 
-/// The entries that hold most of the query's words (rare words count more), newest first among equals. What is
-/// shown in full counts half: the question itself would else be the best hit.
+/// The passages that a query means. What is shown in full counts half: the question itself would else be the best hit.
 async fn by_query(query: &str, hits: usize, source: &Source, blobs: &Blobs, limit: &Limit) -> String {
-    let words = words(query);
-    let phrase = query.trim().to_lowercase();
-    let mut texts: Vec<(&Entry, String)> = Vec::new();
-    for entry in source.entries.iter().filter(|entry| !is_own(entry)) {
-        if let Ok(text) = original(entry, blobs).await {
-            texts.push((entry, text));
-        }
-    }
-    let lower: Vec<String> = texts.iter().map(|(_, text)| text.to_lowercase()).collect();
-    let weights: Vec<f64> = words
-        .iter()
-        .map(|word| {
-            let holders = lower.iter().filter(|text| text.contains(word.as_str())).count();
-            if holders == 0 { 0.0 } else { (1.0 + lower.len() as f64 / holders as f64).ln() }
-        })
-        .collect();
-    let score = |text: &String| -> f64 {
-        words
-            .iter()
-            .zip(&weights)
-            .filter(|(word, _)| text.contains(word.as_str()))
-            .map(|(_, weight)| weight)
-            .sum()
+    source.index.extend(&source.entries, blobs).await;
+    let weight = |at: usize| match source.entries.get(at) {
+        Some(entry) if is_own(entry) => 0.0,
+        Some(entry) if source.shown.contains(&entry.seq) => 0.5,
+        _ => 1.0,
     };
-    let weight = |at: usize| if source.shown.contains(&texts[at].0.seq) { 0.5 } else { 1.0 };
-    let scores = lower.iter().map(score).zip(0..).map(|(score, at)| (score * weight(at), at));
-    let mut ranked: Vec<(f64, usize)> = scores.filter(|(score, _)| *score > 0.0).collect();
-    best_first(&mut ranked);
-    ranked.truncate(CLOSELY_RANKED);
-    // Words on one line mean more than the same words here and there.
-    for (score, at) in &mut ranked {
-        *score += 2.0 * weight(*at) * best_line(&texts[*at].1, &words, &weights).0;
-        // The very words in their order mean most of all.
-        if words.len() > 1 && lower[*at].contains(&phrase) {
-            *score += 3.0 * weight(*at) * weights.iter().sum::<f64>();
-        }
+    let (asked, candidates) = {
+        let index = source.index.lock();
+        let asked = index.query(query, source.entries.len());
+        let candidates = index.candidates(&asked, source.entries.len(), weight);
+        (asked, candidates)
+    };
+    let mut texts = Vec::with_capacity(candidates.len());
+    for candidate in candidates {
+        texts.push((candidate, original(&source.entries[candidate.at], blobs).await.unwrap_or_default()));
     }
-    best_first(&mut ranked);
+    let ranked = closely(&asked, texts, hits);
     if ranked.is_empty() {
         return format!("recall: nothing in this session matches `{query}`");
     }
     let mut answer = String::new();
-    for (_, at) in ranked.into_iter().take(hits) {
-        let (entry, text) = &texts[at];
+    for found in ranked {
+        let entry = &source.entries[found.at];
         let handle = Handle(LogRange::one(entry.seq));
-        let hit = format!("<{} {handle}>\n{}\n\n", speaker(entry), snippet(text, &words, &weights));
+        let hit = format!("<{} {handle}>\n{}\n\n", speaker(entry), found.snippet);
         if text_tokens(&answer) + text_tokens(&hit) > limit.max_tokens && !answer.is_empty() {
             break;
         }
@@ -289,57 +293,6 @@ fn is_own(entry: &Entry) -> bool {
 fn asks_only_recall(message: &Message) -> bool {
     let mut calls = message.tool_calls().peekable();
     calls.peek().is_some() && calls.all(|call| call.name == NAME)
-}
-
-fn words(query: &str) -> Vec<String> {
-    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
-    let mut words: Vec<String> = query
-        .split(|c: char| !is_word(c))
-        .map(|word| word.trim_matches(['.', '-']).to_lowercase())
-        .filter(|word| word.chars().count() > 1)
-        .collect();
-    words.sort();
-    words.dedup();
-    words
-}
-
-fn best_first(ranked: &mut [(f64, usize)]) {
-    ranked.sort_by(|left, right| right.0.total_cmp(&left.0).then(right.1.cmp(&left.1)));
-}
-
-/// The score of the line that holds most of the query's words, and where it begins in bytes.
-fn best_line(text: &str, words: &[String], weights: &[f64]) -> (f64, usize) {
-    let score = |line: &str| -> f64 {
-        let line = line.to_lowercase();
-        words
-            .iter()
-            .zip(weights)
-            .filter(|(word, _)| line.contains(word.as_str()))
-            .map(|(_, weight)| weight)
-            .sum()
-    };
-    let (mut best, mut best_at, mut at) = (0.0, 0, 0);
-    for line in text.split_inclusive('\n') {
-        let score = score(line);
-        if score > best {
-            (best, best_at) = (score, at);
-        }
-        at += line.len();
-    }
-    (best, best_at)
-}
-
-/// The part of a text around the line that holds most of the query's words.
-fn snippet(text: &str, words: &[String], weights: &[f64]) -> String {
-    if text.chars().count() <= SNIPPET_CHARS {
-        return text.to_owned();
-    }
-    let (_, best_at) = best_line(text, words, weights);
-    let hit = text[..best_at].chars().count();
-    let from = hit.saturating_sub(SNIPPET_CHARS / 4);
-    let start = byte_of(text, from);
-    let end = byte_of(text, from + SNIPPET_CHARS);
-    format!("…{}…", &text[start..end])
 }
 
 #[cfg(test)]

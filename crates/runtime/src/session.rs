@@ -3,6 +3,7 @@
 mod error;
 mod runtime;
 pub(crate) mod slots;
+mod submit;
 #[cfg(test)]
 mod tests;
 
@@ -27,6 +28,7 @@ use crate::driver::{
     Command, Message, QueueChange, RecordMaker, Shared, SharedStrategy, preview, release, undo,
 };
 use crate::feed::{Announcements, Attendance, Missed};
+use crate::hooks::Hooks;
 
 /// A handle to an open session. Cheap to clone; dropping it stops nothing, and as long as there is one the
 /// session stays open.
@@ -34,6 +36,7 @@ use crate::feed::{Announcements, Attendance, Missed};
 pub struct Session {
     shared: Arc<Shared>,
     queue_limit: usize,
+    hooks: Hooks,
     /// One for each handle and each watcher.
     in_use: Arc<()>,
 }
@@ -83,8 +86,8 @@ pub struct Settled {
 }
 
 impl Session {
-    pub(crate) fn new(shared: Arc<Shared>, queue_limit: usize) -> Self {
-        Self { shared, queue_limit, in_use: Arc::default() }
+    pub(crate) fn new(shared: Arc<Shared>, queue_limit: usize, hooks: Hooks) -> Self {
+        Self { shared, queue_limit, hooks, in_use: Arc::default() }
     }
 
     /// Its name.
@@ -95,16 +98,19 @@ impl Session {
     /// Sends a message. It is durable when this answers; a busy session takes it at its next step.
     ///
     /// # Errors
-    /// [`SessionError::Store`], above all [`StoreError::QueueFull`](longhaul_store::StoreError::QueueFull).
+    /// [`SessionError::Refused`] by a hook; [`SessionError::Store`], above all
+    /// [`StoreError::QueueFull`](longhaul_store::StoreError::QueueFull).
     pub async fn send(&self, parts: Vec<Part>) -> Result<Sent, SessionError> {
         self.send_keyed(parts, None).await
     }
 
-    /// Sends a message with a key of the caller's: the same key again adds nothing.
+    /// Sends a message with a key of the caller's: the same key again adds nothing. A hook is asked each time.
     ///
     /// # Errors
     /// As [`Session::send`].
     pub async fn send_keyed(&self, parts: Vec<Part>, key: Option<String>) -> Result<Sent, SessionError> {
+        // Before anything is said of the session: it is at rest while a hook thinks.
+        let parts = self.submitted(parts).await?;
         // Of several that come at once to a session at rest one finds it so.
         let busy = !self.shared.status.send_if_modified(|status| {
             let at_rest = matches!(status, Status::Idle | Status::Parked);
@@ -216,15 +222,17 @@ impl Session {
     /// Changes a waiting message.
     ///
     /// # Errors
-    /// [`SessionError::Store`] (not found) if it does not wait (any more).
+    /// [`SessionError::Refused`] by a hook: it waits as it was. [`SessionError::Store`] (not found) if it does not
+    /// wait (any more).
     pub async fn edit_queued(&self, id: QueueId, parts: Vec<Part>) -> Result<(), SessionError> {
+        let parts = self.submitted(parts).await?;
         self.change_queue(QueueChange::Edit { id, parts }).await.map(drop)
     }
 
     /// Removes a waiting message.
     ///
     /// # Errors
-    /// As [`Session::edit_queued`].
+    /// [`SessionError::Store`] (not found) if it does not wait (any more).
     pub async fn remove_queued(&self, id: QueueId) -> Result<(), SessionError> {
         self.change_queue(QueueChange::Remove { id }).await.map(drop)
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use longhaul_core::estimate::Counter;
-use longhaul_core::plan::{Policy, PruneOptions};
+use longhaul_core::plan::Policy;
 use longhaul_core::run::{Approval, Counting};
 use longhaul_core::strategy::ReactiveOverflow;
 use longhaul_providers::SharedProvider;
@@ -13,6 +13,7 @@ use longhaul_store::{Blobs, MemoryStore};
 
 use crate::agent::{Agent, Rules};
 use crate::calibration::Calibrations;
+use crate::hooks::Hooks;
 use crate::sandbox::{Sandbox, SandboxError, SandboxPolicy};
 use crate::session::Runtime;
 use crate::telemetry::Telemetry;
@@ -62,12 +63,7 @@ pub enum TestingError {
 
 /// Default policy: `reactive-overflow`.
 pub fn policy() -> Policy {
-    Policy {
-        enabled: true,
-        strategy: Arc::new(ReactiveOverflow::default()),
-        trigger: None,
-        prune: PruneOptions::default(),
-    }
+    Policy::new(Arc::new(ReactiveOverflow::default()))
 }
 
 /// An agent with that model and all built-in tools allowed, working in `folder`.
@@ -90,6 +86,7 @@ pub async fn agent(provider: SharedProvider, folder: &Folder) -> Result<Agent, T
         sandbox: Arc::new(Sandbox::new(SandboxPolicy::new(folder.path(), std::env::temp_dir()))?),
         tool_limits: ToolLimits::default(),
         rules,
+        hooks: Hooks::default(),
         telemetry: Telemetry::default(),
     })
 }

@@ -129,6 +129,10 @@ impl From<SessionError> for Problem {
                 let misfit = Self::new(StatusCode::CONFLICT, ErrorCode::ContextOverflow, detail);
                 misfit.with("tokens", tokens).with("usable", usable)
             }
+            SessionError::Refused(_) => {
+                let detail = sentence(&error.to_string());
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, ErrorCode::Refused, detail)
+            }
             SessionError::Stopped => {
                 Self::unavailable(ErrorCode::Interrupted, "The session has stopped; ask again to open it.")
             }

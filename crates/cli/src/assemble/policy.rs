@@ -12,13 +12,13 @@ pub(super) fn policy(config: &Config) -> Policy {
     let options = &compression.options;
     Policy {
         enabled: config.context.enabled,
-        strategy: strategy(config),
         trigger: compression.trigger.map(trigger),
         prune: PruneOptions {
             protect_tokens: options.prune_protect_tokens,
             minimum_tokens: options.prune_minimum_tokens,
             protected_tools: options.protected_tools.clone(),
         },
+        ..Policy::new(strategy(config))
     }
 }
 

@@ -92,12 +92,12 @@ fn described(plan: &Plan, configured: &str) -> String {
         }
         Plan::Summarise(draft) => {
             let (messages, handles) = draft.what_goes();
-            let limit = short(draft.limit_tokens);
+            let limit = short(draft.limit_tokens());
             text.push_str(&format!("would do    a summary of at most {limit} tokens, one model call\n"));
             text.push_str(&format!("goes        {} · {}\n", count(messages, "message"), listed(&handles)));
             text.push_str(&sizes(
                 draft.original_tokens(),
-                draft.floor_tokens() + draft.limit_tokens,
+                draft.floor_tokens() + draft.limit_tokens(),
                 " at most",
             ));
             text.push_str(&format!("floor       {} without any summary\n", short(draft.floor_tokens())));

@@ -9,6 +9,7 @@ mod config;
 mod fake;
 #[cfg(target_os = "linux")]
 mod faults;
+mod lab;
 mod llama;
 mod llama_wire;
 mod mcp;

@@ -78,3 +78,26 @@ fn what_a_killed_process_left_half_written_is_removed_at_the_next_start() {
     bench.run_with(&fake, &["run", "hi"]).exits(0);
     assert!(!staged.exists() && whole.exists());
 }
+
+#[test]
+fn a_found_file_asks_no_hook_until_it_was_named() {
+    let bench = Bench::new();
+    let fake = Fake::start([Say::Text("one"), Say::Text("two")]);
+    let remote = "{ url: 'http://me:s3cret@127.0.0.1:9/h?k=s3cret' }";
+    bench.write("longhaul.yml", &format!("hooks: {{ preToolUse: {remote} }}\n"));
+    let refused = bench.run_with(&fake, &["run", "hi"]).exits(2);
+    assert!(refused.err.contains("asks http://127.0.0.1:9 as the hook `preToolUse`"), "{}", refused.err);
+    assert!(!refused.err.contains("s3cret"), "{}", refused.err);
+    let file = "hooks: { userPromptSubmit: { command: 'touch was-here; grep -q bad && exit 2; true' } }\n";
+    let path = bench.write("longhaul.yml", file);
+    let refused = bench.run_with(&fake, &["run", "hi"]).exits(2);
+    let why = "runs the command `touch was-here; grep -q bad && exit 2; true` as the hook `userPromptSubmit`";
+    assert!(refused.err.contains(why), "{}", refused.err);
+    assert!(!bench.work().join("was-here").exists());
+    bench.run_with(&fake, &["--config", path.to_str().unwrap(), "run", "hi"]).exits(0);
+    assert!(bench.work().join("was-here").exists());
+    // Trusted now, and heard.
+    let blocked = bench.run_with(&fake, &["run", "something bad"]).exits(1);
+    assert!(blocked.err.contains("refused by the userPromptSubmit hook"), "{}", blocked.err);
+    bench.run_with(&fake, &["run", "hi"]).exits(0);
+}

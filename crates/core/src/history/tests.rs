@@ -290,7 +290,7 @@ fn an_edit_changes_the_view_and_its_undo_restores_it() {
     log.typed("two");
     let (hash, before) = (log.history.view_hash(), log.shown());
 
-    log.edit("e1", EditKind::Prune, vec![ViewOp::Placeholder { seq: result }]);
+    log.edit("e1", EditKind::Prune, vec![ViewOp::clear(result)]);
     assert!(log.shown()[2].starts_with(&format!("c1={CLEARED}")), "{:?}", log.shown());
     assert!(log.shown()[2].contains(&format!("lh:{result} ")));
     let pruned = log.history.view_hash();

@@ -115,13 +115,13 @@ impl ViewItem {
         })
     }
 
-    fn cleared(entry: &Entry, edit: &EditId, counter: &Counter) -> Option<Self> {
+    fn cleared(entry: &Entry, edit: &EditId, excerpt: &str, counter: &Counter) -> Option<Self> {
         let (EntryKind::Result { tool }, [Part::ToolResult(result)]) =
             (&entry.kind, entry.message.parts.as_slice())
         else {
             return None;
         };
-        let message = cleared_message(entry.seq, result);
+        let message = cleared_message(entry.seq, result, excerpt);
         let groups = sent_groups(&message, counter);
         Some(Self {
             tokens: groups.total(),
@@ -151,9 +151,12 @@ impl ViewItem {
 }
 
 /// What stands in the place of a cleared result.
-fn cleared_message(seq: Seq, result: &ToolResult) -> Message {
+fn cleared_message(seq: Seq, result: &ToolResult, excerpt: &str) -> Message {
     let handle = Handle(LogRange::one(seq));
-    let text = format!("{CLEARED} The tool `recall` with handle {handle} returns it.");
+    let mut text = format!("{CLEARED} The tool `recall` with handle {handle} returns it.");
+    if !excerpt.is_empty() {
+        text.push_str(&format!(" What it came to:\n{excerpt}"));
+    }
     let result = ToolResult {
         call_id: result.call_id.clone(),
         status: result.status,
@@ -172,7 +175,7 @@ pub(super) fn result_message(seq: Seq, result: ToolResult) -> Message {
 /// Tokens of the placeholder for the result stored at `seq`.
 pub(crate) fn cleared_groups(seq: Seq, counter: &Counter) -> Groups {
     let result = super::closing_result(&"".into(), ToolStatus::Completed, "");
-    sent_groups(&cleared_message(seq, &result), counter)
+    sent_groups(&cleared_message(seq, &result, ""), counter)
 }
 
 /// As the model sees a stored message: truncation markers in place, nothing half-received.
@@ -337,8 +340,8 @@ impl Projection<'_> {
     fn apply(&mut self, op: &ViewOp, edit: &EditId, covers: &[LogRange]) {
         let range = op.range();
         let span = span(self.entries, range);
-        if matches!(op, ViewOp::Placeholder { .. }) {
-            return self.clear(span, edit);
+        if let ViewOp::Placeholder { excerpt, .. } = op {
+            return self.clear(span, edit, excerpt);
         }
         self.slots[span].fill(None);
         self.replacements.retain(|item| !range.contains(item.range.from));
@@ -349,10 +352,10 @@ impl Projection<'_> {
         }
     }
 
-    fn clear(&mut self, span: Range<usize>, edit: &EditId) {
+    fn clear(&mut self, span: Range<usize>, edit: &EditId, excerpt: &str) {
         for at in span {
             if self.slots[at].is_some() {
-                let cleared = ViewItem::cleared(&self.entries[at], edit, self.counter);
+                let cleared = ViewItem::cleared(&self.entries[at], edit, excerpt, self.counter);
                 self.slots[at] = cleared.or_else(|| self.slots[at].take());
             }
         }
@@ -429,7 +432,7 @@ pub(super) fn call_signature(call: &ToolCall, result: &ToolResult) -> u64 {
     u64::from_le_bytes(first)
 }
 
-pub(super) fn hash<'a>(view: impl IntoIterator<Item = &'a ViewItem>) -> String {
+pub(crate) fn hash<'a>(view: impl IntoIterator<Item = &'a ViewItem>) -> String {
     let mut hasher = blake3::Hasher::new();
     for item in view {
         hasher.update(&item.range.from.to_le_bytes());

@@ -1,29 +1,36 @@
-//! A summary without any model: what was asked, which files and tools were used, what failed, what was said
-//! last. Verbatim lines only, newest first within each section, as many as fit.
+//! A summary without any model: the ledger, and what was said last. Verbatim lines only, as many as fit.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use super::Scene;
 use crate::estimate::Counter;
-use crate::history::{ItemKind, ViewItem};
-use crate::message::{Message, Part, ToolStatus};
+use crate::history::{History, ItemKind, ViewItem};
+use crate::ids::{Handle, Seq};
+use crate::ledger::Ledger;
+use crate::message::{Message, Part};
 
-/// The extract of the `gone` units in at most `limit_tokens`.
-pub(super) fn summary(scene: &Scene<'_>, gone: &[bool], limit_tokens: u64) -> String {
-    let view = scene.history.view();
-    let items: Vec<&ViewItem> = (0..scene.units.len())
-        .filter(|at| gone[*at])
-        .flat_map(|at| view[scene.units[at].items.clone()].iter())
-        .collect();
+/// The ledger of everything that `handles` lead to, in at most `limit_tokens`.
+pub(super) fn ledger(history: &History, handles: &[Handle], limit_tokens: u64) -> String {
+    let is_gone = |seq: Seq| handles.iter().any(|Handle(range)| range.contains(seq));
+    let entries = history.entries().iter().filter(|entry| is_gone(entry.seq));
+    Ledger::read(entries).render(limit_tokens, history.counter())
+}
+
+/// The extract of what `handles` lead to in at most `limit_tokens`: the ledger, unless one stands above it, then what earlier
+/// summaries say besides, then the last words of the assistant.
+pub(super) fn summary(history: &History, handles: &[Handle], limit_tokens: u64, above: &str) -> String {
+    let counter = history.counter();
+    let goes = |item: &&ViewItem| handles.iter().any(|Handle(range)| range.overlaps(&item.range));
+    let items: Vec<&ViewItem> = history.view().iter().filter(goes).collect();
+    let own = if above.is_empty() { ledger(history, handles, limit_tokens * 2 / 3) } else { String::new() };
+    let said = |line: &String| !above.contains(line.as_str()) && !own.contains(line.as_str());
     let sections = [
-        ("Earlier summary", earlier(&items)),
-        ("Instructions and constraints (the user's words)", typed(&items)),
-        ("Files", files(&items)),
-        ("Errors", errors(&items)),
-        ("Done", calls(&items)),
         ("State (last words of the assistant)", last_words(&items)),
+        ("Earlier summary", earlier(&items).into_iter().filter(said).collect()),
     ];
-    fill(&sections, limit_tokens, scene.history.counter())
+    let rest = fill(&sections, limit_tokens.saturating_sub(counter.text(&own)), counter);
+    match (own.is_empty(), rest.is_empty()) {
+        (true, true) => "(older messages; recall them by their handle)".to_owned(),
+        (true, false) => rest,
+        (false, _) => format!("{}\n{rest}", own.trim_end()),
+    }
 }
 
 /// Gives each section its share of the room, unused room going to the next.
@@ -47,7 +54,7 @@ fn fill(sections: &[(&str, Vec<String>)], limit_tokens: u64, counter: &Counter) 
             room = room.saturating_sub(used);
         }
     }
-    if text.is_empty() { "(older messages; recall them by their handle)".to_owned() } else { text }
+    text
 }
 
 fn earlier(items: &[&ViewItem]) -> Vec<String> {
@@ -57,53 +64,9 @@ fn earlier(items: &[&ViewItem]) -> Vec<String> {
     lines.map(|line| clip(line.trim_start_matches("- "), 300)).filter(|line| !line.is_empty()).collect()
 }
 
-fn typed(items: &[&ViewItem]) -> Vec<String> {
-    let typed = items.iter().rev().filter(|item| item.kind == ItemKind::Typed);
-    typed.map(|item| clip(&item.message.text(), 400)).filter(|line| !line.is_empty()).collect()
-}
-
 fn last_words(items: &[&ViewItem]) -> Vec<String> {
     let words = items.iter().rev().filter(|item| item.kind == ItemKind::Assistant);
     words.map(|item| clip(&item.message.text(), 500)).filter(|line| !line.is_empty()).take(2).collect()
-}
-
-/// String arguments that look like paths, in order of their newest use.
-fn files(items: &[&ViewItem]) -> Vec<String> {
-    let mut seen = BTreeSet::new();
-    let mut paths = Vec::new();
-    for call in items.iter().rev().flat_map(|item| item.message.tool_calls()) {
-        let Ok(serde_json::Value::Object(arguments)) = serde_json::from_str(&call.arguments) else {
-            continue;
-        };
-        for value in arguments.values().filter_map(serde_json::Value::as_str) {
-            let is_path =
-                value.len() < 200 && !value.contains(char::is_whitespace) && value.contains(['/', '.']);
-            if is_path && seen.insert(value.to_owned()) {
-                paths.push(format!("{value} ({})", call.name));
-            }
-        }
-    }
-    paths
-}
-
-fn errors(items: &[&ViewItem]) -> Vec<String> {
-    let mut lines = Vec::new();
-    for part in items.iter().rev().flat_map(|item| &item.message.parts) {
-        let Part::ToolResult(result) = part else { continue };
-        if result.status != ToolStatus::Completed {
-            let text: String = result.content.iter().filter_map(Part::as_text).collect();
-            lines.extend(text.lines().find(|line| !line.trim().is_empty()).map(|line| clip(line, 300)));
-        }
-    }
-    lines
-}
-
-fn calls(items: &[&ViewItem]) -> Vec<String> {
-    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
-    for call in items.iter().flat_map(|item| item.message.tool_calls()) {
-        *counts.entry(&call.name).or_default() += 1;
-    }
-    counts.into_iter().map(|(name, count)| format!("{name} was called {count} times")).collect()
 }
 
 /// One line of at most `limit` characters.

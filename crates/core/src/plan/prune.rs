@@ -13,7 +13,7 @@ const PROTECTED_TURNS: usize = 2;
 impl Scene<'_> {
     /// Clears old tool results, if that alone gets under the trigger.
     pub(super) fn prune(&self) -> Option<Plan> {
-        if self.before < self.trigger {
+        if self.before < self.trigger || !self.policy.strategy.prunes_first() {
             return None;
         }
         let protection = if self.turns_are_too_much() { Protection::Steps } else { Protection::Turns };
@@ -39,14 +39,15 @@ impl Scene<'_> {
         if bound >= self.trigger || bound >= self.before {
             return None;
         }
-        let ops = marked.iter().map(|at| ViewOp::Placeholder { seq: view[*at].range.from }).collect();
+        let ops = marked.iter().map(|at| ViewOp::clear(view[*at].range.from)).collect();
         let why = format!("{} old tool results cleared, about {saved} tokens saved", marked.len());
         let edit = self.view_edit(ops, EditKind::Prune, "prune", &after, self.messages(), why);
         Some(Plan::Edit(Box::new(edit)))
     }
 
-    /// The results before unit `end` that lie beyond the protected amount of tool output, oldest first.
-    fn clearable(&self, end: usize) -> Vec<usize> {
+    /// The results before unit `end` that lie beyond the protected amount of tool output, oldest first, as indices into
+    /// the view.
+    pub fn clearable(&self, end: usize) -> Vec<usize> {
         let protect = self.policy.prune.protect_tokens.min(self.budget.usable / 4);
         let view = self.history.view();
         let mut seen = 0;

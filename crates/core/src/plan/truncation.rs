@@ -96,7 +96,7 @@ impl Scene<'_> {
         let note = edit.ops.iter().map(|op| self.replacement(op)).sum();
         let after = self.cleared(|unit| !gone[unit], &marked, note);
         (edit.compressed_tokens, edit.compressed_bound) = (after.total, after.bound());
-        edit.ops.extend(marked.iter().map(|at| ViewOp::Placeholder { seq: view[*at].range.from }));
+        edit.ops.extend(marked.iter().map(|at| ViewOp::clear(view[*at].range.from)));
         edit.why = format!("the newest step alone was too large: {} of its results cleared", marked.len());
         Some(edit)
     }

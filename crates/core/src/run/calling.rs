@@ -1,5 +1,6 @@
 //! The model call of a step: its start, its answer, its failures.
 
+use super::ahead::Stage;
 use super::{Effect, Failure, Next, Notice, Phase, Run, RunEnd, StepGuards, Stop, Then, Timer};
 use crate::error::ErrorCode;
 use crate::event::{Cut, ErrorInfo, EventBody, StepKind, StepStart};
@@ -147,6 +148,9 @@ impl Run {
 
     pub(super) fn after_answer(&mut self, finish: Finish, out: &mut Vec<Effect>) {
         self.step = StepGuards::default();
+        if self.stop.is_none() {
+            self.look_ahead(out);
+        }
         if !self.history.open_calls().is_empty() {
             return self.start_tools(out);
         }
@@ -259,12 +263,20 @@ impl Run {
             }
             (Timer::Run | Timer::RecoveryStep, _) => self.interrupt(Stop::Timeout, out),
             (Timer::Retry, _) => {}
+            (Timer::Summary, _) => self.summary_is_late(out),
+            (Timer::Hook, _) => self.hook_is_late(false, out),
+            (Timer::Ahead, _)
+                if self.candidate.as_ref().is_some_and(|found| found.stage == Stage::Asking) =>
+            {
+                self.hook_is_late(true, out);
+            }
+            (Timer::Ahead, _) => self.void_unfinished(out),
         }
     }
 
     /// Somebody cancels, or the time is over.
     pub(super) fn interrupt(&mut self, stop: Stop, out: &mut Vec<Effect>) {
-        let compacting = matches!(self.phase, Phase::Summarising { .. });
+        let compacting = matches!(self.phase, Phase::Summarising { .. } | Phase::Asking { .. });
         let beginning = matches!(self.phase, Phase::ReadingQueue | Phase::Storing) && stop == Stop::Cancelled;
         if self.history.open_run().is_none() && !compacting && !beginning {
             return;
@@ -284,6 +296,11 @@ impl Run {
             Phase::Retrying { .. } => {
                 out.push(Effect::StopTimer { timer: Timer::Retry });
                 self.stopped(Vec::new(), None, out);
+            }
+            Phase::Asking { .. } => {
+                out.push(Effect::StopTimer { timer: Timer::Hook });
+                self.phase = Phase::Storing;
+                self.boundary_or_idle(out);
             }
             Phase::Tools(_) => self.stop_tools(out),
             _ => {}

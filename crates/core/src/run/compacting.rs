@@ -1,17 +1,19 @@
 //! Planning before a step, and the compactions that follow from it.
 
-use super::{CompactionOutcome, Effect, Failure, Next, Notice, Phase, Run, Then};
+use super::{CompactionOutcome, Effect, Failure, Next, Notice, Phase, Run, Then, Timer};
 use crate::budget::ASSUMED_WINDOW;
 use crate::error::ErrorCode;
 use crate::event::{ErrorInfo, EventBody, ViewEdit};
 use crate::message::Answer;
 use crate::plan::{self, Misfit, Occasion, Plan, SummaryDraft};
-use crate::usage::Usage;
 
 impl Run {
     pub(super) fn plan(&self, occasion: &Occasion) -> Plan {
         let settings = &self.settings;
-        plan::plan(&self.history, settings.fixed.tokens, &self.budget(), &settings.policy, occasion)
+        let (fixed, budget) = (settings.fixed.tokens, self.budget());
+        // Who asks for a compaction may have said what it should mind: that is not in what was written ahead.
+        let ready = self.ready().filter(|_| *occasion == Occasion::Routine);
+        plan::plan_with(&self.history, fixed, &budget, &settings.policy, occasion, ready)
     }
 
     pub(super) fn prepare(&mut self, out: &mut Vec<Effect>) {
@@ -26,17 +28,30 @@ impl Run {
         }
         match self.plan(&Occasion::Routine) {
             Plan::Fits => self.start_step(out),
+            Plan::Summarise(_) | Plan::Edit(_) if self.can_go_on_without() => self.start_step(out),
             other => self.act_on(other, Occasion::Routine, out),
         }
     }
 
     pub(super) fn act_on(&mut self, plan: Plan, occasion: Occasion, out: &mut Vec<Effect>) {
+        if let Some(plan) = self.ask_hook(plan, &occasion, out) {
+            self.carry_out(plan, occasion, out);
+        }
+    }
+
+    pub(super) fn carry_out(&mut self, plan: Plan, occasion: Occasion, out: &mut Vec<Effect>) {
         match plan {
             Plan::Fits => self.nothing_to_do(&occasion, out),
             Plan::Edit(edit) => self.commit(*edit, &occasion, out),
-            Plan::Summarise(draft) => self.ask_for_summary(draft, occasion, out),
+            Plan::Summarise(draft) if self.may_wait(&occasion) => self.ask_for_summary(draft, occasion, out),
+            Plan::Summarise(draft) => self.without_model(&draft, &occasion, out),
             Plan::DoesNotFit(misfit) => self.does_not_fit(misfit, &occasion, out),
         }
+    }
+
+    /// Whether the next step may wait for a summary.
+    fn may_wait(&self, occasion: &Occasion) -> bool {
+        self.settings.policy.strategy.waits() || matches!(occasion, Occasion::Requested { .. })
     }
 
     pub(super) fn nothing_to_do(&mut self, occasion: &Occasion, out: &mut Vec<Effect>) {
@@ -95,10 +110,18 @@ impl Run {
     pub(super) fn commit_with(
         &mut self,
         mut events: Vec<EventBody>,
-        edit: ViewEdit,
+        mut edit: ViewEdit,
         occasion: &Occasion,
         out: &mut Vec<Effect>,
     ) {
+        // What was written ahead is in the edit, or is void now.
+        match self.ready().is_some_and(|draft| draft.usage() == edit.usage.as_ref()) {
+            true => self.candidate = None,
+            false => self.drop_candidate(out),
+        }
+        if let Some(usage) = self.take_unstored() {
+            edit.usage.get_or_insert_default().add(&usage);
+        }
         self.step.compacted = true;
         self.phase = Phase::Storing;
         let then = match occasion {
@@ -120,33 +143,78 @@ impl Run {
             reason: draft.reason(),
             trigger_tokens: draft.trigger_tokens(),
         }));
-        let request = draft.request(self.history.view(), &self.budget());
-        let Some((form, messages)) = request else {
-            return self.without_model(&draft, &occasion, out);
-        };
-        let max_output_tokens = draft.limit_tokens;
-        self.phase = Phase::Summarising { draft, occasion };
-        out.push(Effect::Summarise { form, messages, max_output_tokens });
+        self.ask_on(draft, occasion, out);
     }
 
-    pub(super) fn summarised(&mut self, answer: Result<Answer, Failure>, out: &mut Vec<Effect>) {
-        let Phase::Summarising { draft, occasion } = std::mem::replace(&mut self.phase, Phase::Storing)
-        else {
-            return;
+    /// Asks for the next piece of the summary, or goes on if there is none.
+    fn ask_on(&mut self, mut draft: Box<SummaryDraft>, occasion: Occasion, out: &mut Vec<Effect>) {
+        let budget = self.budget();
+        let Some(request) = draft.request(self.history.view(), &budget) else {
+            return self.finish_summary(draft, &occasion, out);
         };
+        let task = self.new_task();
+        self.phase = Phase::Summarising { task, draft, occasion };
+        out.push(Effect::Summarise { task, ahead: false, request });
+        let after_ms = self.settings.policy.summary_timeout_ms;
+        out.push(Effect::StartTimer { timer: Timer::Summary, after_ms });
+    }
+
+    pub(super) fn summarised(&mut self, task: u64, answer: Result<Answer, Failure>, out: &mut Vec<Effect>) {
+        if self.candidate.as_ref().is_some_and(|candidate| candidate.task == task) {
+            return self.summarised_ahead(answer, out);
+        }
+        let (mut draft, occasion) = match std::mem::replace(&mut self.phase, Phase::Storing) {
+            Phase::Summarising { task: asked, draft, occasion } if asked == task => (draft, occasion),
+            other => {
+                self.phase = other;
+                return;
+            }
+        };
+        out.push(Effect::StopTimer { timer: Timer::Summary });
         if self.stop.is_some() {
             return self.boundary_or_idle(out);
         }
-        let (usage, problem) = match answer {
-            Ok(answer) => match draft.finish(&self.history.view_hash(), &answer) {
-                Ok(edit) => return self.commit(edit, &occasion, out),
-                Err(rejected) => {
-                    (answer.usage, ErrorInfo { code: ErrorCode::ThirdParty, message: rejected.to_string() })
-                }
+        let problem = match answer {
+            Ok(answer) => match draft.take(answer) {
+                Ok(()) => return self.ask_on(draft, occasion, out),
+                Err(rejected) => ErrorInfo { code: ErrorCode::ThirdParty, message: rejected.to_string() },
             },
-            Err(failure) => (failure.usage, ErrorInfo { code: failure.code, message: failure.message }),
+            Err(failure) => {
+                if let Some(usage) = failure.usage {
+                    draft.spend(usage);
+                }
+                ErrorInfo { code: failure.code, message: failure.message }
+            }
         };
-        self.commit_extract(&draft, &occasion, Some((usage, problem)), out);
+        self.commit_extract(&draft, &occasion, Some(problem), out);
+    }
+
+    /// The summary did not come in time.
+    pub(super) fn summary_is_late(&mut self, out: &mut Vec<Effect>) {
+        let Phase::Summarising { task, .. } = self.phase else { return };
+        out.push(Effect::StopModel);
+        let after = self.settings.policy.summary_timeout_ms / 1_000;
+        let message = format!("the summary did not come within {after} s");
+        self.summarised(task, Err(Failure::new(ErrorCode::Timeout, message, false)), out);
+    }
+
+    /// Everything is written that will be.
+    pub(super) fn finish_summary(
+        &mut self,
+        draft: Box<SummaryDraft>,
+        occasion: &Occasion,
+        out: &mut Vec<Effect>,
+    ) {
+        let checked = draft.finish(&self.history).map_err(|rejected| rejected.to_string());
+        let validate =
+            |edit: ViewEdit| self.settings.policy.strategy.validate(&self.history, &edit).map(|()| edit);
+        match checked.and_then(validate) {
+            Ok(edit) => self.commit(edit, occasion, out),
+            Err(message) => {
+                let problem = ErrorInfo { code: ErrorCode::ThirdParty, message };
+                self.commit_extract(&draft, occasion, Some(problem), out);
+            }
+        }
     }
 
     pub(super) fn without_model(&mut self, draft: &SummaryDraft, occasion: &Occasion, out: &mut Vec<Effect>) {
@@ -158,30 +226,24 @@ impl Run {
         &mut self,
         draft: &SummaryDraft,
         occasion: &Occasion,
-        failed: Option<(Option<Usage>, ErrorInfo)>,
+        problem: Option<ErrorInfo>,
         out: &mut Vec<Effect>,
     ) {
-        let plan = match draft.finish_extractive(&self.history.view_hash()) {
-            Ok(edit) => Plan::Edit(Box::new(edit)),
+        let plan = match draft.finish_extractive(&self.history) {
+            Ok(edit) => Plan::Edit(Box::new(ViewEdit { usage: None, ..edit })),
             Err(_) => self.plan_without_summary(occasion),
         };
-        let strategy = draft.strategy().to_owned();
-        let failed = failed.map(|(usage, problem)| EventBody::CompactionFailed {
-            strategy,
-            code: problem.code,
-            reason: problem.message,
-            usage,
-        });
-        self.phase = Phase::Storing;
-        match (failed, plan) {
-            (None, plan) => self.act_on(plan, occasion.clone(), out),
-            (Some(failed), Plan::Edit(edit)) => {
-                let id = format!("e{}", self.next_seq() + 1).into();
-                self.commit_with(vec![failed], ViewEdit { id, ..*edit }, occasion, out);
-            }
-            (Some(failed), plan) => {
-                let then = Then::ActOn { plan: Box::new(plan), occasion: occasion.clone() };
-                self.append(vec![failed], then, out);
+        self.unstored.extend(draft.usage().cloned());
+        match problem {
+            None => self.carry_out(plan, occasion.clone(), out),
+            Some(problem) => {
+                let failed = EventBody::CompactionFailed {
+                    strategy: draft.strategy().to_owned(),
+                    code: problem.code,
+                    reason: problem.message,
+                    usage: self.take_unstored(),
+                };
+                self.after_failure(failed, plan, occasion, out);
             }
         }
     }

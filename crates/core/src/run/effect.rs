@@ -1,10 +1,11 @@
 //! What the driver does for the loop.
 
+use super::hook::PreCompact;
 use crate::error::ErrorCode;
 use crate::event::{EditReason, EventBody, RunEnd, ViewEdit};
 use crate::ids::{ApprovalId, QueueId, StepId};
-use crate::message::{Message, ToolCall};
-use crate::plan::SummaryForm;
+use crate::message::ToolCall;
+use crate::plan::SummaryRequest;
 use crate::truncate::Limit;
 
 /// Names an append until it is durable.
@@ -44,14 +45,26 @@ pub enum Effect {
         /// The answer's limit.
         max_output_tokens: u64,
     },
-    /// Call the model for a summary; answer `Summarised`.
+    /// Call the summariser; answer `Summarised` with the same task.
     Summarise {
-        /// With the live system prompt and tools, or without.
-        form: SummaryForm,
-        /// The messages.
-        messages: Vec<Message>,
-        /// The answer's limit.
-        max_output_tokens: u64,
+        /// Names it.
+        task: u64,
+        /// Whether work goes on meanwhile: then [`StopModel`](Self::StopModel) does not concern it.
+        ahead: bool,
+        /// What it is asked.
+        request: SummaryRequest,
+    },
+    /// Stop a summary that is written ahead; its answer is not waited for.
+    StopSummary {
+        /// Which.
+        task: u64,
+    },
+    /// Ask the hook about a compaction; answer `PreCompactAnswered` with the same task.
+    AskPreCompact {
+        /// Names it.
+        task: u64,
+        /// What it is told.
+        ask: Box<PreCompact>,
     },
     /// Stop the model call in flight; answer `ModelStopped`, `Summarised` with an error for a summary, `Counted`
     /// without a count for a count. If it has just ended by itself its own answer stands.
@@ -103,6 +116,12 @@ pub enum Timer {
     RecoveryStep,
     /// The wait before the next attempt.
     Retry,
+    /// The wait for a summary.
+    Summary,
+    /// The wait for a hook.
+    Hook,
+    /// The wait for a summary that is written ahead, or for the hook that is asked about it.
+    Ahead,
 }
 
 /// What watchers are told in passing.

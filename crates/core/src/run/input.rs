@@ -1,6 +1,6 @@
 //! What the driver tells the loop.
 
-use super::{AppendId, Timer};
+use super::{AppendId, PreCompactAnswer, Timer};
 use crate::error::ErrorCode;
 use crate::event::{Event, EventBody};
 use crate::ids::ApprovalId;
@@ -50,7 +50,19 @@ pub enum Input {
         usage: Option<Usage>,
     },
     /// The summariser has answered, failed, or was stopped.
-    Summarised(Result<Answer, Failure>),
+    Summarised {
+        /// Which request.
+        task: u64,
+        /// What it said.
+        answer: Result<Answer, Failure>,
+    },
+    /// The hook that was asked about a compaction has answered; `None` if it failed or was late.
+    PreCompactAnswered {
+        /// Which question.
+        task: u64,
+        /// What it said.
+        answer: Option<PreCompactAnswer>,
+    },
     /// A tool has ended.
     ToolEnded(ToolResult),
     /// An approval was decided.

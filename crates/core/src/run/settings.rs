@@ -20,6 +20,8 @@ pub struct Settings {
     pub retry: Retry,
     /// How the context is kept in bounds.
     pub policy: Policy,
+    /// How long the PreCompact hook is waited for, in milliseconds; `None` if there is none.
+    pub pre_compact_ms: Option<u64>,
     /// When the server is asked to count.
     pub counting: Counting,
     /// The model.

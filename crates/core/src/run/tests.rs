@@ -4,7 +4,7 @@ use crate::event::{Cut, Event, FORMAT};
 use crate::history::{closing_result, request_messages};
 use crate::ids::QueueId;
 use crate::message::{Answer, Origin, Part, ToolCall, ToolResult, ToolStatus};
-use crate::plan::{Policy, PruneOptions};
+use crate::plan::Policy;
 use crate::queue::Queued;
 use crate::strategy;
 use crate::usage::Usage;
@@ -159,12 +159,8 @@ fn settings() -> Settings {
         recovery: Recovery::Rest,
         retry: Retry { attempts: 4, max_delay_ms: 60_000 },
         counting: Counting::Never,
-        policy: Policy {
-            enabled: true,
-            strategy: strategy::by_name("reactive-overflow").unwrap(),
-            trigger: None,
-            prune: PruneOptions::default(),
-        },
+        policy: Policy::new(strategy::by_name("reactive-overflow").unwrap()),
+        pre_compact_ms: None,
         model: Model {
             origin: Origin { provider: "p".to_owned(), api: "a".to_owned(), model: "m".to_owned() },
             window: Some(8_000),
@@ -762,16 +758,35 @@ fn long(stage: &mut Stage, turns: usize) {
 }
 
 fn summary(effects: &[Effect]) -> bool {
-    effects.iter().any(|effect| matches!(effect, Effect::Summarise { .. }))
+    summary_task(effects).is_some()
 }
 
-fn summarised(text: &str) -> Input {
-    Input::Summarised(Ok(Answer {
-        parts: vec![Part::text(text)],
-        finish: Finish::Stop,
-        usage: None,
-        envelope: None,
-    }))
+fn summary_task(effects: &[Effect]) -> Option<u64> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::Summarise { task, .. } => Some(*task),
+        _ => None,
+    })
+}
+
+fn text_answer(text: &str) -> Answer {
+    Answer { parts: vec![Part::text(text)], finish: Finish::Stop, usage: None, envelope: None }
+}
+
+/// The summariser's answer to its newest request.
+fn summarised(stage: &Stage, answer: Result<Answer, Failure>) -> Input {
+    let task = match (&stage.run.phase, &stage.run.candidate) {
+        (Phase::Summarising { task, .. }, _) => *task,
+        (_, Some(candidate)) => candidate.task,
+        other => panic!("nobody is asked: {other:?}"),
+    };
+    Input::Summarised { task, answer }
+}
+
+impl Stage {
+    fn summarise(&mut self, text: &str) -> Vec<Effect> {
+        let input = summarised(self, Ok(text_answer(text)));
+        self.feed(input)
+    }
 }
 
 #[test]
@@ -782,7 +797,7 @@ fn an_overflow_is_edited_away_and_tried_once_more() {
     let effects = stage.fail(overflow(None));
     assert!(summary(&effects), "{effects:?}");
     assert_eq!(stage.run.status(), Status::Compacting);
-    assert!(calls_model(&stage.feed(summarised("Goal: go on"))));
+    assert!(calls_model(&stage.summarise("Goal: go on")));
     assert_eq!(stage.run.history().compactions(), 1);
     let effects = stage.fail(overflow(Some(7_000)));
     assert_eq!(ended(&effects), Some(RunEnd::Error), "a second time it is an error");
@@ -877,27 +892,18 @@ fn an_answer_of_hundreds_of_calls_is_an_error() {
 #[test]
 fn a_bad_summary_is_replaced_by_an_extract() {
     let bad = [
-        summarised(" "),
-        Input::Summarised(Ok(Answer {
-            parts: vec![call("read")],
-            finish: Finish::ToolCalls,
-            usage: None,
-            envelope: None,
-        })),
-        Input::Summarised(Ok(Answer {
-            parts: vec![Part::text("cut")],
-            finish: Finish::Length,
-            usage: None,
-            envelope: None,
-        })),
-        summarised(&"long ".repeat(20_000)),
-        Input::Summarised(Err(Failure::new(ErrorCode::Timeout, "never", true))),
+        Ok(text_answer(" ")),
+        Ok(Answer { parts: vec![call("read")], finish: Finish::ToolCalls, ..text_answer("") }),
+        Ok(Answer { finish: Finish::Length, ..text_answer("cut") }),
+        Ok(text_answer(&"long ".repeat(20_000))),
+        Err(Failure::new(ErrorCode::Timeout, "never", true)),
     ];
-    for input in bad {
+    for answer in bad {
         let mut stage = Stage::new(prune_nothing);
         long(&mut stage, 6);
         stage.send("and now");
         stage.fail(overflow(None));
+        let input = summarised(&stage, answer);
         assert!(calls_model(&stage.feed(input)));
         let kinds = stage.kinds();
         assert_eq!(kinds[kinds.len() - 3..], ["compaction-failed", "view-edited", "step-started"]);
@@ -919,8 +925,8 @@ fn a_compaction_on_request() {
     let busy = stage.feed(Input::Compact { instructions: None });
     assert!(matches!(busy[0], Effect::CompactionDone(CompactionOutcome::Refused(_))));
     assert_eq!(stage.send("meanwhile"), []);
-    let effects = stage.feed(summarised("Goal: go on"));
-    assert!(matches!(effects[0], Effect::CompactionDone(CompactionOutcome::Committed(_))));
+    let effects = stage.summarise("Goal: go on");
+    assert!(matches!(effects[1], Effect::CompactionDone(CompactionOutcome::Committed(_))), "{effects:?}");
     assert!(calls_model(&effects), "what came meanwhile is taken");
     assert_eq!(stage.run.step, StepGuards::default(), "the next step plans anew");
 }
@@ -932,9 +938,9 @@ fn cancelling_a_compaction_changes_nothing() {
     let hash = stage.run.history().view_hash();
     stage.feed(Input::Compact { instructions: None });
     assert_eq!(stage.feed(Input::Cancel), [Effect::StopModel]);
-    let stopped = Input::Summarised(Err(Failure::new(ErrorCode::Interrupted, "stopped", false)));
+    let stopped = summarised(&stage, Err(Failure::new(ErrorCode::Interrupted, "stopped", false)));
     let effects = stage.feed(stopped);
-    assert!(matches!(effects[0], Effect::CompactionDone(CompactionOutcome::Refused(_))));
+    assert!(matches!(effects[1], Effect::CompactionDone(CompactionOutcome::Refused(_))));
     assert!(stage.run.is_idle());
     assert_eq!(stage.run.history().view_hash(), hash);
 }

@@ -1,6 +1,6 @@
 //! `middle-removal`: the first turn and as many of the newest messages as fit stay; no model call.
 
-use super::{Choice, Protection, Strategy};
+use super::{Choice, Instead, Protection, Strategy};
 use crate::budget::Trigger;
 use crate::plan::Scene;
 
@@ -29,6 +29,6 @@ impl Strategy for MiddleRemoval {
         let target = self.keep_tokens.unwrap_or(scene.trigger).min(scene.trigger);
         let target = target.saturating_sub(scene.budget.progress());
         let gone = scene.smallest_gap(head, target)?;
-        Some(Choice { gone, summary_tokens: None })
+        Some(Choice::new(gone, Instead::Note))
     }
 }

@@ -1,6 +1,6 @@
 //! `reactive-overflow`: when the room is full, everything but the newest turns becomes a summary.
 
-use super::{Choice, Protection, Strategy};
+use super::{Choice, Instead, Protection, Strategy};
 use crate::budget::Trigger;
 use crate::plan::Scene;
 
@@ -30,7 +30,7 @@ impl Strategy for ReactiveOverflow {
 
     fn choose(&self, scene: &Scene<'_>, protection: Protection) -> Option<Choice> {
         let cut = scene.protected_from(protection, self.preserve_last_n_turns);
-        (cut > 0)
-            .then(|| Choice { gone: scene.before_cut(cut), summary_tokens: Some(self.max_summary_tokens) })
+        let summary = Instead::Summary { tokens: self.max_summary_tokens };
+        (cut > 0).then(|| Choice::new(scene.before_cut(cut), summary))
     }
 }

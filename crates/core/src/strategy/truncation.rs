@@ -1,6 +1,6 @@
 //! `truncation`: the newest messages stay, everything older goes; no model call.
 
-use super::{Choice, Protection, Strategy};
+use super::{Choice, Instead, Protection, Strategy};
 use crate::budget::Trigger;
 use crate::plan::Scene;
 
@@ -31,6 +31,6 @@ impl Strategy for Truncation {
             Protection::Turns => scene.newest_messages_from(self.keep_recent),
             Protection::Steps => scene.step_start(2),
         };
-        (cut > 0).then(|| Choice { gone: scene.before_cut(cut), summary_tokens: None })
+        (cut > 0).then(|| Choice::new(scene.before_cut(cut), Instead::Note))
     }
 }

@@ -8,7 +8,7 @@ use crate::message::{Message, Part, Role};
 const MAX_FACT_BYTES: usize = 400;
 
 /// What makes a sentence of a user a constraint.
-const CONSTRAINT_WORDS: &[&str] = &[
+pub(crate) const CONSTRAINT_WORDS: &[&str] = &[
     "must",
     "never",
     "always",
@@ -52,7 +52,7 @@ const DECISION_WORDS: &[&str] = &[
 ];
 
 /// What makes a line of a tool's output an error line.
-const ERROR_WORDS: &[&str] = &["error", "panicked", "exception", "traceback", "failed", "fatal"];
+pub(crate) const ERROR_WORDS: &[&str] = &["error", "panicked", "exception", "traceback", "failed", "fatal"];
 
 const EXTENSIONS: &[&str] = &[
     "c", "cpp", "css", "csv", "go", "h", "html", "java", "js", "json", "jsonl", "jsx", "lock", "md", "mjs",
@@ -132,8 +132,7 @@ impl Facts {
 
     fn add_error_lines(&mut self, text: &str) {
         for line in text.lines() {
-            let lower = line.to_ascii_lowercase();
-            if ERROR_WORDS.iter().any(|word| lower.contains(word)) {
+            if is_error_line(line) {
                 self.add_sentence("errorLines", line);
             }
         }
@@ -151,7 +150,7 @@ impl Facts {
 }
 
 /// Pieces that end with a full stop, a question mark, an exclamation mark (not included) or a line.
-fn sentences(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn sentences(text: &str) -> impl Iterator<Item = &str> {
     text.lines().flat_map(sentences_of_line)
 }
 
@@ -169,7 +168,7 @@ fn sentences_of_line(line: &str) -> Vec<&str> {
 }
 
 /// Whether one of `marks` stands in the sentence as words of its own.
-fn has_any(sentence: &str, marks: &[&str]) -> bool {
+pub(crate) fn has_any(sentence: &str, marks: &[&str]) -> bool {
     let plain = |char: char| match char {
         '’' => '\'',
         '\'' => char,
@@ -188,7 +187,7 @@ fn stands_alone(padded: &str, at: usize, len: usize) -> bool {
 }
 
 /// The text with each run of blanks as one space, none at its ends.
-pub(super) fn single_spaced(text: &str) -> String {
+pub(crate) fn single_spaced(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for word in text.split_whitespace() {
         if !out.is_empty() {
@@ -236,7 +235,6 @@ fn add_words(classes: &mut Classes, text: &str) {
 }
 
 fn classify(word: &str, number_before: Option<&str>) -> Option<(&'static str, String)> {
-    let is_unit = |text: &str| UNITS.contains(&text.to_ascii_lowercase().as_str());
     if let Some(number) = number_before.filter(|_| is_unit(word)) {
         return Some(("numbers", [number, word].concat()));
     }
@@ -257,16 +255,27 @@ fn is_number(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
+/// Whether a line says that something went wrong.
+pub fn is_error_line(line: &str) -> bool {
+    let lower = line.to_ascii_lowercase();
+    ERROR_WORDS.iter().any(|word| lower.contains(word))
+}
+
+/// Whether a word is a unit of measure: `ms`, `%`, `KiB`.
+pub fn is_unit(word: &str) -> bool {
+    UNITS.contains(&word.to_ascii_lowercase().as_str())
+}
+
 /// A path without the line and column that compilers put after it.
-fn without_position(word: &str) -> &str {
+pub fn without_position(word: &str) -> &str {
     match word.split_once(':') {
         Some((path, rest)) if rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b':') => path,
         _ => word,
     }
 }
 
-/// Slashes alone make no path: `and/or`, `1/2`.
-fn is_path(word: &str) -> bool {
+/// Whether a word is a path or an address. Slashes alone make none: `and/or`, `1/2`.
+pub fn is_path(word: &str) -> bool {
     let (folder, name) = word.rsplit_once('/').unwrap_or(("", word));
     let extension =
         name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).map(|(_, extension)| extension);
@@ -277,8 +286,8 @@ fn is_path(word: &str) -> bool {
     has_letters && (known || rooted || (deep && !folder.is_empty()))
 }
 
-/// `camelCase`, `snake_case`, `a::path`, a hexadecimal id.
-fn is_identifier(word: &str) -> bool {
+/// Whether a word is a name that a program gave: `camelCase`, `snake_case`, `a::path`, a hexadecimal id.
+pub fn is_identifier(word: &str) -> bool {
     if word.len() < 4 {
         return false;
     }

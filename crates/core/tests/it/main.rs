@@ -10,6 +10,7 @@ mod handles;
 mod pool;
 #[cfg(test)]
 mod properties;
+mod pruning;
 #[cfg(test)]
 mod rng;
 #[cfg(test)]

@@ -13,7 +13,7 @@ use longhaul_core::message::{
     ToolStatus, Truncation,
 };
 use longhaul_core::meter;
-use longhaul_core::plan::{MARK, Occasion, Plan, Policy, PruneOptions, plan};
+use longhaul_core::plan::{MARK, Occasion, Plan, Policy, Prices, PruneOptions, plan};
 use longhaul_core::run::{Counting, Fixed, Model, Recovery, Retry, Run, Settings};
 use longhaul_core::strategy;
 use longhaul_core::usage::Usage;
@@ -22,6 +22,9 @@ use proptest::prelude::*;
 use crate::pool::text;
 use crate::rng::Rng;
 use crate::{handles, validity};
+
+const PRICES: Prices =
+    Prices { input: 3.0, cache_read: 0.3, cache_write: 3.75, output: 15.0, cache_life_ms: 300_000 };
 
 /// One thing that happens in a story.
 #[derive(Clone, Debug)]
@@ -45,7 +48,7 @@ fn happening() -> impl Strategy<Value = Happening> {
         ),
         1 => (prop_oneof![Just(Cut::Cancelled), Just(Cut::Lost)], 0_usize..3)
             .prop_map(|(kind, calls)| Happening::Cut { kind, calls }),
-        4 => (0_usize..3, any::<u8>(), any::<u8>(), any::<u8>()).prop_map(
+        4 => (0_usize..8, any::<u8>(), any::<u8>(), any::<u8>()).prop_map(
             |(strategy, trigger, occasion, summary)| Happening::Plan { strategy, trigger, occasion, summary }
         ),
         1 => (any::<usize>(), any::<bool>()).prop_map(|(which, release)| Happening::Undo { which, release }),
@@ -218,17 +221,17 @@ impl Log {
     }
 
     fn policy(&mut self, strategy: usize, trigger: u8) -> Policy {
-        let name = ["reactive-overflow", "middle-removal", "truncation"][strategy];
+        let name = strategy::NAMES[strategy % strategy::NAMES.len()];
         let share = 0.05 + f64::from(trigger) / 255.0 * 0.95;
         Policy {
-            enabled: true,
-            strategy: strategy::by_name(name).expect("a strategy of that name"),
             trigger: (!trigger.is_multiple_of(4)).then_some(Trigger::Share(share)),
             prune: PruneOptions {
                 protect_tokens: self.rng.magnitude(50, 5_000),
                 minimum_tokens: self.rng.magnitude(20, 3_000),
                 protected_tools: Vec::new(),
             },
+            prices: self.rng.chance(50).then_some(PRICES),
+            ..Policy::new(strategy::by_name(name).expect("a strategy of that name"))
         }
     }
 
@@ -254,15 +257,25 @@ impl Log {
                 return;
             }
             Plan::Edit(edit) => *edit,
-            Plan::Summarise(draft) => {
-                let hash = self.history.view_hash();
-                assert!(draft.finish("another view", &said("fine")).is_err());
-                assert!(draft.finish(&hash, &said("  ")).is_err());
-                if let Some((_, messages)) = draft.request(self.history.view(), &self.budget) {
-                    validity::check(&messages).expect("the summary request is valid");
-                }
+            Plan::Summarise(mut draft) => {
+                assert!(draft.finish(&History::default()).is_err());
+                assert!(draft.clone().take(said("  ")).is_err());
                 let words = text(&mut self.rng, usize::from(summary) * 8 + 1);
-                match draft.finish(&hash, &said(words)).or_else(|_| draft.finish_extractive(&hash)) {
+                let mut calls = 0;
+                while let Some(request) = draft.request(self.history.view(), &self.budget) {
+                    validity::check(&request.messages).expect("the summary request is valid");
+                    calls += 1;
+                    assert!(calls <= 32, "more calls than one compaction may make");
+                    let asked = request.messages[0].text();
+                    let pruned = crate::pruning::answer(&mut self.rng, &asked);
+                    let is_summary = pruned.is_none();
+                    let taken = draft.take(said(&pruned.unwrap_or_else(|| format!("so {words}"))));
+                    assert!(taken.is_ok() || !is_summary, "{taken:?}");
+                    if taken.is_err() {
+                        break;
+                    }
+                }
+                match draft.finish(&self.history).or_else(|_| draft.finish_extractive(&self.history)) {
                     Ok(edit) => edit,
                     Err(_) => return,
                 }
@@ -392,12 +405,8 @@ fn settings(log: &Log) -> Settings {
         recovery: Recovery::Rest,
         retry: Retry { attempts: 4, max_delay_ms: 60_000 },
         counting: Counting::Never,
-        policy: Policy {
-            enabled: true,
-            strategy: strategy::by_name("reactive-overflow").expect("the default"),
-            trigger: None,
-            prune: PruneOptions::default(),
-        },
+        policy: Policy::new(strategy::by_name("reactive-overflow").expect("the default")),
+        pre_compact_ms: None,
         model: Model {
             origin: origin(),
             window: Some(log.budget.window),
@@ -486,7 +495,8 @@ proptest! {
                 }
             }
             let replaces = state.edit.ops.iter().filter(|op| matches!(op, ViewOp::Replace { .. })).count();
-            prop_assert!(replaces <= 1, "one note or summary for each edit");
+            let may_be_many = ["summarization", "pruning-agent"].contains(&state.edit.strategy.as_str());
+            prop_assert!(replaces <= 1 || may_be_many, "one note or summary for each edit");
         }
     }
 }

@@ -50,6 +50,8 @@ pub(super) enum Kind {
     Rules,
     /// `{ command, args, env }` or `{ url, headers }` by server name.
     McpServers,
+    /// `{ command | url, timeoutMs }`, or `none`.
+    Hook,
     /// `{ window, maxOutput, prices, tools, media, prefill, reasoning_retention }` by model name.
     Models,
     /// An IP address and a port.
@@ -223,10 +225,25 @@ pub(super) const KEYS: &[Key] = &[
     ),
     later("context.autoRecall", "false", "Bring back what was cleared when it is spoken of again."),
     later("context.pruningAgent", "__same__", "The agent or model that prunes for the gateway."),
-    later("hooks.preCompact", "none", "Called before a compaction."),
-    later("hooks.preToolUse", "none", "Called before a tool runs."),
-    later("hooks.postToolUse", "none", "Called after a tool ran."),
-    later("hooks.userPromptSubmit", "none", "Called when a user message comes in."),
+    key(
+        "hooks.preCompact",
+        Kind::Hook,
+        "none",
+        "Asked before a compaction; may cancel or steer it. Each hook: { command: LINE } (JSON on stdin and stdout) or { url: ADDRESS } (POST), with timeoutMs: 10000; or none.",
+    ),
+    key(
+        "hooks.preToolUse",
+        Kind::Hook,
+        "none",
+        "Asked before a tool runs; may deny it or change its arguments.",
+    ),
+    key("hooks.postToolUse", Kind::Hook, "none", "Asked after a tool ran; may add text to its result."),
+    key(
+        "hooks.userPromptSubmit",
+        Kind::Hook,
+        "none",
+        "Asked when a message comes in; may refuse it or add text to it.",
+    ),
     key("tools.maxOutputChars", up_to(LENGTH), "120000", "The longest output of any tool, in characters."),
     key(
         "tools.bash.maxOutputChars",

@@ -48,10 +48,15 @@ pub struct McpRemote {
 impl McpRemote {
     /// Scheme, host and port of the address.
     pub fn server(&self) -> String {
-        let (scheme, rest) = self.url.split_once("://").unwrap_or_default();
-        let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        format!("{scheme}://{}", host.rsplit('@').next().unwrap_or_default())
+        server_of(&self.url)
     }
+}
+
+/// Scheme, host and port of an address.
+pub(super) fn server_of(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or_default();
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    format!("{scheme}://{}", host.rsplit('@').next().unwrap_or_default())
 }
 
 impl fmt::Debug for McpCommand {

@@ -1,5 +1,6 @@
 //! Takes values out of the tree, checks each against its key, and remembers what was wrong.
 
+mod hooks;
 mod mcp;
 mod models;
 mod server;

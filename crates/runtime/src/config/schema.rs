@@ -79,6 +79,7 @@ fn shape(key: &Key) -> Value {
             let server = json!({ "oneOf": [mcp_command(), mcp_remote()] });
             json!({ "type": "object", "additionalProperties": server })
         }
+        Kind::Hook => hook(),
         Kind::Models => {
             json!({ "type": "object", "additionalProperties": declared_of_a_model() })
         }
@@ -139,6 +140,13 @@ fn mcp_server(mut properties: Value, needed: &str) -> Value {
         json!({ "type": "integer", "minimum": 1, "maximum": 86_400_000, "default": 120_000 });
     properties["optional"] = json!({ "type": "boolean", "default": false });
     required(properties, &[needed])
+}
+
+fn hook() -> Value {
+    let deadline = json!({ "type": "integer", "minimum": 1, "maximum": 3_600_000, "default": 10_000 });
+    let command = json!({ "command": { "type": "string", "minLength": 1 }, "timeoutMs": deadline });
+    let url = json!({ "url": { "type": "string", "pattern": "^https?://." }, "timeoutMs": deadline });
+    json!({ "oneOf": [{ "enum": ["none", null] }, required(command, &["command"]), required(url, &["url"])] })
 }
 
 fn by_name() -> Value {

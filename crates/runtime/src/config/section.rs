@@ -1,6 +1,7 @@
 //! The file's sections, read one after another.
 
 use super::Config;
+use super::hooks::HooksConfig;
 use super::model::{
     ApprovalsConfig, BlobsConfig, Compression, ContextConfig, ModelConfig, ParallelTools, ProviderKind,
     Recovery, RetryConfig, RunConfig, StrategyKind, StrategyOptions, TelemetryConfig, TokenCounter,
@@ -16,6 +17,12 @@ pub(super) fn config(reader: &mut Reader<'_>) -> Config {
         model: model(reader),
         run: run(reader),
         context: context(reader),
+        hooks: HooksConfig {
+            pre_compact: reader.hook("hooks.preCompact"),
+            pre_tool_use: reader.hook("hooks.preToolUse"),
+            post_tool_use: reader.hook("hooks.postToolUse"),
+            user_prompt_submit: reader.hook("hooks.userPromptSubmit"),
+        },
         tools: tools(reader),
         blobs: BlobsConfig {
             max_bytes: reader.count("blobs.maxBytes"),

@@ -100,6 +100,7 @@ fn another_value(key: &keys::Key) -> String {
         Kind::Trigger => "{ percentage: 0.5 }".into(),
         Kind::Rules => "[{ tool: bash, decision: deny }]".into(),
         Kind::McpServers => "{ files: { command: mcp-files } }".into(),
+        Kind::Hook => "{ command: ./hook }".into(),
         Kind::Models => "{ m: { window: 8192 } }".into(),
         Kind::Address => "127.0.0.1:9".into(),
         Kind::PathOrNone => "token.txt".into(),
@@ -335,7 +336,6 @@ fn later_capabilities_are_refused_by_name() {
         "context:
   autoRecall: true
   compression: { strategy: adaptive, trigger: { type: planner }, options: { lowTarget: 0.4 } }
-hooks: { preCompact: { command: ./hook } }
 blobs: { store: s3 }
 server: { db: postgres }
 agents: { helper: ./helper.yml }
@@ -345,10 +345,9 @@ agents: { helper: ./helper.yml }
     longhaul.yml:3:28: `context.compression.strategy: adaptive` is not available yet in this version
     longhaul.yml:3:55: `context.compression.trigger: planner` is not available yet in this version
     longhaul.yml:3:77: `context.compression.options.lowTarget` is not available yet in this version
-    longhaul.yml:4:22: `hooks.preCompact` is not available yet in this version
-    longhaul.yml:5:17: `blobs.store` is not available yet in this version
-    longhaul.yml:6:15: `server.db: postgres…` is not available yet in this version
-    longhaul.yml:7:11: `agents.helper` is not available yet in this version
+    longhaul.yml:4:17: `blobs.store` is not available yet in this version
+    longhaul.yml:5:15: `server.db: postgres…` is not available yet in this version
+    longhaul.yml:6:11: `agents.helper` is not available yet in this version
     ");
 }
 
@@ -402,6 +401,46 @@ fn mistakes_in_mcp_servers_are_told_without_their_secrets() {
     longhaul.yml:6:58: `mcpServers.remote.headers` must be texts by name, NAME: TEXT, not this group of keys
     longhaul.yml:6:81: `mcpServers.remote.optional` must be true or false, not this text
     longhaul.yml:7:8: `mcpServers.odd` must be { command, args, env } or { url, headers }, not this text
+    ");
+}
+
+#[test]
+fn hooks_arrive_typed() {
+    let hooks = parse(
+        "hooks: { preToolUse: { command: './guard --key s3cret', timeoutMs: 500 }, postToolUse: { url: 'https://me:s3cret@h:8/p?k=s3cret' }, preCompact: none }",
+    )
+    .hooks;
+    let command = HookTarget::Command("./guard --key s3cret".to_owned());
+    let timeout = Duration::from_millis(500);
+    assert_eq!(hooks.pre_tool_use, Some(HookConfig { target: command, timeout }));
+    let url = HookTarget::Url("https://me:s3cret@h:8/p?k=s3cret".to_owned());
+    assert_eq!(hooks.post_tool_use, Some(HookConfig { target: url, timeout: Duration::from_secs(10) }));
+    assert_eq!((&hooks.pre_compact, &hooks.user_prompt_submit), (&None, &None));
+    assert_eq!(hooks.iter().map(|(name, _)| name).collect::<Vec<_>>(), ["preToolUse", "postToolUse"]);
+    let shown = format!("{hooks:?}");
+    assert!(!shown.contains("s3cret") && shown.contains("https://h:8"), "{shown}");
+}
+
+#[test]
+fn mistakes_in_hooks_are_told_without_their_secrets() {
+    let error = errors(
+        "hooks:
+  preCompact: s3cret
+  preToolUse: { comand: s3cret }
+  postToolUse: { command: s3cret, url: 'https://s3cret' }
+  userPromptSubmit: { url: s3cret, timeoutMs: s3cret }
+  other: none
+",
+    );
+    assert!(!error.contains("s3cret"), "{error}");
+    insta::assert_snapshot!(error, @r"
+    longhaul.yml:2:15: `hooks.preCompact` must be { command }, { url } or none, not this text
+    longhaul.yml:3:15: `hooks.preToolUse` needs `command` (a command to run) or `url` (a server that is there)
+    longhaul.yml:3:17: unknown key `comand` in `hooks.preToolUse`: did you mean `command`?
+    longhaul.yml:4:16: `hooks.postToolUse` has `command` and `url`, and can only have one of them
+    longhaul.yml:5:28: `hooks.userPromptSubmit.url` must be an address that begins with http:// or https://, not this text
+    longhaul.yml:5:47: `hooks.userPromptSubmit.timeoutMs` must be a whole number of milliseconds from 1 to 3600000, not this text
+    longhaul.yml:6:3: unknown key `other` in `hooks`: the keys here are preCompact, preToolUse, postToolUse, userPromptSubmit
     ");
 }
 

@@ -6,8 +6,8 @@ use futures_util::StreamExt;
 use longhaul_core::error::ErrorCode;
 use longhaul_core::history::request_messages;
 use longhaul_core::ids::StepId;
-use longhaul_core::message::{Answer, Message as Turn, Part, Text};
-use longhaul_core::plan::SummaryForm;
+use longhaul_core::message::{Answer, Part, Text};
+use longhaul_core::plan::{SummaryForm, SummaryRequest};
 use longhaul_core::run::{Failure, Input};
 use longhaul_core::usage::Usage;
 use longhaul_providers::{ModelEvent, ModelStream, ProviderError, Request, SharedProvider, ToolChoice};
@@ -29,16 +29,29 @@ impl Driver {
         self.spawn_call(|call| async move { call.step(request, stream).await });
     }
 
-    pub(super) fn summarise(&mut self, form: &SummaryForm, messages: Vec<Turn>, max_output_tokens: u64) {
-        let riding = *form == SummaryForm::Riding;
+    /// One that is written ahead has its own stop: work goes on meanwhile.
+    pub(super) fn summarise(&mut self, task: u64, ahead: bool, asked: SummaryRequest) {
+        let riding = asked.form == SummaryForm::Riding;
         let request = Request {
             system: if riding { self.agent.system.clone() } else { String::new() },
-            messages,
+            messages: asked.messages,
             tools: if riding && self.agent.limits.tools.may() { self.agent.specs() } else { Vec::new() },
-            max_output_tokens: Some(max_output_tokens),
+            max_output_tokens: Some(asked.max_output_tokens),
             ..Request::default()
         };
-        self.spawn_call(|call| async move { Input::Summarised(call.summary(request).await) });
+        let stop = CancellationToken::new();
+        if ahead {
+            self.ahead.retain(|_, stop| !stop.is_cancelled());
+            self.ahead.insert(task, stop.clone());
+        } else {
+            self.model_stop = stop.clone();
+        }
+        let other = self.agent.rules.summariser.as_ref().filter(|_| !riding);
+        let provider = Arc::clone(other.map_or(&self.agent.provider, |other| &other.0));
+        let call = Call { provider, stop, ..self.new_call() };
+        self.spawn(call, |call| async move {
+            Input::Summarised { task, answer: call.summary(request).await }
+        });
     }
 
     /// What the session's view makes.
@@ -60,12 +73,24 @@ impl Driver {
         make: impl FnOnce(Call) -> F,
     ) {
         self.model_stop = CancellationToken::new();
-        let call = Call {
+        let call = self.new_call();
+        self.spawn(call, make);
+    }
+
+    fn new_call(&self) -> Call {
+        Call {
             provider: Arc::clone(&self.agent.provider),
             takes: Takes::of(&self.agent.limits),
             shared: Arc::clone(&self.shared),
             stop: self.model_stop.clone(),
-        };
+        }
+    }
+
+    fn spawn<F: Future<Output = Input> + Send + 'static>(
+        &mut self,
+        call: Call,
+        make: impl FnOnce(Call) -> F,
+    ) {
         let inbox = self.shared.inbox.clone();
         let outcome = self.trace.call_scope().around(make(call));
         self.tasks.spawn(async move {

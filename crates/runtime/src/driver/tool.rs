@@ -1,5 +1,7 @@
 //! The effect that runs a tool: the call, its live output, its result within the limits.
 
+mod hooks;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +13,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use self::hooks::Added;
 use super::{Driver, Shared};
 use crate::agent::Agent;
 use crate::announce::Announcement;
@@ -61,8 +64,17 @@ struct Job {
 }
 
 impl Job {
-    async fn run(&self, call: ToolCall) -> ToolResult {
-        let output = match &self.source {
+    async fn run(&self, mut call: ToolCall) -> ToolResult {
+        if let Err(refusal) = self.before(&mut call).await {
+            return self.result(&call, refusal, Added { text: None, limit: self.limit }).await;
+        }
+        let output = self.execute(&call).await;
+        let added = self.after(&call, &output).await;
+        self.result(&call, output, added).await
+    }
+
+    async fn execute(&self, call: &ToolCall) -> ToolOutput {
+        match &self.source {
             Some(source) => {
                 match recall::recall(&call.arguments, source, &self.shared.blobs, &self.limit).await {
                     Ok(text) => ToolOutput::text(text),
@@ -70,11 +82,10 @@ impl Job {
                 }
             }
             None => match serde_json::from_str(&call.arguments) {
-                Ok(arguments) => self.run_within_grace(&call, arguments).await,
+                Ok(arguments) => self.run_within_grace(call, arguments).await,
                 Err(error) => ToolOutput::error(format!("The arguments are not valid JSON: {error}")),
             },
-        };
-        self.result(&call, output).await
+        }
     }
 
     /// A tool that is told to stop ends by itself within its grace; one that does not is dropped, which kills
@@ -113,7 +124,7 @@ impl Job {
         }
     }
 
-    async fn result(&self, call: &ToolCall, output: ToolOutput) -> ToolResult {
+    async fn result(&self, call: &ToolCall, output: ToolOutput, added: Added) -> ToolResult {
         let status = match (output.cancelled, output.is_error) {
             (true, _) => ToolStatus::Cancelled,
             (_, true) => ToolStatus::Error,
@@ -129,7 +140,9 @@ impl Job {
         let (mut stored, mut unstored) = (0_usize, 0_usize);
         for piece in output.content {
             match piece {
-                Output::Text(text) => self.add_text(text, keep, output.lost_bytes, &mut result).await,
+                Output::Text(text) => {
+                    self.add_text(text, &added.limit, keep, output.lost_bytes, &mut result).await;
+                }
                 // Each is flushed to disk, and there may be many.
                 Output::Media { .. } if stored > 0 && self.stop.is_cancelled() => unstored += 1,
                 Output::Media { bytes, media_type, name } => {
@@ -145,12 +158,20 @@ impl Job {
         if result.content.is_empty() {
             result.content.push(Part::text("(no output)"));
         }
+        result.content.extend(added.text.map(Part::text));
         result
     }
 
-    async fn add_text(&self, text: String, keep: truncate::Keep, lost_bytes: u64, result: &mut ToolResult) {
+    async fn add_text(
+        &self,
+        text: String,
+        limit: &Limit,
+        keep: truncate::Keep,
+        lost_bytes: u64,
+        result: &mut ToolResult,
+    ) {
         let cut = match result.truncated {
-            None => truncate::truncate(&text, &self.limit, keep, &self.agent.counter),
+            None => truncate::truncate(&text, limit, keep, &self.agent.counter),
             Some(_) => None,
         };
         let Some(cut) = cut else {

@@ -47,6 +47,7 @@ pub(super) fn assemble(items: Vec<Item>, head: Head, mut sink: Sink) -> Imported
     Imported {
         title,
         system_prompt: head.system_prompt,
+        tools: head.tools,
         events,
         blobs: sink.blobs,
         missing_blobs: Vec::new(),
@@ -60,6 +61,8 @@ pub(super) struct Head {
     pub(super) at: Millis,
     pub(super) title: Option<String>,
     pub(super) system_prompt: Option<String>,
+    /// The list of tool schemas, as JSON text.
+    pub(super) tools: Option<String>,
 }
 
 fn first_time(items: &[Item]) -> Option<Millis> {
@@ -67,7 +70,7 @@ fn first_time(items: &[Item]) -> Option<Millis> {
 }
 
 /// The first line of the first typed message, at most 80 characters of it.
-fn title_of(items: &[Item]) -> Option<String> {
+pub(super) fn title_of(items: &[Item]) -> Option<String> {
     let typed = items.iter().find_map(|item| match &item.kind {
         ItemKind::Typed(parts) => parts.iter().find_map(Part::as_text),
         _ => None,

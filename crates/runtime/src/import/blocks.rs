@@ -1,11 +1,12 @@
 //! Content blocks of the formats that descend from the Anthropic and OpenAI wire formats.
 
 use longhaul_core::ids::CallId;
-use longhaul_core::message::{Opaque, Part, RawJson, Reasoning, Text, ToolCall};
+use longhaul_core::message::{Opaque, Part, RawJson, Reasoning, Text, ToolCall, ToolStatus};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::Place;
+use super::item::Answered;
 use super::sink::Sink;
 
 #[derive(Deserialize)]
@@ -24,13 +25,43 @@ struct Block<'a> {
     name: Option<String>,
     #[serde(borrow)]
     arguments: Option<&'a RawValue>,
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
     #[serde(rename = "partialJson", borrow)]
     partial_json: Option<&'a RawValue>,
+    #[serde(borrow)]
+    reasoning: Option<&'a RawValue>,
+    redacted: Option<bool>,
     data: Option<String>,
     #[serde(rename = "mimeType")]
     mime_type: Option<String>,
     image_url: Option<ImageUrl>,
+    #[serde(borrow)]
+    image: Option<&'a RawValue>,
+    #[serde(borrow)]
+    source: Option<&'a RawValue>,
+    #[serde(borrow)]
+    title: Option<&'a RawValue>,
     file: Option<FileData>,
+}
+
+/// Where the content of an Anthropic block is.
+#[derive(Deserialize)]
+struct Source {
+    r#type: String,
+    media_type: Option<String>,
+    data: Option<String>,
+    url: Option<String>,
+}
+
+/// A tool's answer in a user message.
+#[derive(Deserialize)]
+struct ResultBlock<'a> {
+    r#type: String,
+    tool_use_id: Option<String>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    is_error: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -74,6 +105,29 @@ pub(super) fn parts(
     }
 }
 
+/// A user's content: what tools answered in it, and the rest.
+pub(super) fn user_parts(
+    content: Option<&RawValue>,
+    place: Place,
+    sink: &mut Sink,
+) -> (Vec<Answered>, Vec<Part>) {
+    let blocks = content.and_then(|raw| serde_json::from_str::<Vec<&RawValue>>(raw.get()).ok());
+    let Some(blocks) = blocks else { return (Vec::new(), parts(content, Speaker::Other, place, sink)) };
+    let (mut answers, mut rest) = (Vec::new(), Vec::new());
+    for block in blocks {
+        match serde_json::from_str::<ResultBlock<'_>>(block.get()) {
+            Ok(result) if result.r#type == "tool_result" => answers.push(Answered {
+                content: parts(result.content, Speaker::Other, place, sink),
+                call: result.tool_use_id,
+                tool: None,
+                status: if result.is_error == Some(true) { ToolStatus::Error } else { ToolStatus::Completed },
+            }),
+            _ => rest.extend(part(block, Speaker::Other, place, sink)),
+        }
+    }
+    (answers, rest)
+}
+
 /// Arguments as the model wrote them: JSON text, or the JSON itself byte for byte.
 pub(super) fn arguments(raw: Option<&RawValue>) -> String {
     let raw = raw.map_or("{}", RawValue::get);
@@ -100,10 +154,27 @@ fn part(raw: &RawValue, speaker: Speaker, place: Place, sink: &mut Sink) -> Opti
         ("redacted_thinking", Speaker::Assistant) => {
             Some(Part::Reasoning(Reasoning { text: String::new(), native: native(true) }))
         }
-        ("toolCall", Speaker::Assistant) => call(block, raw, place, sink),
+        ("reasoning", Speaker::Assistant) if block.reasoning.is_some() => {
+            let redacted = block.redacted == Some(true);
+            let proven = redacted || has(&block.signature);
+            // What is redacted is a cipher, not a text.
+            let text = block.reasoning.filter(|_| !redacted).and_then(string).unwrap_or_default();
+            (proven || !text.is_empty()).then(|| Part::Reasoning(Reasoning { text, native: native(proven) }))
+        }
+        ("toolCall" | "tool_use", Speaker::Assistant) => call(block, raw, place, sink),
+        ("image" | "document", _) if block.source.is_some() => {
+            let source = block.source.and_then(|raw| serde_json::from_str::<Source>(raw.get()).ok());
+            match source {
+                Some(source) => Some(sourced(source, block.title.and_then(string), place, sink)),
+                None => unknown(raw.get(), &block.r#type, speaker, place, sink),
+            }
+        }
         ("image", _) if block.data.is_some() => {
             let media_type = block.mime_type.unwrap_or_else(|| "image/png".to_owned());
             Some(sink.media(place, &media_type, None, &block.data.unwrap_or_default()))
+        }
+        ("image", _) if block.image.is_some() => {
+            Some(linked(&block.image.and_then(string).unwrap_or_default(), None, place, sink))
         }
         ("image_url", _) => block.image_url.map(|image| match image {
             ImageUrl::Bare(url) | ImageUrl::Object { url } => linked(&url, None, place, sink),
@@ -114,6 +185,11 @@ fn part(raw: &RawValue, speaker: Speaker, place: Place, sink: &mut Sink) -> Opti
         }
         _ => unknown(raw.get(), &block.r#type, speaker, place, sink),
     }
+}
+
+/// A JSON value that is a text.
+fn string(raw: &RawValue) -> Option<String> {
+    serde_json::from_str(raw.get()).ok()
 }
 
 fn has(text: &Option<String>) -> bool {
@@ -131,10 +207,21 @@ fn call(block: Block<'_>, raw: &RawValue, place: Place, sink: &mut Sink) -> Opti
     Some(Part::ToolCall(ToolCall {
         call_id: CallId::new(""),
         name,
-        arguments: arguments(block.arguments),
+        arguments: arguments(block.arguments.or(block.input)),
         provider_id: block.id,
         native: proven.then(|| RawJson(raw.get().to_owned())),
     }))
+}
+
+fn sourced(source: Source, title: Option<String>, place: Place, sink: &mut Sink) -> Part {
+    match source.r#type.as_str() {
+        "base64" => {
+            let media_type = source.media_type.as_deref().unwrap_or("application/octet-stream");
+            sink.media(place, media_type, title, &source.data.unwrap_or_default())
+        }
+        "text" => Part::text(source.data.unwrap_or_default()),
+        other => linked(source.url.as_deref().unwrap_or(other), title, place, sink),
+    }
 }
 
 /// Content behind an address: a data URL is content, any other address stays an address.

@@ -142,6 +142,7 @@ fn finish(
     Ok(Imported {
         title: header.title,
         system_prompt: None,
+        tools: None,
         events: events.into_iter().map(|event| (event.at, event.body)).collect(),
         blobs,
         missing_blobs,

@@ -7,24 +7,42 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::assemble::{Head, assemble};
-use super::blocks::{Speaker, arguments, parts};
+use super::blocks::{Speaker, arguments, parts, user_parts};
 use super::item::{Answered, Item, ItemKind, Said};
 use super::sink::Sink;
-use super::{Format, ImportError, Imported, Place, unreadable};
+use super::{Format, ImportError, Imported, Place, time, unreadable};
 
 /// A request, or a request with its response beside it.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Request<'a> {
     #[serde(borrow)]
     messages: Vec<&'a RawValue>,
+    /// The same messages with calls and results, where `messages` has them as text.
+    #[serde(borrow)]
+    raw_messages: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tools: Option<&'a RawValue>,
+    #[serde(borrow)]
+    kwargs: Option<&'a RawValue>,
     model: Option<String>,
     #[serde(borrow)]
     response: Option<&'a RawValue>,
+    #[serde(borrow)]
+    timestamp: Option<&'a RawValue>,
+}
+
+/// Settings of a request that a log keeps beside its messages.
+#[derive(Deserialize)]
+struct Settings<'a> {
+    #[serde(borrow)]
+    tools: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
 struct Response<'a> {
     model: Option<String>,
+    #[serde(borrow)]
+    created: Option<&'a RawValue>,
     #[serde(borrow)]
     choices: Vec<Choice<'a>>,
     #[serde(borrow)]
@@ -81,6 +99,7 @@ struct Spent {
     completion_tokens: u64,
     prompt_tokens_details: Option<PromptDetails>,
     completion_tokens_details: Option<CompletionDetails>,
+    cache_creation_input_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -100,22 +119,50 @@ pub(super) fn fits(bytes: &[u8]) -> bool {
 pub(super) fn read(bytes: &[u8], at: Millis) -> Result<Imported, ImportError> {
     let whole = unreadable(Place::Message(0));
     let request = if bytes.first() == Some(&b'[') {
-        Request {
-            messages: serde_json::from_slice(bytes).map_err(not_messages)?,
-            model: None,
-            response: None,
-        }
+        Request { messages: serde_json::from_slice(bytes).map_err(not_messages)?, ..Request::default() }
     } else {
-        serde_json::from_slice(bytes).map_err(whole)?
+        serde_json::from_slice::<Request<'_>>(bytes).map_err(whole)?
     };
-    let mut list = List::new(request.model);
-    for (index, message) in request.messages.iter().enumerate() {
+    let mut list = List::new(request.model.clone());
+    list.tools = tools(&request);
+    let messages = structured(&request, &mut list.sink);
+    for (index, message) in messages.iter().enumerate() {
         list.add(Place::Message(index + 1), message)?;
     }
-    if let Some(response) = request.response.and_then(|raw| serde_json::from_str(raw.get()).ok()) {
-        list.add_response(Place::Message(request.messages.len() + 1), response)?;
+    let place = Place::Message(messages.len() + 1);
+    match request.response.map(|raw| serde_json::from_str::<Option<Response<'_>>>(raw.get())) {
+        None | Some(Ok(None)) => {}
+        Some(Ok(Some(response))) => {
+            let at = request.timestamp.and_then(time::recorded);
+            list.add_response(place, at, response)?;
+        }
+        Some(Err(_)) => list.sink.warn(place, "a response of unknown form was left out"),
     }
     list.finish(Format::OpenaiMessages, at, None)
+}
+
+/// The messages, with real calls and results where the log has both forms.
+fn structured<'a>(request: &Request<'a>, sink: &mut Sink) -> Vec<&'a RawValue> {
+    let raw = request.raw_messages.and_then(|raw| serde_json::from_str::<Vec<&'a RawValue>>(raw.get()).ok());
+    let Some(raw) = raw.filter(|raw| !raw.is_empty()) else { return request.messages.clone() };
+    sink.warn(
+        None,
+        "the tools, calls and results went out as text; they are shown as they were before that, and the \
+         reported usage is that of the text",
+    );
+    raw
+}
+
+/// The tool schemas, where there are any.
+fn tools(request: &Request<'_>) -> Option<String> {
+    let settings = request.kwargs.and_then(|raw| serde_json::from_str::<Settings<'_>>(raw.get()).ok());
+    [request.tools, settings.and_then(|settings| settings.tools)].into_iter().flatten().find_map(list_text)
+}
+
+/// The text of a JSON list that is not empty.
+pub(super) fn list_text(raw: &RawValue) -> Option<String> {
+    let list = serde_json::from_str::<Vec<&RawValue>>(raw.get()).ok()?;
+    (!list.is_empty()).then(|| raw.get().to_owned())
 }
 
 fn not_messages(error: serde_json::Error) -> ImportError {
@@ -126,20 +173,22 @@ fn not_messages(error: serde_json::Error) -> ImportError {
 pub(super) struct List {
     model: Option<String>,
     system: Vec<String>,
-    items: Vec<Item>,
-    sink: Sink,
+    /// The tool schemas, as JSON text.
+    pub(super) tools: Option<String>,
+    pub(super) items: Vec<Item>,
+    pub(super) sink: Sink,
 }
 
 impl List {
     pub(super) fn new(model: Option<String>) -> Self {
-        Self { model, system: Vec::new(), items: Vec::new(), sink: Sink::default() }
+        Self { model, system: Vec::new(), tools: None, items: Vec::new(), sink: Sink::default() }
     }
 
     pub(super) fn add(&mut self, place: Place, raw: &RawValue) -> Result<(), ImportError> {
         let recorded: Recorded<'_> = serde_json::from_str(raw.get()).map_err(unreadable(place))?;
         let kind = match recorded.role.as_str() {
             "system" | "developer" => return self.system(place, &recorded),
-            "user" => ItemKind::Typed(self.content(place, &recorded, Speaker::Other)),
+            "user" => return self.user(place, recorded.content),
             "assistant" => ItemKind::Assistant(Box::new(self.said(place, recorded))),
             "tool" | "function" => ItemKind::Result(Answered {
                 content: self.content(place, &recorded, Speaker::Other),
@@ -157,11 +206,29 @@ impl List {
         Ok(())
     }
 
-    fn add_response(&mut self, place: Place, response: Response<'_>) -> Result<(), ImportError> {
+    fn user(&mut self, place: Place, content: Option<&RawValue>) -> Result<(), ImportError> {
+        let (answers, typed) = user_parts(content, place, &mut self.sink);
+        let mut kinds: Vec<ItemKind> = answers.into_iter().map(ItemKind::Result).collect();
+        if kinds.is_empty() || !typed.is_empty() {
+            kinds.push(ItemKind::Typed(typed));
+        }
+        self.items.extend(kinds.into_iter().map(|kind| Item { place, at: None, kind }));
+        Ok(())
+    }
+
+    /// `at` is the time of the log; without one, the response's own counts.
+    fn add_response(
+        &mut self,
+        place: Place,
+        at: Option<Millis>,
+        response: Response<'_>,
+    ) -> Result<(), ImportError> {
+        let at = at.or_else(|| response.created.and_then(time::recorded));
         self.model = response.model.or(self.model.take());
         let Some(choice) = response.choices.first() else { return Ok(()) };
         self.add(place, choice.message)?;
-        if let Some(Item { kind: ItemKind::Assistant(said), .. }) = self.items.last_mut() {
+        if let Some(Item { kind: ItemKind::Assistant(said), at: answered, .. }) = self.items.last_mut() {
+            *answered = at;
             said.usage = response.usage.and_then(usage);
             if choice.finish_reason.as_deref() == Some("length") {
                 said.finish = Finish::Length;
@@ -180,7 +247,7 @@ impl List {
             return Err(ImportError::Empty);
         }
         let system_prompt = (!self.system.is_empty()).then(|| self.system.join("\n\n"));
-        Ok(assemble(self.items, Head { format, at, title, system_prompt }, self.sink))
+        Ok(assemble(self.items, Head { format, at, title, system_prompt, tools: self.tools }, self.sink))
     }
 
     /// The system prompt comes first; what comes later under that name stands where it was said.
@@ -240,6 +307,8 @@ fn tool_call(id: Option<String>, function: &Function<'_>) -> ToolCall {
 
 fn usage(raw: &RawValue) -> Option<Usage> {
     let spent: Spent = serde_json::from_str(raw.get()).ok()?;
+    let read = spent.prompt_tokens_details.and_then(|d| d.cached_tokens).unwrap_or_default();
+    let written = spent.cache_creation_input_tokens.unwrap_or_default();
     (spent.prompt_tokens > 0).then(|| Usage {
         input_tokens: spent.prompt_tokens,
         output_tokens: spent.completion_tokens,
@@ -247,8 +316,8 @@ fn usage(raw: &RawValue) -> Option<Usage> {
             .completion_tokens_details
             .and_then(|d| d.reasoning_tokens)
             .unwrap_or_default(),
-        cache_read_tokens: spent.prompt_tokens_details.and_then(|d| d.cached_tokens).unwrap_or_default(),
-        cache_write_tokens: 0,
+        cache_read_tokens: read,
+        cache_write_tokens: written.min(spent.prompt_tokens.saturating_sub(read)),
         raw: Some(RawJson(raw.get().to_owned())),
     })
 }

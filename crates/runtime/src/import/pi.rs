@@ -118,7 +118,7 @@ pub(super) fn read(bytes: &[u8], at: Millis) -> Result<Imported, ImportError> {
     for (kind, count) in skipped {
         sink.warn(None, format!("entries of kind `{kind}` have no counterpart here: {count} left out"));
     }
-    Ok(assemble(items, Head { format: Format::Pi, at, title, system_prompt: None }, sink))
+    Ok(assemble(items, Head { format: Format::Pi, at, title, system_prompt: None, tools: None }, sink))
 }
 
 /// All lines. A last line that was cut off in writing is left out.
@@ -284,7 +284,7 @@ fn usage(raw: &RawValue) -> Option<Usage> {
 }
 
 /// The messages begin with the HTTP status if there was one.
-fn code(message: &str) -> ErrorCode {
+pub(super) fn code(message: &str) -> ErrorCode {
     match message.get(..3) {
         Some("400" | "404" | "413" | "422") => ErrorCode::InvalidRequest,
         Some("401" | "403") => ErrorCode::Auth,

@@ -1,3 +1,6 @@
+mod formats;
+mod recorded;
+
 use std::collections::HashSet;
 use std::path::PathBuf;
 
@@ -306,7 +309,7 @@ fn what_is_no_conversation_is_refused() {
     insta::assert_snapshot!(refuse("[]"), @"the file holds no conversation");
     insta::assert_snapshot!(refuse("[1,2]"), @"message 1: invalid type: integer `1`, expected a message");
     insta::assert_snapshot!(refuse("[{\"role\":\"user\""), @"unknown format: not a list of messages: EOF while parsing an object at line 1 column 15");
-    insta::assert_snapshot!(refuse("{\"a\":1}"), @"unknown format: neither an export, a pi session, a list of messages nor a list of runs");
+    insta::assert_snapshot!(refuse("{\"a\":1}"), @"unknown format: neither an export, a session, a list of messages, a trajectory, a log nor a tape");
     insta::assert_snapshot!(refuse("[{\"role\":\"user\",\"content\":\"a\"},{\"role\":5}]"), @"message 2: invalid type: integer `5`, expected a string");
     insta::assert_snapshot!(refuse("[{\"traj\":[{\"role\":\"user\",\"content\":\"a\"}]},{\"traj\":[{}]}]"), @"run 2, message 1: missing field `role`");
     insta::assert_snapshot!(refuse("{\"type\":\"session\"}\nnot json\n{\"type\":\"label\"}"), @"line 2: expected ident");

@@ -1,6 +1,7 @@
 //! Time stamps as other programs write them.
 
 use longhaul_core::ids::Millis;
+use serde_json::value::RawValue;
 
 /// Reads `2025-12-08T22:41:05.306Z` (fraction and offset optional); `None` for any other form or a time
 /// before 1970.
@@ -26,6 +27,20 @@ pub(super) fn rfc3339(text: &str) -> Option<Millis> {
     let seconds =
         days_since_epoch(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second - offset(zone)?;
     u64::try_from(seconds * 1_000 + millis).ok()
+}
+
+/// The last second of the year 9999.
+const LAST_SECOND: f64 = 253_402_300_799.0;
+
+/// A time in a JSON value: seconds since 1970, or a text as [`rfc3339`] reads it.
+pub(super) fn recorded(raw: &RawValue) -> Option<Millis> {
+    if let Ok(text) = serde_json::from_str::<String>(raw.get()) {
+        return rfc3339(&text);
+    }
+    let seconds: f64 = serde_json::from_str(raw.get()).ok()?;
+    let in_range = (0.0..=LAST_SECOND).contains(&seconds);
+    // In range, so nothing is lost but the fraction of a millisecond.
+    in_range.then_some((seconds * 1_000.0) as Millis)
 }
 
 fn fraction(rest: &str) -> Option<(i64, &str)> {
@@ -59,7 +74,9 @@ fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::rfc3339;
+    use serde_json::value::RawValue;
+
+    use super::{recorded, rfc3339};
 
     #[test]
     fn known_moments() {
@@ -67,6 +84,17 @@ mod tests {
         assert_eq!(rfc3339("2025-12-08T22:41:05.306Z"), Some(1_765_233_665_306));
         assert_eq!(rfc3339("2024-02-29T12:00:00+02:00"), Some(1_709_200_800_000));
         assert_eq!(rfc3339("2000-03-01T00:00:00.5"), Some(951_868_800_500));
+    }
+
+    #[test]
+    fn seconds_and_texts() {
+        let read = |text: &str| recorded(&RawValue::from_string(text.to_owned()).unwrap());
+        assert_eq!(read("1757015046.707548"), Some(1_757_015_046_707));
+        assert_eq!(read("1757015046"), Some(1_757_015_046_000));
+        assert_eq!(read(r#""1970-01-01T00:00:01Z""#), Some(1_000));
+        for text in ["-1", "1e300", "null", "[]", r#""soon""#] {
+            assert_eq!(read(text), None, "{text}");
+        }
     }
 
     #[test]

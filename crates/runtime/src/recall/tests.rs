@@ -124,3 +124,27 @@ fn the_schema_is_json() {
     let schema: serde_json::Value = serde_json::from_str(spec().parameters.as_str()).unwrap();
     assert_eq!(schema["type"], "object");
 }
+
+#[tokio::test]
+async fn an_index_that_is_kept_takes_what_came_since() {
+    let blobs = Blobs::in_memory(1 << 20);
+    let log = |words: &[&str]| {
+        let bodies = words.iter().map(|word| EventBody::MessagesTaken {
+            message: Message::user("m", vec![Part::text(*word)]),
+            taken: Vec::new(),
+            coalesced: None,
+        });
+        let events = bodies.zip(1..).map(|(body, seq)| Event { seq, at: 0, format: FORMAT, body });
+        History::fold(&events.collect::<Vec<_>>()).unwrap()
+    };
+    let index = super::SharedIndex::default();
+    let ask = async |history: &History, query: &str| {
+        let arguments = serde_json::json!({ "query": query }).to_string();
+        recall(&arguments, &Source::with(history, index.clone()), &blobs, &ROOM).await.unwrap()
+    };
+    let (short, long) = (log(&["a zebra"]), log(&["a zebra", "a giraffe"]));
+    assert!(ask(&short, "giraffe").await.starts_with("recall: nothing"));
+    assert_eq!(ask(&long, "giraffe").await, "<user lh:2>\na giraffe");
+    assert_eq!(ask(&long, "zebra").await, "<user lh:1>\na zebra");
+    assert_eq!(index.lock().len(), 2, "nothing was read twice");
+}

@@ -14,6 +14,9 @@ pub enum SessionError {
     /// The log cannot be folded.
     #[error("session {0} cannot be read: {1}")]
     Log(SessionId, FoldError),
+    /// A hook refused a message, for that reason if it gave one.
+    #[error("the message was refused by the userPromptSubmit hook{}", because(.0))]
+    Refused(String),
     /// Possible only while nothing is going on.
     #[error("the session is busy")]
     Busy,
@@ -57,9 +60,14 @@ impl SessionError {
             | Self::AlreadyUndone(_)
             | Self::AlreadyReleased(_)
             | Self::NotUndone(_) => ErrorCode::Conflict,
+            Self::Refused(_) => ErrorCode::Refused,
             Self::DoesNotFit { .. } => ErrorCode::ContextOverflow,
             Self::Stopped => ErrorCode::Interrupted,
             Self::Store(_) | Self::Log(..) => ErrorCode::Storage,
         }
     }
+}
+
+fn because(reason: &str) -> String {
+    if reason.is_empty() { String::new() } else { format!(": {reason}") }
 }

@@ -348,7 +348,7 @@ impl House {
         });
         let run = Run::new(Arc::clone(&self.settings), history);
         let driver = Driver::new(run, Arc::clone(&self.agent), Arc::clone(&shared), lease, messages);
-        let session = Session::new(shared, self.agent.rules.queue_limit);
+        let session = Session::new(shared, self.agent.rules.queue_limit, self.agent.hooks.clone());
         // The first thing that the driver does.
         session.tell(Input::Recover { partial })?;
         Ok((session, driver))

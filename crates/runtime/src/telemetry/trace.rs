@@ -1,6 +1,6 @@
 //! What a session's loop is told and what it asks for, as spans.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{EditKind, EditReason, ErrorInfo, EventBody, RunEnd, StepKind, ViewEdit};
@@ -23,6 +23,8 @@ pub(crate) struct Trace {
     compaction: Option<Open>,
     /// One at a time: the loop makes no two calls at once.
     call: Option<Call>,
+    /// Summaries that are written ahead: they are no part of what goes on meanwhile.
+    ahead: BTreeSet<u64>,
     tools: BTreeMap<CallId, Tool>,
     /// Why something was told to stop.
     stop: Option<&'static str>,
@@ -65,7 +67,7 @@ impl<'a> Around<'a> {
 
 impl Trace {
     pub(crate) fn new(session_id: SessionId) -> Self {
-        Self { session_id, turn: None, compaction: None, call: None, tools: BTreeMap::new(), stop: None }
+        Self { session_id, turn: None, compaction: None, call: None, ahead: BTreeSet::new(), tools: BTreeMap::new(), stop: None }
     }
 
     /// Takes what the loop is about to be told: operations end by it.
@@ -92,7 +94,10 @@ impl Trace {
                     call.open.fail(stop);
                 }
             }
-            Input::Summarised(answer) => {
+            Input::Summarised { task, .. } if self.ahead.contains(task) => {
+                self.ahead.remove(task);
+            }
+            Input::Summarised { answer, .. } => {
                 match (answer, &mut self.call) {
                     (Ok(answer), Some(call)) => call.answered(answer, around.wants_content()),
                     (Err(failure), _) => self.call_failed(failure),
@@ -126,9 +131,12 @@ impl Trace {
                     self.begin_compaction(strategy, *reason, *trigger_tokens, around);
                 }
                 Effect::Count { .. } => self.begin_call(Kind::CountTokens, "count", around),
-                Effect::Summarise { messages, max_output_tokens, .. } => {
+                Effect::Summarise { task, ahead: true, .. } => {
+                    self.ahead.insert(*task);
+                }
+                Effect::Summarise { request, .. } => {
                     self.begin_call(Kind::Chat, "summary", around);
-                    self.describe_request(messages.iter(), *max_output_tokens, around);
+                    self.describe_request(request.messages.iter(), request.max_output_tokens, around);
                 }
                 Effect::CallModel { max_output_tokens, .. } => self.call_model(*max_output_tokens, around),
                 Effect::RunTool { call, .. } => self.begin_tool(call, around),

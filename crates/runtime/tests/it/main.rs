@@ -6,6 +6,7 @@
 mod counting;
 mod doubt;
 mod eviction;
+mod hooks;
 mod mcp;
 mod media;
 mod meter;

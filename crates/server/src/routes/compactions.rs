@@ -103,7 +103,7 @@ fn preview(plan: &Plan) -> Result<Value, Problem> {
             json!({
                 "action": "summarise", "strategy": draft.strategy(), "messages": messages,
                 "originalTokens": draft.original_tokens(), "floorTokens": draft.floor_tokens(),
-                "summaryTokens": draft.limit_tokens,
+                "summaryTokens": draft.limit_tokens(),
                 "handles": handles.iter().map(Handle::to_string).collect::<Vec<_>>(),
             })
         }

@@ -160,7 +160,7 @@ fn blobs_in_the_replacement_of_an_edit_are_found() {
     let edit = ViewEdit {
         id: "e".into(),
         base_view_hash: String::new(),
-        ops: vec![ViewOp::Placeholder { seq: 1 }, replace],
+        ops: vec![ViewOp::clear(1), replace],
         kind: EditKind::Compaction,
         strategy: "truncation".into(),
         reason: EditReason::Requested,

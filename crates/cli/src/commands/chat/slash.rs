@@ -239,7 +239,7 @@ impl Talk<'_> {
             QueueWork::List if waiting.is_empty() => Ok("nothing waits".to_owned()),
             QueueWork::List => Ok(waiting.iter().zip(1..).map(|(entry, at)| line(entry, at)).collect()),
             QueueWork::Edit(number, text) => {
-                store.edit_queued(id, numbered(&waiting, number)?, vec![Part::text(text)]).await?;
+                self.session.edit_queued(numbered(&waiting, number)?.clone(), vec![Part::text(text)]).await?;
                 Ok(format!("changed {number}"))
             }
             QueueWork::Remove(number) => {

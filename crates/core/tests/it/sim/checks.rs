@@ -45,6 +45,7 @@ impl World {
         match &event.body {
             EventBody::StepStarted(start) => {
                 self.guards.calls_in_step = 0;
+                self.guards.summaries_in_step = 0;
                 self.stats.recovery_steps += u64::from(start.purpose == StepKind::Recovery);
                 let run = self.mirror.open_run().expect("a step of a run");
                 // An overflow costs one step more, the recovery step another.
@@ -73,6 +74,7 @@ impl World {
             }
             EventBody::Parked { .. } => self.stats.parked += 1,
             EventBody::RunFinished { reason, error, .. } => {
+                self.guards.summaries_in_step = 0;
                 self.guards.edits_in_step = 0;
                 self.guards.overflows_in_step = 0;
                 self.count_end(*reason, error.as_ref().map(|error| error.code));
@@ -119,6 +121,7 @@ impl World {
         let EventBody::ViewEdited(edit) = &event.body else { return };
         self.guards.edits_in_step += u32::from(edit.reason != EditReason::Requested);
         assert!(self.guards.edits_in_step <= 1, "two edits in one step without an overflow between");
+        self.guards.summaries_in_step = 0;
         let fixed = self.settings.fixed.tokens;
         let bound = |history: &History| meter::read(history, fixed).bound();
         let (was, is) = (bound(before), bound(&self.mirror));
@@ -136,6 +139,8 @@ impl World {
         }
         self.stats.model_summaries +=
             u64::from(edit.why.contains("by the model") || edit.why.contains("summary"));
+        self.stats.pruned_by_agents += u64::from(edit.why.contains("pruned by an agent"));
+        self.stats.written_ahead += u64::from(edit.why.contains("written ahead"));
         self.stats.extracts += u64::from(edit.why.contains("extract"));
         self.stats.last_resorts += u64::from(edit.why.contains("no model call"));
         handles::check(&self.mirror);

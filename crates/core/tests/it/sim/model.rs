@@ -6,7 +6,7 @@ use longhaul_core::message::{
     Answer, BlobRef, Finish, Media, Message, Part, RawJson, Reasoning, Text, ToolCall, ToolResult,
     ToolStatus, Truncation,
 };
-use longhaul_core::run::{Failure, Input};
+use longhaul_core::run::Failure;
 use longhaul_core::truncate::{self, Keep, Limit};
 use longhaul_core::usage::Usage;
 
@@ -140,19 +140,26 @@ impl Truth {
     }
 
     /// The summariser's reaction.
-    pub(crate) fn summary(&self, rng: &mut Rng, input: u64, limit: u64) -> Input {
-        let failed = |failure| Input::Summarised(Err(failure));
+    pub(crate) fn summary(
+        &self,
+        rng: &mut Rng,
+        input: u64,
+        limit: u64,
+        pruned: Option<String>,
+    ) -> Result<Answer, Failure> {
+        let failed = Err;
         if input > self.window {
             return failed(self.overflow(rng, input));
         }
         let good = |rng: &mut Rng, chars: usize| format!("[SUMMARY]\nGoal: {}", text(rng, chars));
         let answer = |parts, finish| {
             let usage = Some(Usage { input_tokens: input, output_tokens: 99, ..Usage::default() });
-            Input::Summarised(Ok(Answer { parts, finish, usage, envelope: None }))
+            Ok(Answer { parts, finish, usage, envelope: None })
         };
         if rng.chance(self.good_summaries) {
             let chars = rng.below(limit * 2) as usize;
-            return answer(vec![Part::text(good(rng, chars))], Finish::Stop);
+            let text = pruned.unwrap_or_else(|| good(rng, chars));
+            return answer(vec![Part::text(text)], Finish::Stop);
         }
         match rng.below(7) {
             0 => answer(vec![Part::text(good(rng, 100_000))], Finish::Stop),

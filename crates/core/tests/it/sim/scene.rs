@@ -1,12 +1,13 @@
 //! A random setting: what the user chose, and what is true of the model.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use longhaul_core::budget::Trigger;
 use longhaul_core::message::Origin;
-use longhaul_core::plan::{Policy, PruneOptions};
+use longhaul_core::plan::{Policy, Prices, PruneOptions, Writer};
 use longhaul_core::run::{Approval, Counting, Fixed, Model, Recovery, Retry, Settings, ToolRule};
-use longhaul_core::strategy;
+use longhaul_core::strategy::{self, Strategy};
 
 use crate::rng::Rng;
 
@@ -53,7 +54,7 @@ impl Truth {
 }
 
 pub(crate) fn settings(rng: &mut Rng, truth: &Truth) -> Settings {
-    let name = *rng.pick(&["reactive-overflow", "reactive-overflow", "middle-removal", "truncation"]);
+    let name = if rng.chance(25) { "adaptive" } else { *rng.pick(strategy::NAMES) };
     let strategy = strategy::by_name(name).expect("a strategy of that name");
     let trigger = match rng.below(6) {
         0 => Some(Trigger::Overflow),
@@ -73,7 +74,8 @@ pub(crate) fn settings(rng: &mut Rng, truth: &Truth) -> Settings {
         parallel_tools: *rng.pick(&[None, None, Some(true), Some(false)]),
         recovery: *rng.pick(&[Recovery::Rest, Recovery::Continue]),
         retry: Retry { attempts: *rng.pick(&[1, 4]), max_delay_ms: 60_000 },
-        policy: Policy { enabled: !rng.chance(3), strategy, trigger, prune },
+        policy: policy(rng, strategy, trigger, prune),
+        pre_compact_ms: rng.chance(20).then_some(10_000),
         counting: *rng.pick(&[Counting::Never, Counting::Unanchored, Counting::Always]),
         model: model(rng, truth, "first"),
         fixed: Fixed {
@@ -82,6 +84,31 @@ pub(crate) fn settings(rng: &mut Rng, truth: &Truth) -> Settings {
             tokens: rng.below(truth.window / 6),
         },
         tools: tools(),
+    }
+}
+
+fn policy(
+    rng: &mut Rng,
+    strategy: Arc<dyn Strategy>,
+    trigger: Option<Trigger>,
+    prune: PruneOptions,
+) -> Policy {
+    let prices =
+        Prices { input: 3.0, cache_read: 0.3, cache_write: 3.75, output: 15.0, cache_life_ms: 300_000 };
+    let writers = [
+        Writer::Session,
+        Writer::Session,
+        Writer::Nobody,
+        Writer::Other { window: rng.magnitude(2_000, 50_000), max_output: None },
+    ];
+    Policy {
+        enabled: !rng.chance(3),
+        trigger,
+        prune,
+        prices: rng.chance(50).then_some(prices),
+        writer: *rng.pick(&writers),
+        auto_recall: rng.chance(30),
+        ..Policy::new(strategy)
     }
 }
 

@@ -22,7 +22,7 @@ macro_rules! stats {
 
 stats! {
     sessions, events, requests, messages, taken, changed_under_a_take, removed, edited, counts, answers, retries,
-    tools_run, results_truncated, approvals, prunes, compactions, model_summaries, extracts, last_resorts,
+    summaries, pruning_agents, pruned_by_agents, summaries_ahead, written_ahead, hooks, tools_run, results_truncated, approvals, prunes, compactions, model_summaries, extracts, last_resorts,
     compactions_on_request, refused_requests, undone, released, switches, overflows, overflows_without_numbers,
     overflows_although_it_fit, recovered_overflows, crashes, crashes_in_a_run, cancels, timeouts, recovery_steps,
     loops, parked, ended_stop, ended_max_steps, ended_cancelled, ended_timeout, ended_loop, ended_length,
@@ -44,6 +44,10 @@ impl Stats {
             ("prunes", self.prunes),
             ("summaries", self.model_summaries),
             ("extracts", self.extracts),
+            ("edits by pruning agents", self.pruned_by_agents),
+            ("summaries ahead", self.summaries_ahead),
+            ("commits of what was written ahead", self.written_ahead),
+            ("hooks", self.hooks),
             ("last resorts", self.last_resorts),
             ("compactions on request", self.compactions_on_request),
             ("undos", self.undone),

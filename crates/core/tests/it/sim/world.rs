@@ -7,10 +7,12 @@ use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{Event, EventBody, FORMAT};
 use longhaul_core::history::{History, request_messages};
 use longhaul_core::ids::{ApprovalId, CallId, QueueId, StepId};
-use longhaul_core::message::{Message, Part, ToolCall, ToolResult, ToolStatus};
-use longhaul_core::plan::SummaryForm;
+use longhaul_core::message::{Part, ToolCall, ToolResult, ToolStatus};
+use longhaul_core::plan::{SummaryForm, SummaryRequest};
 use longhaul_core::queue::{Queued, coalesce};
-use longhaul_core::run::{AppendId, Effect, Failure, Input, Run, Settings, Timer};
+use longhaul_core::run::{
+    AppendId, Effect, Failure, Input, PreCompact, PreCompactAnswer, Run, Settings, Timer,
+};
 use longhaul_core::truncate::Limit;
 use longhaul_core::usage::Usage;
 
@@ -42,7 +44,12 @@ pub(crate) enum What {
         course: Course,
         input: u64,
     },
-    Summary(Input),
+    Summary {
+        task: u64,
+        ahead: bool,
+        input: Input,
+    },
+    Hook(Input),
     ModelStopped(Input),
     Tool(ToolResult),
     Approval(ApprovalId),
@@ -79,6 +86,7 @@ pub(crate) struct Guards {
     pub(crate) edits_in_step: u32,
     pub(crate) overflows_in_step: u32,
     pub(crate) calls_in_step: u32,
+    pub(crate) summaries_in_step: u64,
     pub(crate) handled: u64,
 }
 
@@ -321,6 +329,7 @@ impl World {
         self.guards.edits_in_step = 0;
         self.guards.overflows_in_step = 0;
         self.guards.calls_in_step = 0;
+        self.guards.summaries_in_step = 0;
         self.run = Run::new(self.settings.clone(), self.refold());
         self.check_fold();
         self.input(Input::Recover { partial });
@@ -413,9 +422,12 @@ impl World {
             Effect::CallModel { step, tools, max_output_tokens } => {
                 self.call_model(step, tools, max_output_tokens);
             }
-            Effect::Summarise { form, messages, max_output_tokens } => {
-                self.summarise(&form, &messages, max_output_tokens);
+            Effect::Summarise { task, ahead, request } => self.summarise(task, ahead, &request),
+            Effect::StopSummary { task } => {
+                let is_it = |flight: &Flight| matches!(flight.what, What::Summary { task: other, .. } if other == task);
+                self.flights.retain(|flight| !is_it(flight));
             }
+            Effect::AskPreCompact { task, ask } => self.ask_hook(task, &ask),
             Effect::StopModel => self.stop_model(),
             Effect::RunTool { call, limit } => self.run_tool(&call, limit),
             Effect::StopTools => self.stop_tools(),
@@ -434,6 +446,7 @@ impl World {
                     u64::from(matches!(notice, longhaul_core::run::Notice::Retrying { .. }));
             }
             Effect::CompactionDone(outcome) => {
+                self.guards.summaries_in_step = 0;
                 assert!(self.compactions_asked > 0, "an answer nobody waits for: {outcome:?}");
                 self.compactions_asked -= 1;
                 match outcome {
@@ -493,19 +506,47 @@ impl World {
         self.fly(last, What::ModelEnds { course, input });
     }
 
-    fn summarise(&mut self, form: &SummaryForm, messages: &[Message], limit: u64) {
-        crate::validity::check(messages).expect("the summary request is valid");
-        let ours = match form {
+    fn summarise(&mut self, task: u64, ahead: bool, request: &SummaryRequest) {
+        crate::validity::check(&request.messages).expect("the summary request is valid");
+        self.guards.summaries_in_step += u64::from(!ahead);
+        assert!(self.guards.summaries_in_step <= 32, "more summaries than one compaction may ask for");
+        self.stats.summaries += 1;
+        self.stats.summaries_ahead += u64::from(ahead);
+        let ours = match request.form {
             SummaryForm::Riding => self.settings.fixed.tokens + self.run.history().view_tokens() + 250,
-            SummaryForm::Flattened => messages.iter().map(sent_tokens).sum(),
+            SummaryForm::Flattened => request.messages.iter().map(sent_tokens).sum(),
         };
         let input = self.truth.input(ours);
-        let answer = self.truth.summary(&mut self.rng, input, limit);
+        let pruned = crate::pruning::answer(&mut self.rng, &request.messages[0].text());
+        self.stats.pruning_agents += u64::from(pruned.is_some());
+        let answer = self.truth.summary(&mut self.rng, input, request.max_output_tokens, pruned);
         let after = match &answer {
-            Input::Summarised(Err(failure)) if failure.code == ErrorCode::Timeout => 600_000,
+            Err(failure) if failure.code == ErrorCode::Timeout => 600_000,
             _ => self.rng.magnitude(100, 30_000),
         };
-        self.fly(after, What::Summary(answer));
+        self.fly(after, What::Summary { task, ahead, input: Input::Summarised { task, answer } });
+    }
+
+    /// People's programs: most answer, some refuse, some never come back.
+    fn ask_hook(&mut self, task: u64, ask: &PreCompact) {
+        assert!(ask.messages_gone > 0 && !ask.what_goes.is_empty(), "{ask:?}");
+        self.stats.hooks += 1;
+        let answer = match self.rng.below(8) {
+            0 => return,
+            1 => None,
+            2 => Some(PreCompactAnswer { cancel: true, ..PreCompactAnswer::default() }),
+            3 => Some(PreCompactAnswer {
+                custom_summary: Some(text(&mut self.rng, 300).to_owned()),
+                ..PreCompactAnswer::default()
+            }),
+            4 => Some(PreCompactAnswer {
+                custom_instructions: Some("mind the names".to_owned()),
+                ..PreCompactAnswer::default()
+            }),
+            _ => Some(PreCompactAnswer::default()),
+        };
+        let after = self.rng.magnitude(1, 30_000);
+        self.fly(after, What::Hook(Input::PreCompactAnswered { task, answer }));
     }
 
     fn stop_model(&mut self) {
@@ -513,7 +554,10 @@ impl World {
             .flights
             .iter()
             .position(|flight| {
-                matches!(flight.what, What::ModelEnds { .. } | What::Summary(_) | What::Count(_))
+                matches!(
+                    flight.what,
+                    What::ModelEnds { .. } | What::Summary { ahead: false, .. } | What::Count(_)
+                )
             })
             .expect("a call to stop");
         let began = !self.flights.iter().any(|flight| matches!(flight.what, What::ModelBegins));
@@ -524,10 +568,12 @@ impl World {
         let stopped = match self.flights.remove(at).what {
             What::ModelEnds { course, input, .. } => self.cut_off(course, input, began),
             What::Count(_) => Input::Counted(None),
-            _ => {
+            What::Summary { task, .. } => {
+                self.guards.summaries_in_step = 0;
                 let failure = Failure::new(ErrorCode::Interrupted, "stopped", false);
-                Input::Summarised(Err(failure))
+                Input::Summarised { task, answer: Err(failure) }
             }
+            other => panic!("{other:?} cannot be stopped"),
         };
         self.flights.retain(|flight| !matches!(flight.what, What::ModelBegins));
         let after = self.rng.magnitude(1, 500);
@@ -596,7 +642,7 @@ impl World {
                     Err((failure, partial)) => Input::ModelFailed { failure, partial },
                 });
             }
-            What::Summary(input) | What::ModelStopped(input) => self.input(input),
+            What::Summary { input, .. } | What::ModelStopped(input) | What::Hook(input) => self.input(input),
             What::Tool(result) => self.input(Input::ToolEnded(result)),
             What::Approval(approval_id) => {
                 let allowed = self.rng.chance(70);

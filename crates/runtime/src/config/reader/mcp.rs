@@ -71,11 +71,6 @@ impl Reader<'_> {
 
     fn mcp_remote(&mut self, node: &Node, path: &str) -> Option<McpRemote> {
         self.of_the_other_kind(node, path, COMMAND_KEYS, "is for a server with `command`, not with `url`");
-        let address = |node: &Node| {
-            filled(node).filter(|url| {
-                reqwest::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
-            })
-        };
         let url = self.mcp_key(node, path, "url", "an address that begins with http:// or https://", address);
         let headers = self.mcp_key(node, path, "headers", "texts by name, NAME: TEXT", pairs);
         Some(McpRemote { url: url?, headers: headers.unwrap_or_default() })
@@ -88,7 +83,7 @@ impl Reader<'_> {
         }
     }
 
-    fn mcp_key<T>(
+    pub(super) fn mcp_key<T>(
         &mut self,
         node: &Node,
         path: &str,
@@ -104,7 +99,7 @@ impl Reader<'_> {
         value
     }
 
-    fn unquoted(&mut self, node: &Node, path: &str, expected: &str) {
+    pub(super) fn unquoted(&mut self, node: &Node, path: &str, expected: &str) {
         let found = match &node.value {
             Value::Null => "nothing",
             Value::Flag(_) => "true or false (a text needs quotes)",
@@ -118,8 +113,15 @@ impl Reader<'_> {
     }
 }
 
-fn filled(node: &Node) -> Option<String> {
+pub(super) fn filled(node: &Node) -> Option<String> {
     plain(node).filter(|text| !text.trim().is_empty())
+}
+
+/// A text that is an address.
+pub(super) fn address(node: &Node) -> Option<String> {
+    let is_web =
+        |url: &String| reqwest::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+    filled(node).filter(is_web)
 }
 
 /// A text that can be handed to a program.

@@ -1,0 +1,131 @@
+//! `longhaul lab`: recorded sessions under context policies. Only files are read, no model is called.
+
+mod sessions;
+mod wanted;
+
+use std::path::Path;
+
+use longhaul_lab::outcome::Outcome as Replayed;
+use longhaul_lab::recording::Recording;
+use longhaul_lab::replay::{self, Options};
+use longhaul_lab::report::{Fact, Header, Report, assumptions};
+
+use crate::args::{LabCommand, ReplayArgs};
+use crate::assemble::counting;
+use crate::failure::{DONE, Failure, Outcome};
+use crate::place::Place;
+use crate::term::human::{count, grouped};
+use crate::term::out;
+use wanted::Wanted;
+
+/// The tables are made for that many columns where the terminal does not say otherwise.
+const USUAL_COLUMNS: usize = 100;
+
+/// What every page begins with, and what its title begins with.
+const PAGE: (&str, &str) = ("<!doctype html>", "<title>Lab report");
+
+pub(crate) async fn run(command: LabCommand, place: &Place) -> Outcome {
+    match command {
+        LabCommand::Replay(args) => replay(&args, place).await,
+    }
+}
+
+async fn replay(args: &ReplayArgs, place: &Place) -> Outcome {
+    let wanted = Wanted::of(args)?;
+    if let Some(page) = &args.html {
+        check_target(page)?;
+    }
+    let model = place.overrides.model.as_deref().unwrap_or_default();
+    let counter = counting::counter(&longhaul::config::TokenCounter::Auto, model, &place.workspace)?;
+    let counted = format!("{} ({})", counter.name(), if model.is_empty() { "no model named" } else { model });
+    let mut recordings = sessions::read(&args.files, &counter).await?;
+    if args.synthetic {
+        recordings.extend(sessions::synthetic()?);
+    }
+    let recordings = large_enough(recordings, args.min_tokens)?;
+    let options = Options::default();
+    let outcomes = replayed(recordings, &wanted, &options).await?;
+    let report = Report::new(header(args, &wanted, &options, counted), outcomes);
+    print(&report, args)?;
+    Ok(DONE)
+}
+
+/// Off the threads that wait for input and output.
+async fn replayed(recordings: Vec<Recording>, wanted: &Wanted, options: &Options) -> Outcome<Vec<Replayed>> {
+    let replays = recordings.len() * wanted.windows.len() * wanted.policies.len() * wanted.prices.len();
+    let sessions = count(recordings.len() as u64, "session");
+    out::message(&format!("{sessions}, {}\n", count(replays as u64, "replay")));
+    let (wanted, options) = (wanted.clone(), options.clone());
+    let work = move || {
+        let makers = wanted.makers();
+        replay::run(&recordings, &makers, &wanted.windows, &wanted.prices, &options)
+    };
+    Ok(tokio::task::spawn_blocking(work).await?)
+}
+
+fn large_enough(mut recordings: Vec<Recording>, min_tokens: u64) -> Outcome<Vec<Recording>> {
+    let all = recordings.len();
+    let largest = recordings.iter().map(Recording::peak_tokens).max().unwrap_or(0);
+    recordings.retain(|it| it.peak_tokens() >= min_tokens);
+    match all - recordings.len() {
+        0 => {}
+        left_out if left_out == all => {
+            return Err(Failure::usage(format!(
+                "no session has {} tokens, the largest has {}; --min-tokens takes smaller ones",
+                grouped(min_tokens),
+                grouped(largest)
+            )));
+        }
+        left_out => {
+            let sessions = count(left_out as u64, "session");
+            out::message(&format!("{sessions} of less than {} tokens left out\n", grouped(min_tokens)));
+        }
+    }
+    Ok(recordings)
+}
+
+fn header(args: &ReplayArgs, wanted: &Wanted, options: &Options, counted: String) -> Header {
+    let fact = |name: &str, value: String| Fact { name: name.to_owned(), value };
+    let platform = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
+    let mut assumptions = assumptions(options);
+    assumptions.push(format!("Sessions of less than {} tokens are left out.", grouped(args.min_tokens)));
+    Header {
+        command: wanted::command_line(args),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        generated_by: vec![fact("tokens counted by", counted), fact("platform", platform)],
+        assumptions,
+        policies: wanted.facts(),
+        prices: wanted.prices.clone(),
+        price_sources: wanted.price_sources(),
+    }
+}
+
+fn print(report: &Report, args: &ReplayArgs) -> Outcome<()> {
+    match &args.html {
+        Some(page) if page == Path::new("-") => out::data(&report.html())?,
+        Some(page) => {
+            check_target(page)?;
+            let failed = |error| Failure::new(format!("{} was not written: {error}", page.display()));
+            std::fs::write(page, report.html()).map_err(failed)?;
+            out::message(&format!("{}\nwritten to {}\n", report.headline(), page.display()));
+        }
+        None if args.json => out::line(&report.json()?)?,
+        None => out::data(&report.text(out::columns().max(USUAL_COLUMNS).min(160)))?,
+    }
+    Ok(())
+}
+
+/// An earlier report is overwritten, nothing else.
+fn check_target(page: &Path) -> Outcome<()> {
+    let is_report = |text: &[u8]| {
+        let text = String::from_utf8_lossy(text);
+        text.starts_with(PAGE.0) && text.contains(PAGE.1)
+    };
+    match std::fs::read(page) {
+        Ok(content) if page != Path::new("-") && !is_report(&content) => Err(Failure::usage(format!(
+            "{} exists and is no lab report; it is not overwritten",
+            page.display()
+        ))),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,86 @@
+//! Recordings of files, and those made by a program.
+
+use std::path::{Path, PathBuf};
+
+use longhaul::clock::now_ms;
+use longhaul::import::{self, Imported};
+use longhaul_core::estimate::Counter;
+use longhaul_core::event::{Event, FORMAT};
+use longhaul_lab::recording::Recording;
+use longhaul_lab::synthetic;
+use tokio::io::AsyncReadExt;
+
+use crate::failure::{Failure, Outcome};
+use crate::term::text::one_line;
+
+/// Model calls of the made-up coding sessions, and turns of the support sessions.
+const CODING_STEPS: [usize; 2] = [300, 800];
+const SUPPORT_TURNS: [usize; 2] = [150, 400];
+
+/// Every session of the files.
+///
+/// # Errors
+/// Usage, for a file that cannot be read as one of the known formats.
+pub(super) async fn read(files: &[PathBuf], counter: &Counter) -> Outcome<Vec<Recording>> {
+    let mut all: Vec<Recording> = Vec::new();
+    for file in files {
+        let shown = if file == Path::new("-") { "standard input".into() } else { file.display().to_string() };
+        let named = |error: &dyn std::fmt::Display| Failure::usage(format!("{shown}: {error}"));
+        let bytes = content(file).await.map_err(|error| named(&error))?;
+        let found = import::import(&bytes, now_ms()).map_err(|error| named(&error))?;
+        let (group, several) = (found.format.as_str(), found.sessions.len() > 1);
+        for (index, session) in found.sessions.into_iter().enumerate() {
+            let stem = file.file_stem().map_or_else(|| shown.clone(), |it| it.to_string_lossy().into_owned());
+            let stem = if stem == "-" { shown.clone() } else { one_line(&stem) };
+            let name = if several { format!("{stem} #{}", index + 1) } else { stem };
+            let name = unused(name, &all);
+            all.push(recording(name, group, session, counter).map_err(|error| named(&error))?);
+        }
+    }
+    Ok(all)
+}
+
+async fn content(file: &Path) -> std::io::Result<Vec<u8>> {
+    if file != Path::new("-") {
+        return tokio::fs::read(file).await;
+    }
+    let mut bytes = Vec::new();
+    tokio::io::stdin().take(import::MAX_BYTES as u64 + 1).read_to_end(&mut bytes).await?;
+    Ok(bytes)
+}
+
+/// No two sessions have the same name: tables tell them apart by it.
+fn unused(name: String, known: &[Recording]) -> String {
+    let is_taken = |name: &str| known.iter().any(|it| it.name == name);
+    if !is_taken(&name) {
+        return name;
+    }
+    let numbered = (2..).map(|number| format!("{name} ({number})"));
+    numbered.into_iter().find(|it| !is_taken(it)).unwrap_or(name)
+}
+
+fn recording(
+    name: String,
+    group: &str,
+    session: Imported,
+    counter: &Counter,
+) -> Result<Recording, longhaul_core::history::FoldError> {
+    let fixed: Vec<String> = [session.system_prompt, session.tools].into_iter().flatten().collect();
+    let fixed_tokens = fixed.iter().map(|text| counter.text(text)).sum();
+    let numbered = (1..).zip(session.events);
+    let events = numbered.map(|(seq, (at, body))| Event { seq, at, format: FORMAT, body }).collect();
+    let recording = Recording::of(name, group, events, fixed_tokens, counter.clone())?;
+    Ok(recording.with_fixed_text(fixed.join("\n")))
+}
+
+/// Long sessions made by a program, the same every time.
+pub(super) fn synthetic() -> Outcome<Vec<Recording>> {
+    let mut all = Vec::new();
+    for (seed, steps) in (1..).zip(CODING_STEPS) {
+        all.push(synthetic::coding(seed, steps)?);
+    }
+    for (seed, turns) in (1..).zip(SUPPORT_TURNS) {
+        all.push(synthetic::support(seed, turns)?);
+    }
+    Ok(all)
+}

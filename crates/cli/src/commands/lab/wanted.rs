@@ -1,0 +1,227 @@
+//! What is asked for by name: policies, windows, price tables.
+
+use std::sync::Arc;
+
+use longhaul_core::strategy;
+use longhaul_lab::ours::Ours;
+use longhaul_lab::peers;
+use longhaul_lab::policy::Policy;
+use longhaul_lab::price::{Prices, tables};
+use longhaul_lab::replay::{MakePolicy, Window};
+use longhaul_lab::report::{PolicyFacts, Role};
+
+use crate::args::ReplayArgs;
+use crate::failure::{Failure, Outcome};
+
+/// The strategy that the report is about.
+const SUBJECT: &str = "adaptive";
+
+/// What costs are measured by.
+const BASELINE: &str = "append-only";
+
+/// What is replayed.
+#[derive(Clone)]
+pub(super) struct Wanted {
+    pub(super) policies: Vec<String>,
+    pub(super) windows: Vec<Window>,
+    pub(super) prices: Vec<Prices>,
+}
+
+impl Wanted {
+    /// # Errors
+    /// Usage, for a name or a number that means nothing.
+    pub(super) fn of(args: &ReplayArgs) -> Outcome<Self> {
+        let windows: Outcome<Vec<Window>> = args.window.iter().map(|it| window(it)).collect();
+        Ok(Self { policies: policies(&args.policy)?, windows: windows?, prices: prices(&args.prices)? })
+    }
+
+    /// Each makes its policy anew.
+    pub(super) fn makers(&self) -> Vec<MakePolicy> {
+        let maker = |name: &String| -> Option<MakePolicy> {
+            policy(name)?;
+            let name = name.clone();
+            Some(Arc::new(move || policy(&name).unwrap_or_else(|| Box::new(peers::AppendOnly::default()))))
+        };
+        self.policies.iter().filter_map(maker).collect()
+    }
+
+    /// The policies as the report presents them.
+    pub(super) fn facts(&self) -> Vec<PolicyFacts> {
+        let facts = |name: &String| PolicyFacts {
+            name: name.clone(),
+            role: role(name),
+            sources: policy(name).map(|it| it.sources()).unwrap_or_default(),
+        };
+        self.policies.iter().map(facts).collect()
+    }
+
+    /// The lines of the tables that are used.
+    pub(super) fn price_sources(&self) -> Vec<String> {
+        let is_used = |line: &String| {
+            let name = line.split(" = ").next().unwrap_or_default();
+            self.prices.iter().any(|it| it.name == name)
+        };
+        tables::sources().into_iter().filter(is_used).collect()
+    }
+}
+
+/// A strategy of ours by its name, or a peer.
+fn policy(name: &str) -> Option<Box<dyn Policy>> {
+    let ours = Ours::by_name(name).map(|it| Box::new(it) as Box<dyn Policy>);
+    ours.or_else(|| peers::named(name))
+}
+
+fn role(name: &str) -> Role {
+    match name {
+        SUBJECT => Role::Subject,
+        BASELINE => Role::Baseline,
+        _ if strategy::NAMES.contains(&name) => Role::Ours,
+        _ => Role::Peer,
+    }
+}
+
+/// The baseline, the subject, the other strategies, the peers.
+fn all_policies() -> Vec<String> {
+    let peers = peers::all().into_iter().map(|it| it.name().to_owned());
+    let mut names: Vec<String> = strategy::NAMES.iter().map(|it| (*it).to_owned()).chain(peers).collect();
+    let place = |name: &String| match role(name) {
+        Role::Baseline => 0,
+        Role::Subject => 1,
+        Role::Ours => 2,
+        Role::Peer => 3,
+    };
+    names.sort_by_key(place);
+    names
+}
+
+fn policies(wanted: &[String]) -> Outcome<Vec<String>> {
+    if wanted.is_empty() {
+        return Ok(all_policies());
+    }
+    let mut names: Vec<String> = Vec::new();
+    for name in wanted {
+        if policy(name).is_none() {
+            let known = all_policies().join(", ");
+            return Err(Failure::usage(format!("no policy is called {name}; there are {known}")));
+        }
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    Ok(names)
+}
+
+/// `32000`, or `50%` of each session's peak.
+fn window(text: &str) -> Outcome<Window> {
+    let wrong = || {
+        Failure::usage(format!(
+            "--window {text}: a number of tokens (32000) or a share of each session's peak (1% to 100%)"
+        ))
+    };
+    let window = match text.strip_suffix('%') {
+        Some(percent) => {
+            percent.trim().parse().ok().filter(|it| (1..=100).contains(it)).map(Window::PercentOfPeak)
+        }
+        None => text.trim().parse().ok().filter(|it| *it > 0).map(Window::Tokens),
+    };
+    window.ok_or_else(wrong)
+}
+
+fn prices(wanted: &[String]) -> Outcome<Vec<Prices>> {
+    let mut found: Vec<Prices> = Vec::new();
+    for name in wanted {
+        let named = if name == "all" { tables::all() } else { tables::named(name).into_iter().collect() };
+        if named.is_empty() {
+            let known: Vec<String> = tables::all().into_iter().map(|it| it.name).collect();
+            return Err(Failure::usage(format!(
+                "no price table is called {name}; there are {} and `all`",
+                known.join(", ")
+            )));
+        }
+        let new = |it: &Prices| !found.iter().any(|known| known.name == it.name);
+        let named: Vec<Prices> = named.into_iter().filter(new).collect();
+        found.extend(named);
+    }
+    Ok(found)
+}
+
+/// The command again, fit for a shell.
+pub(super) fn command_line(args: &ReplayArgs) -> String {
+    let mut words: Vec<String> = ["longhaul", "lab", "replay"].map(str::to_owned).to_vec();
+    words.extend(args.files.iter().map(|it| it.display().to_string()));
+    let lists = [("--policy", &args.policy), ("--window", &args.window), ("--prices", &args.prices)];
+    for (name, list) in lists {
+        if !list.is_empty() {
+            words.extend([name.to_owned(), list.join(",")]);
+        }
+    }
+    words.extend(["--min-tokens".to_owned(), args.min_tokens.to_string()]);
+    words.extend(args.synthetic.then(|| "--synthetic".to_owned()));
+    words.extend(args.json.then(|| "--json".to_owned()));
+    if let Some(page) = &args.html {
+        words.extend(["--html".to_owned(), page.display().to_string()]);
+    }
+    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./,%=+:@".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_tokens_or_shares_of_the_peak() {
+        assert_eq!(window("32000").ok(), Some(Window::Tokens(32_000)));
+        assert_eq!(window("25%").ok(), Some(Window::PercentOfPeak(25)));
+        for wrong in ["", "0", "0%", "101%", "-5", "half", "12.5%"] {
+            let failure = window(wrong).err().map(|it| it.message().to_owned());
+            assert!(failure.is_some_and(|it| it.contains("--window")), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_policy_can_be_made_and_has_one_role() {
+        let names = all_policies();
+        assert_eq!(names[..2], [BASELINE, SUBJECT]);
+        let wanted = Wanted { policies: names.clone(), windows: Vec::new(), prices: Vec::new() };
+        let made: Vec<String> = wanted.makers().iter().map(|make| make().name().to_owned()).collect();
+        assert_eq!(made, names, "a policy calls itself as it is called");
+        let facts = wanted.facts();
+        assert!(facts.iter().all(|it| !it.sources.is_empty()), "{facts:?}");
+        let of = |role| facts.iter().filter(|it| it.role == role).count();
+        assert_eq!(
+            (of(Role::Baseline), of(Role::Subject), of(Role::Ours)),
+            (1, 1, strategy::NAMES.len() - 1)
+        );
+        assert!(of(Role::Peer) >= 6);
+    }
+
+    #[test]
+    fn names_are_taken_once_and_unknown_ones_are_told_what_there_is() {
+        let names = |list: &[&str]| list.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        assert_eq!(
+            policies(&names(&["codex", "adaptive", "codex"])).ok(),
+            Some(names(&["codex", "adaptive"]))
+        );
+        let failure = policies(&names(&["codx"])).err().unwrap();
+        assert!(failure.message().contains("codx") && failure.message().contains("codex"), "{failure:?}");
+        let tables = prices(&names(&["deepseek", "all"])).unwrap();
+        assert_eq!(tables[0].name, "deepseek", "the leading one first");
+        assert_eq!(tables.len(), tables::all().len());
+        assert!(prices(&names(&["gold"])).err().unwrap().message().contains("deepseek"));
+        let wanted = Wanted { policies: Vec::new(), windows: Vec::new(), prices: tables };
+        assert_eq!(wanted.price_sources().len(), wanted.prices.len());
+    }
+
+    #[test]
+    fn the_command_can_be_pasted_into_a_shell() {
+        assert_eq!([quoted("a/b-c.json"), quoted("it's"), quoted("")], ["a/b-c.json", r"'it'\''s'", "''"]);
+    }
+}

@@ -1,0 +1,250 @@
+//! The ledger: what somebody who goes on with the work must not lose, taken from the log by program.
+//!
+//! It reads the stored messages, never a summary of them, so it does not wear off with the number of compactions.
+//! One pass over any part of the log, no model, bounded memory, and equal messages give equal text.
+//!
+//! What tools put out is material. It shows how calls ended, which error lines they gave and which names exist; it
+//! never becomes a rule, a todo or a goal, and every item is one line that can be read as nothing else (a line that
+//! begins with a mark of ours is quoted, what reads like a handle is written `lh\:12`).
+//!
+//! At most this much is kept, the oldest of a class going first: 256 rules and 128 messages of people, 512 todos,
+//! 2,048 files, 128 errors, 256 commands, 256 identifiers (and 4,096 that wait for being seen again), 256 values, 64
+//! tools, 512 calls without an outcome. No item is longer than 1,000 bytes.
+
+mod files;
+mod kept;
+mod line;
+mod names;
+mod outcomes;
+mod render;
+mod said;
+mod shell;
+mod todos;
+mod tools;
+mod values;
+
+use serde_json::{Map, Value};
+
+use crate::estimate::Counter;
+use crate::event::Cut;
+use crate::history::{Entry, EntryKind};
+use crate::ids::Seq;
+use crate::message::{Message, Part, ToolCall, ToolResult, ToolStatus};
+use files::Touch;
+pub use files::Verb;
+use kept::Kept;
+use names::{Names, Voice};
+use outcomes::{Asked, Outcomes};
+use said::Said;
+use todos::{ListCall, Todos};
+use values::{Source, Values};
+
+const MOST_FILES: usize = 2_048;
+const MOST_TOOLS: usize = 64;
+const MOST_PENDING: usize = 512;
+
+/// Longer arguments are not read for what they say. In bytes.
+const MOST_ARGUMENT_BYTES: usize = 1 << 20;
+
+/// What a part of the log says, class by class.
+///
+/// ```
+/// use longhaul_core::{estimate::Counter, ledger::Ledger};
+/// assert_eq!(Ledger::default().render(1_000, &Counter::default()), "");
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ledger {
+    said: Said,
+    todos: Todos,
+    files: Kept<Verb>,
+    outcomes: Outcomes,
+    names: Names,
+    values: Values,
+    /// How often each tool was called.
+    tools: Kept<u64>,
+    /// Calls without an outcome, by their ids.
+    pending: Kept<Pending>,
+    /// What an editor has open whose edits name no file.
+    open_file: Option<String>,
+}
+
+/// What a call will have done when its outcome says so.
+#[derive(Clone, Debug, PartialEq)]
+struct Pending {
+    asked: Asked,
+    touches: Vec<Touch>,
+    list: Option<ListCall>,
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Self {
+            said: Said::default(),
+            todos: Todos::default(),
+            files: Kept::new(MOST_FILES),
+            outcomes: Outcomes::default(),
+            names: Names::default(),
+            values: Values::default(),
+            tools: Kept::new(MOST_TOOLS),
+            pending: Kept::new(MOST_PENDING),
+            open_file: None,
+        }
+    }
+}
+
+impl Ledger {
+    /// The ledger of these messages, in log order.
+    pub fn read<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Self {
+        let mut ledger = Self::default();
+        entries.into_iter().for_each(|entry| ledger.extend(entry));
+        ledger
+    }
+
+    /// Adds one message, newer than all before. A call counts once its outcome is there.
+    pub fn extend(&mut self, entry: &Entry) {
+        match &entry.kind {
+            EntryKind::Typed => self.read_typed(entry.seq, &entry.message),
+            EntryKind::Note | EntryKind::Assistant(Some(Cut::Lost)) => {}
+            EntryKind::Assistant(_) => self.read_answer(entry.seq, &entry.message),
+            EntryKind::Result { .. } => self.read_results(entry.seq, &entry.message),
+        }
+    }
+
+    fn read_typed(&mut self, at: Seq, message: &Message) {
+        self.said.read(message);
+        for text in message.parts.iter().filter_map(Part::as_text) {
+            self.todos.read_checkboxes(text);
+            self.names.read_text(at, Voice::Speaker, text);
+            self.values.read(at, Source::Typed, text);
+        }
+    }
+
+    fn read_answer(&mut self, at: Seq, message: &Message) {
+        for part in &message.parts {
+            match part {
+                Part::Text(text) => {
+                    self.todos.read_checkboxes(&text.text);
+                    self.names.read_text(at, Voice::Speaker, &text.text);
+                    self.values.read(at, Source::Model, &text.text);
+                }
+                Part::ToolCall(call) => self.read_call(at, call),
+                _ => {}
+            }
+        }
+    }
+
+    fn read_call(&mut self, at: Seq, call: &ToolCall) {
+        let name = line::head(&call.name, 64);
+        match self.tools.get_mut(name) {
+            Some(count) => *count += 1,
+            None => self.tools.put(name, 1),
+        }
+        let arguments = arguments(call);
+        self.names.read_arguments(at, &call.name, &arguments);
+        let pending = Pending {
+            asked: Asked::new(&call.name, &arguments, line::head(&call.arguments, 2_000)),
+            touches: self.touches(&call.name, &arguments),
+            list: todos::list(&call.name, &arguments),
+        };
+        self.pending.put(call.call_id.as_str(), pending);
+    }
+
+    /// Editors that work on what they have open name a file only when they open it.
+    fn touches(&mut self, tool: &str, arguments: &Map<String, Value>) -> Vec<Touch> {
+        let touches = files::touches(tool, arguments);
+        let tool = tools::plain(tool);
+        if matches!(tool.as_str(), "open" | "create")
+            && let Some(touch) = touches.first()
+        {
+            self.open_file = Some(touch.path.clone());
+        }
+        match &self.open_file {
+            Some(path) if tool == "edit" && touches.is_empty() => {
+                vec![Touch { verb: Verb::Modified, path: path.clone() }]
+            }
+            _ => touches,
+        }
+    }
+
+    fn read_results(&mut self, at: Seq, message: &Message) {
+        for part in &message.parts {
+            let Part::ToolResult(result) = part else { continue };
+            for text in result.content.iter().filter_map(Part::as_text) {
+                self.names.read_text(at, Voice::Tool, text);
+                self.values.read(at, Source::Tool, text);
+            }
+            self.read_outcome(result);
+        }
+    }
+
+    fn read_outcome(&mut self, result: &ToolResult) {
+        let Some(call) = self.pending.take(result.call_id.as_str()) else { return };
+        if !self.outcomes.read(&call.asked, result) {
+            return;
+        }
+        for touch in call.touches {
+            self.touch(&touch, result);
+        }
+        if let Some(list) = call.list.filter(|_| result.status == ToolStatus::Completed) {
+            self.todos.apply(list);
+        }
+    }
+
+    fn touch(&mut self, touch: &Touch, result: &ToolResult) {
+        let known = self.files.get(&touch.path).copied();
+        let first = result.content.iter().find_map(Part::as_text).unwrap_or_default();
+        let verb = match (touch.verb, known) {
+            // A tool that writes says whether there was something before.
+            (Verb::Created, None) if says_updated(first) => Verb::Modified,
+            (verb, None) => verb,
+            (verb, Some(known)) => known.then(verb),
+        };
+        // Looking again is no news; changing again is.
+        if touch.verb != Verb::Read || known != Some(verb) {
+            self.files.put(&touch.path, verb);
+        }
+    }
+
+    /// Files by the strongest of what was done to them: those changed, then those only read, the newest last.
+    pub fn files(&self) -> impl Iterator<Item = (&str, Verb)> {
+        let of = |read: bool| self.files.iter().filter(move |(_, verb)| (**verb == Verb::Read) == read);
+        of(false).chain(of(true)).map(|(path, verb)| (path, *verb))
+    }
+
+    /// Sentences of people that set rules, oldest first.
+    pub fn rules(&self) -> impl Iterator<Item = &str> {
+        self.said.rules()
+    }
+
+    /// Todos that are not finished, in the order in which they came up.
+    pub fn open_todos(&self) -> impl Iterator<Item = &str> {
+        self.todos.open().map(|(text, _)| text)
+    }
+
+    /// The ledger as text of at most `limit_tokens`, as `counter` counts them; empty if nothing fits.
+    ///
+    /// One section for each class that has something. If not all fits, goal, rules, open todos and files come
+    /// first, in this order, then what else was typed, errors, commands, identifiers, values and tools; within a
+    /// class the newest. What is left out is counted in one line of its class, as far as that line fits.
+    pub fn render(&self, limit_tokens: u64, counter: &Counter) -> String {
+        render::fit(&render::sections(self), limit_tokens, counter)
+    }
+}
+
+/// Arguments that are no object, or too long, say nothing; but some tools take a patch as it is.
+fn arguments(call: &ToolCall) -> Map<String, Value> {
+    let text = line::head(&call.arguments, MOST_ARGUMENT_BYTES);
+    serde_json::from_str(text).unwrap_or_else(|_| {
+        let is_patch = tools::plain(&call.name).contains("patch");
+        let patch = is_patch.then(|| ("patch".to_owned(), Value::from(text)));
+        patch.into_iter().collect()
+    })
+}
+
+fn says_updated(output: &str) -> bool {
+    let start = line::head(output.trim_start(), 200).to_ascii_lowercase();
+    ["has been updated", "overwr", "updated"].iter().any(|word| start.contains(word))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! How foreign text becomes part of one line that can be nothing else.
+
+use std::borrow::Cow;
+
+/// One line of at most `limit` characters: runs of blanks and control characters are one space, characters that
+/// are not seen or turn the line around are gone, and nothing in it reads as a handle: `lh:12` becomes `lh\:12`,
+/// which no tool takes for one.
+pub(super) fn flat(text: &str, limit: usize) -> String {
+    let mut line = String::new();
+    let mut chars = 0;
+    for char in text.trim_start().chars().filter(|char| !is_unseen(*char)) {
+        let char = if char.is_whitespace() || char.is_control() { ' ' } else { char };
+        if char == ' ' && (line.is_empty() || line.ends_with(' ')) {
+            continue;
+        }
+        if chars == limit {
+            line.truncate(line.trim_end().len());
+            line.push('…');
+            break;
+        }
+        line.push(char);
+        chars += 1;
+    }
+    line.truncate(line.trim_end().len());
+    without_handles(line)
+}
+
+/// What somebody said. Text that begins like a mark, a heading or a list of ours stands in quotation marks.
+pub(super) fn said(text: &str, limit: usize) -> String {
+    let line = flat(text, limit);
+    if line.starts_with(|first: char| "[#<>-*=_|…{".contains(first)) { format!("\"{line}\"") } else { line }
+}
+
+/// What a program or a tool's output said: between more backticks than it has in a row, so that it cannot end its
+/// own quotation.
+pub(super) fn quoted(text: &str, limit: usize) -> String {
+    let line = flat(text, limit);
+    let longest = line.split(|char| char != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest + 1);
+    let gap = if line.starts_with('`') || line.ends_with('`') { " " } else { "" };
+    [&fence, gap, &line, gap, &fence].concat()
+}
+
+/// A path or an id: bare if it is made of what such names are made of, else [`quoted`].
+pub(super) fn name(text: &str, limit: usize) -> String {
+    let is_plain = |char: char| char.is_alphanumeric() || "_-./~@+#".contains(char);
+    let is_bare = text.len() <= limit && text.chars().all(is_plain) && !text.starts_with(['#', '-']);
+    if is_bare { text.to_owned() } else { quoted(text, limit) }
+}
+
+fn without_handles(line: String) -> String {
+    let mut safe = String::new();
+    let mut start = 0;
+    for (at, mark) in line.match_indices(':') {
+        let before = line.get(at.saturating_sub(2)..at).unwrap_or_default();
+        if before.eq_ignore_ascii_case("lh") {
+            safe.push_str(&line[start..at]);
+            safe.push('\\');
+            safe.push_str(mark);
+            start = at + 1;
+        }
+    }
+    if start == 0 {
+        return line;
+    }
+    safe.push_str(&line[start..]);
+    safe
+}
+
+/// Zero-width and direction characters.
+fn is_unseen(char: char) -> bool {
+    matches!(char, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// The text without the escapes that colour a terminal.
+pub(super) fn without_colours(text: &str) -> Cow<'_, str> {
+    if !text.contains('\u{1b}') {
+        return Cow::Borrowed(text);
+    }
+    let mut plain = String::with_capacity(text.len());
+    let mut pieces = text.split("\u{1b}[");
+    plain.push_str(pieces.next().unwrap_or_default());
+    for piece in pieces {
+        let end = piece.find(|char: char| char.is_ascii_alphabetic()).map_or(piece.len(), |at| at + 1);
+        plain.push_str(&piece[end..]);
+    }
+    Cow::Owned(plain)
+}
+
+/// The start of a text, at most `most` bytes, cut between characters.
+pub(super) fn head(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
+}
+
+/// The end of a text, at most `most` bytes, cut between characters.
+pub(super) fn tail(text: &str, most: usize) -> &str {
+    &text[text.ceil_char_boundary(text.len().saturating_sub(most))..]
+}

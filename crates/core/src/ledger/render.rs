@@ -1,0 +1,202 @@
+//! The ledger as text: sections in order of what must not be lost, cut to a number of tokens.
+
+use super::{Ledger, Verb, line};
+use crate::estimate::Counter;
+
+/// How many sections come before everything else: goal, rules, open todos, files.
+const FIRST: usize = 5;
+
+/// Items are cut after so many characters; files never.
+const MOST_CHARS: usize = 400;
+
+/// The lines of one class.
+#[derive(Debug)]
+pub(super) struct Section {
+    title: String,
+    items: Vec<String>,
+    /// How many more there were than were kept.
+    evicted: u64,
+    /// Which end stays when there is too little room.
+    stays: End,
+    /// The section may have one of so many parts of the room that is left.
+    share: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    First,
+    Last,
+}
+
+/// A section with the tokens of its lines.
+struct Measured<'a> {
+    section: &'a Section,
+    title: u64,
+    items: Vec<u64>,
+    /// The line that counts what is left out.
+    more: u64,
+}
+
+/// All sections that have something, the most important first. The first [`FIRST`] are always there.
+pub(super) fn sections(ledger: &Ledger) -> Vec<Section> {
+    let (rules, messages) = ledger.said.evicted();
+    let (commands, errors) = ledger.outcomes.evicted();
+    let of = |read: bool| ledger.files().filter(move |(_, verb)| (*verb == Verb::Read) == read);
+    let changed = of(false).map(|(path, verb)| format!("{} ({})", line::name(path, 1_000), verb.as_str()));
+    let read = of(true).map(|(path, _)| line::name(path, 1_000));
+    let todos = ledger.todos.open().map(|(text, begun)| {
+        let text = line::said(text, MOST_CHARS);
+        if begun { format!("{text} (begun)") } else { text }
+    });
+    let todos_title = match ledger.todos.finished() {
+        0 => "Open todos".to_owned(),
+        finished => format!("Open todos ({finished} finished)"),
+    };
+    let errors_title = match ledger.outcomes.resolved() {
+        0 => "Errors, newest first".to_owned(),
+        resolved => format!("Errors, newest first ({resolved} resolved since)"),
+    };
+    let said = |title: &str, items: Vec<String>, evicted, stays| section(title, items, evicted, stays);
+    let mut sections = vec![
+        said("Goal", ledger.said.goal().map(str::to_owned).into_iter().collect(), 0, End::First),
+        said("Rules set by the user", ledger.rules().map(str::to_owned).collect(), rules, End::Last),
+        said(&todos_title, todos.collect(), ledger.todos.evicted(), End::First),
+        said("Files changed, newest last", changed.collect(), 0, End::Last),
+        said("Files read, newest last", read.collect(), ledger.files.evicted(), End::Last),
+        Section {
+            share: 3,
+            ..said(
+                "Other messages of the user, newest first",
+                ledger.said.messages().map(str::to_owned).collect(),
+                messages,
+                End::First,
+            )
+        },
+        said(&errors_title, ledger.outcomes.errors().collect(), errors, End::First),
+        said("Commands, newest first", ledger.outcomes.commands().collect(), commands, End::First),
+        said("Identifiers", ledger.names.kept().collect(), ledger.names.evicted(), End::First),
+        said(
+            "Values, the latest of each",
+            ledger.values.latest().collect(),
+            ledger.values.evicted(),
+            End::First,
+        ),
+        said("Tools called", tool_counts(ledger), 0, End::First),
+    ];
+    let rest = sections.split_off(FIRST);
+    sections.extend(rest.into_iter().filter(|section| !section.items.is_empty()));
+    sections
+}
+
+fn section(title: &str, items: Vec<String>, evicted: u64, stays: End) -> Section {
+    Section {
+        title: format!("{title}:\n"),
+        items: items.iter().map(|item| format!("- {item}\n")).collect(),
+        evicted,
+        stays,
+        share: 1,
+    }
+}
+
+fn tool_counts(ledger: &Ledger) -> Vec<String> {
+    let counts = ledger.tools.iter().map(|(tool, count)| match count {
+        1 => format!("{} once", line::name(tool, 64)),
+        _ => format!("{} {count} times", line::name(tool, 64)),
+    });
+    let counts: Vec<String> = counts.collect();
+    if counts.is_empty() { counts } else { vec![counts.join(", ")] }
+}
+
+/// As much as fits. What comes first is whole if it fits whole, whatever that leaves for the rest.
+pub(super) fn fit(sections: &[Section], limit_tokens: u64, counter: &Counter) -> String {
+    let measured: Vec<Measured<'_>> =
+        sections.iter().map(|section| Measured::new(section, counter)).collect();
+    let (first, rest) = measured.split_at(FIRST.min(measured.len()));
+    let whole = fill(first, u64::MAX);
+    let used = counter.text(&whole);
+    if used <= limit_tokens {
+        return within(&whole, rest, limit_tokens, limit_tokens - used, counter);
+    }
+    within("", &measured, limit_tokens, limit_tokens, counter)
+}
+
+/// A text does not have exactly the tokens of its lines together: room is taken away until it fits.
+fn within(start: &str, sections: &[Measured<'_>], limit: u64, mut room: u64, counter: &Counter) -> String {
+    loop {
+        let text = [start, &fill(sections, room)].concat();
+        let over = counter.text(&text).saturating_sub(limit);
+        if over == 0 {
+            return text;
+        }
+        if room == 0 {
+            return start.to_owned();
+        }
+        room = room.saturating_sub(over.max(room / 32));
+    }
+}
+
+fn fill(sections: &[Measured<'_>], mut room: u64) -> String {
+    let mut text = String::new();
+    let mut later: u64 = sections.iter().map(Measured::least).sum();
+    for section in sections {
+        later -= section.least();
+        let least = section.least().min(room);
+        let share = room.saturating_sub(later) / section.section.share;
+        let (taken, used) = section.take(share.max(least));
+        text.push_str(&taken);
+        room = room.saturating_sub(used);
+    }
+    text
+}
+
+impl<'a> Measured<'a> {
+    fn new(section: &'a Section, counter: &Counter) -> Self {
+        Self {
+            section,
+            title: counter.text(&section.title),
+            items: section.items.iter().map(|item| counter.text(item)).collect(),
+            more: counter.text(&more(section.items.len() as u64 + section.evicted)),
+        }
+    }
+
+    /// Tokens of the section when it only says how much there is.
+    fn least(&self) -> u64 {
+        if self.section.items.is_empty() { 0 } else { self.title + self.more }
+    }
+
+    /// The section in at most `room` tokens, and what it has of them.
+    fn take(&self, room: u64) -> (String, u64) {
+        let (items, evicted) = (&self.section.items, self.section.evicted);
+        let all = self.title + self.items.iter().sum::<u64>();
+        if items.is_empty() {
+            return (String::new(), 0);
+        }
+        if all <= room && evicted == 0 {
+            return ([self.section.title.as_str(), &items.concat()].concat(), all);
+        }
+        let mut used = self.least();
+        if used > room {
+            return (String::new(), 0);
+        }
+        let mut fits = |cost: &&u64| {
+            used += **cost;
+            let fits = used <= room;
+            used -= if fits { 0 } else { **cost };
+            fits
+        };
+        let taken = match self.section.stays {
+            End::First => self.items.iter().take_while(&mut fits).count(),
+            End::Last => self.items.iter().rev().take_while(&mut fits).count(),
+        };
+        let more = more((items.len() - taken) as u64 + evicted);
+        let text = match self.section.stays {
+            End::First => [items[..taken].concat(), more].concat(),
+            End::Last => [more, items[items.len() - taken..].concat()].concat(),
+        };
+        ([self.section.title.as_str(), &text].concat(), used)
+    }
+}
+
+fn more(count: u64) -> String {
+    format!("- … and {count} more, by recall\n")
+}

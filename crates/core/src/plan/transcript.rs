@@ -1,0 +1,102 @@
+//! A part of the conversation as text, for summarisers that get it as data, in pieces that fit their window.
+
+use super::{extract, role_name};
+use crate::history::{ItemKind, ViewItem};
+use crate::meter::Increment;
+
+/// A tool result of more characters is shortened in its middle when the whole is too much.
+const CLIPPED_CHARS: usize = 2_000;
+
+/// Messages as text, with their tokens.
+pub(super) struct Transcript<'a> {
+    lines: Vec<Line>,
+    increment: &'a Increment,
+}
+
+struct Line {
+    text: String,
+    tokens: u64,
+    is_result: bool,
+}
+
+impl<'a> Transcript<'a> {
+    pub(super) fn of<'v>(items: impl Iterator<Item = &'v ViewItem>, increment: &'a Increment) -> Self {
+        let line = |item: &ViewItem| {
+            let text =
+                format!("<{}>\n{}\n", role_name(item.message.role), extract::plain_text(&item.message));
+            let is_result = matches!(item.kind, ItemKind::Result { .. });
+            Line { tokens: increment.text(&text), text, is_result }
+        };
+        Self { lines: items.map(line).collect(), increment }
+    }
+
+    fn tokens(&self) -> u64 {
+        self.lines.iter().map(|line| line.tokens).sum()
+    }
+}
+
+/// The transcript in at most `most` pieces of at most `room` tokens each, and whether older messages were left out
+/// for that. Long tool results are shortened before anything is left out.
+pub(super) fn pieces(transcript: &Transcript<'_>, room: u64, most: usize) -> (Vec<String>, bool) {
+    let increment = transcript.increment;
+    let is_much = transcript.tokens() > room.saturating_mul(most.min(4) as u64);
+    let mut pieces: Vec<(String, u64)> = Vec::new();
+    for line in &transcript.lines {
+        let clipped = (is_much && line.is_result).then(|| clip(&line.text)).flatten();
+        let (text, tokens) = match &clipped {
+            Some(text) => (text.as_str(), increment.text(text)),
+            None => (line.text.as_str(), line.tokens),
+        };
+        match pieces.last_mut().filter(|(_, used)| used + tokens <= room) {
+            Some((piece, used)) => {
+                piece.push_str(text);
+                *used += tokens;
+            }
+            None if tokens <= room => pieces.push((text.to_owned(), tokens)),
+            None => pieces.extend(split(text, room, increment).into_iter().map(|part| (part, room))),
+        }
+    }
+    let skipped = pieces.len().saturating_sub(most);
+    (pieces.into_iter().skip(skipped).map(|(piece, _)| piece).collect(), skipped > 0)
+}
+
+/// Beginning and end of a long text.
+fn clip(text: &str) -> Option<String> {
+    let chars = text.chars().count();
+    if chars <= CLIPPED_CHARS {
+        return None;
+    }
+    let half = CLIPPED_CHARS / 2;
+    let head = text.char_indices().nth(half).map_or(text.len(), |(at, _)| at);
+    let tail = text.char_indices().nth(chars - half).map_or(text.len(), |(at, _)| at);
+    Some(format!("{}\n[… {} characters …]\n{}", &text[..head], chars - CLIPPED_CHARS, &text[tail..]))
+}
+
+/// A text in parts of at most `room` tokens each.
+fn split(text: &str, room: u64, increment: &Increment) -> Vec<String> {
+    let tokens = increment.text(text).max(1);
+    let chars = text.chars().count();
+    if tokens <= room || chars < 2 {
+        return vec![text.to_owned()];
+    }
+    let wanted = ((chars as u64).saturating_mul(room) / tokens) as usize;
+    let at = text.char_indices().nth(wanted.clamp(1, chars - 1)).map_or(text.len(), |(at, _)| at);
+    let mut parts = Vec::new();
+    let (mut head, mut rest) = (&text[..at], &text[at..]);
+    // The share is an average: a denser stretch is halved until it fits.
+    loop {
+        if increment.text(head) <= room || head.chars().count() < 2 {
+            parts.push(head.to_owned());
+            if rest.is_empty() {
+                return parts;
+            }
+            let take = rest.char_indices().nth(wanted.max(1)).map_or(rest.len(), |(at, _)| at);
+            (head, rest) = rest.split_at(take);
+        } else {
+            let half = head.chars().count() / 2;
+            let at = head.char_indices().nth(half).map_or(head.len(), |(at, _)| at);
+            let start = text.len() - rest.len() - head.len();
+            (head, rest) = (&text[start..start + at], &text[start + at..]);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The parts of a text that a query means.
+
+use std::collections::BTreeSet;
+
+use super::Query;
+
+/// Lines shown before and after one that holds a word of the query.
+const AROUND: usize = 4;
+
+/// A text by lines, with what each is worth to a query.
+pub(super) struct Lines {
+    /// The text written small, letter by letter in as many bytes.
+    lower: String,
+    /// Where each line begins, in bytes.
+    starts: Vec<usize>,
+    worth: Vec<f64>,
+}
+
+impl Lines {
+    pub(super) fn of(text: &str, query: &Query) -> Self {
+        let lower = small(text);
+        let ends = lower.match_indices('\n').map(|(at, _)| at + 1).filter(|end| *end < lower.len());
+        let starts: Vec<usize> = std::iter::once(0).chain(ends).collect();
+        let mut worth = vec![0.0; starts.len()];
+        for (word, weight) in query.words.iter().zip(&query.weights).filter(|(_, weight)| **weight > 0.0) {
+            let mut counted = None;
+            for (at, _) in lower.match_indices(word.as_str()) {
+                let line = starts.partition_point(|start| *start <= at) - 1;
+                if counted.replace(line) != Some(line) {
+                    worth[line] += weight;
+                }
+            }
+        }
+        Self { lower, starts, worth }
+    }
+
+    pub(super) fn best_worth(&self) -> f64 {
+        self.worth.iter().copied().fold(0.0, f64::max)
+    }
+
+    pub(super) fn has(&self, phrase: &str) -> bool {
+        self.lower.contains(phrase)
+    }
+
+    /// The lines that hold words of the query, the best first.
+    fn best_first(&self) -> Vec<usize> {
+        let mut lines: Vec<usize> = (0..self.worth.len()).filter(|line| self.worth[*line] > 0.0).collect();
+        lines.sort_by(|left, right| self.worth[*right].total_cmp(&self.worth[*left]).then(left.cmp(right)));
+        lines
+    }
+
+    fn range(&self, line: usize) -> std::ops::Range<usize> {
+        self.starts[line]..self.starts.get(line + 1).copied().unwrap_or(self.lower.len())
+    }
+}
+
+/// Letters whose small form has another length stay: positions in both texts are the same.
+fn small(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_ascii_lowercase();
+    }
+    let small = |char: char| {
+        let mut forms = char.to_lowercase();
+        match (forms.next(), forms.next()) {
+            (Some(form), None) if form.len_utf8() == char.len_utf8() => form,
+            _ => char,
+        }
+    };
+    text.chars().map(small).collect()
+}
+
+/// The lines that hold most of the query's words with what stands around them, in their order, in at most about `chars`
+/// characters; all of a text that is not longer.
+pub(super) fn passages(text: &str, query: &Query, chars: usize) -> String {
+    if text.chars().nth(chars).is_none() {
+        return text.to_owned();
+    }
+    let lines = Lines::of(text, query);
+    let (mut chosen, mut room) = (BTreeSet::new(), chars);
+    'best: for best in lines.best_first() {
+        for line in around(best, lines.starts.len()) {
+            if chosen.contains(&line) {
+                continue;
+            }
+            let long = text[lines.range(line)].chars().count();
+            if long > room {
+                break 'best;
+            }
+            room -= long;
+            chosen.insert(line);
+        }
+    }
+    match chosen.is_empty() {
+        // Its best line alone is too long.
+        true => format!("…{}…", cut(text, &lines, query, chars)),
+        false => joined(text, &lines, &chosen),
+    }
+}
+
+/// The line itself first, then those around it, the nearest first.
+fn around(line: usize, lines: usize) -> impl Iterator<Item = usize> {
+    let beside = (1..=AROUND).flat_map(move |far| [line.checked_sub(far), Some(line + far)]);
+    std::iter::once(line).chain(beside.flatten().filter(move |line| *line < lines))
+}
+
+fn joined(text: &str, lines: &Lines, chosen: &BTreeSet<usize>) -> String {
+    let (mut shown, mut next) = (String::new(), 0);
+    for line in chosen {
+        if *line != next {
+            shown.push_str("…\n");
+        }
+        shown.push_str(&text[lines.range(*line)]);
+        next = line + 1;
+    }
+    if next < lines.starts.len() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// So many characters of the best line, from a little before the first word it holds.
+fn cut<'t>(text: &'t str, lines: &Lines, query: &Query, chars: usize) -> &'t str {
+    let range = lines.range(lines.best_first().first().copied().unwrap_or(0));
+    let line = &lines.lower[range.clone()];
+    let found = query.words.iter().filter_map(|word| line.find(word.as_str())).min().unwrap_or(0);
+    let before = line[..found].char_indices().rev().take(chars / 4).last().map_or(found, |(at, _)| at);
+    let rest = &text[range.start + before..range.end];
+    &rest[..rest.char_indices().nth(chars).map_or(rest.len(), |(at, _)| at)]
+}

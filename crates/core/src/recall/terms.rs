@@ -1,0 +1,58 @@
+//! What a text is searched by: its words, and what long words are made of.
+
+use std::collections::BTreeSet;
+
+/// Longer words are found by their pieces only, longer pieces not at all: nobody asks for them. In bytes.
+const LONGEST: usize = 160;
+
+/// The words of a query, written small; single letters say nothing.
+pub(super) fn query_words(query: &str) -> BTreeSet<String> {
+    words(query).map(str::to_lowercase).filter(|word| word.chars().nth(1).is_some()).collect()
+}
+
+/// Calls `take` with every word of a text, written small, and with the pieces of words that have some: of
+/// `src/main.rs` also `src`, `main` and `rs`. Scripts without blanks between words are cut into pairs of letters.
+pub(super) fn terms_of(text: &str, mut take: impl FnMut(&str)) {
+    let lower = text.to_lowercase();
+    for word in words(&lower) {
+        if word.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            take_if_useful(word, &mut take);
+            continue;
+        }
+        take_if_useful(word, &mut take);
+        for piece in word.split(|char: char| !char.is_alphanumeric()).filter(|piece| piece.len() < word.len())
+        {
+            take_if_useful(piece, &mut take);
+        }
+        pairs(word, &mut take);
+    }
+}
+
+fn take_if_useful(term: &str, take: &mut impl FnMut(&str)) {
+    if term.len() <= LONGEST && term.chars().nth(1).is_some() {
+        take(term);
+    }
+}
+
+/// Identifiers, paths and versions are words.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let is_word = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-' | '.' | '/');
+    text.split(move |char: char| !is_word(char))
+        .map(|word| word.trim_matches(['.', '-']))
+        .filter(|word| !word.is_empty())
+}
+
+fn pairs(word: &str, take: &mut impl FnMut(&str)) {
+    let ends = word.char_indices().map(|(at, char)| (at, at + char.len_utf8(), is_dense(char)));
+    let ends: Vec<(usize, usize, bool)> = ends.collect();
+    for pair in ends.windows(2) {
+        if let [(from, _, true), (_, to, true)] = pair {
+            take(&word[*from..*to]);
+        }
+    }
+}
+
+/// Written without blanks between words: kana, Han, Hangul, Thai.
+fn is_dense(char: char) -> bool {
+    matches!(char, '\u{0e00}'..='\u{0eff}' | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
+}

@@ -1,0 +1,97 @@
+use super::*;
+
+fn index(texts: &[&str]) -> Index {
+    let mut index = Index::default();
+    texts.iter().for_each(|text| _ = index.add(text));
+    index
+}
+
+fn found(texts: &[&str], query: &str) -> Vec<usize> {
+    let hits = search(&index(texts), query, texts.len(), 5, |_| 1.0, |at| texts[at]);
+    hits.iter().map(|hit| hit.at).collect()
+}
+
+#[test]
+fn rare_words_count_more_and_the_newest_comes_first_among_equals() {
+    let texts = ["the red file", "the blue file", "the file", "the blue file"];
+    assert_eq!(found(&texts, "the blue file")[..2], [3, 1]);
+    assert_eq!(found(&texts, "file red")[0], 0);
+    assert!(found(&texts, "green").is_empty());
+}
+
+#[test]
+fn words_are_found_by_their_pieces_and_by_their_beginnings() {
+    let texts = ["see src/plan/prune.rs for it", "a sentence about planning", "多くの人が集まる場所"];
+    assert_eq!(found(&texts, "prune"), [0]);
+    assert_eq!(found(&texts, "src/plan/prune.rs")[0], 0);
+    assert_eq!(found(&texts, "plann"), [1]);
+    assert_eq!(found(&texts, "entenc"), [1], "within a word, if nowhere else");
+    assert_eq!(found(&texts, "集まる"), [2]);
+}
+
+#[test]
+fn words_on_one_line_win_over_the_same_words_apart_and_the_phrase_over_both() {
+    let apart = "zebra\n\n\nhorse";
+    let together = "the horse and the zebra";
+    let phrase = "a zebra horse it is";
+    assert_eq!(found(&[apart, together, phrase, apart], "zebra horse"), [2, 1, 3, 0]);
+}
+
+#[test]
+fn an_index_that_grew_answers_like_one_that_was_built_at_once() {
+    let texts: Vec<String> =
+        (0..200).map(|at| format!("row {at} of {} with word{}", at % 7, at * at % 31)).collect();
+    let mut grown = Index::default();
+    for (at, text) in texts.iter().enumerate() {
+        assert_eq!(grown.add(text), at);
+        let whole = index(&texts[..=at].iter().map(String::as_str).collect::<Vec<_>>());
+        let ask = |index: &Index| search(index, "row word9 3", at + 1, 5, |_| 1.0, |at| &texts[at]);
+        assert_eq!(ask(&grown), ask(&whole));
+    }
+    // What came later is as if it were not there.
+    let early = search(&grown, "row word9 3", 50, 5, |_| 1.0, |at| &texts[at]);
+    let first = index(&texts[..50].iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(early, search(&first, "row word9 3", 50, 5, |_| 1.0, |at| &texts[at]));
+}
+
+#[test]
+fn what_weighs_less_stands_behind_and_what_weighs_nothing_is_not_found() {
+    let texts = ["the needle", "the needle", "hay"];
+    let ask = |weight: fn(usize) -> f64| {
+        let hits = search(&index(&texts), "needle", 3, 5, weight, |at| texts[at]);
+        hits.iter().map(|hit| hit.at).collect::<Vec<_>>()
+    };
+    assert_eq!(ask(|_| 1.0), [1, 0]);
+    assert_eq!(ask(|at| if at == 1 { 0.5 } else { 1.0 }), [0, 1]);
+    assert_eq!(ask(|at| if at == 1 { 0.0 } else { 1.0 }), [0]);
+}
+
+#[test]
+fn passages_surround_the_best_lines() {
+    let mut lines: Vec<String> = (0..900).map(|line| format!("let value_{line} = 1;")).collect();
+    lines[20] = "the zebra eats".to_owned();
+    lines[850] = "here the zebra sleeps".to_owned();
+    let text = lines.join("\n");
+    let hits = search(&index(&[&text]), "zebra sleeps", 1, 5, |_| 1.0, |_| &text);
+    let passage = &hits[0].snippet;
+    let expected =
+        "…\nlet value_16 = 1;\nlet value_17 = 1;\nlet value_18 = 1;\nlet value_19 = 1;\nthe zebra eats\n";
+    assert!(passage.starts_with(expected), "{passage}");
+    assert!(passage.contains("let value_24 = 1;\n…\nlet value_846 = 1;"), "{passage}");
+    assert!(passage.ends_with("here the zebra sleeps\nlet value_851 = 1;\nlet value_852 = 1;\nlet value_853 = 1;\nlet value_854 = 1;\n…"));
+    assert_eq!(found(&["short"], "short"), [0]);
+}
+
+#[test]
+fn a_passage_is_no_longer_than_it_may_be() {
+    let rows: String = (0..9_000).map(|row| format!("the zebra {row}\n")).collect();
+    let hits = search(&index(&[&rows, &rows]), "zebra", 2, 5, |_| 1.0, |_| &rows);
+    let chars: Vec<usize> = hits.iter().map(|hit| hit.snippet.chars().count()).collect();
+    assert!((BEST_CHARS - 40..=BEST_CHARS + 4).contains(&chars[0]), "{chars:?}");
+    assert!((SNIPPET_CHARS - 40..=SNIPPET_CHARS + 4).contains(&chars[1]), "{chars:?}");
+    // One endless line is cut where the word stands.
+    let line = format!("{} ẞtraße zebra {}", "é ".repeat(9_000), "hay ".repeat(9_000));
+    let hits = search(&index(&[&line]), "zebra", 1, 5, |_| 1.0, |_| &line);
+    assert!(hits[0].snippet.contains("ẞtraße zebra hay"));
+    assert_eq!(hits[0].snippet.chars().count(), BEST_CHARS + 2);
+}

@@ -1,0 +1,160 @@
+//! A summary that is written ahead, while work goes on, and committed between two steps when its time has come.
+
+use super::{Effect, Failure, Run, Timer};
+use crate::message::{Answer, Role};
+use crate::plan::{self, Plan, SummaryDraft};
+use crate::usage::Usage;
+
+/// A compaction that may come.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Candidate {
+    pub(super) task: u64,
+    pub(super) draft: Box<SummaryDraft>,
+    pub(super) stage: Stage,
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// A hook is asked whether it may be.
+    Asking,
+    /// A model writes it.
+    Writing,
+    /// It can be committed.
+    Ready,
+    /// It failed or was forbidden. Kept until its subject has changed, so that it is not tried at every step.
+    Void,
+}
+
+impl Run {
+    /// Begins a summary ahead if the view is near the line. Asked when a model has answered: until the tools are done
+    /// or a person types, its server has nothing else to do.
+    pub(super) fn look_ahead(&mut self, out: &mut Vec<Effect>) {
+        let view = self.history.view();
+        let is_void = |candidate: &Candidate| !candidate.draft.is_about(view);
+        if self.candidate.as_ref().is_some_and(is_void) {
+            self.drop_candidate(out);
+        }
+        if self.candidate.is_some() || self.stop.is_some() || self.is_time_up() {
+            return;
+        }
+        let settings = &self.settings;
+        let budget = self.budget();
+        let Some(draft) = plan::ahead(&self.history, settings.fixed.tokens, &budget, &settings.policy) else {
+            return;
+        };
+        let task = self.new_task();
+        let stage = Stage::Asking;
+        self.candidate = Some(Candidate { task, draft, stage });
+        match self.settings.pre_compact_ms {
+            Some(deadline_ms) => self.ask_ahead(task, deadline_ms, out),
+            None => self.write_ahead(out),
+        }
+    }
+
+    fn ask_ahead(&mut self, task: u64, deadline_ms: u64, out: &mut Vec<Effect>) {
+        let Some(candidate) = &self.candidate else { return };
+        let ask = self.pre_compact_of(&Plan::Summarise(candidate.draft.clone()), false, deadline_ms);
+        out.push(Effect::AskPreCompact { task, ask: Box::new(ask) });
+        out.push(Effect::StartTimer { timer: Timer::Ahead, after_ms: deadline_ms });
+    }
+
+    /// The next request for it, or what is ready.
+    pub(super) fn write_ahead(&mut self, out: &mut Vec<Effect>) {
+        let budget = self.budget();
+        let shown = self.history.view();
+        // The newest step has no results yet: the request ends before it.
+        let open = !self.history.open_calls().is_empty();
+        let newest = shown.iter().rposition(|item| item.message.role == Role::Assistant);
+        let end = newest.filter(|_| open).unwrap_or(shown.len());
+        let Some(candidate) = &mut self.candidate else { return };
+        match candidate.draft.request(&shown[..end], &budget) {
+            Some(request) => {
+                candidate.stage = Stage::Writing;
+                let task = candidate.task;
+                out.push(Effect::Summarise { task, ahead: true, request });
+                let after_ms = self.settings.policy.summary_timeout_ms;
+                out.push(Effect::StartTimer { timer: Timer::Ahead, after_ms });
+            }
+            None => {
+                candidate.draft.make_ledgers(&self.history);
+                candidate.stage = if candidate.draft.is_written() { Stage::Ready } else { Stage::Void };
+                out.push(Effect::StopTimer { timer: Timer::Ahead });
+            }
+        }
+    }
+
+    pub(super) fn summarised_ahead(&mut self, answer: Result<Answer, Failure>, out: &mut Vec<Effect>) {
+        let Some(candidate) = self.candidate.as_mut().filter(|candidate| candidate.stage == Stage::Writing)
+        else {
+            return;
+        };
+        let taken = match answer {
+            Ok(answer) => candidate.draft.take(answer).is_ok(),
+            Err(failure) => {
+                if let Some(usage) = failure.usage {
+                    candidate.draft.spend(usage);
+                }
+                false
+            }
+        };
+        if taken {
+            return self.write_ahead(out);
+        }
+        self.void_candidate(out);
+    }
+
+    /// It will not come, and is not tried again as long as nothing has changed.
+    pub(super) fn void_candidate(&mut self, out: &mut Vec<Effect>) {
+        if let Some(candidate) = &mut self.candidate {
+            if candidate.stage == Stage::Writing {
+                out.push(Effect::StopSummary { task: candidate.task });
+            }
+            candidate.stage = Stage::Void;
+            out.push(Effect::StopTimer { timer: Timer::Ahead });
+        }
+    }
+
+    /// It takes too long.
+    pub(super) fn void_unfinished(&mut self, out: &mut Vec<Effect>) {
+        if self.candidate.as_ref().is_some_and(|candidate| candidate.stage == Stage::Writing) {
+            self.void_candidate(out);
+        }
+    }
+
+    /// The view is another now, or the compaction is done.
+    pub(super) fn drop_candidate(&mut self, out: &mut Vec<Effect>) {
+        self.void_candidate(out);
+        if let Some(candidate) = self.candidate.take() {
+            self.unstored.extend(candidate.draft.usage().cloned());
+        }
+    }
+
+    /// What summaries used that nobody stored yet: it goes with the next compaction.
+    pub(super) fn take_unstored(&mut self) -> Option<Usage> {
+        self.unstored.drain(..).reduce(|mut sum, usage| {
+            sum.add(&usage);
+            sum
+        })
+    }
+
+    /// The candidate, if it can be committed.
+    pub(super) fn ready(&self) -> Option<&SummaryDraft> {
+        let candidate = self.candidate.as_ref()?;
+        (candidate.stage == Stage::Ready).then_some(&*candidate.draft)
+    }
+
+    /// Whether a summary is on its way and there is room to go on without it.
+    pub(super) fn can_go_on_without(&self) -> bool {
+        let on_its_way = self
+            .candidate
+            .as_ref()
+            .is_some_and(|candidate| matches!(candidate.stage, Stage::Asking | Stage::Writing));
+        on_its_way && self.meter().bound() <= self.budget().usable
+    }
+
+    pub(super) fn new_task(&mut self) -> u64 {
+        self.next_task += 1;
+        self.next_task
+    }
+}

@@ -1,0 +1,218 @@
+//! The hook that is asked before a compaction.
+
+use super::ahead::Stage;
+use super::{CompactionOutcome, Effect, Phase, Run, Then, Timer};
+use crate::error::ErrorCode;
+use crate::event::{EditKind, EditReason, EventBody};
+use crate::ids::Handle;
+use crate::plan::{Occasion, Plan};
+
+/// What a PreCompact hook is told. Tokens throughout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PreCompact {
+    /// Whether somebody asked for the compaction.
+    pub manual: bool,
+    /// What made it necessary.
+    pub reason: EditReason,
+    /// The next request as it is.
+    pub current_tokens: u64,
+    /// What it must stay below.
+    pub target_tokens: u64,
+    /// Messages in the view.
+    pub message_count: u64,
+    /// Messages that go.
+    pub messages_gone: u64,
+    /// What leads to them.
+    pub what_goes: Vec<Handle>,
+    /// What somebody asked the summary to mind.
+    pub custom_instructions: Option<String>,
+    /// How long an answer is waited for.
+    pub deadline_ms: u64,
+}
+
+/// What a PreCompact hook answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PreCompactAnswer {
+    /// The compaction must not be. Where the request could not be sent otherwise, messages are left out instead.
+    pub cancel: bool,
+    /// What the summary should mind.
+    pub custom_instructions: Option<String>,
+    /// The summary.
+    pub custom_summary: Option<String>,
+}
+
+impl Run {
+    /// Asks the hook about a compaction, if there is one: `None` once it is asked.
+    pub(super) fn ask_hook(
+        &mut self,
+        plan: Plan,
+        occasion: &Occasion,
+        out: &mut Vec<Effect>,
+    ) -> Option<Plan> {
+        let is_compaction = match &plan {
+            Plan::Edit(edit) => edit.kind == EditKind::Compaction,
+            Plan::Summarise(_) => true,
+            Plan::Fits | Plan::DoesNotFit(_) => false,
+        };
+        // Of one that was written ahead it was asked before.
+        let asked = self.ready().is_some() && matches!(plan, Plan::Edit(_));
+        let Some(deadline_ms) = self.settings.pre_compact_ms.filter(|_| is_compaction && !asked) else {
+            return Some(plan);
+        };
+        let manual = matches!(occasion, Occasion::Requested { .. });
+        let ask = self.pre_compact_of(&plan, manual, deadline_ms);
+        let task = self.new_task();
+        self.phase = Phase::Asking { task, plan: Box::new(plan), occasion: occasion.clone() };
+        out.push(Effect::AskPreCompact { task, ask: Box::new(ask) });
+        out.push(Effect::StartTimer { timer: Timer::Hook, after_ms: deadline_ms });
+        None
+    }
+
+    pub(super) fn pre_compact_of(&self, plan: &Plan, manual: bool, deadline_ms: u64) -> PreCompact {
+        let (reason, target_tokens, messages_gone, handles, instructions) = match plan {
+            Plan::Summarise(draft) => {
+                let (count, handles) = draft.what_goes();
+                let instructions = draft.instructions().map(str::to_owned);
+                (draft.reason(), draft.trigger_tokens(), count, handles, instructions)
+            }
+            Plan::Edit(edit) => {
+                let count = (edit.original_messages + 1).saturating_sub(edit.compressed_messages);
+                let handles = edit.ops.iter().map(|op| Handle(op.range())).collect();
+                (edit.reason, edit.trigger_tokens, count, handles, None)
+            }
+            Plan::Fits | Plan::DoesNotFit(_) => (EditReason::TokenLimit, 0, 0, Vec::new(), None),
+        };
+        PreCompact {
+            manual,
+            reason,
+            current_tokens: self.meter().total,
+            target_tokens,
+            message_count: self.history.view().len() as u64,
+            messages_gone,
+            what_goes: handles,
+            custom_instructions: instructions,
+            deadline_ms,
+        }
+    }
+
+    /// The hook has answered; `None` if it failed.
+    pub(super) fn hook_answered(
+        &mut self,
+        task: u64,
+        answer: Option<PreCompactAnswer>,
+        out: &mut Vec<Effect>,
+    ) {
+        let answer = answer.unwrap_or_default();
+        let is_ahead = |run: &Self| {
+            run.candidate.as_ref().is_some_and(|found| found.task == task && found.stage == Stage::Asking)
+        };
+        if is_ahead(self) {
+            return self.hook_answered_ahead(answer, out);
+        }
+        match std::mem::replace(&mut self.phase, Phase::Storing) {
+            Phase::Asking { task: asked, plan, occasion } if asked == task => {
+                out.push(Effect::StopTimer { timer: Timer::Hook });
+                self.after_hook(*plan, occasion, answer, out);
+            }
+            other => self.phase = other,
+        }
+    }
+
+    fn hook_answered_ahead(&mut self, answer: PreCompactAnswer, out: &mut Vec<Effect>) {
+        if answer.cancel {
+            return self.void_candidate(out);
+        }
+        if let Some(candidate) = &mut self.candidate {
+            if let Some(more) = &answer.custom_instructions {
+                candidate.draft.instruct(more);
+            }
+            if let Some(text) = filled(answer.custom_summary.as_deref()) {
+                candidate.draft.give(text);
+            }
+        }
+        self.write_ahead(out);
+    }
+
+    fn after_hook(
+        &mut self,
+        plan: Plan,
+        occasion: Occasion,
+        answer: PreCompactAnswer,
+        out: &mut Vec<Effect>,
+    ) {
+        if self.stop.is_some() {
+            return self.boundary_or_idle(out);
+        }
+        if answer.cancel {
+            return self.hook_cancelled(&occasion, out);
+        }
+        let Plan::Summarise(mut draft) = plan else { return self.carry_out(plan, occasion, out) };
+        if let Some(more) = &answer.custom_instructions {
+            draft.instruct(more);
+        }
+        if let Some(text) = filled(answer.custom_summary.as_deref()) {
+            draft.give(text);
+            return self.finish_summary(draft, &occasion, out);
+        }
+        self.carry_out(Plan::Summarise(draft), occasion, out);
+    }
+
+    /// A hook may keep a compaction from being, but not a request from fitting.
+    fn hook_cancelled(&mut self, occasion: &Occasion, out: &mut Vec<Effect>) {
+        if let Occasion::Requested { .. } = occasion {
+            let refused = CompactionOutcome::Refused("a hook cancelled the compaction".to_owned());
+            out.push(Effect::CompactionDone(refused));
+            return self.idle(out);
+        }
+        let fits = *occasion == Occasion::Routine && self.meter().bound() <= self.budget().usable;
+        let failed = EventBody::CompactionFailed {
+            strategy: self.settings.policy.strategy.name().to_owned(),
+            code: ErrorCode::Refused,
+            reason: match fits {
+                true => "a hook cancelled the compaction".to_owned(),
+                false => {
+                    "a hook cancelled the compaction; messages are left out, since the request does not fit"
+                        .to_owned()
+                }
+            },
+            usage: self.take_unstored(),
+        };
+        let plan = if fits { Plan::Fits } else { self.plan_without_summary(occasion) };
+        self.after_failure(failed, plan, occasion, out);
+    }
+
+    pub(super) fn hook_is_late(&mut self, ahead: bool, out: &mut Vec<Effect>) {
+        let task = match (&self.phase, &self.candidate) {
+            (_, Some(candidate)) if ahead && candidate.stage == Stage::Asking => candidate.task,
+            (Phase::Asking { task, .. }, _) if !ahead => *task,
+            _ => return,
+        };
+        self.hook_answered(task, None, out);
+    }
+
+    /// What comes after a compaction that was not: `failed` is stored, then `plan` acted on.
+    pub(super) fn after_failure(
+        &mut self,
+        failed: EventBody,
+        plan: Plan,
+        occasion: &Occasion,
+        out: &mut Vec<Effect>,
+    ) {
+        self.phase = Phase::Storing;
+        match plan {
+            Plan::Edit(edit) => {
+                let id = format!("e{}", self.next_seq() + 1).into();
+                let edit = crate::event::ViewEdit { id, ..*edit };
+                self.commit_with(vec![failed], edit, occasion, out);
+            }
+            plan => {
+                let then = Then::ActOn { plan: Box::new(plan), occasion: occasion.clone() };
+                self.append(vec![failed], then, out);
+            }
+        }
+    }
+}
+
+fn filled(text: Option<&str>) -> Option<&str> {
+    text.filter(|text| !text.trim().is_empty())
+}

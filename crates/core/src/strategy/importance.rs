@@ -1,0 +1,131 @@
+//! `importance`: the newest messages stay, of the others the least important go first; no model call.
+
+use std::collections::BTreeSet;
+
+use super::{Choice, Instead, Protection, Strategy};
+use crate::budget::Trigger;
+use crate::history::{Unit, UnitKind};
+use crate::message::{Message, Part};
+use crate::plan::Scene;
+
+/// An answer of fewer characters that asks for no tool is an acknowledgement.
+const SHORT_CHARS: usize = 80;
+
+/// An answer of more characters says something.
+const LONG_CHARS: usize = 1_000;
+
+/// What a message that newer ones refer to gains.
+const REFERENCED: f64 = 0.3;
+
+/// Scores and drops.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Importance {
+    /// The newest messages that stay as they are; a step is kept whole, so that a few more may.
+    pub keep_recent: usize,
+    /// Score of a typed message.
+    pub user_message_score: f64,
+    /// Score of an answer without tool calls.
+    pub assistant_message_score: f64,
+    /// Score of a step with tool calls.
+    pub tool_use_score: f64,
+    /// What scores less goes at once.
+    pub min_score_threshold: f64,
+}
+
+impl Default for Importance {
+    fn default() -> Self {
+        Self {
+            keep_recent: 10,
+            user_message_score: 1.0,
+            assistant_message_score: 0.6,
+            tool_use_score: 1.0,
+            min_score_threshold: 0.3,
+        }
+    }
+}
+
+impl Strategy for Importance {
+    fn name(&self) -> &str {
+        "importance"
+    }
+
+    fn trigger(&self) -> Trigger {
+        Trigger::Share(0.85)
+    }
+
+    fn choose(&self, scene: &Scene<'_>, protection: Protection) -> Option<Choice> {
+        let kept_from = match protection {
+            Protection::Turns => scene.newest_messages_from(self.keep_recent),
+            Protection::Steps => scene.step_start(2),
+        };
+        let order = self.lowest_first(scene, kept_from);
+        let at_once = order.iter().take_while(|(score, _)| *score < self.min_score_threshold).count();
+        let gone = |count: usize| {
+            let mut gone = vec![false; scene.units.len()];
+            order[..count].iter().for_each(|(_, at)| gone[*at] = true);
+            gone
+        };
+        let target = scene.trigger * 4 / 5;
+        let fits = |count: usize| scene.without(&gone(count)) < target;
+        if order.is_empty() || !fits(order.len()) {
+            return None;
+        }
+        let (mut low, mut high) = (at_once.max(1), order.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if fits(middle) { high = middle } else { low = middle + 1 }
+        }
+        Some(Choice::new(gone(low), Instead::Note))
+    }
+}
+
+impl Importance {
+    /// The units before `end` with their scores, the least important first, older ones first among equals.
+    fn lowest_first(&self, scene: &Scene<'_>, end: usize) -> Vec<(f64, usize)> {
+        let view = scene.history.view();
+        let messages = |unit: &Unit| view[unit.items.clone()].iter().map(|item| &*item.message);
+        let recent: BTreeSet<&str> = scene.units[end..].iter().flat_map(messages).flat_map(names).collect();
+        let score = |unit: &Unit| {
+            let referenced = messages(unit).flat_map(names).any(|name| recent.contains(name));
+            self.score(unit.kind, messages(unit)) + if referenced { REFERENCED } else { 0.0 }
+        };
+        let mut order: Vec<(f64, usize)> =
+            scene.units[..end].iter().enumerate().map(|(at, unit)| (score(unit), at)).collect();
+        order.sort_by(|left, right| left.0.total_cmp(&right.0).then(left.1.cmp(&right.1)));
+        order
+    }
+
+    fn score<'a>(&self, kind: UnitKind, mut messages: impl Iterator<Item = &'a Message>) -> f64 {
+        match kind {
+            UnitKind::Typed => self.user_message_score,
+            // What stands for more than itself.
+            UnitKind::Compacted => self.user_message_score.max(self.tool_use_score) + REFERENCED,
+            UnitKind::Note => self.assistant_message_score / 2.0,
+            UnitKind::Step => {
+                let Some(answer) = messages.next() else { return 0.0 };
+                if answer.tool_calls().next().is_some() {
+                    return self.tool_use_score;
+                }
+                match answer.text().chars().count() {
+                    0..SHORT_CHARS => self.assistant_message_score / 3.0,
+                    SHORT_CHARS..LONG_CHARS => self.assistant_message_score,
+                    _ => self.assistant_message_score * 1.25,
+                }
+            }
+        }
+    }
+}
+
+/// Words of a message that name something: paths and identifiers.
+fn names(message: &Message) -> impl Iterator<Item = &str> {
+    let texts = message.parts.iter().flat_map(|part| match part {
+        Part::Text(text) => vec![text.text.as_str()],
+        Part::ToolCall(call) => vec![call.arguments.as_str()],
+        Part::ToolResult(result) => result.content.iter().filter_map(Part::as_text).collect(),
+        _ => Vec::new(),
+    });
+    texts.flat_map(|text| text.split(|c: char| !(c.is_alphanumeric() || "_-./".contains(c)))).filter(|word| {
+        let word = word.trim_matches(['.', '-', '/']);
+        word.len() > 3 && word.chars().any(|c| "_./".contains(c) || c.is_ascii_digit())
+    })
+}

@@ -1,0 +1,18 @@
+//! Replays recorded sessions under context policies and compares what they cost and what they keep.
+//!
+//! A [`Recording`](recording::Recording) is what happened, whatever the agent was shown. A
+//! [`Policy`](policy::Policy) says what it would have been shown before each model call. [`replay`](replay::replay)
+//! makes an [`Outcome`](outcome::Outcome) of both. A replay is not counterfactual: the recorded answers stay what
+//! they were, although an agent that had seen less, or something else, might have done something else.
+
+pub mod need;
+pub mod ours;
+pub mod outcome;
+pub mod peers;
+pub mod policy;
+pub mod price;
+pub mod recording;
+pub mod replay;
+pub mod report;
+pub mod summary;
+pub mod synthetic;

@@ -1,0 +1,175 @@
+//! Needed-later recall: of what the recorded agent really used, how much it would have had at that moment.
+//!
+//! An item is an identifier, a path, a number or an error line in an answer's text or in its calls' arguments that an
+//! earlier message holds. Under a policy it is in view, or among the top results of a recall, or lost. A recall's query
+//! is made only of what the agent had then: see [`look_up`].
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use longhaul_core::recall::{Index, search};
+
+use crate::policy::Segment;
+use crate::recording::Recording;
+
+mod items;
+mod query;
+
+pub use items::{Item, items};
+use query::Shown;
+
+/// What a call of the recall tool costs the model to write, in tokens.
+pub const RECALL_OUTPUT_TOKENS: u64 = 60;
+
+/// Results of one recall.
+pub const RECALL_HITS: usize = 5;
+
+/// Recalls for one answer at most.
+const RECALLS_PER_ANSWER: usize = 2;
+
+/// Words of one query at most.
+pub const QUERY_WORDS: usize = 12;
+
+/// What was used later in one recording, and where it stands. The same for all policies.
+#[derive(Debug)]
+pub(crate) struct Study {
+    /// All messages, to be searched.
+    index: Index,
+    /// For each entry what it needs of earlier ones; empty for all but answers.
+    needs: Vec<Vec<Need>>,
+    /// Entries by the name of their text, the first of equals.
+    by_id: HashMap<u64, usize>,
+}
+
+/// Something that an answer uses and earlier messages hold.
+#[derive(Clone, Debug)]
+pub(crate) struct Need {
+    pub(crate) text: Arc<str>,
+    /// Earlier entries that hold it.
+    pub(crate) holders: Vec<usize>,
+}
+
+/// How the needs of one answer fare.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) in_view: u64,
+    pub(crate) recalled: u64,
+    pub(crate) lost: u64,
+    /// What each recall returned.
+    pub(crate) recalls: Vec<String>,
+}
+
+impl Study {
+    pub(crate) fn of(recording: &Recording) -> Self {
+        let mut study = Self { index: Index::default(), needs: Vec::new(), by_id: HashMap::new() };
+        let mut places = Places::default();
+        let answers: BTreeSet<usize> = recording.answers().collect();
+        for (at, entry) in recording.entries.iter().enumerate() {
+            let needs = if answers.contains(&at) { items(&entry.text) } else { BTreeSet::new() };
+            let needs = needs.into_iter().filter_map(|item| {
+                let holders = places.holders(&item, recording, at);
+                (!holders.is_empty()).then(|| Need { text: item.text.into(), holders })
+            });
+            study.needs.push(needs.collect());
+            places.read(at, &entry.text);
+            study.index.add(&entry.text);
+            study.by_id.entry(recording.id(at)).or_insert(at);
+        }
+        study
+    }
+
+    /// The entry whose text has that name.
+    pub(crate) fn entry_of(&self, id: u64) -> Option<usize> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// What the answer `at` needs.
+    pub(crate) fn needs(&self, at: usize) -> &[Need] {
+        &self.needs[at]
+    }
+}
+
+/// Which entries hold which runs of letters and digits: where an item can be at all.
+#[derive(Default)]
+struct Places {
+    entries: HashMap<Box<str>, Vec<usize>>,
+    /// What was found before, and up to which entry.
+    known: HashMap<String, (usize, Vec<usize>)>,
+}
+
+impl Places {
+    fn read(&mut self, at: usize, text: &str) {
+        let runs: HashSet<&str> = runs(text).collect();
+        for run in runs {
+            match self.entries.get_mut(run) {
+                Some(entries) => entries.push(at),
+                None => _ = self.entries.insert(run.into(), vec![at]),
+            }
+        }
+    }
+
+    fn holders(&mut self, item: &Item, recording: &Recording, before: usize) -> Vec<usize> {
+        let (upto, found) = self.known.entry(item.text.clone()).or_default();
+        let rarest = runs(&item.text)
+            .map(|run| self.entries.get(run))
+            .min_by_key(|entries| entries.map_or(0, Vec::len));
+        let candidates = rarest.flatten().map_or(&[][..], Vec::as_slice);
+        let new = &candidates[candidates.partition_point(|at| *at < *upto)..];
+        let is_held =
+            |at: &&usize| recording.entries[**at].tokens > 0 && item.is_in(&recording.entries[**at].text);
+        found.extend(new.iter().filter(is_held));
+        *upto = before;
+        found.clone()
+    }
+}
+
+fn runs(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|char: char| !char.is_alphanumeric()).filter(|run| !run.is_empty())
+}
+
+/// Looks for what the answer `next` needs: in view; else, if the agent can recall, by at most two recalls.
+///
+/// The first query has the words of this answer that stand in view, the rarest in the recording so far first. The second,
+/// if something is still missing, has the rarest words of what a person typed last and the paths in view that this answer
+/// uses. All missing items share the recalls. Found is what the returned passages hold.
+pub(crate) fn look_up(recording: &Recording, next: usize, view: &[Segment], can_recall: bool) -> Found {
+    let study = recording.study();
+    let needs = study.needs(next);
+    if needs.is_empty() {
+        return Found::default();
+    }
+    let shown = Shown::new(recording, next, view);
+    let mut missing: Vec<&Need> = needs.iter().filter(|need| !shown.holds_need(need)).collect();
+    let mut found = Found { in_view: (needs.len() - missing.len()) as u64, ..Found::default() };
+    for try_number in 0..RECALLS_PER_ANSWER {
+        if missing.is_empty() || !can_recall {
+            break;
+        }
+        let query = if try_number == 0 { shown.words_of_answer() } else { shown.task_and_paths() };
+        let Some(query) = query else { continue };
+        let returned = recall(recording, next, &shown, &query);
+        let before = missing.len();
+        missing.retain(|need| !items::is_in(&need.text, &returned));
+        found.recalled += (before - missing.len()) as u64;
+        found.recalls.push(returned);
+    }
+    found.lost = missing.len() as u64;
+    found
+}
+
+/// What the tool answers; messages that are in view as they were count half, as the tool has it.
+fn recall(recording: &Recording, next: usize, shown: &Shown<'_>, query: &str) -> String {
+    let weight = |at: usize| match recording.entries[at].tokens {
+        0 => 0.0,
+        _ if shown.shows(at) => 0.5,
+        _ => 1.0,
+    };
+    let text = |at: usize| &*recording.entries[at].text;
+    let hits = search(&recording.study().index, query, next, RECALL_HITS, weight, text);
+    let mut answer = String::new();
+    for hit in hits {
+        answer.push_str(&format!("<lh:{}>\n{}\n\n", recording.entries[hit.at].seq, hit.snippet));
+    }
+    answer.truncate(answer.trim_end().len());
+    answer
+}

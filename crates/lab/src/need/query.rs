@@ -1,0 +1,98 @@
+//! What the agent had before it answered, and the queries that can be made of it.
+
+use std::cell::OnceCell;
+use std::collections::{BTreeSet, HashSet};
+
+use longhaul_core::history::EntryKind;
+use longhaul_core::survival::facts::{is_path, without_position};
+
+use super::{Need, QUERY_WORDS, Study, items};
+use crate::policy::Segment;
+use crate::recording::Recording;
+
+/// The view before the answer `next`.
+pub(super) struct Shown<'a> {
+    recording: &'a Recording,
+    study: &'a Study,
+    next: usize,
+    ids: HashSet<u64>,
+    /// What is shown and is no message as it was: summaries, notes, what is left of a message.
+    others: Vec<&'a str>,
+    /// Their words.
+    other_words: OnceCell<HashSet<String>>,
+}
+
+impl<'a> Shown<'a> {
+    pub(super) fn new(recording: &'a Recording, next: usize, view: &'a [Segment]) -> Self {
+        let study = recording.study();
+        let is_entry = |segment: &&Segment| study.entry_of(segment.id).is_some_and(|at| at < next);
+        let (entries, others): (Vec<&Segment>, Vec<&Segment>) = view.iter().partition(is_entry);
+        let fixed = std::iter::once(&*recording.fixed_text);
+        Self {
+            recording,
+            study,
+            next,
+            ids: entries.iter().map(|segment| segment.id).collect(),
+            others: others.into_iter().map(|segment| &*segment.text).chain(fixed).collect(),
+            other_words: OnceCell::new(),
+        }
+    }
+
+    /// Whether an entry is shown as it was.
+    pub(super) fn shows(&self, entry: usize) -> bool {
+        self.ids.contains(&self.recording.id(entry))
+    }
+
+    pub(super) fn holds_need(&self, need: &Need) -> bool {
+        need.holders.iter().any(|at| self.shows(*at))
+            || self.others.iter().any(|text| items::is_in(&need.text, text))
+    }
+
+    /// Whether a word, written small, stands in view as a word of its own.
+    fn holds_word(&self, word: &str) -> bool {
+        let mut entries = self.study.index.texts_with(word).take_while(|at| *at < self.next);
+        entries.any(|at| self.shows(at)) || self.other_words().contains(word)
+    }
+
+    fn other_words(&self) -> &HashSet<String> {
+        self.other_words.get_or_init(|| self.others.iter().flat_map(|text| words(text)).collect())
+    }
+
+    /// The words of the answer that are in view, the rarest first.
+    pub(super) fn words_of_answer(&self) -> Option<String> {
+        let answer = words(&self.recording.entries[self.next].text).collect();
+        self.rarest(answer)
+    }
+
+    /// The rarest words of the newest typed message, and the paths in view that the answer uses.
+    pub(super) fn task_and_paths(&self) -> Option<String> {
+        let entries = &self.recording.entries[..self.next];
+        let typed = entries.iter().rposition(|entry| entry.kind == EntryKind::Typed);
+        let typed = typed.filter(|at| self.shows(*at)).map(|at| words(&entries[at].text).collect());
+        let answer = words(&self.recording.entries[self.next].text);
+        let paths: BTreeSet<String> = answer
+            .filter(|word| is_path(without_position(word)) && self.holds_word(word))
+            .take(QUERY_WORDS / 2)
+            .collect();
+        let words = self.rarest(typed.unwrap_or_default());
+        let all: Vec<String> = words.into_iter().chain(paths).collect();
+        (!all.is_empty()).then(|| all.join(" "))
+    }
+
+    fn rarest(&self, words: BTreeSet<String>) -> Option<String> {
+        let known = words.into_iter().map(|word| (self.study.index.holders(&word, self.next), word));
+        let mut known: Vec<(usize, String)> = known.filter(|(_, word)| self.holds_word(word)).collect();
+        known.sort();
+        known.truncate(QUERY_WORDS);
+        let words: Vec<String> = known.into_iter().map(|(_, word)| word).collect();
+        (!words.is_empty()).then(|| words.join(" "))
+    }
+}
+
+/// Words as the search has them, written small.
+fn words(text: &str) -> impl Iterator<Item = String> + '_ {
+    let is_word = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-' | '.' | '/');
+    text.split(move |char: char| !is_word(char))
+        .map(|word| word.trim_matches(['.', '-']).to_lowercase())
+        .filter(|word| word.chars().nth(1).is_some())
+}

@@ -1,0 +1,197 @@
+//! This project's own planner as a policy of the lab: the same history, the same meter, the same edits as in a session.
+//!
+//! The recording's messages are folded into a history of their own, step by step, with the usage that the replay counts.
+//! Where the planner wants a summary it gets the [stand-in](crate::summary) that all policies get.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use longhaul_core::event::{Event, EventBody, FORMAT, NoteReason, StepKind, StepStart};
+use longhaul_core::history::{EntryKind, History};
+use longhaul_core::ids::{LogRange, Millis};
+use longhaul_core::message::{Finish, Message, Origin, Part, ToolResult};
+use longhaul_core::meter;
+use longhaul_core::plan;
+use longhaul_core::usage::Usage;
+
+use crate::policy::{Policy, Request, Segment, SideCall, Situation};
+use crate::recording::{Recorded, Recording, text_of};
+
+mod pass;
+
+/// A strategy of this project.
+pub struct Ours {
+    name: String,
+    policy: plan::Policy,
+    log: Log,
+    /// Entries of the recording that the log has.
+    fed: usize,
+    /// Model calls for summaries that were written while work went on, since the last request.
+    made_ahead: Vec<SideCall>,
+    /// Items of the view as they were sent last.
+    sent: HashMap<LogRange, (Arc<Message>, Segment)>,
+}
+
+impl std::fmt::Debug for Ours {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ours").field("name", &self.name).field("policy", &self.policy).finish_non_exhaustive()
+    }
+}
+
+/// A log as it grows under the policy.
+#[derive(Default)]
+struct Log {
+    history: History,
+    at: Millis,
+    steps: u64,
+    fixed_tokens: u64,
+    ahead: Option<pass::Ahead>,
+}
+
+impl Log {
+    /// Appends an event. What the lab makes always follows, so nothing is refused.
+    fn add(&mut self, body: EventBody) {
+        let event = Event { seq: self.history.last_seq() + 1, at: self.at, format: FORMAT, body };
+        let folded = self.history.apply(&event);
+        debug_assert!(folded.is_ok(), "{folded:?}");
+    }
+
+    fn step_id(&self) -> longhaul_core::ids::StepId {
+        format!("s{}", self.steps).into()
+    }
+
+    fn begin_step(&mut self, now: &Situation) {
+        self.steps += 1;
+        let fixed_tokens = self.fixed_tokens;
+        let start = StepStart {
+            step_id: self.step_id(),
+            run_id: "r".into(),
+            purpose: StepKind::Main,
+            model: origin(),
+            system_hash: String::new(),
+            tools_hash: String::new(),
+            view_hash: self.history.view_hash(),
+            fixed_tokens,
+            estimated_input: meter::read(&self.history, fixed_tokens).total,
+            max_output_tokens: now.budget.reserve,
+            window_tokens: Some(now.budget.window),
+        };
+        self.add(EventBody::StepStarted(Box::new(start)));
+    }
+}
+
+fn origin() -> Origin {
+    Origin { provider: "recorded".to_owned(), api: "recorded".to_owned(), model: "recorded".to_owned() }
+}
+
+impl Ours {
+    /// A policy of that name in tables.
+    pub fn new(name: impl Into<String>, policy: plan::Policy) -> Self {
+        Self {
+            name: name.into(),
+            policy,
+            log: Log::default(),
+            fed: 0,
+            made_ahead: Vec::new(),
+            sent: HashMap::new(),
+        }
+    }
+
+    /// The strategy of that name with the options it has by default.
+    pub fn by_name(strategy: &str) -> Option<Self> {
+        pass::usual_policy(strategy).map(|policy| Self::new(strategy, policy))
+    }
+
+    fn open(&mut self, recording: &Recording) {
+        self.log.history = History::new(recording.counter.clone());
+        self.log.fixed_tokens = recording.fixed_tokens;
+        self.log.add(EventBody::SessionStarted { title: None, forked_from: None, imported_from: None });
+        self.log.add(EventBody::RunStarted { run_id: "r".into() });
+    }
+
+    fn feed(&mut self, entry: &Recorded, now: &Situation) {
+        self.log.at = entry.at.unwrap_or(self.log.at);
+        let message = (*entry.message).clone();
+        match &entry.kind {
+            EntryKind::Typed => {
+                self.log.add(EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None });
+            }
+            EntryKind::Note => self.log.add(EventBody::NoteAdded { message, why: NoteReason::Imported }),
+            EntryKind::Assistant(cut) => self.answer(message, *cut, now),
+            EntryKind::Result { .. } => results(message).for_each(|result| {
+                self.log.add(EventBody::ToolFinished { result });
+            }),
+        }
+    }
+
+    fn answer(&mut self, message: Message, cut: Option<longhaul_core::event::Cut>, now: &Situation) {
+        let step_id = self.log.step_id();
+        let estimated_input = now.last_input;
+        let usage =
+            Usage { input_tokens: now.last_input, output_tokens: now.last_output, ..Usage::default() };
+        let finish = if message.tool_calls().next().is_some() { Finish::ToolCalls } else { Finish::Stop };
+        self.log.add(EventBody::AssistantAdded { step_id: step_id.clone(), message, finish, cut });
+        let finished =
+            EventBody::StepFinished { step_id, usage: Some(usage), estimated_input, envelope: None };
+        self.log.add(finished);
+        let calls = pass::look_ahead(&mut self.log, &self.policy, now);
+        self.made_ahead.extend(calls);
+    }
+
+    /// The view, every item with the name it had when it was sent before.
+    fn view(&mut self) -> Vec<Segment> {
+        let mut sent = HashMap::with_capacity(self.sent.len());
+        let mut view = Vec::with_capacity(self.log.history.view().len());
+        for item in self.log.history.view() {
+            let known = self.sent.get(&item.range).filter(|(message, _)| Arc::ptr_eq(message, &item.message));
+            let segment = match known {
+                Some((_, segment)) => segment.clone(),
+                None => Segment::new(text_of(&item.message), item.tokens),
+            };
+            sent.insert(item.range, (item.message.clone(), segment.clone()));
+            view.push(segment);
+        }
+        self.sent = sent;
+        view
+    }
+}
+
+fn results(message: Message) -> impl Iterator<Item = ToolResult> {
+    message.parts.into_iter().filter_map(|part| match part {
+        Part::ToolResult(result) => Some(result),
+        _ => None,
+    })
+}
+
+impl Policy for Ours {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn sources(&self) -> Vec<String> {
+        vec![format!(
+            "this project's planner with the strategy {} and its defaults",
+            self.policy.strategy.name()
+        )]
+    }
+
+    fn has_recall(&self) -> bool {
+        true
+    }
+
+    fn request(&mut self, recording: &Recording, next: usize, now: &Situation) -> Request {
+        if self.fed == 0 && self.log.history.last_seq() == 0 {
+            self.open(recording);
+        }
+        self.policy.prices = Some(pass::known(&now.prices));
+        for entry in &recording.entries[self.fed..next] {
+            self.feed(entry, now);
+        }
+        self.fed = next;
+        self.log.at = now.at.unwrap_or(self.log.at);
+        let passed = pass::before_step(&mut self.log, &self.policy, now);
+        self.log.begin_step(now);
+        let side_calls = self.made_ahead.drain(..).chain(passed.side_calls).collect();
+        Request { view: self.view(), side_calls, edit: passed.edit }
+    }
+}

@@ -1,0 +1,259 @@
+//! What a run does about its window around a step: the only place here that knows how plans are asked for and carried
+//! out. It goes the way of `longhaul_core::run`, with the stand-in instead of a summariser and no hooks.
+
+use longhaul_core::error::ErrorCode;
+use longhaul_core::event::{EditKind, EventBody, ViewEdit};
+use longhaul_core::history::{EntryKind, ItemKind, ViewItem};
+use longhaul_core::ids::Millis;
+use longhaul_core::message::{Answer, Finish, Message, Part, Role};
+use longhaul_core::meter;
+use longhaul_core::plan::{self, Occasion, Plan, SummaryDraft, SummaryForm, SummaryRequest};
+use longhaul_core::strategy;
+
+use super::Log;
+use crate::policy::{Edit, SideCall, Situation};
+use crate::price::Prices;
+use crate::recording::{Recorded, text_of};
+use crate::replay::Options;
+use crate::summary::{length_tokens, recorded_summary, stand_in_summary};
+
+/// How often one step is planned for at most: as in a run, again only if the first plan was of no use.
+const MOST_PLANS: usize = 3;
+
+/// What a pass did.
+#[derive(Default)]
+pub(super) struct Passed {
+    pub(super) side_calls: Vec<SideCall>,
+    pub(super) edit: Option<Edit>,
+}
+
+/// A summary that is written while work goes on.
+pub(super) struct Ahead {
+    draft: Box<SummaryDraft>,
+    /// When it is done, if times are known; else it is done by the step after the next.
+    ready_at: Option<Millis>,
+    ready_step: u64,
+    /// Whether it will never be done.
+    void: bool,
+}
+
+impl Ahead {
+    fn is_ready(&self, log: &Log) -> bool {
+        !self.void && self.ready_at.map_or(log.steps >= self.ready_step, |at| log.at >= at)
+    }
+}
+
+/// The strategy of that name, everything else as it is by default.
+pub(super) fn usual_policy(strategy: &str) -> Option<plan::Policy> {
+    strategy::by_name(strategy).map(plan::Policy::new)
+}
+
+/// Prices as the planner has them.
+pub(super) fn known(prices: &Prices) -> plan::Prices {
+    plan::Prices {
+        input: prices.input,
+        cache_read: prices.cache_read,
+        cache_write: prices.cache_write,
+        output: prices.output,
+        cache_life_ms: prices.cache_life_ms,
+    }
+}
+
+/// Plans as a run does before a step, and carries it out.
+pub(super) fn before_step(log: &mut Log, policy: &plan::Policy, now: &Situation) -> Passed {
+    let fixed = log.fixed_tokens;
+    let mut passed = Passed::default();
+    for _ in 0..MOST_PLANS {
+        let bound = meter::read(&log.history, fixed).bound();
+        let ahead = log.ahead.as_ref();
+        let ready = ahead.filter(|ahead| ahead.is_ready(log)).map(|ahead| &*ahead.draft);
+        let on_its_way = ahead.is_some_and(|ahead| !ahead.void) && ready.is_none();
+        let planned = plan::plan_with(&log.history, fixed, &now.budget, policy, &Occasion::Routine, ready);
+        let edit = match planned {
+            Plan::Fits | Plan::DoesNotFit(_) => break,
+            _ if on_its_way && bound <= now.budget.usable => break,
+            Plan::Edit(edit) => Some(*edit),
+            Plan::Summarise(draft) if policy.strategy.waits() => {
+                summarised(log, policy, draft, now, &mut passed)
+            }
+            Plan::Summarise(draft) => draft.finish_extractive(&log.history).ok(),
+        };
+        match edit {
+            Some(edit) => {
+                commit(log, edit, &mut passed);
+                break;
+            }
+            // The next plan does without.
+            None => give_up(log, policy),
+        }
+    }
+    passed
+}
+
+fn give_up(log: &mut Log, policy: &plan::Policy) {
+    log.add(EventBody::CompactionFailed {
+        strategy: policy.strategy.name().to_owned(),
+        code: ErrorCode::ThirdParty,
+        reason: "no summary fits".to_owned(),
+        usage: None,
+    });
+}
+
+fn commit(log: &mut Log, edit: ViewEdit, passed: &mut Passed) {
+    passed.edit = Some(Edit {
+        compaction: edit.kind == EditKind::Compaction,
+        before_tokens: edit.original_tokens,
+        after_tokens: edit.compressed_tokens,
+        why: edit.why.clone(),
+    });
+    log.ahead = None;
+    log.add(EventBody::ViewEdited(Box::new(edit)));
+}
+
+/// Begins a summary ahead, when a model has answered and the view is near the line.
+pub(super) fn look_ahead(log: &mut Log, policy: &plan::Policy, now: &Situation) -> Vec<SideCall> {
+    let view = log.history.view();
+    log.ahead = log.ahead.take().filter(|ahead| ahead.draft.is_about(view));
+    if log.ahead.is_some() {
+        return Vec::new();
+    }
+    let Some(mut draft) = plan::ahead(&log.history, log.fixed_tokens, &now.budget, policy) else {
+        return Vec::new();
+    };
+    // The newest step has no results yet: the request ends before it.
+    let open = !log.history.open_calls().is_empty();
+    let newest = view.iter().rposition(|item| item.message.role == Role::Assistant);
+    let end = newest.filter(|_| open).unwrap_or(view.len());
+    let (calls, written) = write(log, &mut draft, &log.history.view()[..end], now, false);
+    let model = Options::default();
+    let ms: f64 = calls.iter().map(|call| model.call_ms(call.fresh_tokens, call.output_tokens)).sum();
+    log.ahead = Some(Ahead {
+        draft,
+        ready_at: (log.at > 0).then(|| log.at + ms as Millis),
+        ready_step: log.steps + 2,
+        void: !written,
+    });
+    calls
+}
+
+/// The draft with the summary that stands in for a model's, or without a model's, or nothing.
+fn summarised(
+    log: &mut Log,
+    policy: &plan::Policy,
+    mut draft: Box<SummaryDraft>,
+    now: &Situation,
+    passed: &mut Passed,
+) -> Option<ViewEdit> {
+    let (calls, written) = write(log, &mut draft, log.history.view(), now, true);
+    passed.side_calls.extend(calls);
+    let edit = draft.finish(&log.history).ok().filter(|_| written);
+    let edit = edit.filter(|edit| policy.strategy.validate(&log.history, edit).is_ok());
+    edit.or_else(|| draft.finish_extractive(&log.history).ok())
+}
+
+/// Answers the draft's requests until it has none; says what they cost and whether all were answered well.
+fn write(
+    log: &Log,
+    draft: &mut SummaryDraft,
+    view: &[ViewItem],
+    now: &Situation,
+    waits: bool,
+) -> (Vec<SideCall>, bool) {
+    let counter = log.history.counter();
+    let (mut calls, mut so_far) = (Vec::new(), None);
+    while let Some(request) = draft.request(view, &now.budget) {
+        let text = match pruned_conversation(&request) {
+            Some(conversation) => pruned_text(log, &conversation, request.max_output_tokens),
+            None => summary_text(log, draft, &request, so_far.as_deref()),
+        };
+        let input: u64 = request.messages.iter().map(|message| counter.message(message)).sum();
+        let call = match request.form {
+            // With the live system prompt and tools: all of the last request is in the cache.
+            SummaryForm::Riding => {
+                let input = input + log.fixed_tokens + counter.framing().reply;
+                let cached = now.last_input.min(input);
+                SideCall { cached_tokens: cached, fresh_tokens: input - cached, ..SideCall::default() }
+            }
+            SummaryForm::Flattened => SideCall { fresh_tokens: input, ..SideCall::default() },
+        };
+        calls.push(SideCall { output_tokens: counter.text(&text), waits, ..call });
+        let parts = vec![Part::text(text.as_str())];
+        let answer = Answer { parts, finish: Finish::Stop, usage: None, envelope: None };
+        if draft.take(answer).is_err() {
+            return (calls, false);
+        }
+        so_far = Some(text);
+    }
+    (calls, draft.is_written())
+}
+
+/// What the model would have been shown of what goes, in short: for a request of its own the messages whose text it has,
+/// and the summary of what came before if it has that.
+fn summary_text(log: &Log, draft: &SummaryDraft, request: &SummaryRequest, so_far: Option<&str>) -> String {
+    let (counter, handles) = (log.history.counter(), draft.what_goes().1);
+    let shown: String = request.messages.iter().map(Message::text).collect();
+    let is_asked = |item: &&ViewItem| match request.form {
+        SummaryForm::Riding => true,
+        SummaryForm::Flattened => shown.contains(start_of(&item.message)),
+    };
+    let goes = |item: &&ViewItem| handles.iter().any(|handle| handle.0.overlaps(&item.range));
+    let gone = log.history.view().iter().filter(goes).filter(is_asked).map(|item| recorded(item, log));
+    let so_far =
+        so_far.filter(|text| shown.contains(text)).map(|text| recorded_summary(text, Role::User, counter));
+    let material: Vec<Recorded> = so_far.into_iter().chain(gone).collect();
+    let covered = material.iter().map(|entry| entry.tokens).sum();
+    let texts: Vec<&Recorded> = material.iter().collect();
+    stand_in_summary(&texts, length_tokens(covered, Some(request.max_output_tokens)), counter)
+}
+
+/// The messages that a pruning agent is asked about, if this request is for one.
+fn pruned_conversation(request: &SummaryRequest) -> Option<Vec<serde_json::Value>> {
+    let text = request.messages.last()?.text();
+    let start = text.find("{\"conversation\":")?;
+    let asked: serde_json::Value = serde_json::from_str(&text[start..]).ok()?;
+    asked.get("conversation")?.as_array().cloned()
+}
+
+/// An honest pruning agent: what people typed stays, the rest is in the stand-in's summary.
+fn pruned_text(log: &Log, conversation: &[serde_json::Value], limit_tokens: u64) -> String {
+    let (counter, view) = (log.history.counter(), log.history.view());
+    let indices = conversation.iter().filter_map(|message| message["index"].as_u64());
+    let items = indices.filter_map(|index| view.get(index as usize).map(|item| (index, item)));
+    let (typed, rest): (Vec<_>, Vec<_>) = items.partition(|(_, item)| item.kind == ItemKind::Typed);
+    let rest: Vec<Recorded> = rest.into_iter().map(|(_, item)| recorded(item, log)).collect();
+    let covered = rest.iter().map(|entry| entry.tokens).sum();
+    let texts: Vec<&Recorded> = rest.iter().collect();
+    let summary = stand_in_summary(&texts, length_tokens(covered, Some(limit_tokens)), counter);
+    let kept: Vec<_> = typed.into_iter().map(|(index, _)| serde_json::json!({ "keep": index })).collect();
+    serde_json::json!({ "prunedConversation": kept, "summary": summary }).to_string()
+}
+
+/// Enough of a message's text to tell whether a transcript has it.
+fn start_of(message: &Message) -> &str {
+    const BYTES: usize = 60;
+    let texts = message.parts.iter().flat_map(|part| match part {
+        Part::ToolResult(result) => result.content.as_slice(),
+        part => std::slice::from_ref(part),
+    });
+    let mut starts = texts.map(|part| match part {
+        Part::Text(said) => said.text.trim(),
+        Part::ToolCall(call) => call.name.as_str(),
+        _ => "",
+    });
+    let start = starts.find(|text| !text.is_empty()).unwrap_or_default();
+    let line = start.lines().next().unwrap_or_default();
+    &line[..line.floor_char_boundary(BYTES)]
+}
+
+fn recorded(item: &ViewItem, log: &Log) -> Recorded {
+    let text = text_of(&item.message);
+    let kind = match &item.kind {
+        ItemKind::Summary(_) => return recorded_summary(&text, Role::User, log.history.counter()),
+        ItemKind::Typed => EntryKind::Typed,
+        ItemKind::Note | ItemKind::Removed(_) => EntryKind::Note,
+        ItemKind::Assistant => EntryKind::Assistant(None),
+        ItemKind::Result { tool, .. } => EntryKind::Result { tool: tool.clone() },
+    };
+    let message = item.message.clone();
+    Recorded { seq: item.range.from, at: None, message, kind, tokens: item.tokens, text: text.into() }
+}

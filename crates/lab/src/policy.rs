@@ -1,0 +1,103 @@
+//! What a policy decides before each model call.
+
+use std::sync::Arc;
+
+use longhaul_core::budget::Budget;
+use longhaul_core::ids::Millis;
+
+use crate::price::Prices;
+use crate::recording::Recording;
+
+/// A way to keep a conversation within its window.
+pub trait Policy {
+    /// Its name in tables.
+    fn name(&self) -> &str;
+
+    /// Where its rules and numbers come from: one line for each parameter, with the source.
+    fn sources(&self) -> Vec<String>;
+
+    /// Whether the agent can get back what left the view.
+    fn has_recall(&self) -> bool {
+        false
+    }
+
+    /// The request before the entry `next` (always an assistant message) of `recording`: entries `0..next` have
+    /// happened. Called once for each assistant message, in order.
+    fn request(&mut self, recording: &Recording, next: usize, now: &Situation) -> Request;
+}
+
+/// What a policy knows besides the conversation.
+#[derive(Clone, Debug)]
+pub struct Situation {
+    /// The room.
+    pub budget: Budget,
+    /// What tokens cost.
+    pub prices: Prices,
+    /// Input tokens of the last request, as a provider reports them; 0 before the first.
+    pub last_input: u64,
+    /// Output tokens of the last answer.
+    pub last_output: u64,
+    /// Whether the provider's cache still holds the last request.
+    pub cache_is_warm: bool,
+    /// The time of the call, if the recording has times.
+    pub at: Option<Millis>,
+}
+
+/// What is sent.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// The conversation as the agent is shown it, without system prompt and tools.
+    pub view: Vec<Segment>,
+    /// Model calls made for it besides the request itself.
+    pub side_calls: Vec<SideCall>,
+    /// Set when the view was shortened for this request.
+    pub edit: Option<Edit>,
+}
+
+/// A message as it is sent.
+#[derive(Clone, Debug)]
+pub struct Segment {
+    /// Equal for equal bytes.
+    pub id: u64,
+    /// Its tokens.
+    pub tokens: u64,
+    /// Its text.
+    pub text: Arc<str>,
+}
+
+/// A model call that only serves the policy: a summary, a check of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SideCall {
+    /// Input that the provider's cache holds.
+    pub cached_tokens: u64,
+    /// Input that it does not.
+    pub fresh_tokens: u64,
+    /// Output.
+    pub output_tokens: u64,
+    /// Whether the agent waits for it.
+    pub waits: bool,
+}
+
+/// How a view was shortened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// Whether messages were replaced (a compaction) or only tool results cleared.
+    pub compaction: bool,
+    /// Tokens of the whole request before.
+    pub before_tokens: u64,
+    /// Tokens of the whole request after.
+    pub after_tokens: u64,
+    /// In words.
+    pub why: String,
+}
+
+impl Segment {
+    /// A segment of that text.
+    pub fn new(text: impl Into<Arc<str>>, tokens: u64) -> Self {
+        let text = text.into();
+        let hash = blake3::hash(text.as_bytes());
+        let mut first = [0; 8];
+        first.copy_from_slice(&hash.as_bytes()[..8]);
+        Self { id: u64::from_le_bytes(first), tokens, text }
+    }
+}

@@ -1,0 +1,212 @@
+//! What happened in a session, whatever the agent was shown of it.
+
+use std::sync::{Arc, OnceLock};
+
+use longhaul_core::estimate::Counter;
+use longhaul_core::event::{Event, EventBody};
+use longhaul_core::history::{EntryKind, FoldError, History};
+use longhaul_core::ids::{Millis, Seq};
+use longhaul_core::message::{Message, Part, ToolCall};
+
+use crate::need::Study;
+use crate::policy::Segment;
+
+/// One recorded session.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    /// Its name in tables.
+    pub name: String,
+    /// What it is compared with: sessions of one source.
+    pub group: String,
+    /// Made by a program, not recorded from an agent's work.
+    pub synthetic: bool,
+    /// Tokens of system prompt and tools in every request.
+    pub fixed_tokens: u64,
+    /// The text of system prompt and tools, if it is known: what stands there is always in view.
+    pub fixed_text: Arc<str>,
+    /// The log it was read from, without what the agent was shown of it: edits of the view are left out.
+    pub events: Vec<Event>,
+    /// Its messages in log order.
+    pub entries: Vec<Recorded>,
+    /// What counted them.
+    pub counter: Counter,
+    /// For each entry the name of its text: the [`Segment::id`] of the message as it was.
+    ids: Vec<u64>,
+    study: OnceLock<Arc<Study>>,
+}
+
+/// One message of a recording.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// Its position in the log.
+    pub seq: Seq,
+    /// When it was recorded, if the format says.
+    pub at: Option<Millis>,
+    /// The message.
+    pub message: Arc<Message>,
+    /// What it is.
+    pub kind: EntryKind,
+    /// Its tokens as it is sent; 0 if it never is, like an answer that was lost on the way.
+    pub tokens: u64,
+    /// All its text: what was said, calls with their arguments, results.
+    pub text: Arc<str>,
+}
+
+impl Recording {
+    /// Reads a log. Edits of the view that it holds say what that agent was shown, not what happened: they are void.
+    ///
+    /// # Errors
+    /// [`FoldError`] at the first event that does not follow.
+    pub fn of(
+        name: impl Into<String>,
+        group: impl Into<String>,
+        mut events: Vec<Event>,
+        fixed_tokens: u64,
+        counter: Counter,
+    ) -> Result<Self, FoldError> {
+        events.iter_mut().for_each(forget_edit);
+        let history = History::fold_with(counter.clone(), &events)?;
+        let entries = entries(&history, &events);
+        let ids = entries.iter().map(|entry| Segment::new(entry.text.clone(), 0).id).collect();
+        Ok(Self {
+            name: name.into(),
+            group: group.into(),
+            synthetic: false,
+            fixed_tokens,
+            fixed_text: "".into(),
+            events,
+            entries,
+            counter,
+            ids,
+            study: OnceLock::new(),
+        })
+    }
+
+    /// With the text of system prompt and tools.
+    #[must_use]
+    pub fn with_fixed_text(self, text: impl Into<Arc<str>>) -> Self {
+        Self { fixed_text: text.into(), study: OnceLock::new(), ..self }
+    }
+
+    /// Labelled as made by a program.
+    #[must_use]
+    pub fn made_by_program(self) -> Self {
+        Self { synthetic: true, ..self }
+    }
+
+    /// The model calls: indices of the assistant messages, in order.
+    pub fn answers(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.entries.len()).filter(|at| matches!(self.entries[*at].kind, EntryKind::Assistant(_)))
+    }
+
+    /// When the model was called for the entry `next`: when the newest message before it was there.
+    pub fn asked_at(&self, next: usize) -> Option<Millis> {
+        next.checked_sub(1).and_then(|before| self.entries[before].at)
+    }
+
+    /// What every request has besides its messages: system prompt, tools, and what opens the answer, in tokens.
+    pub fn overhead_tokens(&self) -> u64 {
+        self.fixed_tokens + self.counter.framing().reply
+    }
+
+    /// The largest request if nothing is ever left out, in tokens.
+    pub fn peak_tokens(&self) -> u64 {
+        let last = self.answers().last().unwrap_or(0);
+        self.overhead_tokens() + self.entries[..last].iter().map(|entry| entry.tokens).sum::<u64>()
+    }
+
+    /// The entry as it was, ready to be sent; `None` if it never is.
+    pub fn segment(&self, at: usize) -> Option<Segment> {
+        let entry = &self.entries[at];
+        let segment = Segment { id: self.ids[at], tokens: entry.tokens, text: entry.text.clone() };
+        (entry.tokens > 0).then_some(segment)
+    }
+
+    /// Names the text of an entry: the [`Segment::id`] of the message as it was.
+    pub fn id(&self, at: usize) -> u64 {
+        self.ids[at]
+    }
+
+    /// What was billed for an answer when the model wrote it, reasoning included, in tokens.
+    pub fn output_tokens(&self, at: usize) -> u64 {
+        self.entries[at].message.parts.iter().map(|part| self.counter.part(part)).sum()
+    }
+
+    /// What was used later, and where it stands; worked out once.
+    pub(crate) fn study(&self) -> &Study {
+        self.study.get_or_init(|| Arc::new(Study::of(self)))
+    }
+}
+
+/// What stands in the place of an edit keeps the positions of all others.
+fn forget_edit(event: &mut Event) {
+    if let EventBody::ViewEdited(edit) = &event.body {
+        event.body = EventBody::RangeReleased { edit_id: edit.id.clone() };
+    }
+}
+
+fn entries(history: &History, events: &[Event]) -> Vec<Recorded> {
+    let mut view: Vec<_> = history.view().iter().collect();
+    // Results stand in the order of their calls there, in log order here.
+    view.sort_by_key(|item| item.range.from);
+    let entry = |entry: &longhaul_core::history::Entry| {
+        let found = view.binary_search_by_key(&entry.seq, |item| item.range.from);
+        let shown = found.ok().map(|at| view[at]);
+        let text: Arc<str> = text_of(shown.map_or(&entry.message, |item| &item.message)).into();
+        let at = events.get(entry.seq as usize - 1).map(|event| event.at);
+        Recorded {
+            seq: entry.seq,
+            at: at.filter(|at| *at > 0),
+            message: entry.message.clone(),
+            kind: entry.kind.clone(),
+            tokens: shown.map_or(0, |item| item.tokens),
+            text,
+        }
+    };
+    history.entries().iter().map(entry).collect()
+}
+
+/// A message as text: what was said, calls with their arguments, results. Arguments stand without JSON's escapes,
+/// one field a line, so that the same words are the same wherever they stand.
+pub fn text_of(message: &Message) -> String {
+    let mut text = String::new();
+    message.parts.iter().for_each(|part| push(&mut text, part));
+    text
+}
+
+fn push(text: &mut String, part: &Part) {
+    match part {
+        Part::Text(said) => text.push_str(&said.text),
+        Part::ToolCall(call) => push_call(text, call),
+        Part::ToolResult(result) => result.content.iter().for_each(|part| push(text, part)),
+        Part::Image(media) | Part::File(media) => {
+            text.push_str(&format!("[{} {}]", media.media_type, media.blob));
+        }
+        Part::Reasoning(_) | Part::Opaque(_) => {}
+    }
+}
+
+fn push_call(text: &mut String, call: &ToolCall) {
+    text.push_str(&format!("\n[call {}]\n", call.name));
+    match serde_json::from_str(&call.arguments) {
+        Ok(arguments) => push_value(text, &arguments),
+        Err(_) => text.push_str(&call.arguments),
+    }
+}
+
+fn push_value(text: &mut String, value: &serde_json::Value) {
+    match value {
+        serde_json::Value::String(said) => text.push_str(said),
+        serde_json::Value::Array(items) => items.iter().for_each(|item| {
+            push_value(text, item);
+            text.push('\n');
+        }),
+        serde_json::Value::Object(fields) => fields.iter().for_each(|(name, field)| {
+            text.push_str(name);
+            text.push_str(": ");
+            push_value(text, field);
+            text.push('\n');
+        }),
+        other => text.push_str(&other.to_string()),
+    }
+}

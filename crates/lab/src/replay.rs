@@ -1,0 +1,248 @@
+//! What a policy would have sent, what the provider would have billed for it, and what the agent would have had.
+//!
+//! Each recorded answer is one request. Its messages come from the policy; the answer stays the recorded one,
+//! whatever the agent was shown. What is modelled and not measured: the prompt cache ([`cache`]), the prices, and how
+//! long a model call takes ([`Options`]).
+
+use longhaul_core::budget::Budget;
+
+use crate::need;
+use crate::outcome::Outcome;
+use crate::policy::{Policy, Request, Segment, SideCall, Situation};
+use crate::price::Prices;
+use crate::recording::Recording;
+
+mod bill;
+mod cache;
+mod many;
+mod survived;
+
+pub use bill::Bill;
+pub use cache::{Cache, FIXED_ID};
+pub use many::{Case, MakePolicy, Window, run};
+use survived::Survived;
+
+/// What a replay assumes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// Whether the provider's cache holds the answer it gave with the request before it, as servers that keep the
+    /// state of a conversation do. Otherwise an answer is new input when it is sent back.
+    pub answers_are_cached: bool,
+    /// How fast a model reads what no cache holds, in tokens a second.
+    pub prefill_tokens_per_second: f64,
+    /// How fast it writes, in tokens a second.
+    pub decode_tokens_per_second: f64,
+    /// What each call takes besides, in milliseconds.
+    pub latency_ms: f64,
+    /// The window as a share of the recording's peak, if it was chosen so: only noted in the outcome.
+    pub window_percent: Option<u32>,
+}
+
+impl Default for Options {
+    /// Round figures of a hosted model: 2,000 tokens a second read, 60 written, half a second for each call.
+    fn default() -> Self {
+        Self {
+            answers_are_cached: true,
+            prefill_tokens_per_second: 2_000.0,
+            decode_tokens_per_second: 60.0,
+            latency_ms: 500.0,
+            window_percent: None,
+        }
+    }
+}
+
+impl Options {
+    /// How long a model call takes, in milliseconds.
+    pub fn call_ms(&self, fresh_tokens: u64, output_tokens: u64) -> f64 {
+        let seconds = fresh_tokens as f64 / self.prefill_tokens_per_second
+            + output_tokens as f64 / self.decode_tokens_per_second;
+        self.latency_ms + seconds * 1_000.0
+    }
+}
+
+/// Replays a recording under a policy in a window of so many tokens, at prices.
+pub fn replay(
+    recording: &Recording,
+    policy: &mut dyn Policy,
+    window: u64,
+    prices: &Prices,
+    options: &Options,
+) -> Outcome {
+    let mut replay = Replay::new(recording, policy, Budget::new(window, None), prices, options);
+    for next in recording.answers() {
+        replay.step(next);
+    }
+    replay.outcome()
+}
+
+struct Replay<'a> {
+    recording: &'a Recording,
+    policy: &'a mut dyn Policy,
+    budget: Budget,
+    prices: &'a Prices,
+    options: &'a Options,
+    cache: Cache,
+    bill: Bill<'a>,
+    survived: Survived,
+    /// What the request before had, the fixed part first.
+    sent: Vec<(u64, u64)>,
+    last_input: u64,
+    last_output: u64,
+    waiting_ms: f64,
+    outcome: Outcome,
+}
+
+impl<'a> Replay<'a> {
+    fn new(
+        recording: &'a Recording,
+        policy: &'a mut dyn Policy,
+        budget: Budget,
+        prices: &'a Prices,
+        options: &'a Options,
+    ) -> Self {
+        let outcome = Outcome {
+            recording: recording.name.clone(),
+            group: recording.group.clone(),
+            synthetic: recording.synthetic,
+            policy: policy.name().to_owned(),
+            window: budget.window,
+            window_percent: options.window_percent,
+            prices: prices.name.clone(),
+            ..Outcome::default()
+        };
+        Self {
+            cache: Cache::new(prices),
+            bill: Bill::new(prices),
+            survived: Survived::default(),
+            sent: Vec::new(),
+            last_input: 0,
+            last_output: 0,
+            waiting_ms: 0.0,
+            recording,
+            policy,
+            budget,
+            prices,
+            options,
+            outcome,
+        }
+    }
+
+    fn step(&mut self, next: usize) {
+        let at = self.recording.asked_at(next);
+        let now = Situation {
+            budget: self.budget,
+            prices: self.prices.clone(),
+            last_input: self.last_input,
+            last_output: self.last_output,
+            cache_is_warm: self.cache.is_warm(at),
+            at,
+        };
+        let request = self.policy.request(self.recording, next, &now);
+        self.side_calls(&request.side_calls, now.cache_is_warm);
+        let sent = self.sent_of(&request);
+        let input: u64 = sent.iter().map(|(_, tokens)| tokens).sum();
+        self.note_edit(&request, next);
+        self.note_size(input);
+        if !self.sent.is_empty() && !sent.starts_with(&self.sent) {
+            self.outcome.prefix_breaks += 1;
+        }
+        let output = self.recording.output_tokens(next);
+        let recalled = self.look_up(&request, next);
+        self.pay(&sent, input, output, at, &recalled);
+        if self.options.answers_are_cached {
+            self.cache.add(self.recording.id(next), self.recording.entries[next].tokens);
+        }
+        (self.sent, self.last_input, self.last_output) = (sent, input, output);
+    }
+
+    /// Segments of a request by name and tokens: what is the same every time comes first.
+    fn sent_of(&self, request: &Request) -> Vec<(u64, u64)> {
+        let fixed = (FIXED_ID, self.recording.overhead_tokens());
+        let view = request.view.iter().map(|segment| (segment.id, segment.tokens));
+        std::iter::once(fixed).chain(view).collect()
+    }
+
+    fn side_calls(&mut self, calls: &[SideCall], cache_is_warm: bool) {
+        for call in calls {
+            // What is not waited for was made while work went on: right after the last answer.
+            let warm = if call.waits { cache_is_warm } else { self.cache.is_warm(None) };
+            let cached = if warm { self.cache.readable(call.cached_tokens) } else { 0 };
+            let fresh = call.fresh_tokens + call.cached_tokens - cached;
+            self.bill.once(cached, fresh, call.output_tokens);
+            if call.waits {
+                self.waiting_ms += self.options.call_ms(fresh, call.output_tokens);
+            }
+            self.outcome.side_calls += 1;
+        }
+    }
+
+    fn note_edit(&mut self, request: &Request, next: usize) {
+        if let Some(edit) = &request.edit {
+            self.outcome.edits.push(self.outcome.context.len());
+            *(if edit.compaction { &mut self.outcome.compactions } else { &mut self.outcome.prunes }) += 1;
+        }
+        let reach = self.policy.has_recall();
+        self.survived.note(self.recording, request, next, reach);
+    }
+
+    fn note_size(&mut self, input: u64) {
+        self.outcome.requests += 1;
+        self.outcome.context.push(input);
+        self.outcome.peak_tokens = self.outcome.peak_tokens.max(input);
+        self.outcome.overflows += u64::from(input > self.budget.usable);
+    }
+
+    /// What the answer needs, and the recalls that had to be made for it, as texts.
+    fn look_up(&mut self, request: &Request, next: usize) -> Vec<String> {
+        let found = need::look_up(self.recording, next, &request.view, self.policy.has_recall());
+        let needs = &mut self.outcome.needs;
+        needs.in_view += found.in_view;
+        needs.recalled += found.recalled;
+        needs.lost += found.lost;
+        needs.recalls += found.recalls.len() as u64;
+        found.recalls
+    }
+
+    /// Each recall is a call of its own: the model asks instead of answering, and the request comes again with what
+    /// was found. The recorded answer follows the last one.
+    fn pay(
+        &mut self,
+        sent: &[(u64, u64)],
+        input: u64,
+        output: u64,
+        at: Option<longhaul_core::ids::Millis>,
+        recalled: &[String],
+    ) {
+        let mut input = input;
+        let mut read = self.cache.send(sent, at);
+        for text in recalled {
+            self.bill.request(read, input - read, input, need::RECALL_OUTPUT_TOKENS);
+            let found = Segment::new(text.as_str(), self.recall_tokens(text));
+            self.cache.add(found.id, found.tokens);
+            let known = input;
+            input += found.tokens;
+            read = self.cache.readable(known);
+            self.waiting_ms += self.options.call_ms(input - read, need::RECALL_OUTPUT_TOKENS);
+        }
+        self.bill.request(read, input - read, input, output);
+    }
+
+    /// The call and its result, as they stand in the request of this step.
+    fn recall_tokens(&self, text: &str) -> u64 {
+        let framing = self.recording.counter.framing();
+        need::RECALL_OUTPUT_TOKENS + self.recording.counter.text(text) + framing.result + 2 * framing.message
+    }
+
+    fn outcome(self) -> Outcome {
+        let billed = self.bill.billed;
+        let input = billed.uncached + billed.cache_read + billed.cache_write;
+        Outcome {
+            billed,
+            cost: self.bill.cost(),
+            prefix_hit_ratio: if input == 0 { 0.0 } else { billed.cache_read as f64 / input as f64 },
+            waiting_ms: self.waiting_ms.round() as u64,
+            survival: self.survived.classes,
+            ..self.outcome
+        }
+    }
+}

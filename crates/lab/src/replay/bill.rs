@@ -1,0 +1,47 @@
+//! What is billed for model calls.
+
+use crate::outcome::Billed;
+use crate::price::Prices;
+
+/// A sum of model calls at some prices.
+#[derive(Clone, Debug)]
+pub struct Bill<'a> {
+    prices: &'a Prices,
+    /// Tokens so far.
+    pub billed: Billed,
+}
+
+impl<'a> Bill<'a> {
+    /// Nothing yet.
+    pub fn new(prices: &'a Prices) -> Self {
+        Self { prices, billed: Billed::default() }
+    }
+
+    /// A request whose prefix the provider keeps if it is long enough. Who takes nothing extra for keeping it bills
+    /// what is new as plain input.
+    pub fn request(&mut self, read: u64, fresh: u64, whole: u64, output: u64) {
+        let prices = self.prices;
+        let is_kept = prices.cache_life_ms > 0 && whole >= prices.cache_minimum_tokens;
+        let is_written = is_kept && prices.cache_write != prices.input;
+        *(if is_written { &mut self.billed.cache_write } else { &mut self.billed.uncached }) += fresh;
+        self.billed.cache_read += read;
+        self.billed.output += output;
+    }
+
+    /// A request that nothing will follow: nobody pays for keeping it.
+    pub fn once(&mut self, read: u64, fresh: u64, output: u64) {
+        self.billed.uncached += fresh;
+        self.billed.cache_read += read;
+        self.billed.output += output;
+    }
+
+    /// All of it in US dollars.
+    pub fn cost(&self) -> f64 {
+        let (billed, prices) = (&self.billed, self.prices);
+        let sum = billed.uncached as f64 * prices.input
+            + billed.cache_read as f64 * prices.cache_read
+            + billed.cache_write as f64 * prices.cache_write
+            + billed.output as f64 * prices.output;
+        sum / 1e6
+    }
+}

@@ -1,0 +1,54 @@
+//! The provider's prompt cache, as far as a client can tell: the prefix of the last request, for a while.
+
+use longhaul_core::ids::Millis;
+
+use crate::price::Prices;
+
+/// Names what every request begins with: system prompt and tools.
+pub const FIXED_ID: u64 = 0;
+
+/// What the provider holds of the conversation.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    /// Segments in order, by name and tokens.
+    held: Vec<(u64, u64)>,
+    /// When it was last written or read.
+    used_at: Option<Millis>,
+    minimum_tokens: u64,
+    life_ms: Millis,
+}
+
+impl Cache {
+    /// An empty cache with the rules of those prices.
+    pub fn new(prices: &Prices) -> Self {
+        let (minimum_tokens, life_ms) = (prices.cache_minimum_tokens, prices.cache_life_ms);
+        Self { held: Vec::new(), used_at: None, minimum_tokens, life_ms }
+    }
+
+    /// Whether it holds something at that time. Where times are not known, calls follow each other at once.
+    pub fn is_warm(&self, at: Option<Millis>) -> bool {
+        let age = at.zip(self.used_at).map_or(0, |(at, used)| at.saturating_sub(used));
+        !self.held.is_empty() && self.life_ms > 0 && age <= self.life_ms
+    }
+
+    /// Sends a request: how many tokens of it are read from the cache, which holds all of it afterwards.
+    pub fn send(&mut self, request: &[(u64, u64)], at: Option<Millis>) -> u64 {
+        let warm = self.is_warm(at);
+        let same = self.held.iter().zip(request).take_while(|(held, sent)| held == sent);
+        let common = same.map(|(held, _)| held.1).sum();
+        self.held = request.to_vec();
+        self.used_at = at.or(self.used_at);
+        if warm { self.readable(common) } else { 0 }
+    }
+
+    /// What of a common prefix of so many tokens is read: too short ones are not cached at all.
+    pub fn readable(&self, common_tokens: u64) -> u64 {
+        let kept = self.life_ms > 0 && common_tokens >= self.minimum_tokens;
+        if kept { common_tokens } else { 0 }
+    }
+
+    /// What follows the last request in the provider's hands.
+    pub fn add(&mut self, id: u64, tokens: u64) {
+        self.held.push((id, tokens));
+    }
+}

@@ -1,0 +1,104 @@
+//! Many replays: every recording under every policy, in every window, at all prices.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use super::{Options, replay};
+use crate::outcome::Outcome;
+use crate::policy::Policy;
+use crate::price::Prices;
+use crate::recording::Recording;
+
+/// Replays that run at the same time.
+const THREADS: usize = 2;
+
+/// Makes a policy anew: each replay has its own.
+pub type MakePolicy = Arc<dyn Fn() -> Box<dyn Policy> + Send + Sync>;
+
+/// How large a window is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Window {
+    /// So many tokens.
+    Tokens(u64),
+    /// So much of what the recording would have at most, in percent.
+    PercentOfPeak(u32),
+}
+
+impl Window {
+    /// In tokens, for that recording.
+    pub fn tokens(self, recording: &Recording) -> u64 {
+        match self {
+            Self::Tokens(tokens) => tokens,
+            Self::PercentOfPeak(percent) => recording.peak_tokens() * u64::from(percent) / 100,
+        }
+    }
+
+    fn percent(self) -> Option<u32> {
+        match self {
+            Self::Tokens(_) => None,
+            Self::PercentOfPeak(percent) => Some(percent),
+        }
+    }
+}
+
+/// One replay.
+#[derive(Clone)]
+pub struct Case<'a> {
+    /// What happened.
+    pub recording: &'a Recording,
+    /// Under what.
+    pub policy: MakePolicy,
+    /// In how much.
+    pub window: Window,
+    /// At what prices.
+    pub prices: &'a Prices,
+}
+
+/// Replays every recording in every window under every policy at all prices; the outcomes come in that order, the
+/// last changing fastest. Two run at a time; what comes out does not depend on it.
+pub fn run(
+    recordings: &[Recording],
+    policies: &[MakePolicy],
+    windows: &[Window],
+    prices: &[Prices],
+    options: &Options,
+) -> Vec<Outcome> {
+    let mut cases = Vec::new();
+    for recording in recordings {
+        for window in windows {
+            for policy in policies {
+                let at = |prices| Case { recording, policy: policy.clone(), window: *window, prices };
+                cases.extend(prices.iter().map(at));
+            }
+        }
+    }
+    run_cases(&cases, options)
+}
+
+fn run_cases(cases: &[Case<'_>], options: &Options) -> Vec<Outcome> {
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(cases.len())));
+    let work = || {
+        while let Some((at, case)) = take(cases, &next) {
+            let outcome = case.replay(options);
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((at, outcome));
+        }
+    };
+    thread::scope(|scope| (0..THREADS).for_each(|_| _ = scope.spawn(work)));
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, outcome)| outcome).collect()
+}
+
+fn take<'c, 'a>(cases: &'c [Case<'a>], next: &AtomicUsize) -> Option<(usize, &'c Case<'a>)> {
+    let at = next.fetch_add(1, Ordering::Relaxed);
+    cases.get(at).map(|case| (at, case))
+}
+
+impl Case<'_> {
+    fn replay(&self, options: &Options) -> Outcome {
+        let options = Options { window_percent: self.window.percent(), ..options.clone() };
+        let window = self.window.tokens(self.recording);
+        replay(self.recording, (self.policy)().as_mut(), window, self.prices, &options)
+    }
+}

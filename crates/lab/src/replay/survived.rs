@@ -1,0 +1,54 @@
+//! What the edits of a replay took out of view, and who can still reach it.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use longhaul_core::message::{Message, Part};
+use longhaul_core::survival::{Reach, Tally, survey_within};
+
+use crate::policy::{Request, Segment};
+use crate::recording::Recording;
+
+/// The facts of everything that left the view, by class.
+#[derive(Debug, Default)]
+pub(super) struct Survived {
+    pub(super) classes: BTreeMap<String, Tally>,
+    /// What the agent was shown last.
+    view: Vec<Segment>,
+    /// Entries that were there by then.
+    seen: usize,
+}
+
+impl Survived {
+    pub(super) fn note(&mut self, recording: &Recording, request: &Request, next: usize, has_recall: bool) {
+        if request.edit.is_some() {
+            self.survey(recording, request, next, has_recall);
+        }
+        self.view.clone_from(&request.view);
+        self.seen = next;
+    }
+
+    fn survey(&mut self, recording: &Recording, request: &Request, next: usize, has_recall: bool) {
+        let kept: HashSet<u64> = request.view.iter().map(|segment| segment.id).collect();
+        let known = recording.study();
+        let shown = self.view.iter().filter(|segment| !kept.contains(&segment.id)).map(|segment| match known
+            .entry_of(segment.id)
+        {
+            Some(at) => recording.entries[at].message.clone(),
+            None => Arc::new(Message::user("", vec![Part::text(&*segment.text)])),
+        });
+        let new = (self.seen..next).filter(|at| !kept.contains(&recording.id(*at)));
+        let new = new.map(|at| &recording.entries[at]).filter(|entry| entry.tokens > 0);
+        let gone: Vec<Arc<Message>> = shown.chain(new.map(|entry| entry.message.clone())).collect();
+        let gone: Vec<&Message> = gone.iter().map(|message| &**message).collect();
+        let after: String = request.view.iter().flat_map(|segment| [&segment.text, "\n"]).collect();
+        let reach = if has_recall { Reach::Model } else { Reach::User };
+        for (class, tally) in survey_within(&gone, &after, reach).classes {
+            let sum = self.classes.entry(class).or_default();
+            sum.verbatim += tally.verbatim;
+            sum.recoverable_by_model += tally.recoverable_by_model;
+            sum.recoverable_by_user += tally.recoverable_by_user;
+            sum.lost += tally.lost;
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! Cost against needed-later recall: a mark for each policy, the frontier drawn.
+
+use super::{Scale, drawing, label, line, path, place, ticks};
+use crate::report::figures::percent_said;
+use crate::report::markup::Markup;
+use crate::report::summary::{Cell, Scope, at_hand, frontier, in_view, quartiles};
+use crate::report::{Header, Role};
+
+const WIDTH: f64 = 440.0;
+const HEIGHT: f64 = 380.0;
+const LEFT: f64 = 44.0;
+const RIGHT: f64 = 428.0;
+const TOP: f64 = 26.0;
+const BOTTOM: f64 = 332.0;
+
+/// About how wide a character of a label is, and how high a line.
+const LETTER: f64 = 7.2;
+const LINE: f64 = 13.0;
+
+/// A policy at one price table.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::report) struct Point {
+    policy: String,
+    role: Role,
+    /// Its place among the policies: which mark it has.
+    index: usize,
+    /// Quartiles of the cost as a share of the baseline's.
+    cost: [f64; 3],
+    /// Quartiles of (a).
+    in_view: [f64; 3],
+    /// Median of (a) + (b).
+    at_hand: f64,
+}
+
+/// The policies over all recordings of a scope.
+pub(in crate::report) fn points(
+    header: &Header,
+    cells: &[Cell<'_>],
+    prices: &str,
+    scope: &Scope,
+) -> Vec<Point> {
+    let held: Vec<&Cell<'_>> =
+        cells.iter().filter(|it| it.any().prices == prices && scope.holds(it)).collect();
+    let point = |(index, policy): (usize, &crate::report::PolicyFacts)| {
+        let rows: Vec<_> = held.iter().filter_map(|cell| Some((cell, cell.of(&policy.name)?))).collect();
+        Some(Point {
+            policy: policy.name.clone(),
+            role: policy.role,
+            index,
+            cost: quartiles(rows.iter().filter_map(|(cell, it)| cell.cost_of_baseline(it)).collect())?,
+            in_view: quartiles(rows.iter().filter_map(|(_, it)| in_view(&it.needs)).collect())?,
+            at_hand: quartiles(rows.iter().filter_map(|(_, it)| at_hand(&it.needs)).collect())?[1],
+        })
+    };
+    header.policies.iter().enumerate().filter_map(point).collect()
+}
+
+/// What the charts of all price tables have in common: the largest cost and the least recall.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::report) struct Extent {
+    cost: f64,
+    in_view: f64,
+}
+
+impl Extent {
+    pub(in crate::report) fn of<'a>(points: impl Iterator<Item = &'a Point>) -> Self {
+        points.fold(Self { cost: 1.0, in_view: 1.0 }, |so_far, point| Self {
+            cost: so_far.cost.max(point.cost[2]),
+            in_view: so_far.in_view.min(point.in_view[0]),
+        })
+    }
+}
+
+/// Draws one chart. `id` is unique on the page.
+pub(in crate::report) fn draw(out: &mut Markup, points: &[Point], extent: Extent, prices: &str, id: &str) {
+    let axes = Axes::of(extent);
+    let medians: Vec<(f64, f64)> = points.iter().map(|it| (it.cost[1], it.in_view[1])).collect();
+    let best = frontier(&medians);
+    let names: Vec<&str> = best.iter().map(|it| points[*it].policy.as_str()).collect();
+    let description = format!(
+        "Each policy's median cost as a share of append-only's against the share of what was needed later that \
+         was in view. No other policy is both cheaper and better than: {}.",
+        names.join(", ")
+    );
+    let title = format!("Cost against needed-later recall at {prices} prices");
+    drawing(out, (id, "chart scatter"), (WIDTH, HEIGHT), (&title, &description), |svg| {
+        axes.draw(svg);
+        let frontier: Vec<(f64, f64)> = best.iter().map(|it| medians[*it]).collect();
+        path(svg, "frontier", &axes.steps(&frontier));
+        for point in points {
+            axes.spread(svg, point);
+        }
+        for point in points {
+            axes.mark(svg, point);
+        }
+        labels(svg, &axes, points);
+    });
+}
+
+struct Axes {
+    x: Scale,
+    y: Scale,
+    costs: Vec<f64>,
+    shares: Vec<f64>,
+}
+
+impl Axes {
+    fn of(extent: Extent) -> Self {
+        let costs = ticks(0.0, extent.cost, 5);
+        let shares: Vec<f64> =
+            ticks(extent.in_view.min(0.99), 1.0, 5).into_iter().filter(|it| *it <= 1.0 + 1e-9).collect();
+        let ends =
+            |ticks: &[f64]| (ticks.first().copied().unwrap_or(0.0), ticks.last().copied().unwrap_or(1.0));
+        Self {
+            x: Scale { domain: ends(&costs), range: (LEFT, RIGHT) },
+            y: Scale { domain: ends(&shares), range: (BOTTOM, TOP) },
+            costs,
+            shares,
+        }
+    }
+
+    fn at(&self, (cost, share): (f64, f64)) -> (f64, f64) {
+        (self.x.at(cost), self.y.at(share))
+    }
+
+    fn draw(&self, out: &mut Markup) {
+        for share in &self.shares {
+            let y = self.y.at(*share);
+            line(out, "grid", (LEFT, y), (RIGHT, y));
+            label(out, "tick end", (LEFT - 6.0, y + 4.0), &tick(*share));
+        }
+        for cost in &self.costs {
+            let x = self.x.at(*cost);
+            line(out, "grid", (x, TOP), (x, BOTTOM));
+            label(out, "tick middle", (x, BOTTOM + 18.0), &tick(*cost));
+        }
+        label(out, "axis", (0.0, 12.0), "needed later and in view, % ↑ better");
+        label(out, "axis end", (RIGHT, HEIGHT - 8.0), "cost, % of append-only · ← better");
+    }
+
+    /// Along the frontier one pays more before one gains.
+    fn steps(&self, frontier: &[(f64, f64)]) -> Vec<(f64, f64)> {
+        let mut course = Vec::new();
+        let mut before: Option<(f64, f64)> = None;
+        for point in frontier {
+            if let Some((_, share)) = before {
+                course.push(self.at((point.0, share)));
+            }
+            course.push(self.at(*point));
+            before = Some(*point);
+        }
+        course.extend(before.map(|(_, share)| self.at((self.x.domain.1, share))));
+        course
+    }
+
+    /// The middle half of the sessions.
+    fn spread(&self, out: &mut Markup, point: &Point) {
+        let class = format!("spread {}", point.role.as_str());
+        let (x, y) = self.at((point.cost[1], point.in_view[1]));
+        line(out, &class, (self.x.at(point.cost[0]), y), (self.x.at(point.cost[2]), y));
+        line(out, &class, (x, self.y.at(point.in_view[0])), (x, self.y.at(point.in_view[2])));
+    }
+
+    fn mark(&self, out: &mut Markup, point: &Point) {
+        let (x, y) = self.at((point.cost[1], point.in_view[1]));
+        if point.at_hand - point.in_view[1] > 1e-9 {
+            let top = self.y.at(point.at_hand);
+            let class = format!("recall {}", point.role.as_str());
+            line(out, &class, (x, y), (x, top));
+            shape(out, "mark hollow", point, (x, top), 4.0);
+        }
+        shape(out, "mark", point, (x, y), if point.role == Role::Subject { 6.5 } else { 5.0 });
+    }
+}
+
+fn tick(share: f64) -> String {
+    let text = format!("{:.1}", share * 100.0);
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+}
+
+/// Corners of the marks, on a circle of radius 1; a circle itself has none.
+const SHAPES: [&[(f64, f64)]; 8] = [
+    &[],
+    &[(-0.85, -0.85), (0.85, -0.85), (0.85, 0.85), (-0.85, 0.85)],
+    &[(0.0, -1.1), (1.0, 0.8), (-1.0, 0.8)],
+    &[(0.0, -1.25), (1.25, 0.0), (0.0, 1.25), (-1.25, 0.0)],
+    &[(0.0, 1.1), (1.0, -0.8), (-1.0, -0.8)],
+    &[
+        (-0.35, -1.1),
+        (0.35, -1.1),
+        (0.35, -0.35),
+        (1.1, -0.35),
+        (1.1, 0.35),
+        (0.35, 0.35),
+        (0.35, 1.1),
+        (-0.35, 1.1),
+        (-0.35, 0.35),
+        (-1.1, 0.35),
+        (-1.1, -0.35),
+        (-0.35, -0.35),
+    ],
+    &[(0.0, -1.15), (1.1, -0.35), (0.68, 0.95), (-0.68, 0.95), (-1.1, -0.35)],
+    &[(-1.0, -1.0), (1.0, -1.0), (-1.0, 1.0), (1.0, 1.0)],
+];
+
+fn shape(out: &mut Markup, class: &str, point: &Point, (x, y): (f64, f64), radius: f64) {
+    let class = format!("{class} {}", point.role.as_str());
+    let corners = match point.role {
+        Role::Subject => SHAPES[0],
+        _ => SHAPES[1 + point.index % (SHAPES.len() - 1)],
+    };
+    if corners.is_empty() {
+        let [x, y, radius] = [x, y, radius].map(place);
+        out.void("circle", &[("class", &class), ("cx", &x), ("cy", &y), ("r", &radius)]);
+        return;
+    }
+    let corners: Vec<String> = corners
+        .iter()
+        .map(|(dx, dy)| format!("{},{}", place(x + dx * radius), place(y + dy * radius)))
+        .collect();
+    out.void("polygon", &[("class", &class), ("points", &corners.join(" "))]);
+}
+
+/// Names beside the marks, where they cover neither a mark nor each other.
+fn labels(out: &mut Markup, axes: &Axes, points: &[Point]) {
+    let mut taken: Vec<Area> = Vec::new();
+    for point in points {
+        let (x, y) = axes.at((point.cost[1], point.in_view[1]));
+        taken.push(Area::around(x, y, 7.0));
+        if point.at_hand > point.in_view[1] {
+            taken.push(Area::around(x, axes.y.at(point.at_hand), 5.0));
+        }
+    }
+    let mut order: Vec<&Point> = points.iter().collect();
+    order.sort_by_key(|it| it.role != Role::Subject);
+    for point in order {
+        let mark = axes.at((point.cost[1], point.in_view[1]));
+        let text = match point.role {
+            Role::Subject => format!("{} {}", point.policy, percent_said(point.cost[1])),
+            _ => point.policy.clone(),
+        };
+        let area = free_place(mark, text.chars().count() as f64 * LETTER, &taken);
+        let (middle_x, middle_y) = ((area.left + area.right) / 2.0, (area.top + area.bottom) / 2.0);
+        if (middle_y - mark.1).abs() > 1.6 * LINE {
+            let near_x = mark.0.clamp(area.left, area.right);
+            let near_y = if middle_y < mark.1 { area.bottom } else { area.top };
+            line(out, "leader", mark, (near_x, near_y));
+        }
+        let class = format!("name middle {}", point.role.as_str());
+        label(out, &class, (middle_x, area.bottom - 3.0), &text);
+        taken.push(area);
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Area {
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+}
+
+impl Area {
+    fn around(x: f64, y: f64, reach: f64) -> Self {
+        Self { left: x - reach, right: x + reach, top: y - reach, bottom: y + reach }
+    }
+
+    fn meets(&self, other: &Self) -> bool {
+        self.left < other.right
+            && other.left < self.right
+            && self.top < other.bottom
+            && other.top < self.bottom
+    }
+
+    fn is_inside(&self) -> bool {
+        self.left >= LEFT && self.right <= RIGHT && self.top >= TOP && self.bottom <= BOTTOM
+    }
+}
+
+/// The nearest free place for a label of that width: beside the mark, else in lines above and below it.
+fn free_place((x, y): (f64, f64), width: f64, taken: &[Area]) -> Area {
+    let at = |left: f64, top: f64| Area { left, right: left + width, top, bottom: top + LINE };
+    let rows = (0..24).flat_map(|row| {
+        let off = row as f64 * LINE;
+        [off, -off]
+    });
+    let places = rows.flat_map(|off| {
+        let top = y - LINE / 2.0 + off;
+        [at(x + 11.0, top), at(x - 11.0 - width, top), at(x - width / 2.0, top)]
+    });
+    let mut inside = places.filter(Area::is_inside);
+    let free = inside.find(|area| !taken.iter().any(|it| it.meets(area)));
+    let beside = at((x + 11.0).min(RIGHT - width).max(LEFT), y - LINE / 2.0);
+    free.unwrap_or(beside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_never_cover_each_other_while_there_is_room() {
+        let mut taken = vec![Area::around(200.0, 100.0, 7.0)];
+        for _ in 0..12 {
+            let area = free_place((200.0, 100.0), 80.0, &taken);
+            assert!(area.is_inside() && !taken.iter().any(|it| it.meets(&area)), "{area:?}");
+            taken.push(area);
+        }
+    }
+
+    #[test]
+    fn the_frontier_is_a_stair_to_the_right_end() {
+        let axes = Axes::of(Extent { cost: 1.0, in_view: 0.9 });
+        let course = axes.steps(&[(0.5, 0.9), (1.0, 1.0)]);
+        assert_eq!(course.len(), 4);
+        assert_eq!(course[0].1, course[1].1, "first along, then up");
+        assert_eq!(course[1].0, course[2].0);
+    }
+}

@@ -1,0 +1,90 @@
+//! HTML and SVG of which all text is escaped, because there is no way to write it otherwise.
+
+use super::figures::visible;
+
+/// A piece of a page.
+#[derive(Debug, Default)]
+pub(super) struct Markup(String);
+
+/// Names and values of an element.
+pub(super) type Attributes<'a> = &'a [(&'static str, &'a str)];
+
+impl Markup {
+    /// An element with something in it.
+    pub(super) fn element(
+        &mut self,
+        name: &'static str,
+        attributes: Attributes<'_>,
+        inside: impl FnOnce(&mut Self),
+    ) {
+        self.tag(name, attributes, ">");
+        inside(self);
+        self.0.push_str("</");
+        self.0.push_str(name);
+        self.0.push('>');
+    }
+
+    /// An element with nothing but text in it.
+    pub(super) fn leaf(&mut self, name: &'static str, attributes: Attributes<'_>, text: &str) {
+        self.element(name, attributes, |it| it.text(text));
+    }
+
+    /// An element with nothing in it.
+    pub(super) fn void(&mut self, name: &'static str, attributes: Attributes<'_>) {
+        self.tag(name, attributes, "/>");
+    }
+
+    /// Text.
+    pub(super) fn text(&mut self, text: &str) {
+        self.escape(text);
+    }
+
+    /// Text of the program's own that is no markup: style, script.
+    pub(super) fn own(&mut self, text: &'static str) {
+        self.0.push_str(text);
+    }
+
+    pub(super) fn into_string(self) -> String {
+        self.0
+    }
+
+    fn tag(&mut self, name: &'static str, attributes: Attributes<'_>, end: &str) {
+        self.0.push('<');
+        self.0.push_str(name);
+        for (name, value) in attributes {
+            self.0.push(' ');
+            self.0.push_str(name);
+            self.0.push_str("=\"");
+            self.escape(value);
+            self.0.push('"');
+        }
+        self.0.push_str(end);
+    }
+
+    fn escape(&mut self, text: &str) {
+        for c in visible(text).chars() {
+            match c {
+                '&' => self.0.push_str("&amp;"),
+                '<' => self.0.push_str("&lt;"),
+                '>' => self.0.push_str("&gt;"),
+                '"' => self.0.push_str("&quot;"),
+                '\'' => self.0.push_str("&#39;"),
+                c => self.0.push(c),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_cannot_become_markup() {
+        let mut page = Markup::default();
+        page.element("p", &[("title", "\" onclick=\"x")], |it| it.text("<script>&'\u{0}</script>"));
+        page.void("br", &[]);
+        let expected = "<p title=\"&quot; onclick=&quot;x\">&lt;script&gt;&amp;&#39;&lt;/script&gt;</p><br/>";
+        assert_eq!(page.into_string(), expected);
+    }
+}

@@ -1,0 +1,381 @@
+//! Outcomes side by side: what a policy costs against the baseline, which peer is best, medians, the frontier.
+//! Only functions of the outcomes.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use longhaul_core::survival::Tally;
+use serde::Serialize;
+
+use super::{Header, Role};
+use crate::outcome::{Needs, Outcome};
+
+/// How a window was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Window {
+    /// As a share of the recording's peak, in percent.
+    PercentOfPeak(u32),
+    /// In tokens.
+    Tokens(u64),
+}
+
+impl Window {
+    /// The window of an outcome.
+    pub fn of(outcome: &Outcome) -> Self {
+        outcome.window_percent.map_or(Self::Tokens(outcome.window), Self::PercentOfPeak)
+    }
+}
+
+/// The outcomes of one recording in one window at one price table: what can be compared.
+#[derive(Clone, Debug)]
+pub struct Cell<'a> {
+    /// One for each policy, in the order of the header; never empty.
+    outcomes: Vec<&'a Outcome>,
+    baseline: Option<&'a Outcome>,
+    subject: Option<&'a Outcome>,
+    peers: Vec<&'a Outcome>,
+}
+
+impl<'a> Cell<'a> {
+    fn new(header: &Header, mut outcomes: Vec<&'a Outcome>) -> Self {
+        let place = |outcome: &&Outcome| header.policies.iter().position(|it| it.name == outcome.policy);
+        outcomes.sort_by_key(place);
+        let with_role = |role| outcomes.iter().copied().filter(move |it| header.role(&it.policy) == role);
+        let (baseline, subject) = (with_role(Role::Baseline).next(), with_role(Role::Subject).next());
+        let peers = with_role(Role::Peer).collect();
+        Self { outcomes, baseline, subject, peers }
+    }
+
+    /// What all of it has in common is read from here.
+    pub fn any(&self) -> &'a Outcome {
+        self.outcomes[0]
+    }
+
+    /// All outcomes, in the order of the header's policies.
+    pub fn outcomes(&self) -> &[&'a Outcome] {
+        &self.outcomes
+    }
+
+    /// The outcome of a policy.
+    pub fn of(&self, policy: &str) -> Option<&'a Outcome> {
+        self.outcomes.iter().copied().find(|it| it.policy == policy)
+    }
+
+    /// The outcome of the policy under test.
+    pub fn subject(&self) -> Option<&'a Outcome> {
+        self.subject
+    }
+
+    /// The outcome under which nothing leaves the view.
+    pub fn baseline(&self) -> Option<&'a Outcome> {
+        self.baseline
+    }
+
+    /// The outcomes of the peers.
+    pub fn peers(&self) -> &[&'a Outcome] {
+        &self.peers
+    }
+
+    /// The peer that costs least: of those whose requests all fit the window, if there are any. At equal cost the
+    /// one that has more in view.
+    pub fn best_peer(&self) -> Option<&'a Outcome> {
+        let fits = |outcome: &&&Outcome| outcome.overflows == 0;
+        let cheapest = |a: &&Outcome, b: &&Outcome| {
+            a.cost.total_cmp(&b.cost).then_with(|| compare_in_view(&b.needs, &a.needs))
+        };
+        let of_fitting = self.peers.iter().filter(fits).copied().min_by(cheapest);
+        of_fitting.or_else(|| self.peers.iter().copied().min_by(cheapest))
+    }
+
+    /// An outcome's cost as a share of the baseline's.
+    pub fn cost_of_baseline(&self, outcome: &Outcome) -> Option<f64> {
+        ratio(outcome.cost, self.baseline?.cost)
+    }
+
+    /// The cost of the policy under test as a share of the best peer's.
+    pub fn cost_of_best_peer(&self) -> Option<f64> {
+        ratio(self.subject?.cost, self.best_peer()?.cost)
+    }
+}
+
+/// The cells of the outcomes: price tables in the order of the header, recordings of agents before those made by a
+/// program, then groups and recordings as they come, then windows by size.
+pub fn cells<'a>(header: &Header, outcomes: &'a [Outcome]) -> Vec<Cell<'a>> {
+    type Place<'a> = (usize, bool, usize, usize, u64, Window);
+    let mut groups = Vec::new();
+    let mut recordings = Vec::new();
+    let mut prices: Vec<&str> = header.prices.iter().map(|it| it.name.as_str()).collect();
+    let mut gathered: BTreeMap<Place<'a>, Vec<&Outcome>> = BTreeMap::new();
+    for outcome in outcomes {
+        let group = outcome.group.as_str();
+        let place = (
+            index_of(&mut prices, outcome.prices.as_str()),
+            outcome.synthetic,
+            index_of(&mut groups, group),
+            index_of(&mut recordings, (group, outcome.recording.as_str())),
+            outcome.window,
+            Window::of(outcome),
+        );
+        gathered.entry(place).or_default().push(outcome);
+    }
+    gathered.into_values().map(|outcomes| Cell::new(header, outcomes)).collect()
+}
+
+fn index_of<T: PartialEq>(known: &mut Vec<T>, item: T) -> usize {
+    known.iter().position(|it| *it == item).unwrap_or_else(|| {
+        known.push(item);
+        known.len() - 1
+    })
+}
+
+/// What medians are taken over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Scope {
+    /// One group; `null` is all of them.
+    pub group: Option<String>,
+    /// Recordings made by a program, or those of agents: never both.
+    pub synthetic: bool,
+}
+
+impl Scope {
+    /// Whether a cell belongs to it.
+    pub fn holds(&self, cell: &Cell<'_>) -> bool {
+        let outcome = cell.any();
+        outcome.synthetic == self.synthetic && self.group.as_ref().is_none_or(|it| *it == outcome.group)
+    }
+}
+
+/// The medians of a policy.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Summary {
+    /// The price table.
+    pub prices: String,
+    /// Over which recordings.
+    pub scope: Scope,
+    /// In which window; `null` is all of them.
+    pub window: Option<Window>,
+    /// The policy.
+    pub policy: String,
+    /// Recordings.
+    pub recordings: usize,
+    /// Recordings times windows.
+    pub cells: usize,
+    /// The medians over the cells.
+    pub medians: Medians,
+    /// Sums over the cells.
+    pub survival: BTreeMap<String, Tally>,
+}
+
+/// Medians. Shares are between 0 and 1, `None` where nothing is measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Medians {
+    /// In what the price table counts.
+    pub cost: Option<f64>,
+    /// Of the costs as shares of the baseline's.
+    pub cost_of_baseline: Option<f64>,
+    /// (a) Needed later and in view.
+    pub in_view: Option<f64>,
+    /// (b) Needed later, not in view, found by recall.
+    pub recalled: Option<f64>,
+    /// (a) + (b).
+    pub at_hand: Option<f64>,
+    /// (c) Needed later and not to be had.
+    pub lost: Option<f64>,
+    /// Share of input read from the cache.
+    pub prefix_hit_ratio: Option<f64>,
+    /// Compactions.
+    pub compactions: Option<f64>,
+    /// The largest request, in tokens.
+    pub peak_tokens: Option<f64>,
+    /// Time the agent waited for side calls.
+    pub waiting_ms: Option<f64>,
+    /// Requests that did not fit.
+    pub overflows: Option<f64>,
+}
+
+/// The medians of every policy: for each price table, over each group and over all, in all windows and, where there
+/// are several, in each.
+pub fn summaries(header: &Header, cells: &[Cell<'_>]) -> Vec<Summary> {
+    let mut all = Vec::new();
+    for prices in prices(cells) {
+        for scope in scopes(cells) {
+            let held: Vec<&Cell<'_>> =
+                cells.iter().filter(|it| it.any().prices == prices && scope.holds(it)).collect();
+            let windows = windows(&held);
+            let each = windows.iter().copied().map(Some).filter(|_| windows.len() > 1);
+            for window in std::iter::once(None).chain(each) {
+                let held: Vec<&Cell<'_>> = held
+                    .iter()
+                    .copied()
+                    .filter(|it| window.is_none_or(|w| Window::of(it.any()) == w))
+                    .collect();
+                let of = |policy: &str| summary(prices, &scope, window, policy, &held);
+                all.extend(header.policies.iter().filter_map(|it| of(&it.name)));
+            }
+        }
+    }
+    all
+}
+
+fn summary(
+    prices: &str,
+    scope: &Scope,
+    window: Option<Window>,
+    policy: &str,
+    cells: &[&Cell<'_>],
+) -> Option<Summary> {
+    let rows: Vec<_> = cells.iter().filter_map(|cell| Some((*cell, cell.of(policy)?))).collect();
+    let mut recordings = Vec::new();
+    let mut survival: BTreeMap<String, Tally> = BTreeMap::new();
+    for (_, outcome) in &rows {
+        index_of(&mut recordings, (&outcome.group, &outcome.recording));
+        for (class, tally) in &outcome.survival {
+            add(survival.entry(class.clone()).or_default(), tally);
+        }
+    }
+    (!rows.is_empty()).then(|| Summary {
+        prices: prices.to_owned(),
+        scope: scope.clone(),
+        window,
+        policy: policy.to_owned(),
+        recordings: recordings.len(),
+        cells: rows.len(),
+        medians: medians(&rows),
+        survival,
+    })
+}
+
+fn medians(rows: &[(&Cell<'_>, &Outcome)]) -> Medians {
+    let of = |figure: &dyn Fn(&Outcome) -> Option<f64>| {
+        median(rows.iter().filter_map(|(_, outcome)| figure(outcome)).collect())
+    };
+    Medians {
+        cost: of(&|it| Some(it.cost)),
+        cost_of_baseline: median(rows.iter().filter_map(|(cell, it)| cell.cost_of_baseline(it)).collect()),
+        in_view: of(&|it| in_view(&it.needs)),
+        recalled: of(&|it| share(it.needs.recalled, &it.needs)),
+        at_hand: of(&|it| at_hand(&it.needs)),
+        lost: of(&|it| share(it.needs.lost, &it.needs)),
+        prefix_hit_ratio: of(&|it| Some(it.prefix_hit_ratio)),
+        compactions: of(&|it| Some(it.compactions as f64)),
+        peak_tokens: of(&|it| Some(it.peak_tokens as f64)),
+        waiting_ms: of(&|it| Some(it.waiting_ms as f64)),
+        overflows: of(&|it| Some(it.overflows as f64)),
+    }
+}
+
+fn add(sum: &mut Tally, tally: &Tally) {
+    sum.verbatim += tally.verbatim;
+    sum.recoverable_by_model += tally.recoverable_by_model;
+    sum.recoverable_by_user += tally.recoverable_by_user;
+    sum.lost += tally.lost;
+}
+
+/// The price tables of the cells, in their order.
+pub fn prices<'a>(cells: &[Cell<'a>]) -> Vec<&'a str> {
+    distinct(cells.iter().map(|it| it.any().prices.as_str()))
+}
+
+/// The windows of the cells, in their order.
+pub fn windows(cells: &[&Cell<'_>]) -> Vec<Window> {
+    let mut windows = distinct(cells.iter().map(|it| Window::of(it.any())));
+    windows.sort();
+    windows
+}
+
+/// Every group, then all recordings of agents, then all that a program made.
+pub fn scopes(cells: &[Cell<'_>]) -> Vec<Scope> {
+    let of_groups =
+        cells.iter().map(|it| Scope { group: Some(it.any().group.clone()), synthetic: it.any().synthetic });
+    let mut scopes = distinct(of_groups);
+    scopes.extend(wholes(cells));
+    scopes
+}
+
+/// All recordings of agents, and all that a program made, as far as there are any.
+pub fn wholes(cells: &[Cell<'_>]) -> Vec<Scope> {
+    let both = [false, true].map(|synthetic| Scope { group: None, synthetic });
+    both.into_iter().filter(|scope| cells.iter().any(|it| scope.holds(it))).collect()
+}
+
+fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut known = Vec::new();
+    for item in items {
+        index_of(&mut known, item);
+    }
+    known
+}
+
+/// (a) as a share of all that was needed later.
+pub fn in_view(needs: &Needs) -> Option<f64> {
+    share(needs.in_view, needs)
+}
+
+/// (a) + (b) as a share of all that was needed later.
+pub fn at_hand(needs: &Needs) -> Option<f64> {
+    share(needs.in_view + needs.recalled, needs)
+}
+
+/// A part of what was needed later; `None` if nothing was.
+pub fn share(part: u64, needs: &Needs) -> Option<f64> {
+    let total = total(needs);
+    (total > 0).then(|| part as f64 / total as f64)
+}
+
+/// Which has a larger part of what was needed later in view, exactly. Where nothing was needed all is in view.
+pub fn compare_in_view(one: &Needs, other: &Needs) -> Ordering {
+    let fraction = |needs: &Needs| match total(needs) {
+        0 => (1, 1),
+        total => (u128::from(needs.in_view), u128::from(total)),
+    };
+    let ((a, of_a), (b, of_b)) = (fraction(one), fraction(other));
+    (a * of_b).cmp(&(b * of_a))
+}
+
+fn total(needs: &Needs) -> u64 {
+    needs.in_view + needs.recalled + needs.lost
+}
+
+/// One by the other; `None` if there is nothing to divide by.
+pub fn ratio(one: f64, other: f64) -> Option<f64> {
+    (other > 0.0).then(|| one / other)
+}
+
+/// The middle value; the mean of the two middle ones if there is no single one.
+pub fn median(values: Vec<f64>) -> Option<f64> {
+    quartiles(values).map(|[_, median, _]| median)
+}
+
+/// Lower quartile, median, upper quartile, interpolated between neighbours.
+pub fn quartiles(mut values: Vec<f64>) -> Option<[f64; 3]> {
+    values.sort_by(f64::total_cmp);
+    let last = values.len().checked_sub(1)?;
+    Some([0.25, 0.5, 0.75].map(|part| {
+        let place = part * last as f64;
+        let (low, high) = (values[place.floor() as usize], values[place.ceil() as usize]);
+        low + (high - low) * place.fract()
+    }))
+}
+
+/// The points that no other one beats: `(cost, gain)` pairs of which none costs as little and gains more, or gains
+/// as much and costs less. Indices, by rising cost.
+pub fn frontier(points: &[(f64, f64)]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..points.len()).collect();
+    order.sort_by(|a, b| {
+        points[*a].0.total_cmp(&points[*b].0).then_with(|| points[*b].1.total_cmp(&points[*a].1))
+    });
+    let mut best = f64::NEG_INFINITY;
+    order.retain(|index| {
+        let gains = points[*index].1 > best;
+        best = best.max(points[*index].1);
+        gains
+    });
+    order
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,469 @@
+//! What follows from the outcomes, in figures and in words: whether the policy under test beats every peer, where
+//! not and why, and how far the goals are met.
+
+use std::cmp::Ordering;
+
+use serde::Serialize;
+
+use super::figures::{cost_said, counted, listed, percent_said, tokens};
+use super::summary::{self, Cell, Scope, Window, at_hand, compare_in_view, in_view, median, ratio};
+use super::{Header, Role};
+use crate::outcome::Outcome;
+
+/// How the policy under test stands beside a peer on one recording in one window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Standing {
+    /// It costs less and has as much of what was needed later in view, or more.
+    Ahead,
+    /// It costs the same and has the same in view.
+    Same,
+    /// It is not ahead, but more of the peer's requests are larger than the window.
+    PeerDoesNotFit,
+    /// It costs less and has less in view.
+    SeesLess,
+    /// It has more in view and costs as much or more.
+    Dearer,
+    /// It costs as much or more and has no more in view.
+    Behind,
+    /// More of its own requests are larger than the window.
+    DoesNotFit,
+}
+
+impl Standing {
+    /// All, from good to bad.
+    pub const ALL: [Self; 7] = [
+        Self::Ahead,
+        Self::Same,
+        Self::PeerDoesNotFit,
+        Self::SeesLess,
+        Self::Dearer,
+        Self::Behind,
+        Self::DoesNotFit,
+    ];
+
+    /// How `ours` stands beside `theirs`.
+    pub fn of(ours: &Outcome, theirs: &Outcome) -> Self {
+        let sees = compare_in_view(&ours.needs, &theirs.needs);
+        let costs = compare_costs(ours.cost, theirs.cost);
+        match (costs, sees) {
+            _ if ours.overflows > theirs.overflows => Self::DoesNotFit,
+            (Ordering::Less, Ordering::Equal | Ordering::Greater) => Self::Ahead,
+            _ if ours.overflows < theirs.overflows => Self::PeerDoesNotFit,
+            (Ordering::Equal, Ordering::Equal) => Self::Same,
+            (Ordering::Less, Ordering::Less) => Self::SeesLess,
+            (_, Ordering::Greater) => Self::Dearer,
+            _ => Self::Behind,
+        }
+    }
+
+    /// In a few words, as the head of a column.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ahead => "ahead",
+            Self::Same => "the same",
+            Self::PeerDoesNotFit => "peer does not fit",
+            Self::SeesLess => "cheaper, less in view",
+            Self::Dearer => "dearer, more in view",
+            Self::Behind => "dearer, no more in view",
+            Self::DoesNotFit => "does not fit",
+        }
+    }
+}
+
+/// Sums of the same tokens may differ in the last bits.
+fn compare_costs(one: f64, other: f64) -> Ordering {
+    let close = (one - other).abs() <= 1e-9 * one.abs().max(other.abs());
+    if close { Ordering::Equal } else { one.total_cmp(&other) }
+}
+
+/// The policy under test beside all peers, at one price table.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Verdict {
+    /// The price table.
+    pub prices: String,
+    /// Over which recordings.
+    pub scope: Scope,
+    /// Whether it is ahead of every peer everywhere.
+    pub beats_all: bool,
+    /// Recordings times windows times peers.
+    pub comparisons: usize,
+    /// How many of them it wins.
+    pub ahead: usize,
+    /// In words.
+    pub sentence: String,
+    /// Beside each peer.
+    pub peers: Vec<PeerScore>,
+    /// Every comparison that it does not win.
+    pub exceptions: Vec<Exception>,
+}
+
+/// The policy under test beside one peer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PeerScore {
+    /// The peer.
+    pub peer: String,
+    /// Recordings times windows.
+    pub comparisons: usize,
+    /// How many there are of each standing, in the order of [`Standing::ALL`].
+    pub counts: Vec<usize>,
+    /// The median of the costs as shares of the peer's.
+    pub cost_of_peer: Option<f64>,
+}
+
+/// A comparison that is not won.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Exception {
+    /// The recording's group.
+    pub group: String,
+    /// The recording.
+    pub recording: String,
+    /// The window, in tokens.
+    pub window: u64,
+    /// The window as a share of the recording's peak in percent, if it was chosen so.
+    pub window_percent: Option<u32>,
+    /// The peer.
+    pub peer: String,
+    /// How it stands.
+    pub standing: Standing,
+    /// The figures, in words.
+    pub why: String,
+}
+
+/// The verdict at each price table, over recordings of agents and over those made by a program. None without the
+/// policy under test.
+pub fn verdicts(header: &Header, cells: &[Cell<'_>]) -> Vec<Verdict> {
+    let held = |prices: &str, scope: &Scope| -> Vec<&Cell<'_>> {
+        let fits = |it: &&Cell<'_>| it.any().prices == prices && scope.holds(it) && it.subject().is_some();
+        cells.iter().filter(fits).collect()
+    };
+    let mut all = Vec::new();
+    for prices in summary::prices(cells) {
+        for scope in summary::wholes(cells) {
+            let held = held(prices, &scope);
+            all.extend(header.subject().and_then(|subject| verdict(header, subject, prices, scope, &held)));
+        }
+    }
+    all
+}
+
+fn verdict(
+    header: &Header,
+    subject: &str,
+    prices: &str,
+    scope: Scope,
+    cells: &[&Cell<'_>],
+) -> Option<Verdict> {
+    let mut exceptions = Vec::new();
+    for cell in cells {
+        let Some(ours) = cell.subject() else { continue };
+        let not_won = cell.peers().iter().map(|theirs| (*theirs, Standing::of(ours, theirs)));
+        let not_won = not_won.filter(|(_, standing)| *standing != Standing::Ahead);
+        exceptions.extend(not_won.map(|(theirs, standing)| exception(ours, theirs, standing)));
+    }
+    let peers: Vec<PeerScore> =
+        header.with_role(Role::Peer).filter_map(|peer| peer_score(peer, cells)).collect();
+    let comparisons: usize = peers.iter().map(|it| it.comparisons).sum();
+    let ahead = comparisons - exceptions.len();
+    let mut verdict = Verdict {
+        prices: prices.to_owned(),
+        scope,
+        beats_all: ahead == comparisons,
+        comparisons,
+        ahead,
+        sentence: String::new(),
+        peers,
+        exceptions,
+    };
+    verdict.sentence = sentence(subject, &verdict, cells);
+    (!cells.is_empty()).then_some(verdict)
+}
+
+fn peer_score(peer: &str, cells: &[&Cell<'_>]) -> Option<PeerScore> {
+    let pairs: Vec<(&Outcome, &Outcome)> =
+        cells.iter().filter_map(|cell| Some((cell.subject()?, cell.of(peer)?))).collect();
+    let standings: Vec<Standing> = pairs.iter().map(|(ours, theirs)| Standing::of(ours, theirs)).collect();
+    let count = |standing: Standing| standings.iter().filter(|it| **it == standing).count();
+    (!pairs.is_empty()).then(|| PeerScore {
+        peer: peer.to_owned(),
+        comparisons: pairs.len(),
+        counts: Standing::ALL.map(count).to_vec(),
+        cost_of_peer: median(
+            pairs.iter().filter_map(|(ours, theirs)| ratio(ours.cost, theirs.cost)).collect(),
+        ),
+    })
+}
+
+fn sentence(subject: &str, verdict: &Verdict, cells: &[&Cell<'_>]) -> String {
+    let at = format!("At {} prices, over {}", verdict.prices, sessions(cells));
+    if verdict.comparisons == 0 {
+        return format!("{at}: no modelled peer was replayed, so {subject} is compared with none.");
+    }
+    let of = format!("{} of {}", verdict.ahead, counted(verdict.comparisons, "comparison"));
+    let peers = counted(verdict.peers.len(), "modelled peer");
+    if verdict.beats_all {
+        return format!(
+            "{at}: {subject} beats every modelled peer on cost at equal or better needed-later recall (a), in {of} with {peers}."
+        );
+    }
+    let others = Standing::ALL.iter().enumerate().skip(1).filter_map(|(index, standing)| {
+        let count: usize = verdict.peers.iter().map(|it| it.counts[index]).sum();
+        (count > 0).then(|| format!("in {count} {}", said(*standing)))
+    });
+    let others: Vec<String> = others.collect();
+    format!(
+        "{at}: {subject} does not beat every modelled peer on cost at equal or better needed-later recall (a). It does in {of} with {peers}; {}.",
+        listed(&others)
+    )
+}
+
+/// A standing as the end of a sentence about the policy under test.
+fn said(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Ahead => "it is ahead",
+        Standing::Same => "both cost and show the same",
+        Standing::PeerDoesNotFit => {
+            "it is not ahead, but the peer's requests are larger than the window, which a server would refuse"
+        }
+        Standing::SeesLess => "it costs less and has less in view",
+        Standing::Dearer => "it has more in view and does not cost less",
+        Standing::Behind => "it does not cost less and has no more in view",
+        Standing::DoesNotFit => "its own requests are larger than the window",
+    }
+}
+
+/// `17 recorded sessions`.
+fn sessions(cells: &[&Cell<'_>]) -> String {
+    let mut recordings: Vec<_> =
+        cells.iter().map(|it| (&it.any().group, &it.any().recording, it.any().synthetic)).collect();
+    recordings.sort();
+    recordings.dedup();
+    let kind = if recordings.iter().all(|it| it.2) { "synthetic session" } else { "recorded session" };
+    counted(recordings.len(), kind)
+}
+
+/// What the headline is taken over.
+pub fn basis(cells: &[Cell<'_>]) -> String {
+    let (Some(first), Some(scope)) = (cells.first(), summary::wholes(cells).into_iter().next()) else {
+        return "Nothing was replayed.".to_owned();
+    };
+    let prices = &first.any().prices;
+    let held: Vec<&Cell<'_>> =
+        cells.iter().filter(|it| it.any().prices == *prices && scope.holds(it)).collect();
+    let both = cells.iter().any(|it| it.any().synthetic != scope.synthetic);
+    let apart = if both { " Synthetic sessions are kept apart." } else { "" };
+    format!("Medians over {}, at {prices} prices.{apart}", extent(&held))
+}
+
+/// `17 recorded sessions in windows of 25 %, 50 % and 75 % of each one's peak`.
+fn extent(cells: &[&Cell<'_>]) -> String {
+    let windows = summary::windows(cells);
+    let said = windows.iter().map(|window| match window {
+        Window::PercentOfPeak(percent) => format!("{percent} %"),
+        Window::Tokens(number) => format!("{} tokens", tokens(*number)),
+    });
+    let said: Vec<String> = said.collect();
+    let of_peak = windows.iter().any(|it| matches!(it, Window::PercentOfPeak(_)));
+    let of_peak = if of_peak { " of each one's peak" } else { "" };
+    let windows = if windows.len() == 1 { "a window" } else { "windows" };
+    format!("{} in {windows} of {}{of_peak}", sessions(cells), listed(&said))
+}
+
+fn exception(ours: &Outcome, theirs: &Outcome, standing: Standing) -> Exception {
+    Exception {
+        group: ours.group.clone(),
+        recording: ours.recording.clone(),
+        window: ours.window,
+        window_percent: ours.window_percent,
+        peer: theirs.policy.clone(),
+        standing,
+        why: why(ours, theirs),
+    }
+}
+
+/// The figures of both and those that make the difference.
+fn why(ours: &Outcome, theirs: &Outcome) -> String {
+    let pair = |ours: String, theirs: String| format!("{ours} against {theirs}");
+    let percentage = |share: Option<f64>| share.map_or_else(|| "nothing needed".to_owned(), percent_said);
+    let mut words = format!("cost {}", pair(cost_said(ours.cost), cost_said(theirs.cost)));
+    if let Some(ratio) = ratio(ours.cost, theirs.cost) {
+        words.push_str(&format!(" ({})", percent_said(ratio)));
+    }
+    words.push_str("; needed later in view ");
+    words.push_str(&pair(percentage(in_view(&ours.needs)), percentage(in_view(&theirs.needs))));
+    words.push_str(", with recall ");
+    words.push_str(&pair(percentage(at_hand(&ours.needs)), percentage(at_hand(&theirs.needs))));
+    words.push_str("; compactions ");
+    words.push_str(&pair(ours.compactions.to_string(), theirs.compactions.to_string()));
+    words.push_str(", calls besides the agent's ");
+    let besides = |it: &Outcome| (it.side_calls + it.needs.recalls).to_string();
+    words.push_str(&pair(besides(ours), besides(theirs)));
+    words.push_str(", prefix hits ");
+    words.push_str(&pair(percent_said(ours.prefix_hit_ratio), percent_said(theirs.prefix_hit_ratio)));
+    if ours.overflows + theirs.overflows > 0 {
+        words.push_str(", requests larger than the window ");
+        words.push_str(&pair(ours.overflows.to_string(), theirs.overflows.to_string()));
+    }
+    words.push('.');
+    words
+}
+
+/// What the policy under test is meant to reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Goal {
+    /// Cost as a share of the baseline's, at most 0.6.
+    CostOfBaseline,
+    /// Cost as a share of the best peer's, at most 0.85.
+    CostOfBestPeer,
+    /// (a) + (b), at least 0.98.
+    AtHand,
+    /// Share of input read from the cache, at least 0.9.
+    PrefixHits,
+}
+
+impl Goal {
+    /// All.
+    pub const ALL: [Self; 4] = [Self::CostOfBaseline, Self::CostOfBestPeer, Self::AtHand, Self::PrefixHits];
+
+    /// In words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::CostOfBaseline => "cost of append-only's",
+            Self::CostOfBestPeer => "cost of the best peer's",
+            Self::AtHand => "needed later in view or recalled, (a) + (b)",
+            Self::PrefixHits => "prefix hit ratio",
+        }
+    }
+
+    /// In a few words, as the head of a column.
+    pub fn head(self) -> &'static str {
+        match self {
+            Self::CostOfBaseline => "of append-only",
+            Self::CostOfBestPeer => "of best peer",
+            Self::AtHand => "(a) + (b)",
+            Self::PrefixHits => "prefix hits",
+        }
+    }
+
+    /// `≤ 60 %`.
+    pub fn said_limit(self) -> String {
+        let (limit, at_most) = self.limit();
+        format!("{} {:.0} %", if at_most { '≤' } else { '≥' }, limit * 100.0)
+    }
+
+    /// The limit, and whether less is better.
+    pub fn limit(self) -> (f64, bool) {
+        match self {
+            Self::CostOfBaseline => (0.6, true),
+            Self::CostOfBestPeer => (0.85, true),
+            Self::AtHand => (0.98, false),
+            Self::PrefixHits => (0.9, false),
+        }
+    }
+
+    /// Whether a figure reaches it.
+    pub fn is_met(self, figure: f64) -> bool {
+        let (limit, at_most) = self.limit();
+        if at_most { figure <= limit } else { figure >= limit }
+    }
+
+    fn figure(self, cell: &Cell<'_>) -> Option<f64> {
+        let subject = cell.subject()?;
+        match self {
+            Self::CostOfBaseline => cell.cost_of_baseline(subject),
+            Self::CostOfBestPeer => cell.cost_of_best_peer(),
+            Self::AtHand => at_hand(&subject.needs),
+            Self::PrefixHits => Some(subject.prefix_hit_ratio),
+        }
+    }
+}
+
+/// How far a goal is met.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GoalResult {
+    /// The price table.
+    pub prices: String,
+    /// Over which recordings.
+    pub scope: Scope,
+    /// The goal.
+    pub goal: Goal,
+    /// The limit.
+    pub limit: f64,
+    /// Whether the limit is the most allowed, or the least.
+    pub at_most: bool,
+    /// The median; `None` if nothing can be measured.
+    pub measured: Option<f64>,
+    /// Whether the median meets the goal.
+    pub met: Option<bool>,
+    /// Recordings times windows that can be measured.
+    pub cells: usize,
+    /// How many of them meet it by themselves.
+    pub cells_met: usize,
+}
+
+/// Every goal at every price table. None without the policy under test.
+pub fn goals(header: &Header, cells: &[Cell<'_>]) -> Vec<GoalResult> {
+    if header.subject().is_none() {
+        return Vec::new();
+    }
+    let mut all = Vec::new();
+    for prices in summary::prices(cells) {
+        for scope in summary::wholes(cells) {
+            let held = cells.iter().filter(|it| it.any().prices == prices && scope.holds(it));
+            let held: Vec<&Cell<'_>> = held.collect();
+            all.extend(Goal::ALL.map(|goal| goal_result(goal, prices, &scope, &held)));
+        }
+    }
+    all
+}
+
+fn goal_result(goal: Goal, prices: &str, scope: &Scope, cells: &[&Cell<'_>]) -> GoalResult {
+    let figures: Vec<f64> = cells.iter().filter_map(|cell| goal.figure(cell)).collect();
+    let cells_met = figures.iter().filter(|it| goal.is_met(**it)).count();
+    let (limit, at_most) = goal.limit();
+    let (cells, measured) = (figures.len(), median(figures));
+    GoalResult {
+        prices: prices.to_owned(),
+        scope: scope.clone(),
+        goal,
+        limit,
+        at_most,
+        measured,
+        met: measured.map(|it| goal.is_met(it)),
+        cells,
+        cells_met,
+    }
+}
+
+/// The result in one sentence: the medians at the first price table, over recordings of agents if there are any.
+pub fn headline(header: &Header, goals: &[GoalResult]) -> String {
+    let (Some(subject), Some(first)) = (header.subject(), goals.first()) else {
+        return "The policies beside each other: the policy under test was not replayed, so there is no verdict."
+            .to_owned();
+    };
+    let of = |goal: Goal| {
+        let result =
+            goals.iter().find(|it| it.goal == goal && it.prices == first.prices && it.scope == first.scope);
+        result.and_then(|it| it.measured).map(percent_said)
+    };
+    let costs = [(Goal::CostOfBaseline, "of append-only"), (Goal::CostOfBestPeer, "of the best peer")];
+    let costs = costs.map(|(goal, what)| of(goal).map(|it| format!("{it} {what}")));
+    let costs: Vec<String> = costs.into_iter().flatten().collect();
+    let costs = (!costs.is_empty()).then(|| format!("sessions cost {}", listed(&costs)));
+    let at_hand = of(Goal::AtHand).map(|it| format!("{it} of what was needed later is at hand"));
+    let hits = of(Goal::PrefixHits).map(|it| format!("{it} of the input is read from the cache"));
+    let clauses: Vec<String> = [costs, at_hand, hits].into_iter().flatten().collect();
+    match clauses.split_last() {
+        None => format!("{subject} was not replayed, so there is no verdict."),
+        Some((only, [])) => format!("With {subject}, {only}."),
+        Some((last, first)) => format!("With {subject}, {}, and {last}.", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

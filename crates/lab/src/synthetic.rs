@@ -1,0 +1,121 @@
+//! Long sessions made by a program: equal seeds give equal sessions. Labelled synthetic wherever they appear.
+//!
+//! They are made to be hard in one way: what comes up early is used again by its exact letters, sometimes at once and
+//! sometimes hundreds of steps later. Everything else in them is filling of a usual size and shape.
+
+use longhaul_core::estimate::Counter;
+use longhaul_core::event::{Event, EventBody, FORMAT};
+use longhaul_core::history::FoldError;
+use longhaul_core::ids::Millis;
+use longhaul_core::message::{Finish, Message, Part, Role, ToolCall, ToolResult, ToolStatus};
+
+use crate::recording::Recording;
+
+mod coding;
+mod rng;
+mod support;
+
+use rng::Rng;
+
+/// The group of all synthetic recordings.
+pub const GROUP: &str = "synthetic";
+
+/// Tokens of system prompt and tools of a coding agent.
+const CODING_FIXED_TOKENS: u64 = 9_000;
+
+/// Tokens of system prompt and tools of a support agent: rules of the house, a dozen tools.
+const SUPPORT_FIXED_TOKENS: u64 = 4_000;
+
+/// 1 January 2026.
+const START: Millis = 1_767_225_600_000;
+
+/// An agent that reads, searches, changes and tests code for so many model calls.
+///
+/// # Errors
+/// [`FoldError`], if the log that is made here does not follow: never.
+pub fn coding(seed: u64, steps: usize) -> Result<Recording, FoldError> {
+    let mut script = Script::new(seed);
+    coding::write(&mut script, steps);
+    script.recording(format!("coding-{steps}-seed-{seed}"), CODING_FIXED_TOKENS)
+}
+
+/// An agent that helps one customer after another in one conversation for so many turns.
+///
+/// # Errors
+/// [`FoldError`], if the log that is made here does not follow: never.
+pub fn support(seed: u64, turns: usize) -> Result<Recording, FoldError> {
+    let mut script = Script::new(seed);
+    support::write(&mut script, turns);
+    script.recording(format!("support-{turns}-seed-{seed}"), SUPPORT_FIXED_TOKENS)
+}
+
+/// A log as it is written.
+struct Script {
+    rng: Rng,
+    events: Vec<Event>,
+    now: Millis,
+    calls: usize,
+}
+
+impl Script {
+    fn new(seed: u64) -> Self {
+        let mut script = Self { rng: Rng::new(seed), events: Vec::new(), now: START, calls: 0 };
+        script.add(EventBody::SessionStarted { title: None, forked_from: None, imported_from: None });
+        script.add(EventBody::RunStarted { run_id: "r".into() });
+        script
+    }
+
+    fn add(&mut self, body: EventBody) {
+        let seq = self.events.len() as u64 + 1;
+        self.events.push(Event { seq, at: self.now, format: FORMAT, body });
+    }
+
+    fn typed(&mut self, text: String) {
+        let id = format!("m{}", self.events.len());
+        let message = Message::user(id, vec![Part::text(text)]);
+        self.add(EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None });
+    }
+
+    /// Seconds pass.
+    fn wait(&mut self, from: u64, to: u64) {
+        self.now += self.rng.between(from, to) * 1_000;
+    }
+
+    fn say(&mut self, text: String) {
+        self.wait(3, 20);
+        self.assistant(vec![Part::text(text)], Finish::Stop);
+    }
+
+    /// The agent says something, calls a tool and gets an answer.
+    fn call(&mut self, said: String, tool: &str, arguments: &serde_json::Value, answer: String, works: bool) {
+        self.wait(3, 20);
+        self.calls += 1;
+        let call_id = longhaul_core::ids::CallId::new(format!("c{}", self.calls));
+        let call = ToolCall {
+            call_id: call_id.clone(),
+            name: tool.to_owned(),
+            arguments: arguments.to_string(),
+            provider_id: None,
+            native: None,
+        };
+        self.assistant(vec![Part::text(said), Part::ToolCall(call)], Finish::ToolCalls);
+        self.wait(1, 8);
+        let status = if works { ToolStatus::Completed } else { ToolStatus::Error };
+        let content = vec![Part::text(answer)];
+        self.add(EventBody::ToolFinished {
+            result: ToolResult { call_id, status, content, truncated: None },
+        });
+    }
+
+    fn assistant(&mut self, parts: Vec<Part>, finish: Finish) {
+        let id = format!("m{}", self.events.len()).into();
+        let message = Message { id, role: Role::Assistant, parts, origin: None };
+        let step_id = format!("s{}", self.events.len()).into();
+        self.add(EventBody::AssistantAdded { step_id, message, finish, cut: None });
+    }
+
+    fn recording(self, name: String, fixed_tokens: u64) -> Result<Recording, FoldError> {
+        let recording = Recording::of(name, GROUP, self.events, fixed_tokens, Counter::default())?;
+        Ok(recording.made_by_program())
+    }
+}

@@ -1,0 +1,70 @@
+//! Hooks, as configured.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::mcp::server_of;
+
+/// The hooks of an agent, each `None` unless it is configured.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HooksConfig {
+    /// Asked before a compaction.
+    pub pre_compact: Option<HookConfig>,
+    /// Asked before a tool runs.
+    pub pre_tool_use: Option<HookConfig>,
+    /// Asked after a tool ran.
+    pub post_tool_use: Option<HookConfig>,
+    /// Asked when a message comes in.
+    pub user_prompt_submit: Option<HookConfig>,
+}
+
+/// One hook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookConfig {
+    /// Who is asked.
+    pub target: HookTarget,
+    /// How long an answer is waited for.
+    pub timeout: Duration,
+}
+
+/// Who is asked. Neither the command nor the address, but for its server, shows when this is printed for
+/// programmers: both may hold a secret.
+#[derive(Clone, PartialEq, Eq)]
+pub enum HookTarget {
+    /// A command line for the shell.
+    Command(String),
+    /// The address of a server.
+    Url(String),
+}
+
+impl HooksConfig {
+    /// Those that are configured, with their names in the file.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &HookConfig)> {
+        let all = [
+            ("preCompact", &self.pre_compact),
+            ("preToolUse", &self.pre_tool_use),
+            ("postToolUse", &self.post_tool_use),
+            ("userPromptSubmit", &self.user_prompt_submit),
+        ];
+        all.into_iter().filter_map(|(name, hook)| Some((name, hook.as_ref()?)))
+    }
+}
+
+impl HookTarget {
+    /// Scheme, host and port of an address.
+    pub fn server(&self) -> Option<String> {
+        match self {
+            Self::Command(_) => None,
+            Self::Url(url) => Some(server_of(url)),
+        }
+    }
+}
+
+impl fmt::Debug for HookTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.server() {
+            None => f.write_str("Command(…)"),
+            Some(server) => write!(f, "Url({server})"),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The hooks around a tool: before it runs, and after it ran.
+
+use longhaul_core::message::ToolCall;
+use longhaul_core::truncate::{self, Limit};
+use serde_json::Value;
+
+use super::Job;
+use crate::hooks::{HookEvent, PostToolUseAsk, PreToolUseAsk, ToolDecision, marked};
+use crate::tools::{Output, ToolOutput};
+
+/// The most of a result that a hook is told, in bytes.
+const MAX_RESULT_BYTES: usize = 1 << 20;
+
+/// The most that a hook may add to a result, in characters.
+const MAX_ADDED_CHARS: u64 = 10_000;
+
+/// The longest reason that the model is told, in characters.
+const MAX_REASON_CHARS: usize = 4_000;
+
+/// What a hook adds to a result, and what room that leaves for the result itself.
+pub(super) struct Added {
+    pub(super) text: Option<String>,
+    pub(super) limit: Limit,
+}
+
+impl Job {
+    /// Asks the hook whether the call may run, and with which arguments.
+    ///
+    /// # Errors
+    /// The result of a call that does not run.
+    pub(super) async fn before(&self, call: &mut ToolCall) -> Result<(), ToolOutput> {
+        let hooks = &self.agent.hooks;
+        // A call that cannot be read does not run anyway.
+        let Some(args) = arguments(call).filter(|_| hooks.has(HookEvent::PreToolUse)) else { return Ok(()) };
+        let ask = PreToolUseAsk {
+            session_id: self.shared.session_id.clone(),
+            tool_name: call.name.clone(),
+            call_id: call.call_id.clone(),
+            args,
+        };
+        let answer = tokio::select! {
+            biased;
+            () = self.stop.cancelled() => return Err(ToolOutput::cancelled()),
+            answer = hooks.pre_tool_use(ask) => answer.unwrap_or_default(),
+        };
+        if answer.decision == Some(ToolDecision::Deny) {
+            return Err(denied(answer.reason.as_deref().unwrap_or_default()));
+        }
+        if let Some(args) = answer.args {
+            call.arguments = Value::Object(args).to_string();
+        }
+        Ok(())
+    }
+
+    /// Tells the hook of the result, and takes what it adds.
+    pub(super) async fn after(&self, call: &ToolCall, output: &ToolOutput) -> Added {
+        let nothing = Added { text: None, limit: self.limit };
+        let hooks = &self.agent.hooks;
+        let is_asked = hooks.has(HookEvent::PostToolUse) && !output.cancelled;
+        let Some(args) = arguments(call).filter(|_| is_asked) else { return nothing };
+        let ask = PostToolUseAsk {
+            session_id: self.shared.session_id.clone(),
+            tool_name: call.name.clone(),
+            call_id: call.call_id.clone(),
+            args,
+            success: !output.is_error,
+            result: shown(output),
+        };
+        let answer = tokio::select! {
+            biased;
+            () = self.stop.cancelled() => return nothing,
+            answer = hooks.post_tool_use(ask) => answer.unwrap_or_default(),
+        };
+        match answer.added_context.filter(|words| !words.trim().is_empty()) {
+            Some(words) => self.added(&words),
+            None => nothing,
+        }
+    }
+
+    /// Both together stay within the limit; what a hook adds has at most half of it.
+    fn added(&self, words: &str) -> Added {
+        let Limit { max_chars, max_tokens } = self.limit;
+        let half = Limit { max_chars: (max_chars / 2).min(MAX_ADDED_CHARS), max_tokens: max_tokens / 2 };
+        let counter = &self.agent.counter;
+        let kept = match truncate::truncate(words, &half, truncate::Keep::Head, counter) {
+            Some(cut) => format!("{}\n[{} characters are left out]", cut.kept, cut.omitted_chars),
+            None => words.to_owned(),
+        };
+        let text = marked(HookEvent::PostToolUse, &kept);
+        let limit = Limit {
+            max_chars: max_chars.saturating_sub(text.chars().count() as u64),
+            max_tokens: max_tokens.saturating_sub(counter.text(&text)),
+        };
+        Added { text: Some(text), limit }
+    }
+}
+
+fn arguments(call: &ToolCall) -> Option<Value> {
+    serde_json::from_str(&call.arguments).ok()
+}
+
+fn denied(reason: &str) -> ToolOutput {
+    let reason: String = reason.trim().chars().take(MAX_REASON_CHARS).collect();
+    let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+    ToolOutput::error(format!("Error: the call was denied by the preToolUse hook and did not run{why}"))
+}
+
+/// A result as a hook is told of it.
+fn shown(output: &ToolOutput) -> String {
+    let pieces = output.content.iter().map(|piece| match piece {
+        Output::Text(text) => text.clone(),
+        Output::Media { bytes, media_type, name } => {
+            let name = name.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
+            format!("[{media_type}{name}, {} bytes]", bytes.len())
+        }
+    });
+    let mut text = pieces.collect::<Vec<_>>().join("\n");
+    let most = text.floor_char_boundary(MAX_RESULT_BYTES);
+    if most < text.len() {
+        let left = text.len() - most;
+        text.truncate(most);
+        text.push_str(&format!("\n[{left} more bytes]"));
+    }
+    text
+}

@@ -1,0 +1,259 @@
+//! Hooks: what a person lets look in before a compaction, before and after a tool, and on a message.
+//!
+//! A hook is asked with a JSON object and answers with one. It is a closure ([`ClosureHook`]), a command
+//! ([`CommandHook`]) or a server ([`HttpHook`]). One that fails, is late or answers something else is logged,
+//! without what was said, and ignored: work goes on.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use longhaul::hooks::{ClosureHook, DEADLINE, HookEvent, Hooks, UserPromptSubmitAsk};
+//! use serde_json::json;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let hook = ClosureHook::new(|ask| async move {
+//!     let is_empty = ask["prompt"].as_str().unwrap_or_default().trim().is_empty();
+//!     Ok(json!({ "block": is_empty, "reason": "say something" }))
+//! });
+//! let hooks = Hooks::new().with(HookEvent::UserPromptSubmit, Arc::new(hook), DEADLINE);
+//! let ask = UserPromptSubmitAsk { session_id: "s-1".into(), prompt: " ".to_owned() };
+//! let answer = hooks.user_prompt_submit(ask).await.unwrap();
+//! assert!(answer.block);
+//! # }
+//! ```
+
+mod ask;
+mod closure;
+mod command;
+mod http;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::FutureExt;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use self::ask::{Answer, Ask};
+pub use self::ask::{
+    PostToolUseAnswer, PostToolUseAsk, PreCompactAnswer, PreCompactAsk, PreCompactTrigger, PreToolUseAnswer,
+    PreToolUseAsk, ToolDecision, UserPromptSubmitAnswer, UserPromptSubmitAsk, WhatGoes,
+};
+pub use self::closure::ClosureHook;
+pub use self::command::CommandHook;
+pub use self::http::HttpHook;
+
+/// How long a hook may take unless somebody says otherwise.
+pub const DEADLINE: Duration = Duration::from_secs(10);
+
+/// The longest answer of a command or a server, in bytes.
+pub const MAX_ANSWER_BYTES: usize = 1 << 20;
+
+/// When a hook is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HookEvent {
+    /// Before a compaction.
+    PreCompact,
+    /// Before a tool runs, after its approval.
+    PreToolUse,
+    /// After a tool ran, before its result is cut and stored.
+    PostToolUse,
+    /// When a message comes in, before it is queued.
+    UserPromptSubmit,
+}
+
+impl HookEvent {
+    /// Its name in the agent file and in what a hook is asked.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::PreCompact => "preCompact",
+            Self::PreToolUse => "preToolUse",
+            Self::PostToolUse => "postToolUse",
+            Self::UserPromptSubmit => "userPromptSubmit",
+        }
+    }
+}
+
+/// Something that is asked with JSON and answers with JSON.
+#[async_trait]
+pub trait Hook: Send + Sync {
+    /// Answers with a JSON object, or with `null` if there is nothing to say. Dropping the future ends
+    /// everything that it has started: that is what happens at the deadline.
+    ///
+    /// # Errors
+    /// [`HookError`]: it is logged, so its words hold nothing of what was asked.
+    async fn answer(&self, event: HookEvent, ask: Value) -> Result<Value, HookError>;
+}
+
+/// Why a hook gave no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HookError {
+    /// It could not be started or set up.
+    #[error("it could not be started: {0}")]
+    NotStarted(String),
+    /// Its process ended with an error.
+    #[error("it ended with {0}")]
+    Ended(String),
+    /// Nobody listens at its address.
+    #[error("it cannot be reached")]
+    Unreachable,
+    /// The connection ended early.
+    #[error("the connection to it broke")]
+    Broken,
+    /// It answered with another status than 2xx.
+    #[error("it answered HTTP {0}")]
+    Status(u16),
+    /// Its answer has more than [`MAX_ANSWER_BYTES`].
+    #[error("its answer has more than {MAX_ANSWER_BYTES} bytes")]
+    TooLong,
+    /// Its answer is no JSON object, or a field of it is of the wrong kind.
+    #[error("its answer is no JSON object with the fields of this hook")]
+    NotAnAnswer,
+    /// It took too long.
+    #[error("it did not answer within {} ms", .0.as_millis())]
+    Late(Duration),
+    /// It panicked.
+    #[error("it panicked")]
+    Panicked,
+    /// Anything else, in words that may be logged.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// The hooks of an agent: at most one for each event.
+#[derive(Clone, Default)]
+pub struct Hooks(BTreeMap<HookEvent, Slot>);
+
+#[derive(Clone)]
+struct Slot {
+    hook: Arc<dyn Hook>,
+    deadline: Duration,
+}
+
+impl Hooks {
+    /// No hooks.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same with that hook for that event, in the place of any other. It has `deadline` to answer.
+    #[must_use]
+    pub fn with(mut self, event: HookEvent, hook: Arc<dyn Hook>, deadline: Duration) -> Self {
+        self.0.insert(event, Slot { hook, deadline });
+        self
+    }
+
+    /// Whether anybody is asked at that event.
+    pub fn has(&self, event: HookEvent) -> bool {
+        self.0.contains_key(&event)
+    }
+
+    /// How long a PreCompact hook may take, if there is one.
+    pub fn pre_compact_deadline(&self) -> Option<Duration> {
+        self.0.get(&HookEvent::PreCompact).map(|slot| slot.deadline)
+    }
+
+    /// Asks before a compaction. `None` without a hook or an answer.
+    pub async fn pre_compact(&self, ask: PreCompactAsk) -> Option<PreCompactAnswer> {
+        self.ask(ask).await
+    }
+
+    /// Asks before a tool runs. `None` without a hook or an answer.
+    pub async fn pre_tool_use(&self, ask: PreToolUseAsk) -> Option<PreToolUseAnswer> {
+        self.ask(ask).await
+    }
+
+    /// Asks after a tool ran. `None` without a hook or an answer.
+    pub async fn post_tool_use(&self, ask: PostToolUseAsk) -> Option<PostToolUseAnswer> {
+        self.ask(ask).await
+    }
+
+    /// Asks about a message. `None` without a hook or an answer.
+    pub async fn user_prompt_submit(&self, ask: UserPromptSubmitAsk) -> Option<UserPromptSubmitAnswer> {
+        self.ask(ask).await
+    }
+
+    async fn ask<Q: Ask>(&self, ask: Q) -> Option<Q::Answer> {
+        let slot = self.0.get(&Q::EVENT)?;
+        let session = ask.session_id().as_str();
+        match slot.answer(&ask).await {
+            Ok(answer) => Some(answer),
+            Err(error) => {
+                let hook = Q::EVENT.as_str();
+                tracing::warn!(hook, session, %error, "a hook is ignored");
+                None
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Hooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.0.iter().map(|(event, slot)| (event.as_str(), slot.deadline))).finish()
+    }
+}
+
+impl Slot {
+    async fn answer<Q: Ask>(&self, ask: &Q) -> Result<Q::Answer, HookError> {
+        let asked = self.object(ask)?;
+        // A closure may panic before there is a future, and after.
+        let answering = AssertUnwindSafe(async { self.hook.answer(Q::EVENT, asked).await }).catch_unwind();
+        match tokio::time::timeout(self.deadline, answering).await {
+            Ok(answered) => typed(answered.map_err(|_| HookError::Panicked)??),
+            Err(_) => Err(HookError::Late(self.deadline)),
+        }
+    }
+
+    /// The ask with the event's name before it.
+    fn object<Q: Ask>(&self, ask: &Q) -> Result<Value, HookError> {
+        let mut object = Map::from_iter([("hook".to_owned(), Q::EVENT.as_str().into())]);
+        match serde_json::to_value(ask) {
+            Ok(Value::Object(fields)) => object.extend(fields),
+            _ => return Err(HookError::Failed("it could not be asked".to_owned())),
+        }
+        if Q::EVENT == HookEvent::PreCompact {
+            object.insert("deadlineMs".to_owned(), (self.deadline.as_millis() as u64).into());
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+/// The answer as this event knows it. Fields that no answer has are passed over: their number is logged, as one
+/// of them may be a mistyped one.
+fn typed<A: Answer>(answer: Value) -> Result<A, HookError> {
+    let fields = match answer {
+        Value::Null => return Ok(A::default()),
+        Value::Object(fields) => fields,
+        _ => return Err(HookError::NotAnAnswer),
+    };
+    let unknown = fields.keys().filter(|field| !A::FIELDS.contains(&field.as_str())).count();
+    if unknown > 0 {
+        let known = A::FIELDS.join(", ");
+        tracing::warn!(unknown, %known, "a hook's answer has fields that are not known");
+    }
+    // Its words quote the answer.
+    serde_json::from_value(Value::Object(fields)).map_err(|_| HookError::NotAnAnswer)
+}
+
+/// What a command or a server wrote, as JSON; nothing at all is `null`.
+fn written(bytes: &[u8]) -> Result<Value, HookError> {
+    match bytes.trim_ascii() {
+        [] => Ok(Value::Null),
+        bytes => serde_json::from_slice(bytes).map_err(|_| HookError::NotAnAnswer),
+    }
+}
+
+fn to_bytes(ask: &impl Serialize) -> Result<Vec<u8>, HookError> {
+    serde_json::to_vec(ask).map_err(|_| HookError::Failed("it could not be asked".to_owned()))
+}
+
+/// A hook's words for the model, under a line that says whose they are.
+pub(crate) fn marked(event: HookEvent, words: &str) -> String {
+    format!("\n[{} hook]\n{words}", event.as_str())
+}

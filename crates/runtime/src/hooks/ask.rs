@@ -1,0 +1,185 @@
+//! What hooks are asked, and what they answer.
+
+use longhaul_core::ids::{CallId, SessionId};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::HookEvent;
+
+/// A question of one event.
+pub(super) trait Ask: Serialize + Send + Sync {
+    const EVENT: HookEvent;
+    type Answer: Answer;
+
+    fn session_id(&self) -> &SessionId;
+}
+
+/// An answer of one event; the default says nothing.
+pub(super) trait Answer: DeserializeOwned + Default {
+    /// The names of its fields in JSON.
+    const FIELDS: &'static [&'static str];
+}
+
+macro_rules! asks {
+    ($($ask:ty => $event:ident, $answer:ty, $fields:expr;)*) => {$(
+        impl Ask for $ask {
+            const EVENT: HookEvent = HookEvent::$event;
+            type Answer = $answer;
+
+            fn session_id(&self) -> &SessionId {
+                &self.session_id
+            }
+        }
+
+        impl Answer for $answer {
+            const FIELDS: &'static [&'static str] = $fields;
+        }
+    )*};
+}
+
+asks! {
+    PreCompactAsk => PreCompact, PreCompactAnswer, &["cancel", "customInstructions", "customSummary"];
+    PreToolUseAsk => PreToolUse, PreToolUseAnswer, &["decision", "reason", "args"];
+    PostToolUseAsk => PostToolUse, PostToolUseAnswer, &["addedContext"];
+    UserPromptSubmitAsk => UserPromptSubmit, UserPromptSubmitAnswer, &["block", "reason", "addedContext"];
+}
+
+/// A compaction is about to begin. As JSON it also has `hook` and `deadlineMs`, the time for an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PreCompactAsk {
+    /// The session.
+    pub session_id: SessionId,
+    /// Who wants it.
+    pub trigger: PreCompactTrigger,
+    /// Why, in words.
+    pub reason: String,
+    /// What the next request has, in tokens.
+    pub current_tokens: u64,
+    /// What it should have, in tokens.
+    pub target_tokens: u64,
+    /// Messages that the model is shown now.
+    pub message_count: u64,
+    /// What goes away.
+    pub what_goes: WhatGoes,
+    /// What a person said about the summary.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub custom_instructions: Option<String>,
+}
+
+/// Who wants a compaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PreCompactTrigger {
+    /// A person.
+    Manual,
+    /// The loop.
+    Auto,
+}
+
+/// What a compaction takes away.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WhatGoes {
+    /// How many messages.
+    pub messages: u64,
+    /// The handles of their spans of the log, as `recall` takes them.
+    pub handles: Vec<String>,
+}
+
+/// What is to become of a compaction.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PreCompactAnswer {
+    /// It should not be.
+    pub cancel: bool,
+    /// What the summary should heed, in the place of what a person said.
+    pub custom_instructions: Option<String>,
+    /// The summary itself: no model is asked for one.
+    pub custom_summary: Option<String>,
+}
+
+/// A tool is about to run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PreToolUseAsk {
+    /// The session.
+    pub session_id: SessionId,
+    /// The tool.
+    pub tool_name: String,
+    /// The call.
+    pub call_id: CallId,
+    /// Its arguments.
+    pub args: Value,
+}
+
+/// Whether a tool may run, and with which arguments.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PreToolUseAnswer {
+    /// `None` is the same as [`ToolDecision::Allow`].
+    pub decision: Option<ToolDecision>,
+    /// Why not, in words for the model.
+    pub reason: Option<String>,
+    /// What the tool is run with, in the place of what the model wrote.
+    pub args: Option<Map<String, Value>>,
+}
+
+/// Whether a tool may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolDecision {
+    /// The hook does not mind. Rules and people have decided before it was asked.
+    Allow,
+    /// It does not run, and the model is told why.
+    Deny,
+}
+
+/// A tool has run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PostToolUseAsk {
+    /// The session.
+    pub session_id: SessionId,
+    /// The tool.
+    pub tool_name: String,
+    /// The call.
+    pub call_id: CallId,
+    /// The arguments it was run with.
+    pub args: Value,
+    /// Whether it reports no error.
+    pub success: bool,
+    /// Its text, the first MiB of it; a line for each attachment.
+    pub result: String,
+}
+
+/// What the model is told besides a tool's result.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PostToolUseAnswer {
+    /// Text for the model.
+    pub added_context: Option<String>,
+}
+
+/// A message has come in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UserPromptSubmitAsk {
+    /// The session.
+    pub session_id: SessionId,
+    /// Its texts, one below the other.
+    pub prompt: String,
+}
+
+/// What is to become of a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct UserPromptSubmitAnswer {
+    /// It is refused.
+    pub block: bool,
+    /// Why, in words for the person.
+    pub reason: Option<String>,
+    /// Text for the model, behind the message.
+    pub added_context: Option<String>,
+}

@@ -1,0 +1,166 @@
+//! A hook that is a command: the ask on its standard input, the answer on its standard output, confined like
+//! every child.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::net::unix::pipe;
+
+use super::{Hook, HookError, HookEvent, MAX_ANSWER_BYTES, to_bytes, written};
+use crate::sandbox::{ConfinedChild, Sandbox, SpawnRequest};
+
+const SHELL: &str = "/bin/sh";
+
+/// The exit code that means no.
+const BLOCK: i32 = 2;
+
+/// What of standard error is kept as the reason, in bytes.
+const MAX_REASON_BYTES: u64 = 16 << 10;
+
+/// How long to wait for the end of the output once every known process has ended.
+const DRAIN: Duration = Duration::from_millis(500);
+
+/// A command. Exit code 0: its output is the answer, and none is no objection. Exit code 2: no, for the reason on
+/// standard error. Any other end is a failure. It is killed with its group when its answer is not waited for.
+#[derive(Clone)]
+pub struct CommandHook {
+    line: String,
+    directory: PathBuf,
+    sandbox: Arc<Sandbox>,
+}
+
+impl CommandHook {
+    /// A command line for `/bin/sh`, run in `directory` within what `sandbox` allows.
+    pub fn new(line: impl Into<String>, directory: impl Into<PathBuf>, sandbox: Arc<Sandbox>) -> Self {
+        Self { line: line.into(), directory: directory.into(), sandbox }
+    }
+
+    async fn start(&self) -> Result<(ConfinedChild, Pipes), HookError> {
+        let failed = |error: io::Error| HookError::NotStarted(error.to_string());
+        let (stdin, to_child) = io::pipe().map_err(failed)?;
+        let (from_child, stdout) = io::pipe().map_err(failed)?;
+        let (errors, stderr) = io::pipe().map_err(failed)?;
+        let pipes = Pipes {
+            to_child: pipe::Sender::from_owned_fd(OwnedFd::from(to_child)).map_err(failed)?,
+            from_child: pipe::Receiver::from_owned_fd(OwnedFd::from(from_child)).map_err(failed)?,
+            errors: pipe::Receiver::from_owned_fd(OwnedFd::from(errors)).map_err(failed)?,
+        };
+        let child = self.sandbox.spawn(SpawnRequest {
+            program: OsString::from(SHELL),
+            args: ["-c", &self.line].map(OsString::from).to_vec(),
+            env: Vec::new(),
+            directory: self.directory.clone(),
+            stdin: Stdio::from(stdin),
+            stdout: Stdio::from(stdout),
+            stderr: Stdio::from(stderr),
+        });
+        let child = child.await.map_err(|error| HookError::NotStarted(error.to_string()))?;
+        Ok((child, pipes))
+    }
+}
+
+#[async_trait]
+impl Hook for CommandHook {
+    async fn answer(&self, event: HookEvent, ask: Value) -> Result<Value, HookError> {
+        let ask = to_bytes(&ask)?;
+        let (mut child, pipes) = self.start().await?;
+        let mut said = Said::default();
+        let status = exchange(&mut child, pipes, &ask, &mut said).await?;
+        match status.code() {
+            Some(0) => written(&said.answer),
+            Some(BLOCK) => Ok(blocked(event, &String::from_utf8_lossy(&said.words))),
+            Some(code) => Err(HookError::Ended(format!("exit code {code}"))),
+            None => Err(HookError::Ended(format!("signal {}", status.signal().unwrap_or_default()))),
+        }
+    }
+}
+
+impl fmt::Debug for CommandHook {
+    /// Without the line, which may hold a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CommandHook").field("directory", &self.directory).finish_non_exhaustive()
+    }
+}
+
+struct Pipes {
+    to_child: pipe::Sender,
+    from_child: pipe::Receiver,
+    errors: pipe::Receiver,
+}
+
+#[derive(Default)]
+struct Said {
+    answer: Vec<u8>,
+    words: Vec<u8>,
+}
+
+/// Writes the ask and reads what is said until the command has ended.
+async fn exchange(
+    child: &mut ConfinedChild,
+    pipes: Pipes,
+    ask: &[u8],
+    said: &mut Said,
+) -> Result<ExitStatus, HookError> {
+    let Pipes { mut to_child, from_child, errors } = pipes;
+    let Said { answer, words } = said;
+    let talking = async {
+        let writing = async {
+            // Who does not read has decided without it.
+            let _ = to_child.write_all(ask).await;
+            drop(to_child);
+            Ok(())
+        };
+        tokio::try_join!(writing, hear(from_child, answer), listen(errors, words)).map(drop)
+    };
+    tokio::pin!(talking);
+    let status = tokio::select! {
+        heard = &mut talking => {
+            heard?;
+            child.wait().await
+        }
+        status = child.wait() => {
+            // What it left running outside its group may hold the pipes open.
+            if let Ok(heard) = tokio::time::timeout(DRAIN, talking).await {
+                heard?;
+            }
+            status
+        }
+    };
+    status.map_err(|error| HookError::Ended(error.to_string()))
+}
+
+/// The answer, which must not be too long.
+async fn hear(from: pipe::Receiver, answer: &mut Vec<u8>) -> Result<(), HookError> {
+    let read = from.take(MAX_ANSWER_BYTES as u64 + 1).read_to_end(answer).await;
+    read.map_err(|_| HookError::Broken)?;
+    if answer.len() > MAX_ANSWER_BYTES { Err(HookError::TooLong) } else { Ok(()) }
+}
+
+/// The start of what it says besides; the rest is read and dropped.
+async fn listen(mut from: impl AsyncRead + Unpin, words: &mut Vec<u8>) -> Result<(), HookError> {
+    let read = (&mut from).take(MAX_REASON_BYTES).read_to_end(words).await;
+    read.map_err(|_| HookError::Broken)?;
+    tokio::io::copy(&mut from, &mut tokio::io::sink()).await.map(drop).map_err(|_| HookError::Broken)
+}
+
+/// What "no" is at each event.
+fn blocked(event: HookEvent, words: &str) -> Value {
+    let reason = Some(words.trim()).filter(|words| !words.is_empty());
+    match event {
+        HookEvent::PreCompact => json!({ "cancel": true }),
+        HookEvent::PreToolUse => json!({ "decision": "deny", "reason": reason }),
+        // It has run: all that is left is to tell the model.
+        HookEvent::PostToolUse => json!({ "addedContext": reason }),
+        HookEvent::UserPromptSubmit => json!({ "block": true, "reason": reason }),
+    }
+}

@@ -1,0 +1,82 @@
+//! A hook that is a server: the ask is posted, the body of the response is the answer.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::{Client, Url, redirect};
+use serde_json::Value;
+
+use super::{Hook, HookError, HookEvent, MAX_ANSWER_BYTES, to_bytes, written};
+
+const JSON: &str = "application/json";
+
+/// A server. 2xx: its body is the answer, and none is no objection. Anything else is a failure, redirects included,
+/// which are not followed. Nothing is sent but the ask.
+#[derive(Clone)]
+pub struct HttpHook {
+    client: Client,
+    url: Url,
+}
+
+impl HttpHook {
+    /// Connects nothing yet.
+    ///
+    /// # Errors
+    /// [`HookError::NotStarted`] for an address that is none; it is not repeated.
+    pub fn new(url: &str) -> Result<Self, HookError> {
+        let unusable = |what: &str| HookError::NotStarted(what.to_owned());
+        let url = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+        let url = url.ok_or_else(|| unusable("its address is not one of http or https"))?;
+        let mut builder = Client::builder()
+            .redirect(redirect::Policy::none())
+            .referer(false)
+            .user_agent(concat!("longhaul/", env!("CARGO_PKG_VERSION")));
+        if is_loopback(&url) {
+            builder = builder.no_proxy();
+        }
+        let client = builder.build().map_err(|_| unusable("its connection could not be set up"))?;
+        Ok(Self { client, url })
+    }
+}
+
+#[async_trait]
+impl Hook for HttpHook {
+    async fn answer(&self, _: HookEvent, ask: Value) -> Result<Value, HookError> {
+        let request = self.client.post(self.url.clone()).header(CONTENT_TYPE, JSON).header(ACCEPT, JSON);
+        let response = request.body(to_bytes(&ask)?).send().await.map_err(|error| unsent(&error))?;
+        let status = response.status();
+        if !status.is_success() {
+            return Err(HookError::Status(status.as_u16()));
+        }
+        let mut body = Vec::new();
+        let mut chunks = response.bytes_stream();
+        while let Some(chunk) = chunks.next().await {
+            let chunk = chunk.map_err(|error| unsent(&error))?;
+            if body.len() + chunk.len() > MAX_ANSWER_BYTES {
+                return Err(HookError::TooLong);
+            }
+            body.extend_from_slice(&chunk);
+        }
+        written(&body)
+    }
+}
+
+impl fmt::Debug for HttpHook {
+    /// Without path and query, which may hold a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpHook").field("server", &self.url.origin().ascii_serialization()).finish()
+    }
+}
+
+/// Its own words repeat the address.
+fn unsent(error: &reqwest::Error) -> HookError {
+    if error.is_connect() { HookError::Unreachable } else { HookError::Broken }
+}
+
+/// A proxy from the environment is never meant for the machine itself.
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}

@@ -1,0 +1,432 @@
+//! Each kind of hook at each event, and everything that can go wrong with one.
+
+use std::fmt::Debug;
+use std::fs;
+use std::future::ready;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::routing::post;
+use serde_json::json;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+use super::*;
+use crate::sandbox::{Sandbox, SandboxPolicy};
+
+/// A machine that runs many tests at once is slow.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const EVENTS: [HookEvent; 4] =
+    [HookEvent::PreCompact, HookEvent::PreToolUse, HookEvent::PostToolUse, HookEvent::UserPromptSubmit];
+
+fn everywhere(hook: Arc<dyn Hook>, deadline: Duration) -> Hooks {
+    EVENTS.into_iter().fold(Hooks::new(), |hooks, event| hooks.with(event, Arc::clone(&hook), deadline))
+}
+
+fn before_compaction() -> PreCompactAsk {
+    PreCompactAsk {
+        session_id: "s-1".into(),
+        trigger: PreCompactTrigger::Auto,
+        reason: "over the trigger".to_owned(),
+        current_tokens: 9_000,
+        target_tokens: 4_000,
+        message_count: 12,
+        what_goes: WhatGoes { messages: 8, handles: vec!["e1-e8".to_owned()] },
+        custom_instructions: None,
+    }
+}
+
+fn before_tool() -> PreToolUseAsk {
+    let args = json!({ "command": "ls" });
+    PreToolUseAsk { session_id: "s-1".into(), tool_name: "bash".into(), call_id: "c-1".into(), args }
+}
+
+fn after_tool() -> PostToolUseAsk {
+    let PreToolUseAsk { session_id, tool_name, call_id, args } = before_tool();
+    PostToolUseAsk { session_id, tool_name, call_id, args, success: true, result: "a.txt".to_owned() }
+}
+
+fn prompt() -> UserPromptSubmitAsk {
+    UserPromptSubmitAsk { session_id: "s-1".into(), prompt: "a s3cret prompt".to_owned() }
+}
+
+/// What the four events ask, in the order of [`EVENTS`].
+fn asked() -> [Value; 4] {
+    [
+        json!({
+            "hook": "preCompact", "sessionId": "s-1", "trigger": "auto", "reason": "over the trigger",
+            "currentTokens": 9000, "targetTokens": 4000, "messageCount": 12,
+            "whatGoes": { "messages": 8, "handles": ["e1-e8"] }, "deadlineMs": 60000,
+        }),
+        json!({ "hook": "preToolUse", "sessionId": "s-1", "toolName": "bash", "callId": "c-1", "args": { "command": "ls" } }),
+        json!({
+            "hook": "postToolUse", "sessionId": "s-1", "toolName": "bash", "callId": "c-1",
+            "args": { "command": "ls" }, "success": true, "result": "a.txt",
+        }),
+        json!({ "hook": "userPromptSubmit", "sessionId": "s-1", "prompt": "a s3cret prompt" }),
+    ]
+}
+
+/// One answer that says everything that any event understands.
+fn everything() -> Value {
+    json!({
+        "cancel": true, "customInstructions": "keep names", "customSummary": "all went well",
+        "decision": "deny", "reason": "because", "args": { "command": "pwd" },
+        "block": true, "addedContext": "mind the gap",
+    })
+}
+
+/// Asks at each event and compares what arrives with [`everything`].
+async fn hears_everything(hooks: &Hooks) {
+    let why = Some("because".to_owned());
+    let more = Some("mind the gap".to_owned());
+    let compact = PreCompactAnswer {
+        cancel: true,
+        custom_instructions: Some("keep names".to_owned()),
+        custom_summary: Some("all went well".to_owned()),
+    };
+    assert_eq!(hooks.pre_compact(before_compaction()).await, Some(compact));
+    let args = json!({ "command": "pwd" }).as_object().cloned();
+    let before = PreToolUseAnswer { decision: Some(ToolDecision::Deny), reason: why.clone(), args };
+    assert_eq!(hooks.pre_tool_use(before_tool()).await, Some(before));
+    let after = PostToolUseAnswer { added_context: more.clone() };
+    assert_eq!(hooks.post_tool_use(after_tool()).await, Some(after));
+    let message = UserPromptSubmitAnswer { block: true, reason: why, added_context: more };
+    assert_eq!(hooks.user_prompt_submit(prompt()).await, Some(message));
+}
+
+/// Whether every event goes on without an answer.
+async fn is_ignored(hooks: &Hooks) -> bool {
+    hooks.pre_compact(before_compaction()).await.is_none()
+        && hooks.pre_tool_use(before_tool()).await.is_none()
+        && hooks.post_tool_use(after_tool()).await.is_none()
+        && hooks.user_prompt_submit(prompt()).await.is_none()
+}
+
+/// Where commands run.
+struct Place {
+    dir: tempfile::TempDir,
+    policy: SandboxPolicy,
+}
+
+impl Place {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        for folder in ["ws", "scratch"] {
+            fs::create_dir(base.join(folder)).unwrap();
+        }
+        let policy = SandboxPolicy::new(base.join("ws"), base.join("scratch"));
+        Self { dir, policy }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.dir.path().join("ws").join(name)
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.file(name)).unwrap_or_default()
+    }
+
+    fn command(&self, line: &str) -> Arc<dyn Hook> {
+        let sandbox = Arc::new(Sandbox::new(self.policy.clone()).unwrap());
+        Arc::new(CommandHook::new(line, &self.policy.workspace, sandbox))
+    }
+
+    fn hooks(&self, line: &str) -> Hooks {
+        everywhere(self.command(line), PATIENCE)
+    }
+}
+
+#[tokio::test]
+async fn a_closure_is_asked_and_heard_at_every_event() {
+    let seen: Arc<Mutex<Vec<Value>>> = Arc::default();
+    let asks = Arc::clone(&seen);
+    let hook = ClosureHook::new(move |ask| {
+        asks.lock().unwrap().push(ask);
+        ready(Ok(everything()))
+    });
+    hears_everything(&everywhere(Arc::new(hook), PATIENCE)).await;
+    assert_eq!(*seen.lock().unwrap(), asked());
+}
+
+#[tokio::test]
+async fn a_command_is_asked_and_heard_at_every_event() {
+    let place = Place::new();
+    fs::write(place.file("answer.json"), everything().to_string()).unwrap();
+    hears_everything(&place.hooks("cat >> asks; echo >> asks; cat answer.json")).await;
+    let asks: Vec<Value> =
+        place.read("asks").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(asks, asked());
+}
+
+#[tokio::test]
+async fn a_server_is_asked_and_heard_at_every_event() {
+    let seen: Arc<Mutex<Vec<(HeaderMap, Bytes)>>> = Arc::default();
+    let asks = Arc::clone(&seen);
+    let url = serve(move |headers, body| {
+        asks.lock().unwrap().push((headers, body));
+        (StatusCode::OK, everything().to_string())
+    });
+    hears_everything(&everywhere(Arc::new(HttpHook::new(&url.await).unwrap()), PATIENCE)).await;
+    let seen = seen.lock().unwrap();
+    let bodies: Vec<Value> = seen.iter().map(|(_, body)| serde_json::from_slice(body).unwrap()).collect();
+    assert_eq!(bodies, asked());
+    let mut names: Vec<&str> = seen[0].0.keys().map(header::HeaderName::as_str).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["accept", "content-length", "content-type", "host", "user-agent"]);
+    assert_eq!(seen[0].0[header::CONTENT_TYPE], "application/json");
+}
+
+/// A server on this machine that gives that answer.
+async fn serve(
+    answer: impl Fn(HeaderMap, Bytes) -> (StatusCode, String) + Clone + Send + Sync + 'static,
+) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/hook?key=s3cret", listener.local_addr().unwrap());
+    let app = Router::new().route("/hook", post(move |headers, body: Bytes| ready(answer(headers, body))));
+    // It ends with the test's runtime.
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    url
+}
+
+#[tokio::test]
+async fn exit_code_2_means_no_for_the_reason_on_standard_error() {
+    let place = Place::new();
+    // What stands on standard output does not count then.
+    let hooks =
+        place.hooks("echo '{\"decision\":\"allow\",\"block\":false}'; echo ' not today ' >&2; exit 2");
+    let why = Some("not today".to_owned());
+    assert!(hooks.pre_compact(before_compaction()).await.unwrap().cancel);
+    let before = hooks.pre_tool_use(before_tool()).await.unwrap();
+    assert_eq!((before.decision, &before.reason), (Some(ToolDecision::Deny), &why));
+    assert_eq!(hooks.post_tool_use(after_tool()).await.unwrap().added_context, why);
+    let message = hooks.user_prompt_submit(prompt()).await.unwrap();
+    assert!(message.block && message.reason == why, "{message:?}");
+    let silent = place.hooks("exit 2").user_prompt_submit(prompt()).await.unwrap();
+    assert_eq!((silent.block, silent.reason), (true, None));
+}
+
+#[tokio::test]
+async fn nothing_said_is_no_objection() {
+    let place = Place::new();
+    for line in ["true", "echo", "echo null", "echo '{}'"] {
+        let hooks = place.hooks(line);
+        assert_eq!(hooks.pre_compact(before_compaction()).await, Some(PreCompactAnswer::default()), "{line}");
+        assert_eq!(hooks.pre_tool_use(before_tool()).await, Some(PreToolUseAnswer::default()), "{line}");
+    }
+    let url = serve(|_, _| (StatusCode::NO_CONTENT, String::new())).await;
+    let hooks = everywhere(Arc::new(HttpHook::new(&url).unwrap()), PATIENCE);
+    assert_eq!(hooks.post_tool_use(after_tool()).await, Some(PostToolUseAnswer::default()));
+    assert_eq!(Hooks::new().pre_tool_use(before_tool()).await, None);
+}
+
+#[tokio::test]
+async fn failures_and_rubbish_are_ignored() {
+    let place = Place::new();
+    for line in
+        ["exit 1", "exit 3", "kill -9 $$", "./not-there", "echo hello", "echo '[]'", "echo '{\"block\":'"]
+    {
+        assert!(is_ignored(&place.hooks(line)).await, "{line}");
+    }
+    // A field of the wrong kind.
+    let hooks = place.hooks(r#"echo '{"args":[1],"block":"yes","cancel":1,"addedContext":5}'"#);
+    assert!(is_ignored(&hooks).await);
+    assert!(is_ignored(&place.hooks(r#"printf '{"addedContext":"\377"}'"#)).await);
+    let unknown = place.hooks(r#"echo '{"decision":"ask"}'"#);
+    assert_eq!(unknown.pre_tool_use(before_tool()).await, None);
+    let fails = ClosureHook::new(|_| ready(Err(HookError::Failed("no".to_owned()))));
+    assert!(is_ignored(&everywhere(Arc::new(fails), PATIENCE)).await);
+}
+
+#[tokio::test]
+async fn a_closure_that_panics_or_never_ends_is_ignored() {
+    let early = ClosureHook::new(|ask: Value| {
+        assert!(ask.is_null(), "panics before there is a future");
+        ready(Ok(ask))
+    });
+    let late = ClosureHook::new(|ask: Value| async move {
+        assert!(ask.is_null(), "panics inside the future");
+        Ok(ask)
+    });
+    assert!(is_ignored(&everywhere(Arc::new(early), PATIENCE)).await);
+    assert!(is_ignored(&everywhere(Arc::new(late), PATIENCE)).await);
+    let never = ClosureHook::new(|_| std::future::pending());
+    assert!(is_ignored(&everywhere(Arc::new(never), Duration::from_millis(20))).await);
+}
+
+#[tokio::test]
+async fn an_answer_without_end_is_cut_off() {
+    let place = Place::new();
+    let hooks = place.hooks("exec yes");
+    assert!(tokio::time::timeout(PATIENCE / 2, is_ignored(&hooks)).await.unwrap());
+    let long = format!(r#"{{"addedContext":"{}"}}"#, "x".repeat(MAX_ANSWER_BYTES));
+    let url = serve(move |_, _| (StatusCode::OK, long.clone())).await;
+    assert!(is_ignored(&everywhere(Arc::new(HttpHook::new(&url).unwrap()), PATIENCE)).await);
+    let most = MAX_ANSWER_BYTES - r#"{"addedContext":""}"#.len();
+    let line = format!(r#"printf '{{"addedContext":"%{most}s"}}' x"#);
+    let added = place.hooks(&line).post_tool_use(after_tool()).await.unwrap().added_context.unwrap();
+    assert_eq!(added.len(), most);
+}
+
+#[tokio::test]
+async fn much_is_asked_and_much_is_complained_without_a_jam() {
+    let place = Place::new();
+    let long = UserPromptSubmitAsk { session_id: "s-1".into(), prompt: "x".repeat(4 << 20) };
+    let deaf = place.hooks("head -c 3000000 /dev/zero >&2; echo '{\"addedContext\":\"heard\"}'");
+    let answer = deaf.user_prompt_submit(long.clone()).await.unwrap();
+    assert_eq!(answer.added_context.as_deref(), Some("heard"));
+    let counts = place.hooks("printf '{\"addedContext\":\"%s\"}' $(wc -c)");
+    let answer = counts.user_prompt_submit(long).await.unwrap();
+    let asked = r#"{"hook":"userPromptSubmit","sessionId":"s-1","prompt":""}"#.len() + (4 << 20);
+    assert_eq!(answer.added_context, Some(asked.to_string()));
+}
+
+#[tokio::test]
+async fn a_hung_command_is_killed_with_its_group() {
+    let place = Place::new();
+    let hook = place.command("trap '' TERM; sleep 600 & echo $$ > pid; sleep 600");
+    let hooks = Hooks::new().with(HookEvent::PreToolUse, hook, Duration::from_secs(3));
+    assert_eq!(hooks.pre_tool_use(before_tool()).await, None);
+    let pid = rustix::process::Pid::from_raw(place.read("pid").trim().parse().unwrap()).unwrap();
+    let gone = async {
+        while rustix::process::test_kill_process_group(pid).is_ok() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, gone).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_a_command_leaves_running_is_not_waited_for() {
+    let place = Place::new();
+    let hooks = place.hooks("sleep 600 & echo '{\"block\":true}'");
+    let answer = tokio::time::timeout(PATIENCE / 2, hooks.user_prompt_submit(prompt())).await.unwrap();
+    assert!(answer.unwrap().block);
+}
+
+#[tokio::test]
+async fn a_hung_server_is_left() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let mut open = Vec::new();
+        while let Ok((stream, _)) = listener.accept().await {
+            open.push(stream);
+        }
+    });
+    let hooks = everywhere(Arc::new(HttpHook::new(&url).unwrap()), Duration::from_millis(100));
+    assert!(is_ignored(&hooks).await);
+}
+
+#[tokio::test]
+async fn a_server_that_fails_or_sends_elsewhere_is_ignored() {
+    let refusing = serve(|_, _| (StatusCode::INTERNAL_SERVER_ERROR, everything().to_string())).await;
+    let rubbish = serve(|_, _| (StatusCode::OK, "<html>".to_owned())).await;
+    let nobody = {
+        let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        format!("http://{address}/")
+    };
+    for url in [refusing, rubbish, nobody, redirecting().await] {
+        assert!(is_ignored(&everywhere(Arc::new(HttpHook::new(&url).unwrap()), PATIENCE)).await, "{url}");
+    }
+    for url in ["", "localhost:80", "file:///etc/passwd", "s3cret"] {
+        let error = HttpHook::new(url).unwrap_err();
+        assert!(!error.to_string().contains("s3cret"), "{error}");
+    }
+}
+
+/// A server that sends to one that would answer.
+async fn redirecting() -> String {
+    let to = serve(|_, _| (StatusCode::OK, everything().to_string())).await;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let answer = move || ready((StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, to.clone())]));
+    tokio::spawn(async move { axum::serve(listener, Router::new().route("/", post(answer))).await });
+    url
+}
+
+#[tokio::test]
+async fn keys_do_not_reach_a_command() {
+    let mut place = Place::new();
+    place.policy.environment = [("OPENAI_API_KEY", "s3cret"), ("MY_KEY", "s3cret"), ("TZ", "Asia/Tokyo")]
+        .map(|(name, value)| (name.into(), value.into()))
+        .to_vec();
+    place.policy.pass = vec!["MY_KEY".to_owned()];
+    place.policy.secret = vec!["MY_KEY".to_owned()];
+    let hooks = place.hooks("cat > /dev/null; env > env.txt");
+    assert!(hooks.pre_tool_use(before_tool()).await.is_some());
+    let env = place.read("env.txt");
+    assert!(env.contains("TZ=Asia/Tokyo") && !env.contains("s3cret"), "{env}");
+}
+
+/// Keeps all fields of warnings.
+#[derive(Clone, Default)]
+struct Warnings(Arc<Mutex<Vec<String>>>);
+
+impl Subscriber for Warnings {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() == Level::WARN
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line(String::new());
+        event.record(&mut line);
+        self.0.lock().unwrap().push(line.0);
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.0.push_str(&format!("{}={value:?} ", field.name()));
+    }
+}
+
+#[tokio::test]
+async fn the_log_names_the_hook_and_holds_nothing_of_what_was_said() {
+    let warnings = Warnings::default();
+    let _guard = tracing::subscriber::set_default(warnings.clone());
+    let place = Place::new();
+    for line in [
+        "cat; cat >&2",
+        "cat >&2; exit 1 # s3cret",
+        "echo '{\"block\":\"s3cret\"}'",
+        "echo '{\"s3cret\":true}'",
+        "echo s3cret",
+    ] {
+        place.hooks(line).user_prompt_submit(prompt()).await;
+    }
+    let url = serve(|_, _| (StatusCode::BAD_REQUEST, "s3cret".to_owned())).await;
+    everywhere(Arc::new(HttpHook::new(&url).unwrap()), PATIENCE).user_prompt_submit(prompt()).await;
+    let told = warnings.0.lock().unwrap().clone();
+    let ignored = "a hook is ignored hook=\"userPromptSubmit\" session=\"s-1\" error=";
+    let expected = [
+        "message=a hook's answer has fields that are not known unknown=3 known=block, reason, addedContext "
+            .to_owned(),
+        format!("message={ignored}it ended with exit code 1 "),
+        format!("message={ignored}its answer is no JSON object with the fields of this hook "),
+        "message=a hook's answer has fields that are not known unknown=1 known=block, reason, addedContext "
+            .to_owned(),
+        format!("message={ignored}its answer is no JSON object with the fields of this hook "),
+        format!("message={ignored}it answered HTTP 400 "),
+    ];
+    assert_eq!(told, expected);
+    let shown = format!("{:?} {:?}", HttpHook::new(&url), place.hooks("echo s3cret"));
+    assert!(!shown.contains("s3cret"), "{shown}");
+}

@@ -1,0 +1,328 @@
+//! Sessions of Claude Code: one JSON object a line, Anthropic messages in it.
+//!
+//! An answer may be spread over several lines, one for each block, that share the id of the message. Lines
+//! name their parents; a prompt that was rewound and typed again leaves a branch that nothing continues.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use longhaul_core::ids::Millis;
+use longhaul_core::message::{Finish, Origin, Part, RawJson};
+use longhaul_core::usage::Usage;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::assemble::{Head, assemble};
+use super::blocks::{Speaker, parts, user_parts};
+use super::item::{Compaction, Item, ItemKind, Said};
+use super::sink::Sink;
+use super::{Format, ImportError, Imported, Place, lines, pi, time, unreadable};
+
+/// How many lines may come before the first message of a session.
+const LINES_BEFORE: usize = 100;
+
+/// One line.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", expecting = "an entry of a session")]
+struct Line<'a> {
+    r#type: String,
+    uuid: Option<String>,
+    parent_uuid: Option<String>,
+    timestamp: Option<String>,
+    is_sidechain: Option<bool>,
+    is_meta: Option<bool>,
+    is_compact_summary: Option<bool>,
+    is_api_error_message: Option<bool>,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    subtype: Option<String>,
+    #[serde(borrow)]
+    compact_metadata: Option<&'a RawValue>,
+    #[serde(borrow)]
+    summary: Option<&'a RawValue>,
+    leaf_uuid: Option<String>,
+}
+
+/// The message in a line.
+#[derive(Deserialize)]
+#[serde(expecting = "a message")]
+struct Recorded<'a> {
+    id: Option<String>,
+    model: Option<String>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    stop_reason: Option<String>,
+    #[serde(borrow)]
+    usage: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Spent {
+    #[serde(default)]
+    input_tokens: u64,
+    #[serde(default)]
+    output_tokens: u64,
+    cache_read_input_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+}
+
+pub(super) fn fits(bytes: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Marked<'a> {
+        r#type: String,
+        session_id: Option<String>,
+        uuid: Option<String>,
+        #[serde(borrow)]
+        message: Option<&'a RawValue>,
+    }
+    let marked = |line: Marked<'_>| {
+        matches!(line.r#type.as_str(), "user" | "assistant")
+            && line.message.is_some()
+            && (line.session_id.is_some() || line.uuid.is_some())
+    };
+    let each = lines(bytes).take(LINES_BEFORE).map(|(_, line)| serde_json::from_slice::<Marked<'_>>(line));
+    each.map_while(Result::ok).any(marked)
+}
+
+pub(super) fn read(bytes: &[u8], at: Millis) -> Result<Imported, ImportError> {
+    let mut reader = Reader::default();
+    let all = parse(bytes, &mut reader.sink)?;
+    let title = title(&all);
+    let rewound = rewound(&all);
+    for (index, (number, line)) in all.iter().enumerate() {
+        match () {
+            () if line.is_sidechain == Some(true) => reader.side += 1,
+            () if rewound.contains(&index) => reader.rewound += 1,
+            () => reader.line(Place::Line(*number), line)?,
+        }
+    }
+    reader.finish(at, title)
+}
+
+/// All lines. A last line that was cut off in writing is left out.
+fn parse<'a>(bytes: &'a [u8], sink: &mut Sink) -> Result<Vec<(usize, Line<'a>)>, ImportError> {
+    let mut all = Vec::new();
+    let mut numbered = lines(bytes).peekable();
+    while let Some((number, line)) = numbered.next() {
+        match serde_json::from_slice::<Line<'a>>(line) {
+            Ok(line) => all.push((number, line)),
+            Err(error) if numbered.peek().is_none() && error.is_eof() => {
+                sink.warn(Place::Line(number), "the last line is cut off and was left out");
+            }
+            Err(error) => return Err(unreadable(Place::Line(number))(error)),
+        }
+    }
+    Ok(all)
+}
+
+/// The newest summary line that speaks of this file: others are kept of earlier sessions.
+fn title(all: &[(usize, Line<'_>)]) -> Option<String> {
+    let here: HashSet<&str> = all.iter().filter_map(|(_, line)| line.uuid.as_deref()).collect();
+    let ours = |line: &&Line<'_>| line.leaf_uuid.as_deref().is_some_and(|leaf| here.contains(leaf));
+    let summaries = all.iter().rev().map(|(_, line)| line).filter(|line| line.r#type == "summary");
+    let summary: String = summaries.filter(ours).find_map(|l| serde_json::from_str(l.summary?.get()).ok())?;
+    summary.lines().next().map(|line| line.chars().take(80).collect())
+}
+
+/// The lines on branches that were left: of the prompts typed after one line only the last was answered
+/// for good.
+fn rewound(all: &[(usize, Line<'_>)]) -> HashSet<usize> {
+    let prompts: Vec<bool> = all.iter().map(|(_, line)| is_prompt(line)).collect();
+    let mut newest: HashMap<&str, usize> = HashMap::new();
+    for (index, (_, line)) in all.iter().enumerate() {
+        if let (Some(true), Some(parent)) = (prompts.get(index), line.parent_uuid.as_deref()) {
+            newest.insert(parent, index);
+        }
+    }
+    let (mut left, mut names): (HashSet<usize>, HashSet<&str>) = (HashSet::new(), HashSet::new());
+    for (index, (_, line)) in all.iter().enumerate() {
+        let Some(parent) = line.parent_uuid.as_deref() else { continue };
+        let replaced = prompts.get(index) == Some(&true) && newest.get(parent) != Some(&index);
+        if replaced || names.contains(parent) {
+            left.insert(index);
+            names.extend(line.uuid.as_deref());
+        }
+    }
+    left
+}
+
+/// Whether a person typed it.
+fn is_prompt(line: &Line<'_>) -> bool {
+    #[derive(Deserialize)]
+    struct Content<'a> {
+        #[serde(borrow)]
+        content: &'a RawValue,
+    }
+    #[derive(Deserialize)]
+    struct Kind {
+        r#type: String,
+    }
+    let made = [line.is_sidechain, line.is_meta, line.is_compact_summary].contains(&Some(true));
+    if line.r#type != "user" || made {
+        return false;
+    }
+    let message = line.message.and_then(|raw| serde_json::from_str::<Content<'_>>(raw.get()).ok());
+    let blocks = message.and_then(|message| serde_json::from_str::<Vec<Kind>>(message.content.get()).ok());
+    !blocks.is_some_and(|blocks| blocks.iter().any(|block| block.r#type == "tool_result"))
+}
+
+#[derive(Default)]
+struct Reader {
+    sink: Sink,
+    items: Vec<Item>,
+    /// The item of each answer, by the id of its message.
+    answers: HashMap<String, usize>,
+    /// What the compaction that was announced last had before it, in tokens.
+    tokens_before: u64,
+    side: usize,
+    rewound: usize,
+    skipped: BTreeMap<String, usize>,
+}
+
+impl Reader {
+    fn line(&mut self, place: Place, line: &Line<'_>) -> Result<(), ImportError> {
+        let at = line.timestamp.as_deref().and_then(time::rfc3339);
+        match line.r#type.as_str() {
+            "user" => self.user(place, at, line, recorded(place, line)?),
+            "assistant" if line.is_api_error_message == Some(true) => {
+                self.failure(place, at, recorded(place, line)?);
+            }
+            "assistant" => self.assistant(place, at, recorded(place, line)?),
+            "system" if line.subtype.as_deref() == Some("compact_boundary") => {
+                self.tokens_before = line.compact_metadata.and_then(tokens_before).unwrap_or_default();
+            }
+            "summary" => {}
+            other => *self.skipped.entry(other.chars().take(60).collect()).or_default() += 1,
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, place: Place, at: Option<Millis>, kind: ItemKind) {
+        self.items.push(Item { place, at, kind });
+    }
+
+    fn user(&mut self, place: Place, at: Option<Millis>, line: &Line<'_>, recorded: Recorded<'_>) {
+        let (answers, rest) = user_parts(recorded.content, place, &mut self.sink);
+        if line.is_compact_summary == Some(true) {
+            let compaction = Compaction {
+                summary: rest.iter().filter_map(Part::as_text).collect(),
+                first_kept: Some(self.items.len()),
+                tokens_before: std::mem::take(&mut self.tokens_before),
+            };
+            return self.push(place, at, ItemKind::Compaction(compaction));
+        }
+        let only_answers = !answers.is_empty() && rest.is_empty();
+        for answered in answers {
+            self.push(place, at, ItemKind::Result(answered));
+        }
+        match line.is_meta {
+            _ if only_answers => {}
+            Some(true) => self.push(place, at, ItemKind::Note(rest)),
+            _ => self.push(place, at, ItemKind::Typed(rest)),
+        }
+    }
+
+    fn assistant(&mut self, place: Place, at: Option<Millis>, recorded: Recorded<'_>) {
+        let said = parts(recorded.content, Speaker::Assistant, place, &mut self.sink);
+        let known = recorded.id.as_ref().and_then(|id| self.answers.get(id)).copied();
+        if let Some(Item { kind: ItemKind::Assistant(earlier), .. }) =
+            known.and_then(|index| self.items.get_mut(index))
+        {
+            earlier.parts.extend(said);
+            earlier.usage = recorded.usage.and_then(usage).or(earlier.usage.take());
+            earlier.finish = finish(recorded.stop_reason.as_deref(), &earlier.parts);
+            return;
+        }
+        if let Some(id) = recorded.id {
+            self.answers.insert(id, self.items.len());
+        }
+        let said = Said {
+            finish: finish(recorded.stop_reason.as_deref(), &said),
+            parts: said,
+            origin: recorded.model.and_then(origin),
+            cut: None,
+            usage: recorded.usage.and_then(usage),
+            error: None,
+        };
+        self.push(place, at, ItemKind::Assistant(Box::new(said)));
+    }
+
+    /// A failed call stands in the file as an answer whose text is the error.
+    fn failure(&mut self, place: Place, at: Option<Millis>, recorded: Recorded<'_>) {
+        let said = parts(recorded.content, Speaker::Other, place, &mut self.sink);
+        let text: String = said.iter().filter_map(Part::as_text).collect();
+        let code = pi::code(text.strip_prefix("API Error: ").unwrap_or(&text));
+        let said = Said {
+            parts: Vec::new(),
+            origin: None,
+            finish: Finish::Other,
+            cut: None,
+            usage: None,
+            error: Some((code, text)),
+        };
+        self.push(place, at, ItemKind::Assistant(Box::new(said)));
+    }
+
+    fn finish(self, at: Millis, title: Option<String>) -> Result<Imported, ImportError> {
+        let Self { mut sink, items, side, rewound, skipped, .. } = self;
+        if items.is_empty() {
+            return Err(ImportError::Empty);
+        }
+        if side > 0 {
+            sink.warn(None, format!("messages of side conversations: {side} left out"));
+        }
+        if rewound > 0 {
+            sink.warn(None, format!("messages on other branches of the session: {rewound} left out"));
+        }
+        for (kind, count) in skipped {
+            sink.warn(None, format!("entries of kind `{kind}` have no counterpart here: {count} left out"));
+        }
+        let head = Head { format: Format::ClaudeCode, at, title, system_prompt: None, tools: None };
+        Ok(assemble(items, head, sink))
+    }
+}
+
+fn recorded<'a>(place: Place, line: &Line<'a>) -> Result<Recorded<'a>, ImportError> {
+    let raw = line.message.map_or("null", RawValue::get);
+    serde_json::from_str(raw).map_err(unreadable(place))
+}
+
+fn tokens_before(raw: &RawValue) -> Option<u64> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Compacted {
+        pre_tokens: u64,
+    }
+    serde_json::from_str::<Compacted>(raw.get()).ok().map(|compacted| compacted.pre_tokens)
+}
+
+/// What the program wrote itself has no model.
+fn origin(model: String) -> Option<Origin> {
+    let api = "imported:anthropic-messages".to_owned();
+    (model != "<synthetic>").then(|| Origin { provider: "imported".to_owned(), api, model })
+}
+
+fn finish(stop: Option<&str>, said: &[Part]) -> Finish {
+    match stop {
+        Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
+        Some("refusal") => Finish::ContentFilter,
+        _ if said.iter().any(|part| matches!(part, Part::ToolCall(_))) => Finish::ToolCalls,
+        _ => Finish::Stop,
+    }
+}
+
+/// Cached input is counted beside `input_tokens`.
+fn usage(raw: &RawValue) -> Option<Usage> {
+    let spent: Spent = serde_json::from_str(raw.get()).ok()?;
+    let read = spent.cache_read_input_tokens.unwrap_or_default();
+    let written = spent.cache_creation_input_tokens.unwrap_or_default();
+    let input = spent.input_tokens.saturating_add(read).saturating_add(written);
+    (input > 0 || spent.output_tokens > 0).then(|| Usage {
+        input_tokens: input,
+        output_tokens: spent.output_tokens,
+        reasoning_tokens: 0,
+        cache_read_tokens: read,
+        cache_write_tokens: written,
+        raw: Some(RawJson(raw.get().to_owned())),
+    })
+}

@@ -1,0 +1,378 @@
+//! Evaluation logs of Inspect: each sample has its messages, and the events of its run beside them.
+//!
+//! A long text may stand under `attachments` with a reference in its place. Times, usage and tool schemas
+//! are in the events.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use longhaul_core::ids::{CallId, Millis};
+use longhaul_core::message::{Finish, Origin, Part, RawJson, ToolCall, ToolStatus};
+use longhaul_core::usage::Usage;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::blocks::{Speaker, arguments, parts};
+use super::item::{Answered, Item, ItemKind, Said};
+use super::openai::{List, list_text};
+use super::{Format, ImportError, Imported, Place, time, unreadable};
+
+/// How often the texts of a sample may be put in, all together: a small file must not fill the memory.
+const MAX_REPEATS: usize = 16;
+
+#[derive(Deserialize)]
+struct Log<'a> {
+    eval: Eval,
+    #[serde(borrow)]
+    samples: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Deserialize)]
+struct Eval {
+    task: String,
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "a sample")]
+struct Sample<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    epoch: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    messages: Vec<&'a RawValue>,
+    #[serde(borrow)]
+    events: Option<Vec<&'a RawValue>>,
+    /// Texts as JSON, by their hash.
+    #[serde(borrow)]
+    attachments: Option<HashMap<String, &'a RawValue>>,
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "a message")]
+struct Recorded<'a> {
+    id: Option<String>,
+    role: String,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_calls: Option<Vec<Call<'a>>>,
+    #[serde(borrow)]
+    tool_call_id: Option<&'a RawValue>,
+    function: Option<String>,
+    error: Option<Failure>,
+    model: Option<String>,
+}
+
+/// The fields that a Chat Completions message has too.
+#[derive(Serialize)]
+struct Message<'a> {
+    role: &'a str,
+    content: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Call<'a> {
+    id: Option<String>,
+    function: String,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Failure {
+    message: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Event<'a> {
+    event: String,
+    timestamp: Option<String>,
+    completed: Option<String>,
+    /// Of a tool event: the call.
+    id: Option<String>,
+    #[serde(borrow)]
+    tools: Option<&'a RawValue>,
+    #[serde(borrow)]
+    output: Option<Output<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Output<'a> {
+    choices: Vec<Choice>,
+    #[serde(borrow)]
+    usage: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    message: Named,
+    stop_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    id: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Spent {
+    #[serde(default)]
+    input_tokens: u64,
+    #[serde(default)]
+    output_tokens: u64,
+    total_tokens: Option<u64>,
+    input_tokens_cache_read: Option<u64>,
+    input_tokens_cache_write: Option<u64>,
+    reasoning_tokens: Option<u64>,
+}
+
+pub(super) fn fits(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<Log<'_>>(bytes).is_ok()
+}
+
+pub(super) fn read(bytes: &[u8], at: Millis) -> Result<Vec<Imported>, ImportError> {
+    let log: Log<'_> = serde_json::from_slice(bytes).map_err(unreadable(Place::Run(0, 0)))?;
+    let mut sessions = Vec::new();
+    let mut empty = 0;
+    for (number, raw) in (1..).zip(log.samples.unwrap_or_default()) {
+        let sample: Sample<'_> =
+            serde_json::from_str(raw.get()).map_err(unreadable(Place::Run(number, 0)))?;
+        match conversation(number, &sample, &log.eval.task, empty, at) {
+            Err(ImportError::Empty) => empty += 1,
+            read => {
+                sessions.push(read?);
+                empty = 0;
+            }
+        }
+    }
+    if sessions.is_empty() { Err(ImportError::Empty) } else { Ok(sessions) }
+}
+
+/// `empty` samples stood before this one.
+fn conversation(
+    number: usize,
+    sample: &Sample<'_>,
+    task: &str,
+    empty: usize,
+    at: Millis,
+) -> Result<Imported, ImportError> {
+    let mut reader = Reader {
+        list: List::new(None),
+        course: Course::of(sample.events.as_deref().unwrap_or_default()),
+        attachments: Attachments::of(sample.attachments.as_ref()),
+    };
+    if empty > 0 {
+        reader.list.sink.warn(None, format!("samples without messages: {empty} left out before this one"));
+    }
+    for (index, message) in sample.messages.iter().enumerate() {
+        reader.message(Place::Run(number, index + 1), message)?;
+    }
+    let name = |raw: Option<&RawValue>| raw.map_or("?", RawValue::get).trim_matches('"').to_owned();
+    let title = format!("{task}, sample {}, epoch {}", name(sample.id), name(sample.epoch));
+    reader.finish(at, title)
+}
+
+/// What the events say of a sample.
+#[derive(Default)]
+struct Course<'a> {
+    began: Option<Millis>,
+    /// By the id of the answer.
+    answers: HashMap<String, Answer>,
+    /// When calls had ended, by their ids.
+    calls: HashMap<String, Millis>,
+    tools: Option<&'a RawValue>,
+}
+
+struct Answer {
+    at: Option<Millis>,
+    usage: Option<Usage>,
+    stop: Option<String>,
+}
+
+impl<'a> Course<'a> {
+    /// Events of unknown form say nothing.
+    fn of(events: &[&'a RawValue]) -> Self {
+        let mut course = Self::default();
+        for event in events.iter().filter_map(|raw| serde_json::from_str::<Event<'a>>(raw.get()).ok()) {
+            let began = event.timestamp.as_deref().and_then(time::rfc3339);
+            let at = event.completed.as_deref().and_then(time::rfc3339).or(began);
+            match event.event.as_str() {
+                "sample_init" => course.began = began,
+                "tool" => course.calls.extend(event.id.zip(at)),
+                "model" => {
+                    course.tools = event.tools.filter(|raw| list_text(raw).is_some()).or(course.tools);
+                    course.answer(event.output, at);
+                }
+                _ => {}
+            }
+        }
+        course
+    }
+
+    fn answer(&mut self, output: Option<Output<'_>>, at: Option<Millis>) {
+        let Some(output) = output else { return };
+        let usage = output.usage.and_then(usage);
+        if let Some(Choice { message: Named { id: Some(id) }, stop_reason: stop }) =
+            output.choices.into_iter().next()
+        {
+            self.answers.insert(id, Answer { at, usage, stop });
+        }
+    }
+}
+
+/// Some programs count cached input beside the rest, some in it; the total tells which.
+fn usage(raw: &RawValue) -> Option<Usage> {
+    let spent: Spent = serde_json::from_str(raw.get()).ok()?;
+    let read = spent.input_tokens_cache_read.unwrap_or_default();
+    let written = spent.input_tokens_cache_write.unwrap_or_default();
+    let beside = spent.input_tokens.saturating_add(read).saturating_add(written);
+    let input = match spent.total_tokens {
+        Some(total) if total >= beside.saturating_add(spent.output_tokens) => beside,
+        _ => spent.input_tokens,
+    };
+    (input > 0 || spent.output_tokens > 0).then(|| Usage {
+        input_tokens: input,
+        output_tokens: spent.output_tokens,
+        reasoning_tokens: spent.reasoning_tokens.unwrap_or_default(),
+        cache_read_tokens: read,
+        cache_write_tokens: written,
+        raw: Some(RawJson(raw.get().to_owned())),
+    })
+}
+
+/// Texts that stand elsewhere in the sample.
+struct Attachments<'a> {
+    texts: Option<&'a HashMap<String, &'a RawValue>>,
+    /// Bytes that may still be put in.
+    left: usize,
+}
+
+impl<'a> Attachments<'a> {
+    fn of(texts: Option<&'a HashMap<String, &'a RawValue>>) -> Self {
+        let bytes: usize = texts.into_iter().flat_map(HashMap::values).map(|raw| raw.get().len()).sum();
+        Self { texts, left: bytes.saturating_mul(MAX_REPEATS) }
+    }
+
+    /// JSON with every reference replaced, and how many could not be.
+    fn fill<'j>(&mut self, json: &'j str) -> (Cow<'j, str>, usize) {
+        const OPENING: &str = "\"attachment://";
+        let mut filled = String::new();
+        let (mut done, mut missing) = (0, 0);
+        for (start, _) in json.match_indices(OPENING) {
+            let rest = json.get(start + OPENING.len()..).unwrap_or_default();
+            let Some(end) = rest.find(|c: char| !c.is_ascii_alphanumeric()) else { continue };
+            let (name, after) = rest.split_at(end);
+            // An escaped mark stands in a longer text.
+            if !after.starts_with('"') || json.get(..start).is_some_and(|before| before.ends_with('\\')) {
+                continue;
+            }
+            let text = self.texts.and_then(|texts| texts.get(name)).map(|raw| raw.get());
+            let Some(text) = text.filter(|text| text.len() <= self.left) else {
+                missing += 1;
+                continue;
+            };
+            self.left -= text.len();
+            filled.push_str(json.get(done..start).unwrap_or_default());
+            filled.push_str(text);
+            done = start + OPENING.len() + name.len() + 1;
+        }
+        if done == 0 {
+            return (Cow::Borrowed(json), missing);
+        }
+        filled.push_str(json.get(done..).unwrap_or_default());
+        (Cow::Owned(filled), missing)
+    }
+}
+
+struct Reader<'a> {
+    list: List,
+    course: Course<'a>,
+    attachments: Attachments<'a>,
+}
+
+impl Reader<'_> {
+    fn message(&mut self, place: Place, raw: &RawValue) -> Result<(), ImportError> {
+        let (json, missing) = self.attachments.fill(raw.get());
+        if missing > 0 {
+            self.list.sink.warn(place, "an attachment is not in the file; its name stands for it");
+        }
+        let recorded: Recorded<'_> = serde_json::from_str(&json).map_err(unreadable(place))?;
+        let (at, kind) = match recorded.role.as_str() {
+            "assistant" => self.said(place, recorded),
+            "tool" => self.answered(place, recorded),
+            _ => {
+                let before = self.list.items.len();
+                let message = Message { role: &recorded.role, content: recorded.content };
+                let message = serde_json::value::to_raw_value(&message).map_err(unreadable(place))?;
+                self.list.add(place, &message)?;
+                if before == 0
+                    && let Some(item) = self.list.items.first_mut()
+                {
+                    item.at = self.course.began;
+                }
+                return Ok(());
+            }
+        };
+        self.list.items.push(Item { place, at, kind });
+        Ok(())
+    }
+
+    fn said(&mut self, place: Place, recorded: Recorded<'_>) -> (Option<Millis>, ItemKind) {
+        let mut said = parts(recorded.content, Speaker::Assistant, place, &mut self.list.sink);
+        let calls = recorded.tool_calls.unwrap_or_default();
+        let called = !calls.is_empty();
+        said.extend(calls.into_iter().map(call));
+        let answer = recorded.id.and_then(|id| self.course.answers.remove(&id));
+        let (at, usage, stop) = match answer {
+            Some(answer) => (answer.at, answer.usage, answer.stop),
+            None => (None, None, None),
+        };
+        let finish = match stop.as_deref() {
+            Some("max_tokens" | "model_length") => Finish::Length,
+            Some("content_filter") => Finish::ContentFilter,
+            _ if called => Finish::ToolCalls,
+            _ => Finish::Stop,
+        };
+        let api = "imported:inspect".to_owned();
+        let origin = |model| Origin { provider: "imported".to_owned(), api, model };
+        let origin = recorded.model.map(origin);
+        let said = Said { parts: said, origin, finish, cut: None, usage, error: None };
+        (at, ItemKind::Assistant(Box::new(said)))
+    }
+
+    /// Of a call that failed the model was shown the error in place of the content.
+    fn answered(&mut self, place: Place, recorded: Recorded<'_>) -> (Option<Millis>, ItemKind) {
+        let failed = recorded.error.is_some();
+        let content = match recorded.error.and_then(|error| error.message).filter(|text| !text.is_empty()) {
+            Some(text) => vec![Part::text(text)],
+            None => parts(recorded.content, Speaker::Other, place, &mut self.list.sink),
+        };
+        let call = recorded.tool_call_id.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
+        let at = call.as_ref().and_then(|call| self.course.calls.get(call)).copied();
+        let status = if failed { ToolStatus::Error } else { ToolStatus::Completed };
+        (at, ItemKind::Result(Answered { call, tool: recorded.function, status, content }))
+    }
+
+    fn finish(mut self, at: Millis, title: String) -> Result<Imported, ImportError> {
+        self.list.tools = self.course.tools.map(|tools| self.attachments.fill(tools.get()).0.into_owned());
+        let elsewhere = self.course.answers.len();
+        if elsewhere > 0 {
+            self.list.sink.warn(
+                None,
+                format!("answers of models that are not among the messages: {elsewhere} left out"),
+            );
+        }
+        self.list.finish(Format::Inspect, at, Some(title))
+    }
+}
+
+fn call(call: Call<'_>) -> Part {
+    Part::ToolCall(ToolCall {
+        call_id: CallId::new(""),
+        name: call.function,
+        arguments: arguments(call.arguments),
+        provider_id: call.id,
+        native: None,
+    })
+}

@@ -1,0 +1,235 @@
+//! SWE-agent trajectories: the messages under `history`, and what was done and observed under `trajectory`.
+//!
+//! Where the model called functions, `history` has calls and results. Where it wrote its actions as text,
+//! the file names each action and what was observed after it; those become calls and results.
+
+use std::collections::{HashMap, VecDeque};
+
+use longhaul_core::ids::{CallId, Millis};
+use longhaul_core::message::{Finish, Part, ToolCall, ToolStatus};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::assemble::title_of;
+use super::blocks::{Speaker, parts};
+use super::item::{Answered, Item, ItemKind, Said};
+use super::openai::List;
+use super::{Format, ImportError, Imported, Place, unreadable};
+
+/// The tool that runs actions: they are command lines of one shell session.
+const SHELL: &str = "bash";
+
+#[derive(Deserialize)]
+struct File<'a> {
+    #[serde(borrow)]
+    history: Vec<&'a RawValue>,
+    #[serde(borrow)]
+    trajectory: Vec<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "a message")]
+struct Entry<'a> {
+    role: String,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    /// What the model wrote before its action.
+    thought: Option<String>,
+    action: Option<String>,
+    agent: Option<String>,
+    message_type: Option<String>,
+    is_demo: Option<bool>,
+    #[serde(borrow)]
+    tool_calls: Option<Vec<&'a RawValue>>,
+    tool_call_ids: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct Step {
+    action: Option<String>,
+    observation: Option<String>,
+}
+
+/// What was observed after an action.
+enum Observed {
+    /// The next entry says it.
+    Next,
+    /// Only `trajectory` says it.
+    Text(String),
+}
+
+pub(super) fn fits(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<File<'_>>(bytes).is_ok()
+}
+
+pub(super) fn read(bytes: &[u8], at: Millis) -> Result<Imported, ImportError> {
+    let file: File<'_> = serde_json::from_slice(bytes).map_err(unreadable(Place::Message(0)))?;
+    let mut entries = Vec::new();
+    for (index, raw) in file.history.iter().enumerate() {
+        let place = Place::Message(index + 1);
+        let entry: Entry<'_> = serde_json::from_str(raw.get()).map_err(unreadable(place))?;
+        entries.push((place, *raw, entry));
+    }
+    let mut reader = Reader {
+        list: List::new(None),
+        observations: observations(&file.trajectory),
+        made: 0,
+        unobserved: 0,
+        task: None,
+    };
+    let others = keep_one_agent(&mut entries);
+    if others > 0 {
+        reader.list.sink.warn(None, format!("messages of other agents: {others} left out"));
+    }
+    reader.all(&entries)?;
+    reader.finish(at)
+}
+
+/// Drops what other agents than the first said, and counts it.
+fn keep_one_agent(entries: &mut Vec<(Place, &RawValue, Entry<'_>)>) -> usize {
+    let before = entries.len();
+    let first = entries.iter().find_map(|(_, _, entry)| entry.agent.clone());
+    entries.retain(|(_, _, entry)| entry.agent.is_none() || entry.agent == first);
+    before - entries.len()
+}
+
+/// What was observed after each action, in the order of the steps.
+fn observations(steps: &[&RawValue]) -> HashMap<String, VecDeque<String>> {
+    let mut by_action: HashMap<String, VecDeque<String>> = HashMap::new();
+    for raw in steps {
+        if let Ok(Step { action: Some(action), observation: Some(observation) }) =
+            serde_json::from_str(raw.get())
+        {
+            by_action.entry(action).or_default().push_back(observation);
+        }
+    }
+    by_action
+}
+
+struct Reader {
+    list: List,
+    observations: HashMap<String, VecDeque<String>>,
+    /// Actions that became calls.
+    made: usize,
+    /// Actions that stayed text.
+    unobserved: usize,
+    /// The first item that is no demonstration.
+    task: Option<usize>,
+}
+
+impl Reader {
+    fn all(&mut self, entries: &[(Place, &RawValue, Entry<'_>)]) -> Result<(), ImportError> {
+        let mut numbered = entries.iter().peekable();
+        while let Some((place, raw, entry)) = numbered.next() {
+            if entry.is_demo != Some(true) && entry.role != "system" {
+                self.task.get_or_insert(self.list.items.len());
+            }
+            let next = numbered.peek().map(|(_, _, next)| next);
+            match acted(entry).and_then(|action| Some((action, self.observed(action, next)?))) {
+                Some((action, Observed::Next)) => {
+                    self.call(*place, entry, action);
+                    if let Some((place, _, next)) = numbered.next() {
+                        self.result(*place, next.content, None);
+                    }
+                }
+                Some((action, Observed::Text(text))) => {
+                    self.call(*place, entry, action);
+                    let content = if text.is_empty() { Vec::new() } else { vec![Part::text(text)] };
+                    self.answered(*place, None, content);
+                }
+                None if entry.role == "tool" => {
+                    let call = entry.tool_call_ids.as_ref().and_then(|ids| ids.first().cloned());
+                    self.result(*place, entry.content, call);
+                }
+                None => {
+                    self.unobserved += usize::from(acted(entry).is_some());
+                    self.list.add(*place, raw)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What the file says was observed after an action; `None` if it does not say.
+    fn observed(&mut self, action: &str, next: Option<&Entry<'_>>) -> Option<Observed> {
+        let step = self.observations.get_mut(action).and_then(VecDeque::pop_front);
+        let Some(next) = next.filter(|next| next.role == "user" && next.is_demo != Some(true)) else {
+            return step.map(Observed::Text);
+        };
+        let says_so = next.message_type.as_deref() == Some("observation");
+        // The message is the observation in a frame, or a sentence in place of an empty one.
+        let repeats = |step: String| next.content.is_some_and(|content| text(content).contains(step.trim()));
+        (says_so || step.is_some_and(repeats)).then_some(Observed::Next)
+    }
+
+    fn call(&mut self, place: Place, entry: &Entry<'_>, action: &str) {
+        self.made += 1;
+        let mut said = match &entry.thought {
+            Some(thought) if thought.is_empty() => Vec::new(),
+            Some(thought) => vec![Part::text(thought)],
+            None => parts(entry.content, Speaker::Assistant, place, &mut self.list.sink),
+        };
+        said.push(Part::ToolCall(ToolCall {
+            call_id: CallId::new(""),
+            name: SHELL.to_owned(),
+            arguments: serde_json::json!({ "command": action }).to_string(),
+            provider_id: None,
+            native: None,
+        }));
+        let said = Said {
+            parts: said,
+            origin: None,
+            finish: Finish::ToolCalls,
+            cut: None,
+            usage: None,
+            error: None,
+        };
+        self.list.items.push(Item { place, at: None, kind: ItemKind::Assistant(Box::new(said)) });
+    }
+
+    fn result(&mut self, place: Place, content: Option<&RawValue>, call: Option<String>) {
+        let content = parts(content, Speaker::Other, place, &mut self.list.sink);
+        self.answered(place, call, content);
+    }
+
+    fn answered(&mut self, place: Place, call: Option<String>, content: Vec<Part>) {
+        let answered = Answered { call, tool: None, status: ToolStatus::Completed, content };
+        self.list.items.push(Item { place, at: None, kind: ItemKind::Result(answered) });
+    }
+
+    fn finish(self, at: Millis) -> Result<Imported, ImportError> {
+        let Self { mut list, made, unobserved, task, .. } = self;
+        if made > 0 {
+            list.sink.warn(
+                None,
+                format!(
+                    "actions written as text: {made} became calls of `{SHELL}`, without the marks around them"
+                ),
+            );
+        }
+        if unobserved > 0 {
+            list.sink.warn(None, format!("actions without an observation: {unobserved} stayed text"));
+        }
+        // A demonstration would name the session after another one.
+        let title = task.and_then(|task| title_of(list.items.get(task..)?));
+        list.finish(Format::SweAgent, at, title)
+    }
+}
+
+/// The action that an entry wrote as text.
+fn acted<'a>(entry: &'a Entry<'_>) -> Option<&'a str> {
+    let called = entry.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty());
+    let textual = entry.role == "assistant" && !called && entry.is_demo != Some(true);
+    entry.action.as_deref().filter(|action| textual && !action.trim().is_empty())
+}
+
+/// The text of a `content` field.
+fn text(content: &RawValue) -> String {
+    #[derive(Deserialize)]
+    struct Block {
+        text: Option<String>,
+    }
+    let blocks = || serde_json::from_str::<Vec<Block>>(content.get()).unwrap_or_default();
+    serde_json::from_str::<String>(content.get())
+        .unwrap_or_else(|_| blocks().into_iter().filter_map(|block| block.text).collect())
+}
