@@ -88,7 +88,9 @@ fn header(args: &ReplayArgs, wanted: &Wanted, options: &Options, counted: String
     let fact = |name: &str, value: String| Fact { name: name.to_owned(), value };
     let platform = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
     let mut assumptions = assumptions(options);
-    assumptions.push(format!("Sessions of less than {} tokens are left out.", grouped(args.min_tokens)));
+    if args.min_tokens > 0 {
+        assumptions.push(format!("Sessions of less than {} tokens are left out.", grouped(args.min_tokens)));
+    }
     Header {
         command: wanted::command_line(args),
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -1,20 +1,29 @@
 //! The core as a whole: properties of the pure functions against real and random data, and simulated sessions.
 
 #[cfg(test)]
+mod adaptive;
+#[cfg(test)]
 mod coalesce;
 #[cfg(test)]
+mod endless;
+#[cfg(test)]
 mod estimate;
+#[cfg(test)]
+mod examples;
 #[cfg(test)]
 mod handles;
 #[cfg(test)]
 mod pool;
 #[cfg(test)]
 mod properties;
+#[cfg(test)]
 mod pruning;
 #[cfg(test)]
 mod rng;
 #[cfg(test)]
 mod sim;
+#[cfg(test)]
+mod stage;
 #[cfg(test)]
 mod text;
 #[cfg(test)]

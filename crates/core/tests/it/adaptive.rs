@@ -1,0 +1,168 @@
+//! What `adaptive` promises: nobody waits, the ledger does not wear off, edits pay, and a second pass changes nothing.
+
+use std::collections::BTreeSet;
+
+use longhaul_core::budget::Budget;
+use longhaul_core::event::{EditKind, EventBody, RunEnd};
+use longhaul_core::history::History;
+use longhaul_core::message::Part;
+use longhaul_core::plan::{self, Occasion, Plan, Policy, Prices};
+use longhaul_core::strategy;
+
+use crate::stage::{BAD, Stage, Summariser, call, settings};
+
+const SONNET: Prices =
+    Prices { input: 3.0, cache_read: 0.3, cache_write: 3.75, output: 15.0, cache_life_ms: 300_000 };
+
+fn policy(prices: Option<Prices>) -> Policy {
+    Policy { prices, ..Policy::new(strategy::by_name("adaptive").expect("adaptive")) }
+}
+
+fn words(tokens: usize) -> String {
+    " word".repeat(tokens)
+}
+
+/// A chat whose old part must make way for a ledger and a summary, again and again.
+fn chat(summariser: Summariser, prices: Option<Prices>) -> Stage {
+    let mut stage =
+        Stage::chat(settings(9_000, 400, policy(prices)), |at| format!("Answer {at} is E{at:04}.{}", words(250)));
+    stage.summariser = summariser;
+    stage
+}
+
+#[test]
+fn nobody_waits_for_a_summary() {
+    for summariser in BAD.into_iter().chain([Summariser::Good]) {
+        for prices in [None, Some(SONNET)] {
+            let mut stage = chat(summariser, prices);
+            for turn in 0..60 {
+                assert_eq!(stage.say(&format!("Question {turn}?")), RunEnd::Stop);
+            }
+            let began = stage.calls[0];
+            assert!(stage.calls.iter().all(|at| *at == began), "{summariser:?}: no timer ran between two calls");
+            let compactions = stage.edits().into_iter().filter(|edit| edit.kind == EditKind::Compaction);
+            let ahead: Vec<bool> = compactions.map(|edit| edit.why.contains("written ahead")).collect();
+            assert!(ahead.len() >= 2, "{summariser:?}: {ahead:?}");
+            let is_good = matches!(summariser, Summariser::Good | Summariser::Rubbish);
+            assert_eq!(ahead.contains(&true), is_good, "{summariser:?}: {ahead:?}");
+        }
+    }
+}
+
+/// Twenty compactions in a row, with a summariser that says nothing true: rules, open todos and paths stay.
+#[test]
+fn twenty_compactions_keep_the_ledger() {
+    for summariser in [Summariser::Rubbish, Summariser::Nothing, Summariser::Good] {
+        let script = |at: usize| match at % 2 {
+            0 => vec![
+                Part::text(format!("Step {at}.{}", words(120))),
+                call("edit", &format!("{{\"path\":\"src/area_{}/file.rs\",\"text\":\"x\"}}", at % 24)),
+            ],
+            _ => vec![Part::text(format!("Done with {at}.{}", words(200)))],
+        };
+        let mut stage = Stage::new(settings(12_000, 400, policy(Some(SONNET))), Box::new(script));
+        stage.summariser = summariser;
+        stage.say("Never touch Cargo.lock. Always run the tests before you commit. Todo:\n- [ ] write the changelog");
+        let mut turn = 0;
+        while stage.run.history().compactions() < 20 {
+            turn += 1;
+            assert!(turn < 600, "{summariser:?}: {} compactions", stage.run.history().compactions());
+            assert_eq!(stage.say(&format!("Go on with {turn}.")), RunEnd::Stop);
+            if stage.run.history().compactions() > 0 {
+                let shown = stage.shown();
+                for kept in ["Never touch Cargo.lock", "Always run the tests before you commit", "write the changelog"] {
+                    assert!(shown.contains(kept), "{summariser:?}, turn {turn}: {kept} is gone:\n{shown}");
+                }
+                let paths = |at: usize| format!("src/area_{at}/file.rs");
+                let touched: BTreeSet<String> =
+                    (0..stage.calls.len()).filter(|at| at.is_multiple_of(2)).map(|at| paths(at % 24)).collect();
+                let lost: Vec<_> = touched.iter().filter(|path| !shown.contains(path.as_str())).collect();
+                assert!(lost.is_empty(), "{summariser:?}, turn {turn}: {lost:?}");
+            }
+        }
+    }
+}
+
+/// With every view that the session ever had: planning again right after an edit changes nothing.
+#[test]
+fn a_second_pass_changes_nothing() {
+    for name in strategy::NAMES {
+        let policy = Policy { prices: Some(SONNET), ..Policy::new(strategy::by_name(name).expect("known")) };
+        let mut stage = Stage::chat(settings(9_000, 400, policy.clone()), |at| format!("Answer {at}.{}", words(250)));
+        for turn in 0..40 {
+            stage.say(&format!("Question {turn}?"));
+        }
+        let budget = Budget::new(9_000, None);
+        let mut history = History::default();
+        let mut edits = 0;
+        for event in &stage.log {
+            history.apply(event).expect("the log folds");
+            if let EventBody::ViewEdited(_) = event.body {
+                edits += 1;
+                let again = plan::plan(&history, 400, &budget, &policy, &Occasion::Routine);
+                assert_eq!(again, Plan::Fits, "{name}");
+            }
+        }
+        assert!(edits > 0, "{name}");
+    }
+}
+
+#[test]
+fn a_cold_cache_is_used_for_an_edit() {
+    let script = |at: usize| match at % 3 {
+        2 => vec![Part::text("so it is")],
+        _ => vec![call("read", &format!("{{\"path\":\"src/{at}.rs\"}}"))],
+    };
+    let edits_after = |idle: u64| {
+        let mut stage = Stage::new(settings(200_000, 4_000, policy(Some(SONNET))), Box::new(script));
+        stage.tool_output = Box::new(|_| words(4_000));
+        while stage.requests.last().copied().unwrap_or(0) < 112_000 && stage.edits().is_empty() {
+            stage.say("and the next two");
+        }
+        let before = stage.edits().len();
+        stage.idle_for(idle);
+        stage.say("I am back");
+        stage.edits()[before..].to_vec()
+    };
+    assert!(edits_after(1_000).is_empty(), "the cache is warm");
+    let cold = edits_after(600_000);
+    assert_eq!(cold.len(), 1);
+    assert!(cold[0].why.contains("the cache is cold"), "{}", cold[0].why);
+    assert_eq!(cold[0].kind, EditKind::Prune);
+}
+
+/// Every edit says what it saves, what it costs and when it has paid.
+#[test]
+fn edits_give_their_reason_in_words() {
+    let mut stage = chat(Summariser::Good, Some(SONNET));
+    for turn in 0..40 {
+        stage.say(&format!("Question {turn}?"));
+    }
+    for edit in stage.edits() {
+        assert!(edit.why.contains("tokens a call") && edit.why.contains("pays after"), "{}", edit.why);
+    }
+}
+
+/// One prefix change for each pass: what precedes the first changed message is shown byte for byte as before.
+#[test]
+fn bytes_before_the_cut_stay() {
+    for name in strategy::NAMES {
+        let policy = Policy::new(strategy::by_name(name).expect("known"));
+        let mut stage = Stage::chat(settings(9_000, 400, policy), |at| format!("Answer {at}.{}", words(250)));
+        for turn in 0..40 {
+            stage.say(&format!("Question {turn}?"));
+        }
+        let mut history = History::default();
+        for event in &stage.log {
+            let before = history.clone();
+            history.apply(event).expect("the log folds");
+            let EventBody::ViewEdited(edit) = &event.body else { continue };
+            let first = edit.ops.iter().map(|op| op.range().from).min().expect("an operation");
+            let untouched = |history: &History| {
+                let view = history.view().iter().take_while(|item| item.range.to < first);
+                view.map(|item| item.message.clone()).collect::<Vec<_>>()
+            };
+            assert_eq!(untouched(&before), untouched(&history), "{name}");
+        }
+    }
+}
