@@ -8,6 +8,7 @@ mod prompt;
 mod rules;
 mod servers;
 mod telemetry;
+mod writer;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -61,7 +62,8 @@ pub(crate) async fn agent(
     let sandbox = Arc::new(sandbox(place, config)?);
     let mut tools = ToolSet::builtin();
     servers::add(&mut tools, config, &workspace, &sandbox, missing).await?;
-    let rules = rules::rules(config, &tools, asking);
+    let mut rules = rules::rules(config, &tools, asking);
+    (rules.policy.writer, rules.summariser) = writer::writer(place, config).await?;
     let hooks = hooks::hooks(&config.hooks, &workspace, &sandbox)?;
     Ok(Agent {
         system: prompt::system(config, &workspace),

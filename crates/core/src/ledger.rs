@@ -8,8 +8,8 @@
 //! begins with a mark of ours is quoted, what reads like a handle is written `lh\:12`).
 //!
 //! At most this much is kept, the oldest of a class going first: 256 rules and 128 messages of people, 512 todos,
-//! 2,048 files, 128 errors, 256 commands, 256 identifiers (and 4,096 that wait for being seen again), 256 values, 64
-//! tools, 512 calls without an outcome. No item is longer than 1,000 bytes.
+//! 2,048 files, 128 errors, 256 commands, 256 identifiers (and 4,096 that wait for being seen again), 16,384 names in
+//! use, 256 values, 64 tools, 512 calls without an outcome. No item is longer than 1,000 bytes.
 
 mod files;
 mod kept;
@@ -22,6 +22,7 @@ mod shell;
 mod todos;
 mod tools;
 mod values;
+mod words;
 
 use serde_json::{Map, Value};
 
@@ -38,6 +39,7 @@ use outcomes::{Asked, Outcomes};
 use said::Said;
 use todos::{ListCall, Todos};
 use values::{Source, Values};
+use words::Words;
 
 const MOST_FILES: usize = 2_048;
 const MOST_TOOLS: usize = 64;
@@ -60,6 +62,7 @@ pub struct Ledger {
     outcomes: Outcomes,
     names: Names,
     values: Values,
+    words: Words,
     /// How often each tool was called.
     tools: Kept<u64>,
     /// Calls without an outcome, by their ids.
@@ -85,6 +88,7 @@ impl Default for Ledger {
             outcomes: Outcomes::default(),
             names: Names::default(),
             values: Values::default(),
+            words: Words::default(),
             tools: Kept::new(MOST_TOOLS),
             pending: Kept::new(MOST_PENDING),
             open_file: None,
@@ -102,6 +106,9 @@ impl Ledger {
 
     /// Adds one message, newer than all before. A call counts once its outcome is there.
     pub fn extend(&mut self, entry: &Entry) {
+        if !matches!(entry.kind, EntryKind::Note | EntryKind::Assistant(Some(Cut::Lost))) {
+            self.words.read(entry.seq, &entry.message);
+        }
         match &entry.kind {
             EntryKind::Typed => self.read_typed(entry.seq, &entry.message),
             EntryKind::Note | EntryKind::Assistant(Some(Cut::Lost)) => {}
@@ -228,6 +235,17 @@ impl Ledger {
     /// class the newest. What is left out is counted in one line of its class, as far as that line fits.
     pub fn render(&self, limit_tokens: u64, counter: &Counter) -> String {
         render::fit(&render::sections(self), limit_tokens, counter)
+    }
+
+    /// The ledger, and in the room that is left the names that the work revolves around, the most used first, on one
+    /// line: they cost little and are what is used again. What the ledger's classes say besides goal, rules, todos and
+    /// files gets a quarter of the room.
+    pub fn render_with_names(&self, limit_tokens: u64, counter: &Counter) -> String {
+        let sections = render::sections(self);
+        let first = counter.text(&render::fit(render::first(&sections), limit_tokens, counter));
+        let text = render::fit(&sections, limit_tokens.min(first + limit_tokens / 4), counter);
+        let room = limit_tokens.saturating_sub(counter.text(&text));
+        render::with_names(text, self.words.most_used(), room, counter)
     }
 }
 

@@ -328,6 +328,11 @@ impl<'a> Scene<'a> {
         }
     }
 
+    /// Whether tokens cost something, as far as is known.
+    pub fn is_priced(&self) -> bool {
+        self.policy.prices.as_ref().is_some_and(Prices::are_known)
+    }
+
     /// System prompt and tools, in tokens.
     pub fn fixed_tokens(&self) -> u64 {
         self.fixed_tokens

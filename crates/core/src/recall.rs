@@ -22,7 +22,10 @@ pub const CLOSELY_RANKED: usize = 16;
 pub const BEST_CHARS: usize = 6_000;
 
 /// Characters of the passages of any other hit.
-pub const SNIPPET_CHARS: usize = 1_200;
+pub const SNIPPET_CHARS: usize = 3_000;
+
+/// What a message weighs that its reader is shown in full anyway: the question itself would else be the best hit.
+pub const SHOWN_WEIGHT: f64 = 0.2;
 
 /// How soon more of the same word stops to count.
 const SATURATION: f64 = 1.2;

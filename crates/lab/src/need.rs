@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use longhaul_core::recall::{Index, search};
+use longhaul_core::recall::{Index, SHOWN_WEIGHT, search};
 
 use crate::policy::Segment;
 use crate::recording::Recording;
@@ -157,11 +157,11 @@ pub(crate) fn look_up(recording: &Recording, next: usize, view: &[Segment], can_
     found
 }
 
-/// What the tool answers; messages that are in view as they were count half, as the tool has it.
+/// What the tool answers; messages that are in view as they were weigh less, as the tool has it.
 fn recall(recording: &Recording, next: usize, shown: &Shown<'_>, query: &str) -> String {
     let weight = |at: usize| match recording.entries[at].tokens {
         0 => 0.0,
-        _ if shown.shows(at) => 0.5,
+        _ if shown.shows(at) => SHOWN_WEIGHT,
         _ => 1.0,
     };
     let text = |at: usize| &*recording.entries[at].text;

@@ -2,13 +2,44 @@
 
 use std::io::Write as _;
 
+const STRATEGIES: &str = "\
+## Strategies
+
+`context.compression.strategy` says how old messages make room once the trigger is reached. `trigger` moves the point where \
+it acts; when a request would not fit at all, every strategy acts. An option that belongs to other strategies is an error.
+
+| strategy | acts at | own options (default) | what it does, and what it is good for |
+| --- | --- | --- | --- |
+| `reactive-overflow` | a full window | `preserveLastNTurns` (2), `maxSummaryTokens` (2000), `summarizeWith`, `summaryTimeout` | One summary of all but the newest turns, as late as possible. The default: nothing is lost before it must be. |
+| `proactive-threshold` | 50 % of the window | `preserveRatio` (0.3), `maxSummaryTokens` (2000), `summarizeWith`, `summaryTimeout` | The same, early, with a share of the conversation kept. For models that answer worse or slower when the window is full. |
+| `middle-removal` | 80 % | `keepTokens` (as the trigger) | The first turn and the newest messages stay, the middle goes. No model call. For sessions in which the first message is the task. |
+| `truncation` | 85 % | `keepRecent` (10) | The newest messages stay. No model call, nothing to go wrong. For chats in which only the last exchanges matter. |
+| `importance` | 85 % | `keepRecent` (10), `userMessageScore` (1.0), `assistantMessageScore` (0.6), `toolUseScore` (1.0), `minScoreThreshold` (0.3) | Every older message gets a score, the lowest go first. No model call. For conversations with much small talk between what counts. |
+| `summarization` | 85 % | `keepRecent` (10), `summarizeChunkSize` (20), `maxSummaryTokens` (500, of each), `summarizeWith`, `summaryTimeout` | A short summary for every so many old messages; those that are there stay. For long talks on one subject after another, and for small models that write short summaries well and long ones badly. |
+| `pruning-agent` | 80 % | `maxSummaryTokens` (2000), `summaryTimeout`, and `context.pruningAgent` beside `compression` | A model reads the old messages and says which stay as they are, which become shorter, and which go. The dearest and the most selective. |
+| `adaptive` | when it pays | `lowTarget` (0.4), `preserveLastNTurns` (2), `maxSummaryTokens` (2000), `background` (true), `summarizeWith`, `summaryTimeout` | Clears old tool results in batches; when that is not enough, the oldest part becomes a list of what was done, made by program, and a summary that was written ahead. For long work with tools. |
+
+Before all but `pruning-agent` and `adaptive` act, old tool results are cleared by mark if that alone is enough: \
+`pruneProtectTokens`, `pruneMinimumTokens` and `protectedTools` say which. `adaptive` clears by itself and minds the first \
+and the last of them. Cleared or left out, everything stays in the log, and `recall` finds it.
+
+When `adaptive` acts depends on prices, if `models.NAME.prices` declares them for the model: an edit makes every later call \
+cheaper and has the provider read the conversation anew once. It waits until that pays, and acts earlier when the provider's \
+cache has run out anyway. Without prices it acts when the window is full, or where `trigger` says.
+
+`summarizeWith` and `context.pruningAgent` name another model of the same server, which gets the same key; its window is \
+`models.NAME.window`, or what the server says, or 32,000 tokens. The session's own model can often be asked for a summary at \
+the end of the request that the provider has in its cache; another model is sent what goes as text.
+";
+
 fn main() -> std::io::Result<()> {
     let reference = longhaul::config::Config::reference();
-    writeln!(
+    write!(
         std::io::stdout(),
         "# The agent file\n\n`longhaul.yml` is looked for in the current folder, then in the user's configuration folder; `--config` names \
          another. Unknown keys and bad values are errors that name the line and the nearest valid key. Keys of later \
-         capabilities are refused by name. For editors: [longhaul.schema.json](../longhaul.schema.json).\n\nEvery key with \
-         its default:\n\n```yaml\n{reference}```"
+         capabilities are refused by name. For editors: [longhaul.schema.json](../longhaul.schema.json). What hooks are \
+         asked and answer: [hooks.md](hooks.md); MCP servers: [mcp.md](mcp.md); how old messages make room: \
+         [Strategies](#strategies).\n\nEvery key with its default:\n\n```yaml\n{reference}```\n\n{STRATEGIES}"
     )
 }

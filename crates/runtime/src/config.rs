@@ -26,8 +26,8 @@ pub use mcp::{McpCommand, McpRemote, McpServerConfig, McpTransport};
 pub use model::{
     ApprovalRule, ApprovalsConfig, BlobsConfig, Compression, ContextConfig, Decision, ModelConfig,
     ModelLimits, ModelPrices, ParallelTools, ProviderKind, ReasoningRetention, Recovery, RetryConfig,
-    RunConfig, StrategyKind, StrategyOptions, SystemPrompt, TelemetryConfig, TokenCounter, ToolsConfig,
-    TriggerConfig,
+    RunConfig, StrategyKind, StrategyOptions, SummaryWriter, SystemPrompt, TelemetryConfig, TokenCounter,
+    ToolsConfig, TriggerConfig,
 };
 pub use server::ServerConfig;
 

@@ -8,7 +8,7 @@ use longhaul_core::estimate::text_tokens;
 use longhaul_core::history::{Entry, EntryKind, History, ItemKind};
 use longhaul_core::ids::{Handle, LogRange, Seq};
 use longhaul_core::message::{Message, Part, RawJson, ToolSpec};
-use longhaul_core::recall::{Index, closely};
+use longhaul_core::recall::{Index, SHOWN_WEIGHT, closely};
 use longhaul_core::truncate::Limit;
 use longhaul_store::Blobs;
 use serde::Deserialize;
@@ -246,12 +246,12 @@ fn push(text: &mut String, part: &Part) {
     }
 }
 
-/// The passages that a query means. What is shown in full counts half: the question itself would else be the best hit.
+/// The passages that a query means.
 async fn by_query(query: &str, hits: usize, source: &Source, blobs: &Blobs, limit: &Limit) -> String {
     source.index.extend(&source.entries, blobs).await;
     let weight = |at: usize| match source.entries.get(at) {
         Some(entry) if is_own(entry) => 0.0,
-        Some(entry) if source.shown.contains(&entry.seq) => 0.5,
+        Some(entry) if source.shown.contains(&entry.seq) => SHOWN_WEIGHT,
         _ => 1.0,
     };
     let (asked, candidates) = {

@@ -3,7 +3,7 @@
 use longhaul::session::Session;
 use longhaul_core::event::ViewEdit;
 use longhaul_core::ids::Handle;
-use longhaul_core::plan::Plan;
+use longhaul_core::plan::{Plan, Policy, SummaryDraft, Writer};
 use longhaul_core::run::{CompactionOutcome, Run};
 
 use crate::args::CompactArgs;
@@ -64,14 +64,13 @@ async fn preview(meant: &str, instructions: Option<String>, place: &Place) -> Ou
 
 /// What a compaction would do, in words.
 pub(super) fn previewed(run: &Run, instructions: Option<String>) -> String {
-    described(&run.preview(instructions), run.settings().policy.strategy.name())
+    described(&run.preview(instructions), &run.settings().policy)
 }
 
-/// A plan in words. Nothing has happened. `configured` is the strategy that was asked, which need not be the one that
-/// the plan comes from.
-fn described(plan: &Plan, configured: &str) -> String {
+/// A plan in words. Nothing has happened. The strategy that was asked need not be the one that the plan comes from.
+fn described(plan: &Plan, policy: &Policy) -> String {
     let strategy = match plan {
-        Plan::Fits | Plan::DoesNotFit(_) => configured,
+        Plan::Fits | Plan::DoesNotFit(_) => policy.strategy.name(),
         Plan::Edit(edit) => &edit.strategy,
         Plan::Summarise(draft) => draft.strategy(),
     };
@@ -92,19 +91,44 @@ fn described(plan: &Plan, configured: &str) -> String {
         }
         Plan::Summarise(draft) => {
             let (messages, handles) = draft.what_goes();
-            let limit = short(draft.limit_tokens());
-            text.push_str(&format!("would do    a summary of at most {limit} tokens, one model call\n"));
+            text.push_str(&format!("would do    {}\n", written(draft, policy.writer)));
             text.push_str(&format!("goes        {} · {}\n", count(messages, "message"), listed(&handles)));
-            text.push_str(&sizes(
-                draft.original_tokens(),
-                draft.floor_tokens() + draft.limit_tokens(),
-                " at most",
-            ));
+            let (after, bound) = afterwards(draft);
+            text.push_str(&sizes(draft.original_tokens(), after, bound));
             text.push_str(&format!("floor       {} without any summary\n", short(draft.floor_tokens())));
         }
     }
     text.push_str("nothing was changed\n");
     text
+}
+
+/// What would be written, and by whom.
+fn written(draft: &SummaryDraft, writer: Writer) -> String {
+    let limit = short(draft.limit_tokens());
+    let what = match draft.strategy() {
+        "summarization" => format!("summaries of at most {limit} tokens together"),
+        "pruning-agent" => format!("what a pruning agent leaves, and its summary of at most {limit} tokens"),
+        "adaptive" => format!("a ledger of what was done, and a summary of at most {limit} tokens"),
+        _ => format!("a summary of at most {limit} tokens"),
+    };
+    match (writer, draft.strategy()) {
+        (Writer::Nobody, _) => format!("{what}, extracted without a model call"),
+        (Writer::Other { .. }, _) => format!("{what}, by another model"),
+        (Writer::Session, "summarization") => format!("{what}, one model call for each"),
+        (Writer::Session, "pruning-agent") => what,
+        (Writer::Session, _) => format!("{what}, one model call"),
+    }
+}
+
+/// The size afterwards, and how far that is known.
+fn afterwards(draft: &SummaryDraft) -> (u64, &'static str) {
+    let with_summary = draft.floor_tokens() + draft.limit_tokens();
+    match draft.strategy() {
+        // What it leaves is up to the agent, but it must be under the trigger.
+        "pruning-agent" => (draft.trigger_tokens().min(draft.original_tokens()), " at most"),
+        "adaptive" => (with_summary, " at most, besides the ledger"),
+        _ => (with_summary, " at most"),
+    }
 }
 
 fn sizes(before: u64, after: u64, bound: &str) -> String {
@@ -123,8 +147,57 @@ fn listed(handles: &[Handle]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Plan, ViewEdit, described};
+    use longhaul_core::budget::Budget;
     use longhaul_core::event::{EditKind, EditReason};
+    use longhaul_core::history::History;
+    use longhaul_core::plan::{self, Occasion};
+    use longhaul_core::strategy;
+    use longhaul_lab::synthetic;
+
+    use super::{Plan, Policy, ViewEdit, Writer, described};
+
+    fn policy(name: &str) -> Policy {
+        Policy::new(strategy::by_name(name).unwrap())
+    }
+
+    /// The preview of a support agent's morning, in a window that it fills.
+    fn preview(policy: &Policy) -> String {
+        let recording = synthetic::support(1, 60).unwrap();
+        let history = History::fold(&recording.events).unwrap();
+        let budget = Budget::new(24_000, None);
+        let asked = Occasion::Requested { instructions: None };
+        described(&plan::plan(&history, recording.fixed_tokens, &budget, policy, &asked), policy)
+    }
+
+    #[test]
+    fn a_preview_says_what_each_strategy_would_have_written_and_by_whom() {
+        for (name, expected) in [
+            ("reactive-overflow", "would do    a summary of at most 2K tokens, one model call\n"),
+            ("proactive-threshold", "would do    a summary of at most 2K tokens, one model call\n"),
+            ("summarization", "tokens together, one model call for each\n"),
+            (
+                "pruning-agent",
+                "would do    what a pruning agent leaves, and its summary of at most 2K tokens\n",
+            ),
+            (
+                "adaptive",
+                "would do    a ledger of what was done, and a summary of at most 2K tokens, one model call\n",
+            ),
+        ] {
+            let text = preview(&policy(name));
+            assert!(text.contains(expected), "{name}: {text}");
+            assert!(text.starts_with(&format!("strategy    {name}\n")), "{text}");
+            assert_eq!(text.contains("besides the ledger"), name == "adaptive", "{text}");
+        }
+        let by = |writer| preview(&Policy { writer, ..policy("summarization") });
+        let text = by(Writer::Nobody);
+        assert!(text.contains("tokens together, extracted without a model call\n"), "{text}");
+        let text = by(Writer::Other { window: 9_000, max_output: None });
+        assert!(text.contains("tokens together, by another model\n"), "{text}");
+        for name in ["middle-removal", "truncation", "importance"] {
+            assert!(preview(&policy(name)).contains("no model call"), "{name}");
+        }
+    }
 
     #[test]
     fn a_plan_names_the_strategy_that_it_comes_from() {
@@ -146,9 +219,12 @@ mod tests {
             why: why.to_owned(),
             usage: None,
         };
-        let text = described(&Plan::Edit(Box::new(edit)), "reactive-overflow");
+        let text = described(&Plan::Edit(Box::new(edit)), &policy("reactive-overflow"));
         assert!(text.starts_with("strategy    truncation\n"), "{text}");
         assert!(text.contains(why), "{text}");
-        assert!(described(&Plan::Fits, "reactive-overflow").starts_with("strategy    reactive-overflow\n"));
+        assert!(
+            described(&Plan::Fits, &policy("reactive-overflow"))
+                .starts_with("strategy    reactive-overflow\n")
+        );
     }
 }

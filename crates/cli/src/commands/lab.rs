@@ -3,6 +3,7 @@
 mod sessions;
 mod wanted;
 
+use std::io::IsTerminal;
 use std::path::Path;
 
 use longhaul_lab::outcome::Outcome as Replayed;
@@ -18,7 +19,7 @@ use crate::term::human::{count, grouped};
 use crate::term::out;
 use wanted::Wanted;
 
-/// The tables are made for that many columns where the terminal does not say otherwise.
+/// The tables are made for that many columns where no terminal says otherwise.
 const USUAL_COLUMNS: usize = 100;
 
 /// What every page begins with, and what its title begins with.
@@ -112,9 +113,14 @@ fn print(report: &Report, args: &ReplayArgs) -> Outcome<()> {
             out::message(&format!("{}\nwritten to {}\n", report.headline(), page.display()));
         }
         None if args.json => out::line(&report.json()?)?,
-        None => out::data(&report.text(out::columns().max(USUAL_COLUMNS).min(160)))?,
+        None => out::data(&report.text(columns()))?,
     }
     Ok(())
+}
+
+/// As many as the terminal has, within reason.
+fn columns() -> usize {
+    if std::io::stdout().is_terminal() { out::columns().clamp(80, 140) } else { USUAL_COLUMNS }
 }
 
 /// An earlier report is overwritten, nothing else.

@@ -177,6 +177,31 @@ fn a_compaction_is_previewed_made_and_undone() {
 }
 
 #[test]
+fn a_summary_is_written_by_whom_the_file_names() {
+    let bench = Bench::new();
+    let id = imported(&bench, 12);
+    let by = |context: &str| bench.write("longhaul.yml", &format!("context: {context}"));
+    let compacted = |says: Vec<Say>| {
+        let fake = Fake::start(says);
+        bench.run_with(&fake, &["compact", &id]).exits(0);
+        bench.run(&["undo", &id]).exits(0);
+        fake.asked().iter().map(|asked| asked["model"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let summary = || vec![Say::Text("## Goal\nKnow the parts.\n## Done\nParts 0 to 9 were described.")];
+    assert_eq!(compacted(summary()), ["fake-1"]);
+    by("{ compression: { options: { summarizeWith: small } } }");
+    assert_eq!(compacted(summary()), ["small"]);
+    by("{ compression: { options: { summarizeWith: extract } } }");
+    assert!(compacted(summary()).is_empty());
+    let preview = bench.run(&["compact", &id, "--dry-run"]).exits(0).out;
+    assert!(preview.contains("extracted without a model call"), "{preview}");
+    let context = "{ compression: { strategy: pruning-agent }, pruningAgent: small }";
+    by(&format!("{context}\nmodels: {{ small: {{ maxOutput: 16000 }} }}"));
+    let pruned = r#"{ "prunedConversation": [{ "keep": 0 }], "summary": "Parts 0 to 9 were described." }"#;
+    assert_eq!(compacted(vec![Say::Text(pruned)]), ["small"]);
+}
+
+#[test]
 fn tokens_say_what_kind_of_count_they_are() {
     let bench = Bench::new();
     let given =

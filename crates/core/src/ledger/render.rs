@@ -120,6 +120,32 @@ pub(super) fn fit(sections: &[Section], limit_tokens: u64, counter: &Counter) ->
     within("", &measured, limit_tokens, limit_tokens, counter)
 }
 
+/// The sections that come before everything else.
+pub(super) fn first(sections: &[Section]) -> &[Section] {
+    &sections[..FIRST.min(sections.len())]
+}
+
+/// How the line of names begins.
+const NAMES: &str = "Names in use: ";
+
+/// A ledger's text with those names in at most `room` tokens that it does not have yet.
+pub(super) fn with_names(text: String, names: Vec<&str>, room: u64, counter: &Counter) -> String {
+    let known = |name: &&str| !text.contains(name);
+    let mut line = String::from(NAMES);
+    let mut used = counter.text(NAMES) + 2;
+    for name in names.into_iter().filter(known) {
+        let name = super::line::name(name, 100);
+        let cost = counter.text(&name) + 1;
+        if used + cost > room {
+            break;
+        }
+        used += cost;
+        line.push_str(&name);
+        line.push(' ');
+    }
+    if line.len() == NAMES.len() { text } else { format!("{text}{}\n", line.trim_end()) }
+}
+
 /// A text does not have exactly the tokens of its lines together: room is taken away until it fits.
 fn within(start: &str, sections: &[Measured<'_>], limit: u64, mut room: u64, counter: &Counter) -> String {
     loop {

@@ -607,3 +607,20 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn names_that_many_messages_hold_fill_what_room_is_left() {
+    let mut log = Log::default().typed("Look at parse_header and never touch Cargo.lock.");
+    for turn in 0..6 {
+        log = log.typed(&format!("and now parse_header with lexer_state, once only_{turn}_here"));
+    }
+    let ledger = Ledger::read(log.history.entries());
+    let text = ledger.render_with_names(1_000, &Counter::default());
+    let names = text.lines().find(|line| line.starts_with("Names in use: ")).unwrap_or_default();
+    assert!(names.contains("lexer_state") || text.matches("lexer_state").count() > 0, "{text}");
+    assert!(!names.contains("only_3_here"), "{names}");
+    for limit in [0, 20, 60, 200, 1_000] {
+        let text = ledger.render_with_names(limit, &Counter::default());
+        assert!(Counter::default().text(&text) <= limit, "{limit}: {text}");
+    }
+}

@@ -371,7 +371,8 @@ impl SummaryDraft {
         let goes = view.iter().filter(|item| self.is_of(section, item));
         let transcript = Transcript::of(goes, &self.increment);
         let (pieces, skipped) = pieces(&transcript, room, MAX_CALLS / self.sections.len().min(MAX_CALLS));
-        let so_far = skipped.then(|| "(what came before that is not in here; its handle leads to it)".to_owned());
+        let so_far =
+            skipped.then(|| "(what came before that is not in here; its handle leads to it)".to_owned());
         match pieces.is_empty() {
             true => Work::Extracted,
             false => Work::Reading { pieces, next: 0, so_far },

@@ -10,7 +10,7 @@ use crate::message::{Message, Part};
 pub(super) fn ledger(history: &History, handles: &[Handle], limit_tokens: u64) -> String {
     let is_gone = |seq: Seq| handles.iter().any(|Handle(range)| range.contains(seq));
     let entries = history.entries().iter().filter(|entry| is_gone(entry.seq));
-    Ledger::read(entries).render(limit_tokens, history.counter())
+    Ledger::read(entries).render_with_names(limit_tokens, history.counter())
 }
 
 /// The extract of what `handles` lead to in at most `limit_tokens`: the ledger, unless one stands above it, then what earlier

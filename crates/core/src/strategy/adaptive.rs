@@ -1,5 +1,5 @@
-//! `adaptive`: old tool results are cleared in batches, the oldest part makes way for a ledger and a summary, and both
-//! happen when they pay: down to a low target, so that the next time is far off.
+//! `adaptive`: the oldest part makes way for a ledger and a short summary when that pays, down to a low target, so that
+//! the next time is far off. Where clearing old tool results is enough for the target, nothing else goes.
 
 use super::{Choice, Instead, Line, Outlook, Protection, Strategy};
 use crate::budget::Trigger;
@@ -8,8 +8,13 @@ use crate::plan::{EditCost, Scene};
 /// Our own way.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Adaptive {
-    /// What an edit brings the request down to, as a share of the usable room.
+    /// What an edit brings the request down to, as a share of the usable room, at most.
     pub low_target: f64,
+    /// The newest part that stays in a large window where prices are known, in tokens: more would be read again and
+    /// again for little.
+    pub tail_tokens: u64,
+    /// The most that the ledger may have, in tokens; at most an eighth of the usable room.
+    pub ledger_tokens: u64,
     /// Turns in which nothing is cleared and of which nothing goes.
     pub preserve_last_n_turns: usize,
     /// The most that a summary may have, in tokens.
@@ -20,7 +25,14 @@ pub struct Adaptive {
 
 impl Default for Adaptive {
     fn default() -> Self {
-        Self { low_target: 0.4, preserve_last_n_turns: 2, max_summary_tokens: 2_000, background: true }
+        Self {
+            low_target: 0.4,
+            tail_tokens: 12_000,
+            ledger_tokens: 8_000,
+            preserve_last_n_turns: 2,
+            max_summary_tokens: 500,
+            background: true,
+        }
     }
 }
 
@@ -44,7 +56,7 @@ impl Strategy for Adaptive {
         let Some(prices) = outlook.prices else {
             return Line { tokens: usable, why: "the room is full".to_owned() };
         };
-        let target = self.target(outlook.fixed_tokens, usable);
+        let target = self.target(outlook.fixed_tokens, usable, true);
         let settled = outlook.settled_tokens.unwrap_or(target);
         let edit =
             EditCost { rewritten: settled.saturating_sub(outlook.fixed_tokens), ..EditCost::default() };
@@ -86,15 +98,19 @@ impl Strategy for Adaptive {
 }
 
 impl Adaptive {
-    fn target(&self, fixed: u64, usable: u64) -> u64 {
+    /// Where an edit ends: at the low share of the room; where tokens cost money, earlier in a large one.
+    fn target(&self, fixed: u64, usable: u64, priced: bool) -> u64 {
         let low = (usable as f64 * self.low_target) as u64;
-        low.max(fixed + usable.saturating_sub(fixed) / 4)
+        let least = fixed + usable.saturating_sub(fixed) / 6;
+        let cheap = fixed + self.tail_tokens + self.ledger_tokens.min(usable / 8) + self.max_summary_tokens;
+        let low = if priced { low.min(cheap) } else { low };
+        low.max(least)
     }
 
     /// The low target, or what is clearly below a trigger that is lower than usual.
     fn target_in(&self, scene: &Scene<'_>) -> u64 {
         let clearly_below = scene.trigger.saturating_sub(scene.budget.progress()).max(scene.trigger / 2);
-        self.target(scene.fixed_tokens(), scene.budget.usable).min(clearly_below)
+        self.target(scene.fixed_tokens(), scene.budget.usable, scene.is_priced()).min(clearly_below)
     }
 
     /// The fewest of the oldest results without which the request is under the target.
@@ -109,9 +125,9 @@ impl Adaptive {
     /// All of the old results, and the fewest of the oldest units without which the request is under the target, or
     /// as many as may go.
     fn shortened(&self, scene: &Scene<'_>, cleared: Vec<usize>, end: usize, target: u64) -> Option<Choice> {
-        let ledger_tokens = scene.budget.usable / 8;
+        let ledger_tokens = self.ledger_tokens.min(scene.budget.usable / 8);
         let tokens = self.max_summary_tokens.min(scene.budget.usable / 8).min(scene.budget.reserve);
-        let added = ledger_tokens / 2 + tokens;
+        let added = ledger_tokens + tokens;
         let fits = |cut: usize| scene.after_choice(&scene.before_cut(cut), &cleared, added).bound() < target;
         let cut = smallest(end, fits).unwrap_or(end);
         let instead = Instead::Ledger { ledger_tokens, tokens };

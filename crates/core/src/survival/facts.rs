@@ -65,19 +65,19 @@ const UNITS: &[&str] = &[
     "us", "x",
 ];
 
-type Classes = BTreeMap<&'static str, BTreeSet<String>>;
+pub(crate) type Classes = BTreeMap<&'static str, BTreeSet<String>>;
 
 /// The facts found so far.
 #[derive(Default)]
-pub(super) struct Facts {
+pub(crate) struct Facts {
     /// Classes whose facts are sentences or lines: single-spaced, without the marks before the first word.
-    pub(super) sentences: Classes,
+    pub(crate) sentences: Classes,
     /// Classes whose facts are words.
-    pub(super) words: Classes,
+    pub(crate) words: Classes,
 }
 
 impl Facts {
-    pub(super) fn read(&mut self, message: &Message) {
+    pub(crate) fn read(&mut self, message: &Message) {
         for part in &message.parts {
             self.read_part(message.role, part);
         }

@@ -82,7 +82,12 @@ fn one_giant_result_and_one_endless_turn_go_through() {
             reads += 1;
             words(if reads % 20 == 5 { 60_000 } else { 700 })
         });
-        assert_eq!(stage.say("read them all, never edit"), RunEnd::Stop, "{name} {how:?}: {:?}", stage.error());
+        assert_eq!(
+            stage.say("read them all, never edit"),
+            RunEnd::Stop,
+            "{name} {how:?}: {:?}",
+            stage.error()
+        );
         assert_eq!(stage.calls.len(), 61, "{name} {how:?}");
         assert!(stage.shown().contains("read them all, never edit"), "the task stays verbatim");
         let edits = stage.edits().len();
@@ -148,7 +153,10 @@ fn a_hung_hook_and_a_forbidding_one_hold_nothing_up() {
             }
             assert!(!stage.edits().is_empty(), "{name} {hook:?}");
             if let HookAnswer::Says(_) = hook {
-                let truncated = stage.edits().iter().all(|edit| edit.strategy == "truncation" || edit.strategy == "prune");
+                let truncated = stage
+                    .edits()
+                    .iter()
+                    .all(|edit| edit.strategy == "truncation" || edit.strategy == "prune");
                 assert!(truncated || *name == "adaptive", "{name}: {:?}", stage.edits().last());
             }
         }

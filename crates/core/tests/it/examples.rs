@@ -52,7 +52,10 @@ fn a_book_of_twenty_chapters_is_edited() {
             let chapter = at / 3;
             match at % 3 {
                 0 => vec![call("read", &format!("{{\"path\":\"book/chapter-{chapter}.md\"}}"))],
-                1 => vec![call("edit", &format!("{{\"path\":\"book/chapter-{chapter}.md\",\"text\":\"better\"}}"))],
+                1 => vec![call(
+                    "edit",
+                    &format!("{{\"path\":\"book/chapter-{chapter}.md\",\"text\":\"better\"}}"),
+                )],
                 _ => vec![Part::text(format!("Chapter {chapter} is done."))],
             }
         };

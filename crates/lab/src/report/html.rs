@@ -77,7 +77,7 @@ fn section(out: &mut Markup, title: &str, inside: impl FnOnce(&mut Markup)) {
 
 /// Figures and their units stay on one line.
 fn prose(text: &str) -> String {
-    text.replace(" %", "\u{a0}%")
+    text.replace(" %", "\u{a0}%").replace("≤ ", "≤\u{a0}").replace("≥ ", "≥\u{a0}")
 }
 
 fn paragraph(out: &mut Markup, class: &str, text: &str) {
@@ -226,7 +226,7 @@ fn contexts(report: &Report, cells: &[Cell<'_>], out: &mut Markup) {
         paragraph(
             out,
             "note",
-            "What each policy would have sent before each model call, on the same axes. ▴ under the line: the view was shortened for this call. Dashed: the window. Faint: append-only.",
+            "What each policy would have sent before each model call, on the same axes. ▴ under the line: the view was shortened for this call. Dashed: the window. Faint: append-only. Where a view was shortened very often there are no marks.",
         );
         for (index, cell) in shown.iter().enumerate() {
             let any = cell.any();
@@ -305,7 +305,7 @@ fn recall(report: &Report, cells: &[Cell<'_>], out: &mut Markup) {
         paragraph(
             out,
             "note",
-            "Medians, with the middle half of the sessions as thin lines. Filled: in view when it was needed (a); hollow above it: with recall (a) + (b). The stair is the frontier: nothing replayed is both cheaper and better than what stands on it. Top left is best.",
+            "Medians, with the middle half of the sessions as thin lines. Filled: in view when it was needed (a); hollow above it: with recall (a) + (b). The stair is the frontier: nothing replayed is both cheaper and better than what stands on it. Top left is best. With a star: most replays had requests larger than the window, which a server would refuse; they do not count for the frontier.",
         );
         out.element("div", &[("class", "scatters")], |out| {
             for (index, (name, points)) in charts.iter().enumerate() {

@@ -216,7 +216,7 @@ fn sentence(subject: &str, verdict: &Verdict, cells: &[&Cell<'_>]) -> String {
     let others: Vec<String> = others.collect();
     format!(
         "{at}: {subject} does not beat every modelled peer on cost at equal or better needed-later recall (a). It does in {of} with {peers}; {}.",
-        listed(&others)
+        others.join("; ")
     )
 }
 
@@ -226,7 +226,7 @@ fn said(standing: Standing) -> &'static str {
         Standing::Ahead => "it is ahead",
         Standing::Same => "both cost and show the same",
         Standing::PeerDoesNotFit => {
-            "it is not ahead, but the peer's requests are larger than the window, which a server would refuse"
+            "it is not ahead, but requests of the peer are larger than the window, which a server would refuse"
         }
         Standing::SeesLess => "it costs less and has less in view",
         Standing::Dearer => "it has more in view and does not cost less",

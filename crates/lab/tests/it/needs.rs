@@ -100,6 +100,25 @@ fn several_needs_share_a_recall_and_each_counts_once_an_answer() {
 }
 
 #[test]
+fn what_is_shown_anyway_does_not_stand_in_the_way() {
+    let lines = [
+        User("begin"),
+        Calls("reading", "something"),
+        Gives("the gateway listens on 48123"),
+        User("which is the gateway"),
+        User("the gateway"),
+        User("now the gateway"),
+        User("say the gateway"),
+        User("the gateway please"),
+        User("the gateway it is"),
+        Says("the gateway has 48123"),
+    ];
+    // Six messages in view have the words, and are shorter and newer than the one that is meant.
+    let view: Vec<Shown> = (3..9).map(Entry).collect();
+    assert_eq!(last_view(&recording(&lines), &view, true).needs, needs(0, 1, 0, 1));
+}
+
+#[test]
 fn a_recall_is_a_call_of_its_own() {
     let found = last_view(&recording(&PORT), &[Entry(3)], true);
     // Requests: 104 written; then 105, of which 100 stood there before; then all of it again with what was found.

@@ -1,6 +1,10 @@
 //! Every key of the agent file: kind, default, meaning. The one list behind checks, defaults and reference.
 
-use super::model::{ParallelTools, ProviderKind, Recovery, StrategyKind};
+use super::model::StrategyKind::{
+    self, Adaptive, Importance, MiddleRemoval, ProactiveThreshold, PruningAgent, ReactiveOverflow,
+    Summarization, Truncation,
+};
+use super::model::{ParallelTools, ProviderKind, Recovery};
 
 /// One key.
 pub(super) struct Key {
@@ -20,6 +24,10 @@ pub(super) enum Kind {
     Flag,
     /// A whole number from `min` to `max`.
     Count { min: u64, max: u64 },
+    /// A number above 0 and at most 1.
+    Share,
+    /// A number, 0 or more.
+    Score,
     /// `auto`, or a positive whole number.
     CountOrAuto,
     /// A text that is not empty.
@@ -91,27 +99,40 @@ const LENGTH: u64 = 1_000_000_000;
 /// Bytes: one TiB.
 const BYTES: u64 = 1 << 40;
 
-const LATER_STRATEGIES: &[&str] =
-    &["proactive-threshold", "importance", "summarization", "pruning-agent", "adaptive"];
+const WITH_SUMMARIES: &[StrategyKind] = &[ReactiveOverflow, ProactiveThreshold, Summarization, Adaptive];
 
-/// Options of the strategies that this version does not have.
-pub(super) const LATER_OPTIONS: &[&str] = &[
-    "preserveRatio",
-    "userMessageScore",
-    "assistantMessageScore",
-    "toolUseScore",
-    "minScoreThreshold",
-    "summarizeChunkSize",
-    "summarizeWith",
-    "lowTarget",
-];
+const WITH_A_MODEL: &[StrategyKind] =
+    &[ReactiveOverflow, ProactiveThreshold, Summarization, PruningAgent, Adaptive];
 
-/// The options that only some strategies have. All others are for every strategy.
-pub(super) const OWN_OPTIONS: &[(&str, StrategyKind)] = &[
-    ("preserveLastNTurns", StrategyKind::ReactiveOverflow),
-    ("maxSummaryTokens", StrategyKind::ReactiveOverflow),
-    ("keepTokens", StrategyKind::MiddleRemoval),
-    ("keepRecent", StrategyKind::Truncation),
+/// Whose old results are cleared by mark before they act.
+const PRUNED_FIRST: &[StrategyKind] =
+    &[ReactiveOverflow, ProactiveThreshold, MiddleRemoval, Truncation, Importance, Summarization];
+
+const WITH_CLEARING: &[StrategyKind] =
+    &[ReactiveOverflow, ProactiveThreshold, MiddleRemoval, Truncation, Importance, Summarization, Adaptive];
+
+/// The session's own model, as `context.pruningAgent` writes it.
+pub(super) const SAME_MODEL: &str = "__same__";
+
+/// Each option, and the strategies that have it.
+pub(super) const OPTIONS: &[(&str, &[StrategyKind])] = &[
+    ("preserveLastNTurns", &[ReactiveOverflow, Adaptive]),
+    ("preserveRatio", &[ProactiveThreshold]),
+    ("pruneProtectTokens", WITH_CLEARING),
+    ("pruneMinimumTokens", PRUNED_FIRST),
+    ("protectedTools", WITH_CLEARING),
+    ("maxSummaryTokens", WITH_A_MODEL),
+    ("keepTokens", &[MiddleRemoval]),
+    ("keepRecent", &[Truncation, Importance, Summarization]),
+    ("userMessageScore", &[Importance]),
+    ("assistantMessageScore", &[Importance]),
+    ("toolUseScore", &[Importance]),
+    ("minScoreThreshold", &[Importance]),
+    ("summarizeChunkSize", &[Summarization]),
+    ("summarizeWith", WITH_SUMMARIES),
+    ("summaryTimeout", WITH_A_MODEL),
+    ("lowTarget", &[Adaptive]),
+    ("background", &[Adaptive]),
 ];
 
 /// All keys, in the order of the reference.
@@ -175,43 +196,49 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key(
         "context.compression.strategy",
-        Kind::Choice { now: StrategyKind::NAMES, later: LATER_STRATEGIES },
+        Kind::Choice { now: StrategyKind::NAMES, later: &[] },
         "reactive-overflow",
-        "How old messages make room: reactive-overflow (a summary), middle-removal or truncation.",
+        "How old messages make room: reactive-overflow, proactive-threshold, middle-removal, truncation, importance, summarization, pruning-agent or adaptive.",
     ),
     unset(
         "context.compression.trigger",
         Kind::Trigger,
-        "Overrides the strategy's own: { type: overflow|threshold|manual, percentage: 0.8 | triggerTokens: 50000 }.",
+        "Overrides the strategy's own: { type: overflow|threshold|manual, percentage: 0.8 | triggerTokens: 50000 }; adaptive also has { type: planner }.",
     ),
     key(
         "context.compression.options.preserveLastNTurns",
         up_to(MANY),
         "2",
-        "reactive-overflow: the newest turns stay as they are.",
+        "reactive-overflow, adaptive: the newest turns that stay as they are.",
+    ),
+    key(
+        "context.compression.options.preserveRatio",
+        Kind::Share,
+        "0.3",
+        "proactive-threshold: the newest share of the conversation that stays, in tokens.",
     ),
     key(
         "context.compression.options.pruneProtectTokens",
         Kind::Count { min: 0, max: LENGTH },
         "40000",
-        "The newest tool output that is never cleared, in tokens.",
+        "All but pruning-agent: the newest tool output that is never cleared, in tokens.",
     ),
     key(
         "context.compression.options.pruneMinimumTokens",
         Kind::Count { min: 0, max: LENGTH },
         "20000",
-        "Tool output is cleared only if that saves more tokens than this.",
+        "All but pruning-agent and adaptive: tool output is cleared only if that saves more tokens than this.",
     ),
     key(
         "context.compression.options.protectedTools",
         Kind::Names,
         "[]",
-        "Tools whose output is never cleared.",
+        "All but pruning-agent: tools whose output is never cleared.",
     ),
     unset(
         "context.compression.options.maxSummaryTokens",
         up_to(LENGTH),
-        "reactive-overflow: the longest summary, in tokens (2000).",
+        "Strategies that ask a model: the longest summary, in tokens (2000; summarization and adaptive: 500).",
     ),
     unset(
         "context.compression.options.keepTokens",
@@ -221,10 +248,74 @@ pub(super) const KEYS: &[Key] = &[
     unset(
         "context.compression.options.keepRecent",
         up_to(MANY),
-        "truncation: newest messages that stay (10).",
+        "truncation, importance, summarization: newest messages that stay (10).",
     ),
-    later("context.autoRecall", "false", "Bring back what was cleared when it is spoken of again."),
-    later("context.pruningAgent", "__same__", "The agent or model that prunes for the gateway."),
+    key(
+        "context.compression.options.userMessageScore",
+        Kind::Score,
+        "1.0",
+        "importance: the score of a typed message. What scores lowest goes first; what newer messages refer to by name gains 0.3.",
+    ),
+    key(
+        "context.compression.options.assistantMessageScore",
+        Kind::Score,
+        "0.6",
+        "importance: the score of an answer without tool calls; a very short one has a third of it, a long one a quarter more.",
+    ),
+    key(
+        "context.compression.options.toolUseScore",
+        Kind::Score,
+        "1.0",
+        "importance: the score of a step with tool calls.",
+    ),
+    key(
+        "context.compression.options.minScoreThreshold",
+        Kind::Score,
+        "0.3",
+        "importance: what scores less goes at once, needed or not.",
+    ),
+    key(
+        "context.compression.options.summarizeChunkSize",
+        up_to(MANY),
+        "20",
+        "summarization: messages in one summary.",
+    ),
+    key(
+        "context.compression.options.summarizeWith",
+        Kind::Name,
+        "same",
+        "Strategies with summaries: who writes them: same (the session's model), extract (no model: an extract), or another model of the same server by name.",
+    ),
+    key(
+        "context.compression.options.summaryTimeout",
+        Kind::Time { optional: false },
+        "5m",
+        "Strategies that ask a model: how long they wait for it; then an extract takes its place.",
+    ),
+    key(
+        "context.compression.options.lowTarget",
+        Kind::Share,
+        "0.4",
+        "adaptive: what an edit brings the request down to, as a share of the usable room.",
+    ),
+    key(
+        "context.compression.options.background",
+        Kind::Flag,
+        "true",
+        "adaptive: write the summary ahead, while work goes on.",
+    ),
+    key(
+        "context.autoRecall",
+        Kind::Flag,
+        "false",
+        "After a compaction, bring back at the end what the newest message speaks of.",
+    ),
+    key(
+        "context.pruningAgent",
+        Kind::Name,
+        SAME_MODEL,
+        "pruning-agent: the model that prunes: __same__ (the session's), or another model of the same server by name.",
+    ),
     key(
         "hooks.preCompact",
         Kind::Hook,

@@ -126,12 +126,44 @@ choices!(
     StrategyKind {
         /// A summary of all but the newest turns, at overflow.
         ReactiveOverflow = "reactive-overflow",
+        /// A summary of all but the newest share, at half the window.
+        ProactiveThreshold = "proactive-threshold",
         /// The first turn and the newest messages stay, the middle goes.
         MiddleRemoval = "middle-removal",
         /// The newest messages stay.
         Truncation = "truncation",
+        /// The newest messages stay, of the others the least important go first.
+        Importance = "importance",
+        /// The newest messages stay, the others become a summary for every so many.
+        Summarization = "summarization",
+        /// A model says what stays.
+        PruningAgent = "pruning-agent",
+        /// Results are cleared and old parts summarised when that pays, ahead of time.
+        Adaptive = "adaptive",
     }
 );
+
+/// Who writes summaries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SummaryWriter {
+    /// The session's own model.
+    Same,
+    /// Nobody: extracts are made without a model.
+    Extract,
+    /// Another model of the same server, by name.
+    Model(String),
+}
+
+impl SummaryWriter {
+    /// The value of a word in the file: `same`, `extract`, or a model's name.
+    pub fn from_word(word: String) -> Self {
+        match word.as_str() {
+            "same" => Self::Same,
+            "extract" => Self::Extract,
+            _ => Self::Model(word),
+        }
+    }
+}
 
 choices!(
     /// What a rule says of a tool call.
@@ -234,6 +266,10 @@ pub struct ContextConfig {
     pub token_counter: TokenCounter,
     /// How old messages make room.
     pub compression: Compression,
+    /// Whether what went comes back at the tail when the newest message speaks of it.
+    pub auto_recall: bool,
+    /// pruning-agent: the model that prunes; `None` is the session's own.
+    pub pruning_agent: Option<String>,
 }
 
 /// How and when old messages make room.
@@ -258,14 +294,23 @@ pub enum TriggerConfig {
     Tokens(u64),
     /// Only when somebody asks.
     Manual,
+    /// adaptive: when it pays.
+    Planner,
 }
 
-/// Figures of the strategies; each reads its own.
-#[derive(Clone, Debug, PartialEq, Eq)]
+impl TriggerConfig {
+    /// The names of their types, as in the file.
+    pub const NAMES: &'static [&'static str] = &["overflow", "threshold", "manual", "planner"];
+}
+
+/// Figures of the strategies; each reads its own. Shares are above 0 and at most 1, scores 0 or more.
+#[derive(Clone, Debug, PartialEq)]
 pub struct StrategyOptions {
-    /// reactive-overflow: the newest turns that stay as they are.
+    /// reactive-overflow, adaptive: the newest turns that stay as they are.
     pub preserve_last_n_turns: u32,
-    /// reactive-overflow: the longest summary, in tokens.
+    /// proactive-threshold: the newest share of the conversation that stays, in tokens.
+    pub preserve_ratio: f64,
+    /// Strategies with summaries: the longest one, in tokens. The default is the strategy's own.
     pub max_summary_tokens: u64,
     /// The newest tool output that is never cleared, in tokens.
     pub prune_protect_tokens: u64,
@@ -275,8 +320,26 @@ pub struct StrategyOptions {
     pub protected_tools: Vec<String>,
     /// middle-removal: newest messages that stay, in tokens; `None` is the trigger.
     pub keep_tokens: Option<u64>,
-    /// truncation: newest messages that stay.
+    /// truncation, importance, summarization: newest messages that stay.
     pub keep_recent: usize,
+    /// importance: score of a typed message.
+    pub user_message_score: f64,
+    /// importance: score of an answer without tool calls.
+    pub assistant_message_score: f64,
+    /// importance: score of a step with tool calls.
+    pub tool_use_score: f64,
+    /// importance: what scores less goes at once.
+    pub min_score_threshold: f64,
+    /// summarization: messages in one summary.
+    pub summarize_chunk_size: usize,
+    /// Strategies with summaries: who writes them.
+    pub summarize_with: SummaryWriter,
+    /// Strategies that ask a model: how long they wait for it.
+    pub summary_timeout: Duration,
+    /// adaptive: what an edit brings the request down to, as a share of the usable room.
+    pub low_target: f64,
+    /// adaptive: whether a summary is written ahead, while work goes on.
+    pub background: bool,
 }
 
 /// Limits of tool output.

@@ -1,5 +1,6 @@
 //! Takes values out of the tree, checks each against its key, and remembers what was wrong.
 
+mod compression;
 mod hooks;
 mod mcp;
 mod models;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use super::duration;
 use super::error::{Problem, ProblemKind};
 use super::keys::{self, Kind};
-use super::model::{ApprovalRule, Decision, StrategyKind, SystemPrompt, TokenCounter, TriggerConfig};
+use super::model::{ApprovalRule, Decision, SystemPrompt, TokenCounter};
 use super::nearest::nearest;
 use super::node::{Entry, Node, Place, Value, clip};
 
@@ -170,45 +171,6 @@ impl<'a> Reader<'a> {
         .unwrap_or_default()
     }
 
-    /// Options that belong to another strategy are refused, unless they say what holds anyway.
-    pub(super) fn check_options(&mut self, strategy: StrategyKind) {
-        let Some(options) = self.find("context.compression.options") else { return };
-        for entry in options.entries() {
-            let path = format!("context.compression.options.{}", entry.key);
-            let owner = keys::OWN_OPTIONS.iter().find(|(option, _)| *option == entry.key).map(|own| own.1);
-            let says_default = entry.node.word().as_deref() == keys::at(&path).and_then(|key| key.default);
-            if let Some(owner) = owner.filter(|owner| *owner != strategy && !says_default) {
-                let message = format!("is an option of {}, not of {}", owner.as_str(), strategy.as_str());
-                self.problem(entry.at, &path, ProblemKind::Conflict(message));
-            }
-        }
-    }
-
-    pub(super) fn trigger(&mut self, path: &str) -> Option<TriggerConfig> {
-        let node = self.group(path)?;
-        self.only(node, path, &["type", "percentage", "triggerTokens"], &[]);
-        let kind = node.get("type").map_or_else(|| Some("threshold".to_owned()), Node::word)?;
-        let share = self.inner(node, path, "percentage", "above 0 and at most 1", share);
-        let tokens = self
-            .inner(node, path, "triggerTokens", "a whole number above 0", |node| whole(node, 1, u64::MAX));
-        let figures = ["percentage", "triggerTokens"].iter().filter(|key| node.get(key).is_some()).count();
-        match (kind.as_str(), figures) {
-            ("threshold", 1) => share.map(TriggerConfig::Share).or(tokens.map(TriggerConfig::Tokens)),
-            ("overflow", 0) => Some(TriggerConfig::Overflow),
-            ("manual", 0) => Some(TriggerConfig::Manual),
-            ("threshold", _) => self.conflict(node, path, "needs one of percentage and triggerTokens"),
-            ("overflow" | "manual", _) => {
-                self.conflict(node, path, "has percentage or triggerTokens only with type threshold")
-            }
-            (word, _) => {
-                let at = node.get("type").map_or(node.at, |node| node.at);
-                let kind = choose(path, word, &["overflow", "threshold", "manual"], &["planner"]);
-                self.problem(at, &format!("{path}.type"), kind);
-                None
-            }
-        }
-    }
-
     pub(super) fn rules(&mut self, path: &str) -> Vec<ApprovalRule> {
         let Some(node) = self.find(path) else { return Vec::new() };
         match &node.value {
@@ -276,9 +238,6 @@ impl<'a> Reader<'a> {
 
     fn unknown(&mut self, entry: &Entry, section: &str, valid: &[&str]) {
         let inner = if section.is_empty() { entry.key.clone() } else { format!("{section}.{}", entry.key) };
-        if section.ends_with(".options") && keys::LATER_OPTIONS.contains(&entry.key.as_str()) {
-            return self.problem(entry.at, &inner, ProblemKind::NotYet { what: format!("`{inner}`") });
-        }
         let elsewhere = || {
             let last = |path: &'static str| path.rsplit('.').next() == Some(entry.key.as_str());
             keys::KEYS.iter().map(|key| key.path).find(|path| last(path))
@@ -402,13 +361,14 @@ fn whole(node: &Node, min: u64, max: u64) -> Option<u64> {
     }
 }
 
-fn share(node: &Node) -> Option<f64> {
-    let share = match node.value {
-        Value::Whole(1) => 1.0,
+/// A number, 0 or more.
+fn amount(node: &Node) -> Option<f64> {
+    let amount = match node.value {
+        Value::Whole(number) => number as f64,
         Value::Decimal(number) => number,
         _ => return None,
     };
-    (share > 0.0 && share <= 1.0).then_some(share)
+    (amount.is_finite() && amount >= 0.0).then_some(amount)
 }
 
 fn text(node: &Node) -> Option<String> {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::keys::{self, Key, Kind};
-use super::model::{Decision, ReasoningRetention, TokenCounter};
+use super::model::{Decision, ReasoningRetention, TokenCounter, TriggerConfig};
 use super::node;
 
 pub(super) fn render() -> Value {
@@ -50,6 +50,8 @@ fn shape(key: &Key) -> Value {
     match &key.kind {
         Kind::Flag => json!({ "type": "boolean" }),
         Kind::Count { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        Kind::Share => share(),
+        Kind::Score => json!({ "type": "number", "minimum": 0 }),
         Kind::CountOrAuto => json!({ "oneOf": [{ "const": "auto" }, tokens()] }),
         Kind::Name => json!({ "type": "string", "minLength": 1 }),
         Kind::Url => json!({ "type": "string", "pattern": "^https?://." }),
@@ -97,9 +99,9 @@ fn shape(key: &Key) -> Value {
 }
 
 fn trigger() -> Value {
-    let kinds = ["overflow", "threshold", "manual"];
-    let share = json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1 });
-    closed(json!({ "type": { "enum": kinds }, "percentage": share, "triggerTokens": tokens() }))
+    closed(
+        json!({ "type": { "enum": TriggerConfig::NAMES }, "percentage": share(), "triggerTokens": tokens() }),
+    )
 }
 
 fn rule() -> Value {
@@ -151,6 +153,10 @@ fn hook() -> Value {
 
 fn by_name() -> Value {
     json!({ "type": "object", "additionalProperties": { "type": "string" } })
+}
+
+fn share() -> Value {
+    json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1 })
 }
 
 fn tokens() -> Value {

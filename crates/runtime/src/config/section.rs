@@ -4,8 +4,8 @@ use super::Config;
 use super::hooks::HooksConfig;
 use super::model::{
     ApprovalsConfig, BlobsConfig, Compression, ContextConfig, ModelConfig, ParallelTools, ProviderKind,
-    Recovery, RetryConfig, RunConfig, StrategyKind, StrategyOptions, TelemetryConfig, TokenCounter,
-    ToolsConfig,
+    Recovery, RetryConfig, RunConfig, StrategyKind, StrategyOptions, SummaryWriter, TelemetryConfig,
+    TokenCounter, ToolsConfig,
 };
 use super::reader::Reader;
 use super::server::ServerConfig;
@@ -83,31 +83,55 @@ fn run(reader: &mut Reader<'_>) -> RunConfig {
 
 fn context(reader: &mut Reader<'_>) -> ContextConfig {
     let counter = reader.choice("context.tokenCounter", TokenCounter::from_name, TokenCounter::Auto);
+    // What belongs to one strategy is not checked against a word that is none.
+    let named = |word: &str| StrategyKind::from_name(word).map(Some);
+    let strategy = reader.choice("context.compression.strategy", named, None);
     ContextConfig {
         enabled: reader.flag("context.enabled"),
         token_counter: counter,
-        compression: compression(reader),
+        compression: compression(reader, strategy),
+        auto_recall: reader.flag("context.autoRecall"),
+        pruning_agent: reader.pruning_agent("context.pruningAgent", strategy),
     }
 }
 
-fn compression(reader: &mut Reader<'_>) -> Compression {
-    let path = "context.compression.strategy";
-    let strategy = reader.choice(path, StrategyKind::from_name, StrategyKind::ReactiveOverflow);
-    reader.check_options(strategy);
+fn compression(reader: &mut Reader<'_>, named: Option<StrategyKind>) -> Compression {
+    if let Some(strategy) = named {
+        reader.check_options(strategy);
+    }
+    let strategy = named.unwrap_or(StrategyKind::ReactiveOverflow);
     Compression {
         strategy,
-        trigger: reader.trigger("context.compression.trigger"),
-        options: StrategyOptions {
-            preserve_last_n_turns: reader.count("context.compression.options.preserveLastNTurns"),
-            max_summary_tokens: reader
-                .optional_count("context.compression.options.maxSummaryTokens")
-                .unwrap_or(2_000),
-            prune_protect_tokens: reader.count("context.compression.options.pruneProtectTokens"),
-            prune_minimum_tokens: reader.count("context.compression.options.pruneMinimumTokens"),
-            protected_tools: reader.names("context.compression.options.protectedTools"),
-            keep_tokens: reader.optional_count("context.compression.options.keepTokens"),
-            keep_recent: reader.optional_count("context.compression.options.keepRecent").unwrap_or(10),
-        },
+        trigger: reader.trigger("context.compression.trigger", named),
+        options: options(reader, strategy),
+    }
+}
+
+fn options(reader: &mut Reader<'_>, strategy: StrategyKind) -> StrategyOptions {
+    let longest_summary = match strategy {
+        StrategyKind::Summarization | StrategyKind::Adaptive => 500,
+        _ => 2_000,
+    };
+    StrategyOptions {
+        preserve_last_n_turns: reader.count("context.compression.options.preserveLastNTurns"),
+        preserve_ratio: reader.share("context.compression.options.preserveRatio"),
+        max_summary_tokens: reader
+            .optional_count("context.compression.options.maxSummaryTokens")
+            .unwrap_or(longest_summary),
+        prune_protect_tokens: reader.count("context.compression.options.pruneProtectTokens"),
+        prune_minimum_tokens: reader.count("context.compression.options.pruneMinimumTokens"),
+        protected_tools: reader.names("context.compression.options.protectedTools"),
+        keep_tokens: reader.optional_count("context.compression.options.keepTokens"),
+        keep_recent: reader.optional_count("context.compression.options.keepRecent").unwrap_or(10),
+        user_message_score: reader.score("context.compression.options.userMessageScore"),
+        assistant_message_score: reader.score("context.compression.options.assistantMessageScore"),
+        tool_use_score: reader.score("context.compression.options.toolUseScore"),
+        min_score_threshold: reader.score("context.compression.options.minScoreThreshold"),
+        summarize_chunk_size: reader.count("context.compression.options.summarizeChunkSize"),
+        summarize_with: SummaryWriter::from_word(reader.text("context.compression.options.summarizeWith")),
+        summary_timeout: reader.time("context.compression.options.summaryTimeout").unwrap_or_default(),
+        low_target: reader.share("context.compression.options.lowTarget"),
+        background: reader.flag("context.compression.options.background"),
     }
 }
 

@@ -89,6 +89,7 @@ fn another_value(key: &keys::Key) -> String {
     match &key.kind {
         Kind::Flag => (key.default != Some("true")).to_string(),
         Kind::Count { .. } | Kind::CountOrAuto => "77".into(),
+        Kind::Share | Kind::Score => "0.77".into(),
         Kind::Name | Kind::Prompt => "other".into(),
         Kind::Url | Kind::UrlOrNone => "https://example.org/v1".into(),
         Kind::EnvName => "OTHER_KEY".into(),
@@ -111,17 +112,20 @@ fn another_value(key: &keys::Key) -> String {
     }
 }
 
+/// The file with a strategy and one of its options.
+fn with_option(strategy: StrategyKind, option: &str, value: &str) -> String {
+    let options = format!("{{ {option}: {value} }}");
+    format!("context: {{ compression: {{ strategy: {}, options: {options} }} }}", strategy.as_str())
+}
+
 #[test]
 fn every_key_is_heard_or_refused_by_name() {
     for key in KEYS {
         let name = key.path.rsplit('.').next().unwrap_or_default();
-        let text = match keys::OWN_OPTIONS.iter().find(|(option, _)| *option == name) {
-            Some((_, strategy)) => format!(
-                "context: {{ compression: {{ strategy: {}, options: {{ {name}: 77 }} }} }}",
-                strategy.as_str()
-            ),
-            None => only(key.path, &another_value(key)),
-        };
+        if keys::OPTIONS.iter().any(|(option, _)| *option == name) || name == "pruningAgent" {
+            continue;
+        }
+        let text = only(key.path, &another_value(key));
         if matches!(key.kind, Kind::Later | Kind::Database) {
             let error = errors(&text);
             assert!(!error.contains("secret"), "{error}");
@@ -130,6 +134,83 @@ fn every_key_is_heard_or_refused_by_name() {
             assert_ne!(parse(&text), Config::default(), "{} changes nothing", key.path);
         }
     }
+}
+
+fn strategies() -> impl Iterator<Item = StrategyKind> {
+    StrategyKind::NAMES.iter().filter_map(|name| StrategyKind::from_name(name))
+}
+
+#[test]
+fn every_strategy_of_the_core_is_a_choice() {
+    assert_eq!(StrategyKind::NAMES, longhaul_core::strategy::NAMES);
+    for strategy in strategies() {
+        let config = parse(&only("context.compression.strategy", strategy.as_str()));
+        assert_eq!(config.context.compression.strategy, strategy);
+    }
+}
+
+#[test]
+fn every_option_is_heard_by_its_strategies_and_refused_with_others() {
+    let listed = KEYS.iter().filter(|key| key.path.starts_with("context.compression.options."));
+    assert_eq!(listed.clone().count(), keys::OPTIONS.len());
+    for key in listed {
+        let name = key.path.rsplit('.').next().unwrap_or_default();
+        let (_, owners) = keys::OPTIONS.iter().find(|(option, _)| *option == name).unwrap();
+        for strategy in strategies() {
+            let text = with_option(strategy, name, &another_value(key));
+            let plain = parse(&only("context.compression.strategy", strategy.as_str()));
+            if owners.contains(&strategy) {
+                assert_ne!(parse(&text), plain, "{text} changes nothing");
+            } else {
+                let error = errors(&text);
+                let refused = format!("`{}` is an option of {}", key.path, owners[0].as_str());
+                assert!(error.contains(&refused), "{error}");
+                assert!(error.ends_with(&format!("not of {}", strategy.as_str())), "{error}");
+                let says_so = key.default.map(|default| with_option(strategy, name, default));
+                assert!(
+                    says_so.is_none_or(|text| parse(&text) == plain),
+                    "{name}: what holds anyway may be said"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn options_arrive_typed() {
+    let options = |text: &str| parse(text).context.compression.options;
+    let plain = options("");
+    assert_eq!((plain.preserve_ratio, plain.low_target, plain.background), (0.3, 0.4, true));
+    assert_eq!((plain.user_message_score, plain.assistant_message_score), (1.0, 0.6));
+    assert_eq!((plain.tool_use_score, plain.min_score_threshold), (1.0, 0.3));
+    assert_eq!((plain.summarize_chunk_size, &plain.summarize_with), (20, &SummaryWriter::Same));
+    assert_eq!(plain.summary_timeout, Duration::from_secs(300));
+    for strategy in strategies() {
+        let own = options(&only("context.compression.strategy", strategy.as_str()));
+        let longest = if strategy == StrategyKind::Summarization { 500 } else { 2_000 };
+        assert_eq!((own.max_summary_tokens, own.keep_recent), (longest, 10), "{}", strategy.as_str());
+    }
+    let adaptive = |option: &str, value: &str| options(&with_option(StrategyKind::Adaptive, option, value));
+    assert_eq!(adaptive("summarizeWith", "extract").summarize_with, SummaryWriter::Extract);
+    assert_eq!(adaptive("summarizeWith", "small").summarize_with, SummaryWriter::Model("small".into()));
+    assert_eq!(adaptive("lowTarget", "1").low_target, 1.0);
+    assert!(!adaptive("background", "false").background);
+    let importance = |value| options(&with_option(StrategyKind::Importance, "toolUseScore", value));
+    assert_eq!([importance("0"), importance("2.5")].map(|it| it.tool_use_score), [0.0, 2.5]);
+    // One number, however it is written.
+    assert_eq!(options("context: { compression: { options: { userMessageScore: 1 } } }"), plain);
+}
+
+#[test]
+fn an_agent_prunes_only_where_it_is_asked() {
+    let agent = |value: &str| {
+        parse(&format!("context: {{ compression: {{ strategy: pruning-agent }}, pruningAgent: {value} }}"))
+            .context
+            .pruning_agent
+    };
+    assert_eq!((agent("small"), agent("__same__")), (Some("small".to_owned()), None));
+    assert_eq!(parse("context: { pruningAgent: __same__ }"), Config::default());
+    insta::assert_snapshot!(errors("context: { pruningAgent: small }"), @"longhaul.yml:1:26: `context.pruningAgent` with another strategy than pruning-agent is not available yet in this version");
 }
 
 #[test]
@@ -267,6 +348,8 @@ fn triggers() {
     assert_eq!(trigger("{ type: manual }"), Some(TriggerConfig::Manual));
     assert_eq!(trigger("{ percentage: 1 }"), Some(TriggerConfig::Share(1.0)));
     assert_eq!(trigger("{ type: threshold, percentage: 0.8 }"), Some(TriggerConfig::Share(0.8)));
+    let adaptive = parse("context: { compression: { strategy: adaptive, trigger: { type: planner } } }");
+    assert_eq!(adaptive.context.compression.trigger, Some(TriggerConfig::Planner));
 }
 
 #[test]
@@ -333,21 +416,14 @@ fn each_provider_has_its_own_address() {
 #[test]
 fn later_capabilities_are_refused_by_name() {
     insta::assert_snapshot!(errors(
-        "context:
-  autoRecall: true
-  compression: { strategy: adaptive, trigger: { type: planner }, options: { lowTarget: 0.4 } }
-blobs: { store: s3 }
+        "blobs: { store: s3 }
 server: { db: postgres }
 agents: { helper: ./helper.yml }
 "
     ), @r"
-    longhaul.yml:2:15: `context.autoRecall` is not available yet in this version
-    longhaul.yml:3:28: `context.compression.strategy: adaptive` is not available yet in this version
-    longhaul.yml:3:55: `context.compression.trigger: planner` is not available yet in this version
-    longhaul.yml:3:77: `context.compression.options.lowTarget` is not available yet in this version
-    longhaul.yml:4:17: `blobs.store` is not available yet in this version
-    longhaul.yml:5:15: `server.db: postgres…` is not available yet in this version
-    longhaul.yml:6:11: `agents.helper` is not available yet in this version
+    longhaul.yml:1:17: `blobs.store` is not available yet in this version
+    longhaul.yml:2:15: `server.db: postgres…` is not available yet in this version
+    longhaul.yml:3:11: `agents.helper` is not available yet in this version
     ");
 }
 
@@ -457,6 +533,35 @@ fn values_that_contradict_each_other() {
     longhaul.yml:4:14: `context.compression.trigger` needs one of percentage and triggerTokens
     longhaul.yml:5:39: `context.compression.options.keepTokens` is an option of middle-removal, not of truncation
     ");
+    insta::assert_snapshot!(errors(&only("context.compression.trigger", "{ type: planner }")), @"longhaul.yml:1:36: `context.compression.trigger` has type planner only with adaptive, not with reactive-overflow");
+    insta::assert_snapshot!(errors("context: { compression: { strategy: adaptive, trigger: { type: planner, percentage: 0.5 } } }"), @"longhaul.yml:1:56: `context.compression.trigger` has percentage or triggerTokens only with type threshold");
+    insta::assert_snapshot!(errors(
+        "context:
+  compression:
+    strategy: importance
+    options: { preserveRatio: 0.5, keepRecent: 4, toolUseScore: -1, minScoreThreshold: low, summarizeWith: extract }
+"
+    ), @r"
+    longhaul.yml:4:16: `context.compression.options.preserveRatio` is an option of proactive-threshold, not of importance
+    longhaul.yml:4:65: `context.compression.options.toolUseScore` must be a number, 0 or more, not -1
+    longhaul.yml:4:88: `context.compression.options.minScoreThreshold` must be a number, 0 or more, not `low`
+    longhaul.yml:4:93: `context.compression.options.summarizeWith` is an option of reactive-overflow, proactive-threshold, summarization and adaptive, not of importance
+    ");
+    insta::assert_snapshot!(errors(
+        "context:
+  compression:
+    strategy: adaptiv
+    trigger: { type: planner }
+    options: { lowTarget: 0, background: 1, summaryTimeout: none, maxSummaryTokens: 0 }
+  pruningAgent: small
+"
+    ), @r"
+    longhaul.yml:3:15: `context.compression.strategy` cannot be `adaptiv`: did you mean `adaptive`?
+    longhaul.yml:5:27: `context.compression.options.lowTarget` must be above 0 and at most 1, not 0
+    longhaul.yml:5:42: `context.compression.options.background` must be true or false, not 1
+    longhaul.yml:5:61: `context.compression.options.summaryTimeout` must be a duration such as 500ms, 60s, 10m or 2h, not `none`
+    longhaul.yml:5:85: `context.compression.options.maxSummaryTokens` must be a whole number from 1 to 1000000000, not 0
+    ");
     insta::assert_snapshot!(errors(&only("context.compression.trigger", "{ percentage: 1.5 }")), @"longhaul.yml:1:50: `context.compression.trigger.percentage` must be above 0 and at most 1, not 1.5");
     insta::assert_snapshot!(errors(&only("context.compression.trigger", "{ percentage: 0 }")), @"longhaul.yml:1:50: `context.compression.trigger.percentage` must be above 0 and at most 1, not 0");
     insta::assert_snapshot!(errors(&only("context.compression.trigger", "{ type: overflow, percentage: 0.5 }")), @"longhaul.yml:1:36: `context.compression.trigger` has percentage or triggerTokens only with type threshold");
@@ -494,6 +599,26 @@ fn the_committed_schema_is_current() {
     );
 }
 
+#[test]
+fn the_guide_is_current() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/configuration.md");
+    let guide = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        guide.contains(&Config::reference()),
+        "run: cargo run -p longhaul --example config-reference > docs/guide/configuration.md"
+    );
+    for strategy in strategies() {
+        let row = format!("| `{}`", strategy.as_str());
+        let row = guide.lines().find(|line| line.starts_with(&row)).unwrap_or_default();
+        let is_named = |option: &str| row.contains(&format!("`{option}`"));
+        for (option, owners) in keys::OPTIONS {
+            let everywhere = owners.len() > 5;
+            let has = owners.contains(&strategy) && !everywhere;
+            assert_eq!(is_named(option), has, "{option} in the row of {}", strategy.as_str());
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn no_text_makes_it_panic(text in "\\PC{0,200}") {
@@ -501,7 +626,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_reference_is_read_or_refused(at in 0usize..6000, insert in "[-:{}\\[\\]#&*!|>'\"%@`a0 \n]{0,4}", cut in 0usize..40) {
+    fn a_damaged_reference_is_read_or_refused(at in 0usize..8000, insert in "[-:{}\\[\\]#&*!|>'\"%@`a0 \n]{0,4}", cut in 0usize..40) {
         let mut text: Vec<char> = Config::reference().chars().collect();
         let at = at.min(text.len());
         let end = (at + cut).min(text.len());

@@ -49,9 +49,10 @@ impl Driver {
         let other = self.agent.rules.summariser.as_ref().filter(|_| !riding);
         let provider = Arc::clone(other.map_or(&self.agent.provider, |other| &other.0));
         let call = Call { provider, stop, ..self.new_call() };
-        self.spawn(call, |call| async move {
-            Input::Summarised { task, answer: call.summary(request).await }
-        });
+        self.spawn(
+            call,
+            |call| async move { Input::Summarised { task, answer: call.summary(request).await } },
+        );
     }
 
     /// What the session's view makes.

@@ -67,7 +67,15 @@ impl<'a> Around<'a> {
 
 impl Trace {
     pub(crate) fn new(session_id: SessionId) -> Self {
-        Self { session_id, turn: None, compaction: None, call: None, ahead: BTreeSet::new(), tools: BTreeMap::new(), stop: None }
+        Self {
+            session_id,
+            turn: None,
+            compaction: None,
+            call: None,
+            ahead: BTreeSet::new(),
+            tools: BTreeMap::new(),
+            stop: None,
+        }
     }
 
     /// Takes what the loop is about to be told: operations end by it.

@@ -67,7 +67,7 @@ async fn make(
 }
 
 fn named(name: &str) -> Result<Arc<dyn Strategy>, Problem> {
-    let unknown = || Problem::invalid("`strategy` is one of reactive-overflow, middle-removal, truncation.");
+    let unknown = || Problem::invalid(format!("`strategy` is one of {}.", strategy::NAMES.join(", ")));
     strategy::by_name(name).ok_or_else(unknown)
 }
 

@@ -101,6 +101,11 @@ async fn a_compaction_is_previewed_made_listed_undone_and_released() {
         (&other["plan"]["action"], &other["plan"]["strategy"]),
         (&json!("edit"), &json!("truncation"))
     );
+    for name in longhaul_core::strategy::NAMES {
+        let asked = world.post(&format!("{path}/compact"), json!({ "dryRun": true, "strategy": name })).await;
+        let plan = &asked["plan"];
+        assert!(plan["strategy"] == *name || plan["action"] == "nothing", "{name}: {asked}");
+    }
     assert_eq!(world.get(&format!("{path}/context")).await, before, "nothing was changed");
 
     let done = world.post(&format!("{path}/compact"), json!({ "instructions": "mind the markers" })).await;

@@ -146,8 +146,8 @@ impl Truth {
         input: u64,
         limit: u64,
         pruned: Option<String>,
-    ) -> Result<Answer, Failure> {
-        let failed = Err;
+    ) -> Result<Answer, Box<Failure>> {
+        let failed = |failure: Failure| Err(Box::new(failure));
         if input > self.window {
             return failed(self.overflow(rng, input));
         }

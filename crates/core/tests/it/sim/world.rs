@@ -520,6 +520,7 @@ impl World {
         let pruned = crate::pruning::answer(&mut self.rng, &request.messages[0].text());
         self.stats.pruning_agents += u64::from(pruned.is_some());
         let answer = self.truth.summary(&mut self.rng, input, request.max_output_tokens, pruned);
+        let answer = answer.map_err(|failure| *failure);
         let after = match &answer {
             Err(failure) if failure.code == ErrorCode::Timeout => 600_000,
             _ => self.rng.magnitude(100, 30_000),

@@ -17,6 +17,9 @@ const BOTTOM: f64 = 148.0;
 /// Points of a line; more than that cannot be seen at this width.
 const MAX_POINTS: usize = 600;
 
+/// Marks of edits; more than that hide the line.
+const MAX_MARKS: usize = 60;
+
 /// Draws a chart for each policy of a cell. `id` is unique on the page.
 pub(in crate::report) fn draw(out: &mut Markup, header: &Header, cell: &Cell<'_>, id: &str) {
     let axes = Axes::of(cell);
@@ -114,7 +117,7 @@ fn panel(out: &mut Markup, role: Role, axes: &Axes, outcome: &Outcome, shadow: O
         }
         let class = format!("course {}", role.as_str());
         path(svg, &class, &course(axes, &outcome.context));
-        for index in &outcome.edits {
+        for index in outcome.edits.iter().filter(|_| outcome.edits.len() <= MAX_MARKS) {
             let Some(size) = outcome.context.get(*index) else { continue };
             let (x, y) = axes.point((*index, *size));
             let class = format!("edit {}", role.as_str());

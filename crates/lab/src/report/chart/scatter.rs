@@ -30,6 +30,8 @@ pub(in crate::report) struct Point {
     in_view: [f64; 3],
     /// Median of (a) + (b).
     at_hand: f64,
+    /// Whether all requests fit the window, in most replays.
+    fits: bool,
 }
 
 /// The policies over all recordings of a scope.
@@ -49,6 +51,7 @@ pub(in crate::report) fn points(
             index,
             cost: quartiles(rows.iter().filter_map(|(cell, it)| cell.cost_of_baseline(it)).collect())?,
             in_view: quartiles(rows.iter().filter_map(|(_, it)| in_view(&it.needs)).collect())?,
+            fits: quartiles(rows.iter().map(|(_, it)| it.overflows as f64).collect())?[1] == 0.0,
             at_hand: quartiles(rows.iter().filter_map(|(_, it)| at_hand(&it.needs)).collect())?[1],
         })
     };
@@ -75,7 +78,7 @@ impl Extent {
 pub(in crate::report) fn draw(out: &mut Markup, points: &[Point], extent: Extent, prices: &str, id: &str) {
     let axes = Axes::of(extent);
     let medians: Vec<(f64, f64)> = points.iter().map(|it| (it.cost[1], it.in_view[1])).collect();
-    let best = frontier(&medians);
+    let best = fitting_frontier(points);
     let names: Vec<&str> = best.iter().map(|it| points[*it].policy.as_str()).collect();
     let description = format!(
         "Each policy's median cost as a share of append-only's against the share of what was needed later that \
@@ -95,6 +98,14 @@ pub(in crate::report) fn draw(out: &mut Markup, points: &[Point], extent: Extent
         }
         labels(svg, &axes, points);
     });
+}
+
+/// The indices of the points on the frontier: only what a server would have taken is on it.
+fn fitting_frontier(points: &[Point]) -> Vec<usize> {
+    let fitting: Vec<usize> = (0..points.len()).filter(|it| points[*it].fits).collect();
+    let medians: Vec<(f64, f64)> =
+        fitting.iter().map(|it| (points[*it].cost[1], points[*it].in_view[1])).collect();
+    frontier(&medians).into_iter().map(|it| fitting[it]).collect()
 }
 
 struct Axes {
@@ -237,6 +248,7 @@ fn labels(out: &mut Markup, axes: &Axes, points: &[Point]) {
         let mark = axes.at((point.cost[1], point.in_view[1]));
         let text = match point.role {
             Role::Subject => format!("{} {}", point.policy, percent_said(point.cost[1])),
+            _ if !point.fits => format!("{}*", point.policy),
             _ => point.policy.clone(),
         };
         let area = free_place(mark, text.chars().count() as f64 * LETTER, &taken);
@@ -306,6 +318,25 @@ mod tests {
             assert!(area.is_inside() && !taken.iter().any(|it| it.meets(&area)), "{area:?}");
             taken.push(area);
         }
+    }
+
+    #[test]
+    fn what_a_server_would_refuse_is_not_on_the_frontier() {
+        let point = |policy: &str, cost: f64, in_view: f64, fits| Point {
+            policy: policy.to_owned(),
+            role: Role::Peer,
+            index: 0,
+            cost: [cost; 3],
+            in_view: [in_view; 3],
+            at_hand: in_view,
+            fits,
+        };
+        let points = [point("a", 0.1, 1.0, false), point("b", 0.5, 0.9, true), point("c", 0.4, 0.8, true)];
+        assert_eq!(fitting_frontier(&points), [2, 1]);
+        let mut out = Markup::default();
+        draw(&mut out, &points, Extent::of(points.iter()), "any", "s");
+        let drawn = out.into_string();
+        assert!(drawn.contains(">a*</text>") && drawn.contains(">b</text>"), "{drawn}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::model::{ModelLimits, ModelPrices, ReasoningRetention};
-use super::{Entry, Node, ProblemKind, Reader, Value, choose, is_map, whole};
+use super::{Entry, Node, ProblemKind, Reader, Value, amount, choose, is_map, whole};
 
 const KEYS: &[&str] = &["window", "maxOutput", "prices", "tools", "media", "prefill", "reasoning_retention"];
 const PRICES: &[&str] = &["input", "cachedInput", "cacheWrite", "output"];
@@ -51,7 +51,7 @@ impl Reader<'_> {
             self.problem(node.at, &path, ProblemKind::Conflict(format!("needs `{key}`")));
         }
         let mut price =
-            |key: &str| self.inner(node, &path, key, "US dollars per million tokens, 0 or more", dollars);
+            |key: &str| self.inner(node, &path, key, "US dollars per million tokens, 0 or more", amount);
         let (input, output) = (price("input"), price("output"));
         let (cached_input, cache_write) = (price("cachedInput"), price("cacheWrite"));
         Some(ModelPrices { input: input?, cached_input, cache_write, output: output? })
@@ -91,13 +91,4 @@ fn flag(node: &Node) -> Option<bool> {
         Value::Flag(flag) => Some(flag),
         _ => None,
     }
-}
-
-fn dollars(node: &Node) -> Option<f64> {
-    let dollars = match node.value {
-        Value::Whole(number) => number as f64,
-        Value::Decimal(number) => number,
-        _ => return None,
-    };
-    (dollars.is_finite() && dollars >= 0.0).then_some(dollars)
 }

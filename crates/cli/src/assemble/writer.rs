@@ -1,0 +1,95 @@
+//! Who writes summaries, as configured.
+
+use longhaul::agent::Summariser;
+use longhaul::config::{Config, ModelConfig, StrategyKind, SummaryWriter};
+use longhaul_core::budget::ASSUMED_WINDOW;
+use longhaul_core::plan::Writer;
+use longhaul_providers::known;
+
+use super::{listed, provider};
+use crate::failure::Outcome;
+use crate::place::Place;
+
+/// What the planner is told of the writer, and the writer itself, if it is another model. Asks its server for its
+/// limits.
+///
+/// # Errors
+/// Usage, for a server that cannot be used.
+pub(super) async fn writer(place: &Place, config: &Config) -> Outcome<(Writer, Option<Summariser>)> {
+    let name = match wanted(config) {
+        SummaryWriter::Same => return Ok((Writer::Session, None)),
+        SummaryWriter::Extract => return Ok((Writer::Nobody, None)),
+        SummaryWriter::Model(name) => name,
+    };
+    let declared = listed(config, &name);
+    let model = ModelConfig { name, ..config.model.clone() };
+    let other = known::completed(provider(place, &model, declared)?, &model.base_url);
+    let limits = other.limits().await;
+    let window = declared.window.or(limits.window).unwrap_or(ASSUMED_WINDOW);
+    let max_output = declared.max_output.or(limits.max_output);
+    Ok((Writer::Other { window, max_output }, Some(Summariser(other))))
+}
+
+/// The pruning agent has a key of its own.
+fn wanted(config: &Config) -> SummaryWriter {
+    let context = &config.context;
+    match (context.compression.strategy, &context.pruning_agent) {
+        (StrategyKind::PruningAgent, Some(name)) => SummaryWriter::Model(name.clone()),
+        (StrategyKind::PruningAgent, None) => SummaryWriter::Same,
+        _ => context.compression.options.summarize_with.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::Overrides;
+    use std::path::PathBuf;
+
+    fn place() -> Place {
+        Place {
+            workspace: PathBuf::new(),
+            data_dir: PathBuf::new(),
+            named_config: None,
+            config_dir: None,
+            usual_configs: Vec::new(),
+            home: None,
+            scratch: PathBuf::new(),
+            environment: Vec::new(),
+            overrides: Overrides::default(),
+            terminal: crate::place::Terminal::default(),
+        }
+    }
+
+    /// Nothing listens at the configured address.
+    async fn written_by(context: &str, models: &str) -> (Writer, Option<String>) {
+        let model = "{ provider: openai-compatible, name: large, base_url: 'http://127.0.0.1:9/v1' }";
+        let file = format!("model: {model}\ncontext: {context}\nmodels: {models}");
+        let (writer, summariser) = writer(&place(), &Config::parse(&file, "test").unwrap()).await.unwrap();
+        (writer, summariser.map(|it| it.0.origin().model))
+    }
+
+    #[tokio::test]
+    async fn summaries_are_written_by_whom_the_file_names() {
+        let with = |who: &str| format!("{{ compression: {{ options: {{ summarizeWith: {who} }} }} }}");
+        assert_eq!(written_by("{}", "{}").await, (Writer::Session, None));
+        assert_eq!(written_by(&with("same"), "{}").await, (Writer::Session, None));
+        assert_eq!(written_by(&with("extract"), "{}").await, (Writer::Nobody, None));
+        let small = Some("small".to_owned());
+        let assumed = Writer::Other { window: 32_000, max_output: None };
+        assert_eq!(written_by(&with("small"), "{}").await, (assumed, small.clone()));
+        // What is declared of the session's model says nothing of another.
+        let models = "{ large: { window: 9000 }, small: { window: 64000, maxOutput: 3000 } }";
+        let declared = Writer::Other { window: 64_000, max_output: Some(3_000) };
+        assert_eq!(written_by(&with("small"), models).await, (declared, small));
+    }
+
+    #[tokio::test]
+    async fn the_pruning_agent_is_named_by_its_own_key() {
+        let agent = |named: &str| format!("{{ compression: {{ strategy: pruning-agent }}{named} }}");
+        assert_eq!(written_by(&agent(""), "{}").await, (Writer::Session, None));
+        let (writer, name) = written_by(&agent(", pruningAgent: small"), "{ small: { window: 8000 } }").await;
+        assert_eq!(writer, Writer::Other { window: 8_000, max_output: None });
+        assert_eq!(name.as_deref(), Some("small"));
+    }
+}

@@ -1,0 +1,72 @@
+//! The names that the work revolves around: those that many messages hold, whoever wrote them.
+
+use std::collections::BTreeMap;
+
+use crate::ids::Seq;
+use crate::message::Message;
+use crate::survival::facts::Facts;
+
+/// Names kept at most; then those that came once, and long ago, make way.
+const MOST_WORDS: usize = 16_384;
+
+/// Longer ones are no names.
+const MOST_BYTES: usize = 80;
+
+/// A name that was last seen so many positions ago counts half.
+const HALF_LIFE: u64 = 400;
+
+/// Paths and identifiers, with the number of messages that hold them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Words(BTreeMap<String, Seen>);
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Seen {
+    messages: u64,
+    last: Seq,
+}
+
+impl Words {
+    pub(super) fn read(&mut self, at: Seq, message: &Message) {
+        let mut facts = Facts::default();
+        facts.read(message);
+        let names =
+            facts.words.into_iter().filter(|(class, _)| *class != "numbers").flat_map(|(_, words)| words);
+        for word in names.filter(|word| word.len() <= MOST_BYTES) {
+            let seen = self.0.entry(word).or_default();
+            seen.messages += 1;
+            seen.last = at;
+        }
+        if self.0.len() > MOST_WORDS {
+            self.make_room();
+        }
+    }
+
+    fn make_room(&mut self) {
+        let mut ages: Vec<Seq> =
+            self.0.values().filter(|seen| seen.messages == 1).map(|seen| seen.last).collect();
+        ages.sort_unstable();
+        let middle = ages.get(ages.len() / 2).copied().unwrap_or(Seq::MAX);
+        self.0.retain(|_, seen| seen.messages > 1 || seen.last > middle);
+        // All of them came often: the oldest go.
+        if self.0.len() > MOST_WORDS {
+            let mut ages: Vec<Seq> = self.0.values().map(|seen| seen.last).collect();
+            ages.sort_unstable();
+            let middle = ages[ages.len() / 2];
+            self.0.retain(|_, seen| seen.last > middle);
+        }
+    }
+
+    /// Those that more than one message holds, the most used first, the newer counting more.
+    pub(super) fn most_used(&self) -> Vec<&str> {
+        let newest = self.0.values().map(|seen| seen.last).max().unwrap_or(0);
+        let weight = |seen: &Seen| seen.messages * 1_000 * HALF_LIFE / (HALF_LIFE + newest - seen.last);
+        let mut words: Vec<(u64, &str)> = self
+            .0
+            .iter()
+            .filter(|(_, seen)| seen.messages > 1)
+            .map(|(word, seen)| (weight(seen), word.as_str()))
+            .collect();
+        words.sort_by(|left, right| right.0.cmp(&left.0).then(left.1.cmp(right.1)));
+        words.into_iter().map(|(_, word)| word).collect()
+    }
+}

@@ -1,0 +1,105 @@
+//! `context.compression` and what goes with it: what one strategy has and another has not.
+
+use super::super::keys::{self, SAME_MODEL};
+use super::super::model::{StrategyKind, TriggerConfig};
+use super::super::node;
+use super::{Node, ProblemKind, Reader, amount, choose, default, whole};
+
+const SHARE: &str = "above 0 and at most 1";
+
+impl Reader<'_> {
+    /// Options that belong to other strategies are refused, unless they say what holds anyway.
+    pub(in super::super) fn check_options(&mut self, strategy: StrategyKind) {
+        let Some(options) = self.find("context.compression.options") else { return };
+        for entry in options.entries() {
+            let Some((_, owners)) = keys::OPTIONS.iter().find(|(option, _)| *option == entry.key) else {
+                continue;
+            };
+            let path = format!("context.compression.options.{}", entry.key);
+            if !owners.contains(&strategy) && !says_default(&path, &entry.node) {
+                let message = format!("is an option of {}, not of {}", listed(owners), strategy.as_str());
+                self.problem(entry.at, &path, ProblemKind::Conflict(message));
+            }
+        }
+    }
+
+    /// `strategy` is `None` if the file names one that there is not.
+    pub(in super::super) fn trigger(
+        &mut self,
+        path: &str,
+        strategy: Option<StrategyKind>,
+    ) -> Option<TriggerConfig> {
+        let node = self.group(path)?;
+        self.only(node, path, &["type", "percentage", "triggerTokens"], &[]);
+        let kind = node.get("type").map_or_else(|| Some("threshold".to_owned()), Node::word)?;
+        let share = self.inner(node, path, "percentage", SHARE, share);
+        let tokens = self
+            .inner(node, path, "triggerTokens", "a whole number above 0", |node| whole(node, 1, u64::MAX));
+        let figures = ["percentage", "triggerTokens"].iter().filter(|key| node.get(key).is_some()).count();
+        match (kind.as_str(), figures) {
+            ("threshold", 1) => share.map(TriggerConfig::Share).or(tokens.map(TriggerConfig::Tokens)),
+            ("overflow", 0) => Some(TriggerConfig::Overflow),
+            ("manual", 0) => Some(TriggerConfig::Manual),
+            ("planner", 0) => match strategy.filter(|strategy| *strategy != StrategyKind::Adaptive) {
+                None => Some(TriggerConfig::Planner),
+                Some(other) => {
+                    let message = format!("has type planner only with adaptive, not with {}", other.as_str());
+                    self.conflict(node, path, &message)
+                }
+            },
+            ("threshold", _) => self.conflict(node, path, "needs one of percentage and triggerTokens"),
+            ("overflow" | "manual" | "planner", _) => {
+                self.conflict(node, path, "has percentage or triggerTokens only with type threshold")
+            }
+            (word, _) => {
+                let at = node.get("type").map_or(node.at, |node| node.at);
+                let kind = choose(path, word, TriggerConfig::NAMES, &[]);
+                self.problem(at, &format!("{path}.type"), kind);
+                None
+            }
+        }
+    }
+
+    /// `None` is the session's own model. Only one strategy has an agent.
+    pub(in super::super) fn pruning_agent(
+        &mut self,
+        path: &str,
+        strategy: Option<StrategyKind>,
+    ) -> Option<String> {
+        let named = Some(self.text(path)).filter(|name| name != SAME_MODEL)?;
+        if strategy.is_some_and(|strategy| strategy != StrategyKind::PruningAgent) {
+            let at = self.find(path).map(|node| node.at).unwrap_or_default();
+            let what = format!("`{path}` with another strategy than pruning-agent");
+            self.problem(at, path, ProblemKind::NotYet { what });
+        }
+        Some(named)
+    }
+
+    pub(in super::super) fn share(&mut self, path: &str) -> f64 {
+        self.read(path, SHARE, share).unwrap_or_else(|| default(path).parse().unwrap_or_default())
+    }
+
+    pub(in super::super) fn score(&mut self, path: &str) -> f64 {
+        let given = self.read(path, "a number, 0 or more", amount);
+        given.unwrap_or_else(|| default(path).parse().unwrap_or_default())
+    }
+}
+
+fn share(node: &Node) -> Option<f64> {
+    amount(node).filter(|share| *share > 0.0 && *share <= 1.0)
+}
+
+/// Whether a value is the key's default, however it is written: `1` and `1.0` are one number.
+fn says_default(path: &str, node: &Node) -> bool {
+    let default = keys::at(path).and_then(|key| key.default).and_then(|text| node::parse(text).ok());
+    default.is_some_and(|default| default.word() == node.word())
+}
+
+/// `a`, `a and b`, `a, b and c`.
+fn listed(owners: &[StrategyKind]) -> String {
+    let names: Vec<&str> = owners.iter().map(|owner| owner.as_str()).collect();
+    match names.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        _ => names.concat(),
+    }
+}
