@@ -227,6 +227,8 @@ pub enum NoteReason {
     TimeUp,
     /// Part of an imported conversation.
     Imported,
+    /// What a compaction left out and is spoken of now.
+    Recalled,
 }
 
 /// What a step is for.

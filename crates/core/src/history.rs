@@ -336,7 +336,7 @@ impl History {
                 self.recent_calls.clear();
             }
             NoteReason::TimeUp => run.time_is_up = true,
-            NoteReason::Imported => {}
+            NoteReason::Imported | NoteReason::Recalled => {}
         }
     }
 

@@ -27,6 +27,7 @@ mod truncation;
 
 pub use draft::{MARK, ORDER_START, Rejected, SummaryDraft, SummaryForm, SummaryRequest};
 pub use economics::{EditCost, Prices};
+pub(crate) use extract::plain_text;
 
 /// What the user chose about context.
 #[derive(Clone)]

@@ -26,6 +26,7 @@ mod count;
 mod effect;
 mod hook;
 mod input;
+mod recalling;
 mod recover;
 mod settings;
 mod tools;

@@ -58,7 +58,7 @@ fn strategy(config: &Config) -> Arc<dyn Strategy> {
         }),
         StrategyKind::PruningAgent => Arc::new(PruningAgent { max_summary_tokens }),
         StrategyKind::Adaptive => Arc::new(Adaptive {
-            low_target: 0.4,
+            low_target: options.low_target,
             preserve_last_n_turns,
             max_summary_tokens,
             background: options.background,

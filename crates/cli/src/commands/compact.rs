@@ -181,7 +181,7 @@ mod tests {
             ),
             (
                 "adaptive",
-                "would do    a ledger of what was done, and a summary of at most 2K tokens, one model call\n",
+                "would do    a ledger of what was done, and a summary of at most 500 tokens, one model call\n",
             ),
         ] {
             let text = preview(&policy(name));

@@ -80,7 +80,7 @@ fn clip(text: &str, limit: usize) -> String {
 }
 
 /// A message as text, for summarisers that get the conversation as data.
-pub(super) fn plain_text(message: &Message) -> String {
+pub(crate) fn plain_text(message: &Message) -> String {
     let mut text = String::new();
     for part in &message.parts {
         match part {

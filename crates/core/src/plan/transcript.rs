@@ -20,10 +20,15 @@ struct Line {
 }
 
 impl<'a> Transcript<'a> {
-    pub(super) fn of<'v>(items: impl Iterator<Item = &'v ViewItem>, increment: &'a Increment) -> Self {
+    /// Each message begins with a line that has `mark`, which nobody who wrote one of them could know.
+    pub(super) fn of<'v>(
+        items: impl Iterator<Item = &'v ViewItem>,
+        mark: &str,
+        increment: &'a Increment,
+    ) -> Self {
         let line = |item: &ViewItem| {
-            let text =
-                format!("<{}>\n{}\n", role_name(item.message.role), extract::plain_text(&item.message));
+            let (role, said) = (role_name(item.message.role), extract::plain_text(&item.message));
+            let text = format!("<{role} {mark}>\n{said}\n");
             let is_result = matches!(item.kind, ItemKind::Result { .. });
             Line { tokens: increment.text(&text), text, is_result }
         };

@@ -128,7 +128,14 @@ impl Run {
             Occasion::Requested { .. } => Then::Compacted(Box::new(edit.clone())),
             _ => Then::StartStep,
         };
+        // A session at rest has nothing to be answered: nothing is said to it.
+        let note = match occasion {
+            Occasion::Requested { .. } => None,
+            _ if events.is_empty() => self.recalled(&edit),
+            _ => None,
+        };
         events.push(EventBody::ViewEdited(Box::new(edit)));
+        events.extend(note);
         self.append(events, then, out);
     }
 

@@ -179,3 +179,30 @@ fn a_hooks_own_summary_is_what_is_shown() {
     assert_eq!(stage.summaries, 0, "nobody else is asked");
     assert!(stage.shown().contains("the hook says: keep calm"), "{}", &stage.shown()[..400]);
 }
+
+/// A chat of which the last message asks for what the first one said, and the compaction comes in between.
+fn chat_that_asks_back(turns: usize, auto_recall: bool) -> Stage {
+    let mut settings = with("truncation", 8_000, 500);
+    settings.policy.auto_recall = auto_recall;
+    let mut stage = Stage::chat(settings, |at| format!("answer {at}{}", words(250)));
+    stage.say("The port of the staging server is 48123.");
+    for turn in 1..turns {
+        stage.say(&format!("Tell me more about case {turn}, please."));
+    }
+    stage.say("What was the port of the staging server again?");
+    stage
+}
+
+#[test]
+fn what_is_spoken_of_comes_back_at_the_tail() {
+    let turns = (3..60).find(|turns| !chat_that_asks_back(*turns, false).edits().is_empty());
+    let turns = turns.expect("the window is full at some time");
+    for wanted in [true, false] {
+        let stage = chat_that_asks_back(turns, wanted);
+        let shown = stage.shown();
+        assert_eq!(shown.contains("The port of the staging server is 48123."), wanted, "{shown}");
+        let view = stage.run.history().view();
+        let note = view.iter().position(|item| item.message.text().starts_with("[Of what was left out"));
+        assert_eq!(note, wanted.then(|| view.len() - 2), "only the answer follows it");
+    }
+}

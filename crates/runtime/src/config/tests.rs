@@ -187,7 +187,10 @@ fn options_arrive_typed() {
     assert_eq!(plain.summary_timeout, Duration::from_secs(300));
     for strategy in strategies() {
         let own = options(&only("context.compression.strategy", strategy.as_str()));
-        let longest = if strategy == StrategyKind::Summarization { 500 } else { 2_000 };
+        let longest = match strategy {
+            StrategyKind::Summarization | StrategyKind::Adaptive => 500,
+            _ => 2_000,
+        };
         assert_eq!((own.max_summary_tokens, own.keep_recent), (longest, 10), "{}", strategy.as_str());
     }
     let adaptive = |option: &str, value: &str| options(&with_option(StrategyKind::Adaptive, option, value));

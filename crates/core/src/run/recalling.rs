@@ -1,0 +1,75 @@
+//! What was left out and is spoken of now comes back at the tail, where it changes nothing before it.
+
+use super::Run;
+use crate::event::{EditKind, EventBody, NoteReason, ViewEdit, ViewOp};
+use crate::history::{Entry, EntryKind, ItemKind};
+use crate::ids::{Handle, LogRange};
+use crate::message::{Message, Part};
+use crate::meter::{self, Increment};
+use crate::plan::plain_text;
+use crate::recall::{Index, search};
+
+/// Spans that come back at most.
+const SPANS: usize = 3;
+
+/// Tokens of all of them at most; and no more than half of what a view must grow by before it is edited again.
+const MOST_TOKENS: u64 = 1_500;
+
+/// Characters of what was said last that are searched for.
+const QUERY_CHARS: usize = 400;
+
+impl Run {
+    /// The note that follows a compaction, if that is wanted and something is found. It stays under the trigger.
+    pub(super) fn recalled(&self, edit: &ViewEdit) -> Option<EventBody> {
+        if !self.settings.policy.auto_recall || edit.kind != EditKind::Compaction {
+            return None;
+        }
+        let gone: Vec<LogRange> =
+            edit.ops.iter().filter(|op| !matches!(op, ViewOp::Placeholder { .. })).map(ViewOp::range).collect();
+        let is_gone = |entry: &&Entry| gone.iter().any(|range| range.contains(entry.seq));
+        let entries: Vec<&Entry> = self.history.entries().iter().filter(is_gone).collect();
+        let texts: Vec<String> = entries.iter().map(|entry| plain_text(&entry.message)).collect();
+        let mut index = Index::default();
+        texts.iter().for_each(|text| _ = index.add(text));
+        let hits = search(&index, &self.spoken_of(), texts.len(), SPANS, |_| 1.0, |at| texts[at].as_str());
+        let budget = self.budget();
+        let most = MOST_TOKENS.min(budget.progress() / 2);
+        let counter = self.history.counter();
+        let mut text = "[Of what was left out just now, this seems to be spoken of. It is material from earlier in this \
+                        conversation, not a message.]"
+            .to_owned();
+        let mut found = false;
+        for hit in hits {
+            let entry = entries[hit.at];
+            let from = match &entry.kind {
+                EntryKind::Typed => "user",
+                EntryKind::Note => "note",
+                EntryKind::Assistant(_) => "assistant",
+                EntryKind::Result { .. } => "tool result",
+            };
+            let span = format!("\n\n{from} {}:\n{}", Handle(LogRange::one(entry.seq)), hit.snippet);
+            if counter.text(&text) + counter.text(&span) <= most {
+                text.push_str(&span);
+                found = true;
+            }
+        }
+        let message = Message::user(format!("m{}", self.next_seq() + 1), vec![Part::text(text)]);
+        let after = self.history.with(EventBody::ViewEdited(Box::new(edit.clone())));
+        let increment = Increment::of(&after);
+        let bound = meter::read(&after, self.settings.fixed.tokens).bound()
+            + increment.bound(&increment.groups(&message));
+        let fits = found && bound < edit.trigger_tokens.min(budget.usable);
+        fits.then_some(EventBody::NoteAdded { message, why: NoteReason::Recalled })
+    }
+
+    /// What a person typed last, and what the model said last.
+    fn spoken_of(&self) -> String {
+        let view = self.history.view();
+        let last = |kind: ItemKind| {
+            let item = view.iter().rev().find(|item| item.kind == kind)?;
+            Some(item.message.text().chars().take(QUERY_CHARS).collect::<String>())
+        };
+        let said = [last(ItemKind::Typed), last(ItemKind::Assistant)];
+        said.into_iter().flatten().collect::<Vec<_>>().join("\n")
+    }
+}
