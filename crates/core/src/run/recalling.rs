@@ -24,8 +24,12 @@ impl Run {
         if !self.settings.policy.auto_recall || edit.kind != EditKind::Compaction {
             return None;
         }
-        let gone: Vec<LogRange> =
-            edit.ops.iter().filter(|op| !matches!(op, ViewOp::Placeholder { .. })).map(ViewOp::range).collect();
+        let gone: Vec<LogRange> = edit
+            .ops
+            .iter()
+            .filter(|op| !matches!(op, ViewOp::Placeholder { .. }))
+            .map(ViewOp::range)
+            .collect();
         let is_gone = |entry: &&Entry| gone.iter().any(|range| range.contains(entry.seq));
         let entries: Vec<&Entry> = self.history.entries().iter().filter(is_gone).collect();
         let texts: Vec<String> = entries.iter().map(|entry| plain_text(&entry.message)).collect();
