@@ -231,12 +231,12 @@ fn in_a_chat_one_may_look_back() {
     let bench = Bench::new();
     let fake = Fake::start([Say::Text("The heron is grey."), Say::Text("Yes.")]);
     let input =
-        "what colour?\nis it so?\n/recall heron\n/recall lh:6\n/recall nothing-like-it\n/preview\n/show\n";
+        "what colour?\nis it so?\n/recall heron\n/recall lh:6\n/recall zebra-crossing\n/preview\n/show\n";
     let given = fed(bench.with(&fake, &["chat"]), input).exits(0);
     assert!(given.out.contains("<assistant lh:6>\nThe heron is grey."), "{}", given.out);
     let lines = given.out.lines().filter(|line| *line == "The heron is grey.").count();
     assert_eq!(lines, 2, "as a hit, and by its handle: {}", given.out);
-    assert!(given.err.contains("nothing in this session matches `nothing-like-it`"), "{}", given.err);
+    assert!(given.err.contains("nothing in this session matches `zebra-crossing`"), "{}", given.err);
     assert!(given.out.contains("nothing was changed"), "{}", given.out);
     assert_eq!(given.out.matches("you    what colour?").count(), 2, "said, and shown again: {}", given.out);
     assert_eq!(fake.asked().len(), 2, "looking asks nobody");
