@@ -2,7 +2,7 @@
 //!
 //! An item is an identifier, a path, a number or an error line in an answer's text or in its calls' arguments that an
 //! earlier message holds. Under a policy it is in view, or among the top results of a recall, or lost. A recall's query
-//! is made only of what the agent had then: see [`look_up`].
+//! is made only of what the agent had then: see `look_up`.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;

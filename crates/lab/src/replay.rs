@@ -1,7 +1,7 @@
 //! What a policy would have sent, what the provider would have billed for it, and what the agent would have had.
 //!
 //! Each recorded answer is one request. Its messages come from the policy; the answer stays the recorded one,
-//! whatever the agent was shown. What is modelled and not measured: the prompt cache ([`cache`]), the prices, and how
+//! whatever the agent was shown. What is modelled and not measured: the prompt cache (`cache`), the prices, and how
 //! long a model call takes ([`Options`]).
 
 use longhaul_core::budget::Budget;

@@ -123,7 +123,7 @@ impl Report {
         table::text(self, columns)
     }
 
-    /// Everything, indented; see [`json`] for the shape.
+    /// Everything, indented; see `json` for the shape.
     ///
     /// # Errors
     /// None that is known: the shape is plain data.
