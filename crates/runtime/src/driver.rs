@@ -72,8 +72,8 @@ pub(crate) struct Driver {
     work: VecDeque<Effect>,
     tasks: JoinSet<()>,
     model_stop: CancellationToken,
-    /// Summaries that are written ahead.
-    ahead: BTreeMap<u64, CancellationToken>,
+    /// The summary that is written ahead: its task, and how it is stopped.
+    ahead: Option<(u64, CancellationToken)>,
     counting_rests: count::Resting,
     tools_stop: CancellationToken,
     timers: BTreeMap<Timer, AbortHandle>,
@@ -112,7 +112,7 @@ impl Driver {
             work: VecDeque::new(),
             tasks: JoinSet::new(),
             model_stop: CancellationToken::new(),
-            ahead: BTreeMap::new(),
+            ahead: None,
             counting_rests: count::Resting::default(),
             tools_stop: CancellationToken::new(),
             timers: BTreeMap::new(),
@@ -257,7 +257,7 @@ impl Driver {
             }
             Effect::Summarise { task, ahead, request } => self.summarise(task, ahead, request),
             Effect::StopSummary { task } => {
-                if let Some(stop) = self.ahead.remove(&task) {
+                if let Some((_, stop)) = self.ahead.take_if(|(ahead, _)| *ahead == task) {
                     stop.cancel();
                 }
             }

@@ -26,6 +26,7 @@ use bytes::Bytes;
 use longhaul_core::event::EventBody;
 use longhaul_core::ids::Millis;
 use longhaul_core::message::BlobRef;
+use serde::Deserialize;
 
 /// The largest file taken, in bytes: 512 MiB.
 pub const MAX_BYTES: usize = 512 << 20;
@@ -234,6 +235,25 @@ fn recognise(bytes: &[u8]) -> Result<Format, ImportError> {
 fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let numbered = bytes.split(|byte| *byte == b'\n').enumerate();
     numbered.map(|(index, line)| (index + 1, line.trim_ascii())).filter(|(_, line)| !line.is_empty())
+}
+
+/// All lines, each one JSON value. A last line that was cut off in writing is left out.
+fn json_lines<'a, T: Deserialize<'a>>(
+    bytes: &'a [u8],
+    sink: &mut sink::Sink,
+) -> Result<Vec<(usize, T)>, ImportError> {
+    let mut all = Vec::new();
+    let mut numbered = lines(bytes).peekable();
+    while let Some((number, line)) = numbered.next() {
+        match serde_json::from_slice::<T>(line) {
+            Ok(line) => all.push((number, line)),
+            Err(error) if numbered.peek().is_none() && error.is_eof() => {
+                sink.warn(Place::Line(number), "the last line is cut off and was left out");
+            }
+            Err(error) => return Err(unreadable(Place::Line(number))(error)),
+        }
+    }
+    Ok(all)
 }
 
 /// The parser counts lines inside the entry; the place in the file is told instead.

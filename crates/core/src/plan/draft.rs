@@ -452,8 +452,10 @@ impl SummaryDraft {
     pub fn give(&mut self, text: &str) {
         self.agent = Agent::None;
         let text = text.trim().trim_start_matches(MARK).trim().to_owned();
+        // One text says it all: what stands for later parts has their handles only.
+        let mut text = Some(text);
         for section in &mut self.sections {
-            section.work = Work::Written(text.clone());
+            section.work = Work::Written(text.take().unwrap_or_default());
         }
     }
 
@@ -551,6 +553,12 @@ impl SummaryDraft {
         let mut bare = self.clone();
         bare.sections.iter_mut().for_each(|section| section.work = Work::Extracted);
         bare.filled(self.edit.clone(), &self.floor, history)
+    }
+
+    /// Whether `edit` is what became of it.
+    pub fn became(&self, edit: &ViewEdit) -> bool {
+        let ranges = |edit: &ViewEdit| edit.ops.iter().map(ViewOp::range).collect::<Vec<_>>();
+        edit.strategy == self.edit.strategy && ranges(edit) == ranges(&self.edit)
     }
 
     /// Whether what it is about is still shown as it was.

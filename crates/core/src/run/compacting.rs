@@ -115,7 +115,7 @@ impl Run {
         out: &mut Vec<Effect>,
     ) {
         // What was written ahead is in the edit, or is void now.
-        match self.ready().is_some_and(|draft| draft.usage() == edit.usage.as_ref()) {
+        match self.ready().is_some_and(|draft| draft.became(&edit)) {
             true => self.candidate = None,
             false => self.drop_candidate(out),
         }

@@ -55,7 +55,10 @@ impl Run {
             Plan::Fits | Plan::DoesNotFit(_) => false,
         };
         // Of one that was written ahead it was asked before.
-        let asked = self.ready().is_some() && matches!(plan, Plan::Edit(_));
+        let asked = match (&plan, self.ready()) {
+            (Plan::Edit(edit), Some(draft)) => draft.became(edit),
+            _ => false,
+        };
         let Some(deadline_ms) = self.settings.pre_compact_ms.filter(|_| is_compaction && !asked) else {
             return Some(plan);
         };

@@ -206,3 +206,21 @@ fn what_is_spoken_of_comes_back_at_the_tail() {
         assert_eq!(note, wanted.then(|| view.len() - 2), "only the answer follows it");
     }
 }
+
+/// A text that is given for several chapters stands once.
+#[test]
+fn a_hooks_own_summary_stands_once() {
+    let mut settings = with("summarization", 12_000, 500);
+    settings.pre_compact_ms = Some(10_000);
+    let mut stage = Stage::chat(settings, |at| format!("answer {at}{}", words(80)));
+    let own = PreCompactAnswer {
+        custom_summary: Some("the hook says: keep calm".to_owned()),
+        ..PreCompactAnswer::default()
+    };
+    stage.hook = Some(HookAnswer::Says(own));
+    while stage.edits().is_empty() {
+        stage.say("go on");
+    }
+    assert!(stage.edits()[0].ops.len() > 1, "several chapters");
+    assert_eq!(stage.shown().matches("the hook says: keep calm").count(), 1);
+}

@@ -41,8 +41,7 @@ impl Driver {
         };
         let stop = CancellationToken::new();
         if ahead {
-            self.ahead.retain(|_, stop| !stop.is_cancelled());
-            self.ahead.insert(task, stop.clone());
+            self.ahead = Some((task, stop.clone()));
         } else {
             self.model_stop = stop.clone();
         }

@@ -15,7 +15,7 @@ use super::assemble::{Head, assemble};
 use super::blocks::{Speaker, parts, user_parts};
 use super::item::{Compaction, Item, ItemKind, Said};
 use super::sink::Sink;
-use super::{Format, ImportError, Imported, Place, lines, pi, time, unreadable};
+use super::{Format, ImportError, Imported, Place, json_lines, lines, pi, time, unreadable};
 
 /// How many lines may come before the first message of a session.
 const LINES_BEFORE: usize = 100;
@@ -86,7 +86,7 @@ pub(super) fn fits(bytes: &[u8]) -> bool {
 
 pub(super) fn read(bytes: &[u8], at: Millis) -> Result<Imported, ImportError> {
     let mut reader = Reader::default();
-    let all = parse(bytes, &mut reader.sink)?;
+    let all: Vec<(usize, Line<'_>)> = json_lines(bytes, &mut reader.sink)?;
     let title = title(&all);
     let rewound = rewound(&all);
     for (index, (number, line)) in all.iter().enumerate() {
@@ -97,22 +97,6 @@ pub(super) fn read(bytes: &[u8], at: Millis) -> Result<Imported, ImportError> {
         }
     }
     reader.finish(at, title)
-}
-
-/// All lines. A last line that was cut off in writing is left out.
-fn parse<'a>(bytes: &'a [u8], sink: &mut Sink) -> Result<Vec<(usize, Line<'a>)>, ImportError> {
-    let mut all = Vec::new();
-    let mut numbered = lines(bytes).peekable();
-    while let Some((number, line)) = numbered.next() {
-        match serde_json::from_slice::<Line<'a>>(line) {
-            Ok(line) => all.push((number, line)),
-            Err(error) if numbered.peek().is_none() && error.is_eof() => {
-                sink.warn(Place::Line(number), "the last line is cut off and was left out");
-            }
-            Err(error) => return Err(unreadable(Place::Line(number))(error)),
-        }
-    }
-    Ok(all)
 }
 
 /// The newest summary line that speaks of this file: others are kept of earlier sessions.

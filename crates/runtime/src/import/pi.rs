@@ -16,7 +16,7 @@ use super::assemble::{Head, assemble};
 use super::blocks::{Speaker, parts};
 use super::item::{Answered, Compaction, Item, ItemKind, Said};
 use super::sink::Sink;
-use super::{Format, ImportError, Imported, Place, lines, time, unreadable};
+use super::{Format, ImportError, Imported, Place, json_lines, time, unreadable};
 
 /// One line.
 #[derive(Deserialize)]
@@ -95,7 +95,7 @@ pub(super) fn fits(line: &[u8]) -> bool {
 
 pub(super) fn read(bytes: &[u8], at: Millis) -> Result<Imported, ImportError> {
     let mut sink = Sink::default();
-    let all = parse(bytes, &mut sink)?;
+    let all: Vec<(usize, Line<'_>)> = json_lines(bytes, &mut sink)?;
     let title =
         all.iter().rev().find_map(|(_, line)| line.name.clone().filter(|_| line.r#type == "session_info"));
     let path = newest_path(&all, &mut sink);
@@ -119,22 +119,6 @@ pub(super) fn read(bytes: &[u8], at: Millis) -> Result<Imported, ImportError> {
         sink.warn(None, format!("entries of kind `{kind}` have no counterpart here: {count} left out"));
     }
     Ok(assemble(items, Head { format: Format::Pi, at, title, system_prompt: None, tools: None }, sink))
-}
-
-/// All lines. A last line that was cut off in writing is left out.
-fn parse<'a>(bytes: &'a [u8], sink: &mut Sink) -> Result<Vec<(usize, Line<'a>)>, ImportError> {
-    let mut all = Vec::new();
-    let mut numbered = lines(bytes).peekable();
-    while let Some((number, line)) = numbered.next() {
-        match serde_json::from_slice::<Line<'a>>(line) {
-            Ok(line) => all.push((number, line)),
-            Err(error) if numbered.peek().is_none() && error.is_eof() => {
-                sink.warn(Place::Line(number), "the last line is cut off and was left out");
-            }
-            Err(error) => return Err(unreadable(Place::Line(number))(error)),
-        }
-    }
-    Ok(all)
 }
 
 /// The entries from the root to the newest leaf, by index; in a file without a tree, all.
