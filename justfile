@@ -28,6 +28,15 @@ bench:
 peers:
     cargo run --release --manifest-path crates/tokenizers/peers/Cargo.toml --target-dir target/peers
 
+# Planning speed beside LangChain's trim_messages and the AI SDK's pruneMessages (installs them). Needs the fixtures.
+plan-peers:
+    python3 -m venv target/plan-peers/venv
+    target/plan-peers/venv/bin/pip install --quiet -r crates/core/peers/requirements.txt
+    mkdir -p target/plan-peers/node
+    cp crates/core/peers/package.json target/plan-peers/node/
+    npm install --prefix target/plan-peers/node --no-audit --no-fund --silent
+    cargo run --release --manifest-path crates/core/peers/Cargo.toml --target-dir target/peers
+
 # What sessions cost in memory: idle, evicted, streaming. Takes six minutes.
 memory:
     cargo test -p longhaul-cli --test it -- memory::report --ignored --nocapture --test-threads=1

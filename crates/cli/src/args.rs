@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::builder::RangedU64ValueParser;
+use clap::builder::{PossibleValuesParser, RangedU64ValueParser};
 use clap::{Args as Group, Parser, Subcommand};
 
 const AFTER: &str = "\
@@ -53,6 +53,11 @@ pub(crate) struct Globals {
 /// A count of something that is asked for.
 fn at_least_one() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(1..)
+}
+
+/// The name of a strategy.
+fn strategies() -> PossibleValuesParser {
+    PossibleValuesParser::new(longhaul_core::strategy::NAMES.iter().copied())
 }
 
 /// The commands.
@@ -255,6 +260,9 @@ pub(crate) struct CompactArgs {
     /// Say what would happen; change nothing, call nobody
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// By this strategy, only now [default: the configured one]; another than that acts with its default options
+    #[arg(long, value_name = "NAME", value_parser = strategies())]
+    pub(crate) strategy: Option<String>,
     /// What the summary should mind
     #[arg(long, value_name = "TEXT")]
     pub(crate) instructions: Option<String>,

@@ -278,6 +278,8 @@ pub enum Cut {
     Cancelled,
     /// The stream failed or the process ended: shown to people only.
     Lost,
+    /// We stopped it to make room. It goes on in the next answer that is added, word for word.
+    Paused,
 }
 
 /// An edit of the view.

@@ -19,8 +19,10 @@ mod reports;
 mod view;
 
 pub use pairing::request_messages;
-pub use view::{Entry, EntryKind, ItemKind, Unit, UnitKind, ViewItem, units};
-pub(crate) use view::{cleared_groups, hash as hash_of, is_object, merged};
+#[cfg(test)]
+pub(crate) use view::cleared_groups;
+pub use view::{Entry, EntryKind, ItemKind, Unit, UnitKind, ViewItem, join, units};
+pub(crate) use view::{hash as hash_of, is_object, merged};
 
 /// Text shown to the model where a tool result was cleared; the handle follows it.
 pub const CLEARED: &str = "[Old tool result content cleared]";
@@ -45,6 +47,8 @@ pub struct History {
     anchor: Option<Anchor>,
     /// The view that the anchor's call was sent.
     sent: Option<Sent>,
+    /// What the newest step has said.
+    answered: Option<Answered>,
     kept_groups: Groups,
     overhead_tokens: Option<u64>,
     errors_per_mille: VecDeque<i64>,
@@ -111,6 +115,14 @@ struct Sent {
     /// It ended before this position.
     before: Seq,
     hash: String,
+}
+
+/// What a step has said.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Answered {
+    seq: Seq,
+    /// What it added to the view: the answer, or a piece of one.
+    groups: Groups,
 }
 
 impl Sent {
@@ -341,13 +353,33 @@ impl History {
     }
 
     fn push_message(&mut self, seq: Seq, message: &Message, kind: EntryKind) {
-        let entry = Entry::new(seq, message.clone(), kind, &self.counter);
+        let paused = match kind {
+            EntryKind::Assistant(_) => self.paused(),
+            _ => None,
+        };
+        let entry = Entry::new(seq, message.clone(), kind, paused, &self.counter);
         if let Some(item) = ViewItem::of(&entry) {
-            self.view_groups += item.groups;
+            let before = if entry.goes_on() { self.view.pop() } else { None };
+            let before = before.map(|before| before.groups).unwrap_or_default();
+            self.view_groups = self.view_groups.without(&before) + item.groups;
             self.view_changed_at = seq;
+            if item.kind == ItemKind::Assistant {
+                self.answered = Some(Answered { seq, groups: item.groups.without(&before) });
+            }
             self.view.push(item);
         }
         self.entries.push(entry);
+    }
+
+    /// The answer that was paused and goes on with the next.
+    fn paused(&self) -> Option<&Entry> {
+        let newest =
+            self.entries.iter().rfind(|entry| entry.kind != EntryKind::Assistant(Some(Cut::Lost)))?;
+        let shown = self.view.last().is_some_and(|item| {
+            item.kind == ItemKind::Assistant
+                && item.range == (LogRange { from: newest.begins, to: newest.seq })
+        });
+        (shown && newest.kind == EntryKind::Assistant(Some(Cut::Paused))).then_some(newest)
     }
 
     fn add_assistant(&mut self, seq: Seq, message: &Message, cut: Option<Cut>) {
@@ -370,7 +402,8 @@ impl History {
         let call = self.calls.remove(open).call;
         self.remember_call(&call, result);
         let message = view::result_message(seq, result.clone());
-        let entry = Entry::new(seq, message, EntryKind::Result { tool: call.name }, &self.counter);
+        let kind = EntryKind::Result { tool: call.name };
+        let entry = Entry::new(seq, message, kind, None, &self.counter);
         if let Some(item) = ViewItem::of(&entry) {
             self.view_groups += item.groups;
             self.view_changed_at = seq;
@@ -391,6 +424,7 @@ impl History {
     fn begin_step(&mut self, start: &StepStart) {
         self.model = Some(start.model.clone());
         self.window = start.window_tokens.or(self.window);
+        self.answered = None;
         if let Some(run) = &mut self.run {
             run.steps += 1;
             run.recovering |= start.purpose == StepKind::Recovery;
@@ -683,6 +717,36 @@ impl History {
     /// What the model has been told last is an answer of its own: there is nothing to reply to.
     pub fn is_answered(&self) -> bool {
         self.view.last().is_none_or(|item| item.message.role == Role::Assistant)
+    }
+
+    /// Whether it is the beginning of an answer that we stopped to make room: it goes on with the next.
+    pub fn is_paused(&self) -> bool {
+        self.paused().is_some()
+    }
+
+    /// How often the newest answer was paused.
+    pub fn pauses(&self) -> u32 {
+        self.entries.last().map_or(0, |entry| entry.pauses)
+    }
+
+    /// An answer from where it began up to `piece`, as it was stored.
+    pub fn whole(&self, piece: &Entry) -> Message {
+        let counts =
+            |entry: &&Entry| entry.seq == piece.seq || entry.kind != EntryKind::Assistant(Some(Cut::Lost));
+        let first = self.entries.partition_point(|entry| entry.seq < piece.begins);
+        let pieces = self.entries[first..].iter().take_while(|entry| entry.seq <= piece.seq).filter(counts);
+        let whole =
+            pieces.map(|entry| Message::clone(&entry.message)).reduce(|whole, piece| join(&whole, &piece));
+        whole.unwrap_or_else(|| Message::clone(&piece.message))
+    }
+
+    /// Whether the answer that `piece` belongs to goes on in a later one that counts.
+    pub fn is_continued(&self, piece: &Entry) -> bool {
+        let after = self.entries.partition_point(|entry| entry.seq <= piece.seq);
+        let goes_on = |entry: &&Entry| entry.goes_on() && entry.begins == piece.begins;
+        let mut more = self.entries[after..].iter().take_while(goes_on);
+        piece.kind == EntryKind::Assistant(Some(Cut::Paused))
+            && more.any(|entry| entry.kind != EntryKind::Assistant(Some(Cut::Lost)))
     }
 
     /// Sums of the view by kind of content, for the display.

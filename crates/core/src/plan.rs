@@ -12,16 +12,19 @@ use crate::budget::{Budget, Trigger};
 use crate::estimate::Groups;
 use crate::event::{EditKind, EditReason, ViewEdit, ViewOp};
 use crate::history::{History, ItemKind, Unit, UnitKind, units};
-use crate::ids::Handle;
+use crate::ids::{Handle, Seq};
 use crate::message::{Message, Part, Role};
 use crate::meter::{self, Reading};
 use crate::strategy::{Choice, Instead, Line, Outlook, Protection, Strategy};
+use share::Share;
 
 mod draft;
 mod economics;
 mod extract;
 mod prune;
 mod pruning;
+mod refill;
+mod share;
 mod transcript;
 mod truncation;
 
@@ -122,6 +125,8 @@ impl Default for PruneOptions {
 pub enum Occasion {
     /// Before a step: act only if the trigger is reached.
     Routine,
+    /// An answer was stopped before it ran into the end of the window: act if it has too little room to go on.
+    Pause,
     /// The provider refused the request for its length.
     Overflow,
     /// Somebody asked for a compaction.
@@ -184,12 +189,21 @@ pub fn plan_with(
     let now = meter::read(history, fixed_tokens);
     let bound = now.bound();
     let line = line_at(history, fixed_tokens, budget, policy, bound);
-    if *occasion == Occasion::Routine && (!policy.enabled || bound < line.tokens) {
+    let acts_at = match occasion {
+        Occasion::Routine => line.tokens,
+        Occasion::Pause => pause_target(budget),
+        Occasion::Overflow | Occasion::Requested { .. } => 0,
+    };
+    if acts_at > 0 && (!policy.enabled || bound < acts_at) {
+        return Plan::Fits;
+    }
+    let no_progress = *occasion == Occasion::Routine && no_progress(history, budget);
+    if no_progress && bound <= budget.usable {
         return Plan::Fits;
     }
     let scene = Scene::new(history, fixed_tokens, *budget, policy, occasion, now, line);
-    if *occasion == Occasion::Routine && scene.no_progress() {
-        return if bound <= budget.usable { Plan::Fits } else { scene.last_resort() };
+    if no_progress {
+        return scene.at_once().unwrap_or_else(|| scene.last_resort());
     }
     let ready = candidate.and_then(|draft| draft.rebased(&scene)).map(|edit| Plan::Edit(Box::new(edit)));
     ready.or_else(|| scene.prune()).or_else(|| scene.compact()).unwrap_or_else(|| scene.last_resort())
@@ -204,14 +218,14 @@ pub fn ahead(
 ) -> Option<Box<SummaryDraft>> {
     let now = meter::read(history, fixed_tokens);
     let line = line_at(history, fixed_tokens, budget, policy, now.bound());
-    let near = line.tokens.saturating_sub((line.tokens / 8).max(2 * growth(history)));
+    let near = line.tokens.saturating_sub((line.tokens / 16).max(2 * growth(history)));
     if !policy.enabled || policy.writer == Writer::Nobody || now.bound() < near || history.view().is_empty() {
         return None;
     }
-    let scene = Scene::new(history, fixed_tokens, *budget, policy, &Occasion::Routine, now, line);
-    if scene.no_progress() {
+    if no_progress(history, budget) {
         return None;
     }
+    let scene = Scene::new(history, fixed_tokens, *budget, policy, &Occasion::Routine, now, line);
     let choice = policy.strategy.ahead(&scene)?;
     match scene.accept(choice)? {
         Plan::Summarise(draft) => Some(draft),
@@ -267,6 +281,17 @@ fn growth(history: &History) -> u64 {
     grown / u64::from(history.calls_since_edit()).max(1)
 }
 
+/// What is left of the window, a quarter at least, is for the rest of the answer.
+fn pause_target(budget: &Budget) -> u64 {
+    budget.usable.min(budget.window * 3 / 4)
+}
+
+/// An edit is worth nothing before the view has grown: this is what stops endless compaction.
+fn no_progress(history: &History, budget: &Budget) -> bool {
+    let settled = history.settled_tokens();
+    settled.is_some_and(|settled| history.view_tokens() < settled + budget.progress())
+}
+
 /// The provider says it is too long although we may count less: aim clearly below either.
 fn overflow_target(bound: u64, budget: &Budget) -> u64 {
     budget.usable.min(bound.saturating_sub(bound / 10))
@@ -290,6 +315,10 @@ pub struct Scene<'a> {
     policy: &'a Policy,
     occasion: &'a Occasion,
     newest_typed: Option<usize>,
+    /// What each unit has: every question of what an edit would leave is a sum of these.
+    shares: Vec<Share>,
+    /// The view up to this position is in the anchor's count.
+    anchored: Seq,
     /// What the strategy's own check said of an edit.
     complaint: RefCell<Option<String>>,
 }
@@ -307,15 +336,21 @@ impl<'a> Scene<'a> {
         let before = now.bound();
         let trigger = match occasion {
             Occasion::Overflow => overflow_target(before, &budget),
+            Occasion::Pause => pause_target(&budget),
             _ => line.tokens,
         };
         let forced = *occasion != Occasion::Routine || before > budget.usable;
         let pinned = if forced { Vec::new() } else { history.pinned() };
         let units = units(history.view(), &pinned);
+        let anchored = history.anchor().map_or(0, |anchor| anchor.seq);
+        let shares =
+            units.iter().map(|unit| Share::of(&history.view()[unit.items.clone()], anchored)).collect();
         let newest_typed = units.iter().rposition(|unit| unit.kind == UnitKind::Typed);
         Self {
             history,
             units,
+            shares,
+            anchored,
             budget,
             trigger,
             before,
@@ -334,6 +369,11 @@ impl<'a> Scene<'a> {
         self.policy.prices.as_ref().is_some_and(Prices::are_known)
     }
 
+    /// Whether a person asked for it.
+    pub fn is_requested(&self) -> bool {
+        matches!(self.occasion, Occasion::Requested { .. })
+    }
+
     /// System prompt and tools, in tokens.
     pub fn fixed_tokens(&self) -> u64 {
         self.fixed_tokens
@@ -346,7 +386,7 @@ impl<'a> Scene<'a> {
 
     /// The meter as it would read without the `gone` units and with `added` tokens more.
     pub fn after(&self, gone: &[bool], added: Groups) -> Reading {
-        self.reading(|unit| !gone[unit], |_| None, added)
+        self.reading(|unit| !gone[unit], &[], added)
     }
 
     /// The bound of the request without the `gone` units, with a note in their place.
@@ -365,40 +405,19 @@ impl<'a> Scene<'a> {
         self.cleared(|unit| !gone[unit], cleared, Groups::of(added))
     }
 
-    /// The meter as it would read with some units shown, some items changed to another size.
-    fn reading(
-        &self,
-        shown: impl Fn(usize) -> bool,
-        resized: impl Fn(usize) -> Option<Groups>,
-        added: Groups,
-    ) -> Reading {
-        let anchored = self.history.anchor().map_or(0, |anchor| anchor.seq);
-        let view = self.history.view();
-        let (mut kept, mut new) = (Groups::default(), added);
-        for unit in (0..self.units.len()).filter(|at| shown(*at)) {
-            for at in self.units[unit].items.clone() {
-                match resized(at) {
-                    Some(groups) => new += groups,
-                    None if view[at].since <= anchored => kept += view[at].groups,
-                    None => new += view[at].groups,
-                }
-            }
-        }
-        meter::of_parts(self.history, self.fixed_tokens, &kept, &new)
-    }
-
-    /// An edit is worth nothing before the view has grown: this is what stops endless compaction.
-    fn no_progress(&self) -> bool {
-        self.history
-            .settled_tokens()
-            .is_some_and(|settled| self.history.view_tokens() < settled + self.budget.progress())
-    }
-
     /// Asks the strategy, first with its own protection, then with the tight one.
     fn compact(&self) -> Option<Plan> {
         [Protection::Turns, Protection::Steps].into_iter().find_map(|protection| {
             let choice = self.policy.strategy.choose(self, protection)?;
             self.accept(choice)
+        })
+    }
+
+    /// What a strategy leaves out at once, without a model: it knows better what to keep than the last resort does.
+    fn at_once(&self) -> Option<Plan> {
+        [Protection::Turns, Protection::Steps].into_iter().find_map(|protection| {
+            let choice = self.policy.strategy.choose(self, protection)?;
+            (choice.instead == Instead::Note).then(|| self.accept(choice))?
         })
     }
 
@@ -414,7 +433,12 @@ impl<'a> Scene<'a> {
             let edit = self.removal_by(&choice, self.policy.strategy.name());
             return self.may_commit(&edit).then(|| Plan::Edit(Box::new(edit)));
         }
-        SummaryDraft::new(self, &choice).map(|draft| Plan::Summarise(Box::new(draft)))
+        let draft = SummaryDraft::new(self, &choice)?;
+        if !matches!(choice.instead, Instead::Extract { .. }) {
+            return Some(Plan::Summarise(Box::new(draft)));
+        }
+        let edit = draft.finish_extractive(self.history).ok()?;
+        self.may_commit(&edit).then(|| Plan::Edit(Box::new(edit)))
     }
 
     /// Results that go with their units are not cleared too.
@@ -427,11 +451,16 @@ impl<'a> Scene<'a> {
     }
 
     fn protect(&self, gone: &mut [bool]) {
-        for (at, unit) in self.units.iter().enumerate() {
-            if unit.pinned || Some(at) == self.newest_typed {
-                gone[at] = false;
-            }
+        for (at, gone) in gone.iter_mut().enumerate() {
+            *gone &= !self.stays(at);
         }
+    }
+
+    /// Whether no strategy may leave a unit out.
+    fn stays(&self, unit: usize) -> bool {
+        // What was said of an answer that goes on.
+        let is_paused = unit + 1 == self.units.len() && self.history.is_paused();
+        self.units[unit].pinned || Some(unit) == self.newest_typed || is_paused
     }
 
     /// Whether committing `edit` leaves a smaller view under the trigger, and the strategy agrees.
@@ -475,11 +504,7 @@ impl<'a> Scene<'a> {
     fn removal_by(&self, choice: &Choice, strategy: &str) -> ViewEdit {
         let gone = &choice.gone;
         let count = self.messages_in(gone);
-        let note = format!(
-            "[{count} earlier messages were removed here to make room. The tool `recall` with handle {} returns them.]",
-            named(&self.handles(gone))
-        );
-        let parts = vec![Part::text(note)];
+        let parts = self.note(gone);
         let after = self.cleared(|unit| !gone[unit], &choice.cleared, self.cost(parts.clone()));
         let mut parts = Some(parts);
         let ops = self.runs(gone).into_iter().map(|range| match parts.take() {
@@ -491,6 +516,15 @@ impl<'a> Scene<'a> {
         let why = self.reasoned(what, &choice.why, &after, self.first_touched(choice), 0.0);
         let kept = self.messages() - count + 1;
         self.view_edit(ops, EditKind::Compaction, strategy, &after, kept, why)
+    }
+
+    /// What stands where the `gone` units were.
+    fn note(&self, gone: &[bool]) -> Vec<Part> {
+        let count = self.messages_in(gone);
+        let handles = named(&self.handles(gone));
+        vec![Part::text(format!(
+            "[{count} earlier messages were removed here to make room. The tool `recall` with handle {handles} returns them.]",
+        ))]
     }
 
     /// The first item of the view that a choice touches.
@@ -531,7 +565,7 @@ impl<'a> Scene<'a> {
         why: String,
     ) -> ViewEdit {
         let reason = match self.occasion {
-            Occasion::Routine => EditReason::TokenLimit,
+            Occasion::Routine | Occasion::Pause => EditReason::TokenLimit,
             Occasion::Overflow => EditReason::OverflowError,
             Occasion::Requested { .. } => EditReason::Requested,
         };
@@ -655,21 +689,6 @@ impl<'a> Scene<'a> {
     /// Where the first typed message ends, with what precedes it.
     pub fn first_typed_end(&self) -> usize {
         self.units.iter().position(|unit| unit.kind == UnitKind::Typed).map_or(0, |at| at + 1)
-    }
-
-    /// The smallest run of units from `head` on without which the request stays below `target` tokens.
-    pub fn smallest_gap(&self, head: usize, target: u64) -> Option<Vec<bool>> {
-        let gap = |end: usize| (0..self.units.len()).map(|at| (head..end).contains(&at)).collect::<Vec<_>>();
-        let fits = |end: usize| self.after(&gap(end), Groups::of(draft::HEADER_TOKENS)).bound() < target;
-        let (mut low, mut high) = (head + 1, self.units.len());
-        if low > high || !fits(high) {
-            return None;
-        }
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if fits(middle) { high = middle } else { low = middle + 1 }
-        }
-        Some(gap(low))
     }
 
     /// Everything before `cut` goes.

@@ -17,12 +17,38 @@ use terms::{query_words, terms_of};
 /// Messages whose lines are looked at one by one.
 pub const CLOSELY_RANKED: usize = 16;
 
-/// Characters of the best hit's passages: mostly it is the message that is meant, and what is needed of it stands beside
-/// the words that found it.
-pub const BEST_CHARS: usize = 6_000;
+/// However little room there is, passages are made for so many tokens.
+const LEAST_ROOM: usize = 200;
 
-/// Characters of the passages of any other hit.
-pub const SNIPPET_CHARS: usize = 3_000;
+/// How much a search shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Hits at most.
+    pub hits: usize,
+    /// Characters of the best hit's passages: mostly it is the message that is meant, and what is needed of it stands
+    /// beside the words that found it.
+    pub best_chars: usize,
+    /// Characters of the passages of any other hit.
+    pub other_chars: usize,
+}
+
+impl Extent {
+    /// So many hits, with passages as long as they usually need be.
+    pub fn of(hits: usize) -> Self {
+        Self { hits, best_chars: 4_000, other_chars: 1_500 }
+    }
+
+    /// So many hits, with passages of which five take no more than about half of a room of so many tokens.
+    pub fn in_room(hits: usize, tokens: u64) -> Self {
+        let chars = usize::try_from(tokens).unwrap_or(usize::MAX).max(LEAST_ROOM);
+        let usual = Self::of(hits);
+        Self {
+            best_chars: (chars / 5 * 4).min(usual.best_chars),
+            other_chars: (chars / 10 * 3).min(usual.other_chars),
+            ..usual
+        }
+    }
+}
 
 /// What a message weighs that its reader is shown in full anyway: the question itself would else be the best hit.
 pub const SHOWN_WEIGHT: f64 = 0.2;
@@ -208,12 +234,12 @@ impl Query {
     }
 }
 
-/// Ranks candidates by their texts, the best `hits` first: words on one line mean more than the same words here and
-/// there, the very words in their order mean most of all.
+/// Ranks candidates by their texts, the best first: words on one line mean more than the same words here and
+/// there, the very words in their order mean most of all. `extent` says how many there are and how much of each.
 pub fn closely<T: AsRef<str>>(
     query: &Query,
     candidates: impl IntoIterator<Item = (Candidate, T)>,
-    hits: usize,
+    extent: Extent,
 ) -> Vec<Hit> {
     let all: f64 = query.weights.iter().sum();
     let scored = candidates.into_iter().map(|(mut candidate, text)| {
@@ -226,35 +252,35 @@ pub fn closely<T: AsRef<str>>(
     });
     let mut ranked: Vec<(Candidate, T)> = scored.collect();
     ranked.sort_by(|(left, _), (right, _)| right.score.total_cmp(&left.score).then(right.at.cmp(&left.at)));
-    let best = ranked.into_iter().take(hits).enumerate();
+    let best = ranked.into_iter().take(extent.hits).enumerate();
     best.map(|(rank, (candidate, text))| {
-        let chars = if rank == 0 { BEST_CHARS } else { SNIPPET_CHARS };
+        let chars = if rank == 0 { extent.best_chars } else { extent.other_chars };
         Hit { at: candidate.at, score: candidate.score, snippet: passages(text.as_ref(), query, chars) }
     })
     .collect()
 }
 
-/// The best `hits` passages among the first `within` texts of an index whose texts are at hand.
+/// The best passages among the first `within` texts of an index whose texts are at hand.
 ///
 /// ```
-/// use longhaul_core::recall::{Index, search};
+/// use longhaul_core::recall::{Extent, Index, search};
 /// let texts = ["the port is 8080", "nothing here", "a port of call"];
 /// let mut index = Index::default();
 /// texts.iter().for_each(|text| _ = index.add(text));
-/// let hits = search(&index, "which port 8080", texts.len(), 2, |_| 1.0, |at| texts[at]);
+/// let hits = search(&index, "which port 8080", texts.len(), Extent::of(2), |_| 1.0, |at| texts[at]);
 /// assert_eq!(hits[0].snippet, "the port is 8080");
 /// ```
 pub fn search<'t>(
     index: &Index,
     query: &str,
     within: usize,
-    hits: usize,
+    extent: Extent,
     weight: impl Fn(usize) -> f64,
     text: impl Fn(usize) -> &'t str,
 ) -> Vec<Hit> {
     let query = index.query(query, within);
     let candidates = index.candidates(&query, within, weight);
-    closely(&query, candidates.into_iter().map(|found| (found, text(found.at))), hits)
+    closely(&query, candidates.into_iter().map(|found| (found, text(found.at))), extent)
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ mod count;
 mod effect;
 mod hook;
 mod input;
+mod pausing;
 mod recalling;
 mod recover;
 mod settings;
@@ -35,6 +36,7 @@ mod turns;
 pub use effect::{AppendId, CompactionOutcome, Effect, Notice, Timer};
 pub use hook::{PreCompact, PreCompactAnswer};
 pub use input::{Failure, Input};
+pub use pausing::MAX_PAUSES;
 pub use settings::{Approval, Counting, Fixed, Model, Recovery, Retry, Settings, ToolRule};
 
 use ahead::Candidate;
@@ -282,6 +284,7 @@ impl Run {
                     self.stopped(partial, usage, out);
                 }
             }
+            Input::ModelPaused { partial, usage } => self.paused(partial, usage, out),
             Input::Summarised { task, answer } => self.summarised(task, answer, out),
             Input::PreCompactAnswered { task, answer } => self.hook_answered(task, answer, out),
             Input::ToolEnded(result) => self.tool_ended(result, out),

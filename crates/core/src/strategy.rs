@@ -143,6 +143,13 @@ pub enum Instead {
         /// The most that the summary may have, in tokens.
         tokens: u64,
     },
+    /// The ledger, and beneath it the last words of what goes, as they were; no model call.
+    Extract {
+        /// The most that the ledger may have, in tokens.
+        ledger_tokens: u64,
+        /// The most that the words may have, in tokens.
+        tokens: u64,
+    },
     /// What a pruning agent makes of it, and its summary.
     Pruned {
         /// The most that the summary may have, in tokens.

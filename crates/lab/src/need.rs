@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use longhaul_core::recall::{Index, SHOWN_WEIGHT, search};
+use longhaul_core::recall::{Extent, Index, SHOWN_WEIGHT, search};
 
 use crate::policy::Segment;
 use crate::recording::Recording;
@@ -23,9 +23,6 @@ pub const RECALL_OUTPUT_TOKENS: u64 = 60;
 
 /// Results of one recall.
 pub const RECALL_HITS: usize = 5;
-
-/// Recalls for one answer at most.
-const RECALLS_PER_ANSWER: usize = 2;
 
 /// Words of one query at most.
 pub const QUERY_WORDS: usize = 12;
@@ -55,8 +52,8 @@ pub(crate) struct Found {
     pub(crate) in_view: u64,
     pub(crate) recalled: u64,
     pub(crate) lost: u64,
-    /// What each recall returned.
-    pub(crate) recalls: Vec<String>,
+    /// What the recall returned, if there was one.
+    pub(crate) recall: Option<String>,
 }
 
 impl Study {
@@ -127,12 +124,18 @@ fn runs(text: &str) -> impl Iterator<Item = &str> {
     text.split(|char: char| !char.is_alphanumeric()).filter(|run| !run.is_empty())
 }
 
-/// Looks for what the answer `next` needs: in view; else, if the agent can recall, by at most two recalls.
+/// Looks for what the answer `next` needs: in view; else, if the agent can recall, by one recall that all missing items
+/// share. Found is what the returned passages hold; they are as long as the room of `room_tokens` allows.
 ///
-/// The first query has the words of this answer that stand in view, the rarest in the recording so far first. The second,
-/// if something is still missing, has the rarest words of what a person typed last and the paths in view that this answer
-/// uses. All missing items share the recalls. Found is what the returned passages hold.
-pub(crate) fn look_up(recording: &Recording, next: usize, view: &[Segment], can_recall: bool) -> Found {
+/// The query has the words of this answer that stand in view, the rarest in the recording so far first. An answer without
+/// such words asks with the rarest words of what a person typed last.
+pub(crate) fn look_up(
+    recording: &Recording,
+    next: usize,
+    view: &[Segment],
+    can_recall: bool,
+    room_tokens: u64,
+) -> Found {
     let study = recording.study();
     let needs = study.needs(next);
     if needs.is_empty() {
@@ -141,31 +144,35 @@ pub(crate) fn look_up(recording: &Recording, next: usize, view: &[Segment], can_
     let shown = Shown::new(recording, next, view);
     let mut missing: Vec<&Need> = needs.iter().filter(|need| !shown.holds_need(need)).collect();
     let mut found = Found { in_view: (needs.len() - missing.len()) as u64, ..Found::default() };
-    for try_number in 0..RECALLS_PER_ANSWER {
-        if missing.is_empty() || !can_recall {
-            break;
-        }
-        let query = if try_number == 0 { shown.words_of_answer() } else { shown.task_and_paths() };
-        let Some(query) = query else { continue };
-        let returned = recall(recording, next, &shown, &query);
+    let query = (can_recall && !missing.is_empty())
+        .then(|| shown.words_of_answer().or_else(|| shown.words_of_task()));
+    if let Some(query) = query.flatten() {
+        let returned = recall(recording, next, &shown, &query, room_tokens);
         let before = missing.len();
         missing.retain(|need| !items::is_in(&need.text, &returned));
-        found.recalled += (before - missing.len()) as u64;
-        found.recalls.push(returned);
+        found.recalled = (before - missing.len()) as u64;
+        found.recall = Some(returned);
     }
     found.lost = missing.len() as u64;
     found
 }
 
 /// What the tool answers; messages that are in view as they were weigh less, as the tool has it.
-fn recall(recording: &Recording, next: usize, shown: &Shown<'_>, query: &str) -> String {
+fn recall(recording: &Recording, next: usize, shown: &Shown<'_>, query: &str, room_tokens: u64) -> String {
     let weight = |at: usize| match recording.entries[at].tokens {
         0 => 0.0,
         _ if shown.shows(at) => SHOWN_WEIGHT,
         _ => 1.0,
     };
     let text = |at: usize| &*recording.entries[at].text;
-    let hits = search(&recording.study().index, query, next, RECALL_HITS, weight, text);
+    let hits = search(
+        &recording.study().index,
+        query,
+        next,
+        Extent::in_room(RECALL_HITS, room_tokens),
+        weight,
+        text,
+    );
     let mut answer = String::new();
     for hit in hits {
         answer.push_str(&format!("<lh:{}>\n{}\n\n", recording.entries[hit.at].seq, hit.snippet));

@@ -147,8 +147,8 @@ impl<'a> Replay<'a> {
             self.outcome.prefix_breaks += 1;
         }
         let output = self.recording.output_tokens(next);
-        let recalled = self.look_up(&request, next);
-        self.pay(&sent, input, output, at, &recalled);
+        let recalled = self.look_up(&request, next, input);
+        self.pay(&sent, input, output, at, recalled.as_deref());
         if self.options.answers_are_cached {
             self.cache.add(self.recording.id(next), self.recording.entries[next].tokens);
         }
@@ -192,32 +192,35 @@ impl<'a> Replay<'a> {
         self.outcome.overflows += u64::from(input > self.budget.usable);
     }
 
-    /// What the answer needs, and the recalls that had to be made for it, as texts.
-    fn look_up(&mut self, request: &Request, next: usize) -> Vec<String> {
-        let found = need::look_up(self.recording, next, &request.view, self.policy.has_recall());
+    /// What the answer needs, and what the recall gave that had to be made for it. A tool's result has the room that is
+    /// left, or a quarter of it all.
+    fn look_up(&mut self, request: &Request, next: usize, input: u64) -> Option<String> {
+        let usable = self.budget.usable;
+        let room = usable.saturating_sub(input).max(usable / 4);
+        let found = need::look_up(self.recording, next, &request.view, self.policy.has_recall(), room);
         let needs = &mut self.outcome.needs;
         needs.in_view += found.in_view;
         needs.recalled += found.recalled;
         needs.lost += found.lost;
-        needs.recalls += found.recalls.len() as u64;
-        found.recalls
+        needs.recalls += u64::from(found.recall.is_some());
+        found.recall
     }
 
-    /// Each recall is a call of its own: the model asks instead of answering, and the request comes again with what
-    /// was found. The recorded answer follows the last one.
+    /// A recall is a call of its own: the model asks instead of answering, and the request comes again with what was
+    /// found. Then the recorded answer follows.
     fn pay(
         &mut self,
         sent: &[(u64, u64)],
         input: u64,
         output: u64,
         at: Option<longhaul_core::ids::Millis>,
-        recalled: &[String],
+        recalled: Option<&str>,
     ) {
         let mut input = input;
         let mut read = self.cache.send(sent, at);
-        for text in recalled {
+        if let Some(text) = recalled {
             self.bill.request(read, input - read, input, need::RECALL_OUTPUT_TOKENS);
-            let found = Segment::new(text.as_str(), self.recall_tokens(text));
+            let found = Segment::new(text, self.recall_tokens(text));
             self.cache.add(found.id, found.tokens);
             let known = input;
             input += found.tokens;

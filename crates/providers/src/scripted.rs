@@ -295,6 +295,7 @@ impl Provider for Scripted {
             source: LimitSource::Declared,
             tools: self.tools.into(),
             images: self.images.into(),
+            prefill: self.prefill.into(),
             ..Limits::default()
         }
     }

@@ -10,21 +10,21 @@ it acts; when a request would not fit at all, every strategy acts. An option tha
 
 | strategy | acts at | own options (default) | what it does, and what it is good for |
 | --- | --- | --- | --- |
-| `reactive-overflow` | a full window | `preserveLastNTurns` (2), `maxSummaryTokens` (2000), `summarizeWith`, `summaryTimeout` | One summary of all but the newest turns, as late as possible. The default: nothing is lost before it must be. |
+| `reactive-overflow` | a full window | `preserveLastNTurns` (2), `maxSummaryTokens` (2000), `summarizeWith`, `summaryTimeout` | One summary of all but the newest turns, as late as possible. For short work, and models whose tokens cost nothing. |
 | `proactive-threshold` | 50 % of the window | `preserveRatio` (0.3), `maxSummaryTokens` (2000), `summarizeWith`, `summaryTimeout` | The same, early, with a share of the conversation kept. For models that answer worse or slower when the window is full. |
 | `middle-removal` | 80 % | `keepTokens` (as the trigger) | The first turn and the newest messages stay, the middle goes. No model call. For sessions in which the first message is the task. |
 | `truncation` | 85 % | `keepRecent` (10) | The newest messages stay. No model call, nothing to go wrong. For chats in which only the last exchanges matter. |
 | `importance` | 85 % | `keepRecent` (10), `userMessageScore` (1.0), `assistantMessageScore` (0.6), `toolUseScore` (1.0), `minScoreThreshold` (0.3) | Every older message gets a score, the lowest go first. No model call. For conversations with much small talk between what counts. |
 | `summarization` | 85 % | `keepRecent` (10), `summarizeChunkSize` (20), `maxSummaryTokens` (500, of each), `summarizeWith`, `summaryTimeout` | A short summary for every so many old messages; those that are there stay. For long talks on one subject after another, and for small models that write short summaries well and long ones badly. |
 | `pruning-agent` | 80 % | `maxSummaryTokens` (2000), `summaryTimeout`, and `context.pruningAgent` beside `compression` | A model reads the old messages and says which stay as they are, which become shorter, and which go. The dearest and the most selective. |
-| `adaptive` | when it pays | `lowTarget` (0.4), `preserveLastNTurns` (2), `maxSummaryTokens` (500), `background` (true), `summarizeWith`, `summaryTimeout` | The oldest part becomes a ledger (rules, open todos, files, errors, names), made by program, and a short summary that was written ahead; where clearing old tool results is enough, nothing else goes. It acts when the prices say that it pays. For long work with tools. |
+| `adaptive` | when it pays | `lowTarget` (0.4), `tailTokens` (6000), `preserveLastNTurns` (2), `maxSummaryTokens` (500), `background` (true), `summarizeWith`, `summaryTimeout` | The default. The oldest part becomes a ledger (rules, open todos, files, errors, names), made by program, and a short summary that was written ahead; where clearing old tool results is enough, nothing else goes. What is shorter than eight summaries is not worth a model call: the last words of it stand below the ledger instead. |
 
 Before all but `pruning-agent` and `adaptive` act, old tool results are cleared by mark if that alone is enough: \
 `pruneProtectTokens`, `pruneMinimumTokens` and `protectedTools` say which. `adaptive` clears by itself and minds the first \
 and the last of them. Cleared or left out, everything stays in the log, and `recall` finds it.
 
-When `adaptive` acts depends on prices, if `models.NAME.prices` declares them for the model: an edit makes every later call \
-cheaper and has the provider read the conversation anew once. It waits until that pays, and acts earlier when the provider's \
+When `adaptive` acts depends on prices, if `models.NAME.prices` declares them for the model or it is a known one at its \
+maker's own address (`longhaul models` shows them): an edit makes every later call cheaper and has the provider read the conversation anew once. It waits until that pays, and acts earlier when the provider's \
 cache has run out anyway. Without prices it acts when the window is full, or where `trigger` says.
 
 `summarizeWith` and `context.pruningAgent` name another model of the same server, which gets the same key; its window is \

@@ -8,7 +8,7 @@ use longhaul_core::estimate::Counter;
 use longhaul_core::message::ToolSpec;
 use longhaul_core::plan::Policy;
 use longhaul_core::run::{Approval, Counting, Fixed, Model, Recovery, Retry, Settings, ToolRule};
-use longhaul_providers::{LimitSource, Limits, SharedProvider};
+use longhaul_providers::{Ability, LimitSource, Limits, SharedProvider};
 
 use crate::calibration::Calibrations;
 use crate::context::{FixedShare, ToolShare};
@@ -165,6 +165,7 @@ impl Agent {
                 },
                 max_output: self.limits.max_output,
                 tools: self.limits.tools.may(),
+                prefill: self.limits.prefill == Ability::Yes,
             },
             fixed: Fixed {
                 system_hash: hash(self.system.as_bytes()),

@@ -10,14 +10,14 @@ use std::sync::Arc;
 use longhaul_core::event::{Event, EventBody, FORMAT};
 use longhaul_core::history::{FoldError, History, OpenRun};
 use longhaul_core::ids::{ApprovalId, Seq, SessionId};
-use longhaul_core::message::Message;
 use longhaul_core::run::{Effect, Input, Notice, Run, Settings};
-use longhaul_core::survival::{self, Survival};
+use longhaul_core::survival::Survival;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 
 use self::payload::payloads;
 pub use self::payload::token_usage;
+use crate::compaction::Shown;
 
 /// How a parked session goes on, for people.
 pub const GO_ON: &str = "Send a message, or resume: either begins a new run.";
@@ -106,19 +106,16 @@ pub(crate) struct Around<'a> {
 }
 
 /// The view before an edit.
-pub(crate) struct Before(Vec<Arc<Message>>);
+pub(crate) struct Before(Shown);
 
 impl Before {
     pub(crate) fn of(run: &Run) -> Self {
-        Self(run.history().view().iter().map(|item| Arc::clone(&item.message)).collect())
+        Self(Shown::of(run.history()))
     }
 
-    /// What the edit left of it. In a session every rest can be recalled by the model.
+    /// What the edit left of it.
     pub(crate) fn survival(&self, run: &Run) -> Survival {
-        let before: Vec<&Message> = self.0.iter().map(AsRef::as_ref).collect();
-        let view = run.history().view().iter();
-        let after: String = view.map(|item| crate::recall::plain_text(&item.message) + "\n").collect();
-        survival::survey(&before, &after, true)
+        self.0.survival_in(run.history())
     }
 }
 

@@ -11,6 +11,7 @@ mod doubt;
 mod limits;
 mod media;
 mod model;
+mod pause;
 mod tool;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -252,8 +253,8 @@ impl Driver {
                 self.tell_run(Input::QueueRead(waiting));
             }
             Effect::Count { tools } => self.count(tools),
-            Effect::CallModel { step, tools, max_output_tokens } => {
-                self.call_model(step, tools, max_output_tokens)
+            Effect::CallModel { step, tools, max_output_tokens, pause_at_tokens } => {
+                self.call_model(step, tools, max_output_tokens, pause_at_tokens);
             }
             Effect::Summarise { task, ahead, request } => self.summarise(task, ahead, request),
             Effect::StopSummary { task } => {

@@ -14,6 +14,7 @@ mod told;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longhaul_core::ids::{Seq, SessionId, StepId};
+use longhaul_core::message::{Message, Part};
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -82,6 +83,8 @@ struct Shown {
 #[derive(Debug)]
 struct InFlight {
     step: StepId,
+    /// The message that it is, or goes on with.
+    message_id: String,
     spoken: Vec<(Voice, String)>,
     /// Characters of text, and of reasoning.
     offset: u64,
@@ -117,11 +120,20 @@ impl Feed {
         self.news.send_replace(());
     }
 
-    /// An answer begins, or begins anew.
-    pub(crate) fn begin(&self, step: &StepId) {
-        let step = step.clone();
+    /// An answer begins, or begins anew, or goes on with one that was `paused`.
+    pub(crate) fn begin(&self, step: &StepId, paused: Option<&Message>) {
+        let message_id = paused.map_or_else(|| format!("m-{step}"), |paused| paused.id.to_string());
+        let spoken = Vec::new();
+        let mut answer = InFlight { step: step.clone(), message_id, spoken, offset: 0, reasoning_offset: 0 };
+        for part in paused.iter().flat_map(|paused| &paused.parts) {
+            match part {
+                Part::Text(text) => answer.add(Voice::Text, &text.text),
+                Part::Reasoning(reasoning) => answer.add(Voice::Reasoning, &reasoning.text),
+                _ => 0,
+            };
+        }
         let mut state = self.lock();
-        state.answer = Some(InFlight { step, spoken: Vec::new(), offset: 0, reasoning_offset: 0 });
+        state.answer = Some(answer);
         state.shown = None;
     }
 
@@ -136,7 +148,7 @@ impl Feed {
             return;
         }
         let mut payload = json!({
-            "stepId": step, "messageId": format!("m-{step}"),
+            "stepId": step, "messageId": answer.message_id,
             "chunkType": voice.as_str(), "content": delta, "offset": offset,
         });
         if is_complete {
@@ -228,7 +240,7 @@ impl InFlight {
         let parts: Vec<_> =
             self.spoken.iter().map(|(voice, text)| json!({ "type": voice.as_str(), "text": text })).collect();
         let payload = json!({
-            "stepId": self.step, "messageId": format!("m-{}", self.step), "parts": parts,
+            "stepId": self.step, "messageId": self.message_id, "parts": parts,
             "offset": self.offset, "reasoningOffset": self.reasoning_offset,
         });
         (!parts.is_empty()).then(|| Announcement::passing("llm:snapshot", session_id, payload))

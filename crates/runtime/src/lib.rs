@@ -22,6 +22,7 @@ pub mod agent;
 pub mod announce;
 pub mod calibration;
 pub mod clock;
+pub mod compaction;
 pub mod config;
 pub mod context;
 mod driver;

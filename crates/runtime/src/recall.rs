@@ -8,7 +8,7 @@ use longhaul_core::estimate::text_tokens;
 use longhaul_core::history::{Entry, EntryKind, History, ItemKind};
 use longhaul_core::ids::{Handle, LogRange, Seq};
 use longhaul_core::message::{Message, Part, RawJson, ToolSpec};
-use longhaul_core::recall::{Index, SHOWN_WEIGHT, closely};
+use longhaul_core::recall::{Extent, Index, SHOWN_WEIGHT, closely};
 use longhaul_core::truncate::Limit;
 use longhaul_store::Blobs;
 use serde::Deserialize;
@@ -264,7 +264,7 @@ async fn by_query(query: &str, hits: usize, source: &Source, blobs: &Blobs, limi
     for candidate in candidates {
         texts.push((candidate, original(&source.entries[candidate.at], blobs).await.unwrap_or_default()));
     }
-    let ranked = closely(&asked, texts, hits);
+    let ranked = closely(&asked, texts, Extent::in_room(hits, limit.max_tokens));
     if ranked.is_empty() {
         return format!("recall: nothing in this session matches `{query}`");
     }

@@ -23,10 +23,9 @@ pub use self::error::SessionError;
 pub use self::runtime::{IDLE, Runtime};
 use crate::announce::{self, Announcement};
 use crate::clock::now_ms;
+use crate::compaction::Preview;
 use crate::context::ContextReport;
-use crate::driver::{
-    Command, Message, QueueChange, RecordMaker, Shared, SharedStrategy, preview, release, undo,
-};
+use crate::driver::{Command, Message, QueueChange, RecordMaker, Shared, SharedStrategy, release, undo};
 use crate::feed::{Announcements, Attendance, Missed};
 use crate::hooks::Hooks;
 
@@ -269,7 +268,7 @@ impl Session {
         self.request(|reply| Command::Compact { strategy, instructions, reply }).await
     }
 
-    /// What [`Session::compact_by`] would do.
+    /// What [`Session::compact_by`] would do, and what that would leave.
     ///
     /// # Errors
     /// [`SessionError::Stopped`].
@@ -277,8 +276,8 @@ impl Session {
         &self,
         strategy: Option<SharedStrategy>,
         instructions: Option<String>,
-    ) -> Result<Plan, SessionError> {
-        self.look(|run| preview(run, strategy, instructions)).await
+    ) -> Result<Preview, SessionError> {
+        self.look(|run| Preview::of(run, strategy, instructions)).await
     }
 
     /// What [`Session::compact`] would do.

@@ -10,6 +10,7 @@ use longhaul_core::strategy::{
     Adaptive, Importance, MiddleRemoval, ProactiveThreshold, PruningAgent, ReactiveOverflow, Strategy,
     Summarization, Truncation,
 };
+use longhaul_providers::catalog::{self, Rates};
 
 pub(super) fn policy(config: &Config) -> Policy {
     let compression = &config.context.compression;
@@ -59,6 +60,7 @@ fn strategy(config: &Config) -> Arc<dyn Strategy> {
         StrategyKind::PruningAgent => Arc::new(PruningAgent { max_summary_tokens }),
         StrategyKind::Adaptive => Arc::new(Adaptive {
             low_target: options.low_target,
+            tail_tokens: options.tail_tokens,
             preserve_last_n_turns,
             max_summary_tokens,
             background: options.background,
@@ -77,15 +79,25 @@ fn trigger(configured: TriggerConfig) -> Trigger {
     }
 }
 
-/// What is declared of the configured model.
+/// What is declared of the configured model, else its maker's list prices where it is reached at its maker's.
 fn prices(config: &Config) -> Option<Prices> {
-    let declared = config.models.get(&config.model.name)?.prices?;
+    let model = &config.model;
+    let declared = config.models.get(&model.name).and_then(|listed| listed.prices);
+    let declared = declared.map(|prices| Rates {
+        input: prices.input,
+        cached: prices.cached_input,
+        write: prices.cache_write,
+        output: prices.output,
+    });
+    // Planning is about requests of the usual length.
+    let listed = || catalog::prices(&model.name, &model.base_url).map(|prices| prices.at(0));
+    let rates = declared.or_else(listed)?;
     Some(Prices {
-        input: declared.input,
-        cache_read: declared.cached_input.unwrap_or(declared.input),
-        cache_write: declared.cache_write.unwrap_or(declared.input),
-        output: declared.output,
-        cache_life_ms: cache_life_ms(config.model.provider),
+        input: rates.input,
+        cache_read: rates.cached.unwrap_or(rates.input),
+        cache_write: rates.write.unwrap_or(rates.input),
+        output: rates.output,
+        cache_life_ms: cache_life_ms(model.provider),
     })
 }
 
@@ -209,6 +221,11 @@ mod tests {
         };
         assert_eq!(priced("anthropic", "m", all), Some(anthropic));
         assert_eq!(priced("anthropic", "other", all), None);
+        // Of a model that is in the catalogue nothing need be declared, at its maker's.
+        let listed = priced("anthropic", "claude-sonnet-4-5", all).unwrap();
+        assert!(listed.cache_read < listed.input && listed.input < listed.cache_write);
+        let at_home = "model: { name: claude-sonnet-4-5, base_url: \"http://localhost:1234/v1\" }";
+        assert_eq!(configured(at_home).prices, None);
         let flat = priced("anthropic", "m", "{ input: 3, output: 15 }");
         assert_eq!(flat, Some(Prices { cache_read: 3.0, cache_write: 3.0, ..anthropic }));
         let life = |provider| priced(provider, "m", all).map(|prices| prices.cache_life_ms / 60_000);

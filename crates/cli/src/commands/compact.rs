@@ -1,39 +1,48 @@
 //! `longhaul compact`: makes room now, or says what that would do.
 
-use longhaul::session::Session;
-use longhaul_core::event::ViewEdit;
+use std::sync::Arc;
+
+use longhaul::compaction::{self, Preview};
+use longhaul::session::{Runtime, Session};
+use longhaul_core::event::{EditKind, ViewEdit, ViewOp};
 use longhaul_core::ids::Handle;
 use longhaul_core::plan::{Plan, Policy, SummaryDraft, Writer};
 use longhaul_core::run::{CompactionOutcome, Run};
+use longhaul_core::strategy::Strategy;
+use longhaul_core::survival::{Survival, Tally};
 
 use crate::args::CompactArgs;
 use crate::assemble::Asking;
 use crate::failure::{DONE, Failure, Outcome};
 use crate::place::Place;
-use crate::term::human::{count, short};
+use crate::term::human::{count, grouped, short};
 use crate::term::out;
 
 use super::{Need, reading};
 
 pub(crate) async fn run(args: CompactArgs, place: &Place) -> Outcome {
     if args.dry_run {
-        return preview(&args.session, args.instructions, place).await;
+        return preview(args, place).await;
     }
     let runtime = super::open(place, Need::Model(Asking::Nobody)).await?;
     let session = super::find(&runtime, &args.session).await?;
-    let done = compact(&session, args.instructions).await;
+    let done = compact(&runtime, &session, args).await;
     runtime.close().await;
     out::data(&done?)?;
     Ok(DONE)
 }
 
-async fn compact(session: &Session, instructions: Option<String>) -> Outcome<String> {
+async fn compact(runtime: &Runtime, session: &Session, args: CompactArgs) -> Outcome<String> {
+    let strategy = named(&runtime.agent().rules.policy, args.strategy.as_deref())?;
     session.adopt_model().await?;
     let before = session.look(|run| run.meter().total).await?;
-    match session.compact(instructions).await? {
+    match session.compact_by(strategy, args.instructions).await? {
         CompactionOutcome::Committed(edit) => {
             let after = session.look(|run| run.meter().total).await?;
-            Ok(committed(&edit, (before, after), session.id().as_str()))
+            // It is done, whatever can be said of it.
+            let log = runtime.log(session.id()).await.unwrap_or_default();
+            let survival = compaction::survival(&log, &edit.id);
+            Ok(committed(&edit, (before, after), survival.as_ref(), session.id().as_str()))
         }
         CompactionOutcome::NothingToDo => Ok("nothing to compact: what is there stays\n".to_owned()),
         CompactionOutcome::Refused(why) => {
@@ -42,35 +51,57 @@ async fn compact(session: &Session, instructions: Option<String>) -> Outcome<Str
     }
 }
 
+/// The strategy that the command line names, if it names one.
+fn named(policy: &Policy, name: Option<&str>) -> Outcome<Option<Arc<dyn Strategy>>> {
+    let find = |name| {
+        let unknown = || Failure::usage(format!("there is no strategy `{name}`"));
+        compaction::strategy(policy, name).ok_or_else(unknown)
+    };
+    name.map(find).transpose()
+}
+
 /// The meter's totals, before and after: what `context` shows.
-fn committed(edit: &ViewEdit, totals: (u64, u64), session: &str) -> String {
+fn committed(edit: &ViewEdit, totals: (u64, u64), survival: Option<&Survival>, session: &str) -> String {
+    let done = match edit.kind {
+        EditKind::Prune => "cleared",
+        EditKind::Compaction => "compacted",
+    };
     format!(
-        "compacted {} · {} → {} tokens · {}\nundo with: longhaul undo {session} {}\n",
-        count((edit.original_messages + 1).saturating_sub(edit.compressed_messages), "message"),
+        "{done} {} · {} → {} tokens · {}\n{}undo with: longhaul undo {session} {}\n",
+        gone(edit),
         short(totals.0),
         short(totals.1),
         edit.why,
+        survival.map(|survival| report(survival, "of what the model was shown")).unwrap_or_default(),
         edit.id,
     )
 }
 
-async fn preview(meant: &str, instructions: Option<String>, place: &Place) -> Outcome {
-    let (runtime, record) = reading::session(place, meant).await?;
+async fn preview(args: CompactArgs, place: &Place) -> Outcome {
+    let (runtime, record) = reading::session(place, &args.session).await?;
+    let strategy = named(&runtime.agent().rules.policy, args.strategy.as_deref());
     let run = runtime.glance(&record.id).await?;
     runtime.close().await;
-    out::data(&previewed(&run, instructions))?;
+    out::data(&previewed(&run, strategy?, args.instructions))?;
     Ok(DONE)
 }
 
 /// What a compaction would do, in words.
-pub(super) fn previewed(run: &Run, instructions: Option<String>) -> String {
-    described(&run.preview(instructions), &run.settings().policy)
+pub(super) fn previewed(
+    run: &Run,
+    strategy: Option<Arc<dyn Strategy>>,
+    instructions: Option<String>,
+) -> String {
+    let policy = &run.settings().policy;
+    let asked = strategy.as_ref().unwrap_or(&policy.strategy).name().to_owned();
+    described(&Preview::of(run, strategy, instructions), &asked, policy.writer)
 }
 
 /// A plan in words. Nothing has happened. The strategy that was asked need not be the one that the plan comes from.
-fn described(plan: &Plan, policy: &Policy) -> String {
+fn described(preview: &Preview, asked: &str, writer: Writer) -> String {
+    let plan = &preview.plan;
     let strategy = match plan {
-        Plan::Fits | Plan::DoesNotFit(_) => policy.strategy.name(),
+        Plan::Fits | Plan::DoesNotFit(_) => asked,
         Plan::Edit(edit) => &edit.strategy,
         Plan::Summarise(draft) => draft.strategy(),
     };
@@ -79,27 +110,84 @@ fn described(plan: &Plan, policy: &Policy) -> String {
         Plan::Fits => text.push_str("would do    nothing: there is nothing to leave out\n"),
         Plan::DoesNotFit(misfit) => text.push_str(&format!("would do    nothing: {misfit}\n")),
         Plan::Edit(edit) => {
-            let handles: Vec<Handle> = edit.ops.iter().map(|op| Handle(op.range())).collect();
-            let gone = (edit.original_messages + 1).saturating_sub(edit.compressed_messages);
-            let what = match edit.kind {
-                longhaul_core::event::EditKind::Prune => count(handles.len() as u64, "old tool result"),
-                longhaul_core::event::EditKind::Compaction => count(gone, "message"),
-            };
+            let goes = |op: &&ViewOp| edit.kind == EditKind::Prune || !is_cleared(op);
+            let handles: Vec<Handle> = edit.ops.iter().filter(goes).map(|op| Handle(op.range())).collect();
             text.push_str(&format!("would do    {}\n", edit.why));
-            text.push_str(&format!("goes        {what} · {}\n", listed(&handles)));
+            text.push_str(&format!("goes        {} · {}\n", gone(edit), listed(&handles)));
+            text.push_str(&clears((edit.ops.len() - handles.len()) as u64));
             text.push_str(&sizes(edit.original_tokens, edit.compressed_tokens, ""));
         }
         Plan::Summarise(draft) => {
             let (messages, handles) = draft.what_goes();
-            text.push_str(&format!("would do    {}\n", written(draft, policy.writer)));
+            text.push_str(&format!("would do    {}\n", written(draft, writer)));
             text.push_str(&format!("goes        {} · {}\n", count(messages, "message"), listed(&handles)));
+            text.push_str(&clears(draft.cleared_results()));
             let (after, bound) = afterwards(draft);
             text.push_str(&sizes(draft.original_tokens(), after, bound));
             text.push_str(&format!("floor       {} without any summary\n", short(draft.floor_tokens())));
         }
     }
+    if let Some(survival) = &preview.survival {
+        let of = match preview.without_summary {
+            true => "of what the model is shown; without the summary, at least",
+            false => "of what the model is shown",
+        };
+        text.push_str(&report(survival, of));
+    }
     text.push_str("nothing was changed\n");
     text
+}
+
+/// What an edit takes away.
+fn gone(edit: &ViewEdit) -> String {
+    match edit.kind {
+        EditKind::Prune => count(edit.ops.len() as u64, "old tool result"),
+        EditKind::Compaction => {
+            count((edit.original_messages + 1).saturating_sub(edit.compressed_messages), "message")
+        }
+    }
+}
+
+fn is_cleared(op: &ViewOp) -> bool {
+    matches!(op, ViewOp::Placeholder { .. })
+}
+
+/// What is cleared beside what goes, if anything is.
+fn clears(results: u64) -> String {
+    match results {
+        0 => String::new(),
+        results => format!("clears      {}\n", count(results, "old tool result")),
+    }
+}
+
+/// The classes of facts in the order in which people care for them, and what they are called.
+const CLASSES: [(&str, &str); 6] = [
+    ("userConstraints", "user constraints"),
+    ("decisions", "decisions"),
+    ("paths", "paths"),
+    ("identifiers", "identifiers"),
+    ("errorLines", "error lines"),
+    ("numbers", "numbers"),
+];
+
+/// How the facts fared, a row for each class that has some; nothing if there are none.
+fn report(survival: &Survival, of: &str) -> String {
+    let tally = |class: &str| survival.classes.get(class).copied().filter(|tally| tally.total() > 0);
+    let rows: String =
+        CLASSES.iter().filter_map(|(class, name)| tally(class).map(|tally| row(name, tally))).collect();
+    match rows.is_empty() {
+        true => String::new(),
+        false => format!("survival    {of}\n{COLUMNS}\n{rows}"),
+    }
+}
+
+const COLUMNS: &str = "                  verbatim  recoverable by the model  recoverable by you  lost";
+
+fn row(name: &str, tally: Tally) -> String {
+    let Tally { verbatim, recoverable_by_model, recoverable_by_user, lost } = tally;
+    let [verbatim, by_model, by_user, lost] =
+        [verbatim, recoverable_by_model, recoverable_by_user, lost].map(grouped);
+    format!("{name:<16}{verbatim:>10}{by_model:>26}{by_user:>20}{lost:>6}\n")
 }
 
 /// What would be written, and by whom.
@@ -146,85 +234,4 @@ fn listed(handles: &[Handle]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use longhaul_core::budget::Budget;
-    use longhaul_core::event::{EditKind, EditReason};
-    use longhaul_core::history::History;
-    use longhaul_core::plan::{self, Occasion};
-    use longhaul_core::strategy;
-    use longhaul_lab::synthetic;
-
-    use super::{Plan, Policy, ViewEdit, Writer, described};
-
-    fn policy(name: &str) -> Policy {
-        Policy::new(strategy::by_name(name).unwrap())
-    }
-
-    /// The preview of a support agent's morning, in a window that it fills.
-    fn preview(policy: &Policy) -> String {
-        let recording = synthetic::support(1, 60).unwrap();
-        let history = History::fold(&recording.events).unwrap();
-        let budget = Budget::new(24_000, None);
-        let asked = Occasion::Requested { instructions: None };
-        described(&plan::plan(&history, recording.fixed_tokens, &budget, policy, &asked), policy)
-    }
-
-    #[test]
-    fn a_preview_says_what_each_strategy_would_have_written_and_by_whom() {
-        for (name, expected) in [
-            ("reactive-overflow", "would do    a summary of at most 2K tokens, one model call\n"),
-            ("proactive-threshold", "would do    a summary of at most 2K tokens, one model call\n"),
-            ("summarization", "tokens together, one model call for each\n"),
-            (
-                "pruning-agent",
-                "would do    what a pruning agent leaves, and its summary of at most 2K tokens\n",
-            ),
-            (
-                "adaptive",
-                "would do    a ledger of what was done, and a summary of at most 500 tokens, one model call\n",
-            ),
-        ] {
-            let text = preview(&policy(name));
-            assert!(text.contains(expected), "{name}: {text}");
-            assert!(text.starts_with(&format!("strategy    {name}\n")), "{text}");
-            assert_eq!(text.contains("besides the ledger"), name == "adaptive", "{text}");
-        }
-        let by = |writer| preview(&Policy { writer, ..policy("summarization") });
-        let text = by(Writer::Nobody);
-        assert!(text.contains("tokens together, extracted without a model call\n"), "{text}");
-        let text = by(Writer::Other { window: 9_000, max_output: None });
-        assert!(text.contains("tokens together, by another model\n"), "{text}");
-        for name in ["middle-removal", "truncation", "importance"] {
-            assert!(preview(&policy(name)).contains("no model call"), "{name}");
-        }
-    }
-
-    #[test]
-    fn a_plan_names_the_strategy_that_it_comes_from() {
-        let why = "the newest step alone was too large: 2 of its results cleared";
-        let edit = ViewEdit {
-            id: "e1".into(),
-            base_view_hash: String::new(),
-            ops: Vec::new(),
-            kind: EditKind::Prune,
-            strategy: "truncation".to_owned(),
-            reason: EditReason::Requested,
-            trigger_tokens: 0,
-            original_tokens: 9,
-            compressed_tokens: 4,
-            original_bound: 9,
-            compressed_bound: 4,
-            original_messages: 2,
-            compressed_messages: 2,
-            why: why.to_owned(),
-            usage: None,
-        };
-        let text = described(&Plan::Edit(Box::new(edit)), &policy("reactive-overflow"));
-        assert!(text.starts_with("strategy    truncation\n"), "{text}");
-        assert!(text.contains(why), "{text}");
-        assert!(
-            described(&Plan::Fits, &policy("reactive-overflow"))
-                .starts_with("strategy    reactive-overflow\n")
-        );
-    }
-}
+mod tests;

@@ -157,7 +157,9 @@ impl Show {
         match &happening {
             // The task is above, in the shell's own line; the answer follows as data.
             Happening::User { .. } | Happening::Dequeued { .. } => return Ok(()),
-            Happening::Text(_) | Happening::Answer { .. } if !self.person => return Ok(()),
+            Happening::Text(_) | Happening::Piece { .. } | Happening::Answer { .. } if !self.person => {
+                return Ok(());
+            }
             Happening::RunEnded(ended) => {
                 self.usage = format!(
                     "{} · {} in · {} out",
@@ -220,9 +222,9 @@ impl Show {
 /// The newest thing the model said to the newest message; empty if it said nothing.
 async fn answer(session: &Session) -> Outcome<String> {
     let newest = |run: &longhaul_core::run::Run| {
-        let entries = run.history().entries().iter().rev();
-        let mut since = entries.take_while(|entry| entry.kind != EntryKind::Typed);
-        since.find(|entry| entry.message.role == Role::Assistant).map(|entry| entry.message.text())
+        let history = run.history();
+        let mut since = history.entries().iter().rev().take_while(|entry| entry.kind != EntryKind::Typed);
+        since.find(|entry| entry.message.role == Role::Assistant).map(|entry| history.whole(entry).text())
     };
     Ok(session.look(newest).await?.unwrap_or_default())
 }

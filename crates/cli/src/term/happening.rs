@@ -24,7 +24,9 @@ pub(crate) enum Happening {
     Reasoning,
     /// More of a tool call's arguments.
     ToolInput { tool: String },
-    /// An answer is stored.
+    /// The beginning of an answer is stored; it goes on.
+    Piece { text: String },
+    /// An answer, or the end of one, is stored.
     Answer { text: String, cut: bool },
     /// The model asks for a tool.
     Call(Call),
@@ -146,6 +148,9 @@ fn added(announcement: &Announcement) -> Option<Happening> {
     let parts: Vec<Part> = serde_json::from_value(parts).unwrap_or_default();
     match announcement.text("role") {
         "user" => Some(Happening::User { text: readable(&parts) }),
+        "assistant" if announcement.payload.contains_key("paused") => {
+            Some(Happening::Piece { text: spoken(&parts) })
+        }
         "assistant" => Some(Happening::Answer { text: spoken(&parts), cut: false }),
         _ => None,
     }
@@ -250,7 +255,10 @@ pub(crate) fn of_event(event: &Event) -> Vec<Happening> {
 
 fn answered(message: &Message, cut: Option<Cut>) -> Vec<Happening> {
     let text = spoken(&message.parts);
-    let answer = Happening::Answer { text, cut: cut.is_some() };
+    let answer = match cut {
+        Some(Cut::Paused) => Happening::Piece { text },
+        cut => Happening::Answer { text, cut: cut.is_some() },
+    };
     let calls = message.tool_calls().map(|call| {
         Happening::Call(Call {
             id: call.call_id.to_string(),

@@ -28,6 +28,15 @@ pub(crate) enum Setting {
     Shell,
 }
 
+/// How an answer comes that was paused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pieces {
+    /// As it was written.
+    Streamed,
+    /// Piece by piece, from the log.
+    Stored,
+}
+
 /// Turns happenings into text.
 #[derive(Debug)]
 pub(crate) struct Transcript {
@@ -43,6 +52,8 @@ pub(crate) struct Transcript {
     held: String,
     /// Whether more of an answer has come since the last beat.
     moved: bool,
+    /// How an answer that goes on has come so far.
+    pieces: Option<Pieces>,
     out: String,
 }
 
@@ -60,6 +71,7 @@ impl Transcript {
             retried: String::new(),
             held: String::new(),
             moved: false,
+            pieces: None,
             out: String::new(),
         }
     }
@@ -114,6 +126,7 @@ impl Transcript {
             Happening::User { text } if std::mem::take(&mut self.dequeued) => self.said(text),
             Happening::User { text } | Happening::Note { text } => self.note(text),
             Happening::Text(delta) => self.stream(delta),
+            Happening::Piece { text } => self.piece(text),
             Happening::Answer { text, cut } => self.answer(text, *cut),
             Happening::Call(call) => {
                 self.calls.insert(call.id.clone(), (call.clone(), None));
@@ -204,6 +217,7 @@ impl Transcript {
     }
 
     fn end_text(&mut self) {
+        self.pieces = None;
         let Some(mut wrap) = self.wrap.take() else { return };
         wrap.finish(&mut self.out);
         if !wrap.is_at_start() {
@@ -212,9 +226,18 @@ impl Transcript {
         self.out.push_str(&std::mem::take(&mut self.held));
     }
 
+    /// The beginning of an answer, or more of it: what comes next goes on in its line.
+    fn piece(&mut self, text: &str) {
+        let is_streamed = self.wrap.is_some() && self.pieces != Some(Pieces::Stored);
+        if !is_streamed {
+            self.stream(text);
+        }
+        self.pieces = Some(if is_streamed { Pieces::Streamed } else { Pieces::Stored });
+    }
+
     /// The whole answer: shown already if it was streamed.
     fn answer(&mut self, text: &str, cut: bool) {
-        if self.wrap.is_none() {
+        if self.wrap.is_none() || self.pieces == Some(Pieces::Stored) {
             self.stream(text.trim_end());
         }
         self.end_text();
@@ -275,10 +298,13 @@ impl Transcript {
     }
 
     fn rule(&mut self, text: &str) {
-        self.end_text();
         let text = fit(&super::text::one_line(text), self.columns.saturating_sub(2));
-        self.out.push_str(&self.style.accent(&format!("─ {text}")));
-        self.out.push('\n');
+        let row = self.style.accent(&format!("─ {text}"));
+        // Room is made in the middle of an answer.
+        match self.pieces {
+            Some(_) => self.aside(&row),
+            None => self.row(&row),
+        }
     }
 
     /// Something that wants attention, in full.

@@ -14,7 +14,7 @@ fn recorded(turns: usize) -> String {
     for turn in 0..turns {
         messages
             .push(json!({ "role": "user", "content": format!("Question {turn}: what is in part {turn}?") }));
-        let mut answer = format!("In part {turn} there is marker-{turn}. ");
+        let mut answer = format!("In part {turn} there is marker-{turn}. It is in src/part{turn}.rs. ");
         for word in 0..60 {
             write!(answer, "filler{word} of part {turn}, ").unwrap();
         }
@@ -41,7 +41,7 @@ fn a_recorded_conversation_is_imported_shown_and_found_again() {
     let handle = found.lines().find(|line| line.contains("lh:")).unwrap();
     let handle = handle.split(['<', '>', ' ']).find(|word| word.starts_with("lh:")).unwrap();
     let exact = bench.run(&["recall", "last", handle]).exits(0).out;
-    assert!(exact.starts_with("In part 3 there is marker-3. filler0 of part 3, "), "{exact}");
+    assert!(exact.starts_with("In part 3 there is marker-3. It is in src/part3.rs. filler0 of part 3, "), "{exact}");
     let nothing = bench.run(&["recall", "last", "no-such-word"]).exits(1);
     assert!(nothing.out.is_empty() && nothing.err.contains("nothing in this session matches"), "{nothing:?}");
     bench.run(&["recall", "last", "lh:999"]).exits(1);
@@ -144,19 +144,26 @@ fn a_compaction_is_previewed_made_and_undone() {
     let before = context();
     let preview = bench.run(&["compact", &id, "--dry-run"]).exits(0).out;
     for expected in [
-        "strategy    reactive-overflow",
+        "strategy    adaptive",
         "one model call",
         "20 messages",
         "lh:",
         "→",
         "floor",
+        "without the summary, at least",
         "nothing was changed",
     ] {
         assert!(preview.contains(expected), "{expected}: {preview}");
     }
     assert_eq!(context(), before);
+    let promised = paths(&preview);
     let done = bench.run_with(&fake, &["compact", &id, "--instructions", "mind the parts"]).exits(0).out;
     assert!(done.starts_with("compacted 20 messages · "), "{done}");
+    assert!(done.contains("recoverable by the model"), "{done}");
+    let kept = paths(&done);
+    assert_eq!(promised.iter().sum::<u64>(), kept.iter().sum::<u64>());
+    assert!(promised[0] <= kept[0] && kept[1] > 0 && kept[2..] == [0, 0], "{promised:?}, {kept:?}");
+    assert!(done.lines().skip(1).all(|line| line.chars().count() <= 79), "{done}");
     assert!(fake.asked()[0].to_string().contains("mind the parts"));
     let edit = done.split_whitespace().last().unwrap();
     let after = context();
@@ -174,6 +181,34 @@ fn a_compaction_is_previewed_made_and_undone() {
     assert!(bench.run(&["undo", &id]).exits(1).err.contains("nothing to undo"));
     let again = bench.run(&["undo", &id, edit]).exits(1);
     assert!(again.err.contains(&format!("{edit} is already undone")), "{}", again.err);
+}
+
+/// The row of a survival report.
+fn paths(report: &str) -> Vec<u64> {
+    let row = report.lines().find_map(|line| line.strip_prefix("paths")).unwrap();
+    row.split_whitespace().map(|number| number.replace(',', "").parse().unwrap()).collect()
+}
+
+#[test]
+fn a_compaction_may_be_by_another_strategy_once() {
+    let bench = Bench::new();
+    let id = imported(&bench, 40);
+    let preview = bench.run(&["compact", &id, "--dry-run", "--strategy", "truncation"]).exits(0).out;
+    assert!(preview.starts_with("strategy    truncation\n"), "{preview}");
+    assert!(preview.contains("survival    of what the model is shown\n"), "a plan that is sure: {preview}");
+    let fake = Fake::start([]);
+    let done = bench.run_with(&fake, &["compact", &id, "--strategy", "truncation"]).exits(0).out;
+    assert_eq!(paths(&done), paths(&preview), "{done}");
+    assert!(fake.asked().is_empty(), "no model was asked");
+    bench.run(&["undo", &id]).exits(0);
+    let usual = bench.run(&["compact", &id, "--dry-run"]).exits(0).out;
+    assert!(usual.starts_with("strategy    adaptive\n"), "{usual}");
+    for dry in [&["--dry-run"][..], &[]] {
+        let wrong = bench.run(&[&["compact", &id, "--strategy", "best"], dry].concat()).exits(2).err;
+        for name in longhaul_core::strategy::NAMES {
+            assert!(wrong.contains(name), "{name}: {wrong}");
+        }
+    }
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn push_step(messages: &mut Vec<Message>, assistant: &Message, results: &[ViewIt
 }
 
 /// A part as any provider takes it: reasoning and what we do not model are nothing without their item.
-fn without_native(part: Part) -> Option<Part> {
+pub(super) fn without_native(part: Part) -> Option<Part> {
     match part {
         Part::Text(text) => Some(Part::Text(Text { native: None, ..text })),
         Part::ToolCall(call) => Some(Part::ToolCall(ToolCall { native: None, ..call })),

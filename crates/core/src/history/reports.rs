@@ -3,7 +3,6 @@
 use super::{History, Learned, Sent, view};
 use crate::estimate::{CountKind, Groups};
 use crate::ids::Seq;
-use crate::message::Role;
 use crate::meter::{Anchor, MAX_OVERHEAD_TOKENS};
 use crate::usage::Usage;
 
@@ -43,10 +42,15 @@ impl History {
         self.recoveries = 0;
         self.spent(usage);
         let (Some(usage), Some(start)) = (usage, start) else { return };
-        let answer = self.view.last().filter(|item| item.message.role == Role::Assistant);
-        let sent_view =
-            answer.map(|answer| Sent { before: answer.range.from, hash: start.view_hash.clone() });
-        let answered = answer.map(|item| item.groups).unwrap_or_default();
+        let sent_view = self.answered.and_then(|answer| self.entry(answer.seq)).map(|piece| {
+            // What it goes on with is in one message with it now.
+            let hash = match piece.goes_on() {
+                true => view::hash(self.view.iter().filter(|item| item.range.to < piece.begins)),
+                false => start.view_hash.clone(),
+            };
+            Sent { before: piece.begins, hash }
+        });
+        let answered = self.answered.map(|answer| answer.groups).unwrap_or_default();
         let sent = self.view_groups.without(&answered);
         if !is_plausible(usage.input_tokens, start.fixed_tokens.saturating_add(sent.total())) {
             return;
@@ -54,7 +58,7 @@ impl History {
         self.learn_error(estimated, usage.input_tokens);
         self.calibrate(start.fixed_tokens, sent, usage.input_tokens);
         let Some(sent_back) = self.output_sent_back(usage, answered.total()) else {
-            let before = self.view.last().map_or(self.last_seq, |answer| answer.since - 1);
+            let before = self.answered.map_or(self.last_seq, |answer| answer.seq - 1);
             self.set_anchor_at(before, sent, start.fixed_tokens, usage.input_tokens, 0);
             self.sent = sent_view;
             return;
@@ -130,11 +134,8 @@ impl History {
     /// Tokens of the answer, estimated at `answered`, that later requests carry: not its reasoning, if no part goes
     /// back with a native item. `None` if the report cannot be true.
     fn output_sent_back(&self, usage: &Usage, answered: u64) -> Option<u64> {
-        let last = self.view.last().filter(|item| item.message.role == Role::Assistant);
-        let Some(message) = last.and_then(|last| self.entry(last.range.from)).map(|entry| &entry.message)
-        else {
-            return Some(0);
-        };
+        let said = self.answered.and_then(|answer| self.entry(answer.seq));
+        let Some(message) = said.map(|entry| &entry.message) else { return Some(0) };
         let dropped = view::unsent_reasoning(message, &self.counter).total();
         // A token that goes back has a byte at least.
         let hidden = usage.reasoning_tokens.min(view::native_bytes(message));

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::pairing::without_native;
 use super::{CLEARED, EditState};
 use crate::estimate::{Counter, Groups};
 use crate::event::{Cut, ViewOp};
@@ -20,10 +21,16 @@ pub struct Entry {
     pub message: Arc<Message>,
     /// What it is.
     pub kind: EntryKind,
-    /// As the model sees it, if it does.
+    /// Where the answer begins that it is a piece of: its own position, unless it goes on with one that was paused.
+    pub begins: Seq,
+    /// How often that answer was paused, up to the end of this piece.
+    pub pauses: u32,
+    /// As the model sees it, if it does: an answer as a whole with its last piece.
     shown: Option<Arc<Message>>,
     /// Tokens of `shown`.
     groups: Groups,
+    /// Tokens of what stands there once it is cleared, if it is a result.
+    placeholder: Groups,
 }
 
 /// What a message of the log is.
@@ -60,6 +67,8 @@ pub struct ViewItem {
     pub covers: Vec<LogRange>,
     /// Position of the event that gave it its present form.
     pub since: Seq,
+    /// Tokens of its placeholder, if it is a result: counted once, because every plan weighs all of them.
+    pub(crate) placeholder: Groups,
 }
 
 /// What a message of the view is.
@@ -85,14 +94,34 @@ pub enum ItemKind {
 }
 
 impl Entry {
-    pub(super) fn new(seq: Seq, message: Message, kind: EntryKind, counter: &Counter) -> Self {
+    /// `paused`: the piece that it goes on with.
+    pub(super) fn new(
+        seq: Seq,
+        message: Message,
+        kind: EntryKind,
+        paused: Option<&Entry>,
+        counter: &Counter,
+    ) -> Self {
         let message = Arc::new(message);
-        let shown = shown(seq, &message, &kind).map(|shown| {
+        let before = paused.and_then(|paused| paused.shown.as_deref());
+        let shown = shown(seq, &message, &kind, before).map(|shown| {
             // Most are shown as they are stored: kept once.
             if shown == *message { message.clone() } else { Arc::new(shown) }
         });
         let groups = shown.as_deref().map(|shown| sent_groups(shown, counter)).unwrap_or_default();
-        Self { seq, message, kind, shown, groups }
+        let begins = paused.map_or(seq, |paused| paused.begins);
+        let pauses = paused.map_or(0, |paused| paused.pauses)
+            + u32::from(kind == EntryKind::Assistant(Some(Cut::Paused)));
+        let placeholder = match kind {
+            EntryKind::Result { .. } => cleared_groups(seq, counter),
+            EntryKind::Typed | EntryKind::Note | EntryKind::Assistant(_) => Groups::default(),
+        };
+        Self { seq, message, kind, begins, pauses, shown, groups, placeholder }
+    }
+
+    /// Whether it goes on with an answer that was paused.
+    pub fn goes_on(&self) -> bool {
+        self.begins < self.seq
     }
 }
 
@@ -108,10 +137,11 @@ impl ViewItem {
             message: entry.shown.clone()?,
             tokens: entry.groups.total(),
             groups: entry.groups,
-            range: LogRange::one(entry.seq),
+            range: LogRange { from: entry.begins, to: entry.seq },
             kind,
             covers: Vec::new(),
             since: entry.seq,
+            placeholder: entry.placeholder,
         })
     }
 
@@ -131,6 +161,7 @@ impl ViewItem {
             kind: ItemKind::Result { tool: tool.clone(), cleared: Some(edit.clone()) },
             covers: Vec::new(),
             since: entry.seq,
+            placeholder: entry.placeholder,
         })
     }
 
@@ -146,7 +177,8 @@ impl ViewItem {
         let kind = if summary { ItemKind::Summary(edit.clone()) } else { ItemKind::Removed(edit.clone()) };
         let groups = sent_groups(&message, counter);
         let tokens = groups.total();
-        Self { tokens, groups, message: Arc::new(message), range, kind, covers, since: range.from }
+        let (message, placeholder) = (Arc::new(message), Groups::default());
+        Self { tokens, groups, message, range, kind, covers, since: range.from, placeholder }
     }
 }
 
@@ -178,17 +210,23 @@ pub(crate) fn cleared_groups(seq: Seq, counter: &Counter) -> Groups {
     sent_groups(&cleared_message(seq, &result, ""), counter)
 }
 
-/// As the model sees a stored message: truncation markers in place, nothing half-received.
-fn shown(seq: Seq, message: &Message, kind: &EntryKind) -> Option<Message> {
+/// As the model sees a stored message: truncation markers in place, nothing half-received, after what it goes on with.
+fn shown(seq: Seq, message: &Message, kind: &EntryKind, before: Option<&Message>) -> Option<Message> {
     let parts: Vec<Part> = match kind {
         EntryKind::Assistant(Some(Cut::Lost)) => return None,
+        EntryKind::Assistant(Some(Cut::Paused)) => message.parts.iter().map(without_end).collect(),
         EntryKind::Assistant(Some(Cut::Cancelled)) => {
-            message.parts.iter().filter_map(kept_when_cancelled).collect()
+            let blank = |part: &&Part| part.as_text().is_some_and(|text| text.trim().is_empty());
+            let kept = message.parts.iter().filter(|part| before.is_some() || !blank(part));
+            kept.filter_map(kept_when_cancelled).collect()
         }
         EntryKind::Assistant(None) => message.parts.iter().map(valid_call).collect(),
         EntryKind::Result { .. } => message.parts.iter().map(|part| with_marker(part, seq)).collect(),
         EntryKind::Typed | EntryKind::Note => message.parts.clone(),
     };
+    if let Some(before) = before {
+        return Some(joined(before, message, parts));
+    }
     let says_something = parts.iter().any(|part| match part {
         Part::Text(text) => !text.text.is_empty(),
         Part::Reasoning(reasoning) => reasoning.native.is_some(),
@@ -197,10 +235,41 @@ fn shown(seq: Seq, message: &Message, kind: &EntryKind) -> Option<Message> {
     says_something.then(|| Message { parts, ..message.clone() })
 }
 
+/// One answer of two pieces: nothing stands between them.
+fn joined(before: &Message, piece: &Message, more: Vec<Part>) -> Message {
+    let mut parts = before.parts.clone();
+    if before.origin != piece.origin {
+        parts = parts.into_iter().filter_map(without_native).collect();
+    }
+    for part in more {
+        match (parts.last_mut(), part) {
+            // A native item would be that of a half.
+            (Some(Part::Text(last)), Part::Text(next)) => {
+                last.text.push_str(&next.text);
+                last.native = None;
+            }
+            (_, part) => parts.push(part),
+        }
+    }
+    Message { id: before.id.clone(), role: Role::Assistant, parts, origin: piece.origin.clone() }
+}
+
+/// An answer that was paused, and the piece that goes on with it, as one message: as they were stored, for people.
+pub fn join(paused: &Message, piece: &Message) -> Message {
+    joined(paused, piece, piece.parts.clone())
+}
+
+/// Text that goes on elsewhere is not the provider's item any more.
+fn without_end(part: &Part) -> Part {
+    match part {
+        Part::Text(text) => Part::text(text.text.clone()),
+        other => valid_call(other),
+    }
+}
+
 /// Partial text is kept, without the native item it never became; whole reasoning goes with whole calls.
 fn kept_when_cancelled(part: &Part) -> Option<Part> {
     match part {
-        Part::Text(text) if text.text.trim().is_empty() => None,
         Part::Text(text) => Some(Part::Text(Text { text: text.text.clone(), native: None })),
         Part::Reasoning(Reasoning { native: None, .. }) => None,
         other => Some(valid_call(other)),
@@ -279,7 +348,14 @@ pub(super) fn rebuild(
     now: Seq,
     counter: &Counter,
 ) -> Vec<ViewItem> {
-    let slots = entries.iter().map(ViewItem::of).collect();
+    let mut slots: Vec<Option<ViewItem>> = entries.iter().map(ViewItem::of).collect();
+    for (at, entry) in
+        entries.iter().enumerate().filter(|(_, entry)| entry.goes_on() && entry.shown.is_some())
+    {
+        // The pieces before it are in it.
+        let first = entries.partition_point(|other| other.seq < entry.begins);
+        slots[first..at].fill(None);
+    }
     let mut projection = Projection { entries, counter, slots, replacements: Vec::new() };
     for state in edits.iter().filter(|state| state.active) {
         let covers = covers(entries, &state.edit.ops, &projection.replacements);
@@ -432,20 +508,30 @@ pub(super) fn call_signature(call: &ToolCall, result: &ToolResult) -> u64 {
     u64::from_le_bytes(first)
 }
 
+/// How many bytes of a view are collected before they are hashed.
+const HASHED_AT_ONCE: usize = 16_384;
+
 pub(crate) fn hash<'a>(view: impl IntoIterator<Item = &'a ViewItem>) -> String {
     let mut hasher = blake3::Hasher::new();
+    // Many bytes at once are hashed several times as fast as a few at a time.
+    let mut bytes: Vec<u8> = Vec::with_capacity(HASHED_AT_ONCE + 256);
     for item in view {
-        hasher.update(&item.range.from.to_le_bytes());
-        hasher.update(&item.range.to.to_le_bytes());
+        if bytes.len() >= HASHED_AT_ONCE {
+            hasher.update(&bytes);
+            bytes.clear();
+        }
+        bytes.extend_from_slice(&item.range.from.to_le_bytes());
+        bytes.extend_from_slice(&item.range.to.to_le_bytes());
         let edit = match &item.kind {
             ItemKind::Summary(edit) | ItemKind::Removed(edit) => Some(edit),
             ItemKind::Result { cleared, .. } => cleared.as_ref(),
             _ => None,
         };
         let edit = edit.map_or("", EditId::as_str);
-        hasher.update(&(edit.len() as u64).to_le_bytes());
-        hasher.update(edit.as_bytes());
+        bytes.extend_from_slice(&(edit.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(edit.as_bytes());
     }
+    hasher.update(&bytes);
     hasher.finalize().to_hex().as_str()[..32].to_owned()
 }
 

@@ -140,7 +140,9 @@ impl SummaryDraft {
             Instead::Note => return None,
             Instead::Summary { tokens } | Instead::Pruned { tokens } => (tokens, usize::MAX, 0),
             Instead::Chapters { tokens, messages } => (tokens, messages.max(1), 0),
-            Instead::Ledger { ledger_tokens, tokens } => (tokens, usize::MAX, ledger_tokens),
+            Instead::Ledger { ledger_tokens, tokens } | Instead::Extract { ledger_tokens, tokens } => {
+                (tokens, usize::MAX, ledger_tokens)
+            }
         };
         let chapters = chapters(scene, &choice.gone, messages);
         let floor = scene.after_choice(&choice.gone, &choice.cleared, 0);
@@ -237,6 +239,11 @@ impl SummaryDraft {
     pub fn what_goes(&self) -> (u64, Vec<Handle>) {
         let handles = self.sections.iter().flat_map(|section| section.handles.iter().copied()).collect();
         (self.sections.iter().map(|section| section.messages).sum(), handles)
+    }
+
+    /// How many tool results are cleared beside that.
+    pub fn cleared_results(&self) -> u64 {
+        self.edit.ops.iter().filter(|op| matches!(op, ViewOp::Placeholder { .. })).count() as u64
     }
 
     /// What the model calls so far have used.

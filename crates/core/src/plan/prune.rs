@@ -3,7 +3,7 @@
 use super::{Plan, Scene, is_clearable};
 use crate::estimate::Groups;
 use crate::event::{EditKind, ViewOp};
-use crate::history::{ItemKind, cleared_groups};
+use crate::history::ItemKind;
 use crate::meter::Reading;
 use crate::strategy::Protection;
 
@@ -72,18 +72,13 @@ impl Scene<'_> {
 
     /// The meter for a view in which the `marked` items are placeholders, with `added` tokens more.
     pub(super) fn cleared(&self, shown: impl Fn(usize) -> bool, marked: &[usize], added: Groups) -> Reading {
-        let resized = |at: usize| marked.binary_search(&at).is_ok().then(|| self.placeholder(at));
-        self.reading(shown, resized, added)
+        self.reading(shown, marked, added)
     }
 
     /// What clearing the result at `at` in the view saves, in estimated tokens, net of its placeholder.
     pub(super) fn worth_clearing(&self, at: usize) -> u64 {
-        self.history.view()[at].tokens.saturating_sub(self.placeholder(at).total())
-    }
-
-    /// What the placeholder of the result at `at` in the view costs.
-    fn placeholder(&self, at: usize) -> Groups {
-        cleared_groups(self.history.view()[at].range.from, self.history.counter())
+        let item = &self.history.view()[at];
+        item.tokens.saturating_sub(item.placeholder.total())
     }
 }
 

@@ -7,7 +7,7 @@ fn index(texts: &[&str]) -> Index {
 }
 
 fn found(texts: &[&str], query: &str) -> Vec<usize> {
-    let hits = search(&index(texts), query, texts.len(), 5, |_| 1.0, |at| texts[at]);
+    let hits = search(&index(texts), query, texts.len(), Extent::of(5), |_| 1.0, |at| texts[at]);
     hits.iter().map(|hit| hit.at).collect()
 }
 
@@ -45,20 +45,21 @@ fn an_index_that_grew_answers_like_one_that_was_built_at_once() {
     for (at, text) in texts.iter().enumerate() {
         assert_eq!(grown.add(text), at);
         let whole = index(&texts[..=at].iter().map(String::as_str).collect::<Vec<_>>());
-        let ask = |index: &Index| search(index, "row word9 3", at + 1, 5, |_| 1.0, |at| &texts[at]);
+        let ask =
+            |index: &Index| search(index, "row word9 3", at + 1, Extent::of(5), |_| 1.0, |at| &texts[at]);
         assert_eq!(ask(&grown), ask(&whole));
     }
     // What came later is as if it were not there.
-    let early = search(&grown, "row word9 3", 50, 5, |_| 1.0, |at| &texts[at]);
+    let early = search(&grown, "row word9 3", 50, Extent::of(5), |_| 1.0, |at| &texts[at]);
     let first = index(&texts[..50].iter().map(String::as_str).collect::<Vec<_>>());
-    assert_eq!(early, search(&first, "row word9 3", 50, 5, |_| 1.0, |at| &texts[at]));
+    assert_eq!(early, search(&first, "row word9 3", 50, Extent::of(5), |_| 1.0, |at| &texts[at]));
 }
 
 #[test]
 fn what_weighs_less_stands_behind_and_what_weighs_nothing_is_not_found() {
     let texts = ["the needle", "the needle", "hay"];
     let ask = |weight: fn(usize) -> f64| {
-        let hits = search(&index(&texts), "needle", 3, 5, weight, |at| texts[at]);
+        let hits = search(&index(&texts), "needle", 3, Extent::of(5), weight, |at| texts[at]);
         hits.iter().map(|hit| hit.at).collect::<Vec<_>>()
     };
     assert_eq!(ask(|_| 1.0), [1, 0]);
@@ -72,7 +73,7 @@ fn passages_surround_the_best_lines() {
     lines[20] = "the zebra eats".to_owned();
     lines[850] = "here the zebra sleeps".to_owned();
     let text = lines.join("\n");
-    let hits = search(&index(&[&text]), "zebra sleeps", 1, 5, |_| 1.0, |_| &text);
+    let hits = search(&index(&[&text]), "zebra sleeps", 1, Extent::of(5), |_| 1.0, |_| &text);
     let passage = &hits[0].snippet;
     let expected =
         "…\nlet value_16 = 1;\nlet value_17 = 1;\nlet value_18 = 1;\nlet value_19 = 1;\nthe zebra eats\n";
@@ -84,14 +85,29 @@ fn passages_surround_the_best_lines() {
 
 #[test]
 fn a_passage_is_no_longer_than_it_may_be() {
+    let Extent { best_chars: best, other_chars: other, .. } = Extent::of(5);
     let rows: String = (0..9_000).map(|row| format!("the zebra {row}\n")).collect();
-    let hits = search(&index(&[&rows, &rows]), "zebra", 2, 5, |_| 1.0, |_| &rows);
+    let hits = search(&index(&[&rows, &rows]), "zebra", 2, Extent::of(5), |_| 1.0, |_| &rows);
     let chars: Vec<usize> = hits.iter().map(|hit| hit.snippet.chars().count()).collect();
-    assert!((BEST_CHARS - 40..=BEST_CHARS + 4).contains(&chars[0]), "{chars:?}");
-    assert!((SNIPPET_CHARS - 40..=SNIPPET_CHARS + 4).contains(&chars[1]), "{chars:?}");
+    assert!((best - 40..=best + 4).contains(&chars[0]), "{chars:?}");
+    assert!((other - 40..=other + 4).contains(&chars[1]), "{chars:?}");
     // One endless line is cut where the word stands.
     let line = format!("{} ẞtraße zebra {}", "é ".repeat(9_000), "hay ".repeat(9_000));
-    let hits = search(&index(&[&line]), "zebra", 1, 5, |_| 1.0, |_| &line);
+    let hits = search(&index(&[&line]), "zebra", 1, Extent::of(5), |_| 1.0, |_| &line);
     assert!(hits[0].snippet.contains("ẞtraße zebra hay"));
-    assert_eq!(hits[0].snippet.chars().count(), BEST_CHARS + 2);
+    assert_eq!(hits[0].snippet.chars().count(), best + 2);
+}
+
+/// Five hits take at most about half the room, at four characters a token, but never nothing.
+#[test]
+fn passages_are_shorter_where_there_is_little_room() {
+    let all = |tokens| {
+        let extent = Extent::in_room(5, tokens);
+        (extent.best_chars + 4 * extent.other_chars) as u64
+    };
+    assert_eq!(Extent::in_room(5, 100_000), Extent::of(5));
+    for tokens in [200, 1_000, 4_000] {
+        assert!(all(tokens) <= tokens * 4 / 2 && all(tokens) >= tokens * 4 / 3, "{tokens}");
+    }
+    assert_eq!(all(0), all(200));
 }

@@ -17,6 +17,9 @@ impl Run {
         if self.stop_at_boundary(out) {
             return;
         }
+        if self.history.is_paused() && !self.settings.model.prefill {
+            return self.finish(RunEnd::Length, None, out);
+        }
         if self.count_first(Next::Call, out) {
             return;
         }
@@ -34,18 +37,12 @@ impl Run {
             view_hash: self.history.view_hash(),
             fixed_tokens: settings.fixed.tokens,
             estimated_input: self.meter().total,
-            max_output_tokens: self.max_output(),
+            max_output_tokens: self.output_limit(),
             window_tokens: settings.model.window,
         };
         self.step.attempts = 0;
         self.phase = Phase::Storing;
         self.append(vec![EventBody::StepStarted(Box::new(start))], Then::CallModel { step }, out);
-    }
-
-    /// The answer's limit: the reserve, or what the estimate leaves of the window.
-    pub(super) fn max_output(&self) -> u64 {
-        let budget = self.budget();
-        budget.reserve.min(budget.window.saturating_sub(self.meter().bound())).max(16)
     }
 
     /// Whether the model was told that the run's time is over.
@@ -61,8 +58,9 @@ impl Run {
         let Some(start) = calling else { return };
         let tools = start.purpose == StepKind::Main && self.settings.model.tools;
         let max_output_tokens = start.max_output_tokens;
+        let pause_at_tokens = if start.purpose == StepKind::Main { self.pause_at() } else { None };
         self.phase = Phase::Calling { step: step.clone(), began: false };
-        out.push(Effect::CallModel { step, tools, max_output_tokens });
+        out.push(Effect::CallModel { step, tools, max_output_tokens, pause_at_tokens });
     }
 
     pub(super) fn answered(&mut self, answer: Answer, out: &mut Vec<Effect>) {
@@ -76,7 +74,9 @@ impl Run {
             return self.failed(Failure { usage: answer.usage, ..failure }, answer.parts, out);
         }
         let parts = self.named_calls(&step, answer.parts, answer.finish);
-        if !says_something(&parts) && answer.finish != Finish::Length {
+        // Nothing more to an answer that was paused: it was whole.
+        let is_whole = self.history.is_paused() && answer.finish != Finish::ContentFilter;
+        if !says_something(&parts) && answer.finish != Finish::Length && !is_whole {
             let failure = match answer.finish {
                 Finish::ContentFilter => {
                     Failure::new(ErrorCode::Refused, "the provider withheld the answer", false)
@@ -155,7 +155,8 @@ impl Run {
             return self.start_tools(out);
         }
         if finish == Finish::Length && self.stop.is_none() && !self.is_time_up() {
-            return self.finish(RunEnd::Length, None, out);
+            let error = self.pauses_are_spent();
+            return self.finish(RunEnd::Length, error, out);
         }
         if finish == Finish::ContentFilter && self.stop.is_none() {
             let message = "the model refused, or its provider withheld the rest of the answer";
@@ -319,7 +320,7 @@ pub(super) fn step_failed(step: &StepId, failure: &Failure) -> EventBody {
     }
 }
 
-fn says_something(parts: &[Part]) -> bool {
+pub(super) fn says_something(parts: &[Part]) -> bool {
     parts.iter().any(|part| match part {
         Part::Text(text) => !text.text.trim().is_empty(),
         Part::Reasoning(reasoning) => reasoning.native.is_some(),

@@ -12,7 +12,7 @@ impl Run {
         let settings = &self.settings;
         let (fixed, budget) = (settings.fixed.tokens, self.budget());
         // Who asks for a compaction may have said what it should mind: that is not in what was written ahead.
-        let ready = self.ready().filter(|_| *occasion == Occasion::Routine);
+        let ready = self.ready().filter(|_| matches!(occasion, Occasion::Routine | Occasion::Pause));
         plan::plan_with(&self.history, fixed, &budget, &settings.policy, occasion, ready)
     }
 
@@ -26,10 +26,14 @@ impl Run {
         if self.count_first(Next::Plan, out) {
             return;
         }
-        match self.plan(&Occasion::Routine) {
+        let is_paused = self.history.is_paused();
+        let occasion = if is_paused { Occasion::Pause } else { Occasion::Routine };
+        match self.plan(&occasion) {
             Plan::Fits => self.start_step(out),
-            Plan::Summarise(_) | Plan::Edit(_) if self.can_go_on_without() => self.start_step(out),
-            other => self.act_on(other, Occasion::Routine, out),
+            Plan::Summarise(_) | Plan::Edit(_) if !is_paused && self.can_go_on_without() => {
+                self.start_step(out);
+            }
+            other => self.act_on(other, occasion, out),
         }
     }
 
@@ -64,7 +68,7 @@ impl Run {
                 let message = format!("{}; nothing can be left out", self.refusal());
                 self.fail(ErrorCode::ContextOverflow, message, out);
             }
-            Occasion::Routine => self.start_step(out),
+            Occasion::Routine | Occasion::Pause => self.start_step(out),
         }
     }
 
@@ -73,7 +77,9 @@ impl Run {
             out.push(Effect::CompactionDone(CompactionOutcome::Refused(misfit.to_string())));
             return self.idle(out);
         }
-        if *occasion == Occasion::Routine && self.may_ask_again() {
+        // The rest of an answer may be short.
+        let may_go_on = *occasion == Occasion::Pause && self.fits_the_window();
+        if may_go_on || *occasion == Occasion::Routine && self.may_ask_again() {
             return self.start_step(out);
         }
         let message = match occasion {
@@ -131,6 +137,8 @@ impl Run {
         // A session at rest has nothing to be answered: nothing is said to it.
         let note = match occasion {
             Occasion::Requested { .. } => None,
+            // Nor does anything come between two pieces of one answer.
+            _ if self.history.is_paused() => None,
             _ if events.is_empty() => self.recalled(&edit),
             _ => None,
         };
@@ -156,7 +164,10 @@ impl Run {
     /// Asks for the next piece of the summary, or goes on if there is none.
     fn ask_on(&mut self, mut draft: Box<SummaryDraft>, occasion: Occasion, out: &mut Vec<Effect>) {
         let budget = self.budget();
-        let Some(request) = draft.request(self.history.view(), &budget) else {
+        let shown = self.history.view();
+        // An answer that goes on stays as it is: the request ends before it.
+        let end = shown.len() - usize::from(self.history.is_paused());
+        let Some(request) = draft.request(&shown[..end], &budget) else {
             return self.finish_summary(draft, &occasion, out);
         };
         let task = self.new_task();

@@ -34,8 +34,8 @@ pub enum Effect {
         /// Whether the model may call tools; they are in it either way, if the model takes any.
         tools: bool,
     },
-    /// Call the model with the session's view; answer `ModelBegan` once and then `ModelAnswered` or
-    /// `ModelFailed`.
+    /// Call the model with the session's view; answer `ModelBegan` once and then `ModelAnswered`, `ModelFailed` or,
+    /// where it may pause, `ModelPaused`. A view that ends with an answer is to be gone on with, word for word.
     CallModel {
         /// The step.
         step: StepId,
@@ -44,6 +44,9 @@ pub enum Effect {
         tools: bool,
         /// The answer's limit.
         max_output_tokens: u64,
+        /// Stop it when the text that came has so many tokens by our count, but never before there is text, inside
+        /// reasoning, or once a tool was asked for.
+        pause_at_tokens: Option<u64>,
     },
     /// Call the summariser; answer `Summarised` with the same task.
     Summarise {

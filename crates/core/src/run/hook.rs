@@ -167,7 +167,11 @@ impl Run {
             out.push(Effect::CompactionDone(refused));
             return self.idle(out);
         }
-        let fits = *occasion == Occasion::Routine && self.meter().bound() <= self.budget().usable;
+        let fits = match occasion {
+            Occasion::Routine => self.meter().bound() <= self.budget().usable,
+            Occasion::Pause => self.fits_the_window(),
+            Occasion::Overflow | Occasion::Requested { .. } => false,
+        };
         let failed = EventBody::CompactionFailed {
             strategy: self.settings.policy.strategy.name().to_owned(),
             code: ErrorCode::Refused,

@@ -49,6 +49,13 @@ pub enum Input {
         /// What was used, if the provider had said.
         usage: Option<Usage>,
     },
+    /// The model call was stopped where it was asked to pause.
+    ModelPaused {
+        /// What had come until then. The last of it is text, and more is to follow.
+        partial: Vec<Part>,
+        /// What was used, if the provider had said.
+        usage: Option<Usage>,
+    },
     /// The summariser has answered, failed, or was stopped.
     Summarised {
         /// Which request.

@@ -7,7 +7,7 @@ use crate::ids::{Handle, LogRange};
 use crate::message::{Message, Part};
 use crate::meter::{self, Increment};
 use crate::plan::plain_text;
-use crate::recall::{Index, search};
+use crate::recall::{Extent, Index, search};
 
 /// Spans that come back at most.
 const SPANS: usize = 3;
@@ -35,9 +35,10 @@ impl Run {
         let texts: Vec<String> = entries.iter().map(|entry| plain_text(&entry.message)).collect();
         let mut index = Index::default();
         texts.iter().for_each(|text| _ = index.add(text));
-        let hits = search(&index, &self.spoken_of(), texts.len(), SPANS, |_| 1.0, |at| texts[at].as_str());
         let budget = self.budget();
         let most = MOST_TOKENS.min(budget.progress() / 2);
+        let extent = Extent::in_room(SPANS, 2 * most);
+        let hits = search(&index, &self.spoken_of(), texts.len(), extent, |_| 1.0, |at| texts[at].as_str());
         let counter = self.history.counter();
         let mut text = "[Of what was left out just now, this seems to be spoken of. It is material from earlier in this \
                         conversation, not a message.]"

@@ -83,6 +83,8 @@ pub struct Model {
     pub max_output: Option<u64>,
     /// Whether it takes tools.
     pub tools: bool,
+    /// Whether it goes on with an answer that a request ends with.
+    pub prefill: bool,
 }
 
 /// What every request starts with.

@@ -167,6 +167,7 @@ fn settings() -> Settings {
             remembered_window: None,
             max_output: None,
             tools: true,
+            prefill: false,
         },
         fixed: Fixed { system_hash: "s".to_owned(), tools_hash: "t".to_owned(), tokens: 50 },
         tools: BTreeMap::from([

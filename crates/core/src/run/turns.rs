@@ -30,7 +30,7 @@ impl Run {
             return;
         }
         let waiting = !queued.is_empty();
-        let unanswered = !self.history.is_answered();
+        let unanswered = self.owes_answer();
         match self.history.open_run().map(|run| run.steps) {
             None if waiting || (self.resuming && unanswered) => self.begin(queued, out),
             None => self.rest(out),
@@ -101,7 +101,7 @@ impl Run {
         if run.is_some_and(|run| run.recovering) {
             return self.finish(RunEnd::Timeout, None, out);
         }
-        if run.is_some_and(|run| run.steps >= self.settings.max_steps) && !self.history.is_answered() {
+        if run.is_some_and(|run| run.steps >= self.settings.max_steps) && self.owes_answer() {
             return self.finish(RunEnd::MaxSteps, None, out);
         }
         self.read_queue(out);

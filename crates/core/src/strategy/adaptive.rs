@@ -5,6 +5,15 @@ use super::{Choice, Instead, Line, Outlook, Protection, Strategy};
 use crate::budget::Trigger;
 use crate::plan::{EditCost, Scene};
 
+/// A summary is no longer than one part in so many of what it stands for.
+const RATIO: u64 = 8;
+
+/// No summary says anything in fewer tokens.
+const LEAST_TOKENS: u64 = 100;
+
+/// About what the order to write a summary has, in tokens.
+const ORDER_TOKENS: u64 = 200;
+
 /// Our own way.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Adaptive {
@@ -17,7 +26,8 @@ pub struct Adaptive {
     pub ledger_tokens: u64,
     /// Turns in which nothing is cleared and of which nothing goes.
     pub preserve_last_n_turns: usize,
-    /// The most that a summary may have, in tokens.
+    /// The most that a summary may have, in tokens. What is shorter than eight such summaries is not worth a model call:
+    /// there the ledger stands alone, with the last words of what went.
     pub max_summary_tokens: u64,
     /// Whether a summary is written ahead, while work goes on.
     pub background: bool,
@@ -27,7 +37,7 @@ impl Default for Adaptive {
     fn default() -> Self {
         Self {
             low_target: 0.4,
-            tail_tokens: 12_000,
+            tail_tokens: 6_000,
             ledger_tokens: 8_000,
             preserve_last_n_turns: 2,
             max_summary_tokens: 500,
@@ -58,8 +68,11 @@ impl Strategy for Adaptive {
         };
         let target = self.target(outlook.fixed_tokens, usable, true);
         let settled = outlook.settled_tokens.unwrap_or(target);
-        let edit =
-            EditCost { rewritten: settled.saturating_sub(outlook.fixed_tokens), ..EditCost::default() };
+        let edit = EditCost {
+            rewritten: settled.saturating_sub(outlook.fixed_tokens),
+            making: prices.riding(settled, ORDER_TOKENS, self.max_summary_tokens, true),
+            ..EditCost::default()
+        };
         let growth = prices.best_growth(&edit, outlook.fixed_tokens, outlook.growth_tokens);
         let pays = settled.saturating_add(growth).max(target + usable / 10);
         let cold = target + usable / 8;
@@ -75,13 +88,7 @@ impl Strategy for Adaptive {
     }
 
     fn choose(&self, scene: &Scene<'_>, protection: Protection) -> Option<Choice> {
-        let target = self.target_in(scene);
-        let end = scene.kept_whole_from(protection, self.preserve_last_n_turns);
-        let clearable = scene.clearable(end);
-        if let Some(choice) = self.cleared_only(scene, &clearable, target) {
-            return Some(choice);
-        }
-        self.shortened(scene, clearable, end, target)
+        self.below(self.target_in(scene), scene, protection)
     }
 
     fn waits(&self) -> bool {
@@ -92,23 +99,41 @@ impl Strategy for Adaptive {
         if !self.background {
             return None;
         }
-        let choice = self.choose(scene, Protection::Turns)?;
+        // It is committed at the line, when the view has grown so far.
+        let growth = scene.trigger.saturating_sub(scene.before);
+        let target = self.target_in(scene).saturating_sub(growth);
+        let choice = self.below(target, scene, Protection::Turns)?;
         choice.gone.contains(&true).then_some(choice)
     }
 }
 
 impl Adaptive {
+    /// What leads to less than `target` tokens.
+    fn below(&self, target: u64, scene: &Scene<'_>, protection: Protection) -> Option<Choice> {
+        let end = scene.kept_whole_from(protection, self.preserve_last_n_turns);
+        let clearable = scene.clearable(end);
+        if let Some(choice) = self.cleared_only(scene, &clearable, target) {
+            return Some(choice);
+        }
+        self.shortened(scene, clearable, end, target)
+    }
+
     /// Where an edit ends: at the low share of the room; where tokens cost money, earlier in a large one.
     fn target(&self, fixed: u64, usable: u64, priced: bool) -> u64 {
         let low = (usable as f64 * self.low_target) as u64;
-        let least = fixed + usable.saturating_sub(fixed) / 6;
+        let share = if priced { 8 } else { 6 };
+        let least = fixed + usable.saturating_sub(fixed) / share;
         let cheap = fixed + self.tail_tokens + self.ledger_tokens.min(usable / 8) + self.max_summary_tokens;
         let low = if priced { low.min(cheap) } else { low };
         low.max(least)
     }
 
-    /// The low target, or what is clearly below a trigger that is lower than usual.
+    /// The low target, or what is clearly below a trigger that is lower than usual. Who asks for a compaction gets one
+    /// of all that may go.
     fn target_in(&self, scene: &Scene<'_>) -> u64 {
+        if scene.is_requested() {
+            return 0;
+        }
         let clearly_below = scene.trigger.saturating_sub(scene.budget.progress()).max(scene.trigger / 2);
         self.target(scene.fixed_tokens(), scene.budget.usable, scene.is_priced()).min(clearly_below)
     }
@@ -130,8 +155,16 @@ impl Adaptive {
         let added = ledger_tokens + tokens;
         let fits = |cut: usize| scene.after_choice(&scene.before_cut(cut), &cleared, added).bound() < target;
         let cut = smallest(end, fits).unwrap_or(end);
-        let instead = Instead::Ledger { ledger_tokens, tokens };
-        (cut > 0).then(|| Choice { cleared, ..Choice::new(scene.before_cut(cut), instead) })
+        let gone = scene.before_cut(cut);
+        let going = scene.before.saturating_sub(scene.after_choice(&gone, &[], 0).bound());
+        let tokens = tokens.min(going / RATIO).max(LEAST_TOKENS);
+        let worth = scene.is_requested() || going >= RATIO * self.max_summary_tokens;
+        let instead = if worth {
+            Instead::Ledger { ledger_tokens, tokens }
+        } else {
+            Instead::Extract { ledger_tokens, tokens }
+        };
+        (cut > 0).then(|| Choice { cleared, ..Choice::new(gone, instead) })
     }
 }
 

@@ -2,13 +2,28 @@
 
 use super::{Choice, Instead, Protection, Strategy};
 use crate::budget::Trigger;
+use crate::history::ItemKind;
 use crate::plan::Scene;
 
-/// Keeps both ends.
+/// Turns in which nothing is cleared.
+const PROTECTED_TURNS: usize = 2;
+
+/// Keeps both ends, and uses nine tenths of the room at least where no single message is larger than a tenth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MiddleRemoval {
     /// What is kept, in tokens of the whole request; by default the trigger.
     pub keep_tokens: Option<u64>,
+}
+
+/// What is kept, in tokens of the whole request.
+#[derive(Clone, Copy, Debug)]
+struct Keep {
+    /// Below this.
+    most: u64,
+    /// Where an edit ends that leaves room for a growth step, so that the next is not due at once.
+    roomy: u64,
+    /// With less, room is wasted: rather no growth step.
+    least: u64,
 }
 
 impl Strategy for MiddleRemoval {
@@ -20,15 +35,64 @@ impl Strategy for MiddleRemoval {
         Trigger::Share(0.8)
     }
 
-    /// The kept part ends one growth step below the trigger, so that the next edit is not due at once.
-    fn choose(&self, scene: &Scene<'_>, protection: Protection) -> Option<Choice> {
-        let head = match protection {
-            Protection::Turns => scene.first_turn_end(),
-            Protection::Steps => scene.first_typed_end(),
-        };
-        let target = self.keep_tokens.unwrap_or(scene.trigger).min(scene.trigger);
-        let target = target.saturating_sub(scene.budget.progress());
-        let gone = scene.smallest_gap(head, target)?;
-        Some(Choice::new(gone, Instead::Note))
+    /// It clears by itself, and no more than it must.
+    fn prunes_first(&self) -> bool {
+        false
     }
+
+    fn choose(&self, scene: &Scene<'_>, protection: Protection) -> Option<Choice> {
+        let most = self.keep_tokens.unwrap_or(scene.trigger).min(scene.trigger);
+        let keep =
+            Keep { most, roomy: most.saturating_sub(scene.budget.progress()), least: most - most / 10 };
+        match protection {
+            Protection::Turns => cleared(scene, keep).or_else(|| {
+                let choice = removed(scene, keep, first_turn(scene, keep)?)?;
+                let newest = scene.step_start(2);
+                (!choice.gone[newest..].contains(&true)).then_some(choice)
+            }),
+            Protection::Steps => removed(scene, keep, scene.first_typed_end()),
+        }
+    }
+}
+
+/// The end of the first turn, but for what an earlier edit has left of it; `None` if it takes more than half.
+fn first_turn(scene: &Scene<'_>, keep: Keep) -> Option<usize> {
+    let view = scene.history.view();
+    let (typed, turn) = (scene.first_typed_end(), scene.first_turn_end());
+    let is_note = |unit: usize| matches!(view[scene.units[unit].items.start].kind, ItemKind::Removed(_));
+    let head = (typed..turn).find(|unit| is_note(*unit)).unwrap_or(turn);
+    let others: Vec<bool> = (0..scene.units.len()).map(|unit| unit >= head).collect();
+    (scene.without(&others) <= keep.most / 2).then_some(head)
+}
+
+/// The fewest of the oldest tool results become placeholders, if that is enough.
+fn cleared(scene: &Scene<'_>, keep: Keep) -> Option<Choice> {
+    let marked = scene.clearable(scene.kept_whole_from(Protection::Turns, PROTECTED_TURNS));
+    if scene.before < scene.trigger || !scene.is_worth_clearing(&marked) {
+        return None;
+    }
+    let nothing = vec![false; scene.units.len()];
+    let bound = |count: usize| scene.after_choice(&nothing, &marked[..count], 0).bound();
+    let fewest = |target: u64| {
+        let counts: Vec<usize> = (1..=marked.len()).collect();
+        counts.get(counts.partition_point(|count| bound(*count) >= target)).copied()
+    };
+    if bound(marked.len()) >= keep.roomy {
+        return None;
+    }
+    let count = fewest(keep.roomy)?;
+    let mut choice =
+        Choice { cleared: marked[..count].to_vec(), ..Choice::new(nothing.clone(), Instead::Note) };
+    scene.refill(&mut choice, keep.least, keep.most);
+    Some(choice)
+}
+
+/// What lies behind `head` goes, oldest first, until the rest fits.
+fn removed(scene: &Scene<'_>, keep: Keep, head: usize) -> Option<Choice> {
+    let gap = scene.smallest_gap(head, keep.roomy).or_else(|| scene.smallest_gap(head, keep.most))?;
+    let mut choice = Choice::new(gap, Instead::Note);
+    if scene.before >= keep.most {
+        scene.refill(&mut choice, keep.least, keep.most);
+    }
+    Some(choice)
 }

@@ -127,7 +127,7 @@ fn a_cold_cache_is_used_for_an_edit() {
     let edits_after = |idle: u64| {
         let mut stage = Stage::new(settings(200_000, 4_000, policy(Some(SONNET))), Box::new(script));
         stage.tool_output = Box::new(|_| words(4_000));
-        while stage.requests.last().copied().unwrap_or(0) < 66_000 {
+        while stage.requests.last().copied().unwrap_or(0) < 56_000 {
             stage.say("and the next two");
         }
         let before = stage.edits().len();
@@ -175,4 +175,21 @@ fn bytes_before_the_cut_stay() {
             assert_eq!(untouched(&before), untouched(&history), "{name}");
         }
     }
+}
+
+/// A model is asked for a summary only of what is at least eight times as long; else the ledger stands alone.
+#[test]
+fn little_is_not_worth_a_model_call() {
+    let asked = |window: u64| {
+        let mut stage =
+            Stage::chat(settings(window, 400, policy(None)), |at| format!("Answer {at}.{}", words(250)));
+        for turn in 0..60 {
+            stage.say(&format!("Question {turn}? You must keep rule {turn}."));
+        }
+        assert!(!stage.edits().is_empty());
+        assert!(stage.shown().contains("Rules set by the user:"), "the ledger");
+        stage.summaries
+    };
+    assert_eq!(asked(4_000), 0);
+    assert!(asked(16_000) > 0);
 }

@@ -9,17 +9,21 @@ pub(crate) fn check(history: &History) {
     let named = named_ranges(history);
     let mut whole: Vec<Seq> = Vec::new();
     for item in history.view() {
-        let original = item.range.from == item.range.to
+        let is_one = item.range.from == item.range.to || item.kind == ItemKind::Assistant;
+        let original = is_one
             && !matches!(
                 item.kind,
                 ItemKind::Summary(_) | ItemKind::Removed(_) | ItemKind::Result { cleared: Some(_), .. }
             );
-        whole.extend(original.then_some(item.range.from));
+        // An answer in several pieces is shown as one.
+        whole.extend((item.range.from..=item.range.to).filter(|_| original));
     }
     whole.sort_unstable();
     for entry in history.entries() {
         // An answer that was cut off, or that said nothing, is shown to people only.
-        let hidden = matches!(entry.kind, EntryKind::Assistant(Some(_))) || is_silent(&entry.message);
+        let is_cut =
+            matches!(entry.kind, EntryKind::Assistant(Some(cut)) if cut != longhaul_core::event::Cut::Paused);
+        let hidden = is_cut || is_silent(&entry.message);
         let reached =
             whole.binary_search(&entry.seq).is_ok() || named.iter().any(|range| range.contains(entry.seq));
         assert!(hidden || reached, "no handle leads to {}: {named:?}", entry.seq);

@@ -13,11 +13,17 @@ mod examples;
 #[cfg(test)]
 mod handles;
 #[cfg(test)]
+mod middle;
+#[cfg(test)]
+mod pausing;
+#[cfg(test)]
 mod pool;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
 mod pruning;
+#[cfg(test)]
+mod recorded;
 #[cfg(test)]
 mod rng;
 #[cfg(test)]
@@ -30,6 +36,8 @@ mod text;
 mod truncate;
 #[cfg(test)]
 mod validity;
+#[cfg(test)]
+mod windows;
 
 /// Cases of a property: `PROPTEST_CASES`, or the usual number.
 fn cases(usual: u32) -> u32 {

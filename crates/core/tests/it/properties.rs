@@ -29,12 +29,40 @@ const PRICES: Prices =
 /// One thing that happens in a story.
 #[derive(Clone, Debug)]
 enum Happening {
-    Typed { bytes: usize, image: bool },
+    Typed {
+        bytes: usize,
+        image: bool,
+    },
     Note,
-    Step { say: usize, calls: Vec<usize>, order: u64, thinks: bool, usage: bool },
-    Cut { kind: Cut, calls: usize },
-    Plan { strategy: usize, trigger: u8, occasion: u8, summary: u8 },
-    Undo { which: usize, release: bool },
+    Step {
+        say: usize,
+        calls: Vec<usize>,
+        order: u64,
+        thinks: bool,
+        usage: bool,
+    },
+    Cut {
+        kind: Cut,
+        calls: usize,
+    },
+    /// An answer in pieces, room made between them; the last asks for tools.
+    Pieces {
+        pieces: Vec<usize>,
+        calls: Vec<usize>,
+        strategy: usize,
+        summary: u8,
+        usage: bool,
+    },
+    Plan {
+        strategy: usize,
+        trigger: u8,
+        occasion: u8,
+        summary: u8,
+    },
+    Undo {
+        which: usize,
+        release: bool,
+    },
 }
 
 fn happening() -> impl Strategy<Value = Happening> {
@@ -48,11 +76,26 @@ fn happening() -> impl Strategy<Value = Happening> {
         ),
         1 => (prop_oneof![Just(Cut::Cancelled), Just(Cut::Lost)], 0_usize..3)
             .prop_map(|(kind, calls)| Happening::Cut { kind, calls }),
+        2 => pieces(),
         4 => (0_usize..8, any::<u8>(), any::<u8>(), any::<u8>()).prop_map(
             |(strategy, trigger, occasion, summary)| Happening::Plan { strategy, trigger, occasion, summary }
         ),
         1 => (any::<usize>(), any::<bool>()).prop_map(|(which, release)| Happening::Undo { which, release }),
     ]
+}
+
+fn pieces() -> impl Strategy<Value = Happening> {
+    let sizes = proptest::collection::vec(1_usize..9_000, 1..4);
+    let calls = proptest::collection::vec(1_usize..400, 0..3);
+    (sizes, calls, 0_usize..8, any::<u8>(), any::<bool>()).prop_map(
+        |(pieces, calls, strategy, summary, usage)| Happening::Pieces {
+            pieces,
+            calls,
+            strategy,
+            summary,
+            usage,
+        },
+    )
 }
 
 fn story() -> impl Strategy<Value = (u64, Vec<Happening>)> {
@@ -200,6 +243,31 @@ impl Log {
         self.typed(10, false);
     }
 
+    fn pieces(&mut self, pieces: &[usize], calls: &[usize], strategy: usize, summary: u8, usage: bool) {
+        let mut whole = String::new();
+        for bytes in pieces {
+            let estimated_input = meter::read(&self.history, self.fixed).total;
+            let step = self.begin_step();
+            let piece = format!("{} {}", self.next(), text(&mut self.rng, *bytes));
+            whole.push_str(&piece);
+            self.answer(&step, vec![Part::text(piece)], Some(Cut::Paused));
+            let usage =
+                usage.then(|| Usage { input_tokens: estimated_input, output_tokens: 1, ..Usage::default() });
+            self.add(EventBody::StepFinished { step_id: step, usage, estimated_input, envelope: None });
+            assert!(self.history.is_paused());
+            self.plan(strategy, summary, 0, summary);
+            assert_eq!(self.history.view().last().map(|item| item.message.text()).as_ref(), Some(&whole));
+            validity::check_prefill(&self.request()).expect("a valid request");
+        }
+        self.step(40, calls, 7, false, usage);
+        assert!(!self.history.is_paused());
+        let newest = self.history.view().iter().rev().find(|item| item.kind == ItemKind::Assistant);
+        assert!(
+            newest.is_some_and(|item| item.message.text().starts_with(&whole)),
+            "the answer is not in one"
+        );
+    }
+
     fn note(&mut self) {
         let message = Message::user(format!("m{}", self.next()), vec![Part::text("[a note]")]);
         self.add(EventBody::NoteAdded { message, why: NoteReason::Loop });
@@ -213,6 +281,9 @@ impl Log {
                 self.step(*say, calls, *order, *thinks, *usage);
             }
             Happening::Cut { kind, calls } => self.cut(*kind, *calls),
+            Happening::Pieces { pieces, calls, strategy, summary, usage } => {
+                self.pieces(pieces, calls, *strategy, *summary, *usage);
+            }
             Happening::Plan { strategy, trigger, occasion, summary } => {
                 self.plan(*strategy, *trigger, *occasion, *summary);
             }
@@ -238,6 +309,7 @@ impl Log {
     fn plan(&mut self, strategy: usize, trigger: u8, occasion: u8, summary: u8) {
         let policy = self.policy(strategy, trigger);
         let occasion = match occasion % 4 {
+            _ if self.history.is_paused() => Occasion::Pause,
             0 | 1 => Occasion::Routine,
             2 => Occasion::Overflow,
             _ => Occasion::Requested { instructions: None },
@@ -413,6 +485,7 @@ fn settings(log: &Log) -> Settings {
             remembered_window: None,
             max_output: None,
             tools: true,
+            prefill: false,
         },
         fixed: Fixed { tokens: log.fixed, ..Fixed::default() },
         tools: std::collections::BTreeMap::new(),
@@ -445,6 +518,38 @@ proptest! {
         prop_assert_eq!(live.meter(), next.meter());
         prop_assert_eq!(live.status(), next.status());
         prop_assert_eq!(live.preview(None), next.preview(None));
+    }
+
+    /// However often an answer is paused, and whatever it thinks first, every later request shows it as one.
+    #[test]
+    fn pieces_read_like_an_answer_that_was_never_paused(
+        seed in any::<u64>(), bytes in 20_usize..3_000, cuts in proptest::collection::vec(any::<u32>(), 0..4),
+        thinks in any::<bool>(), ends in any::<bool>(),
+    ) {
+        let mut rng = Rng::new(seed);
+        let whole = format!("  It begins {} and it ends. \n", text(&mut rng, bytes));
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| whole.floor_char_boundary(*cut as usize % whole.len())).collect();
+        cuts.extend([0, whole.len()]);
+        cuts.sort_unstable();
+        let thought = || thinks.then(|| Part::Reasoning(Reasoning { text: "hm".to_owned(), native: Some(RawJson("{}".to_owned())) }));
+        let (mut plain, mut paused) = (Log::new(seed), Log::new(seed));
+        let step = plain.begin_step();
+        plain.answer(&step, thought().into_iter().chain([Part::text(whole.clone())]).collect(), None);
+        for (at, piece) in cuts.windows(2).enumerate() {
+            let is_last = at + 2 == cuts.len();
+            let parts = thought().filter(|_| at == 0).into_iter().chain([Part::text(&whole[piece[0]..piece[1]])]).collect();
+            let step = paused.begin_step();
+            paused.answer(&step, parts, if !is_last { Some(Cut::Paused) } else if ends { None } else { Some(Cut::Cancelled) });
+            paused.add(EventBody::StepFinished { step_id: step, usage: None, estimated_input: 0, envelope: None });
+        }
+        for log in [&mut plain, &mut paused] {
+            log.typed(30, false);
+        }
+        let shown = |log: &Log| log.request().into_iter().map(|message| (message.role, message.parts)).collect::<Vec<_>>();
+        let (one, other) = (shown(&plain), shown(&paused));
+        prop_assert_eq!(one.len(), other.len());
+        prop_assert_eq!(&one[1], &other[1], "byte for byte");
+        prop_assert_eq!(plain.history.view()[1].tokens, paused.history.view()[1].tokens);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 mod checks;
 mod model;
+mod pausing;
 mod scene;
 mod stats;
 mod world;

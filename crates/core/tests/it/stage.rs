@@ -53,6 +53,23 @@ pub(crate) enum HookAnswer {
     Never,
 }
 
+/// How a call of the model goes, if not as the script has it.
+#[derive(Clone, Debug)]
+pub(crate) enum Course {
+    Says(Vec<Part>, Finish),
+    Fails(Failure, Vec<Part>),
+    /// It is stopped where it was to pause.
+    Pauses(String),
+    /// A person cancels when so much has come.
+    Cancelled(Vec<Part>),
+    /// The same, and the stop finds the call paused.
+    CancelledAsItPauses(String),
+    /// The process ends when so much has come.
+    Dies(Option<String>),
+    /// The run's time is over when so much has come.
+    TimesOut(Vec<Part>),
+}
+
 pub(crate) struct Stage {
     pub(crate) run: Run,
     pub(crate) log: Vec<Event>,
@@ -67,6 +84,16 @@ pub(crate) struct Stage {
     /// Tokens of each request as the meter expected it.
     pub(crate) requests: Vec<u64>,
     pub(crate) messages: Vec<usize>,
+    /// The calls to come.
+    pub(crate) courses: VecDeque<Option<Course>>,
+    /// What each request ended with, where that was an answer to be gone on with.
+    pub(crate) prefills: Vec<String>,
+    /// Where calls were to pause.
+    pub(crate) pause_at: Vec<Option<u64>>,
+    /// A person cancels while a summary is written.
+    pub(crate) cancels_summary: bool,
+    /// What is left of a text that was paused.
+    rest: Option<String>,
     queue: Vec<Queued>,
     sent: u64,
     window: u64,
@@ -92,6 +119,7 @@ pub(crate) fn settings(window: u64, fixed: u64, policy: Policy) -> Settings {
             remembered_window: None,
             max_output: None,
             tools: true,
+            prefill: false,
         },
         fixed: Fixed { system_hash: "s".to_owned(), tools_hash: "t".to_owned(), tokens: fixed },
         tools: BTreeMap::from([("read".to_owned(), rule.clone()), ("edit".to_owned(), rule)]),
@@ -123,6 +151,11 @@ impl Stage {
             summaries: 0,
             requests: Vec::new(),
             messages: Vec::new(),
+            courses: VecDeque::new(),
+            prefills: Vec::new(),
+            pause_at: Vec::new(),
+            cancels_summary: false,
+            rest: None,
             queue: Vec::new(),
             sent: 0,
             window,
@@ -207,7 +240,9 @@ impl Stage {
                 self.feed(Input::Appended { id, events });
             }
             Effect::ReadQueue => self.feed(Input::QueueRead(self.queue.clone())),
-            Effect::CallModel { max_output_tokens, .. } => self.answer(max_output_tokens),
+            Effect::CallModel { max_output_tokens, pause_at_tokens, .. } => {
+                self.call(max_output_tokens, pause_at_tokens);
+            }
             Effect::Summarise { task, request, .. } => self.summarise(task, &request),
             Effect::AskPreCompact { task, .. } => {
                 if let Some(HookAnswer::Says(answer)) = self.hook.clone() {
@@ -229,28 +264,103 @@ impl Stage {
         }
     }
 
-    fn answer(&mut self, max_output: u64) {
+    fn call(&mut self, max_output: u64, pause_at: Option<u64>) {
         let history = self.run.history();
         let messages = request_messages(history.view());
-        validity::check(&messages).expect("a valid request");
+        let goes_on = history.is_paused();
+        let is_valid = if goes_on { validity::check_prefill } else { validity::check };
+        is_valid(&messages).expect("a valid request");
         let input_tokens = history.view_tokens() + self.run.settings().fixed.tokens;
-        assert!(input_tokens <= self.window, "{input_tokens} tokens sent to a window of {}", self.window);
+        let asked = input_tokens + if self.run.settings().model.prefill { max_output } else { 0 };
+        assert!(
+            asked <= self.window,
+            "{input_tokens} + {max_output} tokens sent to a window of {}",
+            self.window
+        );
         self.requests.push(input_tokens);
         self.messages.push(messages.len());
-        let parts = (self.script)(self.calls.len());
+        self.prefills.extend(messages.last().filter(|_| goes_on).map(Message::text));
+        self.pause_at.push(pause_at);
+        let at = self.calls.len();
         self.calls.push(self.clock);
-        let output_tokens =
-            parts.iter().map(longhaul_core::estimate::part_tokens).sum::<u64>().min(max_output);
+        match self.courses.pop_front().flatten() {
+            None => self.answer(at, input_tokens, max_output, pause_at),
+            Some(course) => self.go(course),
+        }
+    }
+
+    fn go(&mut self, course: Course) {
+        self.feed(Input::ModelBegan);
+        match course {
+            Course::Says(parts, finish) => {
+                self.feed(Input::ModelAnswered(Answer { parts, finish, usage: None, envelope: None }));
+            }
+            Course::Pauses(text) => {
+                self.feed(Input::ModelPaused { partial: vec![Part::text(text)], usage: None });
+            }
+            Course::CancelledAsItPauses(text) => {
+                self.feed(Input::Cancel);
+                self.feed(Input::ModelPaused { partial: vec![Part::text(text)], usage: None });
+            }
+            Course::Fails(failure, partial) => self.feed(Input::ModelFailed { failure, partial }),
+            Course::Cancelled(partial) => {
+                self.feed(Input::Cancel);
+                self.feed(Input::ModelStopped { partial, usage: None });
+            }
+            Course::TimesOut(partial) => {
+                self.feed(Input::TimerFired(Timer::Run));
+                self.feed(Input::ModelStopped { partial, usage: None });
+            }
+            Course::Dies(partial) => self.die(partial),
+        }
+    }
+
+    /// The process ends, and another takes over.
+    pub(crate) fn die(&mut self, partial: Option<String>) {
+        self.work.clear();
+        self.timers.clear();
+        self.run = Run::new(Arc::clone(self.run.settings()), self.refold());
+        self.feed(Input::Recover { partial });
+    }
+
+    fn answer(&mut self, at: usize, input_tokens: u64, max_output: u64, pause_at: Option<u64>) {
+        let parts = match self.rest.take().filter(|_| self.run.history().is_paused()) {
+            Some(rest) => vec![Part::text(rest)],
+            None => (self.script)(at),
+        };
+        let tokens = |parts: &[Part]| parts.iter().map(longhaul_core::estimate::part_tokens).sum::<u64>();
+        let output_tokens = tokens(&parts).min(max_output);
+        self.feed(Input::ModelBegan);
+        let usage = Some(Usage { input_tokens, output_tokens, ..Usage::default() });
+        if let ([Part::Text(text)], Some(pause_at)) =
+            (parts.as_slice(), pause_at.filter(|at| *at < tokens(&parts)))
+        {
+            assert!(pause_at < max_output, "it cannot pause at {pause_at} of {max_output}");
+            let (said, rest) = split(&text.text, pause_at);
+            self.rest = Some(rest);
+            return self.feed(Input::ModelPaused { partial: vec![Part::text(said)], usage: None });
+        }
+        if let ([Part::Text(text)], true) =
+            (parts.as_slice(), self.run.settings().model.prefill && tokens(&parts) > max_output)
+        {
+            let (said, _) = split(&text.text, max_output);
+            let answer =
+                Answer { parts: vec![Part::text(said)], finish: Finish::Length, usage, envelope: None };
+            return self.feed(Input::ModelAnswered(answer));
+        }
         let calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
         let finish = if calls { Finish::ToolCalls } else { Finish::Stop };
-        let usage = Some(Usage { input_tokens, output_tokens, ..Usage::default() });
-        self.feed(Input::ModelBegan);
         self.feed(Input::ModelAnswered(Answer { parts, finish, usage, envelope: None }));
     }
 
     fn summarise(&mut self, task: u64, request: &SummaryRequest) {
         validity::check(&request.messages).expect("a valid request for a summary");
         self.summaries += 1;
+        if self.cancels_summary {
+            self.feed(Input::Cancel);
+            let failure = Failure::new(ErrorCode::Interrupted, "stopped", false);
+            return self.feed(Input::Summarised { task, answer: Err(failure) });
+        }
         let said = |parts, finish| Answer { parts, finish, usage: None, envelope: None };
         let text = |text: &str| said(vec![Part::text(text)], Finish::Stop);
         let answer = match self.summariser {
@@ -269,6 +379,10 @@ impl Stage {
         self.feed(Input::Summarised { task, answer });
     }
 
+    pub(crate) fn refold(&self) -> History {
+        History::fold(&self.log).expect("the log folds")
+    }
+
     pub(crate) fn edits(&self) -> Vec<ViewEdit> {
         self.run.history().edits().iter().map(|state| (*state.edit).clone()).collect()
     }
@@ -285,6 +399,14 @@ impl Stage {
             _ => None,
         })
     }
+}
+
+/// The first `tokens` of a text, cut where a word ends, and the rest.
+fn split(text: &str, tokens: u64) -> (String, String) {
+    let blanks: Vec<usize> = text.match_indices(' ').map(|(at, _)| at).skip(1).collect();
+    let fits = |at: &usize| longhaul_core::estimate::text_tokens(&text[..*at]) <= tokens;
+    let end = blanks[blanks.partition_point(fits).saturating_sub(1)];
+    (text[..end].to_owned(), text[end..].to_owned())
 }
 
 fn text_of(part: &Part) -> String {

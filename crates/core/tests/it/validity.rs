@@ -6,12 +6,17 @@ use longhaul_core::message::{Message, Part, Role};
 
 /// Why a provider would refuse these messages, if it would.
 pub(crate) fn check(messages: &[Message]) -> Result<(), String> {
+    if messages.last().is_some_and(|last| last.role == Role::Assistant) {
+        return Err("an assistant message closes the request".to_owned());
+    }
+    check_prefill(messages)
+}
+
+/// The same where a model is to go on with its answer.
+pub(crate) fn check_prefill(messages: &[Message]) -> Result<(), String> {
     let first = messages.first().ok_or("no message at all")?;
     if first.role != Role::User {
         return Err(format!("a {:?} message opens the request", first.role));
-    }
-    if messages.last().is_some_and(|last| last.role == Role::Assistant) {
-        return Err("an assistant message closes the request".to_owned());
     }
     let mut calls = BTreeSet::new();
     let mut owed: Vec<&str> = Vec::new();

@@ -4,7 +4,6 @@ use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashSet};
 
 use longhaul_core::history::EntryKind;
-use longhaul_core::survival::facts::{is_path, without_position};
 
 use super::{Need, QUERY_WORDS, Study, items};
 use crate::policy::Segment;
@@ -64,19 +63,12 @@ impl<'a> Shown<'a> {
         self.rarest(answer)
     }
 
-    /// The rarest words of the newest typed message, and the paths in view that the answer uses.
-    pub(super) fn task_and_paths(&self) -> Option<String> {
+    /// The rarest words of what a person typed last.
+    pub(super) fn words_of_task(&self) -> Option<String> {
         let entries = &self.recording.entries[..self.next];
         let typed = entries.iter().rposition(|entry| entry.kind == EntryKind::Typed);
-        let typed = typed.filter(|at| self.shows(*at)).map(|at| words(&entries[at].text).collect());
-        let answer = words(&self.recording.entries[self.next].text);
-        let paths: BTreeSet<String> = answer
-            .filter(|word| is_path(without_position(word)) && self.holds_word(word))
-            .take(QUERY_WORDS / 2)
-            .collect();
-        let words = self.rarest(typed.unwrap_or_default());
-        let all: Vec<String> = words.into_iter().chain(paths).collect();
-        (!all.is_empty()).then(|| all.join(" "))
+        let typed = typed.filter(|at| self.shows(*at))?;
+        self.rarest(words(&entries[typed].text).collect())
     }
 
     fn rarest(&self, words: BTreeSet<String>) -> Option<String> {

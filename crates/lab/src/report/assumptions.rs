@@ -26,9 +26,10 @@ pub fn assumptions(options: &Options) -> Vec<String> {
              rule for all policies, as long as the policy's own limit says, else about {TYPICAL_TOKENS} tokens."
         ),
         format!(
-            "A recall is a search with at most {QUERY_WORDS} words of what the agent had then; what is among its first \
-             {RECALL_HITS} results counts as found. It is charged as a model call that writes {RECALL_OUTPUT_TOKENS} \
-             tokens and reads the results. Only policies with a way back recall."
+            "An answer that misses something is preceded by one recall: a search with at most {QUERY_WORDS} words of what \
+             the agent had then. What is in the passages of its first {RECALL_HITS} results counts as found; they take \
+             about half of the room that a tool's result has. It is charged as a model call that writes \
+             {RECALL_OUTPUT_TOKENS} tokens and reads the results. Only policies with a way back recall."
         ),
         "System prompt and tools are counted where the recording has them; elsewhere requests are smaller than they \
          were."

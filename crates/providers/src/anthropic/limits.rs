@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Config;
 use crate::http::{self, Http};
@@ -16,9 +16,23 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub(super) async fn ask(http: &Http, config: &Config) -> Limits {
     let declared = config.endpoint.declared;
     let said = if declared.is_complete() { None } else { describe(http, config).await };
-    let usual =
-        Limits { tools: Ability::Yes, images: Ability::Yes, files: Ability::Yes, ..Limits::default() };
+    let usual = Limits {
+        tools: Ability::Yes,
+        images: Ability::Yes,
+        files: Ability::Yes,
+        prefill: prefill(&config.endpoint.body),
+        ..Limits::default()
+    };
     declared.over(said.as_ref().map(read).unwrap_or_default().or(usual))
+}
+
+/// No model goes on with a begun answer while it thinks; without that it depends on the model.
+fn prefill(body: &Map<String, Value>) -> Ability {
+    let thinks = body.get("thinking").and_then(|thinking| thinking.get("type"));
+    match thinks.and_then(Value::as_str) {
+        Some("enabled" | "adaptive") => Ability::No,
+        _ => Ability::Unknown,
+    }
 }
 
 async fn describe(http: &Http, config: &Config) -> Option<Value> {
@@ -60,5 +74,16 @@ mod tests {
         );
         assert_eq!(read(&json!({"id": "claude", "display_name": "Claude"})), Limits::default());
         assert_eq!(read(&json!({"max_input_tokens": null, "capabilities": null})), Limits::default());
+    }
+
+    #[test]
+    fn a_model_that_thinks_does_not_go_on_with_an_answer() {
+        let of = |thinking: Value| prefill(&Map::from_iter([("thinking".to_owned(), thinking)]));
+        assert_eq!(of(json!({ "type": "enabled", "budget_tokens": 1_024 })), Ability::No);
+        assert_eq!(of(json!({ "type": "adaptive" })), Ability::No);
+        assert_eq!(
+            (of(json!({ "type": "disabled" })), prefill(&Map::new())),
+            (Ability::Unknown, Ability::Unknown)
+        );
     }
 }

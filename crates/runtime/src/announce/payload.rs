@@ -1,7 +1,7 @@
 //! What each stored event means to watchers.
 
 use longhaul_core::error::ErrorCode;
-use longhaul_core::event::{EditKind, ErrorInfo, Event, EventBody, RunEnd, ViewEdit};
+use longhaul_core::event::{Cut, EditKind, ErrorInfo, Event, EventBody, RunEnd, ViewEdit};
 use longhaul_core::history::{EntryKind, History, OpenRun};
 use longhaul_core::ids::{Seq, SessionId};
 use longhaul_core::message::{Message, Origin, Part, ToolCall, ToolStatus};
@@ -35,8 +35,8 @@ pub(super) fn payloads(
         EventBody::RunStarted { run_id } => {
             vec![("run:started", json!({ "runId": run_id })), ("llm:thinking", json!({ "runId": run_id }))]
         }
-        EventBody::AssistantAdded { message, step_id, .. } => {
-            let mut made = vec![added(message, "model")];
+        EventBody::AssistantAdded { message, step_id, cut, .. } => {
+            let mut made = vec![answered(event.seq, message, *cut, history)];
             made.extend(
                 message.tool_calls().map(|call| ("llm:tool-call", tool_call(call, step_id.as_str()))),
             );
@@ -104,6 +104,20 @@ fn added(message: &Message, source: &str) -> (&'static str, Value) {
     let payload =
         json!({ "messageId": message.id, "role": message.role, "source": source, "parts": message.parts });
     ("message:added", payload)
+}
+
+/// A piece of an answer that was paused says so, and what it goes on with.
+fn answered(seq: Seq, message: &Message, cut: Option<Cut>, history: &History) -> (&'static str, Value) {
+    let (name, mut payload) = added(message, "model");
+    if cut == Some(Cut::Paused) {
+        payload["paused"] = true.into();
+    }
+    let begun =
+        history.entry(seq).filter(|entry| entry.goes_on()).and_then(|entry| history.entry(entry.begins));
+    if let Some(begun) = begun {
+        payload["continues"] = json!(begun.message.id);
+    }
+    (name, payload)
 }
 
 /// An imported summary that stands for nothing in particular is a note too.

@@ -132,6 +132,7 @@ pub(super) const OPTIONS: &[(&str, &[StrategyKind])] = &[
     ("summarizeWith", WITH_SUMMARIES),
     ("summaryTimeout", WITH_A_MODEL),
     ("lowTarget", &[Adaptive]),
+    ("tailTokens", &[Adaptive]),
     ("background", &[Adaptive]),
 ];
 
@@ -197,7 +198,7 @@ pub(super) const KEYS: &[Key] = &[
     key(
         "context.compression.strategy",
         Kind::Choice { now: StrategyKind::NAMES, later: &[] },
-        "reactive-overflow",
+        "adaptive",
         "How old messages make room: reactive-overflow, proactive-threshold, middle-removal, truncation, importance, summarization, pruning-agent or adaptive.",
     ),
     unset(
@@ -299,6 +300,12 @@ pub(super) const KEYS: &[Key] = &[
         "adaptive: what an edit brings the request down to, as a share of the usable room.",
     ),
     key(
+        "context.compression.options.tailTokens",
+        up_to(LENGTH),
+        "6000",
+        "adaptive, where prices are known: about how much of the newest part stays, in tokens; an eighth of the room may stay in any case.",
+    ),
+    key(
         "context.compression.options.background",
         Kind::Flag,
         "true",
@@ -378,7 +385,7 @@ pub(super) const KEYS: &[Key] = &[
         "models",
         Kind::Models,
         "{}",
-        "What is declared of models, by name; it wins over what the server and the catalogue say: { window: TOKENS, maxOutput: TOKENS, prices: { input: USD, cachedInput: USD, cacheWrite: USD, output: USD } per million tokens, tools: true, media: [images, files], prefill: false, reasoning_retention: never|turn|always }.",
+        "What is declared of models, by name; it wins over what the server and the catalogue say: { window: TOKENS, maxOutput: TOKENS, prices: { input: USD, cachedInput: USD, cacheWrite: USD, output: USD } per million tokens, tools: true, media: [images, files], prefill: false, reasoning_retention: never|turn|always }. Where `prefill` is true an answer that would run into the end of the window is paused, room is made, and it goes on.",
     ),
     later("gateway.noticesInText", "false", "Show notices of the gateway in the answer's text."),
     later("gateway.recall", "off", "Let the gateway add the recall tool."),

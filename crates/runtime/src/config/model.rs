@@ -338,6 +338,8 @@ pub struct StrategyOptions {
     pub summary_timeout: Duration,
     /// adaptive: what an edit brings the request down to, as a share of the usable room.
     pub low_target: f64,
+    /// adaptive, where prices are known: about how much of the newest part stays, in tokens.
+    pub tail_tokens: u64,
     /// adaptive: whether a summary is written ahead, while work goes on.
     pub background: bool,
 }

@@ -99,7 +99,7 @@ fn compression(reader: &mut Reader<'_>, named: Option<StrategyKind>) -> Compress
     if let Some(strategy) = named {
         reader.check_options(strategy);
     }
-    let strategy = named.unwrap_or(StrategyKind::ReactiveOverflow);
+    let strategy = named.unwrap_or(StrategyKind::Adaptive);
     Compression {
         strategy,
         trigger: reader.trigger("context.compression.trigger", named),
@@ -131,6 +131,7 @@ fn options(reader: &mut Reader<'_>, strategy: StrategyKind) -> StrategyOptions {
         summarize_with: SummaryWriter::from_word(reader.text("context.compression.options.summarizeWith")),
         summary_timeout: reader.time("context.compression.options.summaryTimeout").unwrap_or_default(),
         low_target: reader.share("context.compression.options.lowTarget"),
+        tail_tokens: reader.count("context.compression.options.tailTokens"),
         background: reader.flag("context.compression.options.background"),
     }
 }

@@ -14,7 +14,7 @@ run: { maxSteps: 100, timeout: none, parallelTools: auto, recovery: rest, queueL
 context:
   enabled: true
   tokenCounter: auto
-  compression: { strategy: reactive-overflow, options: { preserveLastNTurns: 2, pruneProtectTokens: 40000, pruneMinimumTokens: 20000, protectedTools: [] } }
+  compression: { strategy: adaptive, options: { preserveLastNTurns: 2, pruneProtectTokens: 40000, pruneMinimumTokens: 20000, protectedTools: [] } }
   autoRecall: false
   pruningAgent: __same__
 hooks: { preCompact: none, preToolUse: none, postToolUse: none, userPromptSubmit: none }
@@ -181,6 +181,7 @@ fn options_arrive_typed() {
     let options = |text: &str| parse(text).context.compression.options;
     let plain = options("");
     assert_eq!((plain.preserve_ratio, plain.low_target, plain.background), (0.3, 0.4, true));
+    assert_eq!(plain.tail_tokens, 6_000);
     assert_eq!((plain.user_message_score, plain.assistant_message_score), (1.0, 0.6));
     assert_eq!((plain.tool_use_score, plain.min_score_threshold), (1.0, 0.3));
     assert_eq!((plain.summarize_chunk_size, &plain.summarize_with), (20, &SummaryWriter::Same));
@@ -197,6 +198,7 @@ fn options_arrive_typed() {
     assert_eq!(adaptive("summarizeWith", "extract").summarize_with, SummaryWriter::Extract);
     assert_eq!(adaptive("summarizeWith", "small").summarize_with, SummaryWriter::Model("small".into()));
     assert_eq!(adaptive("lowTarget", "1").low_target, 1.0);
+    assert_eq!(adaptive("tailTokens", "20000").tail_tokens, 20_000);
     assert!(!adaptive("background", "false").background);
     let importance = |value| options(&with_option(StrategyKind::Importance, "toolUseScore", value));
     assert_eq!([importance("0"), importance("2.5")].map(|it| it.tool_use_score), [0.0, 2.5]);
@@ -536,7 +538,7 @@ fn values_that_contradict_each_other() {
     longhaul.yml:4:14: `context.compression.trigger` needs one of percentage and triggerTokens
     longhaul.yml:5:39: `context.compression.options.keepTokens` is an option of middle-removal, not of truncation
     ");
-    insta::assert_snapshot!(errors(&only("context.compression.trigger", "{ type: planner }")), @"longhaul.yml:1:36: `context.compression.trigger` has type planner only with adaptive, not with reactive-overflow");
+    insta::assert_snapshot!(errors("context: { compression: { strategy: truncation, trigger: { type: planner } } }"), @"longhaul.yml:1:58: `context.compression.trigger` has type planner only with adaptive, not with truncation");
     insta::assert_snapshot!(errors("context: { compression: { strategy: adaptive, trigger: { type: planner, percentage: 0.5 } } }"), @"longhaul.yml:1:56: `context.compression.trigger` has percentage or triggerTokens only with type threshold");
     insta::assert_snapshot!(errors(
         "context:

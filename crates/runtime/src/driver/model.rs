@@ -17,15 +17,26 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::media::{self, Takes};
+use super::pause::Pause;
 use super::{Driver, Shared, failure};
 use crate::announce::Announcement;
 use crate::feed::Voice;
 
 impl Driver {
-    pub(super) fn call_model(&mut self, step: StepId, tools: bool, max_output_tokens: u64) {
+    pub(super) fn call_model(
+        &mut self,
+        step: StepId,
+        tools: bool,
+        max_output_tokens: u64,
+        pause_at_tokens: Option<u64>,
+    ) {
         let request = self.next_request(tools, max_output_tokens);
-        self.shared.feed.begin(&step);
-        let stream = Streaming::new(step, self.lease.clone(), self.agent.rules.persist_every);
+        let history = self.run.history();
+        let paused = history.view().last().filter(|_| history.is_paused()).map(|item| &*item.message);
+        self.shared.feed.begin(&step, paused);
+        let ratios = *history.calibration().ratios();
+        let pause = pause_at_tokens.map(|at| Pause::new(at, history.counter().clone(), ratios));
+        let stream = Streaming::new(step, self.lease.clone(), self.agent.rules.persist_every, pause);
         self.spawn_call(|call| async move { call.step(request, stream).await });
     }
 
@@ -132,7 +143,11 @@ impl Call {
                     streaming.complete(&self.shared);
                     break Input::ModelAnswered(answer);
                 }
-                Some(Ok(event)) => streaming.take(event, &self.shared),
+                Some(Ok(event)) => {
+                    if streaming.take(event, &self.shared) {
+                        break streaming.paused();
+                    }
+                }
                 Some(Err(error)) => break streaming.failed(error),
                 None => break streaming.failed(truncated()),
             }
@@ -189,10 +204,12 @@ struct Streaming {
     unsaved: String,
     unsaved_since: Option<Instant>,
     chunks: u64,
+    /// Where it is to stop, if it may.
+    pause: Option<Pause>,
 }
 
 impl Streaming {
-    fn new(step: StepId, lease: Lease, every: std::time::Duration) -> Self {
+    fn new(step: StepId, lease: Lease, every: std::time::Duration, pause: Option<Pause>) -> Self {
         Self {
             step,
             lease,
@@ -204,15 +221,19 @@ impl Streaming {
             unsaved: String::new(),
             unsaved_since: None,
             chunks: 0,
+            pause,
         }
     }
 
-    fn take(&mut self, event: ModelEvent, shared: &Shared) {
+    /// Takes what comes; whether the answer is to stop with it.
+    fn take(&mut self, event: ModelEvent, shared: &Shared) -> bool {
         if !std::mem::replace(&mut self.began, true) {
             let _ = shared.inbox.send(Input::ModelBegan.into());
         }
+        let end = self.pause.as_mut().and_then(|pause| pause.take(&self.text, &event));
         match event {
-            ModelEvent::Text(delta) => {
+            ModelEvent::Text(mut delta) => {
+                delta.truncate(end.unwrap_or(delta.len()));
                 shared.feed.chunk(&self.step, Voice::Text, &delta, false);
                 self.text.push_str(&delta);
                 self.unsaved.push_str(&delta);
@@ -235,6 +256,7 @@ impl Streaming {
             ModelEvent::Usage(usage) => self.usage = Some(usage),
             ModelEvent::Finished(_) => {}
         }
+        end.is_some()
     }
 
     fn complete(&self, shared: &Shared) {
@@ -280,6 +302,10 @@ impl Streaming {
 
     fn stopped(&mut self) -> Input {
         Input::ModelStopped { partial: self.seen(), usage: self.usage.take() }
+    }
+
+    fn paused(&mut self) -> Input {
+        Input::ModelPaused { partial: self.seen(), usage: self.usage.take() }
     }
 
     fn failed(&mut self, error: ProviderError) -> Input {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use longhaul_core::event::{Cut, Event, EventBody, ViewEdit, ViewOp};
+use longhaul_core::history::join;
 use longhaul_core::ids::CallId;
 use longhaul_core::message::{Media, Message, Part, ToolResult, ToolStatus};
 
@@ -13,25 +14,34 @@ use super::SessionMeta;
 /// the view was compacted. Text of the conversation stands as it is; tool output and arguments in fences
 /// that they cannot close.
 pub fn markdown(meta: &SessionMeta, events: &[Event]) -> String {
-    let mut transcript = Transcript { out: String::new(), tools: HashMap::new() };
+    let mut transcript = Transcript { out: String::new(), tools: HashMap::new(), paused: None };
     let title = meta.title.as_deref().unwrap_or(meta.id.as_str()).replace(['\n', '\r'], " ");
     transcript.block(&format!("# {title}"));
     for event in events {
         transcript.event(&event.body);
     }
+    transcript.end_paused();
     transcript.out
 }
 
 struct Transcript<'a> {
     out: String,
     tools: HashMap<&'a CallId, &'a str>,
+    /// The beginning of an answer that goes on: written where it ends.
+    paused: Option<Message>,
 }
 
 impl<'a> Transcript<'a> {
     fn event(&mut self, body: &'a EventBody) {
         match body {
-            EventBody::MessagesTaken { message, .. } => self.message("User", message),
-            EventBody::NoteAdded { message, .. } => self.message("Note", message),
+            EventBody::MessagesTaken { message, .. } => {
+                self.end_paused();
+                self.message("User", message);
+            }
+            EventBody::NoteAdded { message, .. } => {
+                self.end_paused();
+                self.message("Note", message);
+            }
             EventBody::AssistantAdded { message, cut, .. } => self.assistant(message, *cut),
             EventBody::StepFailed { code, message, .. } => {
                 self.block(&format!("> **{code}**: {}", quoted(message)))
@@ -53,29 +63,50 @@ impl<'a> Transcript<'a> {
         }
     }
 
-    fn message(&mut self, who: &str, message: &'a Message) {
+    fn message(&mut self, who: &str, message: &Message) {
         self.block(&format!("## {who}"));
         self.parts(&message.parts);
     }
 
     fn assistant(&mut self, message: &'a Message, cut: Option<Cut>) {
+        self.tools.extend(message.tool_calls().map(|call| (&call.call_id, call.name.as_str())));
+        match (self.paused.take(), cut) {
+            (before, Some(Cut::Paused)) => {
+                self.paused = Some(before.map_or_else(|| message.clone(), |before| join(&before, message)));
+            }
+            (Some(before), Some(Cut::Lost)) => {
+                self.answer(message, cut);
+                self.paused = Some(before);
+            }
+            (Some(before), _) => self.answer(&join(&before, message), cut),
+            (None, _) => self.answer(message, cut),
+        }
+    }
+
+    /// The rest of the answer never came.
+    fn end_paused(&mut self) {
+        if let Some(paused) = self.paused.take() {
+            self.answer(&paused, None);
+        }
+    }
+
+    fn answer(&mut self, message: &Message, cut: Option<Cut>) {
         let model = message.origin.as_ref().map(|origin| format!(" ({})", origin.model)).unwrap_or_default();
         self.message(&format!("Assistant{model}"), message);
         match cut {
             Some(Cut::Cancelled) => self.block("*Cancelled here.*"),
             Some(Cut::Lost) => self.block("*Lost here; the model never saw this.*"),
-            None => {}
+            Some(Cut::Paused) | None => {}
         }
     }
 
-    fn parts(&mut self, parts: &'a [Part]) {
+    fn parts(&mut self, parts: &[Part]) {
         for part in parts {
             match part {
                 Part::Text(text) => self.block(text.text.trim_end()),
                 Part::Reasoning(reasoning) if reasoning.text.is_empty() => {}
                 Part::Reasoning(reasoning) => self.block(&format!("> {}", quoted(reasoning.text.trim_end()))),
                 Part::ToolCall(call) => {
-                    self.tools.insert(&call.call_id, &call.name);
                     self.block(&format!("**Call** `{}`", call.name));
                     self.block(&fenced(&call.arguments, "json"));
                 }
@@ -87,7 +118,7 @@ impl<'a> Transcript<'a> {
         }
     }
 
-    fn result(&mut self, result: &'a ToolResult) {
+    fn result(&mut self, result: &ToolResult) {
         let tool = self.tools.get(&result.call_id).copied().unwrap_or("tool");
         let how = match result.status {
             ToolStatus::Completed => "",

@@ -1,5 +1,6 @@
 use super::recent::{MOST, MOST_BYTES};
 use super::*;
+use longhaul_core::message::Role;
 
 fn passing(text: &str) -> Announcement {
     Announcement::passing("tool:output", &"s".into(), json!({ "text": text }))
@@ -26,7 +27,7 @@ fn missed(feed: &Feed, after: Seq, until: Seq, events: usize) -> Option<(String,
 fn who_comes_late_gets_what_was_said_and_then_the_rest() {
     let feed = Feed::new("s".into(), 4);
     let step = StepId::from("s5");
-    feed.begin(&step);
+    feed.begin(&step, None);
     feed.chunk(&step, Voice::Reasoning, "Hm. ", false);
     feed.chunk(&step, Voice::Text, "Grüße", false);
     let mut late = feed.attend(Arc::default());
@@ -46,10 +47,26 @@ fn who_comes_late_gets_what_was_said_and_then_the_rest() {
 fn an_answer_that_begins_anew_forgets_the_first_try() {
     let feed = Feed::new("s".into(), 0);
     let step = StepId::from("s1");
-    feed.begin(&step);
+    feed.begin(&step, None);
     feed.chunk(&step, Voice::Text, "no", false);
-    feed.begin(&step);
+    feed.begin(&step, None);
     assert_eq!(feed.attend(Arc::default()).in_flight, None);
+}
+
+#[test]
+fn an_answer_that_was_paused_goes_on_as_the_message_that_it_was() {
+    let feed = Feed::new("s".into(), 0);
+    let parts = vec![Part::text("Once")];
+    let paused = Message { id: "m-s1".into(), role: Role::Assistant, parts, origin: None };
+    let step = StepId::from("s9");
+    feed.begin(&step, Some(&paused));
+    feed.chunk(&step, Voice::Text, " upon", false);
+    let shown = feed.attend(Arc::default()).in_flight.unwrap();
+    assert_eq!((shown.text("messageId"), shown.text("stepId")), ("m-s1", "s9"));
+    assert_eq!(
+        (&shown.payload["parts"][0]["text"], &shown.payload["offset"]),
+        (&"Once upon".into(), &9.into())
+    );
 }
 
 /// How long an answer is that goes on from `attendance`.
@@ -68,7 +85,7 @@ fn who_comes_during_an_answer_is_shown_what_others_were_shown() {
     let feed = Feed::new("s".into(), 0);
     let step = StepId::from("s1");
     let _watching = feed.attend(Arc::default());
-    feed.begin(&step);
+    feed.begin(&step, None);
     let mut shown: Vec<Arc<Told>> = Vec::new();
     for at in 1..=MOST as u64 {
         feed.chunk(&step, Voice::Text, "x", false);
@@ -88,7 +105,7 @@ fn who_comes_during_an_answer_is_shown_what_others_were_shown() {
 fn what_was_said_while_nobody_watched_is_shown() {
     let feed = Feed::new("s".into(), 0);
     let step = StepId::from("s1");
-    feed.begin(&step);
+    feed.begin(&step, None);
     feed.chunk(&step, Voice::Text, "one", false);
     assert_eq!(length(feed.attend(Arc::default())), 3);
     feed.chunk(&step, Voice::Text, " two", false);

@@ -102,6 +102,11 @@ impl Trace {
                     call.open.fail(stop);
                 }
             }
+            Input::ModelPaused { usage, .. } => {
+                if let Some(call) = &mut self.call {
+                    call.used(usage.as_ref());
+                }
+            }
             Input::Summarised { task, .. } if self.ahead.contains(task) => {
                 self.ahead.remove(task);
             }

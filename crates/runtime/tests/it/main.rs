@@ -10,6 +10,7 @@ mod hooks;
 mod mcp;
 mod media;
 mod meter;
+mod pausing;
 mod replay;
 mod sessions;
 mod telemetry;

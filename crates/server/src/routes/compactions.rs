@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use longhaul::compaction::{self, Preview};
 use longhaul::session::Session;
-use longhaul_core::event::{EditReason, Event, EventBody};
+use longhaul_core::event::{EditReason, Event, EventBody, ViewOp};
 use longhaul_core::history::EditState;
 use longhaul_core::ids::{EditId, Handle};
-use longhaul_core::plan::Plan;
+use longhaul_core::plan::{Plan, Policy};
 use longhaul_core::run::{CompactionOutcome, Run};
 use longhaul_core::strategy::{self, Strategy};
 use serde::Deserialize;
@@ -34,23 +35,25 @@ pub(super) async fn compact(
     key: Key,
     Optional(how): Optional<Compact>,
 ) -> Result<Json<Value>, Problem> {
-    let strategy = how.strategy.as_deref().map(named).transpose()?;
+    let policy = &app.runtime().agent().rules.policy;
+    let strategy = how.strategy.as_deref().map(|name| named(policy, name)).transpose()?;
     let session = app.open(&id).await?;
     if how.dry_run {
-        let plan = session.preview_by(strategy, how.instructions).await?;
-        return preview(&plan).map(Json);
+        return preview(&session.preview_by(strategy, how.instructions).await?).map(Json);
     }
     let work = {
         let app = app.clone();
         async move {
             let what = format!("compact {how:?}");
-            once(&app, &session, key, what, |since| make(&session, strategy, how.instructions, since)).await
+            let make = |since| make(&app, &session, strategy, how.instructions, since);
+            once(&app, &session, key, what, make).await
         }
     };
     app.to_end(work).await.map(Json)
 }
 
 async fn make(
+    app: &App,
     session: &Session,
     strategy: Option<Arc<dyn Strategy>>,
     instructions: Option<String>,
@@ -61,21 +64,27 @@ async fn make(
         _ => None,
     });
     match made {
-        Some(edit) => outcome(session, CompactionOutcome::Committed(edit)).await,
-        None => outcome(session, session.compact_by(strategy, instructions).await?).await,
+        Some(edit) => outcome(app, session, CompactionOutcome::Committed(edit)).await,
+        None => outcome(app, session, session.compact_by(strategy, instructions).await?).await,
     }
 }
 
-fn named(name: &str) -> Result<Arc<dyn Strategy>, Problem> {
+fn named(configured: &Policy, name: &str) -> Result<Arc<dyn Strategy>, Problem> {
     let unknown = || Problem::invalid(format!("`strategy` is one of {}.", strategy::NAMES.join(", ")));
-    strategy::by_name(name).ok_or_else(unknown)
+    compaction::strategy(configured, name).ok_or_else(unknown)
 }
 
-async fn outcome(session: &Session, done: CompactionOutcome) -> Result<Value, Problem> {
+async fn outcome(app: &App, session: &Session, done: CompactionOutcome) -> Result<Value, Problem> {
     match done {
         CompactionOutcome::Committed(edit) => {
             let id = edit.id;
-            let state = session.look(move |run| shown_if(run, &id)).await?;
+            // It is done, whatever can be said of it.
+            let log = app.runtime().log(session.id()).await.unwrap_or_default();
+            let survival = compaction::survival(&log, &id);
+            let mut state = session.look(move |run| shown_if(run, &id)).await?;
+            if let (Some(state), Some(survival)) = (&mut state, survival) {
+                state["survival"] = json!(survival);
+            }
             Ok(json!({ "ok": true, "compacted": true, "compaction": state }))
         }
         CompactionOutcome::NothingToDo => {
@@ -89,13 +98,14 @@ fn shown_if(run: &Run, id: &EditId) -> Option<Value> {
     run.history().edits().iter().find(|state| state.edit.id == *id).map(shown)
 }
 
-fn preview(plan: &Plan) -> Result<Value, Problem> {
-    let planned = match plan {
+fn preview(preview: &Preview) -> Result<Value, Problem> {
+    let mut planned = match &preview.plan {
         Plan::Fits => json!({ "action": "nothing", "why": "there is nothing to leave out" }),
         Plan::Edit(edit) => json!({
             "action": "edit", "kind": edit.kind, "strategy": edit.strategy, "why": edit.why,
             "originalTokens": edit.original_tokens, "compressedTokens": edit.compressed_tokens,
             "originalMessages": edit.original_messages, "compressedMessages": edit.compressed_messages,
+            "clearedResults": edit.ops.iter().filter(|op| matches!(op, ViewOp::Placeholder { .. })).count(),
             "handles": edit.ops.iter().map(|op| Handle(op.range()).to_string()).collect::<Vec<_>>(),
         }),
         Plan::Summarise(draft) => {
@@ -103,12 +113,16 @@ fn preview(plan: &Plan) -> Result<Value, Problem> {
             json!({
                 "action": "summarise", "strategy": draft.strategy(), "messages": messages,
                 "originalTokens": draft.original_tokens(), "floorTokens": draft.floor_tokens(),
-                "summaryTokens": draft.limit_tokens(),
+                "summaryTokens": draft.limit_tokens(), "clearedResults": draft.cleared_results(),
                 "handles": handles.iter().map(Handle::to_string).collect::<Vec<_>>(),
             })
         }
         Plan::DoesNotFit(misfit) => return Err(Problem::conflict(sentence(&misfit.to_string()))),
     };
+    if let Some(survival) = &preview.survival {
+        planned["survival"] = json!(survival);
+        planned["survivalWithoutSummary"] = preview.without_summary.into();
+    }
     Ok(json!({ "ok": true, "dryRun": true, "plan": planned }))
 }
 

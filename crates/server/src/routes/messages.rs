@@ -42,6 +42,8 @@ struct Page {
 struct Shown {
     seq: Seq,
     message_id: String,
+    /// What the step is named after that said the last of it.
+    said_in: String,
     fields: Map<String, Value>,
     /// The edits that took it from the view: the field that says when, and where.
     edited: Option<(&'static str, Seq)>,
@@ -72,8 +74,9 @@ pub(super) async fn page(
 fn of_history(run: &Run, wanted: Wanted) -> Page {
     let history = run.history();
     let limit = wanted.limit.unwrap_or(PAGE).min(LARGEST_PAGE);
-    let mut all: Vec<(Seq, Item<'_>)> =
-        history.entries().iter().map(|entry| (entry.seq, Item::Entry(entry))).collect();
+    // An answer that was paused is shown as a whole, where it ends.
+    let entries = history.entries().iter().filter(|entry| !history.is_continued(entry));
+    let mut all: Vec<(Seq, Item<'_>)> = entries.map(|entry| (entry.seq, Item::Entry(entry))).collect();
     all.extend(summaries(history));
     all.sort_by_key(|(seq, _)| *seq);
     all.retain(|(seq, _)| {
@@ -112,11 +115,12 @@ fn of_summary(seq: Seq, state: &EditState, parts: &[Part]) -> Shown {
     fields.insert("role".to_owned(), "user".into());
     fields.insert("parts".to_owned(), json!(parts));
     fields.insert("isSummary".to_owned(), true.into());
-    Shown { seq, message_id: state.edit.id.to_string(), fields, edited: None }
+    let message_id = state.edit.id.to_string();
+    Shown { seq, said_in: message_id.clone(), message_id, fields, edited: None }
 }
 
 fn of_entry(entry: &Entry, history: &History, run: &Run) -> Shown {
-    let message = &entry.message;
+    let message = &history.whole(entry);
     let mut fields = Map::new();
     fields.insert("role".to_owned(), json!(message.role));
     fields.insert("parts".to_owned(), json!(message.parts));
@@ -129,7 +133,8 @@ fn of_entry(entry: &Entry, history: &History, run: &Run) -> Shown {
     let is_result = matches!(entry.kind, EntryKind::Result { .. });
     let field = if is_result { "compactedAt" } else { "summarizedAt" };
     let edited = taken_by(entry.seq, history).map(|seq| (field, seq));
-    Shown { seq: entry.seq, message_id: message.id.to_string(), fields, edited }
+    let said_in = entry.message.id.to_string();
+    Shown { seq: entry.seq, message_id: message.id.to_string(), said_in, fields, edited }
 }
 
 /// The oldest edit that still applies and hides the message.
@@ -238,7 +243,7 @@ impl Known {
         message.insert("seq".to_owned(), shown.seq.into());
         message.insert("at".to_owned(), json!(self.at.get(&shown.seq)));
         message.extend(shown.fields);
-        if let Some(usage) = self.usage.get(&shown.message_id) {
+        if let Some(usage) = self.usage.get(&shown.said_in) {
             message.insert("tokenUsage".to_owned(), longhaul::announce::token_usage(usage));
         }
         if let Some((field, seq)) = shown.edited {

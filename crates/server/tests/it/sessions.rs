@@ -15,7 +15,7 @@ fn prose(seed: u64) -> String {
 async fn long_session() -> (World, String) {
     let script = Script::closure(|request: &longhaul_providers::Request, index| {
         let is_summary = longhaul_providers::scripted::is_summary_request(request);
-        (!is_summary).then(|| ScriptedAnswer::text(prose(index)))
+        (!is_summary).then(|| ScriptedAnswer::text(format!("In src/part{index}.rs: {}", prose(index))))
     });
     let world = World::new(script).await;
     let session = world.session().await;
@@ -95,12 +95,19 @@ async fn a_compaction_is_previewed_made_listed_undone_and_released() {
     let before = world.get(&format!("{path}/context")).await;
     let planned = world.post(&format!("{path}/compact"), json!({ "dryRun": true })).await;
     assert_eq!(planned["plan"]["action"], "summarise");
+    assert_eq!(
+        (&planned["plan"]["survivalWithoutSummary"], &planned["plan"]["clearedResults"]),
+        (&json!(true), &json!(0))
+    );
+    let promised = planned["plan"]["survival"]["classes"]["paths"].clone();
     let other =
         world.post(&format!("{path}/compact"), json!({ "dryRun": true, "strategy": "truncation" })).await;
     assert_eq!(
         (&other["plan"]["action"], &other["plan"]["strategy"]),
         (&json!("edit"), &json!("truncation"))
     );
+    assert_eq!(other["plan"]["survivalWithoutSummary"], false);
+    assert!(other["plan"]["survival"]["classes"]["paths"]["recoverableByModel"].as_u64() > Some(0));
     for name in longhaul_core::strategy::NAMES {
         let asked = world.post(&format!("{path}/compact"), json!({ "dryRun": true, "strategy": name })).await;
         let plan = &asked["plan"];
@@ -109,11 +116,13 @@ async fn a_compaction_is_previewed_made_listed_undone_and_released() {
     assert_eq!(world.get(&format!("{path}/context")).await, before, "nothing was changed");
 
     let done = world.post(&format!("{path}/compact"), json!({ "instructions": "mind the markers" })).await;
-    assert_eq!(
-        (&done["compacted"], &done["compaction"]["strategy"]),
-        (&json!(true), &json!("reactive-overflow"))
-    );
+    assert_eq!((&done["compacted"], &done["compaction"]["strategy"]), (&json!(true), &json!("adaptive")));
     let id = done["compaction"]["id"].as_str().unwrap().to_owned();
+    let kept = &done["compaction"]["survival"]["classes"]["paths"];
+    let total = |tally: &Value| tally.as_object().unwrap().values().filter_map(Value::as_u64).sum::<u64>();
+    assert_eq!(total(&promised), total(kept));
+    assert!(promised["verbatim"].as_u64() <= kept["verbatim"].as_u64(), "{promised}, {kept}");
+    assert!(kept["recoverableByModel"].as_u64() > Some(0), "{kept}");
     let after = world.get(&format!("{path}/context")).await;
     assert!(after["total"].as_u64() < before["total"].as_u64());
     let page = world.get(&format!("{path}/messages")).await;
@@ -132,6 +141,7 @@ async fn a_compaction_is_previewed_made_listed_undone_and_released() {
     assert_eq!(expect(again, StatusCode::CONFLICT).await["code"], "already-released");
     let listed = world.get(&format!("{path}/compactions")).await;
     let first = &listed["compactions"][0];
+    assert!(first.get("survival").is_none(), "a list is short");
     assert_eq!((&first["active"], &first["released"]), (&json!(false), &json!(true)));
 
     let truncated = world.post(&format!("{path}/compact"), json!({ "strategy": "truncation" })).await;
@@ -142,7 +152,7 @@ async fn a_compaction_is_previewed_made_listed_undone_and_released() {
     let unknown = world.request(Method::POST, &format!("{path}/compactions/e999/release")).send();
     assert_eq!(expect(unknown.await.unwrap(), StatusCode::NOT_FOUND).await["code"], "not-found");
     let usual = world.get(&format!("{path}/context")).await;
-    assert_eq!(usual["thresholds"][0]["name"], "reactive-overflow", "the configured strategy is back");
+    assert_eq!(usual["thresholds"][0]["name"], "adaptive", "the configured strategy is back");
 }
 
 #[tokio::test]

@@ -158,7 +158,9 @@ impl Talk<'_> {
             }
             Slash::Show => self.show().await?,
             Slash::Recall(query) => self.recall(&query).await?,
-            Slash::Preview(instructions) => self.session.look(|run| previewed(run, instructions)).await?,
+            Slash::Preview(instructions) => {
+                self.session.look(|run| previewed(run, None, instructions)).await?
+            }
             Slash::Compact(instructions) => return Ok(self.compact(instructions)),
             // The row in the transcript says the rest.
             Slash::Undo(edit) => undo(&self.session, edit).await.map(|_| String::new())?,

@@ -60,6 +60,21 @@ fn an_answer_that_was_not_streamed_is_printed_whole() {
 }
 
 #[test]
+fn an_answer_that_was_paused_is_printed_once_and_in_one_piece() {
+    let shrunk = Shrunk { id: "e9".into(), count: 41, before_tokens: 96_200, after_tokens: 11_400 };
+    let rule = || Happening::Compacted(shrunk.clone());
+    let piece = |text: &str| Happening::Piece { text: text.into() };
+    let end = || Happening::Answer { text: " in the end.".into(), cut: false };
+    let stored = printed(&[piece("One word"), rule(), piece(" and two"), rule(), end()]);
+    let text = |text: &str| Happening::Text(text.into());
+    let live = [text("One word"), piece("One word"), rule(), text(" and"), text(" two"), piece(" and two")];
+    let streamed = printed(&[&live[..], &[rule(), text(" in the end."), end()]].concat());
+    assert_eq!(stored, streamed);
+    assert!(stored.starts_with("agent  One word and two in the end.\n─ compacted"), "{stored}");
+    assert_eq!(stored.matches("compacted").count(), 2, "{stored}");
+}
+
+#[test]
 fn turns_stand_apart_and_notes_are_not_typed() {
     let [dequeued, user] = said("one");
     let note = Happening::User { text: "[The same tool call …]".into() };

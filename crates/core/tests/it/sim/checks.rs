@@ -6,7 +6,7 @@ use longhaul_core::history::{EntryKind, History, request_messages};
 use longhaul_core::ids::StepId;
 use longhaul_core::message::{Message, ToolCall};
 use longhaul_core::meter;
-use longhaul_core::run::{Input, Run, Status};
+use longhaul_core::run::{Input, MAX_PAUSES, Run, Status};
 
 use super::model::Course;
 use super::world::World;
@@ -48,8 +48,9 @@ impl World {
                 self.guards.summaries_in_step = 0;
                 self.stats.recovery_steps += u64::from(start.purpose == StepKind::Recovery);
                 let run = self.mirror.open_run().expect("a step of a run");
-                // An overflow costs one step more, the recovery step another.
-                let most = self.settings.max_steps * 2 + 2;
+                // An overflow costs one step more, the recovery step another; each piece of an answer is a step.
+                let pieces = if self.settings.model.prefill { MAX_PAUSES + 1 } else { 1 };
+                let most = self.settings.max_steps * 2 * pieces + 2;
                 assert!(
                     run.steps < most,
                     "{} steps begun, {} allowed",
@@ -91,11 +92,14 @@ impl World {
             RunEnd::Cancelled => stats.ended_cancelled += 1,
             RunEnd::Timeout => stats.ended_timeout += 1,
             RunEnd::LoopDetected => stats.ended_loop += 1,
+            RunEnd::Length if error == Some(ErrorCode::MaxCompactions) => stats.ended_max_compactions += 1,
             RunEnd::Length => stats.ended_length += 1,
             RunEnd::Error if error == Some(ErrorCode::ContextOverflow) => stats.ended_overflow += 1,
             RunEnd::Error => stats.ended_error += 1,
         }
-        assert_eq!(end == RunEnd::Error, error.is_some(), "an error has a code, nothing else has");
+        let has_code =
+            end == RunEnd::Error || error == Some(ErrorCode::MaxCompactions) && end == RunEnd::Length;
+        assert_eq!(has_code, error.is_some(), "an error has a code, nothing else but spent pauses has");
         if error == Some(ErrorCode::ContextOverflow) {
             self.check_overflow_end();
         }
@@ -111,7 +115,9 @@ impl World {
             return;
         }
         let typed = self.mirror.newest_typed().map_or(0, |at| self.mirror.view()[at].tokens);
-        let needed = self.settings.fixed.tokens + typed;
+        let paused =
+            self.mirror.view().last().filter(|_| self.mirror.is_paused()).map_or(0, |item| item.tokens);
+        let needed = self.settings.fixed.tokens + typed + paused;
         let little = window * NEVER_TOO_LONG_PERCENT / 100;
         assert!(needed + 1_000 > little, "{needed} tokens are needed of {window}");
     }
@@ -152,7 +158,9 @@ impl World {
         self.guards.calls_in_step += 1;
         let attempts = self.settings.retry.attempts;
         assert!(self.guards.calls_in_step <= attempts, "{} calls in {step}", self.guards.calls_in_step);
-        if let Err(why) = validity::check(messages) {
+        let goes_on = self.run.history().is_paused();
+        let is_valid = if goes_on { validity::check_prefill } else { validity::check };
+        if let Err(why) = is_valid(messages) {
             panic!("invalid request in {step}: {why}\n{messages:#?}");
         }
         let history = self.run.history();

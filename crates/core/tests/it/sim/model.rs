@@ -19,6 +19,8 @@ use crate::rng::Rng;
 pub(crate) struct Course {
     /// Whether anything comes before it ends.
     pub(crate) begins: bool,
+    /// Whether it ends because it was to pause.
+    pub(crate) pauses: bool,
     pub(crate) end: Result<Answer, (Failure, Vec<Part>)>,
 }
 
@@ -36,7 +38,11 @@ impl Truth {
     pub(crate) fn course(&self, rng: &mut Rng, input: u64, max_output: u64, tools: bool) -> Course {
         let too_long = input > self.window || (self.strict_output && input + max_output > self.window);
         if too_long {
-            return Course { begins: false, end: Err((self.overflow(rng, input), Vec::new())) };
+            return Course {
+                begins: false,
+                pauses: false,
+                end: Err((self.overflow(rng, input), Vec::new())),
+            };
         }
         if rng.chance(self.failures) {
             return self.failure(rng);
@@ -46,7 +52,7 @@ impl Truth {
         if rng.chance(self.reports_usage) {
             answer.usage = Some(self.usage(rng, input, &answer.parts));
         }
-        Course { begins: true, end: Ok(answer) }
+        Course { begins: true, pauses: false, end: Ok(answer) }
     }
 
     fn overflow(&self, rng: &mut Rng, input: u64) -> Failure {
@@ -64,7 +70,7 @@ impl Truth {
             0 => {
                 let mut failure = Failure::new(ErrorCode::RateLimitExceeded, "slow down", true);
                 failure.retry_after_ms = rng.chance(50).then(|| rng.magnitude(10, 100_000));
-                Course { begins: false, end: Err((failure, Vec::new())) }
+                Course { begins: false, pauses: false, end: Err((failure, Vec::new())) }
             }
             1 => broken(false, ErrorCode::Network, true, Vec::new()),
             2 => broken(false, ErrorCode::Auth, false, Vec::new()),
@@ -73,7 +79,7 @@ impl Truth {
             _ => {
                 let parts = if rng.chance(50) { Vec::new() } else { vec![Part::text("  \n")] };
                 let answer = Answer { parts, finish: Finish::Stop, usage: None, envelope: None };
-                Course { begins: true, end: Ok(answer) }
+                Course { begins: true, pauses: false, end: Ok(answer) }
             }
         }
     }
@@ -174,7 +180,7 @@ impl Truth {
 }
 
 fn broken(begins: bool, code: ErrorCode, retryable: bool, partial: Vec<Part>) -> Course {
-    Course { begins, end: Err((Failure::new(code, "the call failed", retryable), partial)) }
+    Course { begins, pauses: false, end: Err((Failure::new(code, "the call failed", retryable), partial)) }
 }
 
 /// What a message of a request has by our estimate.

@@ -118,8 +118,9 @@ pub(crate) fn model(rng: &mut Rng, truth: &Truth, name: &str) -> Model {
         origin: Origin { provider: "sim".to_owned(), api: "sim".to_owned(), model: name.to_owned() },
         window: known.then_some(truth.window),
         remembered_window: None,
-        max_output: *rng.pick(&[None, Some(1_000), Some(64_000)]),
+        max_output: *rng.pick(&[None, Some(1_000), Some(64_000), Some(64_000)]),
         tools: !rng.chance(5),
+        prefill: rng.chance(50),
     }
 }
 

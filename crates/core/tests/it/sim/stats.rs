@@ -26,7 +26,7 @@ stats! {
     compactions_on_request, refused_requests, undone, released, switches, overflows, overflows_without_numbers,
     overflows_although_it_fit, recovered_overflows, crashes, crashes_in_a_run, cancels, timeouts, recovery_steps,
     loops, parked, ended_stop, ended_max_steps, ended_cancelled, ended_timeout, ended_loop, ended_length,
-    ended_error, ended_overflow,
+    ended_error, ended_overflow, pauses, continuations, whole_answers, ended_max_compactions,
 }
 
 impl Stats {
@@ -64,6 +64,9 @@ impl Stats {
             ("length", self.ended_length),
             ("errors", self.ended_error),
             ("overflow ends", self.ended_overflow),
+            ("pauses", self.pauses),
+            ("continuations", self.continuations),
+            ("answers that were paused and came out whole", self.whole_answers),
         ];
         for (name, count) in met {
             assert!(count > 0, "no session met: {name}");

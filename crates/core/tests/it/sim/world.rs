@@ -77,6 +77,8 @@ pub(crate) struct World {
     pub(crate) ran: BTreeSet<CallId>,
     pub(crate) compactions_asked: u64,
     pub(crate) guards: Guards,
+    /// All the text of the answer that the model is giving, or has begun and may go on with.
+    pub(crate) saying: Option<String>,
     pub(crate) stats: Stats,
 }
 
@@ -113,6 +115,7 @@ impl World {
             ran: BTreeSet::new(),
             compactions_asked: 0,
             guards: Guards::default(),
+            saying: None,
             stats: Stats { sessions: 1, ..Stats::default() },
         };
         world.say(|world| format!("{:?}\n{:?}", world.truth, world.settings));
@@ -365,6 +368,7 @@ impl World {
             if let Some(before) = before {
                 self.check_edit(&before, &event);
             }
+            self.check_answer(&event);
             stored.push(event);
         }
         stored
@@ -419,8 +423,8 @@ impl World {
                 self.fly(after, What::ReadQueue(snapshot));
             }
             Effect::Count { .. } => self.count(),
-            Effect::CallModel { step, tools, max_output_tokens } => {
-                self.call_model(step, tools, max_output_tokens);
+            Effect::CallModel { step, tools, max_output_tokens, pause_at_tokens } => {
+                self.call_model(step, tools, max_output_tokens, pause_at_tokens);
             }
             Effect::Summarise { task, ahead, request } => self.summarise(task, ahead, &request),
             Effect::StopSummary { task } => {
@@ -482,7 +486,7 @@ impl World {
         self.fly(after, What::Count(count));
     }
 
-    fn call_model(&mut self, step: StepId, tools: bool, max_output: u64) {
+    fn call_model(&mut self, step: StepId, tools: bool, max_output: u64, pause_at: Option<u64>) {
         let messages = request_messages(self.run.history().view());
         self.check_request(&messages, &step);
         let view_tokens = self.run.history().view_tokens();
@@ -492,7 +496,8 @@ impl World {
             assert!(anew.abs_diff(view_tokens) <= merged + 20, "{view_tokens} in the view, {anew} sent");
         }
         let input = self.truth.input(self.settings.fixed.tokens + view_tokens);
-        let course = self.truth.course(&mut self.rng, input, max_output, tools);
+        let mut course = self.truth.course(&mut self.rng, input, max_output, tools);
+        self.means_to_say(&mut course, max_output, pause_at);
         let overflows =
             matches!(&course.end, Err((failure, _)) if failure.code == ErrorCode::ContextOverflow);
         if overflows {
@@ -639,6 +644,9 @@ impl World {
             What::ModelEnds { course, .. } => {
                 self.stats.answers += u64::from(course.end.is_ok());
                 self.input(match course.end {
+                    Ok(answer) if course.pauses => {
+                        Input::ModelPaused { partial: answer.parts, usage: answer.usage }
+                    }
                     Ok(answer) => Input::ModelAnswered(answer),
                     Err((failure, partial)) => Input::ModelFailed { failure, partial },
                 });

@@ -1,0 +1,182 @@
+use longhaul_core::budget::{Budget, Trigger};
+use longhaul_core::event::EditReason;
+use longhaul_core::history::{History, ItemKind};
+use longhaul_core::plan::{self, Occasion, Scene};
+use longhaul_core::strategy::{self, Choice, Instead, Protection};
+use longhaul_lab::recording::Recording;
+use longhaul_lab::synthetic;
+
+use super::*;
+use crate::term::text::width;
+
+fn policy(name: &str) -> Policy {
+    Policy::new(strategy::by_name(name).unwrap())
+}
+
+/// The preview of a recording, in a window that it fills; what it would leave is left out.
+fn preview_of(recording: &Recording, window: u64, policy: &Policy) -> String {
+    let history = History::fold(&recording.events).unwrap();
+    let budget = Budget::new(window, None);
+    let asked = Occasion::Requested { instructions: None };
+    let plan = plan::plan(&history, recording.fixed_tokens, &budget, policy, &asked);
+    described(&bare(plan), policy.strategy.name(), policy.writer)
+}
+
+/// The preview of a support agent's morning.
+fn preview(policy: &Policy) -> String {
+    preview_of(&synthetic::support(1, 60).unwrap(), 24_000, policy)
+}
+
+fn bare(plan: Plan) -> Preview {
+    Preview { plan, survival: None, without_summary: false }
+}
+
+fn edit(kind: EditKind, ops: Vec<ViewOp>, why: &str) -> ViewEdit {
+    ViewEdit {
+        id: "e1".into(),
+        base_view_hash: String::new(),
+        ops,
+        kind,
+        strategy: "truncation".to_owned(),
+        reason: EditReason::Requested,
+        trigger_tokens: 0,
+        original_tokens: 9,
+        compressed_tokens: 4,
+        original_bound: 9,
+        compressed_bound: 4,
+        original_messages: 5,
+        compressed_messages: 2,
+        why: why.to_owned(),
+        usage: None,
+    }
+}
+
+fn survived(classes: &[(&str, Tally)]) -> Survival {
+    Survival { classes: classes.iter().map(|(class, tally)| ((*class).to_owned(), *tally)).collect() }
+}
+
+#[test]
+fn a_preview_says_what_each_strategy_would_have_written_and_by_whom() {
+    for (name, expected) in [
+        ("reactive-overflow", "would do    a summary of at most 2K tokens, one model call\n"),
+        ("proactive-threshold", "would do    a summary of at most 2K tokens, one model call\n"),
+        ("summarization", "tokens together, one model call for each\n"),
+        ("pruning-agent", "would do    what a pruning agent leaves, and its summary of at most 2K tokens\n"),
+        (
+            "adaptive",
+            "would do    a ledger of what was done, and a summary of at most 500 tokens, one model call\n",
+        ),
+    ] {
+        let text = preview(&policy(name));
+        assert!(text.contains(expected), "{name}: {text}");
+        assert!(text.starts_with(&format!("strategy    {name}\n")), "{text}");
+        assert_eq!(text.contains("besides the ledger"), name == "adaptive", "{text}");
+    }
+    let by = |writer| preview(&Policy { writer, ..policy("summarization") });
+    let text = by(Writer::Nobody);
+    assert!(text.contains("tokens together, extracted without a model call\n"), "{text}");
+    let text = by(Writer::Other { window: 9_000, max_output: None });
+    assert!(text.contains("tokens together, by another model\n"), "{text}");
+    for name in ["middle-removal", "truncation", "importance"] {
+        assert!(preview(&policy(name)).contains("no model call"), "{name}");
+    }
+}
+
+#[test]
+fn a_plan_names_the_strategy_that_it_comes_from() {
+    let why = "the newest step alone was too large: 2 of its results cleared";
+    let plan = Plan::Edit(Box::new(edit(EditKind::Prune, Vec::new(), why)));
+    let text = described(&bare(plan), "reactive-overflow", Writer::Session);
+    assert!(text.starts_with("strategy    truncation\n"), "{text}");
+    assert!(text.contains(why), "{text}");
+    let text = described(&bare(Plan::Fits), "reactive-overflow", Writer::Session);
+    assert!(text.starts_with("strategy    reactive-overflow\n"), "{text}");
+}
+
+/// Has a summary written of the beginning, and clears three results after it.
+struct SummaryAndClearing;
+
+impl Strategy for SummaryAndClearing {
+    fn name(&self) -> &str {
+        "summary-and-clearing"
+    }
+
+    fn trigger(&self) -> Trigger {
+        Trigger::Share(0.7)
+    }
+
+    fn prunes_first(&self) -> bool {
+        false
+    }
+
+    fn choose(&self, scene: &Scene<'_>, _: Protection) -> Option<Choice> {
+        let all = scene.units.len();
+        let cut = all / 3;
+        let (first, end) = (scene.units[cut].items.start, scene.units[2 * all / 3].items.start);
+        let is_result = |at: &usize| matches!(scene.history.view()[*at].kind, ItemKind::Result { .. });
+        let cleared = (first..end).filter(is_result).take(3).collect();
+        Some(Choice { cleared, ..Choice::new(scene.before_cut(cut), Instead::Summary { tokens: 500 }) })
+    }
+}
+
+#[test]
+fn results_that_are_cleared_are_counted() {
+    let recording = synthetic::coding(1, 60).unwrap();
+    let text = preview_of(&recording, 60_000, &Policy::new(Arc::new(SummaryAndClearing)));
+    assert!(text.contains("a summary of at most"), "{text}");
+    assert!(text.contains("\nclears      3 old tool results\ntokens "), "{text}");
+    assert!(!preview(&policy("reactive-overflow")).contains("clears"), "there is nothing to clear");
+
+    let gone = "lh:3-8".parse::<Handle>().unwrap();
+    let ops = vec![ViewOp::Drop { range: gone.0 }, ViewOp::clear(11), ViewOp::clear(13)];
+    let described = |kind, ops| {
+        described(&bare(Plan::Edit(Box::new(edit(kind, ops, "why")))), "truncation", Writer::Session)
+    };
+    let text = described(EditKind::Compaction, ops);
+    assert!(text.contains("goes        4 messages · lh:3-8\nclears      2 old tool results\n"), "{text}");
+    let text = described(EditKind::Prune, vec![ViewOp::clear(11)]);
+    assert!(text.contains("goes        1 old tool result · lh:11\ntokens"), "{text}");
+}
+
+#[test]
+fn the_report_has_a_row_for_each_class_that_has_something() {
+    let most = 1_234_567;
+    let all = Tally { verbatim: most, recoverable_by_model: most, recoverable_by_user: most, lost: 9_999 };
+    let some = Tally { verbatim: 3, recoverable_by_model: 41, ..Tally::default() };
+    let survival = survived(&[("paths", some), ("numbers", Tally::default()), ("userConstraints", all)]);
+    let expected = "\
+survival    of what the model is shown
+                  verbatim  recoverable by the model  recoverable by you  lost
+user constraints 1,234,567                 1,234,567           1,234,567 9,999
+paths                    3                        41                   0     0
+";
+    let text = report(&survival, "of what the model is shown");
+    assert_eq!(text, expected);
+    assert!(text.lines().all(|line| width(line) <= 79), "{text}");
+    assert_eq!(report(&survived(&[("paths", Tally::default())]), "of nothing"), "");
+}
+
+#[test]
+fn a_preview_says_whether_a_summary_would_keep_more() {
+    let survival = Some(survived(&[("paths", Tally { verbatim: 1, ..Tally::default() })]));
+    let text = |without_summary| {
+        let plan = Plan::Edit(Box::new(edit(EditKind::Compaction, Vec::new(), "why")));
+        described(&Preview { plan, survival: survival.clone(), without_summary }, "adaptive", Writer::Session)
+    };
+    assert!(text(true).contains("; without the summary, at least\n"), "{}", text(true));
+    assert!(!text(false).contains("without the summary"), "{}", text(false));
+    assert!(text(false).ends_with("     0\nnothing was changed\n"), "{}", text(false));
+}
+
+#[test]
+fn what_was_done_is_told_by_its_kind() {
+    let told = |kind| {
+        let edit = edit(kind, vec![ViewOp::clear(11), ViewOp::clear(13)], "why");
+        committed(&edit, (9_000, 4_000), None, "s1")
+    };
+    assert_eq!(
+        told(EditKind::Prune),
+        "cleared 2 old tool results · 9K → 4K tokens · why\nundo with: longhaul undo s1 e1\n"
+    );
+    assert!(told(EditKind::Compaction).starts_with("compacted 4 messages · "));
+}

@@ -1,0 +1,121 @@
+//! An answer that would run into the end of the window: it is stopped in time, room is made, and it goes on where it
+//! was, for models that go on with what a request ends with.
+
+use super::calling::says_something;
+use super::{Effect, Failure, Phase, Run, StepGuards, Then};
+use crate::budget::{Budget, DEFAULT_MAX_OUTPUT};
+use crate::error::ErrorCode;
+use crate::event::{Cut, ErrorInfo, EventBody};
+use crate::message::{Finish, Part};
+use crate::usage::Usage;
+
+/// How often one answer is paused at most.
+pub const MAX_PAUSES: u32 = 3;
+
+/// An answer is paused when input and output together fill this share of the window, in percent.
+const PAUSE_PERCENT: u64 = 90;
+
+/// It is not paused where it could write less than this share of the window until then, in percent. The limit that the
+/// provider is told lies as far beyond: it shall not end the answer before we do.
+const LEAST_PERCENT: u64 = 5;
+
+/// What of the window is not asked for beyond the reserve, in percent: many providers refuse a request whose limit does
+/// not fit beside its input, and count the marks between messages a little differently.
+const SPARE_PERCENT: u64 = 2;
+
+impl Run {
+    /// The answer's limit, in tokens: the reserve, or what the estimate leaves of the window. Where an answer can go on
+    /// after a pause it is the model's own, and what was said of the answer counts.
+    pub(super) fn output_limit(&self) -> u64 {
+        let Budget { window, reserve, .. } = self.budget();
+        let left = window.saturating_sub(self.meter().bound());
+        let usual = reserve.min(left).max(16);
+        if !self.settings.model.prefill {
+            return usual;
+        }
+        let beyond = match self.pause_at() {
+            Some(at) => at + window * LEAST_PERCENT / 100,
+            None => left.saturating_sub(window * SPARE_PERCENT / 100).max(usual),
+        };
+        self.most_output().min(beyond).max(16)
+    }
+
+    /// What the model may still write of this answer, in tokens.
+    fn most_output(&self) -> u64 {
+        let said =
+            self.history.view().last().filter(|_| self.history.is_paused()).map_or(0, |item| item.tokens);
+        self.settings.model.max_output.unwrap_or(DEFAULT_MAX_OUTPUT).saturating_sub(said)
+    }
+
+    /// Output tokens at which the call that comes is to pause; `None` if it is not, because the model cannot go on, the
+    /// answer cannot reach the end of the window, or nothing would be won.
+    pub(super) fn pause_at(&self) -> Option<u64> {
+        let paused = if self.history.is_paused() { self.history.pauses() } else { 0 };
+        let is_off = !self.settings.model.prefill || !self.settings.policy.enabled || self.is_time_up();
+        if is_off || paused >= MAX_PAUSES || !self.has_room_to_make() {
+            return None;
+        }
+        let window = self.budget().window;
+        let bound = self.meter().bound();
+        let ends_before = bound.saturating_add(self.most_output()) <= window;
+        let at = (window * PAUSE_PERCENT / 100).saturating_sub(bound);
+        (!ends_before && at >= (window * LEAST_PERCENT / 100).max(1)).then_some(at)
+    }
+
+    /// Whether a compaction would find enough to leave out beside what must stay.
+    fn has_room_to_make(&self) -> bool {
+        let view = self.history.view();
+        let typed = self.history.newest_typed().map_or(0, |at| view[at].tokens);
+        let said = view.last().filter(|_| self.history.is_paused()).map_or(0, |item| item.tokens);
+        self.history.view_tokens().saturating_sub(typed + said) > self.budget().progress()
+    }
+
+    /// The call was stopped where it was to pause: what came is stored, room is made, and the answer goes on.
+    pub(super) fn paused(&mut self, partial: Vec<Part>, usage: Option<Usage>, out: &mut Vec<Effect>) {
+        let Phase::Calling { step, .. } = &self.phase else { return };
+        let step = step.clone();
+        if self.stop.is_some() {
+            return self.stopped(partial, usage, out);
+        }
+        let ends_in_text = partial.last().is_some_and(|part| part.as_text().is_some());
+        if !ends_in_text || !says_something(&partial) || partial.iter().any(is_call) {
+            let message = "the call was paused where it cannot go on";
+            return self.failed(Failure::new(ErrorCode::Interrupted, message, false), partial, out);
+        }
+        let events = vec![
+            self.assistant(&step, partial, Finish::Other, Some(Cut::Paused)),
+            EventBody::StepFinished {
+                step_id: step.clone(),
+                usage,
+                estimated_input: self.estimated_input(),
+                envelope: None,
+            },
+        ];
+        self.step = StepGuards::default();
+        self.phase = Phase::Storing;
+        self.append_with(events, Vec::new(), vec![step], Then::Prepare, out);
+    }
+
+    /// Whether the model has to say something: to what it was told last, or the rest of an answer.
+    pub(super) fn owes_answer(&self) -> bool {
+        let goes_on = || self.history.is_paused() && self.settings.model.prefill;
+        !self.history.is_answered() || goes_on()
+    }
+
+    /// Whether the request can be sent, however little room it leaves.
+    pub(super) fn fits_the_window(&self) -> bool {
+        self.meter().bound() < self.budget().window
+    }
+
+    /// What is said of an answer that ran into its limit although room was made for it as often as is useful.
+    pub(super) fn pauses_are_spent(&self) -> Option<ErrorInfo> {
+        let message = format!(
+            "the answer is longer than the window has room for, although room was made {MAX_PAUSES} times"
+        );
+        (self.history.pauses() >= MAX_PAUSES).then(|| ErrorInfo { code: ErrorCode::MaxCompactions, message })
+    }
+}
+
+fn is_call(part: &Part) -> bool {
+    matches!(part, Part::ToolCall(_))
+}

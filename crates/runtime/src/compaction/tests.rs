@@ -1,0 +1,113 @@
+use longhaul_core::run::CompactionOutcome;
+use longhaul_core::strategy::{Importance, NAMES, Truncation};
+use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer, Summaries};
+use longhaul_store::{Blobs, MemoryStore};
+
+use super::*;
+use crate::session::{Runtime, Session};
+use crate::testing::{self, Folder};
+
+/// A runtime whose model decides something in every answer, and whose summaries say nothing.
+async fn runtime(writer: Writer) -> (Runtime, Folder) {
+    let folder = Folder::new().unwrap();
+    let says = |_: &longhaul_providers::Request, turn| {
+        let filling: String = (0..250).map(|at| format!("word{} ", turn * 7_919 + at)).collect();
+        Some(ScriptedAnswer::text(format!("I decided on plan {turn} for src/part{turn}.rs. {filling}")))
+    };
+    let model = Scripted::new(Script::closure(says)).summaries(Summaries::Text("Work was done.".to_owned()));
+    let mut agent = testing::agent(Arc::new(model), &folder).await.unwrap();
+    agent.rules.policy.writer = writer;
+    (Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(1 << 20)), folder)
+}
+
+async fn talked(runtime: &Runtime) -> Session {
+    let session = runtime.create(None).await.unwrap();
+    for turn in 0..6 {
+        session.ask(&format!("Never touch src/kept{turn}.rs, whatever comes.")).await.unwrap();
+    }
+    session
+}
+
+async fn compacted(session: &Session, strategy: Option<Arc<dyn Strategy>>) -> Arc<ViewEdit> {
+    match session.compact_by(strategy, None).await.unwrap() {
+        CompactionOutcome::Committed(edit) => Arc::new(*edit),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_preview_promises_no_more_than_the_compaction_keeps() {
+    let (mut exact, mut summarised) = (0, 0);
+    for writer in [Writer::Session, Writer::Nobody] {
+        let (runtime, _folder) = runtime(writer).await;
+        for name in NAMES {
+            let session = talked(&runtime).await;
+            let before = session.look(|run| run.history().clone()).await.unwrap();
+            let strategy = strategy::by_name(name);
+            let preview = session.preview_by(strategy.clone(), None).await.unwrap();
+            assert!(session.look(|run| run.history().clone()).await.unwrap() == before, "{name}: changed");
+            if preview.plan == Plan::Fits {
+                assert_eq!(preview.survival, None, "{name}");
+                continue;
+            }
+            let edit = compacted(&session, strategy).await;
+            let kept = survival(&runtime.log(session.id()).await.unwrap(), &edit.id).unwrap();
+            let promised = preview.survival.unwrap();
+            let gone = kept.classes.values().any(|tally| tally.recoverable_by_model > 0);
+            assert!(gone, "{name}: {kept:?}");
+            if preview.without_summary {
+                summarised += 1;
+                assert_eq!(writer, Writer::Session, "{name}: nobody writes");
+            } else {
+                exact += 1;
+                assert_eq!(promised, kept, "{name}");
+            }
+            assert_eq!(promised.classes.len(), kept.classes.len());
+            for (class, kept) in &kept.classes {
+                let promised = promised.classes[class];
+                assert_eq!(promised.total(), kept.total(), "{name}, {class}");
+                assert!(promised.verbatim <= kept.verbatim, "{name}, {class}: {promised:?}, {kept:?}");
+                assert_eq!((kept.recoverable_by_user, kept.lost), (0, 0), "{name}, {class}");
+            }
+        }
+    }
+    assert!(exact >= 8 && summarised >= 3, "{exact} were sure, {summarised} were not");
+}
+
+#[tokio::test]
+async fn the_report_of_an_edit_in_the_log_is_what_watchers_are_told() {
+    let (runtime, _folder) = runtime(Writer::Session).await;
+    let session = talked(&runtime).await;
+    let mut watch = session.watch();
+    let edit = compacted(&session, None).await;
+    let told =
+        std::iter::from_fn(|| watch.try_recv().ok()).find(|told| told.name == "context:compressed").unwrap();
+    session.ask("What was in src/kept0.rs?").await.unwrap();
+    let log = runtime.log(session.id()).await.unwrap();
+    let report = survival(&log, &edit.id).unwrap();
+    assert_eq!(told.payload["survival"], serde_json::to_value(&report).unwrap());
+    assert!(report.classes["paths"].verbatim > 0 && report.classes["paths"].recoverable_by_model > 0);
+    assert_eq!(survival(&log, &"e999".into()), None);
+    assert_eq!(survival(&log[1..], &edit.id), None, "a log without its beginning");
+}
+
+#[tokio::test]
+async fn what_was_said_since_does_not_count_as_kept() {
+    let (runtime, _folder) = runtime(Writer::Session).await;
+    let session = talked(&runtime).await;
+    let shown = session.look(|run| Shown::of(run.history())).await.unwrap();
+    compacted(&session, None).await;
+    let history = async || session.look(|run| run.history().clone()).await.unwrap();
+    let report = shown.survival_in(&history().await);
+    session.ask("Once more: never touch src/kept0.rs, whatever comes.").await.unwrap();
+    assert_eq!(shown.survival_in(&history().await), report);
+}
+
+#[test]
+fn the_configured_strategy_keeps_its_options() {
+    let own: Arc<dyn Strategy> = Arc::new(Truncation { keep_recent: 7 });
+    let policy = Policy::new(own.clone());
+    assert!(Arc::ptr_eq(&strategy(&policy, "truncation").unwrap(), &own));
+    assert_eq!(strategy(&policy, "importance").unwrap().name(), Importance::default().name());
+    assert!(strategy(&policy, "no-such").is_none());
+}

@@ -1,0 +1,159 @@
+//! An answer that would run into the end of its window: stopped, room made, gone on with, through the real driver.
+
+use std::sync::Arc;
+
+use longhaul::announce::Announcement;
+use longhaul::export::{SessionMeta, markdown};
+use longhaul::feed::Announcements;
+use longhaul::session::{Runtime, Session};
+use longhaul::testing::{self, Folder};
+use longhaul_core::event::{Cut, Event, EventBody, RunEnd};
+use longhaul_core::message::{Message, Role};
+use longhaul_core::run::MAX_PAUSES;
+use longhaul_providers::Request;
+use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
+use longhaul_store::{Blobs, MemoryStore, SharedStore};
+
+const WINDOW: u64 = 4_096;
+
+/// No part of it comes twice.
+fn tale() -> String {
+    let parts: Vec<String> = (0..900).map(|at| format!("part{at}")).collect();
+    format!("{}.\n", parts.join(" "))
+}
+
+/// What a model says to that request that tells that tale: it goes on word for word with what the request ends with.
+fn told(request: &Request, tale: &str) -> ScriptedAnswer {
+    let last = request.messages.last().map(|last| (last.role, last.text()));
+    let pace = std::time::Duration::from_millis(1);
+    match last {
+        Some((Role::Assistant, said)) => {
+            let rest = tale.strip_prefix(said.as_str());
+            ScriptedAnswer::text(rest.unwrap_or("[this is not where I was]")).pace(pace)
+        }
+        Some((_, asked)) if asked.contains("all of it") => ScriptedAnswer::text(tale).pace(pace),
+        _ => ScriptedAnswer::text(" word".repeat(350)),
+    }
+}
+
+struct World {
+    session: Session,
+    model: Arc<Scripted>,
+    store: SharedStore,
+    _runtime: Runtime,
+    _folder: Folder,
+}
+
+/// A session that has filled more than half of the window.
+async fn world(prefill: bool) -> World {
+    let (folder, tale) = (Folder::new().unwrap(), tale());
+    let model = Scripted::new(Script::closure(move |request: &Request, _| Some(told(request, &tale))));
+    let model = model.window(WINDOW).without_tools().keep_requests();
+    let model = Arc::new(if prefill { model.with_prefill() } else { model });
+    let agent = testing::agent(model.clone(), &folder).await.unwrap();
+    let store: SharedStore = Arc::new(MemoryStore::new());
+    let runtime = Runtime::new(agent, store.clone(), Blobs::in_memory(1 << 20));
+    let session = runtime.create(None).await.unwrap();
+    for turn in 0..7 {
+        assert_eq!(session.ask(&format!("question {turn}")).await.unwrap().end, Some(RunEnd::Stop));
+    }
+    World { session, model, store, _runtime: runtime, _folder: folder }
+}
+
+async fn log(world: &World) -> Vec<Event> {
+    world.store.read(world.session.id(), 0, 10_000).await.unwrap()
+}
+
+async fn newest(session: &Session) -> Message {
+    let last = |run: &longhaul_core::run::Run| run.history().view().last().unwrap().message.clone();
+    Message::clone(&session.look(last).await.unwrap())
+}
+
+/// Everything that is announced meanwhile, in order.
+async fn watched(mut watch: Announcements, meanwhile: impl Future<Output = ()>) -> Vec<Announcement> {
+    let mut meanwhile = std::pin::pin!(meanwhile);
+    let mut all = Vec::new();
+    loop {
+        tokio::select! {
+            biased;
+            told = watch.recv() => all.push(Announcement::clone(&told.unwrap())),
+            () = &mut meanwhile => break,
+        }
+    }
+    while let Ok(told) = watch.try_recv() {
+        all.push(Announcement::clone(&told));
+    }
+    all
+}
+
+#[tokio::test]
+async fn a_long_answer_in_a_small_window_is_one_answer() {
+    let world = world(true).await;
+    let told = watched(world.session.watch(), async {
+        let settled = world.session.ask("tell me all of it").await.unwrap();
+        assert_eq!((settled.end, settled.error), (Some(RunEnd::Stop), None));
+    });
+    let told = told.await;
+    assert_eq!(newest(&world.session).await.text(), tale());
+
+    let log = log(&world).await;
+    let pieces: Vec<(&Message, Option<Cut>)> = log
+        .iter()
+        .filter_map(|event| match &event.body {
+            EventBody::AssistantAdded { message, cut, .. } => Some((message, *cut)),
+            _ => None,
+        })
+        .skip(7)
+        .collect();
+    let (last, paused) = pieces.split_last().unwrap();
+    assert!((1..=MAX_PAUSES as usize).contains(&paused.len()), "{} pauses", paused.len());
+    assert!(paused.iter().all(|(_, cut)| *cut == Some(Cut::Paused)) && last.1.is_none());
+    assert_eq!(pieces.iter().map(|(message, _)| message.text()).collect::<String>(), tale());
+    for (piece, _) in paused {
+        assert!(
+            !piece.text().ends_with(char::is_whitespace),
+            "no wire takes every text that ends with a blank"
+        );
+    }
+    let is_edit = |event: &&Event| matches!(event.body, EventBody::ViewEdited(_));
+    assert_eq!(log.iter().filter(is_edit).count(), paused.len(), "room is made once for each pause");
+    assert_eq!(world.model.invalid_requests(), 0);
+
+    // Who watches reads one message, letter by letter, each once.
+    let chunks = told.iter().filter(|told| told.name == "llm:chunk" && told.text("chunkType") == "text");
+    let mut seen = String::new();
+    let first = format!("{}", pieces[0].0.id);
+    for chunk in chunks {
+        assert_eq!(chunk.text("messageId"), first);
+        assert_eq!(chunk.payload["offset"], seen.chars().count());
+        seen.push_str(chunk.text("content"));
+    }
+    assert_eq!(seen, tale());
+    let added: Vec<&Announcement> =
+        told.iter().filter(|told| told.name == "message:added" && told.text("role") == "assistant").collect();
+    assert_eq!(added.len(), pieces.len());
+    assert!(added[0].payload.contains_key("paused") && !added[0].payload.contains_key("continues"));
+    assert_eq!(added.last().unwrap().text("continues"), first);
+    assert!(!added.last().unwrap().payload.contains_key("paused"));
+
+    // And who reads the transcript.
+    let meta = SessionMeta { id: world.session.id().clone(), title: None, created_at: 0 };
+    let transcript = markdown(&meta, &log);
+    assert_eq!(transcript.matches(tale().trim_end()).count(), 1, "{transcript}");
+    assert_eq!(transcript.matches("part0 ").count(), 1);
+    assert!(world.session.ask("thanks").await.unwrap().end == Some(RunEnd::Stop));
+    assert_eq!(world.model.invalid_requests(), 0);
+}
+
+#[tokio::test]
+async fn a_model_that_cannot_go_on_ends_with_its_length() {
+    let world = world(false).await;
+    let settled = world.session.ask("tell me all of it").await.unwrap();
+    assert_eq!((settled.end, settled.error), (Some(RunEnd::Length), None));
+    let said = newest(&world.session).await.text();
+    assert!(tale().starts_with(&said) && said.len() < tale().len());
+    let paused =
+        |event: &Event| matches!(event.body, EventBody::AssistantAdded { cut: Some(Cut::Paused), .. });
+    assert!(!log(&world).await.iter().any(paused));
+    assert_eq!(world.model.invalid_requests(), 0);
+}
