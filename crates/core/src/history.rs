@@ -719,7 +719,7 @@ impl History {
         self.view.last().is_none_or(|item| item.message.role == Role::Assistant)
     }
 
-    /// Whether it is the beginning of an answer that we stopped to make room: it goes on with the next.
+    /// Whether the view ends with the beginning of an answer that we stopped to make room: the next goes on with it.
     pub fn is_paused(&self) -> bool {
         self.paused().is_some()
     }

@@ -41,7 +41,10 @@ fn a_recorded_conversation_is_imported_shown_and_found_again() {
     let handle = found.lines().find(|line| line.contains("lh:")).unwrap();
     let handle = handle.split(['<', '>', ' ']).find(|word| word.starts_with("lh:")).unwrap();
     let exact = bench.run(&["recall", "last", handle]).exits(0).out;
-    assert!(exact.starts_with("In part 3 there is marker-3. It is in src/part3.rs. filler0 of part 3, "), "{exact}");
+    assert!(
+        exact.starts_with("In part 3 there is marker-3. It is in src/part3.rs. filler0 of part 3, "),
+        "{exact}"
+    );
     let nothing = bench.run(&["recall", "last", "no-such-word"]).exits(1);
     assert!(nothing.out.is_empty() && nothing.err.contains("nothing in this session matches"), "{nothing:?}");
     bench.run(&["recall", "last", "lh:999"]).exits(1);

@@ -171,6 +171,19 @@ fn a_refusal_for_length_makes_more_room_and_keeps_the_answer() {
     assert!(stage.shown().contains("tell me all of it"));
 }
 
+/// Of an answer that goes on nothing is left out, even if that is all there is.
+#[test]
+fn what_was_said_never_makes_way() {
+    let said = tale(900);
+    let mut stage = Stage::chat(with("truncation"), |at| format!("{at}:{}", " word".repeat(10)));
+    stage.say("question");
+    stage.courses.push_back(Some(Course::Pauses(said.clone())));
+    stage.courses.push_back(Some(Course::Fails(failure(ErrorCode::ContextOverflow), Vec::new())));
+    assert_eq!(stage.say("tell me all of it"), RunEnd::Error);
+    assert_eq!(stage.error().map(|(code, _)| code), Some(ErrorCode::ContextOverflow));
+    assert_eq!(newest(&stage), said);
+}
+
 #[test]
 fn a_cancel_keeps_all_that_came() {
     let mut stage = paused_once(with("reactive-overflow"));

@@ -149,7 +149,10 @@ fn goals(goals: &[GoalResult], out: &mut Markup) {
         for results in goals.chunks(Goal::ALL.len()) {
             out.element("tr", &[], |out| {
                 out.leaf("th", &[("scope", "row")], &results[0].prices);
-                out.leaf("td", &[("class", "word")], tables::origin(results[0].scope.synthetic));
+                let scope = &results[0].scope;
+                let origin = tables::origin(scope.synthetic);
+                let which = scope.group.as_ref().map_or(origin.to_owned(), |it| format!("{it} ({origin})"));
+                out.leaf("td", &[("class", "word")], &which);
                 for result in results {
                     goal(result, out);
                 }

@@ -302,6 +302,18 @@ pub fn wholes(cells: &[Cell<'_>]) -> Vec<Scope> {
     both.into_iter().filter(|scope| cells.iter().any(|it| scope.holds(it))).collect()
 }
 
+/// The wholes first, then the groups that are not a whole by themselves.
+pub fn wholes_and_groups(cells: &[Cell<'_>]) -> Vec<Scope> {
+    let wholes = wholes(cells);
+    let count = |scope: &Scope| cells.iter().filter(|it| scope.holds(it)).count();
+    let is_part = |scope: &Scope| {
+        let whole = Scope { group: None, ..scope.clone() };
+        scope.group.is_some() && count(scope) < count(&whole)
+    };
+    let groups = scopes(cells).into_iter().filter(is_part);
+    wholes.iter().cloned().chain(groups).collect()
+}
+
 fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
     let mut known = Vec::new();
     for item in items {

@@ -96,7 +96,7 @@ fn conclusion(report: &Report, out: &mut Lines) {
     }
 }
 
-/// A row for each price table and kind of session, a column for each goal.
+/// A row for each price table and kind or group of sessions, a column for each goal.
 fn goals(report: &Report, out: &mut Lines) {
     if report.goals.is_empty() {
         return;
@@ -112,8 +112,9 @@ fn goals(report: &Report, out: &mut Lines) {
     row("", &Goal::ALL.map(Goal::said_limit));
     for results in report.goals.chunks(Goal::ALL.len()) {
         let synthetic = if results[0].scope.synthetic { ", SYNTHETIC" } else { "" };
+        let group = results[0].scope.group.as_ref().map_or(String::new(), |it| format!(", {it}"));
         let states: Vec<String> = results.iter().map(state).collect();
-        row(&format!("  {}{synthetic}", results[0].prices), &states);
+        row(&format!("  {}{group}{synthetic}", results[0].prices), &states);
     }
 }
 

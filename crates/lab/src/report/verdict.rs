@@ -95,7 +95,7 @@ pub struct Verdict {
     pub sentence: String,
     /// Beside each peer.
     pub peers: Vec<PeerScore>,
-    /// Every comparison that it does not win.
+    /// Every comparison that it does not win, the worst first.
     pub exceptions: Vec<Exception>,
 }
 
@@ -164,6 +164,7 @@ fn verdict(
         let not_won = not_won.filter(|(_, standing)| *standing != Standing::Ahead);
         exceptions.extend(not_won.map(|(theirs, standing)| exception(ours, theirs, standing)));
     }
+    exceptions.sort_by_key(|it| std::cmp::Reverse(it.standing));
     let peers: Vec<PeerScore> =
         header.with_role(Role::Peer).filter_map(|peer| peer_score(peer, cells)).collect();
     let comparisons: usize = peers.iter().map(|it| it.comparisons).sum();
@@ -406,14 +407,15 @@ pub struct GoalResult {
     pub cells_met: usize,
 }
 
-/// Every goal at every price table. None without the policy under test.
+/// Every goal at every price table, over all sessions and over each group if there are several. None without the policy
+/// under test.
 pub fn goals(header: &Header, cells: &[Cell<'_>]) -> Vec<GoalResult> {
     if header.subject().is_none() {
         return Vec::new();
     }
     let mut all = Vec::new();
     for prices in summary::prices(cells) {
-        for scope in summary::wholes(cells) {
+        for scope in summary::wholes_and_groups(cells) {
             let held = cells.iter().filter(|it| it.any().prices == prices && scope.holds(it));
             let held: Vec<&Cell<'_>> = held.collect();
             all.extend(Goal::ALL.map(|goal| goal_result(goal, prices, &scope, &held)));

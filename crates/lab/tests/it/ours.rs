@@ -38,7 +38,7 @@ fn every_strategy_stays_in_its_window() {
     for name in strategy::NAMES {
         let outcome = at_half(&recording, &mut Ours::by_name(name).unwrap());
         assert_eq!(outcome.overflows, 0, "{name}");
-        assert!(outcome.compactions > 0, "{name}");
+        assert!(!outcome.edits.is_empty(), "{name}");
         assert_eq!(outcome.edits.len() as u64, outcome.compactions + outcome.prunes);
         assert_eq!(outcome.prefix_breaks, outcome.edits.len() as u64, "{name}: one break for each edit");
         let lost: u64 = outcome.survival.values().map(|tally| tally.lost + tally.recoverable_by_user).sum();

@@ -55,9 +55,9 @@ fn defaults_are_those_of_the_specification() {
     assert_eq!(config.telemetry, TelemetryConfig { otlp: None, content: false });
     let compression = &config.context.compression;
     assert!(config.context.enabled);
-    assert_eq!((compression.strategy, compression.trigger), (StrategyKind::ReactiveOverflow, None));
+    assert_eq!((compression.strategy, compression.trigger), (StrategyKind::Adaptive, None));
     let options = &compression.options;
-    assert_eq!((options.preserve_last_n_turns, options.max_summary_tokens), (2, 2_000));
+    assert_eq!((options.preserve_last_n_turns, options.max_summary_tokens), (2, 500));
     assert_eq!((options.prune_protect_tokens, options.prune_minimum_tokens), (40_000, 20_000));
     assert_eq!((options.keep_tokens, options.keep_recent), (None, 10));
     assert_eq!((config.tools.max_output_chars, config.tools.bash_max_output_chars), (120_000, 30_000));
@@ -94,7 +94,10 @@ fn another_value(key: &keys::Key) -> String {
         Kind::Url | Kind::UrlOrNone => "https://example.org/v1".into(),
         Kind::EnvName => "OTHER_KEY".into(),
         Kind::Counter => "./tokenizer.json".into(),
-        Kind::Choice { now, .. } => now.last().copied().unwrap_or_default().into(),
+        Kind::Choice { now, .. } => {
+            let other = now.iter().rev().find(|name| Some(**name) != key.default);
+            other.copied().unwrap_or_default().into()
+        }
         Kind::Time { .. } => "90s".into(),
         Kind::Names => "[read]".into(),
         Kind::Texts | Kind::Json => "{ a: b }".into(),

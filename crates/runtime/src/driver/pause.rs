@@ -15,6 +15,8 @@ pub(super) struct Pause {
     counter: Counter,
     ratios: Ratios,
     written_tokens: u64,
+    /// Text that came since it was to end.
+    overdue_tokens: u64,
     /// Nothing has come yet that a model could not go on from.
     is_text: bool,
 }
@@ -22,7 +24,7 @@ pub(super) struct Pause {
 impl Pause {
     /// At so many tokens of output, counted as the session counts.
     pub(super) fn new(at_tokens: u64, counter: Counter, ratios: Ratios) -> Self {
-        Self { at_tokens, counter, ratios, written_tokens: 0, is_text: true }
+        Self { at_tokens, counter, ratios, written_tokens: 0, overdue_tokens: 0, is_text: true }
     }
 
     /// How many bytes of the text that comes with `event` are kept if the answer ends in it; `seen` comes before.
@@ -42,20 +44,24 @@ impl Pause {
                 return None;
             }
         };
-        self.count(delta);
+        let tokens = self.count(delta);
         if !self.is_text || self.written_tokens < self.at_tokens {
             return None;
         }
-        let is_late = self.written_tokens >= self.at_tokens.saturating_add(GRACE_TOKENS);
+        self.overdue_tokens += tokens;
+        let is_late = self.overdue_tokens >= GRACE_TOKENS;
         let ends_in_word = delta.chars().next_back().is_some_and(|last| !last.is_whitespace());
         end_of_word(seen, delta).or_else(|| (is_late && ends_in_word).then_some(delta.len()))
     }
 
     /// A piece is counted by itself: models send about a token at a time.
-    fn count(&mut self, delta: &str) {
-        if !delta.is_empty() {
-            self.written_tokens += self.ratios.apply(&self.counter.text_counter().groups(delta)).max(1);
+    fn count(&mut self, delta: &str) -> u64 {
+        if delta.is_empty() {
+            return 0;
         }
+        let tokens = self.ratios.apply(&self.counter.text_counter().groups(delta)).max(1);
+        self.written_tokens += tokens;
+        tokens
     }
 }
 
@@ -96,7 +102,7 @@ mod tests {
     #[test]
     fn a_text_ends_with_a_word() {
         let words = ["Once", " upon", " a", " ti", "me", " there", " was"];
-        assert_eq!(kept(4, &words).as_deref(), Some("Once upon a time"));
+        assert_eq!(kept(4, &words).as_deref(), Some("Once upon a"));
         assert_eq!(kept(1, &["Once ", "upon ", "a "]).as_deref(), Some("Once"), "the blank goes to the rest");
         assert_eq!(kept(2, &["one", "\n\n", "two", "\n\n"]).as_deref(), Some("one"));
         assert_eq!(kept(1, &["\n", " ", "\n"]), None, "blanks are no text");
