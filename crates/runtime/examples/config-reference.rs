@@ -23,9 +23,9 @@ Before all but `pruning-agent` and `adaptive` act, old tool results are cleared 
 `pruneProtectTokens`, `pruneMinimumTokens` and `protectedTools` say which. `adaptive` clears by itself and minds the first \
 and the last of them. Cleared or left out, everything stays in the log, and `recall` finds it.
 
-When `adaptive` acts depends on prices, if `models.NAME.prices` declares them for the model or it is a known one at its \
-maker's own address (`longhaul models` shows them): an edit makes every later call cheaper and has the provider read the conversation anew once. It waits until that pays, and acts earlier when the provider's \
-cache has run out anyway. Without prices it acts when the window is full, or where `trigger` says.
+When `adaptive` acts depends on prices, if `models.NAME.prices` declares them for the model or it is one whose list prices \
+are known (`longhaul models` shows them): an edit makes every later call cheaper and has the provider read the conversation \
+anew once. It waits until that pays, and acts earlier when the provider's cache has run out anyway. Without prices it acts when the window is full, or where `trigger` says.
 
 `summarizeWith` and `context.pruningAgent` name another model of the same server, which gets the same key; its window is \
 `models.NAME.window`, or what the server says, or 32,000 tokens. The session's own model can often be asked for a summary at \

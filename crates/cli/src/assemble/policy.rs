@@ -79,7 +79,7 @@ fn trigger(configured: TriggerConfig) -> Trigger {
     }
 }
 
-/// What is declared of the configured model, else its maker's list prices where it is reached at its maker's.
+/// What is declared of the configured model, else its maker's list prices where they hold.
 fn prices(config: &Config) -> Option<Prices> {
     let model = &config.model;
     let declared = config.models.get(&model.name).and_then(|listed| listed.prices);
@@ -221,10 +221,10 @@ mod tests {
         };
         assert_eq!(priced("anthropic", "m", all), Some(anthropic));
         assert_eq!(priced("anthropic", "other", all), None);
-        // Of a model that is in the catalogue nothing need be declared, at its maker's.
+        // Of a model that is in the catalogue nothing need be declared, where its list prices hold.
         let listed = priced("anthropic", "claude-sonnet-4-5", all).unwrap();
         assert!(listed.cache_read < listed.input && listed.input < listed.cache_write);
-        let at_home = "model: { name: claude-sonnet-4-5, base_url: \"http://localhost:1234/v1\" }";
+        let at_home = "model: { name: glm-4.6, base_url: \"http://localhost:1234/v1\" }";
         assert_eq!(configured(at_home).prices, None);
         let flat = priced("anthropic", "m", "{ input: 3, output: 15 }");
         assert_eq!(flat, Some(Prices { cache_read: 3.0, cache_write: 3.0, ..anthropic }));

@@ -112,7 +112,8 @@ impl Run {
         let message = format!(
             "the answer is longer than the window has room for, although room was made {MAX_PAUSES} times"
         );
-        (self.history.pauses() >= MAX_PAUSES).then(|| ErrorInfo { code: ErrorCode::MaxCompactions, message })
+        (self.history.pauses() >= MAX_PAUSES)
+            .then_some(ErrorInfo { code: ErrorCode::MaxCompactions, message })
     }
 }
 
