@@ -502,9 +502,12 @@ impl<'a> Scene<'a> {
     }
 
     fn removal_by(&self, choice: &Choice, strategy: &str) -> ViewEdit {
+        self.removal_with(choice, strategy, self.note(&choice.gone))
+    }
+
+    fn removal_with(&self, choice: &Choice, strategy: &str, parts: Vec<Part>) -> ViewEdit {
         let gone = &choice.gone;
         let count = self.messages_in(gone);
-        let parts = self.note(gone);
         let after = self.cleared(|unit| !gone[unit], &choice.cleared, self.cost(parts.clone()));
         let mut parts = Some(parts);
         let ops = self.runs(gone).into_iter().map(|range| match parts.take() {

@@ -33,6 +33,7 @@ use crate::agent::Agent;
 use crate::announce::{Announcement, Around, Before, of_event, of_notice, run_around};
 use crate::clock::now_ms;
 use crate::feed::Feed;
+use crate::recall::SharedIndex;
 use crate::session::Settled;
 use crate::session::slots::Slot;
 use crate::telemetry::Trace;
@@ -76,6 +77,8 @@ pub(crate) struct Driver {
     /// The summary that is written ahead: its task, and how it is stopped.
     ahead: Option<(u64, CancellationToken)>,
     counting_rests: count::Resting,
+    /// The words of the session, once the model has searched it.
+    searched: SharedIndex,
     tools_stop: CancellationToken,
     timers: BTreeMap<Timer, AbortHandle>,
     approvals: BTreeMap<ApprovalId, AbortHandle>,
@@ -115,6 +118,7 @@ impl Driver {
             model_stop: CancellationToken::new(),
             ahead: None,
             counting_rests: count::Resting::default(),
+            searched: SharedIndex::default(),
             tools_stop: CancellationToken::new(),
             timers: BTreeMap::new(),
             approvals: BTreeMap::new(),

@@ -155,3 +155,37 @@ fn the_servers_real_overflow_error_is_survived() {
     assert_eq!(refused.len(), 1, "one refusal teaches the window: {refused:?}");
     assert_eq!(refused[0]["code"], "context-overflow");
 }
+
+/// A real server goes on with the text that a request ends with: one message for who watches, each text once.
+#[test]
+fn an_answer_that_would_not_fit_is_paused_and_goes_on() {
+    let test = "an_answer_that_would_not_fit_is_paused_and_goes_on";
+    let folder = tempfile::tempdir().unwrap();
+    let Some(server) = server(test, folder.path(), 4096) else { return };
+    configure(folder.path(), &server.url, "auto");
+    (0..3).for_each(|turn| drop(run(folder.path(), &prompt(turn), turn > 0)));
+    let longer = format!("model: {{ name: tiny, base_url: \"{}\" }}\n", server.url);
+    std::fs::write(folder.path().join("longhaul.yml"), longer).unwrap();
+    // Random weights may end an answer early: then once more.
+    let mut paused = 0;
+    for _ in 0..5 {
+        let events = run(folder.path(), "Now tell me a long story.", true);
+        assert!(named(&events, "llm:error").is_empty(), "{:?}", named(&events, "llm:error"));
+        let added = named(&events, "message:added");
+        let pieces: Vec<&Value> = added.into_iter().filter(|event| event["role"] == "assistant").collect();
+        let chunks = named(&events, "llm:chunk");
+        let id = &pieces[0]["messageId"];
+        assert!(chunks.iter().all(|chunk| chunk["messageId"] == *id), "one message");
+        assert!(pieces[1..].iter().all(|piece| piece["continues"] == *id));
+        let streamed: String = chunks.iter().filter_map(|chunk| chunk["content"].as_str()).collect();
+        let stored = pieces.iter().flat_map(|piece| piece["parts"].as_array().into_iter().flatten());
+        let stored: String = stored.filter_map(|part| part["text"].as_str()).collect();
+        assert_eq!(streamed, stored);
+        paused += pieces.iter().filter(|piece| piece["paused"] == true).count();
+        println!("{} pieces, {} bytes", pieces.len(), stored.len());
+        if paused > 0 {
+            return;
+        }
+    }
+    panic!("no answer was long enough to be paused");
+}

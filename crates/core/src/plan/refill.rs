@@ -55,6 +55,19 @@ impl Scene<'_> {
         }
     }
 
+    /// Takes back what `choice` leaves out, newest first, whatever fits below `most` tokens.
+    pub(super) fn refill_newest(&self, choice: &mut Choice, most: u64) {
+        let mut sum = self.sum_of(|unit| !choice.gone[unit], &choice.cleared);
+        sum.new += self.cost(self.note(&choice.gone));
+        let mut refill = Refill { scene: self, choice, sum, least: most, most };
+        for unit in (0..self.units.len()).rev() {
+            if refill.choice.gone[unit] {
+                refill.take(unit, HANDLE_TOKENS);
+            }
+        }
+        choice.cleared.sort_unstable();
+    }
+
     /// Whether clearing `marked` saves more than the least that is worth it.
     pub(crate) fn is_worth_clearing(&self, marked: &[usize]) -> bool {
         let saved: u64 = marked.iter().map(|at| self.worth_clearing(*at)).sum();

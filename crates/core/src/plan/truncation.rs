@@ -1,10 +1,16 @@
-//! The last resort without any model: the newest typed message and as many of the newest steps as fit; then
-//! the newest step with its results cleared; then that step without what it answers; then the newest typed message
-//! alone; then an error that says what does not fit.
+//! The last resort without any model: the newest typed message and as many of the newest steps as fit; then the newest
+//! step, its large results cleared where they must be, and what else fits of what is older; then that step alone; then
+//! the newest typed message alone; then an error that says what does not fit. A ledger of what goes stands in its place
+//! where there is room for one.
 
-use super::{Misfit, Occasion, Plan, Scene, is_clearable};
+use super::{Misfit, Occasion, Plan, Scene, extract, is_clearable};
 use crate::estimate::Groups;
 use crate::event::{ViewEdit, ViewOp};
+use crate::message::Part;
+use crate::strategy::{Choice, Instead};
+
+/// A ledger of fewer tokens says nothing.
+const LEAST_LEDGER_TOKENS: u64 = 40;
 
 /// The name under which the last resort appears in events.
 const NAME: &str = "truncation";
@@ -37,24 +43,58 @@ impl Scene<'_> {
 
     fn ladder(&self, target: u64) -> Option<ViewEdit> {
         let fits = |edit: &ViewEdit| edit.compressed_bound < target && edit.compressed_bound < self.before;
-        self.newest_steps(target)
+        let ledger = self.budget.usable / 8 + super::draft::HEADER_TOKENS;
+        self.newest_steps(target.saturating_sub(ledger))
+            .or_else(|| self.newest_steps(target))
+            .or_else(|| self.what_fits(target.saturating_sub(ledger)))
+            .map(|choice| self.with_ledger(&choice, target))
             .filter(fits)
             .or_else(|| self.newest_step_cleared().filter(fits))
             .or_else(|| self.newest_step_alone().filter(fits))
-            .or_else(|| self.typed_alone().filter(fits))
+            .or_else(|| self.typed_alone().map(|choice| self.with_ledger(&choice, target)).filter(fits))
+    }
+
+    /// What a choice comes to, with a ledger below its note if there is room for one.
+    fn with_ledger(&self, choice: &Choice, target: u64) -> ViewEdit {
+        let bare = self.removal_by(choice, NAME);
+        // The expected error of what is new is an eighth at most.
+        let room = target.saturating_sub(bare.compressed_bound) * 8 / 9;
+        let most = room.min(self.budget.usable / 8);
+        let ledger = match most {
+            0..LEAST_LEDGER_TOKENS => String::new(),
+            most => extract::ledger(self.history, &self.handles(&choice.gone), most),
+        };
+        if ledger.is_empty() {
+            return bare;
+        }
+        let mut note = self.note(&choice.gone);
+        note.push(Part::text(format!("\n\nWhat they said and did:\n\n{}", ledger.trim_end())));
+        let told = self.removal_with(choice, NAME, note);
+        if told.compressed_bound < target { told } else { bare }
+    }
+
+    /// The newest step, and of the others whatever fits below `target`, newest first.
+    fn what_fits(&self, target: u64) -> Option<Choice> {
+        let mut gone = vec![true; self.units.len()];
+        self.protect(&mut gone);
+        let mut choice = Choice::new(gone, Instead::Note);
+        self.refill_newest(&mut choice, target);
+        let newest = self.steps_newest_first().next();
+        let keeps_newest = newest.is_none_or(|step| !choice.gone[step]);
+        (keeps_newest && choice.gone.contains(&true)).then_some(choice)
     }
 
     /// The largest number of newest steps, at least one, that stays below `target`.
-    fn newest_steps(&self, target: u64) -> Option<ViewEdit> {
+    fn newest_steps(&self, target: u64) -> Option<Choice> {
         let mut best = None;
         let mut low = 1;
         let mut high = self.steps_newest_first().count();
         while low <= high {
             let middle = low + (high - low) / 2;
-            let edit = self.all_but(middle).map(|gone| self.removal(&gone, NAME));
-            match edit.filter(|edit| edit.compressed_bound < target) {
-                Some(edit) => {
-                    best = Some(edit);
+            let choice = self.all_but(middle).map(|gone| Choice::new(gone, Instead::Note));
+            match choice.filter(|choice| self.removal_by(choice, NAME).compressed_bound < target) {
+                Some(choice) => {
+                    best = Some(choice);
                     low = middle + 1;
                 }
                 None => high = middle - 1,
@@ -108,11 +148,11 @@ impl Scene<'_> {
         gone.contains(&true).then(|| self.removal(&gone, NAME))
     }
 
-    fn typed_alone(&self) -> Option<ViewEdit> {
+    fn typed_alone(&self) -> Option<Choice> {
         let mut gone = vec![true; self.units.len()];
         self.protect(&mut gone);
         let anything = gone.contains(&true) && self.newest_typed().is_some();
-        anything.then(|| self.removal(&gone, NAME))
+        anything.then(|| Choice::new(gone, Instead::Note))
     }
 
     fn misfit(&self) -> Misfit {

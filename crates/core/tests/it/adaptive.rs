@@ -193,3 +193,31 @@ fn little_is_not_worth_a_model_call() {
     assert_eq!(asked(4_000), 0);
     assert!(asked(16_000) > 0);
 }
+
+/// What a person said once must hold, in the smallest windows too, where often nothing but the last resort fits.
+#[test]
+fn a_rule_outlives_compactions_in_the_smallest_windows() {
+    let mut last_resorts = 0;
+    for (window, fixed, answer) in [
+        (4_096, 1_250, 300),
+        (4_096, 1_250, 450),
+        (4_096, 1_250, 700),
+        (4_096, 1_900, 300),
+        (5_000, 1_250, 700),
+        (8_192, 1_250, 1_500),
+    ] {
+        let mut stage = Stage::chat(settings(window, fixed, policy(None)), move |at| {
+            format!("Answer {at}.{}", words(answer))
+        });
+        stage.say("My rule: never delete pelican.txt. Tell me about it.");
+        for turn in 0..20 {
+            stage.say(&format!("more {turn}"));
+        }
+        let acted: Vec<String> = stage.edits().into_iter().map(|edit| edit.strategy).collect();
+        assert!(!acted.is_empty());
+        last_resorts += acted.iter().filter(|name| *name == "truncation").count();
+        let shown = stage.shown();
+        assert!(shown.contains("never delete pelican.txt"), "{window} {fixed} {answer}: {acted:?}\n{shown}");
+    }
+    assert!(last_resorts > 0);
+}

@@ -1,7 +1,7 @@
 //! What holds for every strategy in every window, on recorded work: SPEC's validity, and that nothing is lost.
 
 use longhaul_core::budget::Budget;
-use longhaul_core::event::{EventBody, ViewEdit};
+use longhaul_core::event::{EventBody, NoteReason, ViewEdit};
 use longhaul_core::history::{Entry, EntryKind, History, request_messages};
 use longhaul_core::ids::LogRange;
 use longhaul_core::ledger::Ledger;
@@ -154,6 +154,29 @@ fn every_strategy_in_every_window(said: &[Said], tokens_each: u64, ledgers: bool
             assert!(seen.edits > edits || !fills, "{name} did nothing in {window}");
         }
         assert!(!ledgers || *name != "adaptive" || seen.ledgers > 10, "{name}: {} ledgers", seen.ledgers);
+    }
+}
+
+/// What is too large takes no more away than itself.
+#[test]
+fn a_giant_note_does_not_empty_the_view() {
+    let said = |role, text: String| Said { role, text, calls: Vec::new(), answers: None };
+    for name in strategy::NAMES {
+        let mut session = Session::new(1_000);
+        for turn in 0..60 {
+            session.say(&said(Role::User, format!("Question {turn}? You must keep rule {turn}.")));
+            session.say(&said(Role::Assistant, format!("Answer {turn}.{}", " word".repeat(300))));
+        }
+        let message = Message::user("listing", vec![Part::text(" file".repeat(27_000))]);
+        session.add(EventBody::NoteAdded { message, why: NoteReason::Imported });
+        session.say(&said(Role::User, "And now?".to_owned()));
+        let policy = Policy::new(strategy::by_name(name).expect("its name"));
+        let budget = Budget::new(32_000, None);
+        step(&mut session, &budget, &policy, &mut Seen::default());
+        let bound = meter::read(&session.history, session.fixed).bound();
+        let shown: String = session.history.view().iter().map(|item| item.message.text()).collect();
+        assert!(bound < budget.usable && bound > budget.usable / 4, "{name}: {bound} of {}", budget.usable);
+        assert!(shown.contains("Answer 59.") && shown.contains("And now?"), "{name}");
     }
 }
 

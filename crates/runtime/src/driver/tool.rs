@@ -25,7 +25,8 @@ const LAST_GRACE: Duration = Duration::from_secs(3);
 
 impl Driver {
     pub(super) fn run_tool(&mut self, call: ToolCall, limit: Limit) {
-        let source = (call.name == recall::NAME).then(|| Source::of(self.run.history()));
+        let source =
+            (call.name == recall::NAME).then(|| Source::with(self.run.history(), self.searched.clone()));
         let job = Job {
             agent: Arc::clone(&self.agent),
             shared: Arc::clone(&self.shared),
