@@ -292,6 +292,11 @@ fn no_progress(history: &History, budget: &Budget) -> bool {
     settled.is_some_and(|settled| history.view_tokens() < settled + budget.progress())
 }
 
+/// `1 message`, `12 messages`.
+fn counted(messages: u64) -> String {
+    format!("{messages} message{}", if messages == 1 { "" } else { "s" })
+}
+
 /// The provider says it is too long although we may count less: aim clearly below either.
 fn overflow_target(bound: u64, budget: &Budget) -> u64 {
     budget.usable.min(bound.saturating_sub(bound / 10))
@@ -515,7 +520,7 @@ impl<'a> Scene<'a> {
             None => ViewOp::Drop { range },
         });
         let ops = ops.chain(self.placeholders(&choice.cleared)).collect();
-        let what = format!("{count} messages left out, no model call");
+        let what = format!("{} left out, no model call", counted(count));
         let why = self.reasoned(what, &choice.why, &after, self.first_touched(choice), 0.0);
         let kept = self.messages() - count + 1;
         self.view_edit(ops, EditKind::Compaction, strategy, &after, kept, why)
@@ -539,7 +544,9 @@ impl<'a> Scene<'a> {
     /// What was done, why there, and what it costs and saves where prices are known.
     fn reasoned(&self, what: String, why: &str, after: &Reading, first: usize, making: f64) -> String {
         let mut words = what;
-        for more in [self.line.why.as_str(), why] {
+        // Who asks for it knows why.
+        let line = if self.is_requested() { "" } else { self.line.why.as_str() };
+        for more in [line, why] {
             if !more.is_empty() {
                 words.push_str(&format!("; {more}"));
             }

@@ -66,6 +66,15 @@ const LONGER_WORDS: usize = 32;
 /// Words that hold an unknown word of the query somewhere, so many at most.
 const HOLDING_WORDS: usize = 64;
 
+/// Words of a query that are looked for, the first in their order: nobody means more.
+const MOST_WORDS: usize = 64;
+
+/// Words and their pieces.
+const MOST_TERMS: usize = 256;
+
+/// Unknown words that are looked for within all words: each costs a look at every word there is.
+const MOST_LOOKED_INTO: usize = 8;
+
 /// Which words stand in which texts.
 #[derive(Clone, Debug, Default)]
 pub struct Index {
@@ -108,6 +117,8 @@ pub struct Hit {
 pub struct Query {
     words: Vec<String>,
     weights: Vec<f64>,
+    /// Unknown words that are looked for within words.
+    unknown: BTreeSet<String>,
     phrase: String,
 }
 
@@ -150,10 +161,14 @@ impl Index {
 
     /// Reads a query against the first `within` texts.
     pub fn query(&self, query: &str, within: usize) -> Query {
-        let words: Vec<String> = query_words(query).into_iter().collect();
+        let words: Vec<String> = query_words(query, MOST_WORDS).into_iter().collect();
         let texts = within.min(self.len());
-        let weights = words.iter().map(|word| rarity(texts, self.holding(word, texts).len())).collect();
-        Query { words, weights, phrase: query.trim().to_lowercase() }
+        let mut asked = Query { words, phrase: query.trim().to_lowercase(), ..Query::default() };
+        let unknown = asked.terms().into_iter().filter(|term| self.beginning_with(term).next().is_none());
+        asked.unknown = unknown.take(MOST_LOOKED_INTO).collect();
+        let worth = |word: &String| rarity(texts, self.holding(word, texts, &asked).len());
+        asked.weights = asked.words.iter().map(worth).collect();
+        asked
     }
 
     /// Which of the first `within` texts hold most of the query's words, rare words counting more: best first, the
@@ -163,7 +178,7 @@ impl Index {
         let mut scores = vec![0.0; texts];
         let usual = texts.checked_sub(1).map_or(0, |last| self.lengths[last]) as f64 / texts.max(1) as f64;
         for term in query.terms() {
-            let holding = self.holding(&term, texts);
+            let holding = self.holding(&term, texts, query);
             let worth = rarity(texts, holding.len());
             for (at, count) in holding {
                 let length = self.length(at) as f64 / usual.max(1.0);
@@ -184,20 +199,23 @@ impl Index {
 
     /// The texts among the first `texts` that hold a word, and how often; longer words that begin with it count half.
     /// A word that is nowhere by itself is looked for within words.
-    fn holding(&self, word: &str, texts: usize) -> Vec<(usize, f64)> {
+    fn holding(&self, word: &str, texts: usize, query: &Query) -> Vec<(usize, f64)> {
         let mut counts = vec![0.0; texts];
-        let longer = self.terms.range::<str, _>((Bound::Included(word), Bound::Unbounded));
-        let longer = longer.take_while(|(term, _)| term.starts_with(word));
-        for (term, postings) in longer.take(LONGER_WORDS) {
+        for (term, postings) in self.beginning_with(word).take(LONGER_WORDS) {
             add_all(&mut counts, postings, if **term == *word { 1.0 } else { 0.5 });
         }
-        if counts.iter().all(|count| *count == 0.0) {
+        if query.unknown.contains(word) {
             let around = self.terms.iter().filter(|(term, _)| term.contains(word));
             for (_, postings) in around.take(HOLDING_WORDS) {
                 add_all(&mut counts, postings, 0.5);
             }
         }
         counts.into_iter().enumerate().filter(|(_, count)| *count > 0.0).collect()
+    }
+
+    fn beginning_with<'i>(&'i self, word: &'i str) -> impl Iterator<Item = (&'i Box<str>, &'i Vec<Posting>)> {
+        let longer = self.terms.range::<str, _>((Bound::Included(word), Bound::Unbounded));
+        longer.take_while(move |(term, _)| term.starts_with(word))
     }
 
     fn length(&self, at: usize) -> u64 {
@@ -229,7 +247,13 @@ impl Query {
     /// Its words and what they are made of: part of a path is better than nothing.
     fn terms(&self) -> BTreeSet<String> {
         let mut terms: BTreeSet<String> = self.words.iter().cloned().collect();
-        self.words.iter().for_each(|word| terms_of(word, |term| _ = terms.insert(term.to_owned())));
+        for word in &self.words {
+            terms_of(word, |term| {
+                if terms.len() < MOST_TERMS {
+                    terms.insert(term.to_owned());
+                }
+            });
+        }
         terms
     }
 }

@@ -21,6 +21,9 @@ pub const ORDER_START: &str = "The conversation is about to be shortened";
 /// Room for the mark, the count and the handles above a summary's text, in tokens.
 pub(super) const HEADER_TOKENS: u64 = 64;
 
+/// What stands between the ledger and a summary.
+pub(super) const WRITTEN: &str = "Summary, written by a model from what was said, not by the program:";
+
 /// A summary of less says nothing.
 pub(super) const LEAST_TOKENS: u64 = 200;
 
@@ -52,6 +55,8 @@ pub struct SummaryDraft {
     fixed_tokens: u64,
     /// Units that may go.
     may_go: Vec<bool>,
+    /// Whether somebody else than a model has given the text.
+    is_given: bool,
 }
 
 /// How far a pruning agent is.
@@ -193,6 +198,7 @@ impl SummaryDraft {
             agent: if matches!(choice.instead, Instead::Pruned { .. }) { Agent::Fresh } else { Agent::None },
             fixed_tokens: scene.fixed_tokens,
             may_go: choice.gone.clone(),
+            is_given: false,
             edit,
             sections,
             floor,
@@ -458,6 +464,7 @@ impl SummaryDraft {
     /// Somebody else has written the summary.
     pub fn give(&mut self, text: &str) {
         self.agent = Agent::None;
+        self.is_given = true;
         let text = text.trim().trim_start_matches(MARK).trim().to_owned();
         // One text says it all: what stands for later parts has their handles only.
         let mut text = Some(text);
@@ -638,13 +645,14 @@ impl SummaryDraft {
         let (count, _) = self.what_goes();
         let written = self.sections.iter().filter(|section| matches!(section.work, Work::Written(_))).count();
         let by = match (written, self.sections.len()) {
+            _ if self.is_given => "what the hook says".to_owned(),
             (0, 1) => "an extract without a model".to_owned(),
             (1, 1) => "a summary by the model".to_owned(),
             (0, all) => format!("{all} extracts without a model"),
             (written, all) if written == all => format!("{all} summaries by the model"),
             (written, all) => format!("{written} summaries by the model and {} extracts", all - written),
         };
-        format!("{count} messages replaced by {by}")
+        format!("{} replaced by {by}", super::counted(count))
     }
 }
 
@@ -664,6 +672,8 @@ impl Section {
     fn render(&self, history: &History) -> String {
         let ledger = self.ledger(history);
         let text = match &self.work {
+            // What a model writes is not taken for what the program knows.
+            Work::Written(text) if !ledger.is_empty() && !text.is_empty() => format!("{WRITTEN}\n{text}"),
             Work::Written(text) => text.clone(),
             _ => extract::summary(history, &self.handles, self.limit_tokens, &ledger),
         };

@@ -90,10 +90,12 @@ impl Prices {
         let (removed, rewritten) = (short(edit.removed), short(edit.rewritten));
         match (warm, calls as u64) {
             (false, 0) => {
-                format!("saves {removed} tokens a call; the cache is cold, so nothing is sent anew for it")
+                format!("saves {removed} tokens a call, nothing is sent anew for it")
             }
             (false, calls) => {
-                format!("saves {removed} tokens a call; the cache is cold: pays after {calls} calls")
+                format!(
+                    "saves {removed} tokens a call, nothing is sent anew for it: pays after {calls} calls"
+                )
             }
             (true, calls) => {
                 format!(
@@ -136,7 +138,7 @@ mod tests {
     fn a_cold_cache_is_a_free_edit_window() {
         let edit = EditCost { rewritten: 28_000, removed: 4_000, making: 0.0 };
         assert_eq!(sonnet().break_even_calls(&edit, false), 0.0);
-        assert!(sonnet().in_words(&edit, false).contains("cold"));
+        assert!(sonnet().in_words(&edit, false).contains("nothing is sent anew"));
     }
 
     /// F = 25K, s = 3K, u = 2K: n* about 18 calls.

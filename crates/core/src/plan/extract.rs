@@ -61,7 +61,10 @@ fn earlier(items: &[&ViewItem]) -> Vec<String> {
     let summaries = items.iter().filter(|item| matches!(item.kind, ItemKind::Summary(_)));
     let lines =
         summaries.flat_map(|item| plain_text(&item.message).lines().map(str::to_owned).collect::<Vec<_>>());
-    lines.map(|line| clip(line.trim_start_matches("- "), 300)).filter(|line| !line.is_empty()).collect()
+    let is_said =
+        |line: &String| !line.starts_with(super::draft::MARK) && !line.starts_with(super::draft::WRITTEN);
+    let lines = lines.filter(is_said).map(|line| clip(line.trim_start_matches("- "), 300));
+    lines.filter(|line| !line.is_empty() && !line.starts_with("… and ")).collect()
 }
 
 fn last_words(items: &[&ViewItem]) -> Vec<String> {

@@ -5,9 +5,17 @@ use std::collections::BTreeSet;
 /// Longer words are found by their pieces only, longer pieces not at all: nobody asks for them. In bytes.
 const LONGEST: usize = 160;
 
-/// The words of a query, written small; single letters say nothing.
-pub(super) fn query_words(query: &str) -> BTreeSet<String> {
-    words(query).map(str::to_lowercase).filter(|word| word.chars().nth(1).is_some()).collect()
+/// The first `most` words of a query, written small; single letters say nothing.
+pub(super) fn query_words(query: &str, most: usize) -> BTreeSet<String> {
+    let useful = words(query).map(str::to_lowercase).filter(|word| word.chars().nth(1).is_some());
+    let mut found = BTreeSet::new();
+    for word in useful {
+        found.insert(word);
+        if found.len() == most {
+            break;
+        }
+    }
+    found
 }
 
 /// Calls `take` with every word of a text, written small, and with the pieces of words that have some: of

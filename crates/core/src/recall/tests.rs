@@ -111,3 +111,17 @@ fn passages_are_shorter_where_there_is_little_room() {
     }
     assert_eq!(all(0), all(200));
 }
+
+/// A query of thousands of words asks no more of the index than one of some dozens.
+#[test]
+fn a_long_query_is_cut() {
+    let asked = |words: usize| {
+        let query: Vec<String> = (0..words).map(|at| format!("unknown{at}/piece{at}")).collect();
+        index(&["known words"]).query(&query.join(" "), 1)
+    };
+    let (long, longer) = (asked(100), asked(10_000));
+    assert_eq!((long.words.len(), longer.words.len()), (MOST_WORDS, MOST_WORDS));
+    assert_eq!((longer.unknown.len(), longer.terms().len() <= MOST_TERMS), (MOST_LOOKED_INTO, true));
+    let one = index(&["known words"]).query(&"piece/".repeat(20_000), 1);
+    assert!(one.terms().len() <= MOST_TERMS);
+}

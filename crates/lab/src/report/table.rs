@@ -67,12 +67,20 @@ fn scope(scope: &Scope) -> String {
     }
 }
 
+/// What the columns mean.
+const LEGEND: &str = "cost: US dollars; append-only: the same in percent of never leaving anything out. Of the identifiers, \
+    paths, numbers and error lines that the agent used and earlier messages held: needed in view (a), what it would have had \
+    before it; recall (b), what one search of the session would have found besides; lost, neither (in a session `recall` \
+    still reaches it by its handle). prefix hits: input read from the provider's cache. waiting: for summaries and recalls.";
+
 fn conclusion(report: &Report, out: &mut Lines) {
     out.line("");
     if report.outcomes.iter().any(|it| it.overflows > 0) {
         out.paragraph("! some requests were larger than the window: a server would have refused them", 2);
         out.line("");
     }
+    out.paragraph(LEGEND, 0);
+    out.line("");
     out.paragraph(&headline(&report.header, &report.goals), 0);
     out.paragraph(&basis(&report.cells()), 0);
     for verdict in &report.verdicts {
