@@ -57,8 +57,8 @@ impl Scene<'_> {
     /// What a choice comes to, with a ledger below its note if there is room for one.
     fn with_ledger(&self, choice: &Choice, target: u64) -> ViewEdit {
         let bare = self.removal_by(choice, NAME);
-        // The expected error of what is new is an eighth at most.
-        let room = target.saturating_sub(bare.compressed_bound) * 8 / 9;
+        // The expected error of what is new is an eighth at most, and a request that is full to the brim helps nobody.
+        let room = (target - target / 32).saturating_sub(bare.compressed_bound) * 8 / 9;
         let most = room.min(self.budget.usable / 8);
         let ledger = match most {
             0..LEAST_LEDGER_TOKENS => String::new(),

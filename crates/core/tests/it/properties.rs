@@ -177,9 +177,14 @@ impl Log {
         self.add(body);
     }
 
+    /// What the provider counts: always a little more than we.
+    fn reported_input(&self) -> u64 {
+        (self.history.view_tokens() + self.fixed) * 104 / 100 + 200
+    }
+
     fn step(&mut self, say: usize, calls: &[usize], order: u64, thinks: bool, usage: bool) {
         let estimated_input = meter::read(&self.history, self.fixed).total;
-        let input_tokens = (self.history.view_tokens() + self.fixed) * 104 / 100 + 200;
+        let input_tokens = self.reported_input();
         let step = self.begin_step();
         let mut parts = Vec::new();
         if thinks {
@@ -247,12 +252,12 @@ impl Log {
         let mut whole = String::new();
         for bytes in pieces {
             let estimated_input = meter::read(&self.history, self.fixed).total;
+            let input_tokens = self.reported_input();
             let step = self.begin_step();
             let piece = format!("{} {}", self.next(), text(&mut self.rng, *bytes));
             whole.push_str(&piece);
             self.answer(&step, vec![Part::text(piece)], Some(Cut::Paused));
-            let usage =
-                usage.then(|| Usage { input_tokens: estimated_input, output_tokens: 1, ..Usage::default() });
+            let usage = usage.then(|| Usage { input_tokens, output_tokens: 1, ..Usage::default() });
             self.add(EventBody::StepFinished { step_id: step, usage, estimated_input, envelope: None });
             assert!(self.history.is_paused());
             self.plan(strategy, summary, 0, summary);

@@ -82,7 +82,7 @@ impl Place {
         let text = format!(
             "model: {{ name: fake-1, base_url: \"{}\", context_window: 9000, max_output_tokens: 700 }}\n\
              run: {{ recovery: {recovery} }}\n\
-             context: {{ compression: {{ options: {{ pruneProtectTokens: 1500, pruneMinimumTokens: 400 }} }} }}\n\
+             context: {{ compression: {{ strategy: reactive-overflow, options: {{ pruneProtectTokens: 1500, pruneMinimumTokens: 400 }} }} }}\n\
              tools: {{ bash: {{ maxOutputChars: 1500, timeoutMs: 20000 }} }}\n\
              retry: {{ attempts: 2, maxDelay: 1s }}\n",
             self.model_url
