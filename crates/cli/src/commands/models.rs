@@ -51,7 +51,7 @@ async fn served(place: &Place, loaded: &Loaded) -> Vec<String> {
         Answer::Models(models) => models,
         Answer::Other(_) => Vec::new(),
         Answer::Silent => {
-            out::complaint(&format!("{} does not answer", visible(&model.base_url)));
+            out::complaint(&format!("{} does not answer\n", visible(&model.base_url)));
             Vec::new()
         }
     }

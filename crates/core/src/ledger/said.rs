@@ -98,10 +98,22 @@ impl Said {
 /// The sentence as a rule, if it is one.
 fn rule(sentence: &str) -> Option<String> {
     let binds = |marks| facts::has_any(sentence, marks);
-    if !may_bind(sentence) || !(binds(facts::CONSTRAINT_WORDS) || binds(MORE_RULE_WORDS)) {
+    if !may_bind(sentence) || is_code(sentence) || !(binds(facts::CONSTRAINT_WORDS) || binds(MORE_RULE_WORDS))
+    {
         return None;
     }
     Some(line::said(without_bullet(sentence), MOST_CHARS)).filter(|rule| rule.contains(' '))
+}
+
+/// Whether it was pasted from a program: a numbered line, an assignment, an open block.
+fn is_code(sentence: &str) -> bool {
+    let text = sentence.trim();
+    let after_number = text.trim_start_matches(|char: char| char.is_ascii_digit());
+    let is_numbered = after_number.len() < text.len() && after_number.starts_with(':');
+    let is_name = |char: char| char.is_alphanumeric() || matches!(char, '_' | '.');
+    let after_name = text.trim_start_matches(is_name);
+    let is_assignment = after_name.len() < text.len() && after_name.starts_with(" = ");
+    is_numbered || is_assignment || text.ends_with(['{', ';'])
 }
 
 /// Whether a word of the sentence begins a mark: most sentences need no closer look.

@@ -624,3 +624,15 @@ fn names_that_many_messages_hold_fill_what_room_is_left() {
         assert!(Counter::default().text(&text) <= limit, "{limit}: {text}");
     }
 }
+
+#[test]
+fn pasted_code_sets_no_rules() {
+    let log = Log::default().typed(
+        "Mend this. Never touch the tests.\n1463: msg = 'The precision must be {} or more'\n\
+         self.only = self.value_field.only\nif required without_default {\nreturn always_valid only;\n\
+         You must keep x = 1 in it.",
+    );
+    let ledger = log.ledger();
+    let rules: Vec<&str> = ledger.rules().collect();
+    assert_eq!(rules, ["Never touch the tests", "You must keep x = 1 in it"]);
+}

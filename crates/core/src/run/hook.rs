@@ -35,6 +35,8 @@ pub struct PreCompact {
 pub struct PreCompactAnswer {
     /// The compaction must not be. Where the request could not be sent otherwise, messages are left out instead.
     pub cancel: bool,
+    /// Why not, for people.
+    pub reason: Option<String>,
     /// What the summary should mind.
     pub custom_instructions: Option<String>,
     /// The summary.
@@ -147,7 +149,7 @@ impl Run {
             return self.boundary_or_idle(out);
         }
         if answer.cancel {
-            return self.hook_cancelled(&occasion, out);
+            return self.hook_cancelled(&occasion, answer.reason.as_deref(), out);
         }
         let Plan::Summarise(mut draft) = plan else { return self.carry_out(plan, occasion, out) };
         if let Some(more) = &answer.custom_instructions {
@@ -161,9 +163,13 @@ impl Run {
     }
 
     /// A hook may keep a compaction from being, but not a request from fitting.
-    fn hook_cancelled(&mut self, occasion: &Occasion, out: &mut Vec<Effect>) {
+    fn hook_cancelled(&mut self, occasion: &Occasion, why: Option<&str>, out: &mut Vec<Effect>) {
+        let said = match filled(why) {
+            Some(why) => format!("a hook cancelled the compaction: {why}"),
+            None => "a hook cancelled the compaction".to_owned(),
+        };
         if let Occasion::Requested { .. } = occasion {
-            let refused = CompactionOutcome::Refused("a hook cancelled the compaction".to_owned());
+            let refused = CompactionOutcome::Refused(said);
             out.push(Effect::CompactionDone(refused));
             return self.idle(out);
         }
@@ -176,11 +182,8 @@ impl Run {
             strategy: self.settings.policy.strategy.name().to_owned(),
             code: ErrorCode::Refused,
             reason: match fits {
-                true => "a hook cancelled the compaction".to_owned(),
-                false => {
-                    "a hook cancelled the compaction; messages are left out, since the request does not fit"
-                        .to_owned()
-                }
+                true => said,
+                false => format!("{said}; messages are left out, since the request does not fit"),
             },
             usage: self.take_unstored(),
         };

@@ -2,7 +2,7 @@
 //! number of times, and what does not fit is said.
 
 use longhaul_core::error::ErrorCode;
-use longhaul_core::event::{EditKind, EventBody, RunEnd};
+use longhaul_core::event::{EditKind, Event, EventBody, RunEnd};
 use longhaul_core::message::Part;
 use longhaul_core::plan::Policy;
 use longhaul_core::run::{PreCompactAnswer, Settings};
@@ -140,7 +140,11 @@ fn an_edit_is_followed_by_growth() {
 
 #[test]
 fn a_hung_hook_and_a_forbidding_one_hold_nothing_up() {
-    let forbids = HookAnswer::Says(PreCompactAnswer { cancel: true, ..PreCompactAnswer::default() });
+    let forbids = HookAnswer::Says(PreCompactAnswer {
+        cancel: true,
+        reason: Some("not today".to_owned()),
+        ..PreCompactAnswer::default()
+    });
     for name in strategy::NAMES {
         for hook in [HookAnswer::Never, forbids.clone()] {
             let mut settings = with(name, 8_000, 500);
@@ -158,6 +162,8 @@ fn a_hung_hook_and_a_forbidding_one_hold_nothing_up() {
                     .iter()
                     .all(|edit| edit.strategy == "truncation" || edit.strategy == "prune");
                 assert!(truncated || *name == "adaptive", "{name}: {:?}", stage.edits().last());
+                let told = |event: &Event| matches!(&event.body, EventBody::CompactionFailed { reason, .. } if reason.contains("compaction: not today"));
+                assert!(stage.log.iter().any(told), "{name}: the hook's words");
             }
         }
     }

@@ -26,6 +26,7 @@ impl Driver {
         self.tasks.spawn(async move {
             let answer = hooks.pre_compact(ask).await.map(|answer| PreCompactAnswer {
                 cancel: answer.cancel,
+                reason: answer.reason,
                 custom_instructions: answer.custom_instructions,
                 custom_summary: answer.custom_summary,
             });

@@ -39,7 +39,7 @@ macro_rules! asks {
 }
 
 asks! {
-    PreCompactAsk => PreCompact, PreCompactAnswer, &["cancel", "customInstructions", "customSummary"];
+    PreCompactAsk => PreCompact, PreCompactAnswer, &["cancel", "reason", "customInstructions", "customSummary"];
     PreToolUseAsk => PreToolUse, PreToolUseAnswer, &["decision", "reason", "args"];
     PostToolUseAsk => PostToolUse, PostToolUseAnswer, &["addedContext"];
     UserPromptSubmitAsk => UserPromptSubmit, UserPromptSubmitAnswer, &["block", "reason", "addedContext"];
@@ -94,6 +94,8 @@ pub struct WhatGoes {
 pub struct PreCompactAnswer {
     /// It should not be.
     pub cancel: bool,
+    /// Why not, for people.
+    pub reason: Option<String>,
     /// What the summary should heed, in the place of what a person said.
     pub custom_instructions: Option<String>,
     /// The summary itself: no model is asked for one.

@@ -157,7 +157,7 @@ async fn listen(mut from: impl AsyncRead + Unpin, words: &mut Vec<u8>) -> Result
 fn blocked(event: HookEvent, words: &str) -> Value {
     let reason = Some(words.trim()).filter(|words| !words.is_empty());
     match event {
-        HookEvent::PreCompact => json!({ "cancel": true }),
+        HookEvent::PreCompact => json!({ "cancel": true, "reason": reason }),
         HookEvent::PreToolUse => json!({ "decision": "deny", "reason": reason }),
         // It has run: all that is left is to tell the model.
         HookEvent::PostToolUse => json!({ "addedContext": reason }),

@@ -87,6 +87,7 @@ async fn hears_everything(hooks: &Hooks) {
     let more = Some("mind the gap".to_owned());
     let compact = PreCompactAnswer {
         cancel: true,
+        reason: why.clone(),
         custom_instructions: Some("keep names".to_owned()),
         custom_summary: Some("all went well".to_owned()),
     };
