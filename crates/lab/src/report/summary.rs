@@ -77,15 +77,14 @@ impl<'a> Cell<'a> {
         &self.peers
     }
 
-    /// The peer that costs least: of those whose requests all fit the window, if there are any. At equal cost the
-    /// one that has more in view.
+    /// The peer that costs least of those whose requests all fit the window: the others would have been refused. At equal
+    /// cost the one that has more in view.
     pub fn best_peer(&self) -> Option<&'a Outcome> {
         let fits = |outcome: &&&Outcome| outcome.overflows == 0;
         let cheapest = |a: &&Outcome, b: &&Outcome| {
             a.cost.total_cmp(&b.cost).then_with(|| compare_in_view(&b.needs, &a.needs))
         };
-        let of_fitting = self.peers.iter().filter(fits).copied().min_by(cheapest);
-        of_fitting.or_else(|| self.peers.iter().copied().min_by(cheapest))
+        self.peers.iter().filter(fits).copied().min_by(cheapest)
     }
 
     /// An outcome's cost as a share of the baseline's.

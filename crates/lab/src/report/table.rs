@@ -71,7 +71,8 @@ fn scope(scope: &Scope) -> String {
 const LEGEND: &str = "cost: US dollars; append-only: the same in percent of never leaving anything out. Of the identifiers, \
     paths, numbers and error lines that the agent used and earlier messages held: needed in view (a), what it would have had \
     before it; recall (b), what one search of the session would have found besides; lost, neither (in a session `recall` \
-    still reaches it by its handle). prefix hits: input read from the provider's cache. waiting: for summaries and recalls.";
+    still reaches it by its handle). prefix hits: input read from the provider's cache. waiting: for summaries and recalls. best peer: \
+    the cheapest whose requests all fit.";
 
 fn conclusion(report: &Report, out: &mut Lines) {
     out.line("");
@@ -239,6 +240,7 @@ fn of_outcome(cell: &Cell<'_>, outcome: &Outcome) -> [String; COLUMNS.len()] {
 }
 
 fn of_medians(medians: &Medians) -> [String; COLUMNS.len()] {
+    let too_large = if medians.overflows.is_some_and(|it| it > 0.0) { "!" } else { "" };
     [
         or_none(medians.cost, cost),
         or_none(medians.cost_of_baseline, percent),
@@ -247,7 +249,7 @@ fn of_medians(medians: &Medians) -> [String; COLUMNS.len()] {
         or_none(medians.lost, percent),
         or_none(medians.prefix_hit_ratio, percent),
         or_none(medians.compactions, count),
-        or_none(medians.peak_tokens, |it| tokens(it as u64)),
+        format!("{}{too_large}", or_none(medians.peak_tokens, |it| tokens(it as u64))),
         or_none(medians.waiting_ms, seconds),
     ]
 }
