@@ -86,6 +86,8 @@ pub(crate) struct Ended {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shrunk {
     pub(crate) id: String,
+    /// Which strategy did it: not always the configured one.
+    pub(crate) strategy: String,
     /// Messages, or tool results.
     pub(crate) count: u64,
     pub(crate) before_tokens: u64,
@@ -191,6 +193,7 @@ fn shrunk(announcement: &Announcement, count: u64) -> Shrunk {
     let number = |key: &str| announcement.payload.get(key).and_then(Value::as_u64).unwrap_or(0);
     Shrunk {
         id: announcement.text("compactionId").to_owned(),
+        strategy: announcement.text("strategy").to_owned(),
         count,
         before_tokens: number("originalTokens"),
         after_tokens: number("compressedTokens"),
@@ -287,6 +290,7 @@ fn edited(edit: &ViewEdit) -> Happening {
     };
     let shrunk = Shrunk {
         id: edit.id.to_string(),
+        strategy: edit.strategy.clone(),
         count,
         before_tokens: edit.original_tokens,
         after_tokens: edit.compressed_tokens,

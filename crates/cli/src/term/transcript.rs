@@ -137,7 +137,10 @@ impl Transcript {
                 }
             }
             Happening::Ended(ended) => self.ended(ended, now),
-            Happening::Compacted(shrunk) => self.shrunk("compacted", "message", shrunk),
+            Happening::Compacted(shrunk) => {
+                let is_removal = matches!(&*shrunk.strategy, "truncation" | "middle-removal" | "importance");
+                self.shrunk(if is_removal { "left out" } else { "compacted" }, "message", shrunk);
+            }
             Happening::Cleared(shrunk) => self.shrunk("cleared", "old tool result", shrunk),
             Happening::CompactionFailed { reason } => {
                 self.rule(&format!("not compacted: {}", visible(reason)))

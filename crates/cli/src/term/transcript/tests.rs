@@ -26,7 +26,13 @@ fn a_turn_reads_from_top_to_bottom() {
         text: "x\n[All 12 lines.]".into(),
         ..Ended::default()
     };
-    let shrunk = Shrunk { id: "e9".into(), count: 41, before_tokens: 96_200, after_tokens: 11_400 };
+    let shrunk = Shrunk {
+        id: "e9".into(),
+        strategy: "adaptive".into(),
+        count: 41,
+        before_tokens: 96_200,
+        after_tokens: 11_400,
+    };
     let text = printed(&[
         dequeued,
         user,
@@ -61,7 +67,13 @@ fn an_answer_that_was_not_streamed_is_printed_whole() {
 
 #[test]
 fn an_answer_that_was_paused_is_printed_once_and_in_one_piece() {
-    let shrunk = Shrunk { id: "e9".into(), count: 41, before_tokens: 96_200, after_tokens: 11_400 };
+    let shrunk = Shrunk {
+        id: "e9".into(),
+        strategy: "adaptive".into(),
+        count: 41,
+        before_tokens: 96_200,
+        after_tokens: 11_400,
+    };
     let rule = || Happening::Compacted(shrunk.clone());
     let piece = |text: &str| Happening::Piece { text: text.into() };
     let end = || Happening::Answer { text: " in the end.".into(), cut: false };
@@ -126,4 +138,15 @@ fn a_row_in_between_does_not_wait_for_an_answer_that_halts() {
     let mut ended = interrupted();
     ended.take(&Happening::RunEnded(RunEnded::default()), 0);
     assert!(ended.output().contains("si\n  queued 1\n"), "nor beyond its end");
+}
+
+/// What is merely left out is not called a compaction.
+#[test]
+fn the_notice_says_what_was_done() {
+    let told = |strategy: &str| {
+        let shrunk = Shrunk { strategy: strategy.to_owned(), count: 2, ..Shrunk::default() };
+        printed(&[Happening::Compacted(shrunk)])
+    };
+    assert!(told("truncation").contains("left out 2 messages"), "{}", told("truncation"));
+    assert!(told("adaptive").contains("compacted 2 messages"), "{}", told("adaptive"));
 }
