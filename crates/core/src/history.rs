@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use crate::error::ErrorCode;
 use crate::estimate::{Counter, Groups};
 use crate::event::{Cut, EditKind, Event, EventBody, NoteReason, RunEnd, StepKind, StepStart, ViewEdit};
 use crate::ids::{ApprovalId, CallId, EditId, LogRange, Millis, RunId, Seq};
@@ -26,6 +27,12 @@ pub(crate) use view::{hash as hash_of, is_object, merged};
 
 /// Text shown to the model where a tool result was cleared; the handle follows it.
 pub const CLEARED: &str = "[Old tool result content cleared]";
+
+/// After so many failures in a row nobody is asked for a summary for a while.
+pub(crate) const SUMMARY_FAILURES: u32 = 3;
+
+/// Compactions that do without then, at first.
+const SUMMARY_REST: u32 = 7;
 
 /// How many of the newest tool calls loop detection looks at.
 pub const LOOP_WINDOW: usize = 10;
@@ -62,6 +69,7 @@ pub struct History {
     /// Tokens of the view right after it was last edited.
     edited_tokens: Option<u64>,
     calls_since_edit: u32,
+    summaries: Summaries,
     last_call_at: Option<Millis>,
     now: Millis,
     model: Option<Origin>,
@@ -138,6 +146,39 @@ struct Learned {
     limit: u64,
     /// What was declared or discovered at that time.
     known: Option<u64>,
+}
+
+/// How the model that writes summaries has done lately.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Summaries {
+    /// Failures since one was written.
+    failed: u32,
+    /// Where the newest failure is stored.
+    failed_at: Seq,
+    /// Compactions since then that did without.
+    without: u32,
+}
+
+impl Summaries {
+    /// What a compaction did about it: after a failure there is one without a model, that is still the same.
+    fn committed(&mut self, at: Seq, edit: &ViewEdit) {
+        match (&edit.usage, self.failed) {
+            (_, 0) => {}
+            _ if at == self.failed_at + 1 => {}
+            (Some(_), _) => *self = Self::default(),
+            (None, _) => self.without += 1,
+        }
+    }
+
+    fn failed(&mut self, at: Seq) {
+        *self = Self { failed: self.failed.saturating_add(1), failed_at: at, without: 0 };
+    }
+
+    /// From the third failure on it rests for 7 compactions, then for 14, 28 and so on.
+    fn rest(&self) -> bool {
+        let beyond = self.failed.checked_sub(SUMMARY_FAILURES);
+        beyond.is_some_and(|beyond| self.without < SUMMARY_REST << beyond.min(8))
+    }
 }
 
 /// A tool call with an outcome, as loop detection remembers it.
@@ -315,8 +356,12 @@ impl History {
                     state.released = true;
                 }
             }
-            EventBody::CompactionFailed { usage, .. } => {
+            EventBody::CompactionFailed { usage, code, .. } => {
                 self.settled_tokens = Some(self.view_tokens());
+                // A hook that forbids a compaction says nothing of who would have written it.
+                if *code != ErrorCode::Refused || usage.is_some() {
+                    self.summaries.failed(event.seq);
+                }
                 if let Some(usage) = usage {
                     self.cumulative.add(usage);
                 }
@@ -444,12 +489,16 @@ impl History {
         self.learned_window = None;
         self.window = None;
         self.settled_tokens = None;
+        self.summaries = Summaries::default();
         self.last_call_at = None;
+        self.forget_weights();
+        self.kept_groups = Groups::default();
     }
 
     fn add_edit(&mut self, seq: Seq, edit: &ViewEdit) {
         if edit.kind == EditKind::Compaction {
             self.compactions += 1;
+            self.summaries.committed(seq, edit);
         }
         if let Some(usage) = &edit.usage {
             self.cumulative.add(usage);
@@ -481,7 +530,6 @@ impl History {
     fn rebuild(&mut self, seq: Seq) {
         self.view = view::rebuild(&self.entries, &self.edits, &self.view, seq, &self.counter);
         self.view_changed_at = seq;
-        self.view_groups = self.view.iter().map(|item| item.groups).sum();
         let anchored = self.anchor.as_ref().map_or(0, |anchor| anchor.seq);
         if let Some(sent) = self.sent.as_ref().filter(|sent| sent.is_shown_by(&self.view)) {
             let answer = |item: &ViewItem| item.kind == ItemKind::Assistant && item.range.to <= anchored;
@@ -489,6 +537,7 @@ impl History {
                 item.since = item.since.min(anchored);
             }
         }
+        self.weigh_again(anchored);
         self.kept_groups =
             self.view.iter().filter(|item| item.since <= anchored).map(|item| item.groups).sum();
     }
@@ -632,6 +681,16 @@ impl History {
     /// Model calls that gave an answer since then, or since the session began.
     pub fn calls_since_edit(&self) -> u32 {
         self.calls_since_edit
+    }
+
+    /// Whether nobody is to be asked for a summary for now, because that has failed again and again.
+    pub fn summaries_rest(&self) -> bool {
+        self.summaries.rest()
+    }
+
+    /// How often in a row a summary has failed.
+    pub(crate) fn failed_summaries(&self) -> u32 {
+        self.summaries.failed
     }
 
     /// Whether the provider's cache, which forgets after `life_ms`, has forgotten the last request by the time of the

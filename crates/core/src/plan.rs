@@ -282,7 +282,7 @@ fn growth(history: &History) -> u64 {
 }
 
 /// What is left of the window, a quarter at least, is for the rest of the answer.
-fn pause_target(budget: &Budget) -> u64 {
+pub(crate) fn pause_target(budget: &Budget) -> u64 {
     budget.usable.min(budget.window * 3 / 4)
 }
 

@@ -257,6 +257,11 @@ impl SummaryDraft {
         self.usage.as_ref()
     }
 
+    /// The same, for who stores it.
+    pub(crate) fn take_usage(&mut self) -> Option<Usage> {
+        self.usage.take()
+    }
+
     /// What somebody asked the summary to mind.
     pub fn instructions(&self) -> Option<&str> {
         self.instructions.as_deref()
@@ -515,7 +520,8 @@ impl SummaryDraft {
         if ops.is_empty() {
             return Err(Rejected::Incomplete("it leaves everything as it is"));
         }
-        let mut edit = ViewEdit { ops, usage: self.usage.clone(), ..self.edit.clone() };
+        let usage = Some(self.usage.clone().unwrap_or_default());
+        let mut edit = ViewEdit { ops, usage, ..self.edit.clone() };
         let after = history.with(crate::event::EventBody::ViewEdited(Box::new(edit.clone())));
         let reading = crate::meter::read(&after, self.fixed_tokens);
         let (tokens, limit) = (reading.bound(), edit.trigger_tokens.min(edit.original_bound));
@@ -637,8 +643,13 @@ impl SummaryDraft {
         edit.compressed_tokens = tokens;
         edit.compressed_bound = bound;
         edit.why = format!("{}{}", self.what_was_done(), edit.why);
-        edit.usage.clone_from(&self.usage);
+        edit.usage = self.usage.clone().or_else(|| self.is_by_model().then(Usage::default));
         Ok(edit)
+    }
+
+    /// Whether a model has written any of it.
+    fn is_by_model(&self) -> bool {
+        !self.is_given && self.sections.iter().any(|section| matches!(section.work, Work::Written(_)))
     }
 
     fn what_was_done(&self) -> String {

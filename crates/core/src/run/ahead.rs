@@ -1,6 +1,8 @@
 //! A summary that is written ahead, while work goes on, and committed between two steps when its time has come.
 
 use super::{Effect, Failure, Run, Timer};
+use crate::error::ErrorCode;
+use crate::event::ErrorInfo;
 use crate::message::{Answer, Role};
 use crate::plan::{self, Plan, SummaryDraft};
 use crate::usage::Usage;
@@ -11,6 +13,8 @@ pub(super) struct Candidate {
     pub(super) task: u64,
     pub(super) draft: Box<SummaryDraft>,
     pub(super) stage: Stage,
+    /// What kept it from being written.
+    pub(super) problem: Option<ErrorInfo>,
 }
 
 /// How far it is.
@@ -35,7 +39,8 @@ impl Run {
         if self.candidate.as_ref().is_some_and(is_void) {
             self.drop_candidate(out);
         }
-        if self.candidate.is_some() || self.stop.is_some() || self.is_time_up() {
+        let rests = self.history.summaries_rest();
+        if self.candidate.is_some() || self.stop.is_some() || self.is_time_up() || rests {
             return;
         }
         let settings = &self.settings;
@@ -45,7 +50,7 @@ impl Run {
         };
         let task = self.new_task();
         let stage = Stage::Asking;
-        self.candidate = Some(Candidate { task, draft, stage });
+        self.candidate = Some(Candidate { task, draft, stage, problem: None });
         match self.settings.pre_compact_ms {
             Some(deadline_ms) => self.ask_ahead(task, deadline_ms, out),
             None => self.write_ahead(out),
@@ -89,19 +94,29 @@ impl Run {
         else {
             return;
         };
-        let taken = match answer {
-            Ok(answer) => candidate.draft.take(answer).is_ok(),
+        candidate.problem = match answer {
+            Ok(answer) => match candidate.draft.take(answer) {
+                Ok(()) => return self.write_ahead(out),
+                Err(rejected) => {
+                    Some(ErrorInfo { code: ErrorCode::ThirdParty, message: rejected.to_string() })
+                }
+            },
             Err(failure) => {
                 if let Some(usage) = failure.usage {
                     candidate.draft.spend(usage);
                 }
-                false
+                Some(ErrorInfo { code: failure.code, message: failure.message })
             }
         };
-        if taken {
-            return self.write_ahead(out);
-        }
         self.void_candidate(out);
+    }
+
+    /// Why the summary that was to be written ahead is not there: told once.
+    pub(super) fn failed_ahead(&mut self) -> Option<ErrorInfo> {
+        let candidate = self.candidate.as_mut()?;
+        let problem = candidate.problem.take()?;
+        self.unstored.extend(candidate.draft.take_usage());
+        Some(problem)
     }
 
     /// It will not come, and is not tried again as long as nothing has changed.
@@ -117,7 +132,10 @@ impl Run {
 
     /// It takes too long.
     pub(super) fn void_unfinished(&mut self, out: &mut Vec<Effect>) {
-        if self.candidate.as_ref().is_some_and(|candidate| candidate.stage == Stage::Writing) {
+        let message = self.late_summary();
+        if let Some(candidate) = self.candidate.as_mut().filter(|candidate| candidate.stage == Stage::Writing)
+        {
+            candidate.problem = Some(ErrorInfo { code: ErrorCode::Timeout, message });
             self.void_candidate(out);
         }
     }

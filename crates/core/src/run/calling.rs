@@ -192,11 +192,18 @@ impl Run {
             self.phase = Phase::Retrying { step };
             return;
         }
+        // A server that takes no beginning of an answer: what was said of it is an answer that was cut short.
+        let is_no_prefill = self.history.is_paused() && failure.code == ErrorCode::InvalidRequest;
+        let end = if is_no_prefill { RunEnd::Length } else { RunEnd::Error };
         let mut events = self.lost(&step, partial);
         events.push(step_failed(&step, &failure));
-        let error = Some(ErrorInfo { code: failure.code, message: failure.message });
+        let message = match is_no_prefill {
+            true => format!("the answer could not go on where it was paused: {}", failure.message),
+            false => failure.message,
+        };
+        let error = Some(ErrorInfo { code: failure.code, message });
         self.phase = Phase::Storing;
-        self.append_with(events, Vec::new(), vec![step], Then::Finish { end: RunEnd::Error, error }, out);
+        self.append_with(events, Vec::new(), vec![step], Then::Finish { end, error }, out);
     }
 
     /// An answer that does not count, kept without its calls.

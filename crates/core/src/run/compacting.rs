@@ -4,6 +4,7 @@ use super::{CompactionOutcome, Effect, Failure, Next, Notice, Phase, Run, Then, 
 use crate::budget::ASSUMED_WINDOW;
 use crate::error::ErrorCode;
 use crate::event::{ErrorInfo, EventBody, ViewEdit};
+use crate::history::SUMMARY_FAILURES;
 use crate::message::Answer;
 use crate::plan::{self, Misfit, Occasion, Plan, SummaryDraft};
 
@@ -46,16 +47,26 @@ impl Run {
     pub(super) fn carry_out(&mut self, plan: Plan, occasion: Occasion, out: &mut Vec<Effect>) {
         match plan {
             Plan::Fits => self.nothing_to_do(&occasion, out),
-            Plan::Edit(edit) => self.commit(*edit, &occasion, out),
+            Plan::Edit(edit) => match self.failed_ahead() {
+                Some(problem) => {
+                    let failed = self.failure(&edit.strategy, problem);
+                    self.after_failure(failed, Plan::Edit(edit), &occasion, out);
+                }
+                None => self.commit(*edit, &occasion, out),
+            },
             Plan::Summarise(draft) if self.may_wait(&occasion) => self.ask_for_summary(draft, occasion, out),
-            Plan::Summarise(draft) => self.without_model(&draft, &occasion, out),
+            Plan::Summarise(draft) => {
+                let problem = self.failed_ahead();
+                self.commit_extract(&draft, &occasion, problem, out);
+            }
             Plan::DoesNotFit(misfit) => self.does_not_fit(misfit, &occasion, out),
         }
     }
 
     /// Whether the next step may wait for a summary.
     fn may_wait(&self, occasion: &Occasion) -> bool {
-        self.settings.policy.strategy.waits() || matches!(occasion, Occasion::Requested { .. })
+        let waits = self.settings.policy.strategy.waits() && !self.history.summaries_rest();
+        waits || matches!(occasion, Occasion::Requested { .. })
     }
 
     pub(super) fn nothing_to_do(&mut self, occasion: &Occasion, out: &mut Vec<Effect>) {
@@ -211,9 +222,13 @@ impl Run {
     pub(super) fn summary_is_late(&mut self, out: &mut Vec<Effect>) {
         let Phase::Summarising { task, .. } = self.phase else { return };
         out.push(Effect::StopModel);
-        let after = self.settings.policy.summary_timeout_ms / 1_000;
-        let message = format!("the summary did not come within {after} s");
+        let message = self.late_summary();
         self.summarised(task, Err(Failure::new(ErrorCode::Timeout, message, false)), out);
+    }
+
+    pub(super) fn late_summary(&self) -> String {
+        let after = self.settings.policy.summary_timeout_ms / 1_000;
+        format!("the summary did not come within {after} s")
     }
 
     /// Everything is written that will be.
@@ -235,10 +250,6 @@ impl Run {
         }
     }
 
-    pub(super) fn without_model(&mut self, draft: &SummaryDraft, occasion: &Occasion, out: &mut Vec<Effect>) {
-        self.commit_extract(draft, occasion, None, out);
-    }
-
     /// No usable summary: the extract; then truncation; then the error.
     pub(super) fn commit_extract(
         &mut self,
@@ -255,14 +266,24 @@ impl Run {
         match problem {
             None => self.carry_out(plan, occasion.clone(), out),
             Some(problem) => {
-                let failed = EventBody::CompactionFailed {
-                    strategy: draft.strategy().to_owned(),
-                    code: problem.code,
-                    reason: problem.message,
-                    usage: self.take_unstored(),
-                };
+                let failed = self.failure(draft.strategy(), problem);
                 self.after_failure(failed, plan, occasion, out);
             }
+        }
+    }
+
+    /// A summary that was not to be had, as it is stored.
+    fn failure(&mut self, strategy: &str, problem: ErrorInfo) -> EventBody {
+        let failures = self.history.failed_summaries() + 1;
+        let rest = match failures >= SUMMARY_FAILURES {
+            true => format!("; it failed {failures} times in a row, and the next compactions do without"),
+            false => String::new(),
+        };
+        EventBody::CompactionFailed {
+            strategy: strategy.to_owned(),
+            code: problem.code,
+            reason: format!("{}{rest}", problem.message),
+            usage: self.take_unstored(),
         }
     }
 
@@ -277,9 +298,27 @@ impl Run {
             out.push(Effect::CompactionDone(CompactionOutcome::Refused("the session is busy".to_owned())));
             return;
         }
+        if let Occasion::Requested { instructions: Some(text) } = &occasion
+            && let Err(refused) = self.check_instructions(text)
+        {
+            out.push(Effect::CompactionDone(CompactionOutcome::Refused(refused)));
+            return;
+        }
         self.phase = Phase::Storing;
         let plan = self.plan(&occasion);
         self.act_on(plan, occasion, out);
+    }
+
+    /// Instructions stand in the request for the summary, beside what is to be summarised.
+    fn check_instructions(&self, text: &str) -> Result<(), String> {
+        let limit = self.budget().usable / 8;
+        let tokens = self.history.counter().text_counter().groups(text).total();
+        match tokens > limit {
+            true => Err(format!(
+                "the instructions have about {tokens} tokens; {limit} are the most for this window"
+            )),
+            false => Ok(()),
+        }
     }
 
     pub(super) fn boundary_or_idle(&mut self, out: &mut Vec<Effect>) {

@@ -7,6 +7,7 @@ use crate::budget::{Budget, DEFAULT_MAX_OUTPUT};
 use crate::error::ErrorCode;
 use crate::event::{Cut, ErrorInfo, EventBody};
 use crate::message::{Finish, Part};
+use crate::plan;
 use crate::usage::Usage;
 
 /// How often one answer is paused at most.
@@ -59,15 +60,27 @@ impl Run {
         let bound = self.meter().bound();
         let ends_before = bound.saturating_add(self.most_output()) <= window;
         let at = (window * PAUSE_PERCENT / 100).saturating_sub(bound);
-        (!ends_before && at >= (window * LEAST_PERCENT / 100).max(1)).then_some(at)
+        let is_worth_it = at >= (window * LEAST_PERCENT / 100).max(1) && self.can_make_room(at);
+        (!ends_before && is_worth_it).then_some(at)
+    }
+
+    /// Whether what must stay of a view with `said` tokens more leaves room for the rest of the answer.
+    fn can_make_room(&self, said: u64) -> bool {
+        let stays = self.settings.fixed.tokens + self.history.overhead_tokens() + self.must_stay() + said;
+        stays < plan::pause_target(&self.budget())
+    }
+
+    /// The newest typed message and what was said of an answer that goes on, in tokens.
+    fn must_stay(&self) -> u64 {
+        let view = self.history.view();
+        let typed = self.history.newest_typed().map_or(0, |at| view[at].tokens);
+        let said = view.last().filter(|_| self.history.is_paused()).map_or(0, |item| item.tokens);
+        typed + said
     }
 
     /// Whether a compaction would find enough to leave out beside what must stay.
     fn has_room_to_make(&self) -> bool {
-        let view = self.history.view();
-        let typed = self.history.newest_typed().map_or(0, |at| view[at].tokens);
-        let said = view.last().filter(|_| self.history.is_paused()).map_or(0, |item| item.tokens);
-        self.history.view_tokens().saturating_sub(typed + said) > self.budget().progress()
+        self.history.view_tokens().saturating_sub(self.must_stay()) > self.budget().progress()
     }
 
     /// The call was stopped where it was to pause: what came is stored, room is made, and the answer goes on.

@@ -10,6 +10,7 @@ mod endless;
 mod estimate;
 #[cfg(test)]
 mod examples;
+mod failing;
 #[cfg(test)]
 mod handles;
 #[cfg(test)]

@@ -159,6 +159,31 @@ fn what_was_said_stays_when_the_rest_fails() {
     assert_eq!(stage.prefills, [PIECE, PIECE]);
 }
 
+/// A server that takes no beginning of an answer has not failed: the answer is cut short where it was paused.
+#[test]
+fn a_server_that_cannot_go_on_leaves_what_was_said() {
+    let mut stage = paused_once(with("reactive-overflow"));
+    let refusal = Failure::new(ErrorCode::InvalidRequest, "no prefill here", false);
+    stage.courses.push_back(Some(Course::Fails(refusal, Vec::new())));
+    assert_eq!(stage.say("tell me all of it"), RunEnd::Length);
+    assert_eq!(newest(&stage), PIECE);
+    let (code, message) = stage.error().expect("why it is short");
+    assert_eq!(code, ErrorCode::InvalidRequest);
+    assert_eq!(message, "the answer could not go on where it was paused: no prefill here");
+    assert_eq!(stage.say("thanks"), RunEnd::Stop);
+}
+
+/// Where system prompt and question leave no room for the rest, stopping the stream would win nothing.
+#[test]
+fn an_answer_is_not_paused_where_what_stays_leaves_no_room() {
+    let mut settings = with("reactive-overflow");
+    settings.fixed.tokens = 2_300;
+    let mut stage = Stage::chat(settings, |at| if at == 0 { " word".repeat(600) } else { tale(1_000) });
+    assert_eq!(stage.say("question"), RunEnd::Stop);
+    assert_eq!(stage.say("tell me all of it"), RunEnd::Length);
+    assert_eq!(pauses(&stage), 0);
+}
+
 #[test]
 fn a_refusal_for_length_makes_more_room_and_keeps_the_answer() {
     let mut stage = paused_once(with("reactive-overflow"));

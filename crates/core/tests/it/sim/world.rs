@@ -473,9 +473,14 @@ impl World {
         self.flights.retain(|flight| !matches!(flight.what, What::Timer(other) if other == timer));
     }
 
+    /// What the view has before anything was learned of it, in tokens.
+    fn shown_tokens(&self) -> u64 {
+        self.run.history().view().iter().map(|item| sent_tokens(&item.message)).sum()
+    }
+
     /// The server counts, mostly right.
     fn count(&mut self) {
-        let input = self.truth.input(self.settings.fixed.tokens + self.run.history().view_tokens());
+        let input = self.truth.input(self.settings.fixed.tokens + self.shown_tokens());
         let count = match self.rng.below(20) {
             0 => None,
             1 => Some(*self.rng.pick(&[0, 1, input * 50 + 100_000])),
@@ -489,13 +494,13 @@ impl World {
     fn call_model(&mut self, step: StepId, tools: bool, max_output: u64, pause_at: Option<u64>) {
         let messages = request_messages(self.run.history().view());
         self.check_request(&messages, &step);
-        let view_tokens = self.run.history().view_tokens();
+        let shown = self.shown_tokens();
         if self.rng.chance(3) {
             let anew: u64 = messages.iter().map(sent_tokens).sum();
             let merged = self.run.history().view().len() as u64 * 5;
-            assert!(anew.abs_diff(view_tokens) <= merged + 20, "{view_tokens} in the view, {anew} sent");
+            assert!(anew.abs_diff(shown) <= merged + 20, "{shown} in the view, {anew} sent");
         }
-        let input = self.truth.input(self.settings.fixed.tokens + view_tokens);
+        let input = self.truth.input(self.settings.fixed.tokens + shown);
         let mut course = self.truth.course(&mut self.rng, input, max_output, tools);
         self.means_to_say(&mut course, max_output, pause_at);
         let overflows =
@@ -518,7 +523,7 @@ impl World {
         self.stats.summaries += 1;
         self.stats.summaries_ahead += u64::from(ahead);
         let ours = match request.form {
-            SummaryForm::Riding => self.settings.fixed.tokens + self.run.history().view_tokens() + 250,
+            SummaryForm::Riding => self.settings.fixed.tokens + self.shown_tokens() + 250,
             SummaryForm::Flattened => request.messages.iter().map(sent_tokens).sum(),
         };
         let input = self.truth.input(ours);
