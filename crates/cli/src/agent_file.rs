@@ -4,10 +4,11 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use longhaul::config::{Config, ProviderKind, SystemPrompt};
+use longhaul::config::{Config, ProviderKind, SystemPrompt, TriggerConfig};
 
 use crate::failure::{Failure, Outcome};
 use crate::place::Place;
+use crate::term::human::grouped;
 use crate::trust;
 
 /// The largest agent file, and the largest file of its prompt, in bytes.
@@ -86,6 +87,25 @@ fn read(place: &Place, path: &Path) -> Outcome<Config> {
     })?;
     config.system_prompt = SystemPrompt::Text(prompt);
     Ok(config)
+}
+
+/// What is wrong with a trigger that no request can get under, if it is one: `fixed_tokens` of system prompt and tools
+/// are in all of them.
+pub(crate) fn misplaced_trigger(loaded: &Loaded, fixed_tokens: u64) -> Option<String> {
+    let Some(TriggerConfig::Tokens(tokens)) = loaded.config.context.compression.trigger else { return None };
+    if tokens > fixed_tokens {
+        return None;
+    }
+    let file = loaded.file.as_deref()?;
+    let text = text_of(file).unwrap_or_default();
+    let line = text.lines().zip(1..).find(|(line, _)| line.contains("triggerTokens"));
+    let line = line.map(|(_, number)| format!(":{number}")).unwrap_or_default();
+    Some(format!(
+        "{}{line}: triggerTokens is {}, but system prompt and tools alone have {} tokens: no compaction can get under it",
+        file.display(),
+        grouped(tokens),
+        grouped(fixed_tokens)
+    ))
 }
 
 /// The line of an agent file that names the prompt's file, from 1.

@@ -10,6 +10,8 @@ const AFTER: &str = "\
 Exit status: 0 done · 1 the run ended otherwise than by its answer · 2 usage or configuration · 130 cancelled.
 Data goes to standard output, everything else to standard error.
 
+Without a command: `serve --open`.
+
 Try it without a model:
   longhaul demo
   longhaul --provider scripted chat
@@ -17,14 +19,14 @@ Try it without a model:
 
 /// Agents whose conversations never run out of room and never lose anything.
 #[derive(Debug, Parser)]
-#[command(name = "longhaul", version, after_help = AFTER, subcommand_required = true, arg_required_else_help = true, max_term_width = 100)]
+#[command(name = "longhaul", version, after_help = AFTER, max_term_width = 100)]
 pub(crate) struct Args {
     /// What holds for every command.
     #[command(flatten)]
     pub(crate) globals: Globals,
-    /// The command.
+    /// The command; without one it serves, and opens the page.
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Option<Command>,
 }
 
 /// What holds for every command.
@@ -96,7 +98,8 @@ pub(crate) enum Command {
 /// `lab`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabCommand {
-    /// Compare policies on recorded sessions; no model is called
+    /// Compare policies on recorded sessions; no model is called. The strategy of the agent file acts with the
+    /// options of the file, all others with their defaults
     Replay(ReplayArgs),
 }
 
@@ -130,7 +133,7 @@ pub(crate) struct ReplayArgs {
 }
 
 /// `serve`.
-#[derive(Debug, Group)]
+#[derive(Debug, Default, Group)]
 pub(crate) struct ServeArgs {
     /// Where to listen [default: 127.0.0.1:4400, or what the agent file says]; port 0 takes a free one
     #[arg(long, value_name = "HOST:PORT")]
@@ -141,6 +144,9 @@ pub(crate) struct ServeArgs {
     /// Let tools run without asking
     #[arg(long)]
     pub(crate) yes: bool,
+    /// Open the page in the browser, as `longhaul` without a command does
+    #[arg(long)]
+    pub(crate) open: bool,
 }
 
 /// `chat`.
@@ -282,8 +288,8 @@ pub(crate) struct UndoArgs {
 pub(crate) struct RecallArgs {
     /// Its id, the start of it, or `last`
     pub(crate) session: String,
-    /// Words to search for, or one handle (lh:12, lh:12-40) whose exact original is printed
-    #[arg(required = true, value_name = "QUERY|HANDLE")]
+    /// Words to search for, or handles (lh:12, lh:12-40) whose exact originals are printed
+    #[arg(required = true, value_name = "QUERY|HANDLES")]
     pub(crate) query: Vec<String>,
     /// At most so many hits of a search
     #[arg(short = 'n', long, default_value_t = 5, value_name = "COUNT", value_parser = at_least_one())]

@@ -28,6 +28,7 @@ use reqwest::Url;
 use crate::failure::{Failure, Outcome};
 use crate::place::Place;
 
+pub(crate) use policy::{policy, rates};
 pub(crate) use servers::Missing;
 pub(crate) use telemetry::telemetry;
 

@@ -24,7 +24,7 @@ use longhaul_core::budget::ASSUMED_WINDOW;
 use longhaul_core::run::Run;
 use tracing_subscriber::EnvFilter;
 
-use crate::args::{Args, Command};
+use crate::args::{Args, Command, ServeArgs};
 use crate::assemble::{self, Asking, Missing};
 use crate::failure::{Failure, Outcome};
 use crate::place::Place;
@@ -52,7 +52,8 @@ pub(crate) fn start(args: Args, hidden: io::Result<()>) -> ExitCode {
             tracing::warn!("this process is not hidden from others of the same user: {error}");
         }
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        let done = runtime.block_on(Box::pin(dispatch(args.command, &place)));
+        let bare = Command::Serve(ServeArgs { open: true, ..ServeArgs::default() });
+        let done = runtime.block_on(Box::pin(dispatch(args.command.unwrap_or(bare), &place)));
         runtime.shutdown_timeout(LEAVE_AFTER);
         done
     });
@@ -128,6 +129,11 @@ async fn open(place: &Place, need: Need) -> Outcome<Runtime> {
     let mut agent = assemble::agent(place, &loaded.config, asking, missing).await?;
     if let Need::Model(_) = need {
         agent.telemetry = assemble::telemetry(&loaded.config)?;
+        let fixed = agent.fixed_share();
+        let fixed_tokens = fixed.system + fixed.tools.iter().map(|share| share.tokens).sum::<u64>();
+        if let Some(problem) = agent_file::misplaced_trigger(&loaded, fixed_tokens) {
+            tracing::warn!("{problem}");
+        }
     }
     Ok(Runtime::new(agent, data.store, data.blobs))
 }

@@ -10,6 +10,7 @@ mod brain;
 mod facts;
 mod files;
 mod screen;
+mod served;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -36,6 +37,8 @@ use longhaul_store::{Blobs, SharedStore};
 use brain::Brain;
 use facts::Fact;
 use screen::Screen;
+
+pub(crate) use served::model as served_model;
 
 /// The window, unless asked otherwise, in tokens.
 pub(crate) const WINDOW: u64 = 16_000;

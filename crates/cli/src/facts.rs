@@ -2,7 +2,7 @@
 
 use longhaul::config::Config;
 use longhaul_core::message::Origin;
-use longhaul_providers::catalog::{self, Model, Prices, Rates};
+use longhaul_providers::catalog::{self, Model, Prices};
 use longhaul_providers::{Ability, Declared, LimitSource, Limits, Retention, known};
 
 use crate::assemble;
@@ -44,19 +44,12 @@ impl ModelFacts {
     /// Of another model of its server, without asking.
     pub(crate) fn unasked(config: &Config, origin: &Origin) -> Self {
         let base_url = &config.model.base_url;
-        let prices = config.models.get(&origin.model).and_then(|listed| listed.prices);
-        let prices = prices.map(|prices| Rates {
-            input: prices.input,
-            cached: prices.cached_input,
-            write: prices.cache_write,
-            output: prices.output,
-        });
         Self {
             name: origin.model.clone(),
             declared: assemble::listed(config, &origin.model),
             said: Limits::default(),
             known: known::limits(origin, base_url),
-            declared_prices: prices.map(Prices::flat),
+            declared_prices: assemble::rates(config, &origin.model).map(Prices::flat),
             known_prices: catalog::prices(&origin.model, base_url),
             entry: catalog::find(&origin.model),
         }

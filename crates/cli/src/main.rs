@@ -13,6 +13,7 @@ mod demo;
 mod facts;
 mod failure;
 mod lookup;
+mod offer;
 mod place;
 mod signals;
 mod term;

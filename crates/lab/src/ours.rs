@@ -23,6 +23,8 @@ mod pass;
 pub struct Ours {
     name: String,
     policy: plan::Policy,
+    /// Where its options are from.
+    options: String,
     log: Log,
     /// Entries of the recording that the log has.
     fed: usize,
@@ -90,11 +92,18 @@ impl Ours {
         Self {
             name: name.into(),
             policy,
+            options: "its defaults".to_owned(),
             log: Log::default(),
             fed: 0,
             made_ahead: Vec::new(),
             sent: HashMap::new(),
         }
+    }
+
+    /// What the report says of its options, for example `the options of longhaul.yml`.
+    #[must_use]
+    pub fn with_options_of(self, options: impl Into<String>) -> Self {
+        Self { options: options.into(), ..self }
     }
 
     /// The strategy of that name with the options it has by default.
@@ -170,8 +179,9 @@ impl Policy for Ours {
 
     fn sources(&self) -> Vec<String> {
         vec![format!(
-            "this project's planner with the strategy {} and its defaults",
-            self.policy.strategy.name()
+            "this project's planner with the strategy {} and {}",
+            self.policy.strategy.name(),
+            self.options
         )]
     }
 

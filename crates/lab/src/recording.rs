@@ -3,8 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use longhaul_core::estimate::Counter;
-use longhaul_core::event::{Event, EventBody};
-use longhaul_core::history::{EntryKind, FoldError, History};
+use longhaul_core::event::{Cut, Event, EventBody};
+use longhaul_core::history::{Entry, EntryKind, FoldError, History, ViewItem};
 use longhaul_core::ids::{Millis, Seq};
 use longhaul_core::message::{Message, Part, ToolCall};
 
@@ -149,21 +149,44 @@ fn entries(history: &History, events: &[Event]) -> Vec<Recorded> {
     let mut view: Vec<_> = history.view().iter().collect();
     // Results stand in the order of their calls there, in log order here.
     view.sort_by_key(|item| item.range.from);
-    let entry = |entry: &longhaul_core::history::Entry| {
-        let found = view.binary_search_by_key(&entry.seq, |item| item.range.from);
+    let entry = |entry: &Entry| {
+        let found = view.binary_search_by_key(&entry.begins, |item| item.range.from);
         let shown = found.ok().map(|at| view[at]);
-        let text: Arc<str> = text_of(shown.map_or(&entry.message, |item| &item.message)).into();
+        // The whole of an answer that was paused stands in the view; each piece is an entry.
+        let whole = shown.filter(|item| item.range.to > item.range.from);
+        let message = shown.filter(|_| whole.is_none()).map_or(&entry.message, |item| &item.message);
         let at = events.get(entry.seq as usize - 1).map(|event| event.at);
         Recorded {
             seq: entry.seq,
             at: at.filter(|at| *at > 0),
             message: entry.message.clone(),
             kind: entry.kind.clone(),
-            tokens: shown.map_or(0, |item| item.tokens),
-            text,
+            tokens: match whole {
+                Some(whole) => piece_tokens(history, entry, whole),
+                None => shown.map_or(0, |item| item.tokens),
+            },
+            text: text_of(message).into(),
         }
     };
     history.entries().iter().map(entry).collect()
+}
+
+/// What a piece of an answer adds to it, in tokens: all pieces together are as many as the whole.
+fn piece_tokens(history: &History, piece: &Entry, whole: &ViewItem) -> u64 {
+    let own = |piece: &Entry| -> u64 {
+        let sent = piece.message.parts.iter().filter(|part| !matches!(part, Part::Reasoning(_)));
+        sent.map(|part| history.counter().part(part)).sum()
+    };
+    let is_lost = |piece: &Entry| piece.kind == EntryKind::Assistant(Some(Cut::Lost));
+    if is_lost(piece) {
+        return 0;
+    }
+    if piece.seq < whole.range.to {
+        return own(piece);
+    }
+    let before = |other: &&Entry| other.begins == piece.begins && other.seq < piece.seq && !is_lost(other);
+    let before: u64 = history.entries().iter().filter(before).map(own).sum();
+    whole.tokens.saturating_sub(before)
 }
 
 /// A message as text: what was said, calls with their arguments, results. Arguments stand without JSON's escapes,

@@ -13,6 +13,8 @@ use longhaul_core::run::Run;
 use longhaul_core::strategy::{self, Strategy};
 use longhaul_core::survival::{self, Survival};
 
+use crate::session::SessionError;
+
 /// What a compaction would do. Nothing has happened, and no model was asked.
 ///
 /// ```
@@ -74,6 +76,19 @@ pub fn strategy(configured: &Policy, name: &str) -> Option<Arc<dyn Strategy>> {
         true => Some(Arc::clone(&configured.strategy)),
         false => strategy::by_name(name),
     }
+}
+
+/// Whether a strategy of that name only leaves messages out: it writes no summary and asks no model.
+pub fn only_leaves_out(strategy: &str) -> bool {
+    matches!(strategy, "middle-removal" | "truncation" | "importance")
+}
+
+/// Whether [`Session::undo`](crate::session::Session::undo) would be accepted now.
+///
+/// # Errors
+/// Those of that undo.
+pub fn check_undo(run: &Run, edit_id: &EditId) -> Result<(), SessionError> {
+    crate::driver::undo(run, edit_id).map(drop)
 }
 
 /// What the edit of that name left of what the model was shown before it. `log` is given from its first event on;

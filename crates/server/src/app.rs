@@ -1,18 +1,25 @@
 //! What all routes share.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use longhaul::session::{Runtime, Session};
 use longhaul_core::ids::SessionId;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::once::Requests;
+use crate::openings::Openings;
 use crate::problem::Problem;
+use crate::render::Renderer;
 use crate::sse::Readings;
-use crate::token::Token;
+use crate::surroundings::{Nothing, Surroundings};
+use crate::token::{Token, TokenError};
 use crate::uploads::Uploads;
+
+/// Requests whose texts are rendered at once.
+const RENDERING: usize = 2;
 
 /// How the server answers.
 #[derive(Clone, Debug)]
@@ -32,6 +39,8 @@ pub struct ServerConfig {
     /// Connections at once on which there was none yet, at most; never more than half of the files that the process
     /// may have open.
     pub max_strangers: usize,
+    /// What the program around it knows.
+    pub surroundings: Arc<dyn Surroundings>,
 }
 
 impl ServerConfig {
@@ -46,6 +55,7 @@ impl ServerConfig {
             heartbeat: Duration::from_secs(15),
             first_request: Duration::from_secs(10),
             max_strangers: 1_024,
+            surroundings: Arc::new(Nothing),
         }
     }
 }
@@ -60,6 +70,8 @@ struct Shared {
     uploads: Uploads,
     requests: Requests,
     readings: Readings,
+    openings: Openings,
+    rendering: Semaphore,
     closing: CancellationToken,
     tasks: TaskTracker,
 }
@@ -73,6 +85,8 @@ impl App {
             uploads: Uploads::default(),
             requests: Requests::default(),
             readings: Readings::default(),
+            openings: Openings::default(),
+            rendering: Semaphore::new(RENDERING),
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }))
@@ -81,6 +95,14 @@ impl App {
     /// The runtime.
     pub fn runtime(&self) -> &Runtime {
         &self.0.runtime
+    }
+
+    /// The path of a link that opens the page once, within ten minutes, for whoever has it.
+    ///
+    /// # Errors
+    /// The system gives no random bytes.
+    pub fn opening_path(&self) -> Result<String, TokenError> {
+        Ok(format!("/open/{}", self.openings().make(Instant::now())?))
     }
 
     /// Ends all event streams, finishes what was accepted, cancels what runs, closes the store.
@@ -119,6 +141,10 @@ impl App {
         &self.0.requests
     }
 
+    pub(crate) fn openings(&self) -> &Openings {
+        &self.0.openings
+    }
+
     pub(crate) fn readings(&self) -> &Readings {
         &self.0.readings
     }
@@ -134,6 +160,23 @@ impl App {
     /// `not-found`, and those of the store.
     pub(crate) async fn open(&self, id: &str) -> Result<Session, Problem> {
         Ok(self.runtime().open(&SessionId::from(id)).await?)
+    }
+
+    /// Markup for texts in Markdown. It takes a processor for a while: not one of those that answer, and not all.
+    ///
+    /// # Errors
+    /// None but that it failed.
+    pub(crate) async fn rendered(&self, texts: Vec<String>) -> Result<Vec<String>, Problem> {
+        // It is never closed.
+        let _turn = self.0.rendering.acquire().await.ok();
+        let work = move || {
+            let mut renderer = Renderer::default();
+            texts.iter().map(|text| renderer.render(text)).collect()
+        };
+        tokio::task::spawn_blocking(work).await.map_err(|error| {
+            tracing::error!(%error, "texts were not rendered");
+            Problem::internal()
+        })
     }
 
     /// Does `work` to its end, also when the client leaves before.

@@ -22,6 +22,9 @@ use crate::wording::plain;
 const DRAIN_TIME: Duration = Duration::from_secs(10);
 const DRAIN_TIMES: usize = 8;
 
+/// The largest body of somebody who has shown no token yet.
+const BRIEF_BYTES: usize = 4_096;
+
 /// Characters of an idempotency key at most.
 const KEY_CHARS: usize = 255;
 
@@ -30,6 +33,9 @@ pub(crate) struct Input<T>(pub(crate) T);
 
 /// A JSON body, or none.
 pub(crate) struct Optional<T>(pub(crate) T);
+
+/// A small JSON body of somebody who has shown no token yet.
+pub(crate) struct Brief<T>(pub(crate) T);
 
 /// A body as it is.
 pub(crate) struct Raw(pub(crate) Bytes);
@@ -62,6 +68,17 @@ impl<T: DeserializeOwned + Default> FromRequest<App> for Optional<T> {
             return Ok(Self(T::default()));
         }
         json(&headers, &body).map(Self)
+    }
+}
+
+impl<T: DeserializeOwned> FromRequest<App> for Brief<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _app: &App) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        let body = axum::body::to_bytes(body, BRIEF_BYTES).await;
+        let body = body.map_err(|_| Problem::too_large(BRIEF_BYTES as u64))?;
+        json(&parts.headers, &body).map(Self)
     }
 }
 

@@ -5,28 +5,46 @@ use std::net::Ipv4Addr;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, CONNECTION, HOST, ORIGIN, X_CONTENT_TYPE_OPTIONS};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderValue, Uri};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::app::{App, ServerConfig};
+use crate::cookie;
 use crate::door::Pass;
 use crate::problem::Problem;
 
-/// What answers without a token.
-const OPEN: [&str; 2] = ["/healthz", "/readyz"];
+/// What answers to anybody, under any name.
+const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
+
+/// What answers without a token, under the server's own names.
+const DOOR: [&str; 3] = ["/", "/api/login", "/api/logout"];
+const BEHIND_THE_DOOR: [&str; 2] = ["/web/", "/open/"];
+
+const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Who asks, as far as a request was let in.
+#[derive(Clone, Debug)]
+pub(crate) struct Visit {
+    /// The name under which the server was asked.
+    pub(crate) host: Authority,
+    /// Whether the token or the cookie was shown.
+    pub(crate) is_known: bool,
+}
 
 /// Lets a request in, or answers why not.
-pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(crate) async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let pass = request.extensions().get::<ConnectInfo<Pass>>().map(|info| info.0.clone());
-    let admitted = if OPEN.contains(&request.uri().path()) {
+    let admitted = if HEALTH.contains(&request.uri().path()) {
         Ok(())
     } else {
-        let admitted = admit(request.uri(), request.headers(), app.config());
-        if let (Ok(()), Some(pass)) = (&admitted, &pass) {
-            pass.let_in();
-        }
-        admitted
+        admit(request.method(), request.uri(), request.headers(), app.config()).map(|visit| {
+            if let (true, Some(pass)) = (visit.is_known, &pass) {
+                pass.let_in();
+            }
+            request.extensions_mut().insert(visit);
+        })
     };
     let mut response = match admitted {
         Ok(()) => next.run(request).await,
@@ -34,6 +52,7 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
     };
     let headers = response.headers_mut();
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     if pass.is_some_and(|pass| !pass.is_in()) {
         // Strangers do not stay.
@@ -42,13 +61,58 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
     response
 }
 
-fn admit(uri: &Uri, headers: &HeaderMap, config: &ServerConfig) -> Result<(), Problem> {
+fn admit(method: &Method, uri: &Uri, headers: &HeaderMap, config: &ServerConfig) -> Result<Visit, Problem> {
     let host = host(uri, headers, config)?;
     check_origin(headers, &host, config)?;
-    if bearer(headers).is_some_and(|token| config.token.matches(token)) {
-        return Ok(());
+    let shown = show(method, headers, &host, config);
+    match shown {
+        Shown::Nothing | Shown::CookieAlone if is_at_the_door(uri.path()) => {
+            Ok(Visit { host, is_known: false })
+        }
+        Shown::Enough => Ok(Visit { host, is_known: true }),
+        Shown::CookieAlone => Err(Problem::forbidden("The cookie counts for the server's own page only.")),
+        Shown::Nothing => Err(Problem::unauthorized()),
     }
-    Err(Problem::unauthorized())
+}
+
+fn is_at_the_door(path: &str) -> bool {
+    DOOR.contains(&path) || BEHIND_THE_DOOR.iter().any(|folder| path.starts_with(folder))
+}
+
+/// What a request shows for itself.
+enum Shown {
+    Enough,
+    /// The cookie, which a browser sends along whoever asks it to.
+    CookieAlone,
+    Nothing,
+}
+
+fn show(method: &Method, headers: &HeaderMap, host: &Authority, config: &ServerConfig) -> Shown {
+    if bearer(headers).is_some_and(|token| config.token.matches(token)) {
+        return Shown::Enough;
+    }
+    match cookie::is_brought(headers, host, &config.token) {
+        true if is_of_own_page(method, headers, host) => Shown::Enough,
+        true => Shown::CookieAlone,
+        false => Shown::Nothing,
+    }
+}
+
+/// Whether the server's own page asks, or a person who typed the address. Servers at other ports of the same machine
+/// are the same site for a browser, so that `SameSite` does not keep their pages away.
+fn is_of_own_page(method: &Method, headers: &HeaderMap, host: &Authority) -> bool {
+    let reads = matches!(*method, Method::GET | Method::HEAD);
+    let mut origins = headers.get_all(ORIGIN).iter().peekable();
+    let has_origin = origins.peek().is_some();
+    if !origins.all(|origin| origin.to_str().is_ok_and(|origin| is_own(origin, host))) {
+        return false;
+    }
+    match headers.get(FETCH_SITE).map(HeaderValue::as_bytes) {
+        Some(b"same-origin") => true,
+        Some(b"none") => reads,
+        Some(_) => false,
+        None => reads || has_origin,
+    }
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -97,14 +161,19 @@ fn check_origin(headers: &HeaderMap, host: &Authority, config: &ServerConfig) ->
     let foreign = || Problem::forbidden("Pages of this origin may not ask (server.allowedOrigins).");
     for origin in headers.get_all(ORIGIN) {
         let origin = origin.to_str().map_err(|_| foreign())?;
-        let own = origin.split_once("://").is_some_and(|(scheme, rest)| {
-            matches!(scheme, "http" | "https") && rest.eq_ignore_ascii_case(host.as_str())
-        });
-        if !own && !config.allowed_origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin)) {
+        if !is_own(origin, host)
+            && !config.allowed_origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin))
+        {
             return Err(foreign());
         }
     }
     Ok(())
+}
+
+fn is_own(origin: &str, host: &Authority) -> bool {
+    origin.split_once("://").is_some_and(|(scheme, rest)| {
+        matches!(scheme, "http" | "https") && rest.eq_ignore_ascii_case(host.as_str())
+    })
 }
 
 #[cfg(test)]
@@ -125,13 +194,13 @@ mod tests {
                 map.append(*name, HeaderValue::from_static(value));
             }
         }
-        admit(&uri.parse().unwrap(), &map, &config).is_ok()
+        admit(&Method::GET, &uri.parse().unwrap(), &map, &config).is_ok()
     }
 
     #[test]
     fn own_names_are_answered_and_others_are_not() {
         for host in ["localhost:4400", "127.0.0.1:1", "127.9.9.9", "[::1]:80", "LOCALHOST", "box.lan:4400"] {
-            assert!(admitted("/", &[("host", host)]), "{host}");
+            assert!(admitted("/api", &[("host", host)]), "{host}");
         }
         for host in [
             "evil.example",
@@ -150,18 +219,18 @@ mod tests {
             "[::1]80",
             "localhost/",
         ] {
-            assert!(!admitted("/", &[("host", host)]), "{host}");
+            assert!(!admitted("/api", &[("host", host)]), "{host}");
         }
-        assert!(!admitted("/", &[]), "no name");
-        assert!(!admitted("/", &[("host", "localhost"), ("host", "evil.example")]));
-        assert!(!admitted("http://evil.example/", &[("host", "localhost")]));
-        assert!(!admitted("http://localhost/", &[("host", "evil.example")]));
-        assert!(!admitted("http://localhost/", &[("host", "no name")]));
+        assert!(!admitted("/api", &[]), "no name");
+        assert!(!admitted("/api", &[("host", "localhost"), ("host", "evil.example")]));
+        assert!(!admitted("http://evil.example/api", &[("host", "localhost")]));
+        assert!(!admitted("http://localhost/api", &[("host", "evil.example")]));
+        assert!(!admitted("http://localhost/api", &[("host", "no name")]));
     }
 
     #[test]
     fn only_own_and_allowed_pages_may_ask() {
-        let from = |origin| admitted("/", &[("host", "localhost:4400"), ("origin", origin)]);
+        let from = |origin| admitted("/api", &[("host", "localhost:4400"), ("origin", origin)]);
         assert!(from("http://localhost:4400") && from("https://page.example"));
         for origin in [
             "null",
@@ -176,10 +245,56 @@ mod tests {
 
     #[test]
     fn only_the_token_opens() {
-        let with = |value| admitted("/", &[("host", "localhost"), ("authorization", value)]);
+        let with = |value| admitted("/api", &[("host", "localhost"), ("authorization", value)]);
         assert!(with("bearer right"));
         for value in ["Bearer wrong", "Bearer ", "Bearer", "Basic right", "right", ""] {
             assert!(!with(value), "{value}");
         }
+    }
+
+    fn shows(method: &Method, path: &str, headers: &[(&'static str, &'static str)]) -> Result<bool, u16> {
+        let config = ServerConfig::new(Token::new("right"));
+        let mut map = HeaderMap::new();
+        map.insert(HOST, HeaderValue::from_static("localhost:4400"));
+        let cookie = format!("a=b; longhaul-4400={}; c=d", config.token.cookie());
+        map.insert(axum::http::header::COOKIE, HeaderValue::try_from(cookie).unwrap());
+        for (name, value) in headers {
+            map.insert(*name, HeaderValue::from_static(value));
+        }
+        let admitted = admit(method, &path.parse().unwrap(), &map, &config);
+        admitted.map(|visit| visit.is_known).map_err(|problem| problem.status().as_u16())
+    }
+
+    #[test]
+    fn the_cookie_counts_for_the_own_page_alone() {
+        let own = ("origin", "http://localhost:4400");
+        for headers in
+            [vec![], vec![("sec-fetch-site", "same-origin")], vec![("sec-fetch-site", "none")], vec![own]]
+        {
+            assert_eq!(shows(&Method::GET, "/api", &headers), Ok(true), "{headers:?}");
+        }
+        for headers in
+            [vec![own], vec![("sec-fetch-site", "same-origin")], vec![own, ("sec-fetch-site", "same-origin")]]
+        {
+            for method in [Method::POST, Method::DELETE, Method::PATCH, Method::PUT] {
+                assert_eq!(shows(&method, "/api", &headers), Ok(true), "{headers:?}");
+            }
+        }
+        for headers in [vec![], vec![("sec-fetch-site", "none")], vec![own, ("sec-fetch-site", "same-site")]]
+        {
+            assert_eq!(shows(&Method::POST, "/api", &headers), Err(403), "{headers:?}");
+        }
+        for site in ["same-site", "cross-site"] {
+            assert_eq!(shows(&Method::GET, "/api", &[("sec-fetch-site", site)]), Err(403), "{site}");
+            assert_eq!(
+                shows(&Method::GET, "/", &[("sec-fetch-site", site)]),
+                Ok(false),
+                "a link to the page"
+            );
+        }
+        let other = ("origin", "http://localhost:3000");
+        assert_eq!(shows(&Method::POST, "/api/login", &[other]), Err(403));
+        assert_eq!(shows(&Method::GET, "/api", &[("cookie", "longhaul-4401=x")]), Err(401));
+        assert_eq!(shows(&Method::GET, "/", &[("host", "evil.example")]), Err(403), "the page too");
     }
 }

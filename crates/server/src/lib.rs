@@ -4,19 +4,24 @@
 //! read a request, ask a [`Session`](longhaul::session::Session), and write the answer; every error is a
 //! problem document (RFC 9457) with a stable code.
 //!
-//! Whoever has the token may do everything; without it only `/healthz` and `/readyz` answer. A client that
-//! leaves cancels nothing, and one that reads slowly slows nobody.
+//! Whoever has the token may do everything; without it only the health checks and the page's files answer. The page
+//! has a cookie instead, which counts for itself alone. A client that leaves cancels nothing, and one that reads
+//! slowly slows nobody.
 
 mod app;
 mod content;
+mod cookie;
 mod door;
 mod extract;
 mod guard;
 mod once;
+mod openings;
 mod problem;
+mod render;
 mod routes;
 mod serve;
 mod sse;
+mod surroundings;
 mod token;
 mod uploads;
 mod wording;
@@ -24,4 +29,5 @@ mod wording;
 pub use crate::app::{App, ServerConfig};
 pub use crate::routes::router;
 pub use crate::serve::serve;
+pub use crate::surroundings::{Backend, Later, Nothing, Surroundings};
 pub use crate::token::{Token, TokenError};

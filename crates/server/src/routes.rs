@@ -8,10 +8,14 @@ mod control;
 mod events;
 mod export;
 mod health;
+mod login;
 mod message;
 mod messages;
+mod models;
+mod page;
 mod queue;
 mod recall;
+mod render;
 mod sessions;
 
 use axum::Router;
@@ -29,6 +33,11 @@ use crate::problem::Problem;
 /// All routes, guarded.
 pub fn router(app: App) -> Router {
     Router::new()
+        .route("/", get(page::index))
+        .route("/web/{*path}", get(page::asset))
+        .route("/open/{key}", get(login::open))
+        .route("/api/login", post(login::login))
+        .route("/api/logout", post(login::logout))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/api/message", post(message::send))
@@ -37,6 +46,8 @@ pub fn router(app: App) -> Router {
         .route("/api/sessions", post(sessions::create).get(sessions::list))
         .route("/api/sessions/{id}", get(sessions::show).delete(sessions::delete).patch(sessions::rename))
         .nest("/api/sessions/{id}", of_session())
+        .route("/api/render", post(render::render))
+        .route("/api/models", get(models::list))
         .route("/api/approvals", get(approvals::list))
         .route("/api/approvals/{id}", post(approvals::decide))
         .fallback(unknown)

@@ -13,6 +13,9 @@ const RANDOM_BYTES: usize = 32;
 /// Characters that a token of somebody's own must have at least.
 const LEAST_CHARS: usize = 16;
 
+/// What the cookie of the page is derived under.
+const COOKIE: &str = "longhaul server: the cookie of the page, version 1";
+
 /// What proves that a client may ask. Only its hash is kept; neither is ever shown.
 #[derive(Clone)]
 pub struct Token(blake3::Hash);
@@ -76,6 +79,20 @@ impl Token {
         blake3::hash(text.as_bytes()) == self.0
     }
 
+    /// What the page's cookie says: it proves the same, also after a restart, and does not tell the token.
+    pub(crate) fn cookie(&self) -> String {
+        self.cookie_hash().to_hex().to_string()
+    }
+
+    /// Whether `text` is what the page's cookie says. Takes constant time.
+    pub(crate) fn matches_cookie(&self, text: &str) -> bool {
+        blake3::Hash::from_hex(text).is_ok_and(|hash| hash == self.cookie_hash())
+    }
+
+    fn cookie_hash(&self) -> blake3::Hash {
+        blake3::Hash::from_bytes(blake3::derive_key(COOKIE, self.0.as_bytes()))
+    }
+
     fn checked(text: &str, path: &Path) -> Result<Self, TokenError> {
         let is_line = text.chars().all(|c| c.is_ascii_graphic());
         if text.len() < LEAST_CHARS || !is_line {
@@ -117,7 +134,11 @@ fn read_file(path: &Path) -> io::Result<String> {
     io::read_to_string(file)
 }
 
-fn random() -> Result<String, TokenError> {
+/// A text that nobody can guess.
+///
+/// # Errors
+/// [`TokenError::Random`].
+pub(crate) fn random() -> Result<String, TokenError> {
     let mut bytes = [0; RANDOM_BYTES];
     getrandom::fill(&mut bytes).map_err(|error| TokenError::Random(error.to_string()))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
@@ -162,6 +183,16 @@ mod tests {
         let again = Token::load_or_create(&path).unwrap();
         assert!(again.matches(text.trim()) && !again.matches("") && !again.matches(&text));
         assert_eq!(format!("{again:?}"), "Token(…)");
+    }
+
+    #[test]
+    fn the_cookie_proves_the_token_and_does_not_tell_it() {
+        let (token, other) = (Token::new("one"), Token::new("two"));
+        let cookie = token.cookie();
+        assert_eq!(cookie, Token::new("one").cookie(), "also after a restart");
+        assert!(token.matches_cookie(&cookie) && !other.matches_cookie(&cookie));
+        assert!(!token.matches(&cookie) && !token.matches_cookie("one") && !token.matches_cookie(""));
+        assert_ne!(cookie, blake3::hash(b"one").to_hex().to_string());
     }
 
     #[test]

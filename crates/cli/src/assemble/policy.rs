@@ -12,7 +12,8 @@ use longhaul_core::strategy::{
 };
 use longhaul_providers::catalog::{self, Rates};
 
-pub(super) fn policy(config: &Config) -> Policy {
+/// What is configured about context, but for who writes summaries.
+pub(crate) fn policy(config: &Config) -> Policy {
     let compression = &config.context.compression;
     let options = &compression.options;
     Policy {
@@ -79,19 +80,23 @@ fn trigger(configured: TriggerConfig) -> Trigger {
     }
 }
 
-/// What is declared of the configured model, else its maker's list prices where they hold.
-fn prices(config: &Config) -> Option<Prices> {
-    let model = &config.model;
-    let declared = config.models.get(&model.name).and_then(|listed| listed.prices);
-    let declared = declared.map(|prices| Rates {
+/// What is declared of a model's prices.
+pub(crate) fn rates(config: &Config, model: &str) -> Option<Rates> {
+    let prices = config.models.get(model)?.prices?;
+    Some(Rates {
         input: prices.input,
         cached: prices.cached_input,
         write: prices.cache_write,
         output: prices.output,
-    });
+    })
+}
+
+/// What is declared of the configured model, else its maker's list prices where they hold.
+fn prices(config: &Config) -> Option<Prices> {
+    let model = &config.model;
     // Planning is about requests of the usual length.
     let listed = || catalog::prices(&model.name, &model.base_url).map(|prices| prices.at(0));
-    let rates = declared.or_else(listed)?;
+    let rates = rates(config, &model.name).or_else(listed)?;
     Some(Prices {
         input: rates.input,
         cache_read: rates.cached.unwrap_or(rates.input),

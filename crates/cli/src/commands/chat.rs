@@ -20,8 +20,8 @@ use crate::args::ChatArgs;
 use crate::assemble::Asking;
 use crate::failure::Outcome;
 use crate::lookup;
+use crate::offer;
 use crate::place::Place;
-use crate::term::happening;
 use crate::term::human::count;
 use crate::term::log;
 use crate::term::out;
@@ -174,12 +174,9 @@ impl Talk<'_> {
             let more = format!("… {title} · {} before this", count(from as u64, "event"));
             transcript.row(&format!("\n{}", self.style.dim(&more)));
         }
-        for event in &events[from..] {
-            for happening in happening::of_event(event) {
-                transcript.take(&happening, event.at);
-            }
-        }
-        Ok(format!("{}\n", transcript.output().trim_end_matches('\n')))
+        let offers = self.session.look(offer::of_run).await?;
+        let text = super::sessions::conversation(&events[from..], &offers, transcript);
+        Ok(format!("{}\n", text.trim_end_matches('\n')))
     }
 
     /// Sends a message, the first one as the session's title, too.

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use longhaul::compaction::{self, Preview};
+use longhaul::announce::Announcement;
+use longhaul::compaction::{self, Preview, only_leaves_out};
+use longhaul::config::{Config, StrategyKind, SummaryWriter};
 use longhaul::session::{Runtime, Session};
 use longhaul_core::event::{EditKind, ViewEdit, ViewOp};
 use longhaul_core::ids::Handle;
@@ -11,38 +13,144 @@ use longhaul_core::run::{CompactionOutcome, Run};
 use longhaul_core::strategy::Strategy;
 use longhaul_core::survival::{Survival, Tally};
 
+use crate::agent_file;
 use crate::args::CompactArgs;
 use crate::assemble::Asking;
 use crate::failure::{DONE, Failure, Outcome};
 use crate::place::Place;
+use crate::term::happening::{self, Happening};
 use crate::term::human::{count, grouped, short};
 use crate::term::out;
+use crate::term::text::visible;
 
 use super::{Need, reading};
 
 pub(crate) async fn run(args: CompactArgs, place: &Place) -> Outcome {
+    check_length(args.instructions.as_deref())?;
     if args.dry_run {
         return preview(args, place).await;
     }
-    let runtime = super::open(place, Need::Model(Asking::Nobody)).await?;
-    let session = super::find(&runtime, &args.session).await?;
-    let done = compact(&runtime, &session, args).await;
+    let asks_a_model = asks_a_model(&agent_file::load(place)?.config, args.strategy.as_deref());
+    let (runtime, session) = if asks_a_model {
+        let runtime = super::open(place, Need::Model(Asking::Nobody)).await?;
+        let session = super::find(&runtime, &args.session).await?;
+        session.adopt_model().await?;
+        (runtime, session)
+    } else {
+        let (runtime, record) = reading::session_to_change(place, &args.session).await?;
+        let session = runtime.open(&record.id).await?;
+        (runtime, session)
+    };
+    let done = compact(&runtime, &session, args, place).await;
     runtime.close().await;
     out::data(&done?)?;
     Ok(DONE)
 }
 
-async fn compact(runtime: &Runtime, session: &Session, args: CompactArgs) -> Outcome<String> {
+/// Whether somebody must be there who writes summaries.
+fn asks_a_model(config: &Config, strategy: Option<&str>) -> bool {
+    let compression = &config.context.compression;
+    let strategy = strategy.unwrap_or(compression.strategy.as_str());
+    let is_extracted = compression.options.summarize_with == SummaryWriter::Extract
+        && compression.strategy != StrategyKind::PruningAgent;
+    !only_leaves_out(strategy) && !is_extracted
+}
+
+/// A compaction on request.
+pub(super) struct Made {
+    pub(super) outcome: CompactionOutcome,
+    /// Why the summary that was asked for is not in it.
+    failed: Option<String>,
+    /// Whether a model wrote any of it.
+    pub(super) is_by_model: bool,
+}
+
+/// Compacts now, and tells what happens meanwhile.
+pub(super) async fn make(
+    session: &Session,
+    strategy: Option<Arc<dyn Strategy>>,
+    instructions: Option<String>,
+    mut tell: impl FnMut(&Happening),
+) -> Outcome<Made> {
+    let (mut failed, mut is_asked) = (None, false);
+    let mut watch = session.watch();
+    let mut take = |announcement: &Announcement| {
+        let Some(happening) = happening::of_announcement(announcement) else { return };
+        match &happening {
+            Happening::Compacting => is_asked = true,
+            Happening::CompactionFailed { reason } => failed = Some(reason.clone()),
+            _ => {}
+        }
+        tell(&happening);
+    };
+    let mut work = std::pin::pin!(session.compact_by(strategy, instructions));
+    let outcome = loop {
+        tokio::select! {
+            biased;
+            Ok(announcement) = watch.recv() => take(&announcement),
+            done = &mut work => break done?,
+        }
+    };
+    while let Ok(announcement) = watch.try_recv() {
+        take(&announcement);
+    }
+    let nobody = session.look(|run| run.settings().policy.writer == Writer::Nobody).await?;
+    Ok(Made { outcome, is_by_model: is_asked && failed.is_none() && !nobody, failed })
+}
+
+/// Said where there were instructions, and nobody to read them.
+pub(super) const UNHEARD: &str = "the instructions were not used: no model wrote a summary";
+
+/// The longest instructions, in characters: they go into the request for a summary, whose room is reckoned without
+/// them.
+const MAX_INSTRUCTION_CHARS: usize = 4_000;
+
+/// Refuses instructions that are too long.
+///
+/// # Errors
+/// Usage, with the limit.
+pub(super) fn check_length(instructions: Option<&str>) -> Outcome<()> {
+    let chars = instructions.map_or(0, |text| text.chars().count());
+    match chars > MAX_INSTRUCTION_CHARS {
+        true => Err(Failure::usage(format!(
+            "the instructions have {} characters: at most {} are taken",
+            grouped(chars as u64),
+            grouped(MAX_INSTRUCTION_CHARS as u64)
+        ))),
+        false => Ok(()),
+    }
+}
+
+async fn compact(runtime: &Runtime, session: &Session, args: CompactArgs, place: &Place) -> Outcome<String> {
     let strategy = named(&runtime.agent().rules.policy, args.strategy.as_deref())?;
-    session.adopt_model().await?;
+    let is_instructed = args.instructions.is_some();
     let before = session.look(|run| run.meter().total).await?;
-    match session.compact_by(strategy, args.instructions).await? {
+    let tell = |happening: &Happening| {
+        if *happening == Happening::Compacting && place.terminal.messages {
+            out::message("compacting … a summary is being written\n");
+        }
+    };
+    let made = make(session, strategy, args.instructions, tell).await?;
+    match made.outcome {
         CompactionOutcome::Committed(edit) => {
             let after = session.look(|run| run.meter().total).await?;
             // It is done, whatever can be said of it.
             let log = runtime.log(session.id()).await.unwrap_or_default();
-            let survival = compaction::survival(&log, &edit.id);
-            Ok(committed(&edit, (before, after), survival.as_ref(), session.id().as_str()))
+            let mut notes = Vec::new();
+            notes.extend(made.failed.map(|why| instead(&edit, &why)));
+            notes.extend((is_instructed && !made.is_by_model).then(|| UNHEARD.to_owned()));
+            let id = edit.id.clone();
+            let refused = session.look(move |run| compaction::check_undo(run, &id).err()).await?;
+            Ok(committed(&Committed {
+                edit: &edit,
+                totals: (before, after),
+                notes: &notes,
+                survival: compaction::survival(&log, &edit.id).as_ref(),
+                undo: match refused {
+                    None => format!("undo with: longhaul undo {} {}", session.id(), edit.id),
+                    Some(error) => format!("it cannot be undone: {error}"),
+                },
+            }))
         }
         CompactionOutcome::NothingToDo => Ok("nothing to compact: what is there stays\n".to_owned()),
         CompactionOutcome::Refused(why) => {
@@ -60,20 +168,42 @@ fn named(policy: &Policy, name: Option<&str>) -> Outcome<Option<Arc<dyn Strategy
     name.map(find).transpose()
 }
 
-/// The meter's totals, before and after: what `context` shows.
-fn committed(edit: &ViewEdit, totals: (u64, u64), survival: Option<&Survival>, session: &str) -> String {
+/// What came in the place of a summary that failed.
+fn instead(edit: &ViewEdit, why: &str) -> String {
+    let what = match edit.kind {
+        EditKind::Compaction if !only_leaves_out(&edit.strategy) => "an extract stands in its place",
+        _ => "nothing stands in its place",
+    };
+    format!("no summary: {}; {what}", visible(why))
+}
+
+/// What can be said of a compaction that was made.
+struct Committed<'a> {
+    edit: &'a ViewEdit,
+    /// The meter's totals, before and after: what `context` shows.
+    totals: (u64, u64),
+    /// What did not go as it was asked for, a line each.
+    notes: &'a [String],
+    survival: Option<&'a Survival>,
+    undo: String,
+}
+
+fn committed(made: &Committed<'_>) -> String {
+    let Committed { edit, totals, notes, survival, undo } = made;
     let done = match edit.kind {
         EditKind::Prune => "cleared",
+        EditKind::Compaction if only_leaves_out(&edit.strategy) => "left out",
         EditKind::Compaction => "compacted",
     };
+    let notes: String = notes.iter().map(|note| format!("{note}\n")).collect();
     format!(
-        "{done} {} · {} → {} tokens · {}\n{}undo with: longhaul undo {session} {}\n",
+        "{done} {} · {} → {} tokens · {} · {}\n{notes}{}{undo}\n",
         gone(edit),
         short(totals.0),
         short(totals.1),
+        edit.strategy,
         edit.why,
         survival.map(|survival| report(survival, "of what the model was shown")).unwrap_or_default(),
-        edit.id,
     )
 }
 
@@ -94,7 +224,14 @@ pub(super) fn previewed(
 ) -> String {
     let policy = &run.settings().policy;
     let asked = strategy.as_ref().unwrap_or(&policy.strategy).name().to_owned();
-    described(&Preview::of(run, strategy, instructions), &asked, policy.writer)
+    let is_instructed = instructions.is_some();
+    let preview = Preview::of(run, strategy, instructions);
+    let is_by_model = matches!(preview.plan, Plan::Summarise(_)) && policy.writer != Writer::Nobody;
+    let unheard = match is_instructed && !is_by_model {
+        true => "the instructions would not be used: no model would write a summary\n",
+        false => "",
+    };
+    format!("{}{unheard}", described(&preview, &asked, policy.writer))
 }
 
 /// A plan in words. Nothing has happened. The strategy that was asked need not be the one that the plan comes from.

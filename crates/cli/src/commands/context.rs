@@ -15,7 +15,11 @@ pub(crate) async fn run(args: ContextArgs, place: &Place) -> Outcome {
         format!("{}\n", serde_json::to_string_pretty(&report)?)
     } else {
         let model = run.history().model().map(|origin| origin.model.clone());
-        table::table(&report, &model.unwrap_or_else(|| runtime.agent().provider.origin().model))
+        table::table(
+            &report,
+            &table::Beside::of(&run),
+            &model.unwrap_or_else(|| runtime.agent().provider.origin().model),
+        )
     };
     runtime.close().await;
     out::data(&text)?;

@@ -11,13 +11,14 @@ use longhaul_lab::recording::Recording;
 use longhaul_lab::replay::{self, Options};
 use longhaul_lab::report::{Fact, Header, Report, assumptions};
 
+use crate::agent_file;
 use crate::args::{LabCommand, ReplayArgs};
 use crate::assemble::counting;
 use crate::failure::{DONE, Failure, Outcome};
 use crate::place::Place;
 use crate::term::human::{count, grouped};
 use crate::term::out;
-use wanted::Wanted;
+use wanted::{Configured, Wanted};
 
 /// The tables are made for that many columns where no terminal says otherwise.
 const USUAL_COLUMNS: usize = 100;
@@ -32,7 +33,7 @@ pub(crate) async fn run(command: LabCommand, place: &Place) -> Outcome {
 }
 
 async fn replay(args: &ReplayArgs, place: &Place) -> Outcome {
-    let wanted = Wanted::of(args)?;
+    let wanted = Wanted::of(args, configured(place)?)?;
     if let Some(page) = &args.html {
         check_target(page)?;
     }
@@ -49,6 +50,20 @@ async fn replay(args: &ReplayArgs, place: &Place) -> Outcome {
     let report = Report::new(header(args, &wanted, &options, counted), outcomes);
     print(&report, args)?;
     Ok(DONE)
+}
+
+/// What the agent file says of compression, if it says something.
+fn configured(place: &Place) -> Outcome<Option<Configured>> {
+    let loaded = match agent_file::load(place) {
+        // Nothing of it runs here, but its figures are of no use to anybody who does not use it.
+        Err(failure) if failure.is_untrusted() => {
+            out::message(&format!("not used: {}\n", failure.message()));
+            return Ok(None);
+        }
+        loaded => loaded?,
+    };
+    let file = loaded.file.map(|file| file.display().to_string()).unwrap_or_default();
+    Ok(Configured::of(&loaded.config, file))
 }
 
 /// Off the threads that wait for input and output.
@@ -89,11 +104,12 @@ fn header(args: &ReplayArgs, wanted: &Wanted, options: &Options, counted: String
     let fact = |name: &str, value: String| Fact { name: name.to_owned(), value };
     let platform = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
     let mut assumptions = assumptions(options);
+    assumptions.extend(wanted.configured.iter().filter_map(|it| it.said(&wanted.policies)));
     if args.min_tokens > 0 {
         assumptions.push(format!("Sessions of less than {} tokens are left out.", grouped(args.min_tokens)));
     }
     Header {
-        command: wanted::command_line(args),
+        command: wanted::command_line(args, wanted.configured.as_ref()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         generated_by: vec![fact("tokens counted by", counted), fact("platform", platform)],
         assumptions,

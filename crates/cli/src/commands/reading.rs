@@ -9,6 +9,7 @@ use longhaul_core::message::Origin;
 use longhaul_store::{Blobs, MemoryStore, SessionRecord, StoreError};
 use longhaul_store_sqlite::SqliteStore;
 
+use crate::agent_file::Loaded;
 use crate::assemble::{self, Asking, Missing};
 use crate::data::{self, Data};
 use crate::failure::{Failure, Outcome};
@@ -47,8 +48,27 @@ pub(super) async fn open(place: &Place, max_blob_bytes: u64) -> Outcome<Data> {
 /// # Errors
 /// As [`open`]; no session, or several, are meant.
 pub(super) async fn session(place: &Place, meant: &str) -> Outcome<(Runtime, SessionRecord)> {
-    let mut loaded = agent_file::load(place)?;
+    let loaded = agent_file::load(place)?;
     let data = open(place, loaded.config.blobs.max_bytes).await?;
+    with_agent(place, loaded, data, meant).await
+}
+
+/// The same in a folder that is this process's: for what changes a session, but asks no model.
+///
+/// # Errors
+/// As [`data::open`]; no session, or several, are meant.
+pub(super) async fn session_to_change(place: &Place, meant: &str) -> Outcome<(Runtime, SessionRecord)> {
+    let loaded = agent_file::load(place)?;
+    let data = data::open(place, loaded.config.blobs.max_bytes).await?;
+    with_agent(place, loaded, data, meant).await
+}
+
+async fn with_agent(
+    place: &Place,
+    mut loaded: Loaded,
+    data: Data,
+    meant: &str,
+) -> Outcome<(Runtime, SessionRecord)> {
     let record = lookup::session(&data.store, meant).await?;
     let history = History::fold(&recall::log(&data.store, &record.id).await?)?;
     if let Some(own) = history.model().filter(|_| place.overrides.model.is_none()) {

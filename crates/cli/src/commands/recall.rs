@@ -6,7 +6,7 @@ use longhaul_core::history::History;
 use longhaul_core::ids::{Handle, SessionId};
 use longhaul_core::truncate::Limit;
 use longhaul_store::{Blobs, SharedStore};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::args::RecallArgs;
 use crate::failure::{DONE, Failure, Outcome};
@@ -30,7 +30,7 @@ pub(crate) async fn run(args: RecallArgs, place: &Place) -> Outcome {
     let found = recall(&Source::of(&history), &data.blobs, &query, args.limit).await;
     data.store.close().await;
     let found = found?;
-    let is_handle = query.parse::<Handle>().is_ok();
+    let is_handle = !handles(&query).is_empty();
     // A terminal shows it; a pipe gets the bytes of an original exactly as they are.
     if place.terminal.output {
         out::line(text::visible(&found).trim_end_matches('\n'))?;
@@ -42,22 +42,45 @@ pub(crate) async fn run(args: RecallArgs, place: &Place) -> Outcome {
     Ok(DONE)
 }
 
-/// The original that a handle names, or the passages that match a query best, at most `limit`.
+/// The original that a handle names, those of several one after the other, each under its handle, or the passages
+/// that match a query best, at most `limit`.
 ///
 /// # Errors
 /// There is none.
 pub(super) async fn recall(source: &Source, blobs: &Blobs, query: &str, limit: usize) -> Outcome<String> {
-    let handle = query.parse::<Handle>().ok();
-    let asked = match &handle {
-        Some(handle) => json!({ "handle": handle.to_string() }),
-        None => json!({ "query": query, "limit": limit }),
-    };
-    let found = longhaul::recall::recall(&asked.to_string(), source, blobs, &EVERYTHING).await;
-    let found = found.map_err(|why| Failure::new(why.trim_start_matches("recall: ")))?;
-    if handle.is_none() && found.starts_with("recall: nothing in this session matches") {
-        return Err(Failure::new(format!("nothing in this session matches `{query}`")));
+    match &*handles(query) {
+        [] => {
+            let found = answer(json!({ "query": query, "limit": limit }), source, blobs).await?;
+            match found.starts_with("recall: nothing in this session matches") {
+                true => Err(Failure::new(format!("nothing in this session matches `{query}`"))),
+                false => Ok(found),
+            }
+        }
+        [one] => original(one, source, blobs).await,
+        several => {
+            let mut text = String::new();
+            for handle in several {
+                let found = original(handle, source, blobs).await?;
+                text.push_str(&format!("── {handle}\n{}\n\n", found.trim_end_matches('\n')));
+            }
+            Ok(text)
+        }
     }
-    Ok(found)
+}
+
+/// The handles of a query that consists of nothing else: as they are pasted, with blanks or commas between them.
+fn handles(query: &str) -> Vec<Handle> {
+    let words = query.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty());
+    words.map(|word| word.parse().ok()).collect::<Option<Vec<Handle>>>().unwrap_or_default()
+}
+
+async fn original(handle: &Handle, source: &Source, blobs: &Blobs) -> Outcome<String> {
+    answer(json!({ "handle": handle.to_string() }), source, blobs).await
+}
+
+async fn answer(asked: Value, source: &Source, blobs: &Blobs) -> Outcome<String> {
+    let found = longhaul::recall::recall(&asked.to_string(), source, blobs, &EVERYTHING).await;
+    found.map_err(|why| Failure::new(why.trim_start_matches("recall: ")))
 }
 
 /// The whole log of a session.

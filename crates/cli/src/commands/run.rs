@@ -19,6 +19,7 @@ use tokio::io::AsyncReadExt;
 use crate::args::RunArgs;
 use crate::assemble::Asking;
 use crate::failure::{CANCELLED, DONE, Failure, Outcome};
+use crate::offer;
 use crate::place::Place;
 use crate::signals::Interrupts;
 use crate::term::happening::{self, Happening};
@@ -114,7 +115,7 @@ async fn follow(
                 break None;
             }
             told = watch.recv() => match told {
-                Ok(announcement) => show.take(&announcement)?,
+                Ok(announcement) => show.take(session, &announcement).await?,
                 Err(RecvError::Lagged(missed)) => show.missed(missed),
                 Err(RecvError::Closed) => break Some(settled.as_mut().await?),
             },
@@ -123,7 +124,7 @@ async fn follow(
     };
     loop {
         match watch.try_recv() {
-            Ok(announcement) => show.take(&announcement)?,
+            Ok(announcement) => show.take(session, &announcement).await?,
             Err(TryRecvError::Lagged(missed)) => show.missed(missed),
             Err(TryRecvError::Empty | TryRecvError::Closed) => return Ok(settled),
         }
@@ -149,11 +150,12 @@ impl Show {
         Self { json, person, style, transcript, usage: String::new() }
     }
 
-    fn take(&mut self, announcement: &Announcement) -> io::Result<()> {
+    async fn take(&mut self, session: &Session, announcement: &Announcement) -> io::Result<()> {
         if self.json {
             return out::line(&announcement.to_json().to_string());
         }
-        let Some(happening) = happening::of_announcement(announcement) else { return Ok(()) };
+        let Some(mut happening) = happening::of_announcement(announcement) else { return Ok(()) };
+        offer::complete(session, &mut happening).await;
         match &happening {
             // The task is above, in the shell's own line; the answer follows as data.
             Happening::User { .. } | Happening::Dequeued { .. } => return Ok(()),

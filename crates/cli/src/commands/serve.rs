@@ -1,21 +1,25 @@
 //! `longhaul serve`: the agent behind HTTP, until it is told to end.
 
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+mod browser;
 
-use longhaul_server::{App, ServerConfig, Token, serve};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use longhaul::config::{Config, ModelConfig, ProviderKind};
+use longhaul::session::Runtime;
+use longhaul_server::{App, Backend, Later, ServerConfig, Surroundings, Token, serve};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 
 use crate::agent_file::{self, Loaded};
 use crate::args::ServeArgs;
-use crate::assemble::Asking;
+use crate::assemble::{self, Asking, Missing};
 use crate::failure::{DONE, Failure, Outcome};
 use crate::place::Place;
 use crate::signals::Interrupts;
 use crate::term::out;
-
-use super::Need;
+use crate::{backend, data, demo};
 
 /// The token's name in the data folder.
 const TOKEN_FILE: &str = "token";
@@ -36,17 +40,85 @@ pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
     allow_many_connections();
     let mut interrupts = Interrupts::listen()?;
     let asking = if args.yes { Asking::Allowed } else { Asking::Person };
-    let runtime = super::open(place, Need::Model(asking)).await?;
+    let (runtime, is_demo) = open(place, loaded.clone(), asking).await?;
     let token_path = token_file.unwrap_or_else(|| place.data_dir.join(TOKEN_FILE));
     let token = token(&token_path, place)?;
     let listener = TcpListener::bind(addr).await;
     let listener = listener.map_err(|error| Failure::new(format!("{addr} cannot be used: {error}")))?;
     let address = listener.local_addr()?;
-    let app = App::new(runtime, config(&loaded, token, address));
+    let app = App::new(runtime, config(&loaded, token, address, is_demo));
+    let link = format!("http://{}{}", reachable(address), app.opening_path()?);
     out::line(&format!("http://{address}"))?;
-    out::message(&format!("clients bring the token in {}\n", place.shown(&token_path)));
+    out::message(&format!(
+        "open   {link}   (once, within ten minutes)\ntoken  {}, for other clients\n",
+        place.shown(&token_path)
+    ));
+    if is_demo {
+        out::message("model  none was found: the demo's scripted one answers\n");
+    }
+    if args.open {
+        browser::open(place, &link);
+    }
     serve(listener, app, async move { interrupts.next().await }).await?;
     Ok(DONE)
+}
+
+/// Opens the data folder under the configured agent; under the demo's model if nobody named one and none is found.
+async fn open(place: &Place, loaded: Loaded, asking: Asking) -> Outcome<(Runtime, bool)> {
+    let is_named = loaded.names_a_server;
+    let (mut config, is_demo) = match backend::complete(place, loaded.clone()).await {
+        Ok(completed) => (completed.config, false),
+        Err(_) if !is_named => (loaded.config, true),
+        Err(failure) => return Err(failure),
+    };
+    if is_demo {
+        config.model = ModelConfig { provider: ProviderKind::Scripted, ..Config::default().model };
+    }
+    assemble::check_key(place, &config.model)?;
+    let data = data::open(place, config.blobs.max_bytes).await?;
+    let mut agent = assemble::agent(place, &config, asking, Missing::Refused).await?;
+    agent.telemetry = assemble::telemetry(&config)?;
+    if is_demo {
+        agent.provider = Arc::new(demo::served_model(&place.workspace));
+        agent.limits = agent.provider.limits().await;
+    }
+    Ok((Runtime::new(agent, data.store, data.blobs), is_demo))
+}
+
+/// The address under which a browser on this machine finds the server.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let mut near = address;
+    if address.ip().is_unspecified() {
+        near.set_ip(match address {
+            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    near
+}
+
+/// What the server is told of this machine.
+#[derive(Debug)]
+struct Here {
+    is_demo: bool,
+}
+
+impl Surroundings for Here {
+    fn backends(&self) -> Later<'_, Vec<Backend>> {
+        Box::pin(async {
+            let found = backend::probe().await.into_iter();
+            let told = found.map(|found| Backend {
+                name: found.usual_owner.to_owned(),
+                base_url: found.base_url,
+                models: found.models,
+            });
+            told.collect()
+        })
+    }
+
+    fn is_demo(&self) -> bool {
+        self.is_demo
+    }
 }
 
 /// The token's file that the agent file names, seen from where that file lies.
@@ -85,9 +157,10 @@ fn token(path: &Path, place: &Place) -> Outcome<Token> {
 }
 
 /// A name cannot be made to point elsewhere if it is an address: the one it listens on is its own.
-fn config(loaded: &Loaded, token: Token, address: SocketAddr) -> ServerConfig {
+fn config(loaded: &Loaded, token: Token, address: SocketAddr, is_demo: bool) -> ServerConfig {
     let server = &loaded.config.server;
     let mut config = ServerConfig::new(token);
+    config.surroundings = Arc::new(Here { is_demo });
     config.allowed_hosts.clone_from(&server.allowed_hosts);
     config.allowed_origins.clone_from(&server.allowed_origins);
     config.max_body_bytes = server.max_body_bytes;

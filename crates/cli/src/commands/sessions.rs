@@ -22,9 +22,10 @@ use crate::args::SessionsCommand;
 use crate::data::{self, Data};
 use crate::failure::{DONE, Failure, Outcome};
 use crate::lookup::{self, ALL};
+use crate::offer::{self, Offers};
 use crate::place::Place;
 use crate::term::happening;
-use crate::term::human::{ago, count};
+use crate::term::human::{ago, count, grouped};
 use crate::term::out;
 use crate::term::style::Style;
 use crate::term::text::{fit, one_line, pad};
@@ -73,10 +74,14 @@ async fn import(place: &Place, files: &[PathBuf]) -> Outcome {
 }
 
 async fn list(data: &Data, place: &Place, json: bool, limit: usize) -> Outcome<()> {
-    let records = data.store.sessions(limit.min(ALL)).await?;
+    let mut records = data.store.sessions(ALL).await?;
+    let all = records.len();
+    records.truncate(limit);
     if json {
         let records: Vec<_> = records.iter().map(as_json).collect();
-        return Ok(out::line(&serde_json::to_string_pretty(&records)?)?);
+        out::line(&serde_json::to_string_pretty(&records)?)?;
+        out::message(&left_out(limit, all, "--limit COUNT shows more"));
+        return Ok(());
     }
     if records.is_empty() {
         out::message(
@@ -84,7 +89,19 @@ async fn list(data: &Data, place: &Place, json: bool, limit: usize) -> Outcome<(
         );
     }
     let in_use = SqliteStore::is_in_use(&place.data_dir);
-    Ok(out::data(&listed(&records, in_use, super::style(place), out::width()))?)
+    out::data(&listed(&records, in_use, super::style(place), out::width()))?;
+    out::message(&left_out(limit, all, "--limit COUNT shows more"));
+    Ok(())
+}
+
+/// How many of all sessions are listed, and how the rest is seen; nothing if there is none.
+pub(super) fn left_out(shown: usize, all: usize, more: &str) -> String {
+    match shown < all {
+        true => {
+            format!("{} of {} sessions, the newest; {more}\n", grouped(shown as u64), grouped(all as u64))
+        }
+        false => String::new(),
+    }
 }
 
 /// One line for each session. A run that is not over goes on only while a process has the folder.
@@ -127,14 +144,17 @@ async fn show(data: &Data, place: &Place, meant: &str) -> Outcome<()> {
     let head = format!("{}{title}", style.bold(record.id.as_str()));
     let about = format!("{} · {}", count(record.last_seq, "event"), ago(record.updated_at, now_ms()));
     out::line(&format!("{head}\n{}\n", style.dim(&about)))?;
-    Ok(out::data(&conversation(&events, style, Setting::Shell, out::width()))?)
+    let transcript = Transcript::new(style, Setting::Shell, out::width());
+    Ok(out::data(&conversation(&events, &offer::of_log(&events), transcript))?)
 }
 
-/// Everything that was said, as it was printed then.
-pub(super) fn conversation(events: &[Event], style: Style, setting: Setting, columns: usize) -> String {
-    let mut transcript = Transcript::new(style, setting, columns);
+/// What was said, as it was printed then; of each edit, whether it can be undone now.
+pub(super) fn conversation(events: &[Event], offers: &Offers, mut transcript: Transcript) -> String {
     for event in events {
-        for happening in happening::of_event(event) {
+        for mut happening in happening::of_event(event) {
+            if let Some(edit) = happening.edit() {
+                edit.undo = offers.get(&edit.id).cloned().unwrap_or_default();
+            }
             transcript.take(&happening, event.at);
         }
     }

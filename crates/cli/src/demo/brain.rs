@@ -38,16 +38,16 @@ impl Brain {
             Act::Call(vec![("glob", json!({ "pattern": "**/*" }).to_string())]),
         ];
         let (first, second) = files.split_at(files.len() / 2);
-        script.extend(first.chunks(2).map(reads));
+        script.extend(first.chunks(2).map(reads).map(Act::Call));
         script.push(Act::Say("I have read the first half and noted how each file begins."));
         script.push(Act::Call(vec![(
             "bash",
             json!({ "command": format!("wc -c {}", quoted(files)) }).to_string(),
         )]));
-        script.extend(second.chunks(2).map(reads));
+        script.extend(second.chunks(2).map(reads).map(Act::Call));
         script.push(Act::Call(vec![("grep", json!({ "pattern": "(?i)longhaul|error|must" }).to_string())]));
         script.push(Act::Say("That was the rest. I changed nothing, as you asked."));
-        script.extend(files[files.len() - 2..].chunks(1).map(reads));
+        script.extend(files[files.len() - 2..].chunks(1).map(reads).map(Act::Call));
         script.push(Act::Say("I have looked at them again."));
         Self { script, at: AtomicUsize::new(0), pace }
     }
@@ -66,14 +66,9 @@ impl Brain {
         if last.role == Role::User
             && let Some(half) = facts::asked_for(&text_of(last))
         {
-            let query = json!({ "query": half, "limit": 3 }).to_string();
-            return ScriptedAnswer::text("I do not have that any more; I will look it up.")
-                .call("recall", query);
+            return looked_up(&half);
         }
-        if last.role == Role::Tool && newest_calls(request).any(|name| name == "recall") {
-            return ScriptedAnswer::text(found(request, &text_of(last)));
-        }
-        self.next(request)
+        after_recall(request, last).unwrap_or_else(|| self.next(request))
     }
 
     fn next(&self, request: &Request) -> ScriptedAnswer {
@@ -89,8 +84,21 @@ impl Brain {
     }
 }
 
-fn reads(files: &[String]) -> Act {
-    Act::Call(files.iter().map(|file| ("read", json!({ "path": file }).to_string())).collect())
+/// Calls that read `files`.
+pub(super) fn reads(files: &[String]) -> Vec<(&'static str, String)> {
+    files.iter().map(|file| ("read", json!({ "path": file }).to_string())).collect()
+}
+
+/// Asks the log for the line that begins like that.
+pub(super) fn looked_up(half: &str) -> ScriptedAnswer {
+    let query = json!({ "query": half, "limit": 3 }).to_string();
+    ScriptedAnswer::text("I do not have that any more; I will look it up.").call("recall", query)
+}
+
+/// The answer to what a recall has brought, if that is what came last.
+pub(super) fn after_recall(request: &Request, last: &Message) -> Option<ScriptedAnswer> {
+    let has_recalled = last.role == Role::Tool && newest_calls(request).any(|name| name == "recall");
+    has_recalled.then(|| ScriptedAnswer::text(found(request, &text_of(last))))
 }
 
 fn quoted(files: &[String]) -> String {
@@ -99,7 +107,7 @@ fn quoted(files: &[String]) -> String {
 }
 
 /// How the newest results begin, in their own words.
-fn notes(request: &Request) -> String {
+pub(super) fn notes(request: &Request) -> String {
     let newest = request.messages.iter().rev().take_while(|message| message.role == Role::Tool);
     let mut notes = String::new();
     for message in newest {
@@ -130,7 +138,7 @@ fn newest_calls(request: &Request) -> impl Iterator<Item = &str> {
 }
 
 /// A summary of what is in the request: what was asked, what was read, what an earlier summary said.
-fn summary(request: &Request) -> String {
+pub(super) fn summary(request: &Request) -> String {
     let users = request.messages.iter().filter(|message| message.role == Role::User);
     let first = users.map(text_of).find(|text| !text.contains(ORDER_START)).unwrap_or_default();
     let goal: String = first.chars().take(900).collect();

@@ -11,6 +11,7 @@ use longhaul::session::{Session, SessionError};
 use longhaul_core::ids::SessionId;
 
 use super::{Outcome, shown};
+use crate::offer;
 use crate::term::happening::{Happening, of_announcement};
 use crate::term::human::short;
 use crate::term::meter::Meter;
@@ -87,9 +88,10 @@ impl Screen {
                 let meter = Meter::of(&session.context().await?);
                 self.row(&format!("       {}", meter.line(BAR, self.style)));
             }
-            // The demo says it with figures.
-            Some(Happening::Restored { .. }) | None => {}
-            Some(happening) => {
+            // The demo says it with figures; its model never keeps anybody waiting.
+            Some(Happening::Restored { .. } | Happening::Compacting) | None => {}
+            Some(mut happening) => {
+                offer::complete(session, &mut happening).await;
                 self.transcript.take(&happening, now_ms());
                 self.print();
             }

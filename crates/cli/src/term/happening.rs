@@ -44,7 +44,7 @@ pub(crate) enum Happening {
     Compacted(Shrunk),
     /// Tool results became placeholders.
     Cleared(Shrunk),
-    /// A compaction came to nothing.
+    /// No summary came of a compaction.
     CompactionFailed { reason: String },
     /// A compaction or prune was undone.
     Restored { id: String },
@@ -82,6 +82,22 @@ pub(crate) struct Ended {
     pub(crate) truncated: Option<(u64, u64)>,
 }
 
+/// Whether an edit of the view can be undone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Undo {
+    /// Nobody has looked: nothing is offered.
+    #[default]
+    Unknown,
+    /// Yes, and it is the newest: it need not be named.
+    Newest,
+    /// Yes, by its name.
+    Named,
+    /// Only after another.
+    After(String),
+    /// No, and why.
+    Refused(&'static str),
+}
+
 /// A shorter view.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shrunk {
@@ -92,6 +108,7 @@ pub(crate) struct Shrunk {
     pub(crate) count: u64,
     pub(crate) before_tokens: u64,
     pub(crate) after_tokens: u64,
+    pub(crate) undo: Undo,
 }
 
 /// A finished run.
@@ -104,6 +121,16 @@ pub(crate) struct RunEnded {
     pub(crate) output_tokens: u64,
     /// Code and message.
     pub(crate) error: Option<(String, String)>,
+}
+
+impl Happening {
+    /// The edit that it tells of, if it tells of one.
+    pub(crate) fn edit(&mut self) -> Option<&mut Shrunk> {
+        match self {
+            Self::Compacted(shrunk) | Self::Cleared(shrunk) => Some(shrunk),
+            _ => None,
+        }
+    }
 }
 
 /// What an announcement tells.
@@ -197,6 +224,7 @@ fn shrunk(announcement: &Announcement, count: u64) -> Shrunk {
         count,
         before_tokens: number("originalTokens"),
         after_tokens: number("compressedTokens"),
+        undo: Undo::Unknown,
     }
 }
 
@@ -294,6 +322,7 @@ fn edited(edit: &ViewEdit) -> Happening {
         count,
         before_tokens: edit.original_tokens,
         after_tokens: edit.compressed_tokens,
+        undo: Undo::Unknown,
     };
     match edit.kind {
         EditKind::Prune => Happening::Cleared(shrunk),

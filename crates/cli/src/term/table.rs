@@ -1,6 +1,9 @@
 //! The context window as a table of plain text, fit for an issue.
 
 use longhaul::context::ContextReport;
+use longhaul_core::event::EditKind;
+use longhaul_core::history::EditState;
+use longhaul_core::run::Run;
 use serde_json::Value;
 
 use super::human::{count, grouped, percent, short};
@@ -9,9 +12,27 @@ use super::text::visible;
 /// Columns of a label.
 const LABEL: usize = 22;
 
+/// What the table says beside the report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Beside {
+    /// Where the planner acts, in tokens as it counts: with the error of an estimate on top.
+    trigger: u64,
+    /// Compactions that are not undone.
+    compactions: u64,
+}
+
+impl Beside {
+    /// Of a session's loop.
+    pub(crate) fn of(run: &Run) -> Self {
+        let is_one = |state: &&EditState| state.active && state.edit.kind == EditKind::Compaction;
+        let compactions = run.history().edits().iter().filter(is_one).count() as u64;
+        Self { trigger: run.line().tokens, compactions }
+    }
+}
+
 /// The whole report.
-pub(crate) fn table(report: &ContextReport, model: &str) -> String {
-    let mut table = Table { window: report.window.max(1), text: String::new() };
+pub(crate) fn table(report: &ContextReport, beside: &Beside, model: &str) -> String {
+    let mut table = Table { window: report.window.max(1), beside: *beside, text: String::new() };
     table.head(report, model);
     table.row("system prompt", report.system_prompt, "~");
     let tools: u64 = report.tools.iter().map(|share| share.tokens).sum();
@@ -45,6 +66,7 @@ pub(crate) fn table(report: &ContextReport, model: &str) -> String {
 
 struct Table {
     window: u64,
+    beside: Beside,
     text: String,
 }
 
@@ -88,12 +110,18 @@ impl Table {
         };
         self.fact("window from", source);
         if let Some(trigger) = report.thresholds.first() {
-            let at = trigger.tokens as f64 * 100.0 / self.window as f64;
-            self.fact(
-                "acts at",
-                &format!("{} ({} %) · {}", grouped(trigger.tokens), percent(at), trigger.name),
-            );
+            self.fact("acts at", &format!("{} · {}", self.point(self.beside.trigger), trigger.name));
+            if trigger.tokens < self.beside.trigger {
+                let error = percent(report.expected_error * 100.0);
+                let what = format!("{}, its error of {error} % counted in", self.point(trigger.tokens));
+                self.fact("  by this estimate", &what);
+            }
         }
+    }
+
+    /// A point of the window.
+    fn point(&self, tokens: u64) -> String {
+        format!("{} ({} %)", grouped(tokens), percent(tokens as f64 * 100.0 / self.window as f64))
     }
 
     fn basis(&mut self, report: &ContextReport) {
@@ -117,9 +145,17 @@ impl Table {
         if report.pruned > 0 {
             self.fact("cleared", &count(report.pruned, "old tool result"));
         }
-        if report.compaction_count > 0 {
-            let compactions = count(report.compaction_count, "compaction");
-            self.fact("compacted", &format!("{} in {compactions}", count(report.compacted, "message")));
+        let (active, all) = (self.beside.compactions, report.compaction_count);
+        let undone = match all.saturating_sub(active) {
+            0 => String::new(),
+            undone => format!("; {undone} more undone"),
+        };
+        if active > 0 {
+            let compactions = count(active, "compaction");
+            let messages = count(report.compacted, "message");
+            self.fact("compacted", &format!("{messages} in {compactions}{undone}"));
+        } else if all > 0 {
+            self.fact("compacted", &format!("nothing: {} undone", count(all, "compaction")));
         }
         let used = |key: &str| report.token_usage.get(key).and_then(Value::as_u64).unwrap_or(0);
         let all = format!("{} in, {} out", short(used("inputTokens")), short(used("outputTokens")));
@@ -152,7 +188,7 @@ mod tests {
             deferred_tools: 0,
             output_reserve: 4_096,
             free_space: 143_804,
-            thresholds: vec![Threshold { name: "reactive-overflow".into(), tokens: 195_904 }],
+            thresholds: vec![Threshold { name: "reactive-overflow".into(), tokens: 194_735 }],
             basis: Basis {
                 last_input_tokens: Some(51_000),
                 last_output_tokens: Some(200),
@@ -182,6 +218,7 @@ context of qwen3-30b · 52.1K of 200K tokens · 26 % · estimated, error up to 0
 
   window from           server
   acts at               195,904 (98 %) · reactive-overflow
+    by this estimate    194,735 (97 %), its error of 0.6 % counted in
   total is              reported + estimated
   parts counted by      structured estimate
   last call reported    51,000 in, 200 out
@@ -191,6 +228,19 @@ context of qwen3-30b · 52.1K of 200K tokens · 26 % · estimated, error up to 0
   compacted             41 messages in 2 compactions
   all calls together    210K in, 12K out
 ";
-        assert_eq!(table(&report, "qwen3-30b"), expected);
+        let beside = Beside { trigger: 195_904, compactions: 2 };
+        assert_eq!(table(&report, &beside, "qwen3-30b"), expected);
+        let exact = ContextReport {
+            expected_error: 0.0,
+            thresholds: vec![Threshold { name: "reactive-overflow".into(), tokens: 195_904 }],
+            ..report.clone()
+        };
+        assert!(!table(&exact, &beside, "m").contains("by this estimate"), "there is one figure");
+        let told = |compactions| {
+            let text = table(&report, &Beside { compactions, ..beside }, "m");
+            text.lines().find(|line| line.contains("compacted")).unwrap().trim().to_owned()
+        };
+        assert_eq!(told(1), "compacted             41 messages in 1 compaction; 1 more undone");
+        assert_eq!(told(0), "compacted             nothing: 2 compactions undone");
     }
 }

@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use longhaul::compaction::only_leaves_out;
 use longhaul_core::ids::Millis;
 
-use super::happening::{Call, Ended, Happening, RunEnded, Shrunk};
+use super::happening::{Call, Ended, Happening, RunEnded, Shrunk, Undo};
 use super::human::{count, short};
 use super::style::Style;
 use super::text::{fit, visible, width};
@@ -54,6 +55,8 @@ pub(crate) struct Transcript {
     moved: bool,
     /// How an answer that goes on has come so far.
     pieces: Option<Pieces>,
+    /// Whether no summary came of the compaction that goes on.
+    is_failed: bool,
     out: String,
 }
 
@@ -72,6 +75,7 @@ impl Transcript {
             held: String::new(),
             moved: false,
             pieces: None,
+            is_failed: false,
             out: String::new(),
         }
     }
@@ -137,13 +141,12 @@ impl Transcript {
                 }
             }
             Happening::Ended(ended) => self.ended(ended, now),
-            Happening::Compacted(shrunk) => {
-                let is_removal = matches!(&*shrunk.strategy, "truncation" | "middle-removal" | "importance");
-                self.shrunk(if is_removal { "left out" } else { "compacted" }, "message", shrunk);
-            }
-            Happening::Cleared(shrunk) => self.shrunk("cleared", "old tool result", shrunk),
+            Happening::Compacting => self.rule("compacting … a summary is being written"),
+            Happening::Compacted(shrunk) => self.compacted(shrunk),
+            Happening::Cleared(shrunk) => self.shrunk("cleared", "old tool result", &shrunk.strategy, shrunk),
             Happening::CompactionFailed { reason } => {
-                self.rule(&format!("not compacted: {}", visible(reason)))
+                self.rule(&format!("no summary: {}", visible(reason)));
+                self.is_failed = true;
             }
             Happening::Restored { id } => {
                 self.rule(&format!("undone {id} · the model sees the original again"))
@@ -163,7 +166,6 @@ impl Transcript {
             | Happening::ToolInput { .. }
             | Happening::Asked { .. }
             | Happening::Decided { .. }
-            | Happening::Compacting
             | Happening::Usage => {}
         }
     }
@@ -258,16 +260,44 @@ impl Transcript {
         self.out.push_str(&tool_row::row(&call, ended, took, self.columns, self.style));
     }
 
-    fn shrunk(&mut self, verb: &str, thing: &str, shrunk: &Shrunk) {
-        let undo = match self.setting {
-            Setting::Chat => "/undo".to_owned(),
-            Setting::Shell => format!("undo {}", shrunk.id),
+    fn compacted(&mut self, shrunk: &Shrunk) {
+        let no_summary = std::mem::take(&mut self.is_failed);
+        if only_leaves_out(&shrunk.strategy) {
+            return self.shrunk("left out", "message", &shrunk.strategy, shrunk);
+        }
+        let how = match no_summary {
+            true => format!("an extract by {}", shrunk.strategy),
+            false => shrunk.strategy.clone(),
         };
+        self.shrunk("compacted", "message", &how, shrunk);
+    }
+
+    /// In a row: what was done, how, and what can be done about it. What has no room is left out.
+    fn shrunk(&mut self, verb: &str, thing: &str, how: &str, shrunk: &Shrunk) {
         let sizes = format!("{} → {}", short(shrunk.before_tokens), short(shrunk.after_tokens));
         let what = format!("{verb} {} · {sizes}", count(shrunk.count, thing));
-        let whole = format!("{what} · all recoverable · {undo}");
-        let fits = width(&whole) + 2 <= self.columns;
-        self.rule(&if fits { whole } else { format!("{what} · {undo}") });
+        let how = if how.is_empty() { String::new() } else { format!(" · {}", visible(how)) };
+        let undo = self.undo(shrunk).map_or_else(String::new, |undo| format!(" · {undo}"));
+        let rows = [
+            format!("{what}{how} · all recoverable{undo}"),
+            format!("{what}{how}{undo}"),
+            format!("{what}{undo}"),
+        ];
+        let room = self.columns.saturating_sub(2);
+        let row = rows.iter().find(|row| width(row) <= room).unwrap_or(&rows[2]);
+        self.rule(row);
+    }
+
+    /// The command that undoes it, or why none does; nothing if nobody has looked.
+    fn undo(&self, shrunk: &Shrunk) -> Option<String> {
+        let command = if self.setting == Setting::Chat { "/undo" } else { "undo" };
+        match &shrunk.undo {
+            Undo::Unknown => None,
+            Undo::Newest if self.setting == Setting::Chat => Some(command.to_owned()),
+            Undo::Newest | Undo::Named => Some(format!("{command} {}", shrunk.id)),
+            Undo::After(other) => Some(format!("{command} {other} first")),
+            Undo::Refused(why) => Some((*why).to_owned()),
+        }
     }
 
     fn retrying(&mut self, message: &str, after_ms: u64) {
@@ -281,6 +311,7 @@ impl Transcript {
 
     fn run_ended(&mut self, ended: &RunEnded) {
         self.end_text();
+        self.is_failed = false;
         self.retried.clear();
         match (ended.end.as_str(), &ended.error) {
             (_, Some((code, message))) => {

@@ -107,3 +107,30 @@ fn a_pipe_is_read_and_sessions_of_one_file_are_told_apart() {
     assert_eq!(names, ["standard input #1", "standard input #2"]);
     assert_eq!(json["outcomes"][0]["group"], "tau-bench");
 }
+
+#[test]
+fn the_options_of_the_agent_file_count() {
+    let bench = Bench::new();
+    let file = bench.write("long.json", &recorded(20));
+    let replay = ["lab", "replay", file.to_str().unwrap(), "--window", "4000", "--min-tokens", "0", "--json"];
+    let named = ["--policy", "truncation,importance"];
+    let replayed = |config: &[&str]| -> Value {
+        let given = bench.run(&[config, &replay[..], &named[..]].concat()).exits(0);
+        serde_json::from_str(&given.out).unwrap()
+    };
+    let usual = replayed(&[]);
+    let text = "context: { compression: { strategy: truncation, options: { keepRecent: 2 } } }";
+    let config = bench.write("other.yml", text);
+    let config = ["--config", config.to_str().unwrap()];
+    let configured = replayed(&config);
+    let outcome = |report: &Value, at: usize| report["outcomes"][at].clone();
+    assert_ne!(outcome(&configured, 0), outcome(&usual, 0), "truncation has the file's options");
+    assert_eq!(outcome(&configured, 1), outcome(&usual, 1), "importance has its own");
+    let said = format!("truncation acts with the options of {}.", config[1]);
+    assert!(configured["header"]["assumptions"].to_string().contains(&said), "{}", configured["header"]);
+    assert!(configured["header"]["command"].as_str().unwrap().starts_with("longhaul --config "));
+    let table = bench.run(&[&config[..], &replay[..7], &named[..]].concat()).exits(0).out;
+    assert!(table.split_whitespace().collect::<Vec<_>>().join(" ").contains(&said), "{table}");
+    let nothing = bench.write("plain.yml", "run: { maxSteps: 3 }");
+    assert_eq!(replayed(&["--config", nothing.to_str().unwrap()]), usual);
+}

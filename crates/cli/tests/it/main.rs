@@ -5,6 +5,7 @@
 
 mod bench;
 mod chat;
+mod compacting;
 mod config;
 mod fake;
 #[cfg(target_os = "linux")]

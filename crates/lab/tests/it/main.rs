@@ -9,6 +9,8 @@ mod needs;
 #[cfg(test)]
 mod ours;
 #[cfg(test)]
+mod pieces;
+#[cfg(test)]
 mod script;
 #[cfg(test)]
 mod synthetic;

@@ -36,6 +36,36 @@ async fn compacted(session: &Session, strategy: Option<Arc<dyn Strategy>>) -> Ar
 }
 
 #[tokio::test]
+async fn who_only_leaves_out_asks_nobody() {
+    let (runtime, _folder) = runtime(Writer::Session).await;
+    let session = talked(&runtime).await;
+    for name in NAMES.iter().filter(|name| **name != "adaptive") {
+        let by: Arc<dyn Strategy> = match *name {
+            "importance" => Arc::new(Importance { keep_recent: 4, ..Importance::default() }),
+            "truncation" => Arc::new(Truncation { keep_recent: 4 }),
+            name => strategy::by_name(name).unwrap(),
+        };
+        let plan = session.preview_by(Some(by), None).await.unwrap().plan;
+        if plan != Plan::Fits {
+            assert_eq!(only_leaves_out(name), !matches!(plan, Plan::Summarise(_)), "{name}: {plan:?}");
+        }
+    }
+    assert!(!only_leaves_out("adaptive"));
+}
+
+#[tokio::test]
+async fn an_undo_is_checked_as_it_is_made() {
+    let (runtime, _folder) = runtime(Writer::Session).await;
+    let session = talked(&runtime).await;
+    let edit = compacted(&session, None).await;
+    let check = |id: EditId| session.look(move |run| check_undo(run, &id));
+    assert!(check(edit.id.clone()).await.unwrap().is_ok());
+    session.undo(edit.id.clone()).await.unwrap();
+    assert!(matches!(check(edit.id.clone()).await.unwrap(), Err(SessionError::AlreadyUndone(_))));
+    assert!(matches!(check("e99".into()).await.unwrap(), Err(SessionError::NotFound(_))));
+}
+
+#[tokio::test]
 async fn a_preview_promises_no_more_than_the_compaction_keeps() {
     let (mut exact, mut summarised) = (0, 0);
     for writer in [Writer::Session, Writer::Nobody] {

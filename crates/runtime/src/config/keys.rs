@@ -204,7 +204,7 @@ pub(super) const KEYS: &[Key] = &[
     unset(
         "context.compression.trigger",
         Kind::Trigger,
-        "Overrides the strategy's own: { type: overflow|threshold|manual, percentage: 0.8 | triggerTokens: 50000 }; adaptive also has { type: planner }.",
+        "Overrides the strategy's own: { type: overflow|threshold|manual, percentage: 0.8 | triggerTokens: 50000 (256 or more, and above what system prompt and tools have) }; adaptive also has { type: planner }.",
     ),
     key(
         "context.compression.options.preserveLastNTurns",

@@ -301,6 +301,9 @@ pub enum TriggerConfig {
 impl TriggerConfig {
     /// The names of their types, as in the file.
     pub const NAMES: &'static [&'static str] = &["overflow", "threshold", "manual", "planner"];
+
+    /// The least number of tokens: below it there is no room for a question.
+    pub const LEAST_TOKENS: u64 = 256;
 }
 
 /// Figures of the strategies; each reads its own. Shares are above 0 and at most 1, scores 0 or more.

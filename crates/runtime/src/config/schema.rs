@@ -99,8 +99,9 @@ fn shape(key: &Key) -> Value {
 }
 
 fn trigger() -> Value {
+    let tokens = json!({ "type": "integer", "minimum": TriggerConfig::LEAST_TOKENS });
     closed(
-        json!({ "type": { "enum": TriggerConfig::NAMES }, "percentage": share(), "triggerTokens": tokens() }),
+        json!({ "type": { "enum": TriggerConfig::NAMES }, "percentage": share(), "triggerTokens": tokens }),
     )
 }
 

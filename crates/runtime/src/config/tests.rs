@@ -356,6 +356,7 @@ fn triggers() {
     assert_eq!(trigger("{ type: manual }"), Some(TriggerConfig::Manual));
     assert_eq!(trigger("{ percentage: 1 }"), Some(TriggerConfig::Share(1.0)));
     assert_eq!(trigger("{ type: threshold, percentage: 0.8 }"), Some(TriggerConfig::Share(0.8)));
+    assert_eq!(trigger("{ triggerTokens: 256 }"), Some(TriggerConfig::Tokens(256)));
     let adaptive = parse("context: { compression: { strategy: adaptive, trigger: { type: planner } } }");
     assert_eq!(adaptive.context.compression.trigger, Some(TriggerConfig::Planner));
 }
@@ -534,7 +535,7 @@ fn values_that_contradict_each_other() {
         "context:
   compression:
     strategy: truncation
-    trigger: { type: threshold, percentage: 0.5, triggerTokens: 100 }
+    trigger: { type: threshold, percentage: 0.5, triggerTokens: 1000 }
     options: { preserveLastNTurns: 2, keepTokens: 100 }
 "
     ), @r"
@@ -571,6 +572,7 @@ fn values_that_contradict_each_other() {
     longhaul.yml:5:85: `context.compression.options.maxSummaryTokens` must be a whole number from 1 to 1000000000, not 0
     ");
     insta::assert_snapshot!(errors(&only("context.compression.trigger", "{ percentage: 1.5 }")), @"longhaul.yml:1:50: `context.compression.trigger.percentage` must be above 0 and at most 1, not 1.5");
+    insta::assert_snapshot!(errors(&only("context.compression.trigger", "{ triggerTokens: 255 }")), @"longhaul.yml:1:53: `context.compression.trigger.triggerTokens` must be a whole number, 256 or more, not 255");
     insta::assert_snapshot!(errors(&only("context.compression.trigger", "{ percentage: 0 }")), @"longhaul.yml:1:50: `context.compression.trigger.percentage` must be above 0 and at most 1, not 0");
     insta::assert_snapshot!(errors(&only("context.compression.trigger", "{ type: overflow, percentage: 0.5 }")), @"longhaul.yml:1:36: `context.compression.trigger` has percentage or triggerTokens only with type threshold");
     insta::assert_snapshot!(errors(&only("context.compression.trigger", "{ type: treshold }")), @"longhaul.yml:1:44: `context.compression.trigger.type` cannot be `treshold`: did you mean `threshold`?");

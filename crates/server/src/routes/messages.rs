@@ -22,6 +22,9 @@ use crate::problem::Problem;
 const PAGE: usize = 100;
 const LARGEST_PAGE: usize = 500;
 
+/// Text of a page that is rendered, in bytes.
+const RENDERED_BYTES: usize = 2 << 20;
+
 /// Events read from the store at a time.
 const EVENTS: usize = 1_000;
 
@@ -30,6 +33,14 @@ pub(super) struct Wanted {
     after: Option<Seq>,
     before: Option<Seq>,
     limit: Option<usize>,
+    render: Option<Form>,
+}
+
+/// A form that texts are given in besides their own.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Form {
+    Html,
 }
 
 /// A page before the store was asked for times and usage.
@@ -64,11 +75,38 @@ pub(super) async fn page(
     let page = session.look(move |run| of_history(run, wanted)).await?;
     let known = Known::read(&app, session.id(), &page.messages).await?;
     let (first, last) = (page.messages.first().map(|one| one.seq), page.messages.last().map(|one| one.seq));
-    let messages: Vec<Value> = page.messages.into_iter().map(|shown| known.complete(shown)).collect();
+    let mut messages: Vec<Value> = page.messages.into_iter().map(|shown| known.complete(shown)).collect();
+    if let Some(Form::Html) = wanted.render {
+        render(&app, &mut messages).await?;
+    }
     let backwards = wanted.before.is_some();
     let next = last.filter(|_| page.more && !backwards);
     let previous = first.filter(|_| page.more && backwards);
     Ok(Json(json!({ "messages": messages, "hasMore": page.more, "after": next, "before": previous })))
+}
+
+/// Puts markup beside what models have written, as far as it is not too much.
+async fn render(app: &App, messages: &mut [Value]) -> Result<(), Problem> {
+    let is_of_model = |message: &&mut Value| message["role"] == "assistant" || message["isSummary"] == true;
+    let of_model = messages.iter_mut().filter(is_of_model);
+    let parts = of_model.filter_map(|message| message["parts"].as_array_mut()).flatten();
+    let mut left = RENDERED_BYTES;
+    let mut written: Vec<&mut Map<String, Value>> = Vec::new();
+    let mut texts = Vec::new();
+    for part in parts.filter_map(Value::as_object_mut) {
+        let Some(text) = part.get("text").and_then(Value::as_str).filter(|_| part["type"] == "text") else {
+            continue;
+        };
+        if text.len() <= left {
+            left -= text.len();
+            texts.push(text.to_owned());
+            written.push(part);
+        }
+    }
+    for (part, html) in written.into_iter().zip(app.rendered(texts).await?) {
+        part.insert("html".to_owned(), html.into());
+    }
+    Ok(())
 }
 
 fn of_history(run: &Run, wanted: Wanted) -> Page {

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use crate::world::{PATIENCE, TOKEN, World};
 
 /// Every route that needs the token, with `SESSION` where the id of one goes.
-const ROUTES: [(&str, &str); 27] = [
+const ROUTES: [(&str, &str); 29] = [
     ("POST", "/api/message"),
     ("GET", "/api/message/queue?sessionId=SESSION"),
     ("DELETE", "/api/message/queue?sessionId=SESSION"),
@@ -34,10 +34,16 @@ const ROUTES: [(&str, &str); 27] = [
     ("GET", "/api/sessions/SESSION/export"),
     ("POST", "/api/sessions/SESSION/blobs"),
     ("GET", "/api/sessions/SESSION/blobs/HASH"),
+    ("GET", "/api/models"),
+    ("POST", "/api/render"),
     ("GET", "/api/approvals"),
     ("POST", "/api/approvals/a1"),
     ("GET", "/no/such/route"),
 ];
+
+/// Those that need none.
+const WITHOUT_TOKEN: [&str; 7] =
+    ["/", "/web/{*path}", "/open/{key}", "/api/login", "/api/logout", "/healthz", "/readyz"];
 
 /// Those that take a body: anything, or JSON.
 fn takes_body((method, path): &&(&str, &str)) -> bool {
@@ -46,7 +52,7 @@ fn takes_body((method, path): &&(&str, &str)) -> bool {
 
 /// Those that take an `Idempotency-Key`.
 fn takes_key((method, path): &&(&str, &str)) -> bool {
-    *method == "POST" && !path.ends_with("blobs")
+    *method == "POST" && !path.ends_with("blobs") && *path != "/api/render"
 }
 
 const HASH: &str = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262";
@@ -165,7 +171,7 @@ async fn unknown_names_are_not_found() {
         let answer = site.ask(&head, &[], b"").await;
         check(&head, 400, &answer);
     }
-    for head in ["GET /no/such/route", "GET /", "GET /api", "GET /api/sessions/../../etc/passwd"] {
+    for head in ["GET /no/such/route", "GET /other", "GET /web", "GET /open", "GET /api", "GET /api/sessions/../../etc/passwd"] {
         check(head, 404, &site.ask(head, &[], b"").await);
     }
     let known = &site.session;
@@ -329,7 +335,7 @@ fn every_route_is_asked() {
             let path = format!("{prefix}{path}");
             for method in ["get", "post", "patch", "put", "delete"] {
                 let has = rest.contains(&format!(" {method}(")) || rest.contains(&format!(".{method}("));
-                if has && !["/healthz", "/readyz"].contains(&path.as_str()) {
+                if has && !WITHOUT_TOKEN.contains(&path.as_str()) {
                     known += 1;
                     let method = method.to_uppercase();
                     let is_asked = ROUTES.iter().any(|(asked, at)| *asked == method && fits(&path, at));

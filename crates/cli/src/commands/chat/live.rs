@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 use crate::failure::{CANCELLED, DONE, Failure, Outcome};
+use crate::offer;
 use crate::signals::Interrupts;
 use crate::term::happening::{self, Happening};
 use crate::term::human::count;
@@ -268,7 +269,8 @@ impl Live<'_, '_> {
     }
 
     async fn take(&mut self, announcement: &Announcement) -> Outcome<()> {
-        let Some(happening) = happening::of_announcement(announcement) else { return Ok(()) };
+        let Some(mut happening) = happening::of_announcement(announcement) else { return Ok(()) };
+        offer::complete(&self.talk.session, &mut happening).await;
         match &happening {
             Happening::Usage | Happening::Restored { .. } => self.read_meter().await?,
             Happening::Dequeued { .. } => self.count_queue().await?,

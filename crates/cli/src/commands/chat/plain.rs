@@ -7,11 +7,13 @@ use std::process::ExitCode;
 use longhaul::announce::Announcement;
 use longhaul::clock::now_ms;
 use longhaul::feed::{Announcements, RecvError};
+use longhaul::session::Session;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::failure::{CANCELLED, DONE, Failure, Outcome};
+use crate::offer;
 use crate::signals::Interrupts;
-use crate::term::happening;
+use crate::term::happening::{self, Happening};
 use crate::term::meter::Meter;
 use crate::term::out;
 use crate::term::transcript::{Setting, Transcript};
@@ -35,7 +37,13 @@ pub(super) async fn talk(talk: &mut Talk<'_>, opening: &str) -> Outcome<Next> {
             () = interrupts.next() => return Ok(Next::Leave(ExitCode::from(CANCELLED))),
         };
         let Some(line) = line else { return Ok(Next::Leave(DONE)) };
-        let mut turn = Turn { watch: &mut watch, transcript: &mut transcript, interrupts: &mut interrupts };
+        let mut turn = Turn {
+            session: talk.session.clone(),
+            is_seen: talk.place.terminal.output,
+            watch: &mut watch,
+            transcript: &mut transcript,
+            interrupts: &mut interrupts,
+        };
         let next = match Slash::of(&line) {
             _ if line.trim().is_empty() => None,
             Some(slash) => command(talk, slash, &mut turn).await?,
@@ -52,7 +60,7 @@ async fn message(talk: &mut Talk<'_>, line: &str, turn: &mut Turn<'_>) -> Outcom
     let session = talk.session.clone();
     if turn.follow(async { Ok(session.settled().await?) }).await?.is_none() {
         session.cancel(false).await?;
-        turn.drain()?;
+        turn.drain().await?;
         return Ok(Some(Next::Leave(ExitCode::from(CANCELLED))));
     }
     let meter = Meter::of(&talk.session.context().await?);
@@ -70,7 +78,7 @@ async fn command(talk: &Talk<'_>, slash: Slash, turn: &mut Turn<'_>) -> Outcome<
         },
         Err(failure) => Err(failure),
     };
-    turn.drain()?;
+    turn.drain().await?;
     match done {
         Ok(text) if text.is_empty() => {}
         Ok(text) => out::line(text.trim_end_matches('\n'))?,
@@ -81,6 +89,9 @@ async fn command(talk: &Talk<'_>, slash: Slash, turn: &mut Turn<'_>) -> Outcome<
 
 /// What is needed while something goes on.
 struct Turn<'a> {
+    session: Session,
+    /// Whether a person reads it as it comes.
+    is_seen: bool,
     watch: &'a mut Announcements,
     transcript: &'a mut Transcript,
     interrupts: &'a mut Interrupts,
@@ -95,29 +106,32 @@ impl Turn<'_> {
                 biased;
                 () = self.interrupts.next() => break None,
                 told = self.watch.recv() => match told {
-                    Ok(announcement) => self.print(&announcement)?,
+                    Ok(announcement) => self.print(&announcement).await?,
                     Err(RecvError::Lagged(_)) => {}
                     Err(_) => return Err(Failure::new("the session has ended; everything is kept")),
                 },
                 done = &mut work => break Some(done?),
             }
         };
-        self.drain()?;
+        self.drain().await?;
         Ok(done)
     }
 
-    fn drain(&mut self) -> io::Result<()> {
+    async fn drain(&mut self) -> io::Result<()> {
         while let Ok(announcement) = self.watch.try_recv() {
-            self.print(&announcement)?;
+            self.print(&announcement).await?;
         }
         Ok(())
     }
 
-    fn print(&mut self, announcement: &Announcement) -> io::Result<()> {
-        if let Some(happening) = happening::of_announcement(announcement) {
-            self.transcript.take(&happening, now_ms());
-            out::data(&self.transcript.output())?;
+    async fn print(&mut self, announcement: &Announcement) -> io::Result<()> {
+        let Some(mut happening) = happening::of_announcement(announcement) else { return Ok(()) };
+        // Nobody waits at a pipe.
+        if happening == Happening::Compacting && !self.is_seen {
+            return Ok(());
         }
-        Ok(())
+        offer::complete(&self.session, &mut happening).await;
+        self.transcript.take(&happening, now_ms());
+        out::data(&self.transcript.output())
     }
 }

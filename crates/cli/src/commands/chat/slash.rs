@@ -12,18 +12,20 @@ use longhaul_core::queue::Queued;
 use longhaul_core::run::CompactionOutcome;
 
 use crate::failure::{DONE, Failure, Outcome};
-use crate::lookup;
+use crate::lookup::{self, ALL};
+use crate::offer;
 use crate::term::happening::readable;
 use crate::term::human::count;
+use crate::term::table::Beside;
 use crate::term::text::{fit, one_line, visible};
-use crate::term::transcript::Setting;
+use crate::term::transcript::{Setting, Transcript};
 use crate::term::wrap::wrapped;
 use crate::term::{out, table};
 
 use super::{Go, Next, Talk};
-use crate::commands::compact::previewed;
+use crate::commands::compact::{UNHEARD, check_length, make, previewed};
 use crate::commands::recall::recall;
-use crate::commands::sessions::{Target, conversation, export, fork_at, listed};
+use crate::commands::sessions::{Target, conversation, export, fork_at, left_out, listed};
 use crate::commands::undo::undo;
 
 /// Sessions that are listed.
@@ -38,7 +40,7 @@ const HELP_COLUMN: usize = 24;
 const HELP: &str = "\
 /context                what fills the window
 /show                   the whole conversation, what the model no longer sees too
-/recall WORDS           find anything that was said; a handle (lh:12) gives the exact original
+/recall WORDS           find anything that was said; handles (lh:12) give the exact originals
 /compact [WORDS]        make room now; WORDS say what the summary should mind
 /preview [WORDS]        what /compact would do; nothing is changed
 /undo [ID]              undo the newest compaction, or the one named
@@ -107,7 +109,7 @@ impl Slash {
             "show" => Self::Show,
             "recall" => match argument {
                 Some(query) => Self::Recall(query),
-                None => Self::Wrong("/recall takes words to search for, or one handle (lh:12)".to_owned()),
+                None => Self::Wrong("/recall takes words to search for, or handles (lh:12)".to_owned()),
             },
             "preview" => Self::Preview(argument),
             "compact" => Self::Compact(argument),
@@ -154,14 +156,16 @@ impl Talk<'_> {
         let text = match slash {
             Slash::Context => {
                 let report = self.session.context().await?;
-                table::table(&report, &self.runtime.agent().provider.origin().model)
+                let beside = self.session.look(Beside::of).await?;
+                table::table(&report, &beside, &self.runtime.agent().provider.origin().model)
             }
             Slash::Show => self.show().await?,
             Slash::Recall(query) => self.recall(&query).await?,
             Slash::Preview(instructions) => {
+                check_length(instructions.as_deref())?;
                 self.session.look(|run| previewed(run, None, instructions)).await?
             }
-            Slash::Compact(instructions) => return Ok(self.compact(instructions)),
+            Slash::Compact(instructions) => return self.compact(instructions),
             // The row in the transcript says the rest.
             Slash::Undo(edit) => undo(&self.session, edit).await.map(|_| String::new())?,
             Slash::Queue(work) => self.queue(work).await?,
@@ -175,8 +179,11 @@ impl Talk<'_> {
                 return self.go(Go { session, model: Some(model) });
             }
             Slash::Sessions(None) => {
-                let records = self.runtime.sessions(LISTED).await?;
-                listed(&records, true, self.style, out::width())
+                let mut records = self.runtime.sessions(ALL).await?;
+                let all = records.len();
+                records.truncate(LISTED);
+                let more = left_out(LISTED, all, "`longhaul sessions list` shows more");
+                listed(&records, true, self.style, out::width()) + &self.style.dim(&more)
             }
             Slash::Sessions(Some(meant)) => {
                 let record = lookup::session(self.runtime.store(), &meant).await?;
@@ -193,7 +200,8 @@ impl Talk<'_> {
 
     async fn show(&self) -> Outcome<String> {
         let events = self.runtime.log(self.session.id()).await?;
-        Ok(conversation(&events, self.style, Setting::Chat, out::width()))
+        let offers = self.session.look(offer::of_run).await?;
+        Ok(conversation(&events, &offers, Transcript::new(self.style, Setting::Chat, out::width())))
     }
 
     async fn recall(&self, query: &str) -> Outcome<String> {
@@ -210,15 +218,20 @@ impl Talk<'_> {
         }
     }
 
-    fn compact(&self, instructions: Option<String>) -> Reply {
+    fn compact(&self, instructions: Option<String>) -> Outcome<Reply> {
+        check_length(instructions.as_deref())?;
         let session = self.session.clone();
-        Reply::Work(Box::pin(async move {
-            match session.compact(instructions).await? {
+        Ok(Reply::Work(Box::pin(async move {
+            let asked = instructions.is_some();
+            let made = make(&session, None, instructions, |_| ()).await?;
+            match made.outcome {
+                // The row in the transcript says the rest.
+                CompactionOutcome::Committed(_) if asked && !made.is_by_model => Ok(UNHEARD.to_owned()),
                 CompactionOutcome::Committed(_) => Ok(String::new()),
                 CompactionOutcome::NothingToDo => Ok("nothing to compact: what is there stays".to_owned()),
                 CompactionOutcome::Refused(why) => Err(Failure::new(format!("not compacted: {why}"))),
             }
-        }))
+        })))
     }
 
     fn model(&self) -> String {

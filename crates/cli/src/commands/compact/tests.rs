@@ -172,11 +172,42 @@ fn a_preview_says_whether_a_summary_would_keep_more() {
 fn what_was_done_is_told_by_its_kind() {
     let told = |kind| {
         let edit = edit(kind, vec![ViewOp::clear(11), ViewOp::clear(13)], "why");
-        committed(&edit, (9_000, 4_000), None, "s1")
+        let undo = "undo with: longhaul undo s1 e1".to_owned();
+        committed(&Committed { edit: &edit, totals: (9_000, 4_000), notes: &[], survival: None, undo })
     };
     assert_eq!(
         told(EditKind::Prune),
-        "cleared 2 old tool results · 9K → 4K tokens · why\nundo with: longhaul undo s1 e1\n"
+        "cleared 2 old tool results · 9K → 4K tokens · truncation · why\nundo with: longhaul undo s1 e1\n"
     );
-    assert!(told(EditKind::Compaction).starts_with("compacted 4 messages · "));
+    assert!(told(EditKind::Compaction).starts_with("left out 4 messages · "));
+}
+
+#[test]
+fn a_model_is_needed_only_by_who_writes_summaries() {
+    let needs = |file: &str, named| asks_a_model(&Config::parse(file, "test").unwrap(), named);
+    let with = |strategy: &str| format!("context: {{ compression: {{ strategy: {strategy} }} }}");
+    for name in strategy::NAMES {
+        let asks = !["middle-removal", "truncation", "importance"].contains(name);
+        assert_eq!(needs("{}", Some(name)), asks, "{name}");
+        assert_eq!(needs(&with(name), None), asks, "{name}");
+    }
+    let extract = "context: { compression: { options: { summarizeWith: extract } } }";
+    assert!(!needs(extract, None) && !needs(extract, Some("summarization")));
+}
+
+#[test]
+fn instructions_have_a_limit_that_is_said() {
+    assert!(check_length(None).is_ok() && check_length(Some(&"ä".repeat(4_000))).is_ok());
+    let failure = check_length(Some(&"ä".repeat(4_001))).unwrap_err();
+    assert_eq!(failure.message(), "the instructions have 4,001 characters: at most 4,000 are taken");
+}
+
+#[test]
+fn what_stands_in_the_place_of_a_summary_is_said() {
+    let by = |strategy: &str, kind| {
+        instead(&ViewEdit { strategy: strategy.to_owned(), ..edit(kind, Vec::new(), "why") }, "no answer")
+    };
+    assert_eq!(by("adaptive", EditKind::Compaction), "no summary: no answer; an extract stands in its place");
+    assert!(by("truncation", EditKind::Compaction).ends_with("nothing stands in its place"));
+    assert!(by("adaptive", EditKind::Prune).ends_with("nothing stands in its place"));
 }

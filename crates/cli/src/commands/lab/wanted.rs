@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use longhaul::config::{Config, SummaryWriter};
+use longhaul_core::plan::{self, Writer};
 use longhaul_core::strategy;
 use longhaul_lab::ours::Ours;
 use longhaul_lab::peers;
@@ -11,6 +13,7 @@ use longhaul_lab::replay::{MakePolicy, Window};
 use longhaul_lab::report::{PolicyFacts, Role};
 
 use crate::args::ReplayArgs;
+use crate::assemble;
 use crate::failure::{Failure, Outcome};
 
 /// The strategy that the report is about.
@@ -25,22 +28,74 @@ pub(super) struct Wanted {
     pub(super) policies: Vec<String>,
     pub(super) windows: Vec<Window>,
     pub(super) prices: Vec<Prices>,
+    pub(super) configured: Option<Configured>,
+}
+
+/// The strategy of the agent file, with its options.
+#[derive(Clone)]
+pub(super) struct Configured {
+    strategy: &'static str,
+    policy: plan::Policy,
+    file: String,
+}
+
+impl Configured {
+    /// `None` if the file says nothing of compression that is not so anyway.
+    pub(super) fn of(config: &Config, file: String) -> Option<Self> {
+        let compression = &config.context.compression;
+        if *compression == Config::default().context.compression {
+            return None;
+        }
+        let writer = match compression.options.summarize_with {
+            SummaryWriter::Extract => Writer::Nobody,
+            SummaryWriter::Same | SummaryWriter::Model(_) => Writer::Session,
+        };
+        // Everything else of a policy is as it is by default: the lab has no queue, no hook, no clock.
+        let whole = assemble::policy(config);
+        let policy = plan::Policy {
+            trigger: whole.trigger,
+            prune: whole.prune,
+            writer,
+            ..plan::Policy::new(whole.strategy)
+        };
+        Some(Self { strategy: compression.strategy.as_str(), policy, file })
+    }
+
+    /// Which of the policies has the options of the file, in a sentence; `None` if none of them has.
+    pub(super) fn said(&self, policies: &[String]) -> Option<String> {
+        let is_replayed = policies.iter().any(|name| name == self.strategy);
+        is_replayed.then(|| format!("{} acts with the options of {}.", self.strategy, self.file))
+    }
+
+    fn named(&self, name: &str) -> Option<Box<dyn Policy>> {
+        let ours =
+            || Ours::new(name, self.policy.clone()).with_options_of(format!("the options of {}", self.file));
+        (name == self.strategy).then(|| Box::new(ours()) as Box<dyn Policy>)
+    }
 }
 
 impl Wanted {
     /// # Errors
     /// Usage, for a name or a number that means nothing.
-    pub(super) fn of(args: &ReplayArgs) -> Outcome<Self> {
+    pub(super) fn of(args: &ReplayArgs, configured: Option<Configured>) -> Outcome<Self> {
         let windows: Outcome<Vec<Window>> = args.window.iter().map(|it| window(it)).collect();
-        Ok(Self { policies: policies(&args.policy)?, windows: windows?, prices: prices(&args.prices)? })
+        let (policies, prices) = (policies(&args.policy)?, prices(&args.prices)?);
+        Ok(Self { policies, windows: windows?, prices, configured })
+    }
+
+    /// The policy of that name, with the options of the file if it is the file's.
+    fn policy(&self, name: &str) -> Option<Box<dyn Policy>> {
+        self.configured.as_ref().and_then(|it| it.named(name)).or_else(|| policy(name))
     }
 
     /// Each makes its policy anew.
     pub(super) fn makers(&self) -> Vec<MakePolicy> {
         let maker = |name: &String| -> Option<MakePolicy> {
             policy(name)?;
-            let name = name.clone();
-            Some(Arc::new(move || policy(&name).unwrap_or_else(|| Box::new(peers::AppendOnly::default()))))
+            let (wanted, name) = (self.clone(), name.clone());
+            Some(Arc::new(move || {
+                wanted.policy(&name).unwrap_or_else(|| Box::new(peers::AppendOnly::default()))
+            }))
         };
         self.policies.iter().filter_map(maker).collect()
     }
@@ -50,7 +105,7 @@ impl Wanted {
         let facts = |name: &String| PolicyFacts {
             name: name.clone(),
             role: role(name),
-            sources: policy(name).map(|it| it.sources()).unwrap_or_default(),
+            sources: self.policy(name).map(|it| it.sources()).unwrap_or_default(),
         };
         self.policies.iter().map(facts).collect()
     }
@@ -146,8 +201,10 @@ fn prices(wanted: &[String]) -> Outcome<Vec<Prices>> {
 }
 
 /// The command again, fit for a shell.
-pub(super) fn command_line(args: &ReplayArgs) -> String {
-    let mut words: Vec<String> = ["longhaul", "lab", "replay"].map(str::to_owned).to_vec();
+pub(super) fn command_line(args: &ReplayArgs, configured: Option<&Configured>) -> String {
+    let mut words = vec!["longhaul".to_owned()];
+    words.extend(configured.into_iter().flat_map(|it| ["--config".to_owned(), it.file.clone()]));
+    words.extend(["lab", "replay"].map(str::to_owned));
     words.extend(args.files.iter().map(|it| it.display().to_string()));
     let lists = [("--policy", &args.policy), ("--window", &args.window), ("--prices", &args.prices)];
     for (name, list) in lists {
@@ -190,7 +247,8 @@ mod tests {
     fn every_policy_can_be_made_and_has_one_role() {
         let names = all_policies();
         assert_eq!(names[..2], [BASELINE, SUBJECT]);
-        let wanted = Wanted { policies: names.clone(), windows: Vec::new(), prices: Vec::new() };
+        let wanted =
+            Wanted { policies: names.clone(), windows: Vec::new(), prices: Vec::new(), configured: None };
         let made: Vec<String> = wanted.makers().iter().map(|make| make().name().to_owned()).collect();
         assert_eq!(made, names, "a policy calls itself as it is called");
         let facts = wanted.facts();
@@ -201,6 +259,34 @@ mod tests {
             (1, 1, strategy::NAMES.len() - 1)
         );
         assert!(of(Role::Peer) >= 6);
+    }
+
+    #[test]
+    fn the_strategy_of_the_file_has_the_options_of_the_file() {
+        let read = |text: &str| Configured::of(&Config::parse(text, "f").unwrap(), "f.yml".to_owned());
+        assert!(read("{}").is_none() && read("run: { maxSteps: 3 }").is_none(), "nothing is said of it");
+        let file = "context: { compression: { strategy: truncation, trigger: { triggerTokens: 900 }, \
+                    options: { keepRecent: 3, pruneMinimumTokens: 5 } } }";
+        let configured = read(file).unwrap();
+        assert_eq!(configured.policy.strategy.name(), "truncation");
+        assert_eq!(configured.policy.trigger, Some(longhaul_core::budget::Trigger::Tokens(900)));
+        assert_eq!(configured.policy.prune.minimum_tokens, 5);
+        let names = ["truncation".to_owned(), "adaptive".to_owned()];
+        let said = configured.said(&names);
+        assert_eq!(said.as_deref(), Some("truncation acts with the options of f.yml."));
+        assert_eq!(configured.said(&names[1..]), None, "it is not replayed");
+        let wanted = Wanted {
+            policies: names.to_vec(),
+            windows: Vec::new(),
+            prices: Vec::new(),
+            configured: Some(configured),
+        };
+        let sources: Vec<String> = wanted.facts().into_iter().flat_map(|it| it.sources).collect();
+        assert!(sources[0].ends_with("truncation and the options of f.yml"), "{sources:?}");
+        assert!(sources[1].ends_with("adaptive and its defaults"), "{sources:?}");
+        let writer = |text: &str| read(text).map(|it| it.policy.writer);
+        let extract = "context: { compression: { options: { summarizeWith: extract } } }";
+        assert_eq!(writer(extract), Some(Writer::Nobody));
     }
 
     #[test]
@@ -216,7 +302,7 @@ mod tests {
         assert_eq!(tables[0].name, "deepseek", "the leading one first");
         assert_eq!(tables.len(), tables::all().len());
         assert!(prices(&names(&["gold"])).err().unwrap().message().contains("deepseek"));
-        let wanted = Wanted { policies: Vec::new(), windows: Vec::new(), prices: tables };
+        let wanted = Wanted { policies: Vec::new(), windows: Vec::new(), prices: tables, configured: None };
         assert_eq!(wanted.price_sources().len(), wanted.prices.len());
     }
 

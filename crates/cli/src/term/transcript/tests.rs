@@ -32,6 +32,7 @@ fn a_turn_reads_from_top_to_bottom() {
         count: 41,
         before_tokens: 96_200,
         after_tokens: 11_400,
+        undo: Undo::Newest,
     };
     let text = printed(&[
         dequeued,
@@ -53,7 +54,7 @@ you    Please split lexer.rs into smaller files, without
        changing what it does.
 agent  I'll read the file first.
   ▸ read lexer.rs                     12 lines · 2 s
-─ compacted 41 messages · 96.2K → 11.4K · /undo
+─ compacted 41 messages · 96.2K → 11.4K · adaptive · /undo
 agent  Done.
 ";
     assert_eq!(text, expected);
@@ -73,6 +74,7 @@ fn an_answer_that_was_paused_is_printed_once_and_in_one_piece() {
         count: 41,
         before_tokens: 96_200,
         after_tokens: 11_400,
+        undo: Undo::Newest,
     };
     let rule = || Happening::Compacted(shrunk.clone());
     let piece = |text: &str| Happening::Piece { text: text.into() };
@@ -149,4 +151,60 @@ fn the_notice_says_what_was_done() {
     };
     assert!(told("truncation").contains("left out 2 messages"), "{}", told("truncation"));
     assert!(told("adaptive").contains("compacted 2 messages"), "{}", told("adaptive"));
+}
+
+fn edit(strategy: &str, undo: Undo) -> Shrunk {
+    let (id, strategy) = ("e9".to_owned(), strategy.to_owned());
+    Shrunk { id, strategy, count: 41, before_tokens: 96_200, after_tokens: 11_400, undo }
+}
+
+/// The rows of edits in so many columns.
+fn rows(setting: Setting, columns: usize, happenings: &[Happening]) -> String {
+    let mut transcript = Transcript::new(Style::default(), setting, columns);
+    happenings.iter().for_each(|happening| transcript.take(happening, 0));
+    transcript.output()
+}
+
+#[test]
+fn the_notice_names_the_strategy_as_long_as_there_is_room() {
+    let told = |columns| {
+        rows(Setting::Chat, columns, &[Happening::Compacted(edit("proactive-threshold", Undo::Newest))])
+    };
+    let what = "─ compacted 41 messages · 96.2K → 11.4K";
+    assert_eq!(told(99), format!("{what} · proactive-threshold · all recoverable · /undo\n"));
+    assert_eq!(told(79), format!("{what} · proactive-threshold · /undo\n"));
+    assert_eq!(told(60), format!("{what} · /undo\n"));
+    let cleared = rows(Setting::Chat, 99, &[Happening::Cleared(edit("reactive-overflow", Undo::Newest))]);
+    assert!(cleared.contains(" · reactive-overflow · "), "{cleared}");
+}
+
+#[test]
+fn an_undo_is_offered_only_where_it_would_succeed() {
+    let told = |setting, undo| {
+        let row = rows(setting, 99, &[Happening::Compacted(edit("adaptive", undo))]);
+        row.trim_end().rsplit(" · ").next().unwrap().to_owned()
+    };
+    assert_eq!(told(Setting::Chat, Undo::Newest), "/undo");
+    assert_eq!(told(Setting::Chat, Undo::Named), "/undo e9");
+    assert_eq!(told(Setting::Shell, Undo::Newest), "undo e9");
+    assert_eq!(told(Setting::Chat, Undo::After("e12".into())), "/undo e12 first");
+    assert_eq!(told(Setting::Shell, Undo::Refused("undone since")), "undone since");
+    assert_eq!(told(Setting::Chat, Undo::Unknown), "all recoverable");
+}
+
+#[test]
+fn an_extract_is_told_from_a_summary() {
+    let failed = || Happening::CompactionFailed { reason: "the answer was empty".into() };
+    let made = |strategy| Happening::Compacted(edit(strategy, Undo::Newest));
+    let text =
+        rows(Setting::Chat, 99, &[Happening::Compacting, failed(), made("adaptive"), made("adaptive")]);
+    let expected = "\
+─ compacting … a summary is being written
+─ no summary: the answer was empty
+─ compacted 41 messages · 96.2K → 11.4K · an extract by adaptive · all recoverable · /undo
+─ compacted 41 messages · 96.2K → 11.4K · adaptive · all recoverable · /undo
+";
+    assert_eq!(text, expected);
+    let text = rows(Setting::Chat, 99, &[failed(), made("truncation")]);
+    assert!(text.contains("left out 41 messages") && !text.contains("extract"), "{text}");
 }

@@ -33,8 +33,10 @@ impl Reader<'_> {
         self.only(node, path, &["type", "percentage", "triggerTokens"], &[]);
         let kind = node.get("type").map_or_else(|| Some("threshold".to_owned()), Node::word)?;
         let share = self.inner(node, path, "percentage", SHARE, share);
-        let tokens = self
-            .inner(node, path, "triggerTokens", "a whole number above 0", |node| whole(node, 1, u64::MAX));
+        let expected = format!("a whole number, {} or more", TriggerConfig::LEAST_TOKENS);
+        let tokens = self.inner(node, path, "triggerTokens", &expected, |node| {
+            whole(node, TriggerConfig::LEAST_TOKENS, u64::MAX)
+        });
         let figures = ["percentage", "triggerTokens"].iter().filter(|key| node.get(key).is_some()).count();
         match (kind.as_str(), figures) {
             ("threshold", 1) => share.map(TriggerConfig::Share).or(tokens.map(TriggerConfig::Tokens)),

@@ -1,0 +1,13 @@
+export type { DecideOptions } from "./approvals.js";
+export type { AskOptions } from "./ask.js";
+export type { Upload } from "./blobs.js";
+export type { CallOptions, WorkOptions } from "./call.js";
+export { Longhaul, type LonghaulOptions, type MessagesOptions, type PageOptions } from "./client.js";
+export { type ErrorCode, LonghaulError } from "./error.js";
+export type * from "./event.js";
+export type { Call, RetryPolicy } from "./http.js";
+export type { Backoff } from "./pause.js";
+export type { InSession } from "./queue.js";
+export { SseParser, type SseFrame } from "./sse.js";
+export type { EventsOptions, StreamPolicy } from "./stream.js";
+export type * from "./types.js";

@@ -1,0 +1,30 @@
+//! The person's browser.
+
+use std::process::{Command, Stdio};
+
+use crate::place::Place;
+
+/// What opens an address, and whether somebody can see it.
+fn opener(place: &Place) -> Option<&'static str> {
+    if cfg!(target_os = "macos") {
+        return Some("open");
+    }
+    let has_display = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| place.variable(name).is_some());
+    has_display.then_some("xdg-open")
+}
+
+/// Opens an address if there is a display. That it cannot be opened is no failure: the address is printed too.
+pub(super) fn open(place: &Place, address: &str) {
+    let Some(opener) = opener(place) else { return };
+    let started = Command::new(opener)
+        .arg(address)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    match started {
+        // It ends by itself, and is waited for so that nothing of it stays.
+        Ok(mut child) => drop(std::thread::spawn(move || child.wait())),
+        Err(error) => tracing::debug!(%error, "no browser was opened"),
+    }
+}

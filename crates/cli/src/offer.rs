@@ -1,0 +1,77 @@
+//! Whether an edit of the view could be undone now: a notice offers no undo that would be refused.
+
+use std::collections::BTreeMap;
+
+use longhaul::compaction;
+use longhaul::session::{Session, SessionError};
+use longhaul_core::budget::Budget;
+use longhaul_core::event::{Event, EventBody, StepStart};
+use longhaul_core::history::{EditState, History, UndoError};
+use longhaul_core::meter;
+use longhaul_core::run::Run;
+
+use crate::term::happening::{Happening, Undo};
+
+/// For every edit of a session, by its name.
+pub(crate) type Offers = BTreeMap<String, Undo>;
+
+/// Completes the notice of an edit that was just made: which strategy acted, and whether it can be undone.
+pub(crate) async fn complete(session: &Session, happening: &mut Happening) {
+    let Some(shrunk) = happening.edit() else { return };
+    let id = shrunk.id.clone();
+    let look = move |run: &Run| {
+        let state = run.history().edits().iter().find(|state| state.edit.id.as_str() == id)?;
+        Some((state.edit.strategy.clone(), of(run.history(), state, || fits(run, state))))
+    };
+    // A session that has ended offers nothing.
+    if let Ok(Some((strategy, undo))) = session.look(look).await {
+        (shrunk.strategy, shrunk.undo) = (strategy, undo);
+    }
+}
+
+/// Of a session as it is now.
+pub(crate) fn of_run(run: &Run) -> Offers {
+    let history = run.history();
+    let named = |state: &EditState| (name(state), of(history, state, || fits(run, state)));
+    history.edits().iter().map(named).collect()
+}
+
+/// Of a log. The room is that of its newest call; without one nobody knows it, and it is no obstacle.
+pub(crate) fn of_log(events: &[Event]) -> Offers {
+    let Ok(history) = History::fold(events) else { return Offers::default() };
+    let started = |event: &Event| match &event.body {
+        EventBody::StepStarted(start) => Some(StepStart::clone(start)),
+        _ => None,
+    };
+    let newest = events.iter().rev().find_map(started);
+    let room =
+        newest.and_then(|step| Some((step.fixed_tokens, Budget::new(step.window_tokens?, None).usable)));
+    let fits = |state: &EditState| {
+        let Some((fixed_tokens, usable)) = room else { return true };
+        let without = history.with(EventBody::ViewRestored { edit_id: state.edit.id.clone() });
+        meter::read(&without, fixed_tokens).bound() <= usable
+    };
+    history.edits().iter().map(|state| (name(state), of(&history, state, || fits(state)))).collect()
+}
+
+fn name(state: &EditState) -> String {
+    state.edit.id.as_str().to_owned()
+}
+
+fn fits(run: &Run, state: &EditState) -> bool {
+    !matches!(compaction::check_undo(run, &state.edit.id), Err(SessionError::DoesNotFit { .. }))
+}
+
+fn of(history: &History, state: &EditState, fits: impl FnOnce() -> bool) -> Undo {
+    let newest = history.edits().iter().rev().find(|state| state.active);
+    match history.check_undo(&state.edit.id) {
+        Err(UndoError::NotFound(_)) => Undo::Refused("undone since"),
+        Err(UndoError::BuiltOn { by, .. }) => Undo::After(by.as_str().to_owned()),
+        Ok(_) if !fits() => Undo::Refused("no room to undo"),
+        Ok(_) if newest.is_some_and(|newest| newest.edit.id == state.edit.id) => Undo::Newest,
+        Ok(_) => Undo::Named,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,40 @@
+//! The page's cookie: set by the opening link or by a login, it stands for the token. Cookies do not tell ports
+//! apart, so that its name does.
+
+use axum::http::header::COOKIE;
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderValue};
+
+use crate::token::Token;
+
+/// How long a browser keeps it, in seconds.
+const AGE_S: u32 = 30 * 24 * 60 * 60;
+
+/// Its name for a server that is asked as `host`.
+fn name(host: &Authority) -> String {
+    host.port_u16().map_or_else(|| "longhaul".to_owned(), |port| format!("longhaul-{port}"))
+}
+
+/// What sets it.
+pub(crate) fn setting(host: &Authority, token: &Token) -> Option<HeaderValue> {
+    header(host, &token.cookie(), AGE_S)
+}
+
+/// What removes it.
+pub(crate) fn removing(host: &Authority) -> Option<HeaderValue> {
+    header(host, "", 0)
+}
+
+fn header(host: &Authority, value: &str, age_s: u32) -> Option<HeaderValue> {
+    let name = name(host);
+    let text = format!("{name}={value}; HttpOnly; SameSite=Strict; Path=/; Max-Age={age_s}");
+    HeaderValue::try_from(text).ok()
+}
+
+/// Whether a request brings it.
+pub(crate) fn is_brought(headers: &HeaderMap, host: &Authority, token: &Token) -> bool {
+    let name = name(host);
+    let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
+    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.any(|(key, value)| key == name && token.matches_cookie(value))
+}

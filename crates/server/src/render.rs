@@ -1,0 +1,238 @@
+//! Markdown as markup that is safe to show: what a model writes may have been written by anybody.
+//!
+//! Markup in the text stays text. Links go to the web or to mail and tell nothing of this page. Pictures are never
+//! loaded: a remote one becomes a mark that a person may open. What comes out passes a second wall ([`wall`]) that
+//! knows only the elements and attributes made here.
+
+mod code;
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod tests;
+mod wall;
+
+use std::borrow::Cow;
+
+use ammonia::Url;
+use pulldown_cmark::{Alignment, CodeBlockKind, Event, LinkType, Options, Parser, Tag};
+
+/// Elements within each other at most; what is deeper is shown without its own.
+const DEEPEST: usize = 48;
+
+/// A text of more bytes is shown as it is.
+const LARGEST_BYTES: usize = 512 << 10;
+
+/// Code that is highlighted in one request, in bytes. The rest is shown plain.
+const HIGHLIGHTED_BYTES: usize = 256 << 10;
+
+/// Renders the texts of one request.
+#[derive(Debug)]
+pub(crate) struct Renderer {
+    highlighted_bytes: usize,
+}
+
+impl Default for Renderer {
+    fn default() -> Self {
+        Self { highlighted_bytes: HIGHLIGHTED_BYTES }
+    }
+}
+
+impl Renderer {
+    /// Markup for a text in Markdown.
+    pub(crate) fn render(&mut self, text: &str) -> String {
+        if text.len() > LARGEST_BYTES {
+            return wall::clean(&format!("<pre>{}</pre>", escaped(text)));
+        }
+        let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+        let mut writer = Writer::new(&mut self.highlighted_bytes, text.len());
+        Parser::new_ext(text, options).for_each(|event| writer.event(event));
+        wall::clean(&writer.markup)
+    }
+}
+
+struct Writer<'a> {
+    markup: String,
+    /// What closes the elements that are open.
+    open: Vec<Cow<'static, str>>,
+    /// The language and the text of the code block that is read.
+    code: Option<(Option<String>, String)>,
+    /// The columns of the table, and the cell that is next.
+    columns: Vec<Alignment>,
+    column: usize,
+    is_head: bool,
+    /// Where the text of the link or picture begins that is open.
+    anchor: Option<usize>,
+    highlighted_bytes: &'a mut usize,
+}
+
+impl<'a> Writer<'a> {
+    fn new(highlighted_bytes: &'a mut usize, bytes: usize) -> Self {
+        Self {
+            markup: String::with_capacity(bytes * 3 / 2),
+            open: Vec::new(),
+            code: None,
+            columns: Vec::new(),
+            column: 0,
+            is_head: false,
+            anchor: None,
+            highlighted_bytes,
+        }
+    }
+
+    fn event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Start(tag) => self.start(tag),
+            Event::End(_) => self.end(),
+            Event::Text(text) => match &mut self.code {
+                Some((_, code)) => code.push_str(&text),
+                None => self.text(&text),
+            },
+            Event::Code(text) => {
+                self.markup.push_str("<code>");
+                self.text(&text);
+                self.markup.push_str("</code>");
+            }
+            // Markup of the text's own is shown, not meant.
+            Event::Html(text) | Event::InlineHtml(text) => self.text(&text),
+            Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => {
+                self.text(&text)
+            }
+            Event::SoftBreak => self.markup.push('\n'),
+            Event::HardBreak => self.markup.push_str("<br>\n"),
+            Event::Rule => self.markup.push_str("<hr>\n"),
+            Event::TaskListMarker(is_done) => self.markup.push_str(if is_done { "☑ " } else { "☐ " }),
+        }
+    }
+
+    fn start(&mut self, tag: Tag<'_>) {
+        let (opening, closing) = match tag {
+            Tag::CodeBlock(kind) => {
+                self.code = Some((language(&kind), String::new()));
+                (Cow::Borrowed(""), Cow::Borrowed(""))
+            }
+            _ if self.open.len() >= DEEPEST => Default::default(),
+            tag => self.element(tag),
+        };
+        self.markup.push_str(&opening);
+        self.open.push(closing);
+    }
+
+    /// What opens an element, and what closes it.
+    fn element(&mut self, tag: Tag<'_>) -> (Cow<'static, str>, Cow<'static, str>) {
+        let fixed = |opening, closing| (Cow::Borrowed(opening), Cow::Borrowed(closing));
+        match tag {
+            Tag::Paragraph | Tag::HtmlBlock => fixed("<p>", "</p>\n"),
+            Tag::Heading { level, .. } => (format!("<{level}>").into(), format!("</{level}>\n").into()),
+            Tag::BlockQuote(_) => fixed("<blockquote>", "</blockquote>\n"),
+            Tag::List(Some(first)) => (format!("<ol start=\"{first}\">").into(), "</ol>\n".into()),
+            Tag::List(None) => fixed("<ul>", "</ul>\n"),
+            Tag::Item => fixed("<li>", "</li>\n"),
+            Tag::Emphasis => fixed("<em>", "</em>"),
+            Tag::Strong => fixed("<strong>", "</strong>"),
+            Tag::Strikethrough => fixed("<del>", "</del>"),
+            Tag::Table(columns) => {
+                self.columns = columns;
+                fixed("<table>", "</tbody></table>\n")
+            }
+            Tag::TableHead => {
+                (self.is_head, self.column) = (true, 0);
+                fixed("<thead><tr>", "</tr></thead><tbody>\n")
+            }
+            Tag::TableRow => {
+                (self.is_head, self.column) = (false, 0);
+                fixed("<tr>", "</tr>\n")
+            }
+            Tag::TableCell => self.cell(),
+            Tag::Link { link_type: LinkType::Email, dest_url, title, .. } => {
+                self.anchor(link(&format!("mailto:{dest_url}"), &title))
+            }
+            Tag::Link { dest_url, title, .. } => self.anchor(link(&dest_url, &title)),
+            Tag::Image { dest_url, title, .. } => self.anchor(picture(&dest_url, &title)),
+            _ => fixed("", ""),
+        }
+    }
+
+    fn cell(&mut self) -> (Cow<'static, str>, Cow<'static, str>) {
+        let aligned = match self.columns.get(self.column) {
+            Some(Alignment::Left) => " class=\"align-left\"",
+            Some(Alignment::Center) => " class=\"align-center\"",
+            Some(Alignment::Right) => " class=\"align-right\"",
+            _ => "",
+        };
+        self.column += 1;
+        let name = if self.is_head { "th" } else { "td" };
+        (format!("<{name}{aligned}>").into(), if self.is_head { "</th>".into() } else { "</td>".into() })
+    }
+
+    /// One within another would end it: there only its text is shown.
+    fn anchor(&mut self, opening: Option<String>) -> (Cow<'static, str>, Cow<'static, str>) {
+        match opening.filter(|_| self.anchor.is_none()) {
+            Some(opening) => {
+                self.anchor = Some(self.markup.len() + opening.len());
+                (opening.into(), "</a>".into())
+            }
+            None => Default::default(),
+        }
+    }
+
+    fn end(&mut self) {
+        if let Some((language, code)) = self.code.take() {
+            self.markup.push_str(&code::block(&code, language.as_deref(), self.highlighted_bytes));
+        }
+        let closing = self.open.pop().unwrap_or_default();
+        if closing == "</a>" && self.anchor.take() == Some(self.markup.len()) {
+            self.markup.push_str("image");
+        }
+        self.markup.push_str(&closing);
+    }
+
+    fn text(&mut self, text: &str) {
+        self.markup.push_str(&escaped(text));
+    }
+}
+
+/// The language that a block of code names.
+fn language(kind: &CodeBlockKind<'_>) -> Option<String> {
+    let CodeBlockKind::Fenced(info) = kind else { return None };
+    let name = info.split([' ', ',', '\t', '{']).next().unwrap_or_default().to_ascii_lowercase();
+    let is_name = (1..=24).contains(&name.len()) && name.bytes().all(wall::is_of_language);
+    is_name.then_some(name)
+}
+
+fn link(address: &str, title: &str) -> Option<String> {
+    let address = goes_out(address, &["http", "https", "mailto"])?;
+    let title = attribute("title", title);
+    Some(format!("<a href=\"{address}\"{title} target=\"_blank\">"))
+}
+
+fn picture(address: &str, title: &str) -> Option<String> {
+    let address = goes_out(address, &["http", "https"])?;
+    let title = attribute("title", title);
+    Some(format!("<a class=\"blocked-image\" data-src=\"{address}\"{title}>"))
+}
+
+fn attribute(name: &str, text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(" {name}=\"{}\"", escaped(text)) }
+}
+
+/// An address as browsers read it, if it is a whole one of these kinds.
+fn goes_out(address: &str, schemes: &[&str]) -> Option<String> {
+    let address = Url::parse(address).ok().filter(|address| schemes.contains(&address.scheme()))?;
+    Some(escaped(address.as_str()))
+}
+
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len() + text.len() / 16);
+    for sign in text.chars() {
+        match sign {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            '\0' => escaped.push('\u{fffd}'),
+            sign => escaped.push(sign),
+        }
+    }
+    escaped
+}

@@ -1,0 +1,69 @@
+//! How the page gets its cookie: from the opening link, or for the token.
+
+use std::time::Instant;
+
+use axum::extract::State;
+use axum::http::header::{LOCATION, SET_COOKIE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::cookie;
+use crate::extract::{Brief, Named};
+use crate::guard::Visit;
+use crate::problem::Problem;
+
+/// Where a key leads that does not open: the page says so.
+const SPENT: &str = "/#opening-link-spent";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Login {
+    token: String,
+}
+
+/// `GET /open/{key}`: to the page, with the cookie if the key is good.
+pub(super) async fn open(
+    State(app): State<App>,
+    Extension(visit): Extension<Visit>,
+    Named(key): Named<String>,
+) -> Response {
+    let opens = app.openings().take(&key, Instant::now());
+    let to = if opens || visit.is_known { "/" } else { SPENT };
+    let mut response = StatusCode::SEE_OTHER.into_response();
+    response.headers_mut().insert(LOCATION, HeaderValue::from_static(to));
+    if opens {
+        set(&mut response, cookie::setting(&visit.host, &app.config().token));
+    }
+    response
+}
+
+pub(super) async fn login(
+    State(app): State<App>,
+    Extension(visit): Extension<Visit>,
+    Brief(login): Brief<Login>,
+) -> Result<Response, Problem> {
+    if !app.config().token.matches(login.token.trim()) {
+        return Err(Problem::unauthorized());
+    }
+    Ok(done(cookie::setting(&visit.host, &app.config().token)))
+}
+
+pub(super) async fn logout(Extension(visit): Extension<Visit>) -> Response {
+    done(cookie::removing(&visit.host))
+}
+
+fn done(cookie: Option<HeaderValue>) -> Response {
+    let mut response = Json::<Value>(json!({ "ok": true })).into_response();
+    set(&mut response, cookie);
+    response
+}
+
+fn set(response: &mut Response, cookie: Option<HeaderValue>) {
+    if let Some(cookie) = cookie {
+        response.headers_mut().insert(SET_COOKIE, cookie);
+    }
+}

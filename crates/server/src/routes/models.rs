@@ -1,0 +1,35 @@
+//! Which model answers, and which others are here.
+
+use axum::Json;
+use axum::extract::State;
+use longhaul_core::message::Origin;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::surroundings::Backend;
+
+#[derive(Debug, Serialize)]
+pub(super) struct Models {
+    current: Current,
+    /// Servers of this machine that answer.
+    backends: Vec<Backend>,
+    /// Whether the current model is the scripted one of the demo.
+    demo: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Current {
+    provider: String,
+    model: String,
+    /// Its window in tokens, where somebody states it.
+    window: Option<u64>,
+}
+
+pub(super) async fn list(State(app): State<App>) -> Json<Models> {
+    let surroundings = &app.config().surroundings;
+    let backends = surroundings.backends().await;
+    let agent = app.runtime().agent();
+    let Origin { provider, model, .. } = agent.provider.origin();
+    let current = Current { provider, model, window: agent.limits.window };
+    Json(Models { current, backends, demo: surroundings.is_demo() })
+}

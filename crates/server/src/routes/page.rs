@@ -1,0 +1,81 @@
+//! The page and its files, which are in the program. Builds for development read them from disk.
+
+use axum::extract::{Path, Request};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH, REFERRER_POLICY,
+};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use rust_embed::{Embed, EmbeddedFile};
+
+use crate::problem::Problem;
+
+/// Nothing is loaded but from here, nothing runs that is not a file of its own, nobody frames the page, and only its
+/// one policy makes markup of text.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
+                      connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+                      require-trusted-types-for 'script'; trusted-types longhaul";
+
+const INDEX: &str = "index.html";
+
+#[derive(Embed)]
+#[folder = "web/"]
+struct Files;
+
+pub(super) async fn index(headers: HeaderMap) -> Result<Response, Problem> {
+    file(INDEX, &headers)
+}
+
+pub(super) async fn asset(Path(path): Path<String>, request: Request) -> Result<Response, Problem> {
+    file(&path, request.headers())
+}
+
+fn file(path: &str, asked: &HeaderMap) -> Result<Response, Problem> {
+    let missing = || Problem::not_found("such file");
+    let kind = kind(path).ok_or_else(missing)?;
+    let EmbeddedFile { data, metadata } = Files::get(path).ok_or_else(missing)?;
+    let tag = format!("\"{}\"", hex(&metadata.sha256_hash()[..16]));
+    let is_known = asked.get_all(IF_NONE_MATCH).iter().any(|tags| names(tags, &tag));
+    let mut response = if is_known {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        ([(CONTENT_TYPE, kind)], data.into_owned()).into_response()
+    };
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (CACHE_CONTROL, "no-cache"),
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (REFERRER_POLICY, "no-referrer"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers.extend(HeaderValue::try_from(tag).map(|tag| (ETAG, tag)));
+    Ok(response)
+}
+
+/// Whether a list of tags names this one.
+fn names(tags: &HeaderValue, tag: &str) -> bool {
+    let tags = tags.to_str().unwrap_or_default();
+    tags.split(',').map(|one| one.trim().trim_start_matches("W/")).any(|one| one == tag || one == "*")
+}
+
+/// What a file is, by its ending. Others are not served.
+fn kind(path: &str) -> Option<&'static str> {
+    Some(match path.rsplit_once('.')?.1 {
+        "html" => "text/html; charset=utf-8",
+        "js" | "mjs" => "text/javascript; charset=utf-8",
+        "css" => "text/css; charset=utf-8",
+        "svg" => "image/svg+xml",
+        "png" => "image/png",
+        "ico" => "image/x-icon",
+        "woff2" => "font/woff2",
+        "json" => "application/json",
+        "webmanifest" => "application/manifest+json",
+        _ => return None,
+    })
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

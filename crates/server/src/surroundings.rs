@@ -1,0 +1,44 @@
+//! What the program around the server knows and the library does not.
+
+use std::fmt;
+use std::pin::Pin;
+
+use serde::Serialize;
+
+/// A server of models on this machine that answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Backend {
+    /// Whose it probably is, for example `Ollama`.
+    pub name: String,
+    /// Where its API begins.
+    pub base_url: String,
+    /// Its models, as it lists them.
+    pub models: Vec<String>,
+}
+
+/// What comes later.
+pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What the program around the server knows.
+pub trait Surroundings: fmt::Debug + Send + Sync {
+    /// The servers of models on this machine that answer now.
+    fn backends(&self) -> Later<'_, Vec<Backend>>;
+
+    /// Whether the model is the scripted one of the demo, because no other was found.
+    fn is_demo(&self) -> bool;
+}
+
+/// Nothing is known.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nothing;
+
+impl Surroundings for Nothing {
+    fn backends(&self) -> Later<'_, Vec<Backend>> {
+        Box::pin(std::future::ready(Vec::new()))
+    }
+
+    fn is_demo(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,49 @@
+// What happened out of sight: at most one at a time, never over the input.
+import { button, byId, h, icon, show } from '../dom.js';
+
+const STAYS_MS = 14_000;
+
+let timer = null;
+
+/** `actions` are `{label, symbol?, run}`; one that answers a promise may fail, which is said in its place. */
+export function toast({ title, lines = [], actions = [], tone = 'quiet' }) {
+  const place = byId('toast');
+  const said = h('p.form-said', { role: 'alert' });
+  const buttons = actions.map(({ label, symbol, run }) => button(label, { symbol, onclick: async (event) => {
+    event.currentTarget.disabled = true;
+    try {
+      await run();
+      closeToast();
+    } catch (problem) {
+      said.textContent = problem.message;
+    }
+  } }));
+  show(
+    place,
+    h('div.toast-head', {}, icon(tone === 'failure' ? 'alert' : 'fold'), h('strong', {}, title), button('Close', { symbol: 'close', onlyIcon: true, onclick: closeToast })),
+    lines.filter(Boolean).map((line) => h('p', {}, line)),
+    said,
+    buttons.length ? h('div.toast-actions', {}, buttons) : null,
+  );
+  place.dataset.tone = tone;
+  place.hidden = false;
+  stay(place);
+}
+
+function stay(place) {
+  clearTimeout(timer);
+  const leave = () => {
+    if (place.matches(':hover, :focus-within')) timer = setTimeout(leave, 2_000);
+    else closeToast();
+  };
+  timer = setTimeout(leave, STAYS_MS);
+}
+
+export function closeToast() {
+  clearTimeout(timer);
+  const place = byId('toast');
+  if (place.hidden) return false;
+  place.hidden = true;
+  place.replaceChildren();
+  return true;
+}

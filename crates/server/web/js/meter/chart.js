@@ -1,0 +1,56 @@
+// Context per step as SVG: what came from the cache, what was read anew, what was written; compactions as marks.
+import { h, s } from '../dom.js';
+import { count, tokens } from '../text/format.js';
+import { columnsOf, marksOf, niceTop } from './columns.js';
+
+const [WIDTH, HEIGHT, LEFT, TOP, BOTTOM] = [400, 150, 40, 10, 18];
+
+export function chart(steps, edits, window) {
+  const figure = h('figure.chart');
+  if (!steps.length) {
+    figure.append(h('p.quiet', {}, 'No step of this session has been reported yet.'));
+    return figure;
+  }
+  const columns = columnsOf(steps, Math.floor((WIDTH - LEFT) / 4));
+  const top = niceTop(Math.max(...columns.map((column) => column.input + column.output)));
+  const y = (value) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - value / top);
+  const width = (WIDTH - LEFT) / columns.length;
+  const gap = width > 5 ? 1 : width > 2.5 ? 0.5 : 0;
+  const bar = (column, at, kind, from, to) => (to > from ? s('rect', {
+    class: `bar ${kind}`, x: (LEFT + at * width + gap / 2).toFixed(2), width: Math.min(width - gap, 18).toFixed(2), y: y(to).toFixed(2), height: (y(from) - y(to)).toFixed(2),
+  }) : null);
+  const bars = columns.map((column, at) => s(
+    'g', {}, s('title', {}, describe(column)),
+    bar(column, at, 'cached', 0, column.cached),
+    bar(column, at, 'fresh', column.cached, column.input),
+    bar(column, at, 'written', column.input, column.input + column.output),
+  ));
+  const lines = [0, top / 2, top].map((value) => s(
+    'g', { class: 'axis' },
+    s('line', { x1: LEFT, x2: WIDTH, y1: y(value), y2: y(value) }),
+    s('text', { x: LEFT - 6, y: y(value) + 3.5, 'text-anchor': 'end' }, tokens(value)),
+  ));
+  const limit = window && window <= top ? s('line', { class: 'limit', x1: LEFT, x2: WIDTH, y1: y(window), y2: y(window) }) : null;
+  const marks = marksOf(edits, columns).map(({ at, edit }) => {
+    const x = Math.min(LEFT + at * width, WIDTH - 2);
+    return s(
+      'g', { class: 'mark' }, s('title', {}, `${edit.kind === 'prune' ? 'Pruned' : 'Compacted'}: ${tokens(edit.originalTokens)} → ${tokens(edit.compressedTokens)}`),
+      s('line', { x1: x, x2: x, y1: TOP - 2, y2: HEIGHT - BOTTOM }), s('path', { d: `M${x - 4} ${TOP - 6}h8l-4 6z` }),
+    );
+  });
+  const last = columns.at(-1);
+  const foot = s('g', { class: 'axis' }, s('text', { x: LEFT, y: HEIGHT - 5 }, `step ${count(columns[0].first)}`), s('text', { x: WIDTH, y: HEIGHT - 5, 'text-anchor': 'end' }, `step ${count(last.last)}`));
+  const says = `Context per step. The newest of ${count(last.last)} steps read ${tokens(last.input)} tokens, ${tokens(last.cached)} of them from the cache, and wrote ${tokens(last.output)}. ${count(edits.length)} compactions and prunes.`;
+  figure.append(s('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img', 'aria-label': says }, lines, bars, limit, marks, foot), legend());
+  return figure;
+}
+
+function describe({ first, last, input, cached, output }) {
+  const which = first === last ? `Step ${first}` : `Steps ${first} to ${last}, the largest`;
+  return `${which}: ${count(input)} read, ${count(cached)} of them cached; ${count(output)} written`;
+}
+
+function legend() {
+  const item = (kind, label) => h('li', {}, h(`span.swatch.${kind}`, { 'aria-hidden': 'true' }), label);
+  return h('ul.legend', {}, item('cached', 'read from the cache'), item('fresh', 'read anew'), item('written', 'written'), item('mark', 'compacted or pruned'));
+}

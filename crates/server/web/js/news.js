@@ -1,0 +1,51 @@
+// What is told of events beyond the conversation: toasts for what happened out of sight, words for those who listen.
+import { firstLine, tokens } from './text/format.js';
+import { reasonOf, sizes, survivalLine } from './text/edits.js';
+import { subject } from './text/calls.js';
+
+export function news(events, state, page) {
+  for (const event of events) {
+    if (Object.hasOwn(NEWS, event.name)) NEWS[event.name](event, state, page);
+  }
+}
+
+const NEWS = {
+  'context:compressed'(event, state, page) {
+    const reason = reasonOf(event);
+    page.toast({
+      title: `Context compressed: ${sizes(event)}`,
+      lines: [reason ? `Because ${reason}.` : event.costNote, survivalLine(event.survival)],
+      actions: [
+        { label: 'Undo', symbol: 'undo', run: () => page.undo(event.compactionId) },
+        { label: 'Show', run: async () => page.reveal(event.compactionId) },
+      ],
+    });
+    page.announce(`Context compressed: ${sizes(event)}. ${survivalLine(event.survival)}`);
+  },
+
+  'context:pruned'(event, state, page) {
+    page.announce(`${event.prunedCount} old tool results cleared, ${tokens(event.savedTokens)} tokens freed. All can be looked up.`);
+  },
+
+  'context:compact-failed'({ reason }, state, page) {
+    page.toast({ title: 'No room could be made', lines: [firstLine(reason, 200), 'Nothing was changed.'], tone: 'failure' });
+  },
+
+  'context:restored'(event, state, page) {
+    page.announce(`Undone. The window holds ${tokens(event.tokens)} tokens.`);
+  },
+
+  'tool:approval-request'(event, state, page) {
+    page.announce(`The agent asks: may ${event.toolName} run? ${firstLine(subject({ name: event.toolName, args: event.args }), 100)}`);
+  },
+
+  'llm:tool-result'(event, state, page) {
+    if (event.status === 'error') page.announce(`${event.toolName} failed.`);
+  },
+
+  'run:complete'({ finishReason, error }, state, page) {
+    const answer = state.messages.findLast((message) => message.kind === 'model');
+    if (finishReason === 'stop') page.announce(`The agent answered. ${firstLine(answer?.text ?? '', 120)}`);
+    else page.announce(error ? `The run ended: ${error.message}` : 'The run ended.');
+  },
+};

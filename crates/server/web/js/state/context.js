@@ -1,0 +1,59 @@
+// The window: the meter, what was compacted, pruned, brought back. Pure.
+
+/** Estimates remembered. */
+const ESTIMATES = 50;
+
+export const handlers = {
+  'context:usage': usage,
+  'context:estimate': estimate,
+  'context:compacting': (state, { strategy, reason, trigger, at }) => ({ ...state, compacting: { strategy, reason, trigger, since: at } }),
+  'context:compressed': compressed,
+  'context:pruned': pruned,
+  'context:restored': (state, { compactionId }) => ({
+    ...state, edits: state.edits.map((edit) => (edit.id === compactionId ? { ...edit, active: false } : edit)),
+  }),
+  'context:compact-failed': (state, { reason, code, strategy }) => ({
+    ...state, compacting: null, compactFailed: { reason, code, strategy },
+  }),
+};
+
+function usage(state, event) {
+  const { total, window, percent, outputReserve, freeSpace, expectedError, estimated, compactionCount } = event;
+  return { ...state, usage: { total, window, percent, outputReserve, freeSpace, expectedError, estimated, compactionCount } };
+}
+
+function estimate(state, { seq, estimated, actual, errorPercent }) {
+  if (state.estimates.some((other) => other.seq === seq)) return state;
+  const estimates = [...state.estimates, { seq, estimated, actual, errorPercent }].sort((a, b) => a.seq - b.seq);
+  return { ...state, estimates: estimates.slice(-ESTIMATES) };
+}
+
+function compressed(state, event) {
+  const { compactionId, seq, strategy, reason, trigger, survival, costNote } = event;
+  const edit = {
+    id: compactionId, seq, kind: 'compaction', strategy, reason, trigger, survival, why: costNote, active: true,
+    originalTokens: event.originalTokens, compressedTokens: event.compressedTokens,
+    originalMessages: event.originalMessages, compressedMessages: event.compressedMessages,
+  };
+  return { ...withEdit(state, edit), compacting: null };
+}
+
+function pruned(state, event) {
+  const { compactionId, seq, prunedCount } = event;
+  const edit = {
+    id: compactionId, seq, kind: 'prune', prunedCount, active: true,
+    originalTokens: event.originalTokens, compressedTokens: event.compressedTokens,
+  };
+  return withEdit(state, edit);
+}
+
+/** Adds an edit, or what is newly known of it. */
+export function withEdit(state, edit) {
+  const at = state.edits.findIndex((other) => other.id === edit.id);
+  if (at >= 0) {
+    const edits = state.edits.slice();
+    edits[at] = { ...edits[at], ...edit, survival: edit.survival ?? edits[at].survival };
+    return { ...state, edits };
+  }
+  return { ...state, edits: [...state.edits, edit].sort((a, b) => a.seq - b.seq) };
+}

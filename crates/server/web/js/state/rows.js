@@ -1,0 +1,139 @@
+// The rows of the conversation: what is shown, in which order, folded where history was compacted. Pure.
+
+/** `lh:12-40` -> `{from: 12, to: 40}`. */
+export function rangeOf(handle) {
+  const found = /^lh:(\d+)(?:-(\d+))?$/.exec(handle);
+  return found ? { from: Number(found[1]), to: Number(found[2] ?? found[1]) } : null;
+}
+
+/**
+ * What active edits cover. A compaction that a later one was built on is inside it.
+ *
+ * @returns {{folds: {edit, from, to, inner}[], cleared: Map<number, Object>}}
+ */
+export function coverage(edits, isResult) {
+  const folds = [];
+  const cleared = new Map();
+  for (const edit of edits.filter((each) => each.active).reverse()) {
+    for (const range of (edit.handles ?? []).map(rangeOf).filter(Boolean)) {
+      const outer = folds.find((fold) => fold.from <= range.from && range.to <= fold.to);
+      if (edit.kind === 'prune' || (range.from === range.to && isResult(range.from))) {
+        if (!outer && !cleared.has(range.from)) cleared.set(range.from, edit);
+      } else if (outer) {
+        if (outer.edit !== edit && !outer.inner.includes(edit)) outer.inner.unshift(edit);
+      } else {
+        folds.push({ edit, ...range, inner: [] });
+      }
+    }
+  }
+  folds.sort((a, b) => a.from - b.from);
+  return { folds, cleared };
+}
+
+/**
+ * A maker of rows. What says the same as before is given again, so that a view need not look at it; a piece of an
+ * answer costs no look at the messages.
+ *
+ * @returns {(state, unfolded: Set<string>) => Object[]} `unfolded` names the compactions whose originals stay in place
+ */
+export function rowMaker() {
+  let known = null;
+  let base = [];
+  return (state, unfolded = new Set()) => {
+    const inputs = [state.messages, state.edits, state.notices, state.older, unfolded];
+    if (!known || inputs.some((input, at) => input !== known[at])) {
+      base = kept(withSpeakers(storedRows(state, unfolded)), base);
+      known = inputs;
+    }
+    return withAnswer(base, state);
+  };
+}
+
+function storedRows(state, unfolded) {
+  const resultSeqs = new Set();
+  for (const message of state.messages) for (const call of message.calls) if (call.result) resultSeqs.add(call.result.seq);
+  const { folds, cleared } = coverage(state.edits, (seq) => resultSeqs.has(seq));
+  const foldOf = (seq) => folds.find((fold) => fold.from <= seq && seq <= fold.to && !unfolded.has(fold.edit.id));
+  const foldRow = (fold) => ({ key: `fold-${fold.edit.id}-${fold.from}`, kind: 'fold', seq: fold.to, ...fold, messages: [] });
+  const rows = [];
+  const open = new Map();
+  for (const message of state.messages) {
+    const fold = foldOf(message.seq);
+    if (!fold) {
+      rows.push(messageRow(message, cleared));
+    } else if (open.has(fold)) {
+      open.get(fold).messages.push(message);
+    } else {
+      const row = { ...foldRow(fold), messages: [message] };
+      open.set(fold, row);
+      rows.push(row);
+    }
+  }
+  const inPlace = folds.filter((fold) => unfolded.has(fold.edit.id));
+  rows.push(...inPlace.map((fold) => ({ ...foldRow(fold), seq: fold.to + 0.1, unfolded: true })));
+  rows.push(...editRows(state.edits, foldOf));
+  rows.push(...state.notices.map((notice) => ({ key: notice.key, kind: 'notice', seq: notice.seq, notice })));
+  const firstSeq = state.messages[0]?.seq ?? 0;
+  const isKnown = (row) => row.kind === 'message' || row.seq >= firstSeq || !state.older.more;
+  return rows.filter(isKnown).sort((a, b) => a.seq - b.seq);
+}
+
+function editRows(edits, foldOf) {
+  const prunes = edits.filter((edit) => edit.kind === 'prune' && edit.active && !foldOf(edit.seq));
+  const undone = edits.filter((edit) => !edit.active);
+  return [
+    ...prunes.map((edit) => ({ key: `prune-${edit.id}`, kind: 'prune', seq: edit.seq, edit })),
+    ...undone.map((edit) => ({ key: `restored-${edit.id}`, kind: 'restored', seq: edit.seq, edit })),
+  ];
+}
+
+function messageRow(message, cleared) {
+  const gone = message.calls.filter((call) => call.result && cleared.has(call.result.seq));
+  return {
+    key: message.id, kind: 'message', seq: message.seq, message,
+    cleared: gone.map((call) => call.callId).join(' '),
+  };
+}
+
+/** The answer in flight comes last, or in place of the message that it goes on with. */
+function withAnswer(rows, { answer, seq }) {
+  if (!answer) return rows;
+  const known = rows.findIndex((row) => row.key === answer.messageId);
+  const begun = known >= 0 ? rows[known].message : { calls: [], media: [], seq: seq + 0.6 };
+  const message = {
+    ...begun, id: answer.messageId, kind: 'model', text: answer.text, reasoning: answer.reasoning,
+    begunAt: answer.begunAt,
+  };
+  const row = { key: answer.messageId, kind: 'message', seq: begun.seq, message, cleared: '', live: true };
+  if (known >= 0) return rows.with(known, rows[known].speaks ? { ...row, speaks: true } : row);
+  const last = rows.findLast((each) => each.kind === 'message');
+  return [...rows, last?.message.kind === 'model' ? row : { ...row, speaks: true }];
+}
+
+/** Who speaks is said once, until somebody else does. */
+function withSpeakers(rows) {
+  let speaker = null;
+  return rows.map((row) => {
+    if (row.kind !== 'message') return row;
+    const says = row.message.kind !== speaker;
+    speaker = row.message.kind;
+    return says ? { ...row, speaks: true } : row;
+  });
+}
+
+function kept(rows, before) {
+  const known = new Map(before.map((row) => [row.key, row]));
+  return rows.map((row) => {
+    const old = known.get(row.key);
+    return old && isSame(old, row) ? old : row;
+  });
+}
+
+function isSame(one, other) {
+  const keys = Object.keys(one);
+  return keys.length === Object.keys(other).length && keys.every((key) => (
+    Array.isArray(one[key])
+      ? one[key].length === other[key].length && one[key].every((item, at) => item === other[key][at])
+      : one[key] === other[key]
+  ));
+}

@@ -1,0 +1,84 @@
+// What one line says of a tool call: the argument that matters, and how it ended. Pure.
+import { count, firstLine, lineCount, plural } from './format.js';
+import { diffLines, tally } from './diff.js';
+
+/** Arguments that say what a call is about, the first that is there. */
+const TELLING = ['command', 'path', 'pattern', 'query', 'handle', 'url', 'file', 'name', 'text'];
+
+/** The arguments as an object; `null` if the model wrote something else. */
+export function argumentsOf(call) {
+  try {
+    const value = JSON.parse(call.args || '{}');
+    return value && typeof value === 'object' && !Array.isArray(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+/** The argument that matters, in one line. */
+export function subject(call) {
+  const args = argumentsOf(call);
+  if (!args) return firstLine(call.args, 200);
+  const key = TELLING.find((name) => typeof args[name] === 'string' && args[name]);
+  const value = key ? args[key] : Object.values(args).find((each) => typeof each === 'string');
+  if (value === undefined) return '';
+  const line = value.trim().split('\n').map((each) => each.trim()).filter(Boolean).join(' ⏎ ');
+  const range = call.name === 'read' && args.offset ? `:${args.offset}` : '';
+  const where = key === 'pattern' && args.path ? ` in ${args.path}` : '';
+  return firstLine(line, 300) + range + where;
+}
+
+/** The text of a result. */
+export function resultText(call) {
+  return (call.result?.content ?? []).filter((part) => part.type === 'text').map((part) => part.text).join('');
+}
+
+/** What a change would do to a file: `{path, lines, isWhole}`, or nothing. */
+export function change(call) {
+  const args = argumentsOf(call);
+  if (!args || typeof args.path !== 'string') return null;
+  if (typeof args.old === 'string' && typeof args.new === 'string') {
+    return { path: args.path, lines: diffLines(args.old, args.new), everywhere: args.replaceAll === true, isWhole: false };
+  }
+  if (call.name === 'write' && typeof args.content === 'string') {
+    return { path: args.path, lines: diffLines('', args.content), everywhere: false, isWhole: true };
+  }
+  return null;
+}
+
+/** How a call stands or ended, in a few words. */
+export function outcome(call) {
+  switch (call.status) {
+    case 'pending': return call.approval?.decision ? 'starts' : call.approval ? 'waits for you' : 'waits';
+    case 'running': return 'runs';
+    case 'cancelled': return call.approval?.decision === 'deny' ? 'denied' : 'cancelled';
+    case 'interrupted': return 'interrupted: whether it had an effect is unknown';
+    case 'error': return failed(call);
+    default: return completed(call);
+  }
+}
+
+function failed(call) {
+  const text = resultText(call);
+  const exit = text.match(/\[exit code (\d+)\]\s*$/);
+  if (exit) return `exit ${exit[1]}`;
+  return firstLine(text.replace(/^Error: /, ''), 90) || 'failed';
+}
+
+function completed(call) {
+  if (!call.result) return '';
+  const { truncated } = call.result;
+  if (truncated) {
+    const all = truncated.totalChars;
+    return `${count(all - truncated.omittedChars)} of ${count(all)} characters · rest kept`;
+  }
+  const changed = ['edit', 'write'].includes(call.name) ? change(call) : null;
+  if (changed) {
+    const { added, removed } = tally(changed.lines);
+    return changed.isWhole ? plural(added, 'line') : `+${added} −${removed}`;
+  }
+  const lines = lineCount(resultText(call));
+  const media = call.result.content.filter((part) => part.type !== 'text').length;
+  if (media && !lines) return plural(media, 'file');
+  return lines ? plural(lines, 'line') : 'no output';
+}

@@ -1,0 +1,50 @@
+// What a compaction did, in words. Pure.
+import { count, plural, tokens } from './format.js';
+
+const REASONS = {
+  'token-limit': 'the window was filling up',
+  'overflow-error': 'the model said that the request was too long',
+  'model-switch': 'the new model has a smaller window',
+  requested: 'you asked for it',
+};
+
+const CLASSES = {
+  userConstraints: 'what you required', decisions: 'decisions', paths: 'paths', identifiers: 'names',
+  errorLines: 'error lines', numbers: 'numbers',
+};
+
+/** `token_limit` and `token-limit` alike. */
+export function reasonOf(edit) {
+  return REASONS[(edit.reason ?? '').replaceAll('_', '-')] ?? null;
+}
+
+/** Messages that a compaction left out. */
+export function leftOut(edit, summaries = 1) {
+  return Math.max(0, (edit.originalMessages ?? 0) - (edit.compressedMessages ?? 0) + summaries);
+}
+
+/** `96.2K → 11.4K tokens` */
+export function sizes(edit) {
+  return `${tokens(edit.originalTokens)} → ${tokens(edit.compressedTokens)} tokens`;
+}
+
+/** The whole survival report: rows `{name, verbatim, recoverable, lost, total}`. */
+export function survivalRows(survival) {
+  return Object.entries(survival?.classes ?? {}).map(([name, tally]) => {
+    const recoverable = tally.recoverableByModel + tally.recoverableByUser;
+    return { name: CLASSES[name] ?? name, verbatim: tally.verbatim, recoverable, lost: tally.lost, total: tally.verbatim + recoverable + tally.lost };
+  });
+}
+
+/** What survives, in one sentence. */
+export function survivalLine(survival) {
+  const rows = survivalRows(survival);
+  const sum = (key) => rows.reduce((all, row) => all + row[key], 0);
+  const total = sum('total');
+  if (!total) return 'Everything can be looked up.';
+  const lost = sum('lost');
+  const end = lost ? `${plural(lost, 'fact')} lost` : 'the rest can be looked up, nothing is lost';
+  const kept = sum('verbatim');
+  if (kept === total) return `All ${count(total)} facts found in it are still in the window.`;
+  return `${count(kept)} of ${count(total)} facts are still in the window; ${end}.`;
+}

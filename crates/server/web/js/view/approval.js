@@ -1,0 +1,45 @@
+// A question whether a tool may run: what exactly, and the two answers.
+import { button, h, show } from '../dom.js';
+
+/**
+ * `decide(decision, reason)` answers a promise.
+ */
+export function approvalView(call, decide) {
+  const said = h('p.form-said', { role: 'alert' });
+  const reason = h('input', {
+    type: 'text', maxlength: '2000', 'aria-label': 'Why not? The agent reads it', placeholder: 'Why not? The agent reads it (optional)',
+  });
+  const view = h('div.approval', { role: 'group', 'aria-label': `May ${call.name} run?` });
+  const answer = async (decision, why) => {
+    view.setAttribute('aria-busy', 'true');
+    view.querySelectorAll('button').forEach((each) => { each.disabled = true; });
+    try {
+      await decide(decision, why);
+    } catch (problem) {
+      view.querySelectorAll('button').forEach((each) => { each.disabled = false; });
+      said.textContent = problem.message;
+    } finally {
+      view.removeAttribute('aria-busy');
+    }
+  };
+  const denying = h(
+    'form.deny', { hidden: true, onsubmit: (event) => { event.preventDefault(); answer('deny', reason.value.trim()); } },
+    reason,
+    h('button.button.danger', { type: 'submit' }, 'Deny'),
+    button('Back', { onclick: () => { denying.hidden = true; choice.hidden = false; choice.querySelector('button').focus(); } }),
+  );
+  const choice = h(
+    'div.choice', {},
+    button('Allow', { kind: 'primary', symbol: 'check', onclick: () => answer('allow') }),
+    button('Deny …', { onclick: () => { choice.hidden = true; denying.hidden = false; reason.focus(); } }),
+    h('span.quiet', {}, 'Nothing happens before you answer.'),
+  );
+  denying.addEventListener('keydown', (event) => {
+    if (event.key !== 'Escape') return;
+    event.stopPropagation();
+    denying.hidden = true;
+    choice.hidden = false;
+    choice.querySelector('button').focus();
+  });
+  return show(view, choice, denying, said);
+}

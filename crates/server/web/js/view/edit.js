@@ -1,0 +1,194 @@
+// What was compacted, pruned or brought back: one row each, that opens to what it stands for.
+import { button, h, icon, show } from '../dom.js';
+import { leftOut, reasonOf, sizes, survivalLine, survivalRows } from '../text/edits.js';
+import { subject } from '../text/calls.js';
+import { count, plural, tokens } from '../text/format.js';
+import { MessageView } from './message.js';
+import { Prose } from './prose.js';
+
+/** Originals shown at a time. */
+const ORIGINALS = 30;
+
+/** Something that is asked for once, and says why it was refused. */
+function act(label, symbol, said, work) {
+  const it = button(label, { symbol, onclick: async (event) => {
+    event.stopPropagation();
+    it.disabled = true;
+    said.textContent = '';
+    try {
+      await work();
+    } catch (problem) {
+      said.textContent = problem.message;
+    }
+    it.disabled = false;
+  } });
+  return it;
+}
+
+export class FoldView {
+  constructor(row, context) {
+    this.context = context;
+    this.said = h('span.form-said', { role: 'alert' });
+    this.words = h('span.fold-words');
+    this.toggleButton = h('button.fold-line', { type: 'button', 'aria-expanded': 'false', onclick: () => this.toggle() });
+    this.actions = h('span.fold-actions');
+    this.body = h('div.fold-body', { hidden: true });
+    const head = h('div.fold-head', {}, this.toggleButton, this.actions);
+    this.element = h('section.row.fold', { 'aria-label': 'Compacted' }, h('div.wide', {}, head, this.said, this.body));
+    this.update(row);
+  }
+
+  update(row) {
+    this.row = row;
+    const { edit } = row;
+    const number = edit.originalMessages ? leftOut(edit, this.summaries().length || 1) : row.messages.length;
+    show(
+      this.toggleButton, icon('fold'),
+      h('span.fold-words', {}, h('strong', {}, `compacted ${plural(number, 'message')}`), ` · ${sizes(edit)}`, h('span.quiet', {}, ' · all recoverable')),
+      icon('chevron'),
+    );
+    show(
+      this.actions,
+      row.unfolded ? button('Fold away', { onclick: () => this.context.refold(edit.id) }) : null,
+      act('Undo', 'undo', this.said, () => this.context.undo(edit.id)),
+    );
+    if (!this.body.hidden) this.fill();
+  }
+
+  summaries() {
+    return this.context.summaries(this.row.edit.id);
+  }
+
+  toggle(isOpen = this.body.hidden) {
+    this.body.hidden = !isOpen;
+    this.toggleButton.setAttribute('aria-expanded', String(isOpen));
+    if (isOpen) this.fill();
+    else this.body.replaceChildren();
+  }
+
+  /** What stands for the original may have to be fetched first. */
+  async needSummary() {
+    if (this.summaries().length || this.hasAsked) return;
+    this.hasAsked = true;
+    await this.context.needSummary(this.row.edit);
+    if (this.summaries().length && !this.body.hidden) this.fill();
+  }
+
+  fill() {
+    const { edit, inner } = this.row;
+    this.needSummary();
+    const reason = reasonOf(edit);
+    const facts = [
+      h('p', {}, h('strong', {}, 'Why. '), [reason && `${upper(reason)}. `, edit.why && `${upper(edit.why)}.`].filter(Boolean).join('')),
+      edit.survival ? h('p', {}, h('strong', {}, 'What survives. '), survivalLine(edit.survival)) : null,
+      survivalTable(edit.survival),
+      inner.length ? h('p.quiet', {}, h('strong', {}, 'Inside it. '), inner.map((each) => sizes(each)).join('; '), '. Undo this one first to undo those.') : null,
+    ];
+    const summary = new Prose();
+    summary.update(this.summaries().join('\n\n---\n\n').trim() || 'Nothing stands for them: they were left out, and can be looked up.', false);
+    show(
+      this.body,
+      h('div.fold-facts', {}, facts),
+      h(
+        'div.sides', {},
+        h('section.side', { 'aria-label': 'What the model sees', tabindex: '0' }, h('h3', {}, 'What the model sees'), summary.element),
+        h('section.side', { 'aria-label': 'The original', tabindex: '0' }, h('h3', {}, 'The original'), this.originals()),
+      ),
+    );
+  }
+
+  originals() {
+    const { messages } = this.row;
+    const list = h('div.originals');
+    if (this.row.unfolded) return h('p.quiet', {}, 'It stands above, where it was.');
+    let shown = 0;
+    const more = button('Show more', { symbol: 'expand', onclick: () => add() });
+    const add = () => {
+      const next = messages.slice(shown, shown + ORIGINALS);
+      let speaker = messages[shown - 1]?.kind;
+      for (const message of next) {
+        const row = { key: message.id, message, cleared: '', speaks: message.kind !== speaker };
+        speaker = message.kind;
+        list.append(new MessageView(row, this.context).element);
+      }
+      shown += next.length;
+      more.remove();
+      if (shown < messages.length) {
+        more.lastChild.textContent = `Show ${plural(Math.min(ORIGINALS, messages.length - shown), 'more message')} of ${count(messages.length - shown)}`;
+        list.append(more);
+      }
+    };
+    add();
+    return list;
+  }
+}
+
+function survivalTable(survival) {
+  const rows = survivalRows(survival);
+  if (!rows.length) return null;
+  const head = h('tr', {}, ['Facts', 'In the window', 'Can be looked up', 'Lost'].map((word) => h('th', { scope: 'col' }, word)));
+  const body = rows.map((row) => h('tr', {}, h('th', { scope: 'row' }, row.name), [row.verbatim, row.recoverable, row.lost].map((number) => h('td', {}, count(number)))));
+  return h('table.survival', {}, h('thead', {}, head), h('tbody', {}, body));
+}
+
+function upper(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1).replace(/\.$/, '');
+}
+
+export class PruneView {
+  constructor(row, context) {
+    this.context = context;
+    this.element = h('section.row.fold.prune', { 'aria-label': 'Pruned' });
+    this.update(row);
+  }
+
+  update(row) {
+    const { edit } = row;
+    const said = h('span.form-said', { role: 'alert' });
+    const number = edit.prunedCount ?? edit.handles?.length ?? 0;
+    const calls = this.context.callsAt((edit.handles ?? []).map((handle) => Number(handle.match(/\d+/)?.[0])));
+    const list = h('ul.pruned', { hidden: true }, calls.map(({ call, messageId }) => h(
+      'li', {},
+      h('button.link', { type: 'button', onclick: () => this.context.reveal(messageId) }, h('span.tool-name', {}, call.name), ' ', h('span.mono', {}, subject(call))),
+    )));
+    const line = h(
+      'button.fold-line', { type: 'button', 'aria-expanded': 'false', onclick: () => {
+        list.hidden = !list.hidden;
+        line.setAttribute('aria-expanded', String(!list.hidden));
+      } },
+      icon('broom'),
+      h('span.fold-words', {}, h('strong', {}, `cleared ${plural(number, 'old tool result')}`), ` · ${tokens(edit.originalTokens)} → ${tokens(edit.compressedTokens)} tokens`, h('span.quiet', {}, ' · all recoverable')),
+      icon('chevron'),
+    );
+    const undo = act('Undo', 'undo', said, () => this.context.undo(edit.id));
+    show(this.element, h('div.wide', {}, h('div.fold-head', {}, line, h('span.fold-actions', {}, undo)), said, list));
+  }
+}
+
+export class RestoredView {
+  constructor(row, context) {
+    this.context = context;
+    this.element = h('section.row.fold.restored', { 'aria-label': 'Undone' });
+    this.update(row);
+  }
+
+  update(row) {
+    const { edit } = row;
+    const said = h('span.form-said', { role: 'alert' });
+    const what = edit.kind === 'prune' ? 'The cleared tool results are back' : 'The original messages are back in the window';
+    const release = edit.released ? null : act('May be compacted again', null, said, () => this.context.release(edit.id));
+    show(this.element, h('div.wide', {}, h('div.fold-head', {}, h('span.fold-line', {}, icon('undo'), h('span.fold-words', {}, h('strong', {}, 'undone'), ` · ${what}`)), h('span.fold-actions', {}, release)), said));
+  }
+}
+
+export class NoticeView {
+  constructor(row) {
+    this.element = h('p.row.notice');
+    this.update(row);
+  }
+
+  update({ notice }) {
+    this.element.dataset.tone = notice.tone;
+    show(this.element, h('span.wide', {}, notice.tone === 'quiet' ? null : icon('alert'), h('span', {}, notice.text), notice.detail ? h('span.notice-detail', {}, notice.detail) : null, notice.code && notice.tone === 'failure' ? h('code', {}, notice.code) : null));
+  }
+}

@@ -1,0 +1,111 @@
+// A message: who speaks, what was thought, said and shown, and the tools it called.
+import { button, h, setText, show } from '../dom.js';
+import { duration, plural } from '../text/format.js';
+import { CallView } from './call.js';
+import { mediaList } from './media.js';
+import { Prose } from './prose.js';
+
+const SPEAKERS = { typed: 'you', model: 'agent', note: 'note' };
+const CUTS = {
+  cancelled: 'Stopped here. The model sees what was said.',
+  lost: 'The connection to the model failed here. People see this part; the model does not.',
+};
+const TYPED_CHARS = 4_000;
+
+export class MessageView {
+  constructor(row, context) {
+    this.context = context;
+    this.calls = new Map();
+    this.speaker = h('div.speaker');
+    this.reasoning = new Reasoning();
+    this.prose = row.message.kind === 'model' ? new Prose() : new Typed();
+    this.media = h('div');
+    this.tools = h('div.tools', { hidden: true });
+    this.cut = h('p.cut', { hidden: true });
+    this.content = h('div.content', {}, this.reasoning.element, this.prose.element, this.media, this.tools, this.cut);
+    this.element = h('article.row.message', {}, this.speaker, this.content);
+    this.update(row);
+  }
+
+  update(row) {
+    const { message, live, speaks, cleared } = row;
+    this.element.dataset.kind = message.kind;
+    this.element.classList.toggle('speaks', Boolean(speaks));
+    this.element.setAttribute('aria-label', SPEAKERS[message.kind]);
+    setText(this.speaker, speaks ? SPEAKERS[message.kind] : '');
+    this.reasoning.update(message, live);
+    this.prose.update(message.text, Boolean(live) && (message.text !== '' || message.reasoning === ''));
+    if (this.shownMedia !== message.media) {
+      this.shownMedia = message.media;
+      show(this.media, mediaList(this.context.sessionId, message.media));
+    }
+    this.updateCalls(message.calls, cleared);
+    this.cut.hidden = !CUTS[message.interrupted];
+    setText(this.cut, CUTS[message.interrupted] ?? '');
+  }
+
+  updateCalls(calls, cleared) {
+    this.tools.hidden = calls.length === 0;
+    if (!calls.length) return;
+    const gone = new Set(cleared ? cleared.split(' ') : []);
+    this.tools.classList.toggle('several', calls.length > 1);
+    if (calls.length > 1) {
+      this.tools.setAttribute('role', 'group');
+      this.tools.setAttribute('aria-label', plural(calls.length, 'tool call'));
+    }
+    for (const call of calls) {
+      let view = this.calls.get(call.callId);
+      if (!view) {
+        view = new CallView(this.context);
+        this.calls.set(call.callId, view);
+        this.tools.append(view.element);
+      }
+      view.update(call, gone.has(call.callId));
+    }
+  }
+
+  tick(now) {
+    for (const view of this.calls.values()) if (view.call.status === 'running') view.tick(now);
+  }
+}
+
+/** What the model thought: folded, with its length. */
+class Reasoning {
+  constructor() {
+    this.label = h('summary');
+    this.text = h('div.reasoning-text');
+    this.element = h('details.reasoning', { hidden: true, ontoggle: () => this.fill() }, this.label, this.text);
+  }
+
+  update(message, live) {
+    this.message = message;
+    this.element.hidden = !message.reasoning;
+    if (!message.reasoning) return;
+    const thinks = live && !message.text;
+    const length = `${plural(message.reasoning.trim().split(/\s+/).length, 'word')}`;
+    setText(this.label, thinks ? `Thinking … ${length}` : `Thought${message.thoughtFor ? ` for ${duration(message.thoughtFor)}` : ''} · ${length}`);
+    this.fill();
+  }
+
+  fill() {
+    if (this.element.open) setText(this.text, this.message.reasoning);
+  }
+}
+
+/** What a person wrote, letter for letter. */
+class Typed {
+  constructor() {
+    this.element = h('div.typed');
+  }
+
+  update(text) {
+    if (text === this.text) return;
+    this.text = text;
+    if (text.length <= TYPED_CHARS) {
+      this.element.textContent = text;
+      return;
+    }
+    const more = button(`Show all ${plural(text.length, 'character')}`, { symbol: 'expand', onclick: () => { this.element.textContent = text; } });
+    show(this.element, `${text.slice(0, TYPED_CHARS)}…`, h('p.rest', {}, more));
+  }
+}

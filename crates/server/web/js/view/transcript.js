@@ -1,0 +1,119 @@
+// The conversation: rows of the state in a window, and what goes on now at its end.
+import { byId, h, setText } from '../dom.js';
+import { rowMaker } from '../state/rows.js';
+import { FoldView, NoticeView, PruneView, RestoredView } from './edit.js';
+import { MessageView } from './message.js';
+import { Windowed } from './window.js';
+import { nowLine } from './now.js';
+
+const VIEWS = { message: MessageView, fold: FoldView, prune: PruneView, restored: RestoredView, notice: NoticeView };
+
+/** Rows from the top at which older ones are fetched. */
+const NEAR_TOP = 2_500;
+
+export class Transcript {
+  constructor(context) {
+    this.context = Object.assign(Object.create(context), {
+      reveal: (key) => this.reveal(key),
+      refold: (id) => this.setUnfolded(id, false),
+      callsAt: (seqs) => this.callsAt(new Set(seqs)),
+      summaries: (id) => this.state?.summaries[id]?.parts ?? [],
+    });
+    this.scroller = byId('scroller');
+    this.jump = byId('jump');
+    this.now = h('div.now', { 'aria-hidden': 'true' });
+    this.list = new Windowed(this.scroller, {
+      make: (row) => new VIEWS[row.kind](row, this.context),
+      guess,
+      onMove: () => this.moved(),
+      tail: this.now,
+    });
+    this.jump.addEventListener('click', () => {
+      this.list.toEnd();
+      this.scroller.focus({ preventScroll: true });
+    });
+    setInterval(() => this.tick(), 1_000);
+    this.reset();
+  }
+
+  reset() {
+    this.rows = rowMaker();
+    this.unfolded = new Set();
+    this.state = null;
+    this.list.clear();
+  }
+
+  update(state) {
+    this.foldQuietly(state);
+    this.state = state;
+    const rows = this.rows(state, this.unfolded);
+    if (rows !== this.shown) {
+      this.shown = rows;
+      this.list.setRows(rows);
+    }
+    setText(this.now, nowLine(state, Date.now()));
+    this.now.hidden = !this.now.textContent;
+  }
+
+  /** What is being read is not folded under the reader's eyes. */
+  foldQuietly(state) {
+    if (!this.state || this.state.edits === state.edits || this.list.isPinned) return;
+    const known = new Set(this.state.edits.map((edit) => edit.id));
+    const fresh = state.edits.filter((edit) => !known.has(edit.id) && edit.kind === 'compaction');
+    if (fresh.length && this.state.messages.length) this.unfolded = new Set([...this.unfolded, ...fresh.map((edit) => edit.id)]);
+  }
+
+  setUnfolded(id, is) {
+    const next = new Set(this.unfolded);
+    if (is) next.add(id);
+    else next.delete(id);
+    this.unfolded = next;
+    this.update(this.state);
+  }
+
+  reveal(key) {
+    const view = this.list.reveal(key);
+    view?.element.querySelector('button, [tabindex]')?.focus({ preventScroll: true });
+    return view;
+  }
+
+  /** Brings the row of a compaction into sight and opens it. */
+  revealEdit(id) {
+    const row = this.shown.find((each) => each.edit?.id === id) ?? this.shown.find((each) => each.inner?.some((edit) => edit.id === id));
+    const view = row && this.reveal(row.key);
+    view?.toggle?.(true);
+  }
+
+  revealCall(callId) {
+    const message = this.state.messages.findLast((each) => each.calls.some((call) => call.callId === callId));
+    if (message) this.reveal(message.id);
+  }
+
+  callsAt(seqs) {
+    const found = [];
+    for (const message of this.state?.messages ?? []) {
+      for (const call of message.calls) if (seqs.has(call.result?.seq)) found.push({ call, messageId: message.id });
+    }
+    return found;
+  }
+
+  moved() {
+    const isAway = !this.list.isPinned && this.list.fromEnd() > 200;
+    if (this.jump.hidden === isAway) this.jump.hidden = !isAway;
+    if (this.scroller.scrollTop < NEAR_TOP && !this.list.isPinned) this.context.loadOlder();
+  }
+
+  tick() {
+    if (!this.state || document.hidden) return;
+    const now = Date.now();
+    for (const view of this.list.mounted.values()) view.tick?.(now);
+    setText(this.now, nowLine(this.state, now));
+  }
+}
+
+/** A height before it is known. */
+function guess(row) {
+  if (row.kind !== 'message') return 40;
+  const { text, calls } = row.message;
+  return 20 + Math.ceil(text.length / 75) * 24 + calls.length * 30;
+}
