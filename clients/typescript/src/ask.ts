@@ -19,40 +19,62 @@ export async function* answer(
 ): AsyncGenerator<string, RunComplete, void> {
   const { onEvent, signal } = options;
   const within = signal ? { signal } : {};
-  const { lastSeq } = await client.sessions.get(sessionId, within);
-  const sent = await client.sendMessage({ sessionId, content }, within);
-  const id = sent.queued ? sent.id : sent.messageId;
   const spoken = new Spoken();
-  let isTaken = false;
-  for await (const event of client.events(sessionId, { after: lastSeq, ...within })) {
+  let turn: Turn | undefined;
+  for await (const event of client.events(sessionId, within)) {
     onEvent?.(event);
-    if (event.name === "message:dequeued") isTaken ||= event.ids.includes(id);
-    if (!isTaken) {
-      await checkWaits(client, sent, event, within);
+    if (!turn) {
+      // From here on nothing is missed.
+      if (event.name === "queue:snapshot") {
+        turn = new Turn(client, await client.sendMessage({ sessionId, content }, within), within);
+      }
       continue;
     }
+    if (!(await turn.has(event))) continue;
     const text = spoken.more(event);
     if (text) yield text;
     if (event.name === "run:complete") return ended(event);
   }
-  throw new Error("unreachable: a stream of events has no end");
+  throw new Error("a stream of events has no end");
 }
 
-/** Throws if the message will not be taken by itself. */
-async function checkWaits(
-  client: Longhaul,
-  sent: Sent,
-  event: LonghaulEvent,
-  within: { signal?: AbortSignal },
-): Promise<void> {
-  if (!sent.queued) return;
-  if (event.name === "message:removed" && event.id === sent.id) throw notTaken("The message was removed from the queue.");
-  if (event.name !== "run:complete" || event.finishReason === "stop") return;
-  const session = await client.sessions.get(sent.sessionId, within);
-  if (session.status !== "idle" && session.status !== "parked") return;
-  const { entries } = await client.queue.list(sent.sessionId, within);
-  if (entries.some((entry) => entry.id === sent.id)) {
-    throw notTaken("The run ended before it took the message, which waits: resume takes it.");
+/** Whether a message was taken yet. */
+class Turn {
+  #hasCome = false;
+  #seen = 0;
+  /** The message did not wait when the log was here: if it was not taken by then it was removed. */
+  #goneAt = Infinity;
+
+  constructor(
+    private readonly client: Longhaul,
+    private readonly sent: Sent,
+    private readonly within: CallOptions,
+  ) {}
+
+  /** Whether the event comes with the message or after it. Throws if the message will not be taken by itself. */
+  async has(event: LonghaulEvent): Promise<boolean> {
+    const { sent } = this;
+    const id = sent.queued ? sent.id : sent.messageId;
+    if (event.name === "message:dequeued") this.#hasCome ||= event.ids.includes(id);
+    if (this.#hasCome || !sent.queued) return this.#hasCome;
+    this.#seen = event.seq ?? this.#seen;
+    if (event.name === "queue:snapshot" && !event.entries.some((entry) => entry.id === id)) {
+      this.#goneAt = (await this.client.sessions.get(sent.sessionId, this.within)).lastSeq;
+    }
+    const isRemoved = event.name === "message:removed" && event.id === id;
+    if (isRemoved || this.#seen >= this.#goneAt) throw notTaken("The message was removed from the queue.");
+    if (event.name === "run:complete" && event.finishReason !== "stop" && (await this.#rests(id))) {
+      throw notTaken("The run ended before it took the message, which waits: resume takes it.");
+    }
+    return false;
+  }
+
+  async #rests(id: string): Promise<boolean> {
+    const { client, sent, within } = this;
+    const { status } = await client.sessions.get(sent.sessionId, within);
+    if (status !== "idle" && status !== "parked") return false;
+    const { entries } = await client.queue.list(sent.sessionId, within);
+    return entries.some((entry) => entry.id === id);
   }
 }
 
@@ -62,6 +84,6 @@ function notTaken(detail: string): LonghaulError {
 
 function ended(event: RunComplete): RunComplete {
   if (event.finishReason !== "error") return event;
-  const { code, message } = event.error ?? { code: "error", message: "The run failed." };
+  const { code, message } = event.error ?? { code: "interrupted", message: "The run failed." };
   throw new LonghaulError({ code, status: 0, detail: message, problem: { ...event } });
 }

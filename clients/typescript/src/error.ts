@@ -1,26 +1,7 @@
+import type { Shape } from "./shape.js";
+
 /** Codes that the server gives, and three of the client's own: `unreachable` (no answer came), `unexpected-answer` (it was not the server's) and `not-taken` (what was asked waits, or was removed). */
-export type ErrorCode =
-  | "auth"
-  | "already-released"
-  | "already-undone"
-  | "conflict"
-  | "context-overflow"
-  | "interrupted"
-  | "invalid-request"
-  | "max-compactions"
-  | "network"
-  | "not-found"
-  | "not-taken"
-  | "not-undone"
-  | "queue-full"
-  | "rate-limit-exceeded"
-  | "refused"
-  | "storage"
-  | "third-party"
-  | "timeout"
-  | "truncated-stream"
-  | "unreachable"
-  | "unexpected-answer";
+export type ErrorCode = Shape<"ProblemCode"> | "not-taken" | "unexpected-answer" | "unreachable";
 
 export interface LonghaulErrorInit {
   code: ErrorCode | (string & {});

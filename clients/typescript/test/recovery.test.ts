@@ -37,6 +37,7 @@ served("a stream goes on after the server was killed in mid-answer: nothing is l
   // What was said is kept a tenth of a second later.
   await pause(500);
   await world.kill();
+  world.model.script = () => LONG;
   await world.serve();
 
   const cut = await watch.next("message:added", (event) => event.source === "model");
@@ -143,6 +144,36 @@ served("asking a busy session waits for its turn, and tells if there will be non
 
   // The session is at rest and one message waits: the next one goes along with it.
   assert.equal(await ask(), LONG.join(""));
+  await watch.stop();
+});
+
+served("asking tells that the message was removed while nobody listened", talking, async (world) => {
+  const client = world.client();
+  const { id: sessionId } = await client.sessions.create();
+  const watch = new Watch(client, sessionId, 0);
+  await client.sendMessage({ sessionId, content: "talk and wait" });
+  await watch.next("llm:chunk", (event) => event.content === LONG[19]);
+  const [back, sent] = [new Gate(), new Gate()];
+  let connections = 0;
+  const fetch: typeof globalThis.fetch = async (input, init) => {
+    if (String(input).includes("/events") && (connections += 1) > 1) await back.opened;
+    const response = await globalThis.fetch(input, init);
+    if (init?.method === "POST") setTimeout(sent.open, 100);
+    return response;
+  };
+  const asking = assert.rejects(
+    (async () => {
+      for await (const _ of world.client({ fetch }).ask(sessionId, "talk")) void _;
+    })(),
+    { code: "not-taken", detail: /removed/ },
+  );
+  const { id } = await watch.next("message:queued", (event) => event.position === 1);
+  await sent.opened;
+  await world.kill();
+  await world.serve();
+  await client.queue.remove(id, { sessionId });
+  back.open();
+  await asking;
   await watch.stop();
 });
 

@@ -12,7 +12,7 @@ import { pause } from "../src/pause.js";
 import { Model, type Script } from "./model.js";
 
 /** How long anything may take before a test fails. */
-export const PATIENCE_MS = 30_000;
+export const PATIENCE_MS = 15_000;
 
 const BINARY = process.env["LONGHAUL_BIN"];
 const IS_REQUIRED = process.env["LONGHAUL_REQUIRE_CLIENT"] === "1";
@@ -28,7 +28,7 @@ export function served(name: string, script: Script, body: (world: World, contex
     return;
   }
   const skip = isThere ? false : missing;
-  test(name, { skip, timeout: 4 * PATIENCE_MS }, async (context) => {
+  test(name, { skip, timeout: 2 * PATIENCE_MS }, async (context) => {
     const world = await World.start(script, config);
     try {
       await body(world, context);

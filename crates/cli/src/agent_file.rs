@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use longhaul::config::{Config, ProviderKind, SystemPrompt, TriggerConfig};
+use longhaul::config::{AgentSource, Config, ConfigError, ProviderKind, SystemPrompt, TriggerConfig};
 
 use crate::failure::{Failure, Outcome};
 use crate::place::Place;
@@ -34,7 +34,7 @@ pub(crate) struct Loaded {
 pub(crate) fn load(place: &Place) -> Outcome<Loaded> {
     let file = find(place)?;
     let mut config = match &file {
-        Some(path) => read(place, path)?,
+        Some(path) => with_agents(place, path, read(place, path, Config::parse)?)?,
         None => Config::default(),
     };
     let overrides = &place.overrides;
@@ -66,27 +66,63 @@ fn find(place: &Place) -> Outcome<Option<PathBuf>> {
     }
 }
 
-fn read(place: &Place, path: &Path) -> Outcome<Config> {
+/// The configuration with each of its agents read, wherever it is described.
+fn with_agents(place: &Place, path: &Path, mut config: Config) -> Outcome<Config> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    for (name, agent) in &mut config.agents {
+        match agent {
+            AgentSource::File(file) => {
+                let its_own = folder.join(&*file);
+                if let Err(error) = text_of(&its_own) {
+                    let text = text_of(path).unwrap_or_default();
+                    let line = line_behind(&text, "agents", file).map(|line| format!(":{line}")).unwrap_or_default();
+                    return Err(Failure::usage(format!(
+                        "{}{line}: {file}, the file of `agents.{name}`, cannot be read: {error}",
+                        path.display()
+                    )));
+                }
+                let read = read(place, &its_own, Config::parse_agent)?;
+                *agent = AgentSource::Here(Box::new(read));
+            }
+            AgentSource::Here(inner) => {
+                let text = text_of(path).unwrap_or_default();
+                inner.system_prompt = prompt(inner, path, &text)?;
+            }
+        }
+    }
+    Ok(config)
+}
+
+type Parse = fn(&str, &str) -> Result<Config, ConfigError>;
+
+fn read(place: &Place, path: &Path, parse: Parse) -> Outcome<Config> {
     let shown = path.display().to_string();
     let text = text_of(path).map_err(|error| Failure::usage(format!("{shown} cannot be read: {error}")))?;
-    let mut config = Config::parse(&text, &shown).map_err(|error| Failure::usage(error.to_string()))?;
+    let mut config = parse(&text, &shown).map_err(|error| Failure::usage(error.to_string()))?;
     if place.named_config.is_some() {
         trust::remember(place, path, &text, &config)?;
     } else if place.is_here(path) {
         trust::check(place, path, &text, &config)?;
     }
+    config.system_prompt = prompt(&config, path, &text)?;
+    Ok(config)
+}
+
+/// The prompt of a configuration that stands in that file, with that text.
+fn prompt(config: &Config, path: &Path, text: &str) -> Outcome<SystemPrompt> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let prompt = config.system_prompt.resolve(|file| {
         let unreadable = |error| {
-            let line = line_of_prompt(&text, file).map(|line| format!(":{line}")).unwrap_or_default();
+            let line =
+                line_behind(text, "systemPrompt", file).map(|line| format!(":{line}")).unwrap_or_default();
             Failure::usage(format!(
-                "{shown}{line}: {file}, the file of `systemPrompt`, cannot be read: {error}"
+                "{}{line}: {file}, the file of `systemPrompt`, cannot be read: {error}",
+                path.display()
             ))
         };
         text_of(&folder.join(file)).map_err(unreadable)
     })?;
-    config.system_prompt = SystemPrompt::Text(prompt);
-    Ok(config)
+    Ok(SystemPrompt::Text(prompt))
 }
 
 /// What is wrong with a trigger that no request can get under, if it is one: `fixed_tokens` of system prompt and tools
@@ -108,9 +144,9 @@ pub(crate) fn misplaced_trigger(loaded: &Loaded, fixed_tokens: u64) -> Option<St
     ))
 }
 
-/// The line of an agent file that names the prompt's file, from 1.
-fn line_of_prompt(text: &str, file: &str) -> Option<usize> {
-    let mut lines = text.lines().zip(1..).skip_while(|(line, _)| !line.contains("systemPrompt"));
+/// The line of an agent file that names another behind that key, from 1.
+fn line_behind(text: &str, key: &str, file: &str) -> Option<usize> {
+    let mut lines = text.lines().zip(1..).skip_while(|(line, _)| !line.contains(key));
     lines.find(|(line, _)| line.contains(file)).map(|(_, number)| number)
 }
 

@@ -88,6 +88,10 @@ pub(crate) enum Command {
     Models(ModelsArgs),
     /// Serve sessions over HTTP until it is told to end; prints its address when it is ready
     Serve(ServeArgs),
+    /// Be the agent of an editor, over standard input and output (Agent Client Protocol)
+    Acp(AcpArgs),
+    /// Offer what the sessions hold to any MCP client, over standard input and output: recall, search, status, compact
+    Mcp,
     /// Replay recorded sessions under context policies: what each costs and keeps
     #[command(subcommand)]
     Lab(LabCommand),
@@ -149,6 +153,14 @@ pub(crate) struct ServeArgs {
     pub(crate) open: bool,
 }
 
+/// `acp`.
+#[derive(Debug, Default, Group)]
+pub(crate) struct AcpArgs {
+    /// Let tools run without asking in the editor
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
 /// `chat`.
 #[derive(Debug, Group)]
 pub(crate) struct ChatArgs {
@@ -161,6 +173,9 @@ pub(crate) struct ChatArgs {
     /// Let tools run without asking
     #[arg(long)]
     pub(crate) yes: bool,
+    /// At a terminal: a line at a time, nothing redrawn but the line that is typed
+    #[arg(long)]
+    pub(crate) plain: bool,
 }
 
 /// `run`.

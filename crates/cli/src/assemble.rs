@@ -1,5 +1,6 @@
 //! An agent of a configuration and a place.
 
+mod agents;
 pub(crate) mod counting;
 mod echo;
 mod hooks;
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use longhaul::agent::Agent;
-use longhaul::config::{Config, ModelConfig, ReasoningRetention};
+use longhaul::config::{AgentSource, Config, ModelConfig, ReasoningRetention};
 use longhaul::sandbox::{Sandbox, SandboxPolicy};
 use longhaul::telemetry::Telemetry;
 use longhaul::tools::{ToolLimits, ToolSet};
@@ -28,6 +29,7 @@ use reqwest::Url;
 use crate::failure::{Failure, Outcome};
 use crate::place::Place;
 
+pub(crate) use agents::agents;
 pub(crate) use policy::{policy, rates};
 pub(crate) use servers::Missing;
 pub(crate) use telemetry::telemetry;
@@ -102,7 +104,11 @@ pub(crate) fn sandbox(place: &Place, config: &Config) -> Outcome<Sandbox> {
     policy.home.clone_from(&place.home);
     policy.environment.clone_from(&place.environment);
     let usual_keys = Kind::all_key_variables().map(str::to_owned);
-    policy.secret = config.model.api_key_env.iter().cloned().chain(usual_keys).collect();
+    let beside = config.agents.values().filter_map(|agent| match agent {
+        AgentSource::Here(agent) => agent.model.api_key_env.clone(),
+        AgentSource::File(_) => None,
+    });
+    policy.secret = config.model.api_key_env.iter().cloned().chain(beside).chain(usual_keys).collect();
     Ok(Sandbox::new(policy)?)
 }
 

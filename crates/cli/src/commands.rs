@@ -1,11 +1,13 @@
 //! One module for each command, and the one place that prints why a command ended early.
 
+pub(crate) mod acp;
 pub(crate) mod chat;
 pub(crate) mod compact;
 pub(crate) mod context;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod lab;
+pub(crate) mod mcp;
 pub(crate) mod models;
 mod reading;
 pub(crate) mod recall;
@@ -73,6 +75,8 @@ async fn dispatch(command: Command, place: &Place) -> Outcome {
         Command::Tokens(args) => tokens::run(&args, place).await,
         Command::Models(args) => models::run(&args, place).await,
         Command::Serve(args) => serve::run(args, place).await,
+        Command::Acp(args) => acp::run(args, place).await,
+        Command::Mcp => mcp::run(place).await,
         Command::Lab(command) => lab::run(command, place).await,
         Command::Doctor => doctor::run(place).await,
     }

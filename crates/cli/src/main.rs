@@ -18,6 +18,7 @@ mod place;
 mod signals;
 mod term;
 mod trust;
+mod tui;
 
 use std::process::ExitCode;
 

@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::path::{Component, Path};
 
 use longhaul::config::{
-    Config, Decision, HookTarget, McpTransport, ProviderKind, ServerConfig, SystemPrompt,
+    AgentSource, Config, Decision, HookTarget, McpTransport, ProviderKind, ServerConfig, SystemPrompt,
 };
 
 use crate::data;
@@ -78,12 +78,13 @@ fn wants(place: &Place, config: &Config, overrides: &Overrides) -> Option<String
             }
         });
     }
-    if let SystemPrompt::File(path) = &config.system_prompt {
-        let inside =
-            Path::new(path).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-        if !inside || !lies_in(&place.workspace, path) {
-            return Some(format!("reads {path} into the prompt"));
-        }
+    if let SystemPrompt::File(path) = &config.system_prompt
+        && leaves(place, path)
+    {
+        return Some(format!("reads {path} into the prompt"));
+    }
+    if let Some(what) = config.agents.values().find_map(|agent| agent_wants(place, agent)) {
+        return Some(what);
     }
     if let Some(what) = opens(&config.server) {
         return Some(what);
@@ -96,6 +97,23 @@ fn wants(place: &Place, config: &Config, overrides: &Overrides) -> Option<String
         Some(key) => format!("sends the key in {key} to {url}"),
         None => format!("sends the conversation to {url}"),
     })
+}
+
+/// What an agent of a file asks for: what the command line says is not said of it. One in a file of its own is looked
+/// at by itself.
+fn agent_wants(place: &Place, agent: &AgentSource) -> Option<String> {
+    match agent {
+        AgentSource::Here(config) => wants(place, config, &Overrides::default()),
+        AgentSource::File(path) if leaves(place, path) => Some(format!("reads {path} as an agent")),
+        AgentSource::File(_) => None,
+    }
+}
+
+/// Whether a path leads out of the workspace.
+fn leaves(place: &Place, path: &str) -> bool {
+    let inside =
+        Path::new(path).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    !inside || !lies_in(&place.workspace, path)
 }
 
 /// The address beyond this machine that a file names, or that of the provider it names, unless the command line

@@ -164,6 +164,9 @@ pub enum EventBody {
     ModelSwitched {
         /// The model.
         to: Origin,
+        /// What somebody chose; `None` if the session's agent merely has another model now.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        choice: Option<ModelChoice>,
     },
     /// A run ended and the session is idle.
     RunFinished {
@@ -201,6 +204,18 @@ pub struct Lineage {
     pub session_id: SessionId,
     /// The last event they share.
     pub at_seq: Seq,
+}
+
+/// Whose agent a session has, and which model, by names that whoever runs the session knows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelChoice {
+    /// The agent; `None` is the usual one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The model; `None` is the agent's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
 }
 
 /// How several queued messages became one.

@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use crate::error::ErrorCode;
 use crate::estimate::{Counter, Groups};
-use crate::event::{Cut, EditKind, Event, EventBody, NoteReason, RunEnd, StepKind, StepStart, ViewEdit};
+use crate::event::{
+    Cut, EditKind, Event, EventBody, ModelChoice, NoteReason, RunEnd, StepKind, StepStart, ViewEdit,
+};
 use crate::ids::{ApprovalId, CallId, EditId, LogRange, Millis, RunId, Seq};
 use crate::message::{Message, Origin, Part, Role, ToolCall, ToolResult, ToolStatus};
 use crate::meter::{Anchor, Calibration};
@@ -73,6 +75,9 @@ pub struct History {
     last_call_at: Option<Millis>,
     now: Millis,
     model: Option<Origin>,
+    choice: ModelChoice,
+    /// Whether no step was begun since the model was switched.
+    switched: bool,
     recoveries: u32,
     parked: Option<String>,
     title: Option<String>,
@@ -366,7 +371,12 @@ impl History {
                     self.cumulative.add(usage);
                 }
             }
-            EventBody::ModelSwitched { to } => self.switch(to),
+            EventBody::ModelSwitched { to, choice } => {
+                if let Some(choice) = choice {
+                    self.choice.clone_from(choice);
+                }
+                self.switch(to);
+            }
             EventBody::RunFinished { reason, .. } => {
                 self.run = None;
                 self.last_end = Some(*reason);
@@ -468,6 +478,7 @@ impl History {
 
     fn begin_step(&mut self, start: &StepStart) {
         self.model = Some(start.model.clone());
+        self.switched = false;
         self.window = start.window_tokens.or(self.window);
         self.answered = None;
         if let Some(run) = &mut self.run {
@@ -478,6 +489,7 @@ impl History {
     }
 
     fn switch(&mut self, to: &Origin) {
+        self.switched |= self.model.as_ref().is_some_and(|model| model != to);
         self.model = Some(to.clone());
         self.anchor = None;
         self.sent = None;
@@ -702,6 +714,16 @@ impl History {
     /// The model of the newest step or switch.
     pub fn model(&self) -> Option<&Origin> {
         self.model.as_ref()
+    }
+
+    /// Which agent and model the session was given; the default is the usual ones.
+    pub fn choice(&self) -> &ModelChoice {
+        &self.choice
+    }
+
+    /// Whether the next step is the first since the model was switched.
+    pub fn is_switched(&self) -> bool {
+        self.switched
     }
 
     /// Recoveries since the last completed step.

@@ -575,6 +575,7 @@ impl<'a> Scene<'a> {
         why: String,
     ) -> ViewEdit {
         let reason = match self.occasion {
+            Occasion::Routine | Occasion::Pause if self.history.is_switched() => EditReason::ModelSwitch,
             Occasion::Routine | Occasion::Pause => EditReason::TokenLimit,
             Occasion::Overflow => EditReason::OverflowError,
             Occasion::Requested { .. } => EditReason::Requested,

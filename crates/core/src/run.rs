@@ -60,6 +60,8 @@ pub struct Run {
     candidate: Option<Candidate>,
     /// What summaries used that were not committed.
     unstored: Vec<crate::usage::Usage>,
+    /// What is recorded between two steps.
+    soon: Vec<EventBody>,
     woken: bool,
     resuming: bool,
     /// When the newest event was appended: as near to now as the loop needs to know.
@@ -176,6 +178,7 @@ impl Run {
             next_task: 0,
             candidate: None,
             unstored: Vec::new(),
+            soon: Vec::new(),
             woken: false,
             resuming: false,
             now: 0,
@@ -195,6 +198,16 @@ impl Run {
     /// Changes what the user chose, from the next decision on.
     pub fn configure(&mut self, settings: Arc<Settings>) {
         self.settings = settings;
+    }
+
+    /// Takes the same history, counted by another counter.
+    pub fn recount(&mut self, history: History) -> Vec<Effect> {
+        debug_assert_eq!(history.last_seq(), self.history.last_seq());
+        let mut effects = Vec::new();
+        // It was measured by the other.
+        self.drop_candidate(&mut effects);
+        self.history = history;
+        effects
     }
 
     /// Whether nothing is going on.
@@ -297,6 +310,12 @@ impl Run {
             Input::Record(events) => {
                 if self.is_idle() {
                     self.append(events, Then::Recorded, out);
+                }
+            }
+            Input::RecordSoon(events) => {
+                self.soon.extend(events);
+                if self.is_idle() && self.pending.is_empty() {
+                    self.wake_if_asked(out);
                 }
             }
             Input::Recover { partial } => self.recover(partial, out),

@@ -27,9 +27,43 @@ When `adaptive` acts depends on prices, if `models.NAME.prices` declares them fo
 are known (`longhaul models` shows them): an edit makes every later call cheaper and has the provider read the conversation \
 anew once. It waits until that pays, and acts earlier when the provider's cache has run out anyway. Without prices it acts when the window is full, or where `trigger` says.
 
-`summarizeWith` and `context.pruningAgent` name another model of the same server, which gets the same key; its window is \
-`models.NAME.window`, or what the server says, or 32,000 tokens. The session's own model can often be asked for a summary at \
+`summarizeWith` and `context.pruningAgent` name another model of the same server, which gets the same key (the second also \
+an [agent](#more-agents), whose model then prunes); its window is `models.NAME.window`, or what the server says, or 32,000 tokens. The session's own model can often be asked for a summary at \
 the end of the request that the provider has in its cache; another model is sent what goes as text.
+";
+
+const AGENTS: &str = "\
+## More agents
+
+```yaml
+agents:
+  reviewer: ./reviewer.yml            # an agent file of its own, seen from this one
+  small:                              # or its keys
+    model: { name: qwen3-4b, base_url: \"http://localhost:1234/v1\" }
+    context: { compression: { strategy: truncation } }
+```
+
+Each is checked like the main file, and has nothing of it: what it does not say has its default. `server`, `telemetry` and \
+`blobs.maxBytes` hold for the process and are read in the main file only; an agent has no `agents` of its own. A found file is \
+trusted with an agent no more than with the same keys of its own.
+
+`longhaul serve` makes all of them when it begins. One that cannot be used, because its key or an MCP server is missing, does \
+not stop it: `GET /api/agents` says why. `POST /api/sessions` and `POST /api/message` take `agent` for a new session; without \
+it the file's own agent answers. `POST /api/sessions/{id}/llm` gives a session another agent, or another model: one of an \
+agent, or one that the main agent's server lists. Its history stays, and a smaller window is made room for before the next \
+call. A busy session is switched between two steps. The choice is kept in the session's log: after a restart the same agent \
+answers. If it is not configured any more the session can be read and switched, and takes no message. `run`, `chat` and the \
+other commands know only the file's own agent, which then has every session.
+
+## Settings
+
+While `longhaul serve` runs, `PUT /api/settings` (the page's settings) changes a few of these keys: `strategy`, `trigger` \
+(`{ percentage }`, `{ triggerTokens }`, `{ type }`, or `\"none\"` for the strategy's own), `pruningAgent` (`__same__`, an agent, or a listed model), `autoRecall` and \
+`summarizeWith`. Nothing else can be changed that way. What is not named stays, and `null` gives a key back to the agent file. \
+A change is checked as a whole, kept in `settings.json` in the data folder, and holds from the next decision of every session \
+on, whichever agent it has. Settings stand above the agent file; `serve` says in a line that there are some. Where they choose \
+another strategy than the file, it has its default options. A damaged `settings.json` is told of and not used; the next change \
+puts it aside as `settings.json.damaged`. Other commands do not read it.
 ";
 
 fn main() -> std::io::Result<()> {
@@ -40,6 +74,7 @@ fn main() -> std::io::Result<()> {
          another. Unknown keys and bad values are errors that name the line and the nearest valid key. Keys of later \
          capabilities are refused by name. For editors: [longhaul.schema.json](../longhaul.schema.json). What hooks are \
          asked and answer: [hooks.md](hooks.md); MCP servers: [mcp.md](mcp.md); how old messages make room: \
-         [Strategies](#strategies).\n\nEvery key with its default:\n\n```yaml\n{reference}```\n\n{STRATEGIES}"
+         [Strategies](#strategies); agents beside the file's own: [More agents](#more-agents); what the page may change: \
+         [Settings](#settings).\n\nEvery key with its default:\n\n```yaml\n{reference}```\n\n{STRATEGIES}\n{AGENTS}"
     )
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use longhaul_core::estimate::Counter;
 use longhaul_core::message::ToolSpec;
-use longhaul_core::plan::Policy;
+use longhaul_core::plan::{Policy, Prices};
 use longhaul_core::run::{Approval, Counting, Fixed, Model, Recovery, Retry, Settings, ToolRule};
 use longhaul_providers::{Ability, LimitSource, Limits, SharedProvider};
 
@@ -48,6 +48,23 @@ pub struct Agent {
     pub hooks: Hooks,
     /// Where spans and metrics of its runs go.
     pub telemetry: Telemetry,
+}
+
+/// A model and what belongs to it: what of an agent changes with its model.
+#[derive(Clone)]
+pub struct ServedModel {
+    /// The model.
+    pub provider: SharedProvider,
+    /// What is known of its limits.
+    pub limits: Limits,
+    /// What counts its tokens.
+    pub counter: Counter,
+    /// When the server is asked to count.
+    pub counting: Counting,
+    /// Where what was learned of the model's vocabulary is kept.
+    pub calibrations: Arc<Calibrations>,
+    /// What its tokens cost, if anybody says so.
+    pub prices: Option<Prices>,
 }
 
 /// A model that writes summaries.
@@ -123,6 +140,26 @@ impl Rules {
 }
 
 impl Agent {
+    /// Its model.
+    pub fn served(&self) -> ServedModel {
+        ServedModel {
+            provider: Arc::clone(&self.provider),
+            limits: self.limits,
+            counter: self.counter.clone(),
+            counting: self.counting,
+            calibrations: Arc::clone(&self.calibrations),
+            prices: self.rules.policy.prices,
+        }
+    }
+
+    /// The same agent with another model.
+    pub fn with_model(&self, model: ServedModel) -> Self {
+        let ServedModel { provider, limits, counter, counting, calibrations, prices } = model;
+        let mut other = Self { provider, limits, counter, counting, calibrations, ..self.clone() };
+        other.rules.policy.prices = prices;
+        other
+    }
+
     /// What the model is told of its tools, `recall` last.
     pub fn specs(&self) -> Vec<ToolSpec> {
         let mut specs = self.tools.specs();

@@ -4,6 +4,7 @@
 //! once, in `keys`, with its kind, default and meaning; checking, defaults, the reference and the JSON
 //! Schema all come from that list. A file with mistakes gives all of them at once, each with its place.
 
+mod agents;
 mod duration;
 mod error;
 mod hooks;
@@ -20,6 +21,7 @@ mod server;
 #[cfg(test)]
 mod tests;
 
+pub use agents::AgentSource;
 pub use error::{ConfigError, Problem, ProblemKind};
 pub use hooks::{HookConfig, HookTarget, HooksConfig};
 pub use mcp::{McpCommand, McpRemote, McpServerConfig, McpTransport};
@@ -31,7 +33,7 @@ pub use model::{
 };
 pub use server::ServerConfig;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One agent, as its file describes it. Keys of capabilities that this version does not have are checked
 /// (only their defaults are accepted) and leave no trace here.
@@ -65,6 +67,9 @@ pub struct Config {
     pub server: ServerConfig,
     /// Where spans and metrics go.
     pub telemetry: TelemetryConfig,
+    /// More agents, by name. They have nothing of this one; where the server listens, its telemetry and the size of
+    /// blobs are not theirs to say.
+    pub agents: BTreeMap<String, AgentSource>,
 }
 
 impl Config {
@@ -83,14 +88,36 @@ impl Config {
     /// # Errors
     /// [`ConfigError`] with every problem found, in the order of the file.
     pub fn parse(text: &str, file: &str) -> Result<Self, ConfigError> {
+        Self::parse_as(text, file, false)
+    }
+
+    /// Reads the file of an agent that a main file names: it has no agents of its own.
+    ///
+    /// # Errors
+    /// As [`Config::parse`].
+    pub fn parse_agent(text: &str, file: &str) -> Result<Self, ConfigError> {
+        Self::parse_as(text, file, true)
+    }
+
+    fn parse_as(text: &str, file: &str, is_inner: bool) -> Result<Self, ConfigError> {
         let refuse = |problems| ConfigError { file: file.to_owned(), problems };
         let root = node::parse(text).map_err(|problem| refuse(vec![*problem]))?;
-        let mut reader = reader::Reader::new(&root);
+        let mut reader =
+            if is_inner { reader::Reader::of_agent(&root) } else { reader::Reader::new(&root) };
         let config = section::config(&mut reader);
         match reader.finish() {
             problems if problems.is_empty() => Ok(config),
             problems => Err(refuse(problems)),
         }
+    }
+
+    /// The keys that a file says something of, for example `run.maxSteps`; none if it cannot be read.
+    pub fn written(text: &str) -> BTreeSet<String> {
+        let mut written = BTreeSet::new();
+        if let Ok(root) = node::parse(text) {
+            note(&root, "", &mut written);
+        }
+        written
     }
 
     /// Every key with its default and meaning, as a file that parses to [`Config::default`].
@@ -101,6 +128,14 @@ impl Config {
     /// The JSON Schema (2020-12) of the file, for editors.
     pub fn json_schema() -> serde_json::Value {
         schema::render()
+    }
+}
+
+fn note(node: &node::Node, path: &str, written: &mut BTreeSet<String>) {
+    for entry in node.entries() {
+        let inner = if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
+        note(&entry.node, &inner, written);
+        written.insert(inner);
     }
 }
 

@@ -12,10 +12,11 @@ mod limits;
 mod media;
 mod model;
 mod pause;
+mod seat;
 mod tool;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use longhaul_core::event::{Event, EventBody, RunEnd};
@@ -29,6 +30,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::command::{Command, QueueChange, RecordMaker, SharedStrategy, preview, release, undo};
+pub(crate) use self::seat::Seat;
 use crate::agent::Agent;
 use crate::announce::{Announcement, Around, Before, of_event, of_notice, run_around};
 use crate::clock::now_ms;
@@ -63,6 +65,7 @@ pub(crate) struct Shared {
     pub(crate) feed: Arc<Feed>,
     pub(crate) status: watch::Sender<Status>,
     pub(crate) inbox: mpsc::UnboundedSender<Message>,
+    pub(crate) seat: RwLock<Seat>,
 }
 
 pub(crate) struct Driver {
@@ -86,6 +89,8 @@ pub(crate) struct Driver {
     compacting: Option<oneshot::Sender<CompactionOutcome>>,
     /// The settings to go back to after a compaction by another strategy.
     usual: Option<Arc<Settings>>,
+    /// Who comes with each switch that is not stored yet.
+    coming: VecDeque<Arc<Agent>>,
     last_end: Settled,
     closing: Option<oneshot::Sender<()>>,
     /// When the server was asked for its limits.
@@ -125,6 +130,7 @@ impl Driver {
             waiting: Vec::new(),
             compacting: None,
             usual: None,
+            coming: VecDeque::new(),
             last_end: Settled::default(),
             closing: None,
             asked_at: None,
@@ -299,7 +305,11 @@ impl Driver {
 
     async fn append(&mut self, id: AppendId, append: Append) -> Result<(), StoreError> {
         match self.shared.store.append(&self.lease, append).await {
-            Ok(events) => self.committed(id, events),
+            Ok(events) => {
+                let choices = events.iter().filter(|event| is_choice(&event.body)).count();
+                self.committed(id, events);
+                self.take_seats(choices).await?;
+            }
             Err(StoreError::Conflict(_)) => self.tell_run(Input::QueueChanged { id }),
             Err(error) => return Err(error),
         }
@@ -402,6 +412,11 @@ fn settles(event: &EventBody) -> bool {
         event,
         EventBody::AssistantAdded { .. } | EventBody::StepFinished { .. } | EventBody::StepFailed { .. }
     )
+}
+
+/// Whether somebody chose another model with that event.
+fn is_choice(event: &EventBody) -> bool {
+    matches!(event, EventBody::ModelSwitched { choice: Some(_), .. })
 }
 
 /// A provider's error as the loop knows it.

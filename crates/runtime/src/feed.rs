@@ -202,6 +202,10 @@ impl Feed {
 
 impl State {
     fn pass(&mut self, announcement: Announcement) {
+        // Who comes after this is shown the queue as it is then: nothing older may follow.
+        if announcement.name.starts_with("message:") {
+            self.shown = None;
+        }
         self.recent.add_passing(self.told, announcement);
     }
 

@@ -19,6 +19,7 @@
 //! The library prints nothing, reads no environment and no home folder; everything is handed in.
 
 pub mod agent;
+pub mod agents;
 pub mod announce;
 pub mod calibration;
 pub mod clock;
@@ -34,6 +35,7 @@ pub mod mcp;
 pub mod recall;
 pub mod sandbox;
 pub mod session;
+pub mod settings;
 pub mod telemetry;
 pub mod testing;
 pub mod tools;

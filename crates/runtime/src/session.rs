@@ -3,6 +3,7 @@
 mod error;
 mod runtime;
 pub(crate) mod slots;
+mod steering;
 mod submit;
 #[cfg(test)]
 mod tests;
@@ -20,22 +21,21 @@ use tokio::sync::{oneshot, watch};
 use uuid::Uuid;
 
 pub use self::error::SessionError;
+pub(crate) use self::runtime::whole_log;
 pub use self::runtime::{IDLE, Runtime};
+pub use self::steering::{SettingsError, Switched};
 use crate::announce::{self, Announcement};
 use crate::clock::now_ms;
 use crate::compaction::Preview;
 use crate::context::ContextReport;
-use crate::driver::{Command, Message, QueueChange, RecordMaker, Shared, SharedStrategy, release, undo};
+use crate::driver::{Command, Message, QueueChange, RecordMaker, Seat, Shared, SharedStrategy, release, undo};
 use crate::feed::{Announcements, Attendance, Missed};
-use crate::hooks::Hooks;
 
 /// A handle to an open session. Cheap to clone; dropping it stops nothing, and as long as there is one the
 /// session stays open.
 #[derive(Clone)]
 pub struct Session {
     shared: Arc<Shared>,
-    queue_limit: usize,
-    hooks: Hooks,
     /// One for each handle and each watcher.
     in_use: Arc<()>,
 }
@@ -85,8 +85,13 @@ pub struct Settled {
 }
 
 impl Session {
-    pub(crate) fn new(shared: Arc<Shared>, queue_limit: usize, hooks: Hooks) -> Self {
-        Self { shared, queue_limit, hooks, in_use: Arc::default() }
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, in_use: Arc::default() }
+    }
+
+    /// Who answers in it.
+    pub(crate) fn seat(&self) -> Seat {
+        self.shared.seat()
     }
 
     /// Its name.
@@ -97,7 +102,8 @@ impl Session {
     /// Sends a message. It is durable when this answers; a busy session takes it at its next step.
     ///
     /// # Errors
-    /// [`SessionError::Refused`] by a hook; [`SessionError::Store`], above all
+    /// [`SessionError::Refused`] by a hook; [`SessionError::Conflict`] if the session's agent is not there;
+    /// [`SessionError::Store`], above all
     /// [`StoreError::QueueFull`](longhaul_store::StoreError::QueueFull).
     pub async fn send(&self, parts: Vec<Part>) -> Result<Sent, SessionError> {
         self.send_keyed(parts, None).await
@@ -108,6 +114,8 @@ impl Session {
     /// # Errors
     /// As [`Session::send`].
     pub async fn send_keyed(&self, parts: Vec<Part>, key: Option<String>) -> Result<Sent, SessionError> {
+        let seat = self.seat();
+        seat.check()?;
         // Before anything is said of the session: it is at rest while a hook thinks.
         let parts = self.submitted(parts).await?;
         // Of several that come at once to a session at rest one finds it so.
@@ -123,7 +131,7 @@ impl Session {
             client_key: key,
             at: now_ms(),
             parts,
-            queue_limit: self.queue_limit,
+            queue_limit: seat.agent.rules.queue_limit,
         };
         let accepted = match self.shared.store.enqueue(self.id(), message).await {
             Ok(accepted) => accepted,
@@ -164,8 +172,9 @@ impl Session {
     /// Goes on: with what waits, or with what was left unanswered. Says whether there was anything.
     ///
     /// # Errors
-    /// [`SessionError::Stopped`].
+    /// [`SessionError::Conflict`] if its agent is not there; [`SessionError::Stopped`].
     pub async fn resume(&self) -> Result<Resumed, SessionError> {
+        self.seat().check()?;
         self.request(|reply| Command::Resume { reply }).await
     }
 
@@ -317,7 +326,7 @@ impl Session {
             run.history().model().is_some_and(|model| *model != to).then_some(to)
         };
         let Some(to) = self.look(other).await? else { return Ok(false) };
-        self.record(Box::new(move |_| Ok(vec![EventBody::ModelSwitched { to }]))).await?;
+        self.record(Box::new(move |_| Ok(vec![EventBody::ModelSwitched { to, choice: None }]))).await?;
         Ok(true)
     }
 
@@ -372,7 +381,7 @@ impl Session {
         self.request(|reply| Command::Record { make, reply }).await?
     }
 
-    async fn request<T>(
+    pub(super) async fn request<T>(
         &self,
         command: impl FnOnce(oneshot::Sender<T>) -> Command,
     ) -> Result<T, SessionError> {

@@ -5,10 +5,15 @@ use std::time::{Duration, Instant};
 
 use longhaul::session::{Runtime, Session};
 use longhaul_core::ids::SessionId;
+use longhaul_core::run::Status;
+use longhaul_store::StoreError;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::counters::Counters;
+use crate::guard::is_of_page;
+use crate::limit::{Allowances, Client, RateLimit};
 use crate::once::Requests;
 use crate::openings::Openings;
 use crate::problem::Problem;
@@ -39,6 +44,10 @@ pub struct ServerConfig {
     /// Connections at once on which there was none yet, at most; never more than half of the files that the process
     /// may have open.
     pub max_strangers: usize,
+    /// Requests that a client may make; `None`: as many as it likes.
+    pub rate_limit: Option<RateLimit>,
+    /// What is counted: of sessions, if their store is watched ([`Counters::watching`]).
+    pub counters: Counters,
     /// What the program around it knows.
     pub surroundings: Arc<dyn Surroundings>,
 }
@@ -55,6 +64,8 @@ impl ServerConfig {
             heartbeat: Duration::from_secs(15),
             first_request: Duration::from_secs(10),
             max_strangers: 1_024,
+            rate_limit: None,
+            counters: Counters::default(),
             surroundings: Arc::new(Nothing),
         }
     }
@@ -72,6 +83,8 @@ struct Shared {
     readings: Readings,
     openings: Openings,
     rendering: Semaphore,
+    allowances: Allowances,
+    draining: CancellationToken,
     closing: CancellationToken,
     tasks: TaskTracker,
 }
@@ -87,6 +100,8 @@ impl App {
             readings: Readings::default(),
             openings: Openings::default(),
             rendering: Semaphore::new(RENDERING),
+            allowances: Allowances::default(),
+            draining: CancellationToken::new(),
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }))
@@ -103,6 +118,24 @@ impl App {
     /// The system gives no random bytes.
     pub fn opening_path(&self) -> Result<String, TokenError> {
         Ok(format!("/open/{}", self.openings().make(Instant::now())?))
+    }
+
+    /// Begins to end: the server says that it is not ready and begins no more runs, while what runs may finish. Done
+    /// when nothing runs any more, or after `patience`. What waits stays in its queue.
+    pub async fn drain(&self, patience: Duration) {
+        self.0.draining.cancel();
+        let at_rest = async {
+            for session in self.runtime().opened() {
+                let mut status = session.status();
+                // One that has stopped runs no more.
+                let _ = status.wait_for(|status| matches!(status, Status::Idle | Status::Parked)).await;
+            }
+        };
+        tokio::select! {
+            () = at_rest => {}
+            () = tokio::time::sleep(patience) => tracing::warn!("what still runs is cancelled"),
+            () = self.closing().cancelled() => {}
+        }
     }
 
     /// Ends all event streams, finishes what was accepted, cancels what runs, closes the store.
@@ -147,6 +180,32 @@ impl App {
 
     pub(crate) fn readings(&self) -> &Readings {
         &self.0.readings
+    }
+
+    /// Lets a client ask once more.
+    ///
+    /// # Errors
+    /// `rate-limit-exceeded`.
+    pub(crate) fn allow(&self, path: &str, client: Client) -> Result<(), Problem> {
+        match self.config().rate_limit {
+            Some(limit) if !is_of_page(path) => {
+                self.0.allowances.take(limit, client, Instant::now()).map_err(Problem::too_many)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the server begins to end.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.0.draining.is_cancelled() || self.closing().is_cancelled()
+    }
+
+    /// Whether more work may begin.
+    ///
+    /// # Errors
+    /// The server is ending.
+    pub(crate) fn takes_work(&self) -> Result<(), Problem> {
+        if self.is_draining() { Err(StoreError::Closed.into()) } else { Ok(()) }
     }
 
     /// Cancelled when the server ends.

@@ -2,7 +2,7 @@
 //! them, and each takes a descriptor that the server needs for its work.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -51,7 +51,8 @@ impl Listener for Door {
         let _ = stream.set_nodelay(true);
         let _ = set_socket_send_buffer_size(&stream, SEND_BUFFER_BYTES);
         let stay = Box::pin(tokio::time::sleep(self.patience));
-        (Guest { stream, pass: Pass(Arc::new(Mutex::new(place))), stay: Some(stay) }, address)
+        let pass = Pass { place: Arc::new(Mutex::new(place)), address: address.ip() };
+        (Guest { stream, pass, stay: Some(stay) }, address)
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -59,18 +60,26 @@ impl Listener for Door {
     }
 }
 
-/// Whether a connection has been let in: the place that it takes until then.
+/// Where a connection comes from, and whether it has been let in.
 #[derive(Clone, Debug)]
-pub(crate) struct Pass(Arc<Mutex<Option<OwnedSemaphorePermit>>>);
+pub(crate) struct Pass {
+    /// What it takes until then.
+    place: Arc<Mutex<Option<OwnedSemaphorePermit>>>,
+    address: IpAddr,
+}
 
 impl Pass {
     /// A request on the connection had the token.
     pub(crate) fn let_in(&self) {
-        drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.place.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    pub(crate) fn address(&self) -> IpAddr {
+        self.address
     }
 
     pub(crate) fn is_in(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+        self.place.lock().unwrap_or_else(PoisonError::into_inner).is_none()
     }
 }
 

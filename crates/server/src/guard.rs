@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, CONNECTION, HOST, ORIGIN, X_CONTENT_TYPE_OPTIONS};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::app::{App, ServerConfig};
 use crate::cookie;
+use crate::cors;
 use crate::door::Pass;
 use crate::problem::Problem;
 
@@ -36,24 +37,35 @@ pub(crate) struct Visit {
 /// Lets a request in, or answers why not.
 pub(crate) async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let pass = request.extensions().get::<ConnectInfo<Pass>>().map(|info| info.0.clone());
+    let (method, route) = (request.method().clone(), request.extensions().get::<MatchedPath>().cloned());
+    let origin = cors::allowed(request.headers(), app.config());
     let admitted = if HEALTH.contains(&request.uri().path()) {
         Ok(())
     } else {
-        admit(request.method(), request.uri(), request.headers(), app.config()).map(|visit| {
-            if let (true, Some(pass)) = (visit.is_known, &pass) {
-                pass.let_in();
-            }
-            request.extensions_mut().insert(visit);
-        })
+        let (uri, headers) = (request.uri(), request.headers());
+        let address = pass.as_ref().map(|pass| pass.address());
+        admit(&method, uri, headers, app.config())
+            .and_then(|visit| {
+                app.allow(uri.path(), (address, visit.is_known))?;
+                if let (true, Some(pass)) = (visit.is_known, &pass) {
+                    pass.let_in();
+                }
+                Ok(visit)
+            })
+            .map(|visit| drop(request.extensions_mut().insert(visit)))
     };
     let mut response = match admitted {
+        Ok(()) if cors::is_question(&method, request.headers()) => cors::answer(),
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
+    let route = route.as_ref().map_or("other", MatchedPath::as_str);
+    app.config().counters.request(known_method(&method), route, response.status().as_u16());
     let headers = response.headers_mut();
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    cors::mark(headers, origin, app.config());
     if pass.is_some_and(|pass| !pass.is_in()) {
         // Strangers do not stay.
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
@@ -61,9 +73,26 @@ pub(crate) async fn guard(State(app): State<App>, mut request: Request, next: Ne
     response
 }
 
+/// The method as it is counted: clients make up others.
+fn known_method(method: &Method) -> &str {
+    let known = [
+        Method::GET,
+        Method::HEAD,
+        Method::POST,
+        Method::PUT,
+        Method::PATCH,
+        Method::DELETE,
+        Method::OPTIONS,
+    ];
+    if known.contains(method) { method.as_str() } else { "other" }
+}
+
 fn admit(method: &Method, uri: &Uri, headers: &HeaderMap, config: &ServerConfig) -> Result<Visit, Problem> {
     let host = host(uri, headers, config)?;
     check_origin(headers, &host, config)?;
+    if cors::is_question(method, headers) && cors::allowed(headers, config).is_some() {
+        return Ok(Visit { host, is_known: false });
+    }
     let shown = show(method, headers, &host, config);
     match shown {
         Shown::Nothing | Shown::CookieAlone if is_at_the_door(uri.path()) => {
@@ -75,8 +104,13 @@ fn admit(method: &Method, uri: &Uri, headers: &HeaderMap, config: &ServerConfig)
     }
 }
 
-fn is_at_the_door(path: &str) -> bool {
+pub(crate) fn is_at_the_door(path: &str) -> bool {
     DOOR.contains(&path) || BEHIND_THE_DOOR.iter().any(|folder| path.starts_with(folder))
+}
+
+/// Whether it is the page or one of its files.
+pub(crate) fn is_of_page(path: &str) -> bool {
+    path == "/" || path.starts_with("/web/")
 }
 
 /// What a request shows for itself.

@@ -3,6 +3,8 @@
 //! What is said here is meant for people outside: no path, no secret, nothing of the database. The rest goes
 //! to the log.
 
+use std::time::Duration;
+
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -57,6 +59,14 @@ impl Problem {
     pub(crate) fn too_large(limit_bytes: u64) -> Self {
         let detail = format!("At most {limit_bytes} bytes are taken.");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::InvalidRequest, detail)
+    }
+
+    /// The client has asked too often.
+    pub(crate) fn too_many(wait: Duration) -> Self {
+        let detail = "These are more requests than a client may make (server.rateLimit).";
+        let many = Self::new(StatusCode::TOO_MANY_REQUESTS, ErrorCode::RateLimitExceeded, detail);
+        let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
+        Self { retry_after_s: Some(seconds), ..many }
     }
 
     pub(crate) fn internal() -> Self {

@@ -1,22 +1,27 @@
 //! The routes: one file for each subject.
 
-mod approvals;
-mod blobs;
-mod compactions;
-mod context;
-mod control;
-mod events;
-mod export;
-mod health;
-mod login;
-mod message;
-mod messages;
-mod models;
-mod page;
-mod queue;
-mod recall;
-mod render;
-mod sessions;
+pub(crate) mod agents;
+pub(crate) mod approvals;
+pub(crate) mod blobs;
+pub(crate) mod compactions;
+pub(crate) mod context;
+pub(crate) mod control;
+pub(crate) mod events;
+pub(crate) mod export;
+pub(crate) mod health;
+pub(crate) mod llm;
+pub(crate) mod login;
+pub(crate) mod message;
+pub(crate) mod messages;
+pub(crate) mod metrics;
+pub(crate) mod models;
+pub(crate) mod page;
+pub(crate) mod queue;
+pub(crate) mod recall;
+pub(crate) mod render;
+pub(crate) mod search;
+pub(crate) mod sessions;
+pub(crate) mod settings;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -28,6 +33,7 @@ use longhaul_core::error::ErrorCode;
 pub(crate) use self::queue::entries as queue_entries;
 use crate::app::App;
 use crate::guard::guard;
+use crate::openapi;
 use crate::problem::Problem;
 
 /// All routes, guarded.
@@ -38,6 +44,8 @@ pub fn router(app: App) -> Router {
         .route("/open/{key}", get(login::open))
         .route("/api/login", post(login::login))
         .route("/api/logout", post(login::logout))
+        .route("/metrics", get(metrics::show))
+        .route("/openapi.json", get(openapi::document))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/api/message", post(message::send))
@@ -47,6 +55,9 @@ pub fn router(app: App) -> Router {
         .route("/api/sessions/{id}", get(sessions::show).delete(sessions::delete).patch(sessions::rename))
         .nest("/api/sessions/{id}", of_session())
         .route("/api/render", post(render::render))
+        .route("/api/search", get(search::search))
+        .route("/api/agents", get(agents::list))
+        .route("/api/settings", get(settings::show).put(settings::change))
         .route("/api/models", get(models::list))
         .route("/api/approvals", get(approvals::list))
         .route("/api/approvals/{id}", post(approvals::decide))
@@ -70,6 +81,7 @@ fn of_session() -> Router<App> {
         .route("/compactions/{edit}/undo", post(compactions::undo))
         .route("/compactions/{edit}/release", post(compactions::release))
         .route("/fork", post(sessions::fork))
+        .route("/llm", post(llm::switch))
         .route("/recall", get(recall::recall))
         .route("/export", get(export::export))
         .route("/blobs", post(blobs::upload))

@@ -31,6 +31,7 @@ use self::held::Held;
 pub(crate) use self::reading::Readings;
 use self::reading::{PAGE_BYTES, Page, Reading};
 use crate::app::App;
+use crate::counters;
 use crate::routes::queue_entries;
 
 /// Events looked up in memory at a time.
@@ -47,6 +48,8 @@ pub(crate) struct Watcher {
     begun: (Seq, usize),
     stage: Stage,
     ready: VecDeque<Bytes>,
+    /// Counted as long as it watches.
+    _stream: counters::Stream,
 }
 
 /// What a watcher does next.
@@ -66,6 +69,7 @@ impl Watcher {
     pub(crate) fn new(app: App, session: Session, after: Option<Seq>) -> Self {
         let Attendance { announcements, told, in_flight } = session.attend();
         let mut watcher = Self {
+            _stream: app.config().counters.stream(),
             app,
             session,
             announcements,

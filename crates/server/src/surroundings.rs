@@ -4,9 +4,10 @@ use std::fmt;
 use std::pin::Pin;
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// A server of models on this machine that answers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Backend {
     /// Whose it probably is, for example `Ollama`.

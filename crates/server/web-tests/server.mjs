@@ -1,11 +1,11 @@
 // The real binary on a data folder of its own, with the model of these tests behind it.
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, mkdirSync, readFileSync, writeFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /** Starts a server. `config` is the text of its agent file, without the model. */
-export async function startServer(binary, { modelUrl, config = '', window = 32_000, addr = '127.0.0.1:0', args = [] }) {
+export async function startServer(binary, { modelUrl, config = '', window = 32_000, addr = '127.0.0.1:0', args = [], imported = null }) {
   const home = mkdtempSync(join(tmpdir(), 'longhaul-page-'));
   const workspace = join(home, 'work');
   mkdirSync(workspace);
@@ -15,10 +15,17 @@ export async function startServer(binary, { modelUrl, config = '', window = 32_0
     config,
   ].join('\n'));
   const server = { home, workspace, base: null, token: null };
+  const env = { PATH: process.env.PATH, HOME: home, XDG_DATA_HOME: join(home, 'data'), XDG_CONFIG_HOME: join(home, 'config'), LONGHAUL_LOG: 'warn' };
+  if (imported) {
+    const file = join(home, 'imported.json');
+    writeFileSync(file, JSON.stringify(imported));
+    const done = spawnSync(binary, ['--config', join(home, 'longhaul.yml'), 'sessions', 'import', file], { cwd: workspace, env, encoding: 'utf8' });
+    if (done.status !== 0) throw new Error(`import: ${done.stdout} ${done.stderr}`);
+  }
   const start = async (at) => {
     const child = spawn(binary, ['--config', join(home, 'longhaul.yml'), 'serve', '--addr', at, ...args], {
       cwd: workspace,
-      env: { PATH: process.env.PATH, HOME: home, XDG_DATA_HOME: join(home, 'data'), XDG_CONFIG_HOME: join(home, 'config'), LONGHAUL_LOG: 'warn' },
+      env,
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     server.child = child;

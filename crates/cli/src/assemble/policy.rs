@@ -92,7 +92,7 @@ pub(crate) fn rates(config: &Config, model: &str) -> Option<Rates> {
 }
 
 /// What is declared of the configured model, else its maker's list prices where they hold.
-fn prices(config: &Config) -> Option<Prices> {
+pub(super) fn prices(config: &Config) -> Option<Prices> {
     let model = &config.model;
     // Planning is about requests of the usual length.
     let listed = || catalog::prices(&model.name, &model.base_url).map(|prices| prices.at(0));

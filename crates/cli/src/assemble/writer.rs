@@ -1,10 +1,10 @@
 //! Who writes summaries, as configured.
 
 use longhaul::agent::Summariser;
-use longhaul::config::{Config, ModelConfig, StrategyKind, SummaryWriter};
+use longhaul::config::{AgentSource, Config, ModelConfig, StrategyKind, SummaryWriter};
 use longhaul_core::budget::ASSUMED_WINDOW;
 use longhaul_core::plan::Writer;
-use longhaul_providers::known;
+use longhaul_providers::{Declared, known};
 
 use super::{listed, provider};
 use crate::failure::Outcome;
@@ -21,13 +21,24 @@ pub(super) async fn writer(place: &Place, config: &Config) -> Outcome<(Writer, O
         SummaryWriter::Extract => return Ok((Writer::Nobody, None)),
         SummaryWriter::Model(name) => name,
     };
-    let declared = listed(config, &name);
-    let model = ModelConfig { name, ..config.model.clone() };
+    let (model, declared) = named(config, name);
     let other = known::completed(provider(place, &model, declared)?, &model.base_url);
     let limits = other.limits().await;
     let window = declared.window.or(limits.window).unwrap_or(ASSUMED_WINDOW);
     let max_output = declared.max_output.or(limits.max_output);
     Ok((Writer::Other { window, max_output }, Some(Summariser(other))))
+}
+
+/// The model of another agent by its name, where agents may be named, or another of the same server.
+fn named(config: &Config, name: String) -> (ModelConfig, Declared) {
+    let prunes = config.context.compression.strategy == StrategyKind::PruningAgent;
+    match config.agents.get(&name).filter(|_| prunes) {
+        Some(AgentSource::Here(agent)) => (agent.model.clone(), super::declared(agent)),
+        _ => {
+            let declared = listed(config, &name);
+            (ModelConfig { name, ..config.model.clone() }, declared)
+        }
+    }
 }
 
 /// The pruning agent has a key of its own.
@@ -91,5 +102,13 @@ mod tests {
         let (writer, name) = written_by(&agent(", pruningAgent: small"), "{ small: { window: 8000 } }").await;
         assert_eq!(writer, Writer::Other { window: 8_000, max_output: None });
         assert_eq!(name.as_deref(), Some("small"));
+        let file = format!(
+            "model: {{ provider: scripted, name: large }}\ncontext: {}\nagents: {{ helper: {{ model: {{ name: tiny, context_window: 9000, base_url: 'http://127.0.0.1:9/v1' }} }} }}",
+            agent(", pruningAgent: helper")
+        );
+        let config = Config::parse(&file, "test").unwrap();
+        let (writer, summariser) = super::writer(&place(), &config).await.unwrap();
+        assert_eq!(writer, Writer::Other { window: 9_000, max_output: None });
+        assert_eq!(summariser.unwrap().0.origin().model, "tiny", "an agent's name stands for its model");
     }
 }

@@ -3,10 +3,12 @@
 mod approvals;
 mod console;
 mod live;
-mod paste;
+pub(crate) mod paste;
 mod plain;
+mod screen;
 mod slash;
-mod status;
+pub(crate) mod status;
+pub(crate) mod words;
 
 use std::process::ExitCode;
 
@@ -30,8 +32,35 @@ use crate::term::text::one_line;
 use crate::term::transcript::{Setting, Transcript};
 use crate::term::wrap::wrapped;
 
+use crate::tui::{Manners, Screen};
+
 use super::Need;
 use console::Console;
+
+/// How a person at a terminal sees it.
+enum Front {
+    /// Line by line.
+    Lines(Console),
+    /// Finished rows above, live ones below.
+    Rows(Screen),
+}
+
+impl Front {
+    fn open(is_plain: bool, place: &Place) -> Outcome<Self> {
+        Ok(match is_plain {
+            true => Self::Lines(Console::open()?),
+            false => Self::Rows(Screen::open(Manners::of(place))?),
+        })
+    }
+
+    /// Gives the terminal back.
+    async fn close(self) {
+        match self {
+            Self::Lines(console) => console.close().await,
+            Self::Rows(screen) => drop(screen),
+        }
+    }
+}
 
 /// Where the chat goes from here.
 enum Next {
@@ -66,24 +95,24 @@ pub(crate) async fn run(args: ChatArgs, place: &Place) -> Outcome {
     };
     let mut place = place.clone();
     let mut wanted = if args.last { Some("last".to_owned()) } else { args.session };
-    let mut console = None;
+    let mut front = None;
     loop {
         let runtime = match super::open(&place, Need::Model(asking)).await {
             Ok(runtime) => runtime,
-            Err(failure) => break leave(console, Err(failure)).await,
+            Err(failure) => break leave(front, Err(failure)).await,
         };
         // What the start had to say was said: from here on the screen is the conversation's.
         if (interactive || place.terminal.messages) && !super::wants_log(&place) {
             log::hush();
         }
-        if interactive && console.is_none() {
-            console = Some(Console::open()?);
+        if interactive && front.is_none() {
+            front = Some(Front::open(args.plain, &place)?);
         }
-        let next = converse(&runtime, wanted.as_deref(), &place, console.as_mut()).await;
+        let next = converse(&runtime, wanted.as_deref(), &place, front.as_mut()).await;
         runtime.close().await;
         match next {
             Ok((Next::Leave(code), way_back)) => {
-                let code = leave(console, Ok(code)).await;
+                let code = leave(front, Ok(code)).await;
                 out::message(&way_back);
                 break code;
             }
@@ -91,14 +120,14 @@ pub(crate) async fn run(args: ChatArgs, place: &Place) -> Outcome {
                 wanted = go.session.map(|id| id.as_str().to_owned());
                 place.overrides.model = go.model.or(place.overrides.model);
             }
-            Err(failure) => break leave(console, Err(failure)).await,
+            Err(failure) => break leave(front, Err(failure)).await,
         }
     }
 }
 
-async fn leave(console: Option<Console>, done: Outcome) -> Outcome {
-    if let Some(console) = console {
-        console.close().await;
+async fn leave(front: Option<Front>, done: Outcome) -> Outcome {
+    if let Some(front) = front {
+        front.close().await;
     }
     done
 }
@@ -108,7 +137,7 @@ async fn converse(
     runtime: &Runtime,
     wanted: Option<&str>,
     place: &Place,
-    console: Option<&mut Console>,
+    front: Option<&mut Front>,
 ) -> Outcome<(Next, String)> {
     let record = match wanted {
         Some(meant) => Some(lookup::session(runtime.store(), meant).await?),
@@ -123,8 +152,9 @@ async fn converse(
     let mut talk = Talk { runtime, session, place, style, untitled };
     talk.session.adopt_model().await?;
     let opening = talk.opening(record.as_ref()).await?;
-    let next = match console {
-        Some(console) => Box::pin(live::talk(&mut talk, console, &opening)).await,
+    let next = match front {
+        Some(Front::Lines(console)) => Box::pin(live::talk(&mut talk, console, &opening)).await,
+        Some(Front::Rows(screen)) => Box::pin(screen::talk(&mut talk, screen, &opening)).await,
         None => Box::pin(plain::talk(&mut talk, &opening)).await,
     };
     let comes_back = matches!(&next, Ok(Next::Go(go)) if go.session.as_ref() == Some(talk.session.id()));

@@ -30,6 +30,15 @@ pub(crate) async fn run(args: CompactArgs, place: &Place) -> Outcome {
     if args.dry_run {
         return preview(args, place).await;
     }
+    out::data(&Box::pin(done(args, place)).await?)?;
+    Ok(DONE)
+}
+
+/// Compacts a session of a data folder that nobody else has open; what that did, in words.
+///
+/// # Errors
+/// Why nothing was done.
+pub(super) async fn done(args: CompactArgs, place: &Place) -> Outcome<String> {
     let asks_a_model = asks_a_model(&agent_file::load(place)?.config, args.strategy.as_deref());
     let (runtime, session) = if asks_a_model {
         let runtime = super::open(place, Need::Model(Asking::Nobody)).await?;
@@ -43,8 +52,7 @@ pub(crate) async fn run(args: CompactArgs, place: &Place) -> Outcome {
     };
     let done = compact(&runtime, &session, args, place).await;
     runtime.close().await;
-    out::data(&done?)?;
-    Ok(DONE)
+    done
 }
 
 /// Whether somebody must be there who writes summaries.

@@ -1,14 +1,16 @@
 //! `longhaul serve`: the agent behind HTTP, until it is told to end.
 
 mod browser;
+mod settings;
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use longhaul::config::{Config, ModelConfig, ProviderKind};
 use longhaul::session::Runtime;
-use longhaul_server::{App, Backend, Later, ServerConfig, Surroundings, Token, serve};
+use longhaul_server::{App, Backend, Counters, Later, ServerConfig, Surroundings, Token, serve};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 
@@ -28,6 +30,11 @@ const TOKEN_FILE: &str = "token";
 /// every file they might have.
 const OPEN_FILES: u64 = 65_536;
 
+/// How long what runs may take when the server is told to end.
+const DRAINING: Duration = Duration::from_secs(30);
+
+const SOON: Duration = Duration::from_millis(100);
+
 pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
     let loaded = agent_file::load(place)?;
     let addr = args.addr.unwrap_or(loaded.config.server.addr);
@@ -40,13 +47,15 @@ pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
     allow_many_connections();
     let mut interrupts = Interrupts::listen()?;
     let asking = if args.yes { Asking::Allowed } else { Asking::Person };
-    let (runtime, is_demo) = open(place, loaded.clone(), asking).await?;
+    let counters = Counters::default();
+    let (runtime, is_demo) = open(place, loaded.clone(), asking, &counters).await?;
     let token_path = token_file.unwrap_or_else(|| place.data_dir.join(TOKEN_FILE));
     let token = token(&token_path, place)?;
     let listener = TcpListener::bind(addr).await;
     let listener = listener.map_err(|error| Failure::new(format!("{addr} cannot be used: {error}")))?;
     let address = listener.local_addr()?;
-    let app = App::new(runtime, config(&loaded, token, address, is_demo));
+    let config = ServerConfig { counters, ..config(&loaded, token, address, is_demo) };
+    let app = App::new(runtime, config);
     let link = format!("http://{}{}", reachable(address), app.opening_path()?);
     out::line(&format!("http://{address}"))?;
     out::message(&format!(
@@ -59,13 +68,38 @@ pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
     if args.open {
         browser::open(place, &link);
     }
-    serve(listener, app, async move { interrupts.next().await }).await?;
+    let ending = app.clone();
+    serve(listener, app, async move { end(&ending, &mut interrupts).await }).await?;
     Ok(DONE)
 }
 
+/// Done when somebody wants it to end and nothing runs any more, or enough time has passed, or somebody wants it
+/// again.
+async fn end(app: &App, interrupts: &mut Interrupts) {
+    interrupts.next().await;
+    let drained = app.drain(DRAINING);
+    tokio::pin!(drained);
+    // Where nothing runs there is nothing to say.
+    if tokio::time::timeout(SOON, &mut drained).await.is_ok() {
+        return;
+    }
+    let seconds = DRAINING.as_secs();
+    out::message(&format!("what runs may finish, for {seconds} s at most; once more ends it now\n"));
+    tokio::select! {
+        () = drained => {}
+        () = interrupts.next() => {}
+    }
+}
+
 /// Opens the data folder under the configured agent; under the demo's model if nobody named one and none is found.
-async fn open(place: &Place, loaded: Loaded, asking: Asking) -> Outcome<(Runtime, bool)> {
+async fn open(
+    place: &Place,
+    loaded: Loaded,
+    asking: Asking,
+    counters: &Counters,
+) -> Outcome<(Runtime, bool)> {
     let is_named = loaded.names_a_server;
+    let loaded_file = loaded.file.clone();
     let (mut config, is_demo) = match backend::complete(place, loaded.clone()).await {
         Ok(completed) => (completed.config, false),
         Err(_) if !is_named => (loaded.config, true),
@@ -82,7 +116,10 @@ async fn open(place: &Place, loaded: Loaded, asking: Asking) -> Outcome<(Runtime
         agent.provider = Arc::new(demo::served_model(&place.workspace));
         agent.limits = agent.provider.limits().await;
     }
-    Ok((Runtime::new(agent, data.store, data.blobs), is_demo))
+    let agents = assemble::agents(place, &config, agent, asking).await;
+    let runtime = Runtime::of(agents, counters.watching(data.store), data.blobs);
+    settings::apply(place, loaded_file.as_deref(), &runtime).await;
+    Ok((runtime, is_demo))
 }
 
 /// The address under which a browser on this machine finds the server.

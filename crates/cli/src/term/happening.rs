@@ -272,7 +272,7 @@ pub(crate) fn of_event(event: &Event) -> Vec<Happening> {
         EventBody::CompactionFailed { reason, .. } => {
             vec![Happening::CompactionFailed { reason: reason.clone() }]
         }
-        EventBody::ModelSwitched { to } => vec![Happening::Switched { model: to.model.clone() }],
+        EventBody::ModelSwitched { to, .. } => vec![Happening::Switched { model: to.model.clone() }],
         EventBody::RunFinished { reason, error, .. } => {
             let end = serde_json::to_value(reason).unwrap_or_default();
             let error = error.as_ref().map(|error| (error.code.to_string(), error.message.clone()));

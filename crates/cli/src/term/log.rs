@@ -3,17 +3,15 @@
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
-use rustyline_async::SharedWriter;
-
 static SINK: Mutex<Sink> = Mutex::new(Sink { above_input: None, quiet: false });
 
 struct Sink {
-    above_input: Option<SharedWriter>,
+    above_input: Option<Box<dyn Write + Send>>,
     quiet: bool,
 }
 
 /// From now on log lines are printed there; `None` is standard error again.
-pub(crate) fn redirect(writer: Option<SharedWriter>) {
+pub(crate) fn redirect(writer: Option<Box<dyn Write + Send>>) {
     SINK.lock().unwrap_or_else(PoisonError::into_inner).above_input = writer;
 }
 

@@ -38,17 +38,30 @@ pub(crate) fn label(call: &Call, columns: usize) -> String {
     format!("{tool} {argument}").trim_end().to_owned()
 }
 
+/// The row of a call that runs, as the row will stand when it has ended.
+pub(crate) fn running(call: &Call, elapsed: Duration, columns: usize, style: Style) -> String {
+    let elapsed = time(elapsed);
+    let (label, gap) = placed(call, &elapsed, columns);
+    format!("  {} {label}{gap}{}", style.accent("▸"), style.dim(&elapsed)).trim_end().to_owned()
+}
+
+/// What is called, and the space between it and the outcome.
+fn placed(call: &Call, outcome: &str, columns: usize) -> (String, String) {
+    let room = columns.saturating_sub(4 + 2 + width(outcome)).max(12);
+    let label = label(call, room);
+    let gap = OUTCOME_COLUMN.saturating_sub(4 + width(&label)).min(room - width(&label)) + 2;
+    (label, " ".repeat(gap))
+}
+
 /// The row of a call that ended, and below it the first lines of one that failed.
 pub(crate) fn row(call: &Call, ended: &Ended, took: Duration, columns: usize, style: Style) -> String {
     let failed = ended.status == "error";
     let outcome = [singular(&outcome(call, ended)), time(took)];
     let outcome = outcome.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ");
-    let room = columns.saturating_sub(4 + 2 + width(&outcome)).max(12);
-    let label = label(call, room);
-    let gap = OUTCOME_COLUMN.saturating_sub(4 + width(&label)).min(room - width(&label)) + 2;
+    let (label, gap) = placed(call, &outcome, columns);
     let mark = if failed { style.red("✗") } else { style.dim("▸") };
     let outcome = if failed { style.red(&outcome) } else { style.dim(&outcome) };
-    let mut row = format!("  {mark} {label}{}{outcome}\n", " ".repeat(gap));
+    let mut row = format!("  {mark} {label}{gap}{outcome}\n");
     if failed {
         for line in first_lines(&ended.text) {
             row.push_str(&format!("      {}\n", style.dim(&fit(&line, columns.saturating_sub(6)))));

@@ -89,6 +89,9 @@ impl Transcript {
     /// Lines are set for this width from now on.
     pub(crate) fn resize(&mut self, columns: usize) {
         self.columns = columns;
+        if let Some(wrap) = &mut self.wrap {
+            wrap.resize(columns);
+        }
     }
 
     /// What is to be printed since the last time. It may end in the middle of a line.

@@ -22,6 +22,11 @@ impl Wrap {
         Self { indent, width, column, spaces: 0, word: String::new(), has_word: false }
     }
 
+    /// Later lines are set for this width.
+    pub(crate) fn resize(&mut self, width: usize) {
+        self.width = width.max(self.indent + 8);
+    }
+
     /// More text.
     pub(crate) fn push(&mut self, text: &str, out: &mut String) {
         for c in text.chars() {

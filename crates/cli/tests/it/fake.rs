@@ -24,6 +24,8 @@ pub(crate) enum Say {
     Call(&'static str, Value),
     /// Text that ends at the length limit.
     Cut(&'static str),
+    /// Text that ends because the rest is withheld.
+    Withheld(&'static str),
     /// Text, and then nothing for ever.
     Stall(&'static str),
     /// A status and a message.
@@ -108,6 +110,7 @@ async fn complete(
             Response::from_parts(head, Body::from_stream(paced))
         }
         Say::Cut(text) => stream(&words(text), Some(("length", tokens))),
+        Say::Withheld(text) => stream(&words(text), Some(("content_filter", tokens))),
         Say::Stall(text) => stream(&words(text), None),
         Say::Call(tool, arguments) => {
             let call = json!({ "index": 0, "id": format!("call_{tokens}"), "type": "function",

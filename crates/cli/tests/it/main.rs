@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 #![expect(clippy::print_stderr, reason = "what is skipped is said by name")]
 
+mod acp;
+mod agents;
 mod bench;
 mod chat;
 mod compacting;
@@ -14,9 +16,11 @@ mod lab;
 mod llama;
 mod llama_wire;
 mod mcp;
+mod mcp_server;
 #[cfg(target_os = "linux")]
 mod memory;
 mod models;
+mod node;
 mod run;
 mod serve;
 mod sessions;

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::Stdio;
+use std::process::{Child, ChildStderr, Stdio};
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::bench::{Bench, signal};
 use crate::fake::{Fake, Say};
 
 /// One request; status and body.
-fn ask(address: &str, method: &str, path: &str, token: &str, body: &str) -> (u16, Value) {
+pub(crate) fn ask(address: &str, method: &str, path: &str, token: &str, body: &str) -> (u16, Value) {
     ask_as(address, address, method, path, token, body)
 }
 
@@ -58,6 +58,155 @@ fn it_serves_behind_its_token_and_ends_when_told() {
     server.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     let file = bench.data().join("token");
     assert!(said.contains(file.to_str().unwrap()) && !said.contains(token), "where it is, not what: {said}");
+}
+
+/// A server, its address, and what it says on standard error, line by line.
+fn start(mut command: std::process::Command) -> (Child, String, BufReader<ChildStderr>) {
+    let mut server = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("http://").unwrap_or_else(|| panic!("{line:?}")).to_owned();
+    let said = BufReader::new(server.stderr.take().unwrap());
+    (server, address, said)
+}
+
+/// The first line with `word`.
+fn line_with(said: &mut BufReader<ChildStderr>, word: &str) -> String {
+    let mut line = String::new();
+    while said.read_line(&mut line).unwrap() > 0 {
+        if line.contains(word) {
+            return line;
+        }
+        line.clear();
+    }
+    panic!("no line has {word}");
+}
+
+/// The head of an answer to a plain GET.
+fn head(address: &str, path: &str, cookie: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\ncookie: {cookie}\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split_once("\r\n\r\n").unwrap().0.to_owned()
+}
+
+#[test]
+fn the_opening_link_that_is_printed_opens_once_and_its_cookie_outlives_the_server() {
+    let bench = Bench::new();
+    let serve = || bench.command(["--provider", "scripted", "serve", "--addr", "127.0.0.1:0"]);
+    let (mut server, address, mut said) = start(serve());
+    let link = line_with(&mut said, "/open/");
+    let path = link.split_whitespace().find_map(|word| word.strip_prefix(&format!("http://{address}"))).unwrap();
+    let opened = head(&address, path, "");
+    assert!(opened.starts_with("HTTP/1.1 303") && opened.contains("location: /\r\n"), "{opened}");
+    let cookie = opened.split("set-cookie: ").nth(1).unwrap().split(';').next().unwrap().to_owned();
+    assert!(head(&address, "/api/sessions", &cookie).starts_with("HTTP/1.1 200"));
+    assert!(head(&address, path, "").contains("location: /#opening-link-spent"));
+    signal(&server, "TERM");
+    assert!(server.wait().unwrap().success());
+
+    let (mut server, again, _said) = start(serve());
+    let port = |address: &str| address.rsplit_once(':').unwrap().1.to_owned();
+    let cookie = cookie.replace(&port(&address), &port(&again));
+    assert!(head(&again, "/api/sessions", &cookie).starts_with("HTTP/1.1 200"), "its value is of the token");
+    signal(&server, "TERM");
+    assert!(server.wait().unwrap().success());
+}
+
+#[test]
+fn without_any_model_the_demo_answers_and_says_so() {
+    let bench = Bench::new();
+    for name in ["one.md", "two.md", "three.md"] {
+        bench.write(name, &"A line of some length that says very little about anything.\n".repeat(40));
+    }
+    // A model server of this machine would be found; where one answers there is nothing to show.
+    if bench.run(&["doctor"]).out.contains("would use    nothing").then_some(()).is_none() {
+        panic!("a model server runs on this machine");
+    }
+    let (mut server, address, mut said) = start(bench.command(["serve", "--addr", "127.0.0.1:0"]));
+    line_with(&mut said, "demo");
+    let token = std::fs::read_to_string(bench.data().join("token")).unwrap();
+    let token = token.trim();
+    let (_, models) = ask(&address, "GET", "/api/models", token, "");
+    assert_eq!((&models["demo"], &models["current"]["model"]), (&Value::from(true), &Value::from("demo")));
+    let (_, sent) = ask(&address, "POST", "/api/message", token, r#"{"content":"hello"}"#);
+    let path = format!("/api/sessions/{}", sent["sessionId"].as_str().unwrap());
+    crate::bench::until("it has read files", || {
+        let (_, messages) = ask(&address, "GET", &format!("{path}/messages"), token, "");
+        let text = messages.to_string();
+        text.contains("one.md") && text.contains("scripted model")
+    });
+    signal(&server, "TERM");
+    assert!(server.wait().unwrap().success());
+}
+
+#[test]
+fn without_a_command_it_serves() {
+    let bench = Bench::new();
+    let file = bench.write("own.yml", "model: { provider: scripted }\nserver: { addr: '127.0.0.1:0' }\n");
+    let (mut server, address, mut said) = start(bench.command(["--config", file.to_str().unwrap()]));
+    line_with(&mut said, "/open/");
+    assert!(head(&address, "/", "").starts_with("HTTP/1.1 200"));
+    signal(&server, "TERM");
+    assert!(server.wait().unwrap().success());
+}
+
+#[test]
+fn what_runs_when_it_is_told_to_end_finishes_and_what_waits_is_there_the_next_time() {
+    let bench = Bench::new();
+    let serve = || bench.command(["--provider", "scripted", "serve", "--addr", "127.0.0.1:0"]);
+    let (mut server, address, mut said) = start(serve());
+    line_with(&mut said, "token");
+    let token = std::fs::read_to_string(bench.data().join("token")).unwrap();
+    let token = token.trim();
+    let words = "word ".repeat(150);
+    let body = serde_json::json!({ "content": words }).to_string();
+    let (_, sent) = ask(&address, "POST", "/api/message", token, &body);
+    let path = format!("/api/sessions/{}", sent["sessionId"].as_str().unwrap());
+    crate::bench::until("it answers", || ask(&address, "GET", &path, token, "").1["status"] == "streaming");
+    signal(&server, "TERM");
+    line_with(&mut said, "may finish");
+    assert_eq!(ask(&address, "GET", "/readyz", "", "").0, 503);
+    assert_eq!(ask(&address, "POST", "/api/message", token, r#"{"content":"new"}"#).0, 503);
+    assert!(server.wait().unwrap().success());
+
+    let (mut server, address, _said) = start(serve());
+    let (_, messages) = ask(&address, "GET", &format!("{path}/messages"), token, "");
+    let answer = &messages["messages"][1];
+    assert_eq!(answer["parts"][0]["text"], format!("You said: {}", words.trim()), "it is whole");
+    assert!(answer.get("interrupted").is_none());
+    signal(&server, "TERM");
+    assert!(server.wait().unwrap().success());
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once_and_nothing_that_waits_is_lost() {
+    let bench = Bench::new();
+    let serve = || bench.command(["--provider", "scripted", "serve", "--addr", "127.0.0.1:0"]);
+    let (mut server, address, mut said) = start(serve());
+    line_with(&mut said, "token");
+    let token = std::fs::read_to_string(bench.data().join("token")).unwrap();
+    let token = token.trim();
+    let body = serde_json::json!({ "content": "word ".repeat(20_000) }).to_string();
+    let (_, sent) = ask(&address, "POST", "/api/message", token, &body);
+    let session = sent["sessionId"].as_str().unwrap();
+    let path = format!("/api/sessions/{session}");
+    crate::bench::until("it answers", || ask(&address, "GET", &path, token, "").1["status"] == "streaming");
+    let body = serde_json::json!({ "sessionId": session, "content": "later" }).to_string();
+    assert_eq!(ask(&address, "POST", "/api/message", token, &body).1["queued"], true);
+    signal(&server, "TERM");
+    line_with(&mut said, "may finish");
+    signal(&server, "TERM");
+    assert!(server.wait().unwrap().success());
+
+    let (mut server, address, _said) = start(serve());
+    let (_, queue) = ask(&address, "GET", &format!("/api/message/queue?sessionId={session}"), token, "");
+    assert_eq!(queue["entries"][0]["parts"][0]["text"], "later", "{queue}");
+    let (_, messages) = ask(&address, "GET", &format!("{path}/messages"), token, "");
+    assert!(messages["messages"][1]["parts"][0]["text"].as_str().unwrap().starts_with("You said: word"));
+    signal(&server, "TERM");
+    assert!(server.wait().unwrap().success());
 }
 
 #[test]

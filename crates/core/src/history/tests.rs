@@ -405,7 +405,7 @@ fn an_overflow_teaches_window_and_count() {
         assert_eq!(log.history.learned_window(None), Some(learned));
         assert_eq!(log.history.anchor().unwrap().input, 9_500);
     }
-    log.add(EventBody::ModelSwitched { to: origin() });
+    log.add(EventBody::ModelSwitched { to: origin(), choice: None });
     assert_eq!((log.history.learned_window(None), log.history.anchor()), (None, None));
 }
 

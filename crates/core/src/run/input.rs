@@ -92,6 +92,8 @@ pub enum Input {
     },
     /// Store these facts (title, undo, release, switch). Only while idle.
     Record(Vec<EventBody>),
+    /// Store these facts (a switch) as soon as no step is going on: at once while idle, else before the next step.
+    RecordSoon(Vec<EventBody>),
     /// The process that ran the open run is gone.
     Recover {
         /// The text of the answer that was streaming, as far as it was persisted.

@@ -104,7 +104,16 @@ impl Run {
         if run.is_some_and(|run| run.steps >= self.settings.max_steps) && self.owes_answer() {
             return self.finish(RunEnd::MaxSteps, None, out);
         }
+        if !self.soon.is_empty() {
+            self.phase = Phase::Storing;
+            return self.record_soon(Then::Boundary, out);
+        }
         self.read_queue(out);
+    }
+
+    fn record_soon(&mut self, then: Then, out: &mut Vec<Effect>) {
+        let soon = std::mem::take(&mut self.soon);
+        self.append(soon, then, out);
     }
 
     pub(super) fn stop_at_boundary(&mut self, out: &mut Vec<Effect>) -> bool {
@@ -186,6 +195,9 @@ impl Run {
     }
 
     pub(super) fn ended(&mut self, end: RunEnd, out: &mut Vec<Effect>) {
+        if !self.soon.is_empty() {
+            return self.record_soon(Then::Ended(end), out);
+        }
         let cancelled = self.stop.take() == Some(Stop::Cancelled) || end == RunEnd::Cancelled;
         self.phase = Phase::Idle;
         self.step = StepGuards::default();
@@ -208,7 +220,9 @@ impl Run {
     }
 
     pub(super) fn wake_if_asked(&mut self, out: &mut Vec<Effect>) {
-        if std::mem::take(&mut self.woken) {
+        if !self.soon.is_empty() {
+            self.record_soon(Then::Recorded, out);
+        } else if std::mem::take(&mut self.woken) {
             self.read_queue(out);
         }
     }

@@ -335,7 +335,7 @@ fn another_model_that_can_goes_on_without_what_is_not_its_own() {
     other.model.origin = Origin { model: "other".to_owned(), ..other.model.origin };
     let to = other.model.origin.clone();
     stage.run.configure(other.into());
-    stage.input(Input::Record(vec![EventBody::ModelSwitched { to: to.clone() }]));
+    stage.input(Input::Record(vec![EventBody::ModelSwitched { to: to.clone(), choice: None }]));
     stage.courses.push_back(Some(Course::Says(vec![Part::text(" a queen.")], Finish::Stop)));
     stage.input(Input::Resume);
     assert_eq!(newest(&stage), format!("{PIECE} a queen."));

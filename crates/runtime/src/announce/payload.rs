@@ -81,7 +81,7 @@ pub(super) fn payloads(
         EventBody::CompactionFailed { strategy, code, reason, .. } => {
             vec![("context:compact-failed", json!({ "strategy": strategy, "code": code, "reason": reason }))]
         }
-        EventBody::ModelSwitched { to } => {
+        EventBody::ModelSwitched { to, .. } => {
             vec![("llm:switched", json!({ "newConfig": to, "historyRetained": true }))]
         }
         EventBody::RunFinished { run_id, reason, error } => {

@@ -70,6 +70,8 @@ pub(super) enum Kind {
     Hosts,
     /// Origins of web pages.
     Origins,
+    /// A path, or the keys of an agent file, by the agent's name.
+    Agents,
     /// The kind of database.
     Database,
     /// Known, and nothing but the default is accepted.
@@ -321,7 +323,7 @@ pub(super) const KEYS: &[Key] = &[
         "context.pruningAgent",
         Kind::Name,
         SAME_MODEL,
-        "pruning-agent: the model that prunes: __same__ (the session's), or another model of the same server by name.",
+        "pruning-agent: the model that prunes: __same__ (the session's), that of another agent by its name, or another model of the same server by name.",
     ),
     key(
         "hooks.preCompact",
@@ -432,7 +434,12 @@ pub(super) const KEYS: &[Key] = &[
         "false",
         "Whether spans hold what was said: prompts, answers, arguments and results of tools.",
     ),
-    later("agents", "{}", "More agents, by name."),
+    key(
+        "agents",
+        Kind::Agents,
+        "{}",
+        "More agents that sessions of the server may have, by name: { NAME: PATH }, or the keys of an agent file instead of its path. They have nothing of this one.",
+    ),
 ];
 
 /// The key at a path.

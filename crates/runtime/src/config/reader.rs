@@ -1,5 +1,6 @@
 //! Takes values out of the tree, checks each against its key, and remembers what was wrong.
 
+mod agents;
 mod compression;
 mod hooks;
 mod mcp;
@@ -20,11 +21,13 @@ use super::node::{Entry, Node, Place, Value, clip};
 pub(super) struct Reader<'a> {
     root: &'a Node,
     problems: Vec<Problem>,
+    /// Whether it is an agent of another file.
+    is_inner: bool,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(root: &'a Node) -> Self {
-        Self { root, problems: Vec::new() }
+        Self { root, problems: Vec::new(), is_inner: false }
     }
 
     /// Everything that was wrong, in the order of the file.
@@ -214,11 +217,7 @@ impl<'a> Reader<'a> {
         if empty || node.word().as_deref() == default {
             return;
         }
-        let (at, what) = match node.entries() {
-            [first, ..] if path == "agents" => (first.at, format!("{path}.{}", first.key)),
-            _ => (node.at, path.to_owned()),
-        };
-        self.problem(at, path, ProblemKind::NotYet { what: format!("`{what}`") });
+        self.problem(node.at, path, ProblemKind::NotYet { what: format!("`{path}`") });
     }
 
     /// Reports keys that no section has.

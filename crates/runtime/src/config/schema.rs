@@ -93,6 +93,10 @@ fn shape(key: &Key) -> Value {
         Kind::Origins => {
             json!({ "type": "array", "items": { "type": "string", "pattern": "^https?://[^/]+$" } })
         }
+        Kind::Agents => {
+            let agent = json!({ "oneOf": [{ "type": "string", "minLength": 1 }, { "$ref": "#" }] });
+            json!({ "type": "object", "additionalProperties": agent })
+        }
         Kind::Database => json!({ "const": "sqlite" }),
         Kind::Later => json!({ "const": value_of(key.default.unwrap_or_default()) }),
     }

@@ -11,8 +11,10 @@ use super::reader::Reader;
 use super::server::ServerConfig;
 
 pub(super) fn config(reader: &mut Reader<'_>) -> Config {
+    let name = reader.text("name");
     Config {
-        name: reader.text("name"),
+        agents: reader.agents("agents", &name),
+        name,
         system_prompt: reader.prompt("systemPrompt"),
         model: model(reader),
         run: run(reader),

@@ -110,6 +110,7 @@ fn another_value(key: &keys::Key) -> String {
         Kind::PathOrNone => "token.txt".into(),
         Kind::Hosts => "[box.lan]".into(),
         Kind::Origins => "['https://example.org']".into(),
+        Kind::Agents => "{ helper: ./helper.yml }".into(),
         Kind::Database => "'postgres://user:secret@host/db'".into(),
         Kind::Later => "{ something: else }".into(),
     }
@@ -427,13 +428,64 @@ fn later_capabilities_are_refused_by_name() {
     insta::assert_snapshot!(errors(
         "blobs: { store: s3 }
 server: { db: postgres }
-agents: { helper: ./helper.yml }
 "
     ), @r"
     longhaul.yml:1:17: `blobs.store` is not available yet in this version
     longhaul.yml:2:15: `server.db: postgres…` is not available yet in this version
-    longhaul.yml:3:11: `agents.helper` is not available yet in this version
     ");
+}
+
+#[test]
+fn agents_are_read_as_the_file_is() {
+    let config = parse(
+        "run: { maxSteps: 7 }
+agents:
+  helper: ./helper.yml
+  small:
+    model: { name: tiny }
+    context: { compression: { strategy: truncation } }
+",
+    );
+    assert_eq!(config.agents["helper"], AgentSource::File("./helper.yml".to_owned()));
+    let AgentSource::Here(small) = &config.agents["small"] else { panic!() };
+    assert_eq!((small.model.name.as_str(), small.run.max_steps), ("tiny", 100), "it inherits nothing");
+    assert_eq!(small.context.compression.strategy, StrategyKind::Truncation);
+    insta::assert_snapshot!(errors(
+        "agents:
+  default: ./a.yml
+  'two words': ./b.yml
+  __same__: ./c.yml
+  list: [a]
+  empty: ''
+  wrong:
+    run: { maxSteeps: 3, queueLimit: 0 }
+    model: { provider: none }
+    zzz: 1
+  nested: { agents: { deeper: ./d.yml } }
+"
+    ), @r"
+    longhaul.yml:2:3: `agents.default` has the name of the file's own agent (`name`)
+    longhaul.yml:3:3: `agents.two words` is no name: 1 to 64 letters, digits, `-`, `_` and `.`, and not __same__
+    longhaul.yml:4:3: `agents.__same__` is no name: 1 to 64 letters, digits, `-`, `_` and `.`, and not __same__
+    longhaul.yml:5:9: `agents.list` must be the path of an agent file, or the keys of one, not a list
+    longhaul.yml:6:10: `agents.empty` must be the path of an agent file, or the keys of one, not ``
+    longhaul.yml:8:12: unknown key `maxSteeps` in `agents.wrong.run`: did you mean `maxSteps`?
+    longhaul.yml:8:38: `agents.wrong.run.queueLimit` must be a whole number from 1 to 1000000, not 0
+    longhaul.yml:9:24: `agents.wrong.model.provider` cannot be `none`: the choices are openai, openai-compatible, anthropic, gemini, ollama, scripted
+    longhaul.yml:10:5: unknown key `zzz` in `agents.wrong`: the keys here are name, systemPrompt, model, run, context, hooks, tools, blobs, approvals, mcpServers, retry, models, gateway, server, telemetry, agents
+    longhaul.yml:11:23: `agents.nested.agents` stands in the main file only: an agent of it has none of its own
+    ");
+    let nested = Config::parse_agent("agents: { a: b.yml }", "helper.yml").unwrap_err();
+    insta::assert_snapshot!(nested, @"helper.yml:1:11: `agents` stands in the main file only: an agent of it has none of its own");
+    assert_eq!(Config::parse_agent("agents: {}", "helper.yml"), Ok(Config::default()));
+}
+
+#[test]
+fn what_is_written_is_known() {
+    let written = Config::written("run: { maxSteps: 100 }\ncontext:\n  autoRecall: false\n");
+    let expected = ["context", "context.autoRecall", "run", "run.maxSteps"];
+    assert_eq!(written.iter().map(String::as_str).collect::<Vec<_>>(), expected);
+    assert!(Config::written("run: [").is_empty());
 }
 
 #[test]

@@ -2,21 +2,22 @@
 
 use std::sync::Arc;
 
-use longhaul_core::event::{Event, EventBody};
+use longhaul_core::event::{Event, EventBody, ModelChoice};
 use longhaul_core::history::UndoError;
 use longhaul_core::ids::{ApprovalId, EditId, QueueId};
 use longhaul_core::message::Part;
 use longhaul_core::meter;
-use longhaul_core::plan::Plan;
+use longhaul_core::plan::{Plan, Policy};
 use longhaul_core::run::{CompactionOutcome, Input, Run, Settings, Status};
 use longhaul_core::strategy::Strategy;
 use longhaul_store::StoreError;
 use tokio::sync::oneshot;
 
 use super::Driver;
+use crate::agent::{Agent, Summariser};
 use crate::announce::Announcement;
 use crate::context::{self, ContextReport};
-use crate::session::{CancelledAt, Resumed, SessionError, Settled};
+use crate::session::{CancelledAt, Resumed, SessionError, Settled, Switched};
 
 /// What somebody asks of a session.
 pub(crate) enum Command {
@@ -41,6 +42,18 @@ pub(crate) enum Command {
     Record {
         make: RecordMaker,
         reply: oneshot::Sender<Result<Vec<Event>, SessionError>>,
+    },
+    /// Another agent or model, from the next step on.
+    Switch {
+        choice: ModelChoice,
+        agent: Arc<Agent>,
+        reply: oneshot::Sender<Switched>,
+    },
+    /// Other settings, from the next decision on.
+    Govern {
+        policy: Box<Policy>,
+        summariser: Option<Summariser>,
+        reply: oneshot::Sender<()>,
     },
     Look {
         look: Box<dyn FnOnce(&Run) + Send>,
@@ -85,6 +98,14 @@ impl Driver {
                 let _ = reply.send(self.change_queue(change).await);
             }
             Command::Record { make, reply } => self.record(make, reply).await?,
+            Command::Switch { choice, agent, reply } => {
+                let switched = self.switch(choice, agent).await?;
+                let _ = reply.send(switched);
+            }
+            Command::Govern { policy, summariser, reply } => {
+                self.govern(*policy, summariser);
+                let _ = reply.send(());
+            }
             Command::Look { look } => look(&self.run),
             Command::Context { reply } => {
                 let _ = reply.send(context::of(&self.run, &self.agent));

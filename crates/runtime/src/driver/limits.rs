@@ -40,11 +40,6 @@ impl Driver {
             return;
         }
         tracing::info!(?limits, "the model has other limits now");
-        self.agent = Arc::new(Agent { limits, ..Agent::clone(&self.agent) });
-        let settings = Arc::new(self.agent.settings());
-        match &mut self.usual {
-            Some(usual) => *usual = settings,
-            None => self.run.configure(settings),
-        }
+        self.seat(Arc::new(Agent { limits, ..Agent::clone(&self.agent) }));
     }
 }

@@ -49,7 +49,7 @@ impl<'a> Transcript<'a> {
             EventBody::ToolFinished { result } => self.result(result),
             EventBody::ViewEdited(edit) => self.edit(edit),
             EventBody::ViewRestored { edit_id } => self.block(&format!("*Compaction {edit_id} was undone.*")),
-            EventBody::ModelSwitched { to } => {
+            EventBody::ModelSwitched { to, .. } => {
                 self.block(&format!("*The model is {} from here on.*", to.model))
             }
             _ => {}

@@ -101,6 +101,22 @@ fn who_comes_during_an_answer_is_shown_what_others_were_shown() {
     assert_eq!(feed.attend(Arc::default()).in_flight, None);
 }
 
+/// They are shown the queue too: what had changed in it does not follow what they are shown.
+#[test]
+fn who_comes_after_a_change_of_the_queue_does_not_hear_of_it() {
+    let feed = Feed::new("s".into(), 0);
+    let step = StepId::from("s1");
+    feed.begin(&step, None);
+    feed.chunk(&step, Voice::Text, "Once", false);
+    let _first = feed.attend(Arc::default());
+    let queued = Announcement::passing("message:queued", &"s".into(), json!({ "id": "q1" }));
+    feed.tell(queued);
+    let mut second = feed.attend(Arc::default());
+    assert!(second.announcements.try_recv().is_err(), "it came before");
+    feed.chunk(&step, Voice::Text, " upon", false);
+    assert_eq!(second.announcements.try_recv().unwrap().text("content"), " upon");
+}
+
 #[test]
 fn what_was_said_while_nobody_watched_is_shown() {
     let feed = Feed::new("s".into(), 0);

@@ -1,21 +1,23 @@
 //! [`Runtime`]: one agent over one store, and the sessions that are open.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use longhaul_core::event::{Event, EventBody, Lineage};
 use longhaul_core::history::History;
 use longhaul_core::ids::{Millis, Seq, SessionId};
-use longhaul_core::run::{Input, Run, Settings, Status};
+use longhaul_core::run::{Input, Run, Status};
 use longhaul_store::{Blobs, Lease, NewSession, SessionRecord, SharedStore, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use super::slots::{Slot, Slots};
+use super::steering::Steering;
 use super::{Session, SessionError};
 use crate::agent::Agent;
+use crate::agents::Agents;
 use crate::announce::Replay;
 use crate::clock::now_ms;
 use crate::context::{self, ContextReport};
@@ -34,14 +36,14 @@ pub const IDLE: Duration = Duration::from_secs(60);
 /// A session at rest that nobody has a handle to is given up after a while ([`IDLE`]) and opened again when
 /// somebody asks for it: what is kept in memory are the sessions in use.
 pub struct Runtime {
-    house: Arc<House>,
+    pub(super) house: Arc<House>,
     drivers: Mutex<JoinSet<()>>,
 }
 
 /// What every session of a runtime needs.
-struct House {
-    agent: Arc<Agent>,
-    settings: Arc<Settings>,
+pub(super) struct House {
+    pub(super) agents: Agents,
+    pub(super) steering: Steering,
     store: SharedStore,
     blobs: Blobs,
     owner: String,
@@ -59,9 +61,18 @@ impl Runtime {
 
     /// The same, with another time after which a session that nobody uses is given up.
     pub fn with_idle(agent: Agent, store: SharedStore, blobs: Blobs, idle: Duration) -> Self {
+        Self::begin(Agents::only(agent), store, blobs, idle)
+    }
+
+    /// A runtime of several agents over that store.
+    pub fn of(agents: Agents, store: SharedStore, blobs: Blobs) -> Self {
+        Self::begin(agents, store, blobs, IDLE)
+    }
+
+    fn begin(agents: Agents, store: SharedStore, blobs: Blobs, idle: Duration) -> Self {
         let house = House {
-            settings: Arc::new(agent.settings()),
-            agent: Arc::new(agent),
+            steering: Steering::of(&agents),
+            agents,
             store,
             blobs,
             owner: Uuid::now_v7().to_string(),
@@ -71,9 +82,9 @@ impl Runtime {
         Self { house: Arc::new(house), drivers: Mutex::default() }
     }
 
-    /// The agent.
-    pub fn agent(&self) -> &Agent {
-        &self.house.agent
+    /// The usual agent, as the settings have it now.
+    pub fn agent(&self) -> Arc<Agent> {
+        self.house.steering.usual().0
     }
 
     /// The store.
@@ -91,8 +102,16 @@ impl Runtime {
     /// # Errors
     /// [`SessionError::Store`].
     pub async fn create(&self, title: Option<String>) -> Result<Session, SessionError> {
-        let started = started(title.clone());
-        self.create_with(title, vec![(now_ms(), started)]).await
+        self.create_in(title, None).await
+    }
+
+    /// Creates a session with the agent of that name and opens it.
+    ///
+    /// # Errors
+    /// [`SessionError::NotFound`]; [`SessionError::Conflict`] if the agent cannot be used; [`SessionError::Store`].
+    pub async fn create_in(&self, title: Option<String>, agent: Option<&str>) -> Result<Session, SessionError> {
+        let events = self.house.beginning(title.clone(), agent)?;
+        self.create_with(title, events).await
     }
 
     /// Creates a session from events made elsewhere (an import), and opens it.
@@ -126,14 +145,31 @@ impl Runtime {
     /// # Errors
     /// [`SessionError::Store`]; [`SessionError::Log`].
     pub async fn create_as(&self, id: SessionId, title: Option<String>) -> Result<Session, SessionError> {
-        let started = started(title.clone());
-        self.create_once(id, title, vec![(now_ms(), started)]).await
+        self.create_as_in(id, title, None).await
+    }
+
+    /// As [`Runtime::create_as`], with the agent of that name.
+    ///
+    /// # Errors
+    /// As [`Runtime::create_in`]; [`SessionError::Log`].
+    pub async fn create_as_in(
+        &self,
+        id: SessionId,
+        title: Option<String>,
+        agent: Option<&str>,
+    ) -> Result<Session, SessionError> {
+        let events = self.house.beginning(title.clone(), agent)?;
+        self.create_once(id, title, events).await
     }
 
     /// A replay of a session's announcements, to be given its log.
     pub fn replay(&self, id: &SessionId) -> Replay {
-        let history = History::new(self.agent().counter.clone());
-        Replay::new(id.clone(), Arc::clone(&self.house.settings), history)
+        let open = self.house.slots.find(id);
+        let (agent, settings) = match open.map(|session| session.seat().agent) {
+            Some(agent) => (Arc::clone(&agent), Arc::new(agent.settings())),
+            None => self.house.steering.usual(),
+        };
+        Replay::new(id.clone(), settings, History::new(agent.counter.clone()))
     }
 
     /// The sessions that are open here.
@@ -192,12 +228,13 @@ impl Runtime {
     /// [`SessionError::Store`]; [`SessionError::Log`].
     pub async fn glance(&self, id: &SessionId) -> Result<Run, SessionError> {
         let events = self.log(id).await?;
-        Ok(Run::new(Arc::clone(&self.house.settings), self.house.fold(id, &events)?))
+        let (agent, settings) = self.house.steering.usual();
+        Ok(Run::new(settings, fold(id, &events, &agent)?))
     }
 
     /// How full the window of a loop is under this runtime's agent.
     pub fn context(&self, run: &Run) -> ContextReport {
-        context::of(run, self.agent())
+        context::of(run, &self.agent())
     }
 
     /// A new session that shares the log up to `at_seq`, positions and handles included.
@@ -225,7 +262,7 @@ impl Runtime {
         }
         let rests = at_rest(&events);
         events.truncate(at_seq as usize);
-        let history = self.house.fold(id, &events)?;
+        let history = fold(id, &events, &self.agent())?;
         if history.open_run().is_some() {
             let before = rests.iter().rev().find(|rest| **rest < at_seq);
             let after = rests.iter().find(|rest| **rest > at_seq);
@@ -277,8 +314,7 @@ impl Runtime {
         join_all(open.iter().map(Session::close)).await;
         let mut drivers = std::mem::take(&mut *self.drivers());
         while drivers.join_next().await.is_some() {}
-        self.agent().tools.close().await;
-        self.agent().telemetry.close().await;
+        self.house.agents.close().await;
         self.store().close().await;
     }
 
@@ -307,6 +343,7 @@ impl House {
     /// Opens the session, unless somebody else has just done so.
     async fn admit(&self, id: &SessionId, slot: &Slot, reply: Reply) -> Option<Driver> {
         let _gate = slot.gate.lock().await;
+        let _settings_stay = self.steering.hold().await;
         let (opened, driver) = match slot.session() {
             Some(session) => (Ok(session), None),
             None => match self.open(id).await {
@@ -335,7 +372,8 @@ impl House {
 
     async fn open_claimed(&self, id: &SessionId, lease: Lease) -> Result<(Session, Driver), SessionError> {
         let events = self.log(id).await?;
-        let history = self.fold(id, &events)?;
+        let seat = self.seat_of(id, &events).await;
+        let history = fold(id, &events, &seat.agent)?;
         let partial = self.partial(id).await?;
         let (inbox, messages) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared {
@@ -345,31 +383,22 @@ impl House {
             feed: Feed::new(id.clone(), history.last_seq()),
             status: watch::Sender::new(Status::Idle),
             inbox,
+            seat: RwLock::new(seat.clone()),
         });
-        let run = Run::new(Arc::clone(&self.settings), history);
-        let driver = Driver::new(run, Arc::clone(&self.agent), Arc::clone(&shared), lease, messages);
-        let session = Session::new(shared, self.agent.rules.queue_limit, self.agent.hooks.clone());
+        let run = Run::new(Arc::new(seat.agent.settings()), history);
+        let driver = Driver::new(run, seat.agent, Arc::clone(&shared), lease, messages);
+        let session = Session::new(shared);
         // The first thing that the driver does.
         session.tell(Input::Recover { partial })?;
         Ok((session, driver))
     }
 
-    fn fold(&self, id: &SessionId, events: &[Event]) -> Result<History, SessionError> {
-        let folded = History::fold_with(self.agent.counter.clone(), events);
-        folded.map_err(|error| SessionError::Log(id.clone(), error))
+    async fn log(&self, id: &SessionId) -> Result<Vec<Event>, SessionError> {
+        Ok(whole_log(&self.store, id).await?)
     }
 
-    async fn log(&self, id: &SessionId) -> Result<Vec<Event>, SessionError> {
-        let mut events: Vec<Event> = Vec::new();
-        loop {
-            let after = events.last().map_or(0, |event| event.seq);
-            let page = self.store.read(id, after, PAGE).await?;
-            let is_last = page.len() < PAGE;
-            events.extend(page);
-            if is_last {
-                return Ok(events);
-            }
-        }
+    pub(super) fn open_sessions(&self) -> Vec<Session> {
+        self.slots.all()
     }
 
     /// The text of an answer that was streaming when the process ended.
@@ -380,8 +409,26 @@ impl House {
     }
 }
 
-fn started(title: Option<String>) -> EventBody {
-    EventBody::SessionStarted { title, forked_from: None, imported_from: None }
+/// The whole log of a session.
+///
+/// # Errors
+/// Those of the store.
+pub(crate) async fn whole_log(store: &SharedStore, id: &SessionId) -> Result<Vec<Event>, StoreError> {
+    let mut events: Vec<Event> = Vec::new();
+    loop {
+        let after = events.last().map_or(0, |event| event.seq);
+        let page = store.read(id, after, PAGE).await?;
+        let is_last = page.len() < PAGE;
+        events.extend(page);
+        if is_last {
+            return Ok(events);
+        }
+    }
+}
+
+fn fold(id: &SessionId, events: &[Event], agent: &Agent) -> Result<History, SessionError> {
+    let folded = History::fold_with(agent.counter.clone(), events);
+    folded.map_err(|error| SessionError::Log(id.clone(), error))
 }
 
 /// The positions at which no run was going on.

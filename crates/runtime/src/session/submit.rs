@@ -14,12 +14,13 @@ impl Session {
     /// # Errors
     /// [`SessionError::Refused`].
     pub(super) async fn submitted(&self, mut parts: Vec<Part>) -> Result<Vec<Part>, SessionError> {
-        if !self.hooks.has(HookEvent::UserPromptSubmit) {
+        let hooks = self.seat().agent.hooks.clone();
+        if !hooks.has(HookEvent::UserPromptSubmit) {
             return Ok(parts);
         }
         let texts: Vec<&str> = parts.iter().filter_map(Part::as_text).collect();
         let ask = UserPromptSubmitAsk { session_id: self.id().clone(), prompt: texts.join("\n") };
-        let answer = self.hooks.user_prompt_submit(ask).await.unwrap_or_default();
+        let answer = hooks.user_prompt_submit(ask).await.unwrap_or_default();
         if answer.block {
             let reason = answer.reason.unwrap_or_default();
             return Err(SessionError::Refused(reason.trim().chars().take(MAX_REASON_CHARS).collect()));

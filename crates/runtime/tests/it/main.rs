@@ -13,6 +13,7 @@ mod meter;
 mod pausing;
 mod replay;
 mod sessions;
+mod switching;
 mod telemetry;
 mod watching;
 

@@ -9,30 +9,34 @@ use longhaul_core::ids::ApprovalId;
 use longhaul_core::run::{Run, Status};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
 use crate::extract::{Input, Key, Named, Params};
 use crate::once::once;
+use crate::openapi::answer;
 use crate::problem::Problem;
 
 /// Characters of a reason at most.
 const REASON_CHARS: usize = 2_000;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Which {
+pub(crate) struct Which {
     session_id: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = ApprovalAnswer)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     decision: Decision,
     reason: Option<String>,
     session_id: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum Decision {
     Allow,
@@ -46,7 +50,10 @@ struct Pending {
     shown: Value,
 }
 
-pub(super) async fn list(
+/// Tools that ask
+#[utoipa::path(get, path = "/api/approvals", operation_id = "listApprovals", tag = "approvals", params(Which), 
+    responses((status = 200, body = answer::Approvals, description = "What waits")))]
+pub(crate) async fn list(
     State(app): State<App>,
     Params(which): Params<Which>,
 ) -> Result<Json<Value>, Problem> {
@@ -55,7 +62,10 @@ pub(super) async fn list(
     Ok(Json(json!({ "approvals": shown })))
 }
 
-pub(super) async fn decide(
+/// Answers one
+#[utoipa::path(post, path = "/api/approvals/{id}", operation_id = "decideApproval", tag = "approvals", params(("id" = String, Path), Which), request_body = Answer,
+    responses((status = 200, body = answer::ApprovalDecided, description = "Decided")))]
+pub(crate) async fn decide(
     State(app): State<App>,
     Named(id): Named<String>,
     Params(which): Params<Which>,

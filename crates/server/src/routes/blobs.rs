@@ -10,21 +10,27 @@ use longhaul_core::message::{Media, Part};
 use longhaul_core::run::Run;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use utoipa::IntoParams;
 
 use crate::app::App;
 use crate::content;
 use crate::extract::{Named, Params, Raw};
+use crate::openapi::answer;
 use crate::problem::Problem;
 
 /// What a browser may show; everything else it saves.
 const SHOWN: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-#[derive(Debug, Deserialize)]
-pub(super) struct About {
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct About {
     name: Option<String>,
 }
 
-pub(super) async fn upload(
+/// Stores content
+#[utoipa::path(post, path = "/api/sessions/{id}/blobs", operation_id = "uploadBlob", tag = "messages", params(("id" = String, Path), About), request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    responses((status = 201, body = answer::Uploaded, description = "Stored")))]
+pub(crate) async fn upload(
     State(app): State<App>,
     Named(id): Named<String>,
     Params(about): Params<About>,
@@ -56,7 +62,10 @@ fn shown(media: &Media) -> Value {
     })
 }
 
-pub(super) async fn read(
+/// The bytes of what the log names
+#[utoipa::path(get, path = "/api/sessions/{id}/blobs/{hash}", operation_id = "readBlob", tag = "messages", params(("id" = String, Path), ("hash" = String, Path)), 
+    responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream", description = "The bytes; pictures with their own type")))]
+pub(crate) async fn read(
     State(app): State<App>,
     Named((id, hash)): Named<(String, String)>,
 ) -> Result<Response, Problem> {

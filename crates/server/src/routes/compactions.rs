@@ -14,30 +14,37 @@ use longhaul_core::run::{CompactionOutcome, Run};
 use longhaul_core::strategy::{self, Strategy};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::extract::{Key, Named, Optional};
 use crate::once::once;
+use crate::openapi::answer;
 use crate::problem::{Problem, sentence};
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[schema(as = CompactRequest)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Compact {
+pub(crate) struct Compact {
     strategy: Option<String>,
     instructions: Option<String>,
     #[serde(default)]
     dry_run: bool,
 }
 
-pub(super) async fn compact(
+/// Makes room now, or says how
+#[utoipa::path(post, path = "/api/sessions/{id}/compact", operation_id = "compact", tag = "context", params(("id" = String, Path)), request_body = Compact,
+    responses((status = 200, body = answer::Compacted, description = "What was done, or would be")))]
+pub(crate) async fn compact(
     State(app): State<App>,
     Named(id): Named<String>,
     key: Key,
     Optional(how): Optional<Compact>,
 ) -> Result<Json<Value>, Problem> {
-    let policy = &app.runtime().agent().rules.policy;
-    let strategy = how.strategy.as_deref().map(|name| named(policy, name)).transpose()?;
+    app.takes_work()?;
     let session = app.open(&id).await?;
+    let policy = session.look(|run| run.settings().policy.clone()).await?;
+    let strategy = how.strategy.as_deref().map(|name| named(&policy, name)).transpose()?;
     if how.dry_run {
         return preview(&session.preview_by(strategy, how.instructions).await?).map(Json);
     }
@@ -126,7 +133,10 @@ fn preview(preview: &Preview) -> Result<Value, Problem> {
     Ok(json!({ "ok": true, "dryRun": true, "plan": planned }))
 }
 
-pub(super) async fn list(State(app): State<App>, Named(id): Named<String>) -> Result<Json<Value>, Problem> {
+/// Compactions and prunes
+#[utoipa::path(get, path = "/api/sessions/{id}/compactions", operation_id = "listCompactions", tag = "context", params(("id" = String, Path)), 
+    responses((status = 200, body = answer::Compactions, description = "The oldest first")))]
+pub(crate) async fn list(State(app): State<App>, Named(id): Named<String>) -> Result<Json<Value>, Problem> {
     let session = app.open(&id).await?;
     let all = |run: &Run| run.history().edits().iter().map(shown).collect::<Vec<_>>();
     Ok(Json(json!({ "compactions": session.look(all).await? })))
@@ -143,7 +153,10 @@ fn shown(state: &EditState) -> Value {
     })
 }
 
-pub(super) async fn undo(
+/// The model sees the original again
+#[utoipa::path(post, path = "/api/sessions/{id}/compactions/{edit}/undo", operation_id = "undoCompaction", tag = "context", params(("id" = String, Path), ("edit" = String, Path)), 
+    responses((status = 200, body = answer::Restored, description = "Undone")))]
+pub(crate) async fn undo(
     State(app): State<App>,
     Named((id, edit)): Named<(String, String)>,
     key: Key,
@@ -169,7 +182,10 @@ async fn restore(session: &Session, edit: EditId, since: Vec<Event>) -> Result<V
     Ok(json!({ "ok": true, "compactionId": edit, "tokens": tokens }))
 }
 
-pub(super) async fn release(
+/// What an undo brought back may be compacted again
+#[utoipa::path(post, path = "/api/sessions/{id}/compactions/{edit}/release", operation_id = "releaseCompaction", tag = "context", params(("id" = String, Path), ("edit" = String, Path)), 
+    responses((status = 200, body = answer::Released, description = "Released")))]
+pub(crate) async fn release(
     State(app): State<App>,
     Named((id, edit)): Named<(String, String)>,
     key: Key,

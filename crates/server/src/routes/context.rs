@@ -6,9 +6,13 @@ use longhaul::context::ContextReport;
 
 use crate::app::App;
 use crate::extract::Named;
+use crate::openapi::answer;
 use crate::problem::Problem;
 
-pub(super) async fn show(
+/// What fills the window
+#[utoipa::path(get, path = "/api/sessions/{id}/context", operation_id = "getContext", tag = "context", params(("id" = String, Path)), 
+    responses((status = 200, body = answer::Context, description = "The meter")))]
+pub(crate) async fn show(
     State(app): State<App>,
     Named(id): Named<String>,
 ) -> Result<Json<ContextReport>, Problem> {

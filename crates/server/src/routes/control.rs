@@ -6,24 +6,31 @@ use longhaul::session::{CancelledAt, Resumed, Session};
 use longhaul_core::event::{Event, EventBody, RunEnd};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::extract::{Key, Named, Optional};
 use crate::once::once;
+use crate::openapi::answer;
 use crate::problem::Problem;
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[schema(as = CancelRun)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Cancel {
+pub(crate) struct Cancel {
     #[serde(default)]
     clear_queue: bool,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[schema(as = ResumeRun)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Nothing {}
+pub(crate) struct Nothing {}
 
-pub(super) async fn cancel(
+/// Stops what goes on
+#[utoipa::path(post, path = "/api/sessions/{id}/cancel", operation_id = "cancelRun", tag = "runs", params(("id" = String, Path)), request_body = Cancel,
+    responses((status = 200, body = answer::Cancelled, description = "What was stopped")))]
+pub(crate) async fn cancel(
     State(app): State<App>,
     Named(id): Named<String>,
     key: Key,
@@ -57,12 +64,16 @@ async fn stop(session: &Session, how: &Cancel, since: Vec<Event>) -> Result<Valu
     Ok(json!({ "ok": true, "cancelled": met != CancelledAt::Idle, "persisted": persisted }))
 }
 
-pub(super) async fn resume(
+/// Goes on
+#[utoipa::path(post, path = "/api/sessions/{id}/resume", operation_id = "resumeRun", tag = "runs", params(("id" = String, Path)), request_body = Nothing,
+    responses((status = 200, body = answer::Resumed, description = "Whether a run began")))]
+pub(crate) async fn resume(
     State(app): State<App>,
     Named(id): Named<String>,
     key: Key,
     Optional(Nothing {}): Optional<Nothing>,
 ) -> Result<Json<Value>, Problem> {
+    app.takes_work()?;
     let session = app.open(&id).await?;
     let work = {
         let app = app.clone();

@@ -7,18 +7,25 @@ use axum::http::{HeaderMap, HeaderName};
 use axum::response::{IntoResponse, Response};
 use longhaul_core::ids::Seq;
 use serde::Deserialize;
+use utoipa::IntoParams;
 
 use crate::app::App;
 use crate::extract::{Named, Params};
 use crate::problem::Problem;
 use crate::sse::Watcher;
 
-#[derive(Debug, Deserialize)]
-pub(super) struct From {
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct From {
+    /// The position to go on from; 0 brings everything.
+    #[param(value_type = Option<u64>)]
     after: Option<Seq>,
 }
 
-pub(super) async fn watch(
+/// What happens, as it happens (server-sent events)
+#[utoipa::path(get, path = "/api/sessions/{id}/events", operation_id = "watchEvents", tag = "events", params(("id" = String, Path), From, ("Last-Event-ID" = Option<u64>, Header, description = "The position to go on from; wins over `after`")), 
+    responses((status = 200, body = crate::openapi::answer::Event, content_type = "text/event-stream", description = "Each `data:` is one `Event`, `event:` its name, `id:` its position")))]
+pub(crate) async fn watch(
     State(app): State<App>,
     Named(id): Named<String>,
     Params(from): Params<From>,

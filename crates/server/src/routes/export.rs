@@ -6,18 +6,21 @@ use axum::response::{IntoResponse, Response};
 use longhaul::export::{self, SessionMeta};
 use longhaul_core::ids::SessionId;
 use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
 use crate::extract::{Named, Params};
 use crate::problem::Problem;
 
-#[derive(Debug, Deserialize)]
-pub(super) struct How {
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct How {
     #[serde(default)]
     format: Format,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
+#[schema(as = ExportFormat)]
 #[serde(rename_all = "lowercase")]
 enum Format {
     #[default]
@@ -25,7 +28,10 @@ enum Format {
     Markdown,
 }
 
-pub(super) async fn export(
+/// A session as a file
+#[utoipa::path(get, path = "/api/sessions/{id}/export", operation_id = "exportSession", tag = "sessions", params(("id" = String, Path), How), 
+    responses((status = 200, description = "The file", content((String = "application/x-ndjson"), (String = "text/markdown")))))]
+pub(crate) async fn export(
     State(app): State<App>,
     Named(id): Named<String>,
     Params(how): Params<How>,

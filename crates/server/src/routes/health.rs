@@ -7,15 +7,22 @@ use longhaul_core::error::ErrorCode;
 use serde_json::{Value, json};
 
 use crate::app::App;
+use crate::openapi::answer;
 use crate::problem::Problem;
 
-pub(super) async fn alive() -> Json<Value> {
+/// Whether the server lives
+#[utoipa::path(get, path = "/healthz", operation_id = "getHealth", tag = "server",  
+    responses((status = 200, body = answer::Health, description = "It lives")))]
+pub(crate) async fn alive() -> Json<Value> {
     Json(json!({ "status": "ok" }))
 }
 
-pub(super) async fn ready(State(app): State<App>) -> Result<Json<Value>, Problem> {
+/// Whether the server can work
+#[utoipa::path(get, path = "/readyz", operation_id = "getReadiness", tag = "server",  
+    responses((status = 200, body = answer::Health, description = "It can")))]
+pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Value>, Problem> {
     let not_ready = |code, detail: &str| Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, detail);
-    if app.closing().is_cancelled() {
+    if app.is_draining() {
         return Err(not_ready(ErrorCode::Interrupted, "The server is ending."));
     }
     app.runtime().sessions(1).await.map_err(|error| {

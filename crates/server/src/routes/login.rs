@@ -9,24 +9,29 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::cookie;
 use crate::extract::{Brief, Named};
 use crate::guard::Visit;
+use crate::openapi::answer;
 use crate::problem::Problem;
 
 /// Where a key leads that does not open: the page says so.
 const SPENT: &str = "/#opening-link-spent";
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
+#[schema(as = LoginRequest)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Login {
+pub(crate) struct Login {
     token: String,
 }
 
-/// `GET /open/{key}`: to the page, with the cookie if the key is good.
-pub(super) async fn open(
+/// The opening link: to the page, with its cookie
+#[utoipa::path(get, path = "/open/{key}", operation_id = "openPage", tag = "page", params(("key" = String, Path)), 
+    responses((status = 303, description = "To the page")))]
+pub(crate) async fn open(
     State(app): State<App>,
     Extension(visit): Extension<Visit>,
     Named(key): Named<String>,
@@ -41,7 +46,10 @@ pub(super) async fn open(
     response
 }
 
-pub(super) async fn login(
+/// The page's cookie for the token
+#[utoipa::path(post, path = "/api/login", operation_id = "login", tag = "page",  request_body = Login,
+    responses((status = 200, body = answer::Done, description = "With the cookie")))]
+pub(crate) async fn login(
     State(app): State<App>,
     Extension(visit): Extension<Visit>,
     Brief(login): Brief<Login>,
@@ -52,7 +60,10 @@ pub(super) async fn login(
     Ok(done(cookie::setting(&visit.host, &app.config().token)))
 }
 
-pub(super) async fn logout(Extension(visit): Extension<Visit>) -> Response {
+/// Removes the page's cookie
+#[utoipa::path(post, path = "/api/logout", operation_id = "logout", tag = "page",  
+    responses((status = 200, body = answer::Done, description = "Without the cookie")))]
+pub(crate) async fn logout(Extension(visit): Extension<Visit>) -> Response {
     done(cookie::removing(&visit.host))
 }
 

@@ -7,25 +7,36 @@ use longhaul_core::ids::SessionId;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::agents;
 use crate::app::App;
 use crate::content::Content;
 use crate::extract::{Input, Key};
 use crate::once;
+use crate::openapi::answer;
 use crate::problem::Problem;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Body {
+pub(crate) struct Body {
     session_id: Option<String>,
+    agent: Option<String>,
     content: Content,
 }
 
-pub(super) async fn send(
+/// Sends a message; to a busy session it waits
+#[utoipa::path(post, path = "/api/message", operation_id = "sendMessage", tag = "messages",  request_body = answer::NewMessage,
+    responses((status = 200, body = answer::Sent, description = "Taken, or queued")))]
+pub(crate) async fn send(
     State(app): State<App>,
     key: Key,
     Input(body): Input<Body>,
 ) -> Result<Json<Value>, Problem> {
+    app.takes_work()?;
     body.content.check()?;
+    if body.session_id.is_some() && body.agent.is_some() {
+        return Err(Problem::invalid("`agent` is for a new session; `POST …/llm` switches another."));
+    }
+    agents::check(&app, body.agent.as_deref())?;
     let work = {
         let app = app.clone();
         async move { accept(&app, key, body).await }
@@ -36,7 +47,7 @@ pub(super) async fn send(
 async fn accept(app: &App, key: Key, body: Body) -> Result<Value, Problem> {
     let session = match body.session_id {
         Some(id) => app.open(&id).await?,
-        None => begin(app, &key, &body.content).await?,
+        None => begin(app, &key, &body.content, body.agent.as_deref()).await?,
     };
     let what = format!("message {:?}", body.content);
     let sent = once::same(app, session.id(), &key, &what, take(app, &session, &key, body.content)).await?;
@@ -52,11 +63,11 @@ async fn take(app: &App, session: &Session, key: &Key, content: Content) -> Resu
     Ok(session.send_keyed(parts, key.0.clone()).await?)
 }
 
-async fn begin(app: &App, key: &Key, content: &Content) -> Result<Session, Problem> {
+async fn begin(app: &App, key: &Key, content: &Content, agent: Option<&str>) -> Result<Session, Problem> {
     let title = Some(content.title());
     Ok(match key.session_id("message") {
-        Some(id) => app.runtime().create_as(id, title).await?,
-        None => app.runtime().create(title).await?,
+        Some(id) => app.runtime().create_as_in(id, title, agent).await?,
+        None => app.runtime().create_in(title, agent).await?,
     })
 }
 

@@ -13,9 +13,11 @@ use longhaul_core::run::Run;
 use longhaul_core::usage::Usage;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
 use crate::extract::{Named, Params};
+use crate::openapi::answer;
 use crate::problem::Problem;
 
 /// Messages on a page unless the request says otherwise, and at most.
@@ -28,16 +30,25 @@ const RENDERED_BYTES: usize = 2 << 20;
 /// Events read from the store at a time.
 const EVENTS: usize = 1_000;
 
-#[derive(Clone, Copy, Debug, Deserialize)]
-pub(super) struct Wanted {
+#[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Wanted {
+    /// Behind this position; not with `before`.
+    #[param(value_type = Option<u64>)]
     after: Option<Seq>,
+    /// Before this position.
+    #[param(value_type = Option<u64>)]
     before: Option<Seq>,
+    /// 100 unless it is said, at most 500.
+    #[param(minimum = 1)]
     limit: Option<usize>,
+    /// Puts `html` beside the texts of models.
     render: Option<Form>,
 }
 
 /// A form that texts are given in besides their own.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[schema(as = RenderForm)]
 #[serde(rename_all = "lowercase")]
 enum Form {
     Html,
@@ -60,7 +71,10 @@ struct Shown {
     edited: Option<(&'static str, Seq)>,
 }
 
-pub(super) async fn page(
+/// Everything that was said, page by page
+#[utoipa::path(get, path = "/api/sessions/{id}/messages", operation_id = "listMessages", tag = "messages", params(("id" = String, Path), Wanted), 
+    responses((status = 200, body = answer::Messages, description = "A page")))]
+pub(crate) async fn page(
     State(app): State<App>,
     Named(id): Named<String>,
     Params(wanted): Params<Wanted>,

@@ -4,12 +4,13 @@ use axum::Json;
 use axum::extract::State;
 use longhaul_core::message::Origin;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::surroundings::Backend;
 
-#[derive(Debug, Serialize)]
-pub(super) struct Models {
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Models {
     current: Current,
     /// Servers of this machine that answer.
     backends: Vec<Backend>,
@@ -17,7 +18,8 @@ pub(super) struct Models {
     demo: bool,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = CurrentModel)]
 struct Current {
     provider: String,
     model: String,
@@ -25,7 +27,10 @@ struct Current {
     window: Option<u64>,
 }
 
-pub(super) async fn list(State(app): State<App>) -> Json<Models> {
+/// Which model answers, and which servers are here
+#[utoipa::path(get, path = "/api/models", operation_id = "listModels", tag = "server",  
+    responses((status = 200, body = Models, description = "The models")))]
+pub(crate) async fn list(State(app): State<App>) -> Json<Models> {
     let surroundings = &app.config().surroundings;
     let backends = surroundings.backends().await;
     let agent = app.runtime().agent();

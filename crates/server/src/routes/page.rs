@@ -22,11 +22,17 @@ const INDEX: &str = "index.html";
 #[folder = "web/"]
 struct Files;
 
-pub(super) async fn index(headers: HeaderMap) -> Result<Response, Problem> {
+/// The page
+#[utoipa::path(get, path = "/", operation_id = "getPage", tag = "page",  
+    responses((status = 200, body = String, content_type = "text/html", description = "The page"), (status = 304, description = "It is the one that is known")))]
+pub(crate) async fn index(headers: HeaderMap) -> Result<Response, Problem> {
     file(INDEX, &headers)
 }
 
-pub(super) async fn asset(Path(path): Path<String>, request: Request) -> Result<Response, Problem> {
+/// A file of the page
+#[utoipa::path(get, path = "/web/{path}", operation_id = "getPageFile", tag = "page", params(("path" = String, Path, description = "The file; it may lie in folders")), 
+    responses((status = 200, body = String, content_type = "application/octet-stream", description = "The file"), (status = 304, description = "It is the one that is known")))]
+pub(crate) async fn asset(Path(path): Path<String>, request: Request) -> Result<Response, Problem> {
     file(&path, request.headers())
 }
 

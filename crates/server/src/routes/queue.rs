@@ -7,31 +7,38 @@ use longhaul_core::ids::QueueId;
 use longhaul_core::queue::Queued;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use utoipa::IntoParams;
 
 use crate::app::App;
 use crate::content::Content;
 use crate::extract::{Input, Named, Params};
+use crate::openapi::answer;
 use crate::problem::Problem;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Which {
+pub(crate) struct Which {
     session_id: String,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Perhaps {
+pub(crate) struct Perhaps {
     session_id: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Edit {
+pub(crate) struct Edit {
     content: Content,
 }
 
-pub(super) async fn list(
+/// The messages that wait
+#[utoipa::path(get, path = "/api/message/queue", operation_id = "listQueue", tag = "messages", params(Which), 
+    responses((status = 200, body = answer::Queue, description = "In their order")))]
+pub(crate) async fn list(
     State(app): State<App>,
     Params(which): Params<Which>,
 ) -> Result<Json<Value>, Problem> {
@@ -40,7 +47,10 @@ pub(super) async fn list(
     Ok(Json(json!({ "sessionId": session.id(), "count": waiting.len(), "entries": entries(&waiting) })))
 }
 
-pub(super) async fn clear(
+/// Removes all messages that wait
+#[utoipa::path(delete, path = "/api/message/queue", operation_id = "clearQueue", tag = "messages", params(Which), 
+    responses((status = 200, body = answer::QueueCleared, description = "Removed")))]
+pub(crate) async fn clear(
     State(app): State<App>,
     Params(which): Params<Which>,
 ) -> Result<Json<Value>, Problem> {
@@ -49,7 +59,10 @@ pub(super) async fn clear(
     Ok(Json(json!({ "ok": true, "sessionId": session.id(), "removed": removed })))
 }
 
-pub(super) async fn edit(
+/// Changes a message that waits
+#[utoipa::path(patch, path = "/api/message/queue/{id}", operation_id = "editQueued", tag = "messages", params(("id" = String, Path), Perhaps), request_body = answer::QueuedContent,
+    responses((status = 200, body = answer::QueueChanged, description = "Changed")))]
+pub(crate) async fn edit(
     State(app): State<App>,
     Named(id): Named<String>,
     Params(which): Params<Perhaps>,
@@ -62,7 +75,10 @@ pub(super) async fn edit(
     Ok(Json(json!({ "ok": true, "id": id, "sessionId": session.id() })))
 }
 
-pub(super) async fn remove(
+/// Removes a message that waits
+#[utoipa::path(delete, path = "/api/message/queue/{id}", operation_id = "removeQueued", tag = "messages", params(("id" = String, Path), Perhaps), 
+    responses((status = 200, body = answer::QueueChanged, description = "Removed")))]
+pub(crate) async fn remove(
     State(app): State<App>,
     Named(id): Named<String>,
     Params(which): Params<Perhaps>,

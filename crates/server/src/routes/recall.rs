@@ -9,9 +9,11 @@ use longhaul_core::ids::Handle;
 use longhaul_core::truncate::Limit;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use utoipa::IntoParams;
 
 use crate::app::App;
 use crate::extract::{Named, Params};
+use crate::openapi::answer;
 use crate::problem::{Problem, sentence};
 
 /// The most that one answer gives; a range gets the rest.
@@ -20,15 +22,20 @@ const LIMIT: Limit = Limit { max_chars: 1_000_000, max_tokens: 400_000 };
 /// Hits at most.
 const HITS: usize = 50;
 
-#[derive(Debug, Deserialize, Serialize)]
-pub(super) struct Wanted {
+#[derive(Debug, Deserialize, Serialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Wanted {
     handle: Option<String>,
     range: Option<String>,
     query: Option<String>,
+    #[param(minimum = 1, maximum = 50)]
     limit: Option<usize>,
 }
 
-pub(super) async fn recall(
+/// The exact original, or what matches
+#[utoipa::path(get, path = "/api/sessions/{id}/recall", operation_id = "recall", tag = "context", params(("id" = String, Path), Wanted), 
+    responses((status = 200, body = answer::Recalled, description = "As text")))]
+pub(crate) async fn recall(
     State(app): State<App>,
     Named(id): Named<String>,
     Params(wanted): Params<Wanted>,

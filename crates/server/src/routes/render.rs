@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use longhaul_core::error::ErrorCode;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::extract::Input;
@@ -14,18 +15,22 @@ use crate::problem::Problem;
 const TEXTS: usize = 64;
 const BYTES: usize = 1 << 20;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = RenderRequest)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Texts {
+pub(crate) struct Texts {
     texts: Vec<String>,
 }
 
-#[derive(Debug, Serialize)]
-pub(super) struct Rendered {
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Rendered {
     html: Vec<String>,
 }
 
-pub(super) async fn render(
+/// Markdown as markup that is safe to show
+#[utoipa::path(post, path = "/api/render", operation_id = "renderMarkdown", tag = "page",  request_body = Texts,
+    responses((status = 200, body = Rendered, description = "In the order of the texts")))]
+pub(crate) async fn render(
     State(app): State<App>,
     Input(Texts { texts }): Input<Texts>,
 ) -> Result<Json<Rendered>, Problem> {

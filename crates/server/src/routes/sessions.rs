@@ -11,10 +11,13 @@ use longhaul_core::run::{Run, Status};
 use longhaul_store::{SessionRecord, StoreError};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use utoipa::{IntoParams, ToSchema};
 
+use super::agents;
 use crate::app::App;
 use crate::extract::{Input, Key, Named, Optional, Params};
 use crate::once;
+use crate::openapi::answer;
 use crate::problem::Problem;
 use crate::wording::is_blank;
 
@@ -25,41 +28,57 @@ const MOST_LISTED: usize = 1_000;
 /// Characters of a title at most.
 const TITLE_CHARS: usize = 200;
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[schema(as = NewSession)]
 #[serde(deny_unknown_fields)]
-pub(super) struct New {
+pub(crate) struct New {
     title: Option<String>,
+    /// A configured agent by name; the usual one if it is left out.
+    agent: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = RenameSession)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Change {
+pub(crate) struct Change {
     title: String,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[schema(as = ForkSession)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Fork {
+pub(crate) struct Fork {
+    #[schema(value_type = Option<u64>, minimum = 1)]
     at_seq: Option<Seq>,
 }
 
-#[derive(Debug, Deserialize)]
-pub(super) struct Listing {
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Listing {
+    #[param(minimum = 1)]
     limit: Option<usize>,
 }
 
-pub(super) async fn create(
+/// Makes a session
+#[utoipa::path(post, path = "/api/sessions", operation_id = "createSession", tag = "sessions",  request_body = New,
+    responses(
+        (status = 201, body = answer::Session, description = "Made"),
+        (status = 409, body = answer::Problem, content_type = "application/problem+json", description = "The agent cannot be used."),
+    ))]
+pub(crate) async fn create(
     State(app): State<App>,
     key: Key,
     Optional(new): Optional<New>,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
+    app.takes_work()?;
     let title = new.title.map(|title| checked(&title)).transpose()?;
+    agents::check(&app, new.agent.as_deref())?;
     let work = {
         let app = app.clone();
         async move {
             let session = match key.session_id("session") {
-                Some(id) => create_once(&app, id, title).await?,
-                None => app.runtime().create(title).await?,
+                Some(id) => create_once(&app, id, title, new.agent).await?,
+                None => app.runtime().create_in(title, new.agent.as_deref()).await?,
             };
             whole(&app, &session).await
         }
@@ -67,13 +86,24 @@ pub(super) async fn create(
     Ok((StatusCode::CREATED, Json(app.to_end(work).await?)))
 }
 
-async fn create_once(app: &App, id: SessionId, title: Option<String>) -> Result<Session, Problem> {
-    let what = format!("session {title:?}");
-    let create = async { Ok(app.runtime().create_as(id.clone(), title).await?) };
+async fn create_once(
+    app: &App,
+    id: SessionId,
+    title: Option<String>,
+    agent: Option<String>,
+) -> Result<Session, Problem> {
+    let agent = agent.as_deref();
+    // As it was named before there were others.
+    let named = agent.map(|agent| format!(" {agent:?}")).unwrap_or_default();
+    let what = format!("session {title:?}{named}");
+    let create = async { Ok(app.runtime().create_as_in(id.clone(), title, agent).await?) };
     once::made(app, &id, &what, create).await
 }
 
-pub(super) async fn list(
+/// The sessions, the most recently changed first
+#[utoipa::path(get, path = "/api/sessions", operation_id = "listSessions", tag = "sessions", params(Listing), 
+    responses((status = 200, body = answer::Sessions, description = "The sessions")))]
+pub(crate) async fn list(
     State(app): State<App>,
     Params(listing): Params<Listing>,
 ) -> Result<Json<Value>, Problem> {
@@ -91,12 +121,18 @@ pub(super) async fn list(
     Ok(Json(json!({ "sessions": sessions.collect::<Vec<_>>() })))
 }
 
-pub(super) async fn show(State(app): State<App>, Named(id): Named<String>) -> Result<Json<Value>, Problem> {
+/// One session
+#[utoipa::path(get, path = "/api/sessions/{id}", operation_id = "getSession", tag = "sessions", params(("id" = String, Path)), 
+    responses((status = 200, body = answer::Session, description = "The session")))]
+pub(crate) async fn show(State(app): State<App>, Named(id): Named<String>) -> Result<Json<Value>, Problem> {
     let session = app.open(&id).await?;
     whole(&app, &session).await.map(Json)
 }
 
-pub(super) async fn rename(
+/// Renames a session
+#[utoipa::path(patch, path = "/api/sessions/{id}", operation_id = "renameSession", tag = "sessions", params(("id" = String, Path)), request_body = Change,
+    responses((status = 200, body = answer::Session, description = "Renamed")))]
+pub(crate) async fn rename(
     State(app): State<App>,
     Named(id): Named<String>,
     Input(change): Input<Change>,
@@ -107,7 +143,10 @@ pub(super) async fn rename(
     whole(&app, &session).await.map(Json)
 }
 
-pub(super) async fn delete(State(app): State<App>, Named(id): Named<String>) -> Result<Json<Value>, Problem> {
+/// Deletes a session for good
+#[utoipa::path(delete, path = "/api/sessions/{id}", operation_id = "deleteSession", tag = "sessions", params(("id" = String, Path)), 
+    responses((status = 200, body = answer::Deleted, description = "Deleted")))]
+pub(crate) async fn delete(State(app): State<App>, Named(id): Named<String>) -> Result<Json<Value>, Problem> {
     let work = {
         let app = app.clone();
         async move {
@@ -119,12 +158,16 @@ pub(super) async fn delete(State(app): State<App>, Named(id): Named<String>) -> 
     app.to_end(work).await.map(Json)
 }
 
-pub(super) async fn fork(
+/// A new session that shares the log up to a position
+#[utoipa::path(post, path = "/api/sessions/{id}/fork", operation_id = "forkSession", tag = "sessions", params(("id" = String, Path)), request_body = Fork,
+    responses((status = 201, body = answer::Session, description = "Made")))]
+pub(crate) async fn fork(
     State(app): State<App>,
     key: Key,
     Named(id): Named<String>,
     Optional(fork): Optional<Fork>,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
+    app.takes_work()?;
     let work = {
         let app = app.clone();
         async move {

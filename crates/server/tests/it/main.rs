@@ -2,15 +2,23 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
 
+mod agents;
 mod approvals;
 mod crowd;
+mod described;
+mod drain;
 mod events;
+mod llm;
 mod messages;
+mod monitoring;
 mod once;
+mod origins;
 mod page;
 mod recovery;
 mod refusals;
 mod render;
+mod search;
 mod sessions;
+mod settings;
 mod strangers;
 mod world;

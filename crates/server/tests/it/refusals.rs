@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use crate::world::{PATIENCE, TOKEN, World};
 
 /// Every route that needs the token, with `SESSION` where the id of one goes.
-const ROUTES: [(&str, &str); 29] = [
+const ROUTES: [(&str, &str); 36] = [
     ("POST", "/api/message"),
     ("GET", "/api/message/queue?sessionId=SESSION"),
     ("DELETE", "/api/message/queue?sessionId=SESSION"),
@@ -30,11 +30,18 @@ const ROUTES: [(&str, &str); 29] = [
     ("POST", "/api/sessions/SESSION/compactions/e1/undo"),
     ("POST", "/api/sessions/SESSION/compactions/e1/release"),
     ("POST", "/api/sessions/SESSION/fork"),
+    ("POST", "/api/sessions/SESSION/llm"),
     ("GET", "/api/sessions/SESSION/recall?query=x"),
     ("GET", "/api/sessions/SESSION/export"),
     ("POST", "/api/sessions/SESSION/blobs"),
     ("GET", "/api/sessions/SESSION/blobs/HASH"),
     ("GET", "/api/models"),
+    ("GET", "/openapi.json"),
+    ("GET", "/metrics"),
+    ("GET", "/api/agents"),
+    ("GET", "/api/settings"),
+    ("PUT", "/api/settings"),
+    ("GET", "/api/search?q=x"),
     ("POST", "/api/render"),
     ("GET", "/api/approvals"),
     ("POST", "/api/approvals/a1"),
@@ -47,7 +54,7 @@ const WITHOUT_TOKEN: [&str; 7] =
 
 /// Those that take a body: anything, or JSON.
 fn takes_body((method, path): &&(&str, &str)) -> bool {
-    ["POST", "PATCH"].contains(method) && !path.contains("compactions")
+    ["POST", "PATCH", "PUT"].contains(method) && !path.contains("compactions")
 }
 
 /// Those that take an `Idempotency-Key`.
@@ -164,6 +171,7 @@ async fn unknown_names_are_not_found() {
         for id in ["no-such-session", "..%2F..%2Fetc%2Fpasswd", "%00", "a%20b", "'%20OR%201=1--"] {
             let head = site.route(method, path, id);
             let body: &[u8] = if *method == "PATCH" { br#"{"title":"x"}"# } else { b"" };
+            let body: &[u8] = if path.ends_with("llm") { br#"{"model":"x"}"# } else { body };
             let body: &[u8] = if path.ends_with("blobs") { b"content" } else { body };
             check(&head, 404, &site.ask(&head, &[], body).await);
         }
@@ -171,7 +179,14 @@ async fn unknown_names_are_not_found() {
         let answer = site.ask(&head, &[], b"").await;
         check(&head, 400, &answer);
     }
-    for head in ["GET /no/such/route", "GET /other", "GET /web", "GET /open", "GET /api", "GET /api/sessions/../../etc/passwd"] {
+    for head in [
+        "GET /no/such/route",
+        "GET /other",
+        "GET /web",
+        "GET /open",
+        "GET /api",
+        "GET /api/sessions/../../etc/passwd",
+    ] {
         check(head, 404, &site.ask(head, &[], b"").await);
     }
     let known = &site.session;
@@ -285,6 +300,10 @@ async fn wrong_addresses_and_headers_are_invalid() {
         format!("GET /api/sessions/{session}/recall"),
         format!("GET /api/sessions/{session}/recall?query=%ff%fe"),
         "GET /api/message/queue?sessionId=%ff".to_owned(),
+        "GET /api/search".to_owned(),
+        "GET /api/search?q=%20".to_owned(),
+        "GET /api/search?q=x&limit=0".to_owned(),
+        "GET /api/search?q=x&limit=101".to_owned(),
         format!("POST /api/sessions/{session}/blobs"),
     ] {
         check(&head, 400, &site.ask(&head, &[], b"").await);

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use longhaul::agent::Agent;
+use longhaul::agents::Agents;
 use longhaul::session::Runtime;
 use longhaul::testing::{self, Folder};
 use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
@@ -21,6 +22,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
+
+use crate::described;
 
 pub(crate) const TOKEN: &str = "a token that is long enough";
 
@@ -83,11 +86,31 @@ impl World {
         Self::start(Scripted::new(script).window(WINDOW), Some(folder.to_owned()), agent, |_| {}).await
     }
 
+    /// Its model's agent among others; over the data in `folder`, if one is named.
+    pub(crate) async fn among(
+        folder: Option<&Path>,
+        script: Script,
+        gather: impl FnOnce(Agent) -> Agents + Send + 'static,
+    ) -> Self {
+        let model = Scripted::new(script).window(WINDOW);
+        Self::start_with(model, folder.map(Path::to_owned), |_| {}, |_| {}, gather).await
+    }
+
     async fn start(
         model: Scripted,
         data: Option<PathBuf>,
         change: impl FnOnce(&mut Agent) + Send + 'static,
         configure: impl FnOnce(&mut ServerConfig) + Send + 'static,
+    ) -> Self {
+        Self::start_with(model, data, change, configure, Agents::only).await
+    }
+
+    async fn start_with(
+        model: Scripted,
+        data: Option<PathBuf>,
+        change: impl FnOnce(&mut Agent) + Send + 'static,
+        configure: impl FnOnce(&mut ServerConfig) + Send + 'static,
+        gather: impl FnOnce(Agent) -> Agents + Send + 'static,
     ) -> Self {
         let machine =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -102,7 +125,8 @@ impl World {
                 let (store, blobs) = storage(data).await;
                 let mut config = ServerConfig::new(Token::new(TOKEN));
                 configure(&mut config);
-                let app = App::new(Runtime::new(agent, store, blobs), config);
+                let store = config.counters.watching(store);
+                let app = App::new(Runtime::of(gather(agent), store, blobs), config);
                 let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
                 (app, listener, folder)
             });
@@ -128,8 +152,11 @@ impl World {
 
     pub(crate) async fn post(&self, path: &str, body: Value) -> Value {
         let answer = self.request(Method::POST, path).json(&body).send().await.unwrap();
-        assert!(answer.status().is_success(), "{path}: {}", answer.text().await.unwrap());
-        answer.json().await.unwrap()
+        let status = answer.status();
+        assert!(status.is_success(), "{path}: {}", answer.text().await.unwrap());
+        let value = answer.json().await.unwrap();
+        described::answer(path, status.as_u16(), &value);
+        value
     }
 
     pub(crate) async fn session(&self) -> String {
@@ -197,7 +224,9 @@ pub(crate) async fn expect(answer: Response, status: StatusCode) -> Value {
     let (found, url) = (answer.status(), answer.url().clone());
     let text = answer.text().await.unwrap();
     assert_eq!(found, status, "{url}: {text}");
-    serde_json::from_str(&text).unwrap()
+    let value = serde_json::from_str(&text).unwrap();
+    described::answer(url.path(), status.as_u16(), &value);
+    value
 }
 
 /// One event of a stream.
@@ -278,6 +307,7 @@ async fn chunk(socket: &mut BufReader<TcpStream>) -> Option<Bytes> {
 fn frame(block: &str) -> Option<Frame> {
     let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
     let data = serde_json::from_str(field("data")?).unwrap();
+    described::event(&data);
     Some(Frame {
         id: field("id").map(|id| id.parse().unwrap()),
         name: field("event").unwrap().to_owned(),

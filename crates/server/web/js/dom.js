@@ -24,7 +24,7 @@ function fill(element, attributes, children) {
     else if (name === 'vars') Object.entries(value).forEach(([key, each]) => element.style.setProperty(key, each));
     else element.setAttribute(name, value === true ? '' : String(value));
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
   return element;
 }
 
@@ -51,7 +51,7 @@ export function setText(element, text) {
 
 /** Replaces the children. */
 export function show(element, ...children) {
-  element.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  element.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
   return element;
 }
 

@@ -25,6 +25,9 @@ import { Transcript } from './view/transcript.js';
 import { statusLine } from './view/now.js';
 import { sendCommand } from './commands.js';
 
+/** What changes how a session stands in the list. */
+const CHANGES_LIST = new Set(['run:started', 'run:complete', 'tool:approval-request', 'tool:approval-response', 'session:parked']);
+
 /** The list is looked at again while the page is in sight. */
 const LIST_MS = 5_000;
 
@@ -78,10 +81,7 @@ const sessions = new Sessions({
     if (id === currentId()) go('#/');
     await refreshList();
   },
-  search: async (words) => {
-    const found = await api.search(words);
-    return found.results ?? found.hits ?? [];
-  },
+  search: async (words) => (await api.search(words)).hits,
 });
 const header = new Header({
   rename: async () => {
@@ -107,6 +107,15 @@ async function rename(id, title) {
 
 /** A message goes to the open session; the first one begins it. */
 async function send(text, files) {
+  try {
+    await sendNow(text, files);
+  } catch (problem) {
+    if (problem.status === 401) showLogin();
+    throw problem;
+  }
+}
+
+async function sendNow(text, files) {
   const content = files.length ? [...(text.trim() ? [{ type: 'text', text }] : []), ...files] : text;
   const wasNew = !currentId();
   const answer = await api.send(currentId() ?? undefined, content);
@@ -162,14 +171,15 @@ function drawNow() {
 }
 
 function drawStatus() {
-  const { text, tone, callId } = statusLine(state(), Date.now());
+  const { text, tone, callId, canGoOn } = statusLine(state(), Date.now());
   const line = byId('status');
   setText(byId('status-text'), text);
   line.dataset.tone = tone;
   line.hidden = !text;
   const review = byId('status-review');
-  review.hidden = !callId;
-  review.onclick = () => transcript.revealCall(callId);
+  review.hidden = !callId && !canGoOn;
+  setText(review, canGoOn ? 'Go on' : 'Review');
+  review.onclick = () => (canGoOn ? api.resume(currentId()).catch(tell) : transcript.revealCall(callId));
 }
 
 /** The address says which session is open. */
@@ -201,7 +211,10 @@ async function openSession(id) {
   const slow = setTimeout(() => { byId('loading').hidden = false; }, 150);
   const open = new OpenSession(id, {
     onChange: draw,
-    onEvents: (events, now) => news(events, now, newsActions),
+    onEvents: (events, now) => {
+      news(events, now, newsActions);
+      if (events.some((event) => CHANGES_LIST.has(event.name))) soonList();
+    },
     onConnection: (line) => {
       if (line.problem?.status === 401) showLogin();
       else banner.update(line);
@@ -241,6 +254,13 @@ const newsActions = {
   reveal: (id) => transcript.revealEdit(id),
   toast, announce,
 };
+
+let listTimer = null;
+
+function soonList() {
+  clearTimeout(listTimer);
+  listTimer = setTimeout(refreshList, 120);
+}
 
 async function refreshList() {
   try {

@@ -30,10 +30,10 @@ export class OpenSession {
     ]);
     this.refreshContext();
     if (session.status === 'waiting_approval') this.refreshApprovals();
-    const known = page.messages.at(-1)?.seq ?? 0;
-    // Where nothing runs there is nothing to be told of what is stored already.
-    const after = ['idle', 'parked'].includes(session.status) ? Math.max(known, session.lastSeq) : known;
-    this.watch = watch(this.id, after, {
+    // What was stored while the pages were fetched is told again: the state takes it twice without harm, and what is
+    // no news is not announced.
+    this.newsFrom = session.lastSeq;
+    this.watch = watch(this.id, page.messages.at(-1)?.seq ?? 0, {
       onEvents: (events) => this.told(events),
       onState: (line) => {
         if (this.isClosed) return;
@@ -59,14 +59,16 @@ export class OpenSession {
   told(events) {
     if (this.isClosed) return;
     this.apply(events);
-    this.onEvents(events, this.state);
+    this.onEvents(events.filter((event) => event.seq === undefined || event.seq > this.newsFrom), this.state);
+    this.newsFrom = Math.max(this.newsFrom, ...events.map((event) => event.seq ?? 0));
     const names = new Set(events.map((event) => event.name));
     const has = (...all) => all.some((name) => names.has(name));
     if (has('stream:gap')) this.soon('reload', 0, () => this.reload());
     if (has('message:queued', 'message:edited')) this.soon('queue', 60, () => this.refreshQueue());
     if (has('context:compressed', 'context:pruned', 'context:restored')) this.soon('edits', 0, () => this.refreshEdits(events));
     if (has('context:usage', 'context:restored', 'llm:tool-result', 'message:added', 'run:complete')) this.soon('context', 250, () => this.refreshContext());
-    if (has('run:complete', 'run:started', 'queue:snapshot')) this.soon('session', 50, () => this.refreshSession());
+    if (events.some((event) => event.name === 'run:complete' && event.finishReason !== 'stop')) this.soon('end', 50, () => this.refreshEnd());
+    if (has('run:complete', 'run:started', 'queue:snapshot', 'context:compacting', 'context:compressed', 'context:compact-failed')) this.soon('session', 50, () => this.refreshSession());
   }
 
   /** Once, when no more of the same came for a while. */
@@ -87,6 +89,13 @@ export class OpenSession {
     const session = await api.session(this.id);
     this.apply([{ name: 'page:session', session, at: Date.now() }]);
     if (session.status === 'waiting_approval') await this.refreshApprovals();
+  }
+
+  /** How the newest answer was cut off, which the stream does not say. */
+  async refreshEnd() {
+    const after = (this.state.messages.at(-3)?.seq ?? 1) - 1;
+    const { messages } = await api.messages(this.id, { after, limit: 50 });
+    this.apply([{ name: 'page:messages', messages }]);
   }
 
   async refreshApprovals() {

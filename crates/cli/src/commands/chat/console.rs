@@ -49,7 +49,7 @@ impl Console {
         let (mut line, writer) = Readline::new(prompt.clone()).map_err(unusable)?;
         line.should_print_line_on(false, false);
         take_line_feeds();
-        log::redirect(Some(writer.clone()));
+        log::redirect(Some(Box::new(writer.clone())));
         let (typed_sender, typed) = mpsc::unbounded_channel();
         let (orders, orders_taken) = mpsc::unbounded_channel();
         let task = tokio::spawn(edit(line, typed_sender, orders_taken));

@@ -26,7 +26,7 @@ use super::console::{Console, Typed};
 use super::paste::{Entered, Pasted};
 use super::slash::{Reply, Slash};
 use super::status::Activity;
-use super::{Next, Talk};
+use super::{Next, Talk, words};
 
 /// How long a second Ctrl-C counts as the second.
 const TWICE: Duration = Duration::from_secs(2);
@@ -119,7 +119,7 @@ impl Live<'_, '_> {
             self.activity.rest();
         }
         let asked = self.approvals.first();
-        let line = self.activity.line(&self.meter, asked.is_some(), self.columns, self.talk.style);
+        let line = self.activity.line(&self.meter, asked.is_some(), self.columns, self.talk.style, now_ms());
         let mark = match (asked, self.pasted.len()) {
             (Some(call), _) => self.talk.style.amber(&format!("{}? y/n/a › ", call.tool)),
             (None, 0) => self.talk.style.accent("› "),
@@ -165,7 +165,7 @@ impl Live<'_, '_> {
             let session = self.talk.session.clone();
             self.work.spawn(async move { Ok(session.cancel(false).await.map(|_| String::new())?) });
         } else {
-            self.transcript.row(&self.talk.style.dim("Ctrl-C again leaves; everything is kept"));
+            self.transcript.row(&self.talk.style.dim(words::INTERRUPT_AGAIN));
         }
         None
     }
@@ -189,7 +189,7 @@ impl Live<'_, '_> {
                 self.transcript.aside(&format!("  {}", self.talk.style.dim(&place)));
             }
             Ok(_) => {}
-            Err(failure) => self.transcript.failure(&format!("not sent: {}", failure.message())),
+            Err(failure) => self.transcript.failure(&words::not_sent(failure.message())),
         }
         self.count_queue().await?;
         Ok(None)
@@ -198,8 +198,7 @@ impl Live<'_, '_> {
     async fn answered(&mut self, text: &str) -> Outcome<()> {
         let answer = Answer::of(text);
         if answer == Answer::Unclear {
-            let hint = "answer y, n or a; n with words tells the model why not";
-            self.transcript.row(&format!("  {}", self.talk.style.dim(hint)));
+            self.transcript.row(&format!("  {}", self.talk.style.dim(words::ANSWER)));
             return Ok(());
         }
         self.approvals.answer(answer, &self.talk.session).await?;
@@ -253,11 +252,10 @@ impl Live<'_, '_> {
             match one {
                 Ok(announcement) => self.take(&announcement).await?,
                 Err(RecvError::Lagged(missed)) => {
-                    let note = format!("{missed} events were too fast to be shown; /show has them");
-                    self.transcript.warning(&note);
+                    self.transcript.warning(&words::missed(missed));
                 }
                 Err(RecvError::Closed) => {
-                    return Err(Failure::new("the session has ended; everything is kept"));
+                    return Err(Failure::new(words::SESSION_ENDED));
                 }
             }
             taken += 1;
@@ -277,7 +275,7 @@ impl Live<'_, '_> {
             Happening::Decided { approval_id } => self.approvals.close(approval_id),
             Happening::RunEnded(_) => self.approvals.clear(),
             Happening::Broken { message } => {
-                return Err(Failure::new(format!("storage: {message}; what was acknowledged is kept")));
+                return Err(Failure::new(words::broken(message)));
             }
             Happening::Asked { approval_id, call } => {
                 let first = self.approvals.first().is_none();
@@ -288,8 +286,9 @@ impl Live<'_, '_> {
             }
             _ => {}
         }
-        self.activity.take(&happening);
-        self.transcript.take(&happening, now_ms());
+        let now = now_ms();
+        self.activity.take(&happening, now);
+        self.transcript.take(&happening, now);
         Ok(())
     }
 

@@ -78,8 +78,8 @@ impl Pasted {
     }
 }
 
-/// Two backslashes are one that is meant.
-fn goes_on(line: &str) -> bool {
+/// Whether a line says that it goes on. Two backslashes are one that is meant.
+pub(crate) fn goes_on(line: &str) -> bool {
     line.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1
 }
 

@@ -19,7 +19,7 @@ use crate::term::out;
 use crate::term::transcript::{Setting, Transcript};
 
 use super::slash::{Reply, Slash};
-use super::{Next, Talk};
+use super::{Next, Talk, words};
 
 /// Cells of the meter's bar.
 const CELLS: usize = 20;
@@ -108,7 +108,7 @@ impl Turn<'_> {
                 told = self.watch.recv() => match told {
                     Ok(announcement) => self.print(&announcement).await?,
                     Err(RecvError::Lagged(_)) => {}
-                    Err(_) => return Err(Failure::new("the session has ended; everything is kept")),
+                    Err(_) => return Err(Failure::new(words::SESSION_ENDED)),
                 },
                 done = &mut work => break Some(done?),
             }

@@ -289,6 +289,13 @@ impl Talk<'_> {
     }
 }
 
+/// Every command: how it is typed, and what it does.
+pub(super) fn described() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let commands = HELP.lines().filter(|line| line.starts_with('/'));
+    let split = commands.filter_map(|line| line.split_at_checked(HELP_COLUMN));
+    split.map(|(usage, does)| (usage.trim_end(), does))
+}
+
 /// The commands, set for `columns`: what they do hangs beside them.
 fn help(columns: usize) -> String {
     let lines = HELP.lines().map(|line| match line.split_at_checked(HELP_COLUMN) {

@@ -1,6 +1,8 @@
 //! The status line: the meter, and what is going on.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use longhaul_core::ids::Millis;
 
 use crate::term::happening::{Call, Happening};
 use crate::term::human::time;
@@ -21,13 +23,15 @@ const ROOMY: usize = 72;
 
 /// What is going on.
 #[derive(Debug, Default)]
-pub(super) struct Activity {
+pub(crate) struct Activity {
     doing: Doing,
-    since: Option<Instant>,
+    since: Option<Millis>,
     calls: Vec<Call>,
-    running: Vec<(Call, Instant)>,
+    running: Vec<(Call, Millis)>,
     /// Messages that wait.
-    pub(super) queued: usize,
+    pub(crate) queued: usize,
+    /// Whether running tools have rows of their own.
+    tools_apart: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,32 +42,37 @@ enum Doing {
     Writing,
     Preparing(String),
     Compacting,
-    Retrying(Instant),
+    Retrying(Millis),
 }
 
 impl Activity {
-    /// Takes what happens.
-    pub(super) fn take(&mut self, happening: &Happening) {
+    /// Nothing, where running tools have rows of their own.
+    pub(crate) fn with_tools_apart() -> Self {
+        Self { tools_apart: true, ..Self::default() }
+    }
+
+    /// Takes what happens at `now`.
+    pub(crate) fn take(&mut self, happening: &Happening, now: Millis) {
         match happening {
-            Happening::RunStarted | Happening::Reasoning => self.begin(Doing::Thinking),
-            Happening::Text(text) if !text.is_empty() => self.begin(Doing::Writing),
-            Happening::ToolInput { tool } if !tool.is_empty() => self.begin(Doing::Preparing(tool.clone())),
-            Happening::Compacting => self.begin(Doing::Compacting),
+            Happening::RunStarted | Happening::Reasoning => self.begin(Doing::Thinking, now),
+            Happening::Text(text) if !text.is_empty() => self.begin(Doing::Writing, now),
+            Happening::ToolInput { tool } if !tool.is_empty() => self.begin(Doing::Preparing(tool.clone()), now),
+            Happening::Compacting => self.begin(Doing::Compacting, now),
             Happening::Retrying { after_ms, .. } => {
-                self.begin(Doing::Retrying(Instant::now() + Duration::from_millis(*after_ms)));
+                self.begin(Doing::Retrying(now + after_ms), now);
             }
             Happening::Call(call) => self.calls.push(call.clone()),
             Happening::Started { id } => {
                 if let Some(at) = self.calls.iter().position(|call| call.id == *id) {
-                    self.running.push((self.calls.remove(at), Instant::now()));
+                    self.running.push((self.calls.remove(at), now));
                 }
             }
             Happening::Ended(ended) => {
                 self.calls.retain(|call| call.id != ended.id);
                 self.running.retain(|(call, _)| call.id != ended.id);
-                self.begin(Doing::Thinking);
+                self.begin(Doing::Thinking, now);
             }
-            Happening::Compacted(_) | Happening::CompactionFailed { .. } => self.begin(Doing::Thinking),
+            Happening::Compacted(_) | Happening::CompactionFailed { .. } => self.begin(Doing::Thinking, now),
             Happening::RunEnded(_) => {
                 self.calls.clear();
                 self.running.clear();
@@ -74,31 +83,44 @@ impl Activity {
     }
 
     /// Nothing is going on.
-    pub(super) fn rest(&mut self) {
+    pub(crate) fn rest(&mut self) {
         (self.doing, self.since) = (Doing::Nothing, None);
     }
 
-    fn begin(&mut self, doing: Doing) {
+    /// The tools that run, and for how long they have.
+    pub(crate) fn running(&self, now: Millis) -> impl ExactSizeIterator<Item = (&Call, Duration)> {
+        self.running.iter().map(move |(call, since)| (call, elapsed(*since, now)))
+    }
+
+    /// Whether an answer is coming in.
+    pub(crate) fn is_writing(&self) -> bool {
+        self.doing == Doing::Writing
+    }
+
+    fn begin(&mut self, doing: Doing, now: Millis) {
         if self.doing != doing {
-            (self.doing, self.since) = (doing, Some(Instant::now()));
+            (self.doing, self.since) = (doing, Some(now));
         }
     }
 
     /// In a few words, a command in at most `room` columns; empty if nothing is going on.
-    fn words(&self, waits_for_person: bool, room: usize) -> String {
+    fn words(&self, waits_for_person: bool, room: usize, now: Millis) -> String {
         if waits_for_person {
             return "waits for you".to_owned();
+        }
+        if self.tools_apart && !self.running.is_empty() {
+            return "running".to_owned();
         }
         if let Some((call, since)) = self.running.first() {
             let more = match self.running.len() {
                 1 => String::new(),
                 many => format!(" +{}", many - 1),
             };
-            let behind = joined(&more, since.elapsed());
+            let behind = joined(&more, elapsed(*since, now));
             let label = tool_row::label(call, LABEL.min(room.saturating_sub(width(&behind))));
             return format!("{label}{behind}");
         }
-        let elapsed = self.since.map_or(Duration::ZERO, |since| since.elapsed());
+        let elapsed = self.since.map_or(Duration::ZERO, |since| elapsed(since, now));
         match &self.doing {
             Doing::Nothing => String::new(),
             Doing::Thinking => joined("thinking", elapsed),
@@ -106,14 +128,21 @@ impl Activity {
             Doing::Preparing(tool) => joined(&format!("preparing {tool}"), elapsed),
             Doing::Compacting => joined("compacting", elapsed),
             Doing::Retrying(at) => {
-                let left = at.saturating_duration_since(Instant::now()).as_secs() + 1;
+                let left = at.saturating_sub(now) / 1_000 + 1;
                 format!("trying again in {left} s")
             }
         }
     }
 
     /// The whole line, exactly `columns` wide: meter left, activity right.
-    pub(super) fn line(&self, meter: &Meter, waits_for_person: bool, columns: usize, style: Style) -> String {
+    pub(crate) fn line(
+        &self,
+        meter: &Meter,
+        waits_for_person: bool,
+        columns: usize,
+        style: Style,
+        now: Millis,
+    ) -> String {
         let cells = if columns >= ROOMY { WIDE } else { NARROW };
         let meter_columns = width(&meter.line(cells, Style::default()));
         let queue = if self.queued > 0 { format!("queue {}", self.queued) } else { String::new() };
@@ -128,13 +157,17 @@ impl Activity {
         };
         let behind = if queue.is_empty() { queue } else { format!(" · {queue}") };
         let room_of_words = room.saturating_sub(width(&behind));
-        let words = fit(&self.words(waits_for_person, room_of_words), room_of_words);
+        let words = fit(&self.words(waits_for_person, room_of_words, now), room_of_words);
         let words =
             if words.is_empty() { behind.trim_start_matches(" · ").to_owned() } else { words + &behind };
         let gap = " ".repeat(columns - meter_columns - width(&words));
         let words = if waits_for_person { style.amber(&words) } else { style.dim(&words) };
         format!("{}{gap}{words}", meter.line(cells, style))
     }
+}
+
+fn elapsed(since: Millis, now: Millis) -> Duration {
+    Duration::from_millis(now.saturating_sub(since))
 }
 
 fn joined(what: &str, elapsed: Duration) -> String {
@@ -155,27 +188,27 @@ mod tests {
     #[test]
     fn the_line_is_exactly_as_wide_as_the_terminal() {
         let mut activity = Activity { queued: 2, ..Activity::default() };
-        activity.take(&Happening::Call(call()));
-        activity.take(&Happening::Started { id: "c".into() });
+        activity.take(&Happening::Call(call()), 0);
+        activity.take(&Happening::Started { id: "c".into() }, 0);
         for columns in [12, 20, 40, 45, 50, 60, 80, 200] {
-            let line = activity.line(&Meter::default(), false, columns, Style::default());
+            let line = activity.line(&Meter::default(), false, columns, Style::default(), 0);
             assert_eq!(width(&line), columns, "{line:?}");
             assert!(line.ends_with("queue 2"), "{line:?}");
         }
-        let line = activity.line(&Meter::default(), false, 80, Style::default());
+        let line = activity.line(&Meter::default(), false, 80, Style::default(), 0);
         assert!(line.ends_with("bash cargo test · queue 2"), "{line}");
-        let line = activity.line(&Meter::default(), true, 80, Style::default());
+        let line = activity.line(&Meter::default(), true, 80, Style::default(), 0);
         assert!(line.ends_with("waits for you · queue 2"), "{line}");
     }
 
     #[test]
     fn what_goes_on_is_told_and_ends() {
         let mut activity = Activity::default();
-        activity.take(&Happening::RunStarted);
-        assert_eq!(activity.words(false, 80), "thinking");
-        activity.take(&Happening::Text("a".into()));
-        assert_eq!(activity.words(false, 80), "writing");
-        activity.take(&Happening::RunEnded(Default::default()));
-        assert_eq!(activity.words(false, 80), "");
+        activity.take(&Happening::RunStarted, 0);
+        assert_eq!(activity.words(false, 80, 0), "thinking");
+        activity.take(&Happening::Text("a".into()), 0);
+        assert_eq!(activity.words(false, 80, 0), "writing");
+        activity.take(&Happening::RunEnded(Default::default()), 0);
+        assert_eq!(activity.words(false, 80, 0), "");
     }
 }

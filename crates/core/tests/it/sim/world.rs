@@ -297,7 +297,7 @@ impl World {
         let to = settings.model.origin.clone();
         self.settings = Arc::new(settings);
         self.run.configure(self.settings.clone());
-        self.input(Input::Record(vec![EventBody::ModelSwitched { to }]));
+        self.input(Input::Record(vec![EventBody::ModelSwitched { to, choice: None }]));
         // What the log does not say the next life would not know.
         while self.flights.iter().any(|flight| matches!(flight.what, What::Append { .. })) {
             self.deliver_next();

@@ -44,6 +44,12 @@ export class Attachments {
     return this.files.map(({ name, mediaType, data }) => ({ type: mediaType.startsWith('image/') ? 'image' : 'file', mediaType, name, data }));
   }
 
+  /** Those of a message that was refused. */
+  restore(files) {
+    this.files.unshift(...files);
+    this.draw();
+  }
+
   clear() {
     this.files = [];
     this.draw();

@@ -48,7 +48,7 @@ export class Banner {
     const { state, retryAt, problem } = this.line;
     if (state === 'refused') return problem.status === 404 ? 'This session is gone.' : problem.message;
     const left = Math.max(0, Math.ceil((retryAt - Date.now()) / 1_000));
-    const when = left ? `Trying again in ${left} s.` : 'Trying again …';
+    const when = left ? `Trying again in ${left}\u00a0s.` : 'Trying again …';
     return `No connection. What you see is kept, and the agent needs no page to go on. ${when}`;
   }
 }

@@ -109,7 +109,11 @@ export class Composer {
   async submit() {
     const text = this.input.value;
     if (this.editing) {
-      if (text.trim()) await this.attempt(text, () => this.actions.editQueued(this.editing, text), () => this.stopEditing());
+      const id = this.editing;
+      if (!text.trim()) return;
+      this.draft = '';
+      this.stopEditing();
+      await this.attempt(text, () => this.actions.editQueued(id, text));
       return;
     }
     const command = this.attachments.isEmpty ? parseCommand(text) : null;
@@ -118,27 +122,33 @@ export class Composer {
       return;
     }
     if (command) {
-      await this.attempt(text, () => this.actions.command(command));
+      await this.refused(text, () => this.actions.command(command));
       return;
     }
     if (!text.trim() && this.attachments.isEmpty) return;
     const files = this.attachments.parts();
-    await this.attempt(text, () => this.actions.send(text, files), () => this.attachments.clear());
+    this.attachments.clear();
+    await this.attempt(text, () => this.actions.send(text, files).catch((problem) => {
+      this.attachments.restore(files);
+      throw problem;
+    }));
+  }
+
+  /** Messages go one after the other. */
+  attempt(text, work) {
+    const before = this.atWork ?? Promise.resolve();
+    this.atWork = this.refused(text, () => before.then(work));
+    return this.atWork;
   }
 
   /** The field is emptied at once; what was refused comes back into it. */
-  async attempt(text, work, then = () => {}) {
-    if (this.isAtWork) return;
-    this.isAtWork = true;
+  async refused(text, work) {
     this.setText('');
     try {
       await work();
-      then();
     } catch (problem) {
       if (!this.input.value) this.setText(text);
       this.say(problem.message);
-    } finally {
-      this.isAtWork = false;
     }
   }
 }
@@ -157,7 +167,6 @@ class Completion {
 
   draw() {
     this.list.hidden = this.offered.length === 0;
-    this.input.setAttribute('aria-expanded', String(!this.list.hidden));
     show(this.list, this.offered.map((command, at) => h(
       'li', {
         role: 'option', id: `command-${command.name}`, 'aria-selected': String(at === this.chosen),

@@ -28,7 +28,10 @@ export async function showEmpty(place, { ask }) {
     ),
   );
   try {
-    show(about, backends(await api.models(), ask));
+    const models = await api.models();
+    show(about, backends(models, ask));
+    // The scripted model does one thing only.
+    place.querySelector('.examples').hidden = models.demo;
   } catch (problem) {
     show(about, h('p.quiet', {}, problem.status === 404 ? 'This server does not say which models it found.' : problem.message));
   }

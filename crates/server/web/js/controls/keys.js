@@ -5,6 +5,7 @@ export function listenForKeys({ escape, neighbour, help, settings, panel, fresh,
   addEventListener('keydown', (event) => {
     if (event.defaultPrevented || event.isComposing || document.querySelector('dialog[open]')) return;
     if (event.key === 'Escape') {
+      if (document.querySelector(':popover-open') || (event.target.matches?.('input') && event.target.value)) return;
       escape();
     } else if (event.altKey && ['ArrowUp', 'ArrowDown'].includes(event.key)) {
       neighbour(event.key === 'ArrowUp' ? -1 : 1);

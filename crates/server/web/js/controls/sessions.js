@@ -1,6 +1,6 @@
 // The list of sessions: newest first, with what each is doing; found by words, renamed, deleted.
 import { button, byId, h, setText } from '../dom.js';
-import { ago, firstLine } from '../text/format.js';
+import { ago, excerpt, firstLine } from '../text/format.js';
 import { askText, confirmed } from './dialog.js';
 
 export const STATUS_WORDS = {
@@ -49,8 +49,13 @@ export class Sessions {
   draw() {
     const sessions = this.sessions ?? [];
     const words = this.search.value.trim().toLowerCase();
-    const hits = new Map(this.found.map((hit) => [hit.sessionId, hit]));
-    const shown = sessions.filter((each) => !words || titleOf(each).toLowerCase().includes(words) || hits.has(each.id));
+    const hits = new Map(this.found.toReversed().map((hit) => [hit.sessionId, hit]));
+    const listed = new Set(sessions.map((each) => each.id));
+    const beyond = [...hits.values()].filter((hit) => !listed.has(hit.sessionId));
+    const shown = [
+      ...sessions.filter((each) => !words || titleOf(each).toLowerCase().includes(words) || hits.has(each.id)),
+      ...beyond.map((hit) => ({ id: hit.sessionId, title: hit.title, status: 'idle', updatedAt: hit.at })),
+    ];
     const ids = new Set(shown.map((each) => each.id));
     for (const [id, item] of this.items) {
       if (ids.has(id)) continue;
@@ -59,7 +64,7 @@ export class Sessions {
     }
     shown.forEach((session, at) => {
       const item = this.items.get(session.id) ?? this.make(session);
-      this.fill(item, session, words ? hits.get(session.id)?.snippet : null);
+      this.fill(item, session, words ? excerpt(hits.get(session.id)?.text ?? '', words) : null);
       if (this.list.children[at] !== item.element) this.list.insertBefore(item.element, this.list.children[at] ?? null);
     });
     if (this.sessions) setText(this.said, shown.length ? '' : words ? 'Nothing was found.' : 'No session yet.');
@@ -82,7 +87,7 @@ export class Sessions {
     setText(item.title, title);
     setText(item.meta, session.status === 'idle' ? ago(session.updatedAt, Date.now()) : '');
     item.snippet.hidden = !snippet;
-    setText(item.snippet, snippet ? firstLine(snippet, 90) : '');
+    setText(item.snippet, snippet ?? '');
     item.element.dataset.status = session.status;
     const isCurrent = session.id === this.currentId;
     if (isCurrent) item.link.setAttribute('aria-current', 'page');

@@ -1,24 +1,56 @@
 // Settings: what the server lets a page change, and what only this page remembers.
-import { byId, h, show } from '../dom.js';
+import { button, byId, h, show } from '../dom.js';
 import { api } from '../net/api.js';
 import { currentTheme, setTheme } from './theme.js';
 
 export const SAME = '__same__';
 
-/** The choices of the pruning agent: the current agent first, then `name (model)`. Pure. */
-export function pruningChoices(agents) {
-  const others = agents.map((agent) => ({ value: agent.name ?? agent.id ?? agent.model, label: agent.model ? `${agent.name ?? agent.id} (${agent.model})` : agent.name ?? agent.id }));
-  return [{ value: SAME, label: 'Same as current agent (default)' }, ...others];
+/** The choices of the pruning agent: the current agent first, then `name (model)`; what is set is always among them. Pure. */
+export function pruningChoices(agents, current = SAME) {
+  const others = agents.filter((agent) => !agent.isDefault).map(({ name, model, usable = true, why }) => ({
+    value: name, label: model ? `${name} (${model})` : name, ...(usable ? {} : { disabled: true, title: why }),
+  }));
+  const choices = [{ value: SAME, label: 'Same as current agent (default)' }, ...others];
+  return choices.some(({ value }) => value === current) ? choices : [...choices, { value: current, label: current }];
+}
+
+/** Kinds of trigger; `unit` where a figure belongs to it. */
+const TRIGGERS = [
+  { value: 'usual', label: 'When the strategy says (default)' },
+  { value: 'percentage', label: 'At a share of the window', unit: 'percent' },
+  { value: 'triggerTokens', label: 'At a number of tokens', unit: 'tokens' },
+  { value: 'overflow', label: 'Only when the window is full' },
+  { value: 'planner', label: 'When it pays (adaptive only)' },
+  { value: 'manual', label: 'Only when asked' },
+];
+
+/** A trigger of the API as kind and figure. Pure. */
+export function readTrigger(trigger) {
+  if (!trigger) return { kind: 'usual', figure: '' };
+  if (typeof trigger.percentage === 'number') return { kind: 'percentage', figure: Math.round(trigger.percentage * 1_000) / 10 };
+  if (typeof trigger.triggerTokens === 'number') return { kind: 'triggerTokens', figure: trigger.triggerTokens };
+  return { kind: trigger.type, figure: '' };
+}
+
+/** The same back; `undefined` while the figure is missing. Pure. */
+export function writeTrigger(kind, figure) {
+  const number = Number(figure);
+  switch (kind) {
+    case 'usual': return null;
+    case 'percentage': return number > 0 && number <= 100 ? { type: 'threshold', percentage: number / 100 } : undefined;
+    case 'triggerTokens': return number >= 1 ? { type: 'threshold', triggerTokens: Math.round(number) } : undefined;
+    default: return { type: kind };
+  }
 }
 
 export async function openSettings() {
   const dialog = byId('settings');
-  const server = h('div', {}, h('p.quiet', {}, 'Asking the server …'));
+  const server = h('section', {}, h('p.quiet', {}, 'Asking the server …'));
   show(byId('settings-body'), appearance(), server);
   if (!dialog.open) dialog.showModal();
   try {
-    const [settings, agents] = await Promise.all([api.settings(), api.agents().catch(() => ({ agents: [] }))]);
-    show(server, ...serverSettings(settings, agents.agents ?? agents));
+    const [settings, { agents }] = await Promise.all([api.settings(), api.agents().catch(() => ({ agents: [] }))]);
+    new ServerSettings(server, agents).draw(settings);
   } catch (problem) {
     const why = problem.status === 404 ? 'This server cannot be configured from the page.' : problem.message;
     show(server, h('h3', {}, 'How room is made'), h('p', {}, why), h('p.quiet', {}, 'The agent file longhaul.yml has every key: context.compression and context.pruningAgent.'));
@@ -26,7 +58,11 @@ export async function openSettings() {
 }
 
 function appearance() {
-  const choice = h('select', { id: 'theme-choice', onchange: (event) => setTheme(event.target.value) }, [['system', 'As the system'], ['light', 'Light'], ['dark', 'Dark']].map(([value, label]) => h('option', { value, selected: value === currentTheme() }, label)));
+  const options = [['system', 'As the system'], ['light', 'Light'], ['dark', 'Dark']];
+  const choice = h(
+    'select', { id: 'theme-choice', onchange: (event) => setTheme(event.target.value) },
+    options.map(([value, label]) => h('option', { value, selected: value === currentTheme() }, label)),
+  );
   return h('section', {}, h('h3', {}, 'Appearance'), field('theme-choice', 'Theme', choice));
 }
 
@@ -34,37 +70,85 @@ function field(id, label, control, hint) {
   return h('div.field', {}, h('label', { for: id }, label), control, hint ? h('p.quiet', {}, hint) : null);
 }
 
-function serverSettings(settings, agents) {
-  const said = h('p.form-said', { role: 'status' });
-  const save = async (changes, control) => {
-    control.disabled = true;
-    try {
-      const next = await api.changeSettings(changes);
-      Object.assign(settings, next?.settings ?? next ?? {});
-      said.textContent = 'Saved. It holds from the next step on.';
-    } catch (problem) {
-      said.textContent = problem.message;
+/** The settings of the server: each is saved when it is changed, and may be given back to the agent file. */
+class ServerSettings {
+  constructor(place, agents) {
+    this.place = place;
+    this.agents = agents;
+    this.said = h('p.form-said', { role: 'status' });
+  }
+
+  draw(settings) {
+    this.settings = settings;
+    const focus = document.activeElement?.id;
+    const { strategy, strategies, pruningAgent, summarizeWith, autoRecall } = settings;
+    const plain = (all) => all.map((value) => ({ value, label: value }));
+    const writers = [{ value: 'same', label: 'The session’s own model' }, { value: 'extract', label: 'No model: an extract' }];
+    if (!['same', 'extract'].includes(summarizeWith)) writers.push({ value: summarizeWith, label: summarizeWith });
+    show(
+      this.place, h('h3', {}, 'How room is made'), this.said,
+      this.select('pruningAgent', 'Pruning agent', pruningChoices(this.agents, pruningAgent), pruningAgent, 'Who reads old messages and says which stay, with the strategy pruning-agent.'),
+      this.select('strategy', 'Strategy', plain(strategies), strategy, 'None of them deletes anything.'),
+      this.trigger(),
+      this.select('summarizeWith', 'Who writes summaries', writers, summarizeWith),
+      this.check('autoRecall', 'Bring back by itself what the newest message speaks of', autoRecall),
+    );
+    if (focus) byId(focus)?.focus();
+  }
+
+  select(key, label, choices, current, hint) {
+    const control = h(
+      'select', { id: key, onchange: (event) => this.save({ [key]: event.target.value }) },
+      choices.map((choice) => h('option', { value: choice.value, selected: choice.value === current, disabled: choice.disabled, title: choice.title }, choice.label)),
+    );
+    return this.withSource(key, field(key, label, control, hint));
+  }
+
+  check(key, label, current) {
+    const control = h('input', { type: 'checkbox', id: key, checked: current, onchange: (event) => this.save({ [key]: event.target.checked }) });
+    return this.withSource(key, h('div.field.check', {}, control, h('label', { for: key }, label)));
+  }
+
+  trigger() {
+    const { kind, figure } = readTrigger(this.settings.trigger);
+    const number = h('input', { id: 'figure', type: 'number', min: '1', step: 'any', value: figure, 'aria-label': 'Figure of the trigger' });
+    const choice = h('select', { id: 'trigger' }, TRIGGERS.map(({ value, label }) => h('option', { value, selected: value === kind }, label)));
+    const unit = h('span.quiet');
+    const changed = () => {
+      const trigger = TRIGGERS.find(({ value }) => value === choice.value);
+      number.hidden = !trigger.unit;
+      unit.textContent = trigger.unit ?? '';
+    };
+    const save = () => {
+      changed();
+      const written = writeTrigger(choice.value, number.value);
+      if (written !== undefined) this.save({ trigger: written });
+      else if (document.activeElement !== number) number.focus();
+    };
+    choice.addEventListener('change', save);
+    number.addEventListener('change', save);
+    changed();
+    const both = h('div.figure', {}, choice, number, unit);
+    return this.withSource('trigger', field('trigger', 'Room is made', both));
+  }
+
+  /** A value that was changed here can be given back. */
+  withSource(key, element) {
+    if (this.settings.sources?.[key] === 'settings') {
+      element.append(h('p.source.quiet', {}, 'Changed here. ', button('As the agent file has it', { kind: 'link', onclick: () => this.save({ [key]: null }) })));
     }
-    control.disabled = false;
-  };
-  return [h('section', {}, h('h3', {}, 'How room is made'), ...controls(settings, agents, save), said)];
-}
+    return element;
+  }
 
-const STRATEGIES = ['adaptive', 'reactive-overflow', 'proactive-threshold', 'middle-removal', 'truncation', 'importance', 'summarization', 'pruning-agent'];
-
-function controls(settings, agents, save) {
-  const select = (id, key, label, choices, current, hint) => {
-    const control = h('select', { id, onchange: (event) => save({ [key]: event.target.value }, event.target) }, choices.map(({ value, label: word }) => h('option', { value, selected: value === current }, word)));
-    return field(id, label, control, hint);
-  };
-  const strategies = (settings.strategies ?? STRATEGIES).map((each) => (typeof each === 'string' ? { value: each, label: each } : { value: each.name, label: each.name }));
-  const made = [
-    select('pruning-agent', 'pruningAgent', 'Pruning agent', pruningChoices(agents), settings.pruningAgent ?? SAME, 'Who reads old messages and says which stay, where the strategy asks a model.'),
-    select('strategy', 'strategy', 'Strategy', strategies, settings.strategy, 'How old messages make room. Nothing is deleted by any of them.'),
-  ];
-  const trigger = settings.trigger ?? settings.thresholds?.trigger;
-  const share = typeof trigger === 'number' ? trigger : trigger?.percentage;
-  const number = h('input', { id: 'trigger', type: 'number', min: '5', max: '100', step: '1', value: share ? Math.round(share <= 1 ? share * 100 : share) : '', placeholder: 'as the strategy has it', onchange: (event) => save({ trigger: event.target.value ? { type: 'threshold', percentage: Number(event.target.value) / 100 } : null }, event.target) });
-  made.push(field('trigger', 'Trigger, in percent of the window', number, 'Where room is made. Empty: the strategy decides.'));
-  return made;
+  async save(change) {
+    this.said.setAttribute('role', 'status');
+    try {
+      const settings = await api.changeSettings(change);
+      this.said.textContent = 'Saved. It holds from the next decision on, in every session.';
+      this.draw(settings);
+    } catch (problem) {
+      this.said.setAttribute('role', 'alert');
+      this.said.textContent = problem.message;
+    }
+  }
 }

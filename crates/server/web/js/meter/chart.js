@@ -15,9 +15,9 @@ export function chart(steps, edits, window) {
   const top = niceTop(Math.max(...columns.map((column) => column.input + column.output)));
   const y = (value) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - value / top);
   const width = (WIDTH - LEFT) / columns.length;
-  const gap = width > 5 ? 1 : width > 2.5 ? 0.5 : 0;
+  const wide = Math.min(width - (width > 5 ? 1 : width > 2.5 ? 0.5 : 0), 16);
   const bar = (column, at, kind, from, to) => (to > from ? s('rect', {
-    class: `bar ${kind}`, x: (LEFT + at * width + gap / 2).toFixed(2), width: Math.min(width - gap, 18).toFixed(2), y: y(to).toFixed(2), height: (y(from) - y(to)).toFixed(2),
+    class: `bar ${kind}`, x: (LEFT + (at + 0.5) * width - wide / 2).toFixed(2), width: wide.toFixed(2), y: y(to).toFixed(2), height: (y(from) - y(to)).toFixed(2),
   }) : null);
   const bars = columns.map((column, at) => s(
     'g', {}, s('title', {}, describe(column)),

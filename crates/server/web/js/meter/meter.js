@@ -16,7 +16,7 @@ export class Meter {
     if (this.usage !== usage || this.report !== report) {
       this.usage = usage;
       this.report = report;
-      setText(this.caption, captionOf(usage, report));
+      setText(this.caption, captionOf(usage));
       this.element.setAttribute('aria-label', `${spokenOf(usage, report)} Open the details.`);
       this.draw(report, usage, activeSummaries(edits, summaries));
     }
@@ -32,14 +32,14 @@ export class Meter {
     // The newest total wins over the parts until they are counted again.
     const segments = segmentsOf(report, summaries);
     const whole = segments.reduce((sum, segment) => sum + segment.tokens, 0);
-    const ticks = ticksOf(report).map((tick) => h(`span.tick.${tick.key}`, { title: tick.label, vars: { left: `${tick.at * 100}%` } }));
+    const ticks = ticksOf(report).map((tick) => h(`span.tick.at-${tick.key}`, { title: tick.label, vars: { left: `${tick.at * 100}%` } }));
     this.bar.replaceChildren(...segments.map((segment) => part(segment, whole)), ...ticks);
   }
 }
 
 function part({ key, label, tokens: size, estimated }, whole) {
   const about = estimated && key !== 'free' && key !== 'reserve' ? ' (estimated)' : '';
-  return h(`span.part.${key}${estimated ? '.estimated' : ''}`, {
+  return h(`span.part.m-${key}${estimated ? '.estimated' : ''}`, {
     title: `${label}: ${tokens(size)}${about}`, vars: { 'flex-grow': String(size / whole) },
   });
 }

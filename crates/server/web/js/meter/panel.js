@@ -1,5 +1,5 @@
 // The panel behind the meter: what fills the window, how sure that is, and how it came about.
-import { byId, h, show } from '../dom.js';
+import { byId, h, setText, show } from '../dom.js';
 import { count, percent, tokens } from '../text/format.js';
 import { reasonOf, sizes } from '../text/edits.js';
 import { chart } from './chart.js';
@@ -12,6 +12,7 @@ export class Panel {
     this.element = byId('panel');
     this.body = byId('panel-body');
     byId('panel-close').addEventListener('click', () => this.close());
+    this.build();
   }
 
   get isOpen() {
@@ -27,6 +28,7 @@ export class Panel {
     this.opener = document.activeElement;
     this.element.hidden = false;
     document.body.classList.add('panel-open');
+    byId('meter').setAttribute('aria-expanded', 'true');
     this.onOpen();
     this.shown = null;
     byId('panel-close').focus();
@@ -36,36 +38,40 @@ export class Panel {
     if (!this.isOpen) return;
     this.element.hidden = true;
     document.body.classList.remove('panel-open');
+    byId('meter').setAttribute('aria-expanded', 'false');
     (this.opener?.isConnected ? this.opener : byId('meter')).focus();
   }
 
+  /** What is there is changed in place: a hand may be on it. */
   update(state) {
     if (!this.isOpen) return;
-    const inputs = [state.report, state.steps, state.edits, state.estimates, state.summaries];
+    const { report, usage, steps, edits, estimates, summaries } = state;
+    const inputs = [report, usage, steps, edits, estimates, summaries];
     if (this.shown?.every((input, at) => input === inputs[at])) return;
     this.shown = inputs;
-    const open = new Set([...this.body.querySelectorAll('details[open]')].map((each) => each.dataset.row));
-    const top = this.body.scrollTop;
-    show(this.body, this.sections(state));
-    this.body.querySelectorAll('details').forEach((each) => { each.open = open.has(each.dataset.row); });
-    this.body.scrollTop = top;
+    if (!report) {
+      setText(this.lead, 'The meter is read …');
+      this.rest.hidden = true;
+      return;
+    }
+    this.rest.hidden = false;
+    setText(this.lead, spokenOf(usage ?? report, report));
+    show(this.legend, legend(segmentsOf(report, activeSummaries(edits, summaries))));
+    show(this.chart, chart(steps, edits, report.window));
+    this.table.update(tableOf(report));
+    show(this.estimates, estimateTable(estimates));
+    show(this.edits, edits.length ? [h('h3', {}, 'Compactions and prunes'), this.editList(edits)] : []);
   }
 
-  sections(state) {
-    const { report, steps, edits, estimates } = state;
-    if (!report) return [h('p.quiet', {}, 'The meter is read …')];
-    return [
-      h('p.panel-lead', {}, spokenOf(state.usage ?? report, report)),
-      legend(segmentsOf(report, activeSummaries(edits, state.summaries))),
-      h('h3', {}, 'Context per step'),
-      chart(steps, edits, report.window),
-      h('h3', {}, 'What fills it'),
-      h('div.report', {}, tableOf(report).map(row)),
-      h('h3', {}, 'Last estimates against actuals'),
-      estimateTable(estimates),
-      edits.length ? h('h3', {}, 'Compactions and prunes') : null,
-      edits.length ? this.editList(edits) : null,
-    ];
+  build() {
+    this.lead = h('p.panel-lead');
+    [this.legend, this.chart, this.estimates, this.edits] = Array.from({ length: 4 }, () => h('div'));
+    this.table = new Table();
+    this.rest = h(
+      'div', {}, this.legend, h('h3', {}, 'Context per step'), this.chart, h('h3', {}, 'What fills it'), this.table.element,
+      h('h3', {}, 'Last estimates against actuals'), this.estimates, this.edits,
+    );
+    show(this.body, this.lead, this.rest);
   }
 
   editList(edits) {
@@ -77,18 +83,44 @@ export class Panel {
   }
 }
 
-function row({ label, tokens: size, number, note, mark, indent, strong, says }) {
-  const value = size === undefined ? count(number) : count(size);
-  return h(
-    `details.report-row${indent ? '.indent' : ''}${strong ? '.strong' : ''}`, { 'data-row': label },
-    h('summary', {}, h('span.report-label', {}, label), h('span.report-mark', {}, [mark, note].filter(Boolean).join(' · ')), h('span.report-value.numbers', {}, mark === 'estimated' ? `~${value}` : value)),
-    h('p', {}, says),
-  );
+/** The rows of the report, each of which opens to what it means. */
+class Table {
+  constructor() {
+    this.element = h('div.report');
+    this.rows = new Map();
+  }
+
+  update(rows) {
+    const labels = new Set(rows.map((row) => row.label));
+    for (const [label, { element }] of this.rows) {
+      if (labels.has(label)) continue;
+      element.remove();
+      this.rows.delete(label);
+    }
+    rows.forEach((row, at) => {
+      const known = this.rows.get(row.label) ?? this.make(row);
+      if (this.element.children[at] !== known.element) this.element.insertBefore(known.element, this.element.children[at] ?? null);
+      const value = count(row.tokens ?? row.number);
+      setText(known.value, row.mark === 'estimated' ? `~${value}` : value);
+      setText(known.mark, [row.mark, row.note].filter(Boolean).join(' · '));
+      setText(known.says, row.says);
+    });
+  }
+
+  make({ label, indent, strong }) {
+    const row = { value: h('span.report-value.numbers'), mark: h('span.report-mark'), says: h('p') };
+    row.element = h(
+      `details.report-row${indent ? '.indent' : ''}${strong ? '.strong' : ''}`, { 'data-row': label },
+      h('summary', {}, h('span.report-label', {}, label), row.mark, row.value), row.says,
+    );
+    this.rows.set(label, row);
+    return row;
+  }
 }
 
 function legend(segments) {
   return h('ul.legend.wide-legend', {}, segments.map((segment) => h(
-    'li', {}, h(`span.swatch.part.${segment.key}${segment.estimated ? '.estimated' : ''}`, { 'aria-hidden': 'true' }),
+    'li', {}, h(`span.swatch.part.m-${segment.key}${segment.estimated ? '.estimated' : ''}`, { 'aria-hidden': 'true' }),
     `${segment.label} `, h('span.numbers', {}, `${segment.estimated ? '~' : ''}${tokens(segment.tokens)}`),
   )));
 }

@@ -30,9 +30,9 @@ export function segmentsOf(report, summaries = []) {
     { key: 'summary', label: 'Summary', tokens: summary, estimated: true },
     { key: 'messages', label: 'Messages', tokens: words, estimated: allEstimated },
     { key: 'results', label: 'Tool results', tokens: results, estimated: allEstimated },
-    { key: 'new', label: 'New since the last call', tokens: fresh, estimated: true },
+    { key: 'new', label: 'New since then', tokens: fresh, estimated: true },
     { key: 'free', label: 'Free', tokens: free, estimated: false },
-    { key: 'reserve', label: 'Reserved for the answer', tokens: reserve, estimated: false },
+    { key: 'reserve', label: 'Reserve', tokens: reserve, estimated: false },
   ].filter((segment) => segment.tokens > 0);
 }
 
@@ -51,16 +51,16 @@ export function ticksOf(report) {
 }
 
 /** The bar in words: `52.1K / 200K · 26 % · accurate to 0.6 %`. */
-export function captionOf(usage, report) {
+export function captionOf(usage) {
   if (!usage) return '';
   const share = `${tokens(usage.total)} / ${tokens(usage.window)} · ${percent(usage.percent)} %`;
-  return `${share} · ${accuracyOf(usage, report)}`;
+  return `${share} · ${accuracyOf(usage)}`;
 }
 
-export function accuracyOf({ expectedError, total, estimated }, report) {
+export function accuracyOf({ expectedError, total, estimated }) {
   if (!total) return 'nothing yet';
   if (expectedError) return `accurate to ${percent(expectedError * 100)} %`;
-  if (estimated || (report && isEstimated(report))) return 'estimated';
+  if (estimated) return 'estimated';
   return 'as the model reported';
 }
 
@@ -69,7 +69,7 @@ export function spokenOf(usage, report) {
   if (!usage) return 'The context window is not known yet.';
   const [trigger] = report?.thresholds ?? [];
   const until = trigger && trigger.tokens > usage.total ? ` Room is made at ${tokens(trigger.tokens)}.` : '';
-  return `The window is ${percent(usage.percent)} percent full: ${tokens(usage.total)} of ${tokens(usage.window)} tokens, ${accuracyOf(usage, report)}.${until}`;
+  return `The window is ${percent(usage.percent)} percent full: ${tokens(usage.total)} of ${tokens(usage.window)} tokens, ${accuracyOf(usage)}.${until}`;
 }
 
 const WHO = {

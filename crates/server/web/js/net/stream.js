@@ -48,7 +48,16 @@ export function watch(sessionId, after, { onEvents, onState, now = Date.now }) {
         if (frame.data) events.push({ ...JSON.parse(frame.data), at });
         if (frame.id !== undefined) position = Number(frame.id);
       }
-      if (events.length) onEvents(events);
+      if (events.length) tell(events);
+    }
+  }
+
+  /** A fault of ours in what is made of events is no fault of the line. */
+  function tell(events) {
+    try {
+      onEvents(events);
+    } catch (error) {
+      reportError(error);
     }
   }
 

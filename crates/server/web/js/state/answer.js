@@ -73,8 +73,8 @@ function added(state, event) {
     };
     messages = messages.filter((_, index) => index !== begunAt);
   }
-  const answered = kind === 'model' && [messageId, continues].includes(state.answer?.messageId);
-  if (answered) message.thoughtFor = thoughtFor(state.answer);
+  const isAnswer = kind === 'model' && state.answer && [messageId, continues].includes(state.answer.messageId);
+  if (isAnswer) message.thoughtFor = thoughtFor(state.answer);
   return {
     ...state,
     messages: put(messages, message),

@@ -9,7 +9,8 @@ export function rangeOf(handle) {
 /**
  * What active edits cover. A compaction that a later one was built on is inside it.
  *
- * @returns {{folds: {edit, from, to, inner}[], cleared: Map<number, Object>}}
+ * @returns {{folds: {edit, from, to, inner, part, parts}[], cleared: Map<number, Object>}} an edit may cover several
+ *   parts of the conversation
  */
 export function coverage(edits, isResult) {
   const folds = [];
@@ -27,6 +28,10 @@ export function coverage(edits, isResult) {
     }
   }
   folds.sort((a, b) => a.from - b.from);
+  for (const fold of folds) {
+    const mine = folds.filter((each) => each.edit === fold.edit);
+    [fold.part, fold.parts] = [mine.indexOf(fold) + 1, mine.length];
+  }
   return { folds, cleared };
 }
 
@@ -54,7 +59,11 @@ function storedRows(state, unfolded) {
   for (const message of state.messages) for (const call of message.calls) if (call.result) resultSeqs.add(call.result.seq);
   const { folds, cleared } = coverage(state.edits, (seq) => resultSeqs.has(seq));
   const foldOf = (seq) => folds.find((fold) => fold.from <= seq && seq <= fold.to && !unfolded.has(fold.edit.id));
-  const foldRow = (fold) => ({ key: `fold-${fold.edit.id}-${fold.from}`, kind: 'fold', seq: fold.to, ...fold, messages: [] });
+  const firstSeq = state.messages[0]?.seq ?? 0;
+  const foldRow = (fold) => ({
+    key: `fold-${fold.edit.id}-${fold.from}`, kind: 'fold', seq: fold.to, ...fold, messages: [],
+    isCut: state.older.more && fold.from < firstSeq,
+  });
   const rows = [];
   const open = new Map();
   for (const message of state.messages) {
@@ -73,7 +82,6 @@ function storedRows(state, unfolded) {
   rows.push(...inPlace.map((fold) => ({ ...foldRow(fold), seq: fold.to + 0.1, unfolded: true })));
   rows.push(...editRows(state.edits, foldOf));
   rows.push(...state.notices.map((notice) => ({ key: notice.key, kind: 'notice', seq: notice.seq, notice })));
-  const firstSeq = state.messages[0]?.seq ?? 0;
   const isKnown = (row) => row.kind === 'message' || row.seq >= firstSeq || !state.older.more;
   return rows.filter(isKnown).sort((a, b) => a.seq - b.seq);
 }

@@ -28,7 +28,8 @@ const ENDS = {
 };
 
 function complete(state, { seq, runId, finishReason, error }) {
-  const ended = { ...state, run: null, answer: null, writing: [], retry: null, compacting: null };
+  const notices = state.notices.filter((other) => other.key !== 'last-end');
+  const ended = { ...state, notices, run: null, answer: null, writing: [], retry: null, compacting: null };
   const said = end(finishReason, error);
   return said ? notice(ended, { seq, key: `end-${runId}`, ...said }) : ended;
 }

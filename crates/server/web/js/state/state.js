@@ -59,6 +59,7 @@ export function activity(state) {
   const calls = openCalls(state);
   const asked = calls.filter((call) => call.approval && !call.approval.decision);
   if (asked.length) return { kind: 'waiting', calls: asked };
+  if (!state.run && state.compacting && state.session?.status === 'compacting') return { kind: 'compacting', since: state.compacting.since };
   if (!state.run) return state.parked ? { kind: 'parked', reason: state.parked } : { kind: 'idle' };
   const running = calls.filter((call) => call.status === 'running');
   if (running.length) return { kind: 'tools', calls: running, since: running[0].startedAt };

@@ -38,6 +38,15 @@ export function splitBlocks(text, isOpen) {
   return { closed: blocks, tail: tail.trim() ? tail.replace(/^\n+/, '') : '' };
 }
 
+/** What a fenced block holds, without its fence, so that it stands as it will stand; `null` if it is none. */
+export function fenced(text, isOpen) {
+  const lines = text.split('\n');
+  const fence = lines[0].match(FENCE)?.[1];
+  if (!fence || (isOpen && lines.length === 1)) return null;
+  const closes = !isOpen && lines.length > 1 && fenceAfter(fence, lines.at(-1)) === null;
+  return lines.slice(1, closes ? -1 : undefined).join('\n');
+}
+
 /** Whether a line after a blank one still belongs to the list before it. */
 function goesOn(line) {
   return ITEM.test(line) || INDENTED.test(line);

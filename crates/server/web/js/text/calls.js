@@ -3,7 +3,7 @@ import { count, firstLine, lineCount, plural } from './format.js';
 import { diffLines, tally } from './diff.js';
 
 /** Arguments that say what a call is about, the first that is there. */
-const TELLING = ['command', 'path', 'pattern', 'query', 'handle', 'url', 'file', 'name', 'text'];
+const TELLING = ['command', 'pattern', 'path', 'query', 'handle', 'url', 'file', 'name', 'text'];
 
 /** The arguments as an object; `null` if the model wrote something else. */
 export function argumentsOf(call) {

@@ -45,6 +45,6 @@ export function survivalLine(survival) {
   const lost = sum('lost');
   const end = lost ? `${plural(lost, 'fact')} lost` : 'the rest can be looked up, nothing is lost';
   const kept = sum('verbatim');
-  if (kept === total) return `All ${count(total)} facts found in it are still in the window.`;
+  if (kept === total) return `Every fact that was found in it (${count(total)}) is still in the window.`;
   return `${count(kept)} of ${count(total)} facts are still in the window; ${end}.`;
 }

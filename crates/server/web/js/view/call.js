@@ -50,11 +50,19 @@ export class CallView {
     }
     setText(this.name, call.name);
     setText(this.subject, subject(call));
-    setText(this.outcome, isCleared ? `${outcome(call)} · left out of the window` : outcome(call));
+    this.subject.title = this.subject.textContent;
     this.tick(Date.now());
     if (!this.wasToggled) this.setOpen(asks || call.status === 'error' || (call.status === 'running' && call.output !== undefined));
     else if (asks) this.setOpen(true);
     if (this.isOpen) this.fillBody(before);
+    this.sayOutcome();
+  }
+
+  /** An error that is read below is not said twice. */
+  sayOutcome() {
+    const words = outcome(this.call);
+    const brief = this.isOpen && this.call.status === 'error' && !words.startsWith('exit') ? 'failed' : words;
+    setText(this.outcome, this.isCleared ? `${brief} · left out of the window` : brief);
   }
 
   /** The elapsed time of a call that runs. */
@@ -69,6 +77,7 @@ export class CallView {
     this.wasToggled = true;
     this.setOpen(!this.isOpen);
     if (this.isOpen) this.fillBody(null);
+    this.sayOutcome();
   }
 
   setOpen(isOpen) {

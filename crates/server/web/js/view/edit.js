@@ -4,7 +4,6 @@ import { leftOut, reasonOf, sizes, survivalLine, survivalRows } from '../text/ed
 import { subject } from '../text/calls.js';
 import { count, plural, tokens } from '../text/format.js';
 import { MessageView } from './message.js';
-import { Prose } from './prose.js';
 
 /** Originals shown at a time. */
 const ORIGINALS = 30;
@@ -40,23 +39,32 @@ export class FoldView {
 
   update(row) {
     this.row = row;
-    const { edit } = row;
-    const number = edit.originalMessages ? leftOut(edit, this.summaries().length || 1) : row.messages.length;
-    show(
-      this.toggleButton, icon('fold'),
-      h('span.fold-words', {}, h('strong', {}, `compacted ${plural(number, 'message')}`), ` · ${sizes(edit)}`, h('span.quiet', {}, ' · all recoverable')),
-      icon('chevron'),
-    );
+    const { edit, part, parts } = row;
+    this.isWhole = part === parts;
+    const words = this.isWhole
+      ? [h('strong', {}, `compacted ${plural(this.number(), 'message')}`), ` · ${sizes(edit)}`, h('span.quiet', {}, ' · all recoverable')]
+      : [h('strong', {}, plural(this.here(), 'message')), h('span.quiet', {}, ' · compacted with those below')];
+    show(this.toggleButton, icon('fold'), h('span.fold-words', {}, words), icon('chevron'));
     show(
       this.actions,
       row.unfolded ? button('Fold away', { onclick: () => this.context.refold(edit.id) }) : null,
-      act('Undo', 'undo', this.said, () => this.context.undo(edit.id)),
+      this.isWhole ? act('Undo', 'undo', this.said, () => this.context.undo(edit.id)) : null,
     );
     if (!this.body.hidden) this.fill();
   }
 
   summaries() {
     return this.context.summaries(this.row.edit.id);
+  }
+
+  /** Messages that the edit left out, and those of them that stood here. */
+  number() {
+    const { edit } = this.row;
+    return edit.originalMessages ? leftOut(edit, this.summaries().length || 1) : this.here();
+  }
+
+  here() {
+    return this.row.messages.reduce((sum, message) => sum + 1 + message.calls.filter((call) => call.result).length, 0);
   }
 
   toggle(isOpen = this.body.hidden) {
@@ -76,6 +84,10 @@ export class FoldView {
 
   fill() {
     const { edit, inner } = this.row;
+    if (!this.isWhole) {
+      show(this.body, this.originals());
+      return;
+    }
     this.needSummary();
     const reason = reasonOf(edit);
     const facts = [
@@ -84,14 +96,13 @@ export class FoldView {
       survivalTable(edit.survival),
       inner.length ? h('p.quiet', {}, h('strong', {}, 'Inside it. '), inner.map((each) => sizes(each)).join('; '), '. Undo this one first to undo those.') : null,
     ];
-    const summary = new Prose();
-    summary.update(this.summaries().join('\n\n---\n\n').trim() || 'Nothing stands for them: they were left out, and can be looked up.', false);
+    const summary = this.summaries().join('\n\n').trim() || 'Nothing stands for them: they were left out, and can be looked up.';
     show(
       this.body,
       h('div.fold-facts', {}, facts),
       h(
         'div.sides', {},
-        h('section.side', { 'aria-label': 'What the model sees', tabindex: '0' }, h('h3', {}, 'What the model sees'), summary.element),
+        h('section.side', { 'aria-label': 'What the model sees', tabindex: '0' }, h('h3', {}, 'What the model sees'), h('div.summary', {}, summary)),
         h('section.side', { 'aria-label': 'The original', tabindex: '0' }, h('h3', {}, 'The original'), this.originals()),
       ),
     );
@@ -101,6 +112,8 @@ export class FoldView {
     const { messages } = this.row;
     const list = h('div.originals');
     if (this.row.unfolded) return h('p.quiet', {}, 'It stands above, where it was.');
+    const earlier = button('Earlier ones', { symbol: 'expand', onclick: () => this.context.loadOlder() });
+    if (this.row.isCut) list.append(earlier);
     let shown = 0;
     const more = button('Show more', { symbol: 'expand', onclick: () => add() });
     const add = () => {

@@ -40,7 +40,7 @@ export function statusLine(state, now) {
     case 'writing': return { tone: 'busy', text: doing.call ? `Calls ${doing.call.name || 'a tool'}` : `${doing.thinks ? 'Thinks' : 'Writes'}${since}` };
     case 'compacting': return { tone: 'busy', text: `Makes room${since}` };
     case 'thinking': return { tone: 'busy', text: `Waits for the model${since}` };
-    case 'parked': return { tone: 'attention', text: `Parked: ${doing.reason}` };
+    case 'parked': return { tone: 'attention', text: `Parked: ${doing.reason}`, canGoOn: true };
     default: return { tone: 'idle', text: '' };
   }
 }

@@ -1,7 +1,7 @@
 // Text of the model, as it grows: closed blocks rendered, the open rest as it comes. A block that stands is not
 // touched again.
-import { h } from '../dom.js';
-import { splitBlocks } from '../text/blocks.js';
+import { h, icon } from '../dom.js';
+import { fenced, splitBlocks } from '../text/blocks.js';
 import { render, rendered } from '../text/render.js';
 import { setServerHtml } from '../text/trusted.js';
 
@@ -34,7 +34,8 @@ export class Prose {
     const block = { text, element };
     if (html === undefined) {
       element.classList.add('plain');
-      element.textContent = text;
+      const code = fenced(text, false);
+      element.append(code === null ? text : h('div.code-frame', {}, h('pre', {}, code)));
       render(text).then((late) => {
         if (late !== undefined && this.blocks[at] === block) this.mark(element, late);
       });
@@ -51,10 +52,7 @@ export class Prose {
   mark(element, html) {
     setServerHtml(element, html);
     element.classList.remove('plain');
-    for (const link of element.querySelectorAll('a[href]')) {
-      link.target = '_blank';
-      link.rel = 'noopener noreferrer';
-    }
+    element.querySelectorAll('a.blocked-image').forEach(offerImage);
     for (const code of element.querySelectorAll('pre')) addCopy(code);
   }
 
@@ -63,11 +61,26 @@ export class Prose {
       this.tail.remove();
       return;
     }
+    const code = fenced(tail, true);
+    const shown = code ?? tail;
+    this.tail.classList.toggle('fenced', code !== null);
     const known = this.tailText.data;
-    if (tail.startsWith(known)) this.tailText.appendData(tail.slice(known.length));
-    else this.tailText.data = tail;
+    if (shown.startsWith(known)) this.tailText.appendData(shown.slice(known.length));
+    else this.tailText.data = shown;
     if (!this.tail.parentNode) this.element.append(this.tail);
   }
+}
+
+/** A picture from elsewhere is not loaded; who asks for it gets it in a window of its own, which is told nothing. */
+function offerImage(mark) {
+  const address = mark.dataset.src ?? '';
+  if (!/^https?:\/\//.test(address)) return;
+  mark.href = address;
+  mark.target = '_blank';
+  mark.rel = 'noopener noreferrer';
+  mark.title = `Not loaded, so that ${new URL(address).host} learns nothing. Opens in a new window.`;
+  mark.prepend(icon('file'));
+  mark.append(h('span.quiet', {}, ` · picture at ${new URL(address).host}, not loaded · open`));
 }
 
 /** Code can be copied: the button is outside of what is scrolled, and of what is selected. */

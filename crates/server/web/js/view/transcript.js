@@ -1,5 +1,5 @@
 // The conversation: rows of the state in a window, and what goes on now at its end.
-import { byId, h, setText } from '../dom.js';
+import { button, byId, h, setText } from '../dom.js';
 import { rowMaker } from '../state/rows.js';
 import { FoldView, NoticeView, PruneView, RestoredView } from './edit.js';
 import { MessageView } from './message.js';
@@ -8,8 +8,10 @@ import { nowLine } from './now.js';
 
 const VIEWS = { message: MessageView, fold: FoldView, prune: PruneView, restored: RestoredView, notice: NoticeView };
 
-/** Rows from the top at which older ones are fetched. */
+/** How near to the top, in pixels, older messages are fetched. */
 const NEAR_TOP = 2_500;
+/** Pages fetched by themselves where what is known does not fill the window. */
+const FILLING_PAGES = 2;
 
 export class Transcript {
   constructor(context) {
@@ -21,11 +23,13 @@ export class Transcript {
     });
     this.scroller = byId('scroller');
     this.jump = byId('jump');
-    this.now = h('div.now', { 'aria-hidden': 'true' });
+    this.now = h('div.now', { 'aria-hidden': 'true', hidden: true });
+    this.head = h('p.older', { hidden: true }, button('Earlier messages', { symbol: 'expand', onclick: () => this.context.loadOlder() }));
     this.list = new Windowed(this.scroller, {
       make: (row) => new VIEWS[row.kind](row, this.context),
       guess,
       onMove: () => this.moved(),
+      head: this.head,
       tail: this.now,
     });
     this.jump.addEventListener('click', () => {
@@ -40,6 +44,8 @@ export class Transcript {
     this.rows = rowMaker();
     this.unfolded = new Set();
     this.state = null;
+    this.filled = 0;
+    this.head.hidden = true;
     this.list.clear();
   }
 
@@ -51,6 +57,8 @@ export class Transcript {
       this.shown = rows;
       this.list.setRows(rows);
     }
+    this.head.hidden = !state.older.more;
+    this.fill();
     setText(this.now, nowLine(state, Date.now()));
     this.now.hidden = !this.now.textContent;
   }
@@ -95,6 +103,16 @@ export class Transcript {
       for (const call of message.calls) if (seqs.has(call.result?.seq)) found.push({ call, messageId: message.id });
     }
     return found;
+  }
+
+  /** Where everything known is folded into little, more is fetched. */
+  fill() {
+    const { scrollHeight, clientHeight } = this.scroller;
+    if (!this.state.older.more || scrollHeight > clientHeight + 200 || this.filled >= FILLING_PAGES) return;
+    if (this.filledBefore === this.state.older.before) return;
+    this.filledBefore = this.state.older.before;
+    this.filled += 1;
+    this.context.loadOlder();
   }
 
   moved() {

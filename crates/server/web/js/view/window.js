@@ -4,14 +4,17 @@
 /** Beyond the window, in pixels. */
 const OVERSCAN = 900;
 const AT_END = 32;
+/** Parts of a row by which a place in it is remembered. */
+const BLOCKS = '.block, .tool';
 /** Views kept for rows that are out of sight, so that what was opened stays open. */
 const KEPT_VIEWS = 300;
 
 export class Windowed {
   /**
-   * `make(row)` gives a view `{element, update(row)}`; `guess(row)` a height; `onMove()` hears of scrolling.
+   * `make(row)` gives a view `{element, update(row)}`; `guess(row)` a height; `onMove()` hears of scrolling. `head`
+   * and `tail` stand around the list.
    */
-  constructor(scroller, { make, guess, onMove, tail }) {
+  constructor(scroller, { make, guess, onMove, head, tail }) {
     Object.assign(this, { scroller, make, guess, onMove });
     this.rows = [];
     this.index = new Map();
@@ -25,11 +28,12 @@ export class Windowed {
     this.list = document.createElement('div');
     this.list.className = 'rows';
     this.list.append(this.above, this.below);
-    scroller.append(this.list, tail);
+    scroller.append(head, this.list, tail);
     this.sizes = new ResizeObserver((entries) => this.resized(entries));
     this.sizes.observe(scroller);
     this.sizes.observe(tail);
     scroller.addEventListener('scroll', () => this.scrolled(), { passive: true });
+    this.list.addEventListener('click', (event) => this.clicked(event), { capture: true });
   }
 
   setRows(rows) {
@@ -48,12 +52,37 @@ export class Windowed {
     this.setRows([]);
   }
 
+  /** What is opened or closed stays where it is, under the hand. */
+  clicked(event) {
+    if (!event.target.closest('button, summary')) return;
+    const row = event.target.closest('[data-key]');
+    if (row) this.holdOn(row);
+    if (!this.isPinned) return;
+    this.isPinned = false;
+    requestAnimationFrame(() => requestAnimationFrame(() => {
+      if (this.fromEnd() < AT_END) this.isPinned = true;
+      this.onMove();
+    }));
+  }
+
+  /** For a moment it is this row that stays. */
+  holdOn(row) {
+    this.held = { key: row.dataset.key, until: performance.now() + 600 };
+    this.mark();
+  }
+
+  /** Remembers what is read, and where it stands. */
+  mark() {
+    this.place = this.isPinned ? null : this.anchor();
+  }
+
   scrolled() {
     const { scrollTop } = this.scroller;
     const isAtEnd = this.fromEnd() < AT_END;
     if (isAtEnd) this.isPinned = true;
     else if (scrollTop < this.lastTop - 1) this.isPinned = false;
     this.lastTop = scrollTop;
+    this.mark();
     this.schedule();
     this.onMove();
   }
@@ -99,14 +128,29 @@ export class Windowed {
     return offsets;
   }
 
-  /** The first row in sight, and where it stands. */
+  /** What is to stay where it stands: the first row, or block of one, that begins in sight; else the row that fills it. */
   anchor() {
-    const top = this.scroller.getBoundingClientRect().top;
-    for (const [key, view] of this.mounted) {
-      const box = view.element.getBoundingClientRect();
-      if (box.bottom > top && this.index.has(key)) return { key, top: box.top - top };
+    const { top, bottom } = this.scroller.getBoundingClientRect();
+    const at = (key, element) => {
+      const begins = element.getBoundingClientRect().top;
+      const within = begins - this.mounted.get(key).element.getBoundingClientRect().top;
+      return { key, element, within, top: begins - top };
+    };
+    if (this.held && performance.now() < this.held.until && this.mounted.has(this.held.key)) {
+      return at(this.held.key, this.mounted.get(this.held.key).element);
     }
-    return null;
+    let filling = null;
+    for (const [key, { element }] of this.mounted) {
+      const box = element.getBoundingClientRect();
+      if (!this.index.has(key) || box.bottom <= top) continue;
+      if (box.top >= top) return box.top < bottom || !filling ? at(key, element) : filling;
+      filling = at(key, element);
+      for (const block of element.querySelectorAll(BLOCKS)) {
+        const begins = block.getBoundingClientRect().top;
+        if (begins >= top && begins < bottom) return at(key, block);
+      }
+    }
+    return filling;
   }
 
   render({ keep = true } = {}) {
@@ -116,7 +160,7 @@ export class Windowed {
     const listTop = this.list.offsetTop - this.scroller.offsetTop;
     let top = this.scroller.scrollTop - listTop;
     if (this.isPinned) top = offsets.at(-1) - size;
-    else if (anchor) top = offsets[this.index.get(anchor.key)] - anchor.top - listTop;
+    else if (anchor) top = offsets[this.index.get(anchor.key)] + anchor.within - anchor.top;
     const first = Math.max(0, place(offsets, top - OVERSCAN));
     const last = Math.min(this.rows.length - 1, place(offsets, top + size + OVERSCAN));
     const fresh = this.mount(first, last);
@@ -127,14 +171,21 @@ export class Windowed {
     this.settle(anchor);
   }
 
+  /** Scrolls so that what was remembered stands where it stood. */
+  putBack(place) {
+    if (!place?.element.isConnected) return;
+    const now = place.element.getBoundingClientRect().top - this.scroller.getBoundingClientRect().top;
+    if (Math.abs(now - place.top) > 0.5) this.scroller.scrollTop += now - place.top;
+  }
+
   settle(anchor) {
     if (this.isPinned) {
       this.scroller.scrollTop = this.scroller.scrollHeight;
-    } else if (anchor && this.mounted.has(anchor.key)) {
-      const now = this.mounted.get(anchor.key).element.getBoundingClientRect().top - this.scroller.getBoundingClientRect().top;
-      if (Math.abs(now - anchor.top) > 0.5) this.scroller.scrollTop += now - anchor.top;
+    } else {
+      this.putBack(anchor);
     }
     this.lastTop = this.scroller.scrollTop;
+    this.mark();
   }
 
   mount(first, last) {
@@ -188,20 +239,17 @@ export class Windowed {
     }
   }
 
-  /** What grew or shrank above the window must not move what is in it. */
+  /** What grew or shrank must not move what is read. */
   resized(entries) {
-    const top = this.scroller.getBoundingClientRect().top;
-    let shift = 0;
     for (const { target } of entries) {
       const key = target.dataset?.key;
-      if (key === undefined || !this.mounted.has(key)) continue;
-      const box = target.getBoundingClientRect();
-      const before = this.heights.get(key) ?? box.height;
-      this.heights.set(key, box.height);
-      if (box.top + before <= top) shift += box.height - before;
+      if (key !== undefined && this.mounted.has(key)) this.heights.set(key, target.getBoundingClientRect().height);
     }
-    if (this.isPinned) this.scroller.scrollTop = this.scroller.scrollHeight;
-    else if (Math.abs(shift) > 0.5) this.scroller.scrollTop += shift;
+    if (this.isPinned) {
+      this.scroller.scrollTop = this.scroller.scrollHeight;
+    } else {
+      this.putBack(this.place);
+    }
     this.lastTop = this.scroller.scrollTop;
     this.schedule();
     this.onMove();

@@ -1,0 +1,99 @@
+//! The agents of a configuration: its own, and those beside it.
+
+use std::sync::Arc;
+
+use longhaul::agent::{Agent, ServedModel};
+use longhaul::agents::{Agents, Later, Models};
+use longhaul::calibration::Calibrations;
+use longhaul::config::{AgentSource, Config, ModelConfig, ProviderKind};
+use longhaul_providers::known;
+
+use super::{Asking, Missing, check_key, counting, listed, policy, provider};
+use crate::agent_file::Loaded;
+use crate::backend::{self, Answer};
+use crate::failure::Outcome;
+use crate::place::Place;
+
+/// Makes the agents beside `own`. One that cannot be used is kept with why.
+pub(crate) async fn agents(place: &Place, config: &Config, own: Agent, asking: Asking) -> Agents {
+    let calibrations = Arc::clone(&own.calibrations);
+    let mut agents = Agents::new(&config.name, own);
+    for (name, source) in &config.agents {
+        // Files were read with the one that names them.
+        let AgentSource::Here(other) = source else { continue };
+        let made = made(place, &beside(config, name, other), asking).await.map(|agent| Agent { calibrations: Arc::clone(&calibrations), ..agent });
+        let why = |failure: crate::failure::Failure| {
+            tracing::warn!("the agent {name} cannot be used: {}", failure.message());
+            failure.message().to_owned()
+        };
+        agents = agents.with(name, &other.model.name, made.map_err(why));
+    }
+    if config.model.provider == ProviderKind::Scripted {
+        return agents;
+    }
+    agents.with_models(Arc::new(Listed { place: place.clone(), config: config.clone(), calibrations }))
+}
+
+/// An agent's configuration with the others beside it: their keys are not its tools' to see, and one of them may prune
+/// for it.
+fn beside(main: &Config, name: &str, agent: &Config) -> Config {
+    let mut others = main.agents.clone();
+    others.remove(name);
+    let own = Config { agents: Default::default(), ..main.clone() };
+    others.insert(main.name.clone(), AgentSource::Here(Box::new(own)));
+    Config { name: name.to_owned(), agents: others, ..agent.clone() }
+}
+
+async fn made(place: &Place, config: &Config, asking: Asking) -> Outcome<Agent> {
+    // As of the main file: whoever says nothing of the model gets what is there.
+    let says_model = config.model != Config::default().model;
+    let loaded =
+        Loaded { config: config.clone(), file: None, names_a_server: says_model, names_a_model: says_model };
+    let config = backend::complete(place, loaded).await?.config;
+    check_key(place, &config.model)?;
+    // Boxed: it is deep, and one agent is made after another.
+    Box::pin(super::agent(place, &config, asking, Missing::Refused)).await
+}
+
+/// The models of the server of a configuration.
+struct Listed {
+    place: Place,
+    config: Config,
+    calibrations: Arc<Calibrations>,
+}
+
+impl Models for Listed {
+    fn list(&self) -> Later<'_, Vec<String>> {
+        Box::pin(async {
+            match backend::ask(&self.place, &self.config.model).await {
+                Answer::Models(models) => models,
+                Answer::Other(_) | Answer::Silent => Vec::new(),
+            }
+        })
+    }
+
+    fn serve<'a>(&'a self, name: &'a str) -> Later<'a, Result<ServedModel, String>> {
+        Box::pin(async move { self.served(name).await.map_err(|failure| failure.message().to_owned()) })
+    }
+}
+
+impl Listed {
+    /// Another model of the server. What is declared beside `model.name` is said of that one only.
+    async fn served(&self, name: &str) -> Outcome<ServedModel> {
+        let (name, own) = (name.to_owned(), self.config.model.clone());
+        let model = ModelConfig { name, context_window: None, max_output_tokens: None, ..own };
+        let config = Config { model, ..self.config.clone() };
+        let (place, model) = (&self.place, &config.model);
+        let base = provider(place, model, listed(&config, &model.name))?;
+        let provider = known::completed(base, &model.base_url);
+        let counts = counting::counts(place, &config, &provider.origin()).await?;
+        Ok(ServedModel {
+            limits: provider.limits().await,
+            counter: counts.counter,
+            counting: counts.counting,
+            calibrations: Arc::clone(&self.calibrations),
+            prices: policy::prices(&config),
+            provider,
+        })
+    }
+}

@@ -1,0 +1,303 @@
+//! One tool call as an editor shows it: kind, title, places, changes, output.
+
+use std::path::{Component, Path, PathBuf};
+
+use agent_client_protocol::v1::schema::{
+    ContentBlock, Diff, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus, ToolCallUpdate,
+    ToolCallUpdateFields, ToolKind,
+};
+use serde_json::Value;
+
+use crate::term::text::{fit, one_line};
+
+use super::prompt::text_block;
+
+/// Columns of a title.
+const TITLE: usize = 100;
+
+/// Characters of a running tool's output that are shown, the newest.
+const TAIL: usize = 4_000;
+
+/// A call that has not ended.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    id: String,
+    tool: String,
+    arguments: Value,
+    root: PathBuf,
+    before: Before,
+    output: String,
+}
+
+/// What a file held before a call changed it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Before {
+    /// Nobody looked, or it could not be read.
+    #[default]
+    Unknown,
+    /// There was none.
+    Nothing,
+    /// This.
+    Text(String),
+}
+
+impl Call {
+    /// Arguments that are no JSON are shown as they are.
+    pub(super) fn new(id: &str, tool: &str, arguments: &str, root: &Path, before: Before) -> Self {
+        let arguments = serde_json::from_str(arguments).unwrap_or_else(|_| Value::from(arguments));
+        let (id, tool, root) = (id.to_owned(), tool.to_owned(), root.to_owned());
+        Self { id, tool, arguments, root, before, output: String::new() }
+    }
+
+    /// The file that a call changes, as its arguments name it.
+    pub(super) fn changed_file<'a>(tool: &str, arguments: &'a Value) -> Option<&'a str> {
+        matches!(tool, "edit" | "write").then(|| arguments["path"].as_str()).flatten()
+    }
+
+    /// As it is first shown.
+    pub(super) fn announced(&self) -> ToolCall {
+        ToolCall::new(self.id.clone(), self.title())
+            .name(self.tool.clone())
+            .kind(self.kind())
+            .status(ToolCallStatus::Pending)
+            .content(self.changes())
+            .locations(self.locations())
+            .raw_input(self.arguments.clone())
+    }
+
+    /// As a person is asked about it.
+    pub(super) fn asked(&self) -> ToolCallUpdate {
+        let fields = ToolCallUpdateFields::new()
+            .title(self.title())
+            .name(self.tool.clone())
+            .kind(self.kind())
+            .status(ToolCallStatus::Pending)
+            .content(self.changes())
+            .locations(self.locations())
+            .raw_input(self.arguments.clone());
+        ToolCallUpdate::new(self.id.clone(), fields)
+    }
+
+    pub(super) fn started(&self) -> ToolCallUpdate {
+        self.update(ToolCallUpdateFields::new().status(ToolCallStatus::InProgress))
+    }
+
+    /// More of its output: the newest part of it is shown, since each update replaces the one before.
+    pub(super) fn printed(&mut self, text: &str) -> ToolCallUpdate {
+        self.output.push_str(text);
+        let surplus = self.output.chars().count().saturating_sub(TAIL);
+        if surplus > 0 {
+            let at = self.output.char_indices().nth(surplus).map_or(0, |(at, _)| at);
+            self.output.drain(..at);
+        }
+        let mut content = self.changes();
+        content.push(ToolCallContent::from(text_block(&self.set(&self.output))));
+        self.update(ToolCallUpdateFields::new().content(content))
+    }
+
+    /// How it ended, and with what.
+    pub(super) fn ended(&self, done: bool, shown: Vec<ContentBlock>, raw: Value) -> ToolCallUpdate {
+        let status = if done { ToolCallStatus::Completed } else { ToolCallStatus::Failed };
+        let mut content = if done { self.changes() } else { Vec::new() };
+        content.extend(shown.into_iter().map(|block| match block {
+            ContentBlock::Text(text) => ToolCallContent::from(text_block(&self.set(&text.text))),
+            other => ToolCallContent::from(other),
+        }));
+        self.update(ToolCallUpdateFields::new().status(status).content(content).raw_output(raw))
+    }
+
+    fn update(&self, fields: ToolCallUpdateFields) -> ToolCallUpdate {
+        ToolCallUpdate::new(self.id.clone(), fields)
+    }
+
+    fn text(&self, key: &str) -> Option<&str> {
+        self.arguments[key].as_str()
+    }
+
+    fn kind(&self) -> ToolKind {
+        match self.tool.as_str() {
+            "bash" => ToolKind::Execute,
+            "read" => ToolKind::Read,
+            "edit" | "write" => ToolKind::Edit,
+            "grep" | "glob" | "ls" | "recall" => ToolKind::Search,
+            _ => ToolKind::Other,
+        }
+    }
+
+    /// A line of Markdown.
+    fn title(&self) -> String {
+        let path = self.text("path");
+        let quoted = |text: &str| code(&fit(&one_line(text), TITLE));
+        let within = path.map(|path| format!(" in {}", quoted(path))).unwrap_or_default();
+        match (self.tool.as_str(), path) {
+            ("bash", _) => self.text("command").map(quoted).unwrap_or_else(|| "bash".to_owned()),
+            ("read", Some(path)) => format!("Read {}", quoted(path)),
+            ("edit", Some(path)) => format!("Edit {}", quoted(path)),
+            ("write", Some(path)) => format!("Write {}", quoted(path)),
+            ("ls", path) => format!("List {}", quoted(path.unwrap_or("."))),
+            ("grep", _) => format!("Search {}{within}", quoted(self.text("pattern").unwrap_or_default())),
+            ("glob", _) => format!("Find {}{within}", quoted(self.text("pattern").unwrap_or_default())),
+            ("recall", _) => {
+                let what = self.text("handle").or_else(|| self.text("query")).unwrap_or_default();
+                format!("Recall {}", quoted(what))
+            }
+            (other, _) => one_line(other),
+        }
+    }
+
+    /// Where it works. A path that leads out of the workspace is not opened by the tool, and by no editor either.
+    fn locations(&self) -> Vec<ToolCallLocation> {
+        let Some(path) = self.text("path").and_then(|path| inside(&self.root, path)) else { return Vec::new() };
+        let line = match (&self.before, self.text("old")) {
+            (Before::Text(before), Some(old)) => before.find(old).map(|at| before[..at].matches('\n').count() + 1),
+            _ => self.arguments["offset"].as_u64().and_then(|line| usize::try_from(line).ok()),
+        };
+        let line = line.and_then(|line| u32::try_from(line).ok());
+        vec![ToolCallLocation::new(path).line(line)]
+    }
+
+    /// What it changes. Of a file that it replaces, only where it is known what was there.
+    fn changes(&self) -> Vec<ToolCallContent> {
+        let path = Self::changed_file(&self.tool, &self.arguments).and_then(|path| inside(&self.root, path));
+        let Some(path) = path else { return Vec::new() };
+        let diff = match (self.text("old"), self.text("new"), self.text("content"), &self.before) {
+            (Some(old), Some(new), _, _) => Diff::new(path, new).old_text(old.to_owned()),
+            (_, _, Some(content), Before::Text(before)) if before != content => {
+                Diff::new(path, content).old_text(before.clone())
+            }
+            (_, _, Some(content), Before::Nothing) => Diff::new(path, content),
+            _ => return Vec::new(),
+        };
+        vec![ToolCallContent::from(diff)]
+    }
+
+    /// Output of our own tools is no Markdown.
+    fn set(&self, text: &str) -> String {
+        match self.kind() {
+            ToolKind::Other => text.to_owned(),
+            _ => fenced(text),
+        }
+    }
+}
+
+/// A path of the workspace, without going to the disk.
+fn inside(root: &Path, path: &str) -> Option<PathBuf> {
+    let mut whole = PathBuf::new();
+    for component in root.join(path).components() {
+        match component {
+            Component::ParentDir => {
+                whole.pop();
+            }
+            Component::CurDir => {}
+            other => whole.push(other),
+        }
+    }
+    whole.starts_with(root).then_some(whole)
+}
+
+/// Text in a fence longer than any that is in it.
+pub(super) fn fenced(text: &str) -> String {
+    let fence = "`".repeat(longest_run(text).max(2) + 1);
+    format!("{fence}\n{}\n{fence}", text.trim_end_matches('\n'))
+}
+
+fn code(text: &str) -> String {
+    let mark = "`".repeat(longest_run(text) + 1);
+    let pad = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
+    format!("{mark}{pad}{text}{pad}{mark}")
+}
+
+/// Of backticks, wherever they stand.
+fn longest_run(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn call(tool: &str, arguments: Value, before: Before) -> Call {
+        Call::new("c1", tool, &arguments.to_string(), Path::new("/work"), before)
+    }
+
+    fn announced(tool: &str, arguments: Value, before: Before) -> Value {
+        serde_json::to_value(call(tool, arguments, before).announced()).unwrap()
+    }
+
+    #[test]
+    fn titles_say_what_is_done() {
+        for (tool, arguments, title, kind) in [
+            ("bash", json!({ "command": "ls\n-la `x`" }), "``  ls -la `x`  ``", "execute"),
+            ("read", json!({ "path": "a.rs" }), "Read `a.rs`", "read"),
+            ("grep", json!({ "pattern": "x", "path": "src" }), "Search `x` in `src`", "search"),
+            ("ls", json!({}), "List `.`", "search"),
+            ("recall", json!({ "handle": "lh:4" }), "Recall `lh:4`", "search"),
+            ("t__look", json!({ "path": "a.rs" }), "t__look", "other"),
+        ] {
+            let shown = announced(tool, arguments.clone(), Before::Unknown);
+            let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert_eq!(squeezed(shown["title"].as_str().unwrap()), squeezed(title));
+            // The default is left out.
+            assert_eq!(shown["kind"].as_str().unwrap_or("other"), kind);
+            assert_eq!(shown["rawInput"], arguments);
+        }
+    }
+
+    #[test]
+    fn an_edit_is_a_change_at_its_line() {
+        let before = Before::Text("one\ntwo\nthree\n".into());
+        let shown = announced("edit", json!({ "path": "src/../a.rs", "old": "two", "new": "2" }), before);
+        assert_eq!(shown["locations"], json!([{ "path": "/work/a.rs", "line": 2 }]));
+        let change = json!([{ "type": "diff", "path": "/work/a.rs", "oldText": "two", "newText": "2" }]);
+        assert_eq!(shown["content"], change);
+    }
+
+    #[test]
+    fn a_write_is_a_change_only_where_the_old_text_is_known() {
+        let write = || json!({ "path": "a.txt", "content": "new" });
+        let old = |before| announced("write", write(), before)["content"][0].clone();
+        assert_eq!(old(Before::Text("old".into()))["oldText"], "old");
+        assert_eq!(old(Before::Nothing)["oldText"], Value::Null);
+        assert_eq!(old(Before::Nothing)["newText"], "new");
+        for before in [Before::Unknown, Before::Text("new".into())] {
+            assert_eq!(old(before), Value::Null);
+        }
+    }
+
+    #[test]
+    fn a_path_out_of_the_workspace_is_no_place() {
+        for path in ["../x", "/etc/passwd", "a/../../x"] {
+            let shown = announced("edit", json!({ "path": path, "old": "a", "new": "b" }), Before::Unknown);
+            assert_eq!((&shown["locations"], &shown["content"]), (&Value::Null, &Value::Null), "{path}");
+        }
+    }
+
+    #[test]
+    fn output_replaces_what_was_shown_and_keeps_its_newest_part() {
+        let mut bash = call("bash", json!({ "command": "x" }), Before::Unknown);
+        bash.printed("first\n");
+        let long = "y".repeat(TAIL);
+        let shown = serde_json::to_value(bash.printed(&long)).unwrap();
+        assert_eq!(shown["content"][0]["content"]["text"], fenced(&long));
+        assert_eq!(shown["content"].as_array().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_fence_is_longer_than_what_it_holds() {
+        assert_eq!(fenced("a ``` b\n"), "````\na ``` b\n````");
+        assert_eq!(code("a"), "`a`");
+        assert_eq!(code("`a"), "`` `a ``");
+    }
+
+    #[test]
+    fn a_failed_edit_shows_why_and_no_change() {
+        let edit = call("edit", json!({ "path": "a", "old": "x", "new": "y" }), Before::Unknown);
+        let why = || vec![text_block("no such text")];
+        let shown = |done| serde_json::to_value(edit.ended(done, why(), json!({}))).unwrap();
+        assert_eq!(shown(false)["status"], "failed");
+        assert_eq!(shown(false)["content"].as_array().unwrap().len(), 1);
+        assert_eq!(shown(true)["content"][0]["type"], "diff");
+        assert_eq!(shown(true)["status"], "completed");
+    }
+}

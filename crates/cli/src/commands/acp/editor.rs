@@ -1,0 +1,220 @@
+//! What an editor asks for, beside prompts: sessions, in their workspaces.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use agent_client_protocol::Error;
+use agent_client_protocol::schema::ProtocolVersion;
+use agent_client_protocol::v1::schema::{
+    AgentCapabilities, Implementation, InitializeRequest, InitializeResponse, ListSessionsRequest,
+    ListSessionsResponse, McpCapabilities, McpServer, PromptCapabilities, SessionCapabilities,
+    SessionCloseCapabilities, SessionDeleteCapabilities, SessionId, SessionInfo, SessionListCapabilities,
+    SessionResumeCapabilities,
+};
+use longhaul_core::ids::SessionId as OwnId;
+use longhaul_store::StoreError;
+
+use crate::assemble::Asking;
+use crate::place::Place;
+
+use super::follower::Connection;
+use super::rooms::{Room, Rooms, servers};
+use super::stop::{failed, internal, invalid, not_found, refused};
+use super::talk::{Talk, Ticket};
+use super::time::iso8601;
+use super::updates::Shows;
+
+/// Sessions in one answer to a list.
+const PAGE: usize = 100;
+
+/// The editor at the other end.
+pub(super) struct Editor {
+    rooms: Rooms,
+    shows: OnceLock<Shows>,
+    talks: Mutex<BTreeMap<String, Arc<Talk>>>,
+    /// The sessions made for it: one in which nothing is said is not kept.
+    made: Mutex<BTreeSet<String>>,
+}
+
+/// Which session to open, and where.
+pub(super) struct Wanted {
+    pub(super) id: SessionId,
+    pub(super) cwd: PathBuf,
+    pub(super) additional: Vec<PathBuf>,
+    pub(super) servers: Vec<McpServer>,
+}
+
+impl Editor {
+    /// An editor of which nothing is known.
+    pub(super) async fn at(place: &Place, asking: Asking) -> Self {
+        let (shows, talks, made) = Default::default();
+        Self { rooms: Rooms::over(place, asking).await, shows, talks, made }
+    }
+
+    /// What this agent can do, once it is known what the editor can show.
+    pub(super) async fn initialize(&self, request: InitializeRequest) -> InitializeResponse {
+        let session = request.client_capabilities.session.as_ref();
+        let shows = Shows {
+            compactions: session.is_some_and(|session| session.compaction.is_some()),
+            notices: session.is_some_and(|session| session.notices.is_some()),
+        };
+        // Of an editor that introduces itself twice the first word counts.
+        let _ = self.shows.set(shows);
+        let prompts = PromptCapabilities::new().image(self.rooms.may_see().await).embedded_context(true);
+        let sessions = SessionCapabilities::new()
+            .list(SessionListCapabilities::default())
+            .resume(SessionResumeCapabilities::default())
+            .close(SessionCloseCapabilities::default())
+            .delete(SessionDeleteCapabilities::default());
+        let capabilities = AgentCapabilities::new()
+            .load_session(true)
+            .prompt_capabilities(prompts)
+            .mcp_capabilities(McpCapabilities::new().http(true))
+            .session_capabilities(sessions);
+        let me = Implementation::new("longhaul", env!("CARGO_PKG_VERSION")).title("Longhaul".to_owned());
+        InitializeResponse::new(ProtocolVersion::V1).agent_capabilities(capabilities).agent_info(me)
+    }
+
+    /// A new session in a workspace.
+    ///
+    /// # Errors
+    /// Why there can be none, in words.
+    pub(super) async fn begin(
+        &self,
+        cwd: PathBuf,
+        additional: Vec<PathBuf>,
+        servers: Vec<McpServer>,
+    ) -> Result<Arc<Talk>, Error> {
+        let room = self.enter(cwd, &additional, servers).await?;
+        let session = room.runtime.create(None).await.map_err(|error| internal(error.to_string()))?;
+        let id = session.id().clone();
+        self.made().insert(id.as_str().to_owned());
+        self.rooms.settle(&id, &room.folder);
+        let talk = Arc::new(Talk::new(session, room, false, self.shows()));
+        self.talks().insert(id.as_str().to_owned(), Arc::clone(&talk));
+        Ok(talk)
+    }
+
+    /// A session from before; `to` is told the whole of it.
+    ///
+    /// # Errors
+    /// There is none; it cannot be opened there.
+    pub(super) async fn open(&self, wanted: Wanted, tell: Option<&Connection>) -> Result<Arc<Talk>, Error> {
+        let id = OwnId::new(&*wanted.id.0);
+        let room = self.enter(wanted.cwd, &wanted.additional, wanted.servers).await?;
+        let record = room.runtime.store().session(&id).await.map_err(|error| match error {
+            StoreError::NotFound(_) => not_found(id.as_str()),
+            error => internal(error.to_string()),
+        })?;
+        // Whoever had it open here sees no more of it: it is theirs who opened it last.
+        self.let_go(id.as_str()).await;
+        let session = room.runtime.open(&id).await.map_err(|error| refused(id.as_str(), &error))?;
+        self.rooms.settle(&id, &room.folder);
+        let talk = Arc::new(Talk::new(session, room, record.title.is_some(), self.shows()));
+        if let Some(to) = tell {
+            talk.tell_again(to).await?;
+        }
+        self.talks().insert(id.as_str().to_owned(), Arc::clone(&talk));
+        Ok(talk)
+    }
+
+    async fn enter(
+        &self,
+        cwd: PathBuf,
+        additional: &[PathBuf],
+        named: Vec<McpServer>,
+    ) -> Result<Arc<Room>, Error> {
+        if !additional.is_empty() {
+            return Err(invalid("a session has one folder: additionalDirectories are not supported"));
+        }
+        let servers = servers(named).map_err(invalid)?;
+        self.rooms.enter(&cwd, servers).await.map_err(|failure| failed(&failure))
+    }
+
+    /// A prompt of an open session has come.
+    ///
+    /// # Errors
+    /// No such session is open.
+    pub(super) fn prompted(&self, id: &SessionId) -> Result<(Arc<Talk>, Ticket), Error> {
+        let talk = self.talk(id).ok_or_else(|| not_found(&id.0))?;
+        let ticket = talk.ticket();
+        Ok((talk, ticket))
+    }
+
+    /// An open session.
+    pub(super) fn talk(&self, id: &SessionId) -> Option<Arc<Talk>> {
+        self.talks().get(&*id.0).cloned()
+    }
+
+    /// The sessions that any editor ever opened, in one folder or in all.
+    ///
+    /// # Errors
+    /// The data folder cannot be used; the cursor is none of ours.
+    pub(super) async fn list(&self, request: ListSessionsRequest) -> Result<ListSessionsResponse, Error> {
+        let from: usize = match &request.cursor {
+            Some(cursor) => cursor.parse().map_err(|_| invalid("the cursor is none of this agent's"))?,
+            None => 0,
+        };
+        let all = self.rooms.sessions().await.map_err(|failure| failed(&failure))?;
+        let is_meant = |folder: &PathBuf| request.cwd.as_ref().is_none_or(|cwd| cwd == folder);
+        // One in which nothing was said is none yet.
+        let meant = all.into_iter().filter(|(record, folder)| is_meant(folder) && record.title.is_some());
+        let mut page: Vec<_> = meant.skip(from).take(PAGE + 1).collect();
+        let next = (page.len() > PAGE).then(|| (from + PAGE).to_string());
+        page.truncate(PAGE);
+        let infos = page.into_iter().map(|(record, folder)| {
+            SessionInfo::new(record.id.as_str().to_owned(), folder)
+                .title(record.title)
+                .updated_at(iso8601(record.updated_at))
+        });
+        Ok(ListSessionsResponse::new(infos.collect()).next_cursor(next))
+    }
+
+    /// Cancels what runs in a session and lets it go. One in which nothing was said is not kept.
+    pub(super) async fn let_go(&self, id: &str) {
+        let Some(talk) = self.talks().remove(id) else { return };
+        talk.cancel().await;
+        if self.made().remove(id) && talk.is_empty().await {
+            let own = talk.session.id().clone();
+            let _ = talk.room.runtime.delete(&own).await;
+        }
+    }
+
+    /// Deletes a session for good.
+    ///
+    /// # Errors
+    /// There is none, or it is open elsewhere.
+    pub(super) async fn delete(&self, id: &SessionId) -> Result<(), Error> {
+        let own = OwnId::new(&*id.0);
+        let open = self.talks().remove(&*id.0);
+        match open {
+            Some(talk) => {
+                talk.cancel().await;
+                let deleted = talk.room.runtime.delete(&own).await;
+                deleted.map_err(|error| refused(own.as_str(), &error))
+            }
+            None => self.rooms.delete(&own).await.map_err(|failure| failed(&failure)),
+        }
+    }
+
+    /// The editor has left: everything comes to rest, and nothing is lost.
+    pub(super) async fn close(&self) {
+        let open: Vec<String> = self.talks().keys().cloned().collect();
+        futures_util::future::join_all(open.iter().map(|id| self.let_go(id))).await;
+        self.rooms.close().await;
+    }
+
+    fn shows(&self) -> Shows {
+        self.shows.get().copied().unwrap_or_default()
+    }
+
+    /// No panic happens while a lock is held.
+    fn talks(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Talk>>> {
+        self.talks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn made(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

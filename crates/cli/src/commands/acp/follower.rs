@@ -1,0 +1,318 @@
+//! Who watches a session and tells the editor: in order, each thing once, also after falling behind.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use agent_client_protocol::v1::ConnectionTo;
+use agent_client_protocol::v1::schema::{
+    PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
+    RequestPermissionResponse, SessionNotification, SessionUpdate, ToolCallUpdate, ToolCallUpdateFields,
+};
+use agent_client_protocol::{Client, Error};
+use longhaul::announce::Announcement;
+use longhaul::feed::{Announcements, RecvError, TryRecvError};
+use longhaul::session::Session;
+use longhaul::workspace::{Access, Workspace, WorkspaceError};
+use longhaul_core::event::ViewOp;
+use longhaul_core::ids::{ApprovalId, Seq};
+use longhaul_core::message::{BlobRef, Part};
+use longhaul_core::plan::Prices;
+use longhaul_core::run::Run;
+use longhaul_core::usage::Usage;
+use serde::Deserialize as _;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::call::{Before, Call};
+use super::prompt::Contents;
+use super::rooms::Room;
+use super::updates::{Beside, Shows, Telling, Updates};
+
+/// The way to the editor.
+pub(super) type Connection = ConnectionTo<Client>;
+
+/// Files whose old text is shown beside the new one, and media that are shown, are no larger, in bytes.
+const LARGEST_SHOWN: u64 = 4 << 20;
+
+const ALLOW: &str = "allow";
+const REJECT: &str = "reject";
+
+/// A session's watcher.
+pub(super) struct Follower {
+    session: Session,
+    room: Arc<Room>,
+    watch: Announcements,
+    updates: Updates,
+    /// All that events up to this one mean was told.
+    seen: Seq,
+    /// Questions that the editor has not answered.
+    asked: BTreeMap<String, CancellationToken>,
+}
+
+impl Follower {
+    /// Watches from now on.
+    pub(super) fn new(session: &Session, room: &Arc<Room>, root: PathBuf, shows: Shows) -> Self {
+        let attendance = session.attend();
+        Self {
+            session: session.clone(),
+            room: Arc::clone(room),
+            watch: attendance.announcements,
+            updates: Updates::new(root, shows),
+            seen: attendance.told,
+            asked: BTreeMap::new(),
+        }
+    }
+
+    /// Tells the whole conversation so far.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub(super) async fn tell_again(&mut self, to: &Connection) -> Result<(), Error> {
+        self.updates.telling = Telling::Again;
+        self.seen = 0;
+        let told = self.tell_missed(to).await;
+        self.updates.telling = Telling::Live;
+        told
+    }
+
+    /// Tells what happens until `work` is done, and what had happened by then.
+    pub(super) async fn follow<T>(&mut self, to: &Connection, work: impl Future<Output = T>) -> T {
+        let mut work = std::pin::pin!(work);
+        let done = loop {
+            tokio::select! {
+                biased;
+                told = self.watch.recv() => match told {
+                    Ok(told) => self.tell(to, &told).await,
+                    Err(RecvError::Lagged(_)) => self.catch_up(to).await,
+                    Err(RecvError::Closed) => break work.await,
+                },
+                done = &mut work => break done,
+            }
+        };
+        loop {
+            match self.watch.try_recv() {
+                Ok(told) => self.tell(to, &told).await,
+                Err(TryRecvError::Lagged(_)) => self.catch_up(to).await,
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return done,
+            }
+        }
+    }
+
+    /// What was missed and is durable is in the log.
+    async fn catch_up(&mut self, to: &Connection) {
+        if let Err(error) = self.tell_missed(to).await {
+            tracing::warn!("the editor was not told everything: {}", error.message);
+        }
+    }
+
+    async fn tell_missed(&mut self, to: &Connection) -> Result<(), Error> {
+        let log = self.room.runtime.log(self.session.id()).await;
+        let log = log.map_err(|error| super::stop::refused(self.session.id().as_str(), &error))?;
+        let mut replay = self.room.runtime.replay(self.session.id());
+        for event in &log {
+            let told = match event.seq <= self.seen {
+                true => replay.pass(event).map(|()| Vec::new()),
+                false => replay.take(event),
+            };
+            for told in told.map_err(|error| super::stop::internal(error.to_string()))? {
+                self.tell(to, &told).await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn tell(&mut self, to: &Connection, told: &Announcement) {
+        if told.seq.is_some_and(|seq| seq <= self.seen) {
+            return;
+        }
+        if let Some(seq) = told.seq.filter(|_| told.ends_event) {
+            self.seen = seq;
+        }
+        let beside = self.beside(told).await;
+        for update in self.updates.take(told, &beside) {
+            self.send(to, update);
+        }
+        match told.name {
+            "tool:approval-request" if self.updates.telling == Telling::Live => self.ask(to, told),
+            "tool:approval-response" => {
+                if let Some(asked) = self.asked.remove(told.text("approvalId")) {
+                    asked.cancel();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Sends an update. An editor that has left is told nothing.
+    pub(super) fn send(&self, to: &Connection, update: SessionUpdate) {
+        let notification = SessionNotification::new(self.session.id().as_str().to_owned(), update);
+        let _ = to.send_notification(notification);
+    }
+
+    /// A name for something the agent says beside the model.
+    pub(super) fn remark_id(&self) -> String {
+        format!("remark-{}", self.seen)
+    }
+
+    async fn beside(&self, told: &Announcement) -> Beside {
+        let live = self.updates.telling == Telling::Live;
+        let mut beside = Beside::default();
+        match told.name {
+            "context:usage" if live => beside.cost = cost(&self.session).await,
+            "context:compressed" => beside.summary = self.summary(told.text("compactionId")).await,
+            "llm:tool-call" if live => beside.before = self.before(told).await,
+            "llm:tool-result" => beside.contents = self.contents(told, "sanitized").await,
+            "message:added" if !live => beside.contents = self.contents(told, "parts").await,
+            _ => {}
+        }
+        beside
+    }
+
+    /// What a compaction shows in the place of what went.
+    async fn summary(&self, edit: &str) -> Option<String> {
+        let edit = edit.to_owned();
+        let look = move |run: &Run| {
+            let state = run.history().edits().iter().find(|state| state.edit.id.as_str() == edit)?;
+            let texts = state.edit.ops.iter().filter_map(|op| match op {
+                ViewOp::Replace { parts, summary: true, .. } => {
+                    Some(parts.iter().filter_map(Part::as_text).collect::<String>())
+                }
+                _ => None,
+            });
+            Some(texts.collect::<Vec<_>>().join("\n\n")).filter(|text| !text.is_empty())
+        };
+        self.session.look(look).await.ok().flatten()
+    }
+
+    async fn before(&self, told: &Announcement) -> Before {
+        let arguments: Value = serde_json::from_str(told.text("args")).unwrap_or_default();
+        let Some(path) = Call::changed_file(told.text("toolName"), &arguments) else { return Before::Unknown };
+        let (path, workspace) = (path.to_owned(), Arc::clone(&self.room.runtime.agent().workspace));
+        let read = tokio::task::spawn_blocking(move || read_before(&workspace, &path));
+        read.await.unwrap_or_default()
+    }
+
+    async fn contents(&self, told: &Announcement, key: &str) -> Contents {
+        let parts = told.payload.get(key).and_then(|parts| Vec::<Part>::deserialize(parts).ok());
+        let mut contents = Contents::new();
+        for part in parts.unwrap_or_default() {
+            let (Part::Image(media) | Part::File(media)) = part else { continue };
+            let BlobRef { hash, bytes } = &media.blob;
+            if *bytes <= LARGEST_SHOWN
+                && let Ok(content) = self.room.runtime.blobs().get(&media.blob).await
+            {
+                contents.insert(hash.clone(), content.to_vec());
+            }
+        }
+        contents
+    }
+
+    /// Asks the person at the editor, beside everything else.
+    fn ask(&mut self, to: &Connection, told: &Announcement) {
+        let (id, call) = (told.text("approvalId").to_owned(), told.text("callId"));
+        let fields = || ToolCallUpdateFields::new().title(told.text("toolName").to_owned());
+        let call = self.updates.asked(call).unwrap_or_else(|| ToolCallUpdate::new(call.to_owned(), fields()));
+        let session = self.session.clone();
+        let request = RequestPermissionRequest::new(session.id().as_str().to_owned(), call, options());
+        let withdrawn = CancellationToken::new();
+        self.asked.insert(id.clone(), withdrawn.clone());
+        let sent = to.send_request(request);
+        let answered = async move {
+            let answer = tokio::select! {
+                answer = sent.block_task() => answer,
+                // Dropping the request tells the editor that nobody waits any more.
+                () = withdrawn.cancelled() => return Ok(()),
+            };
+            let (allowed, reason) = decision(answer);
+            // A session that has ended has no questions left.
+            let _ = session.decide(ApprovalId::new(id), allowed, reason).await;
+            Ok(())
+        };
+        let _ = to.spawn(answered);
+    }
+}
+
+fn options() -> Vec<PermissionOption> {
+    vec![
+        PermissionOption::new(ALLOW, "Allow", PermissionOptionKind::AllowOnce),
+        PermissionOption::new(REJECT, "Reject", PermissionOptionKind::RejectOnce),
+    ]
+}
+
+/// What an answer means. Only a clear yes is one.
+fn decision(answer: Result<RequestPermissionResponse, Error>) -> (bool, Option<String>) {
+    match answer.map(|answer| answer.outcome) {
+        Ok(RequestPermissionOutcome::Selected(chosen)) if &*chosen.option_id.0 == ALLOW => (true, None),
+        Ok(_) => (false, None),
+        Err(error) => (false, Some(format!("the editor could not ask: {}", error.message))),
+    }
+}
+
+fn read_before(workspace: &Workspace, path: &str) -> Before {
+    let path = match workspace.resolve(path, Access::Read) {
+        Ok(path) => path,
+        Err(WorkspaceError::NotFound { .. }) => return Before::Nothing,
+        Err(_) => return Before::Unknown,
+    };
+    let Ok(file) = workspace.open_file(&path) else { return Before::Unknown };
+    let mut text = String::new();
+    match file.take(LARGEST_SHOWN + 1).read_to_string(&mut text) {
+        Ok(bytes) if bytes as u64 <= LARGEST_SHOWN => Before::Text(text),
+        _ => Before::Unknown,
+    }
+}
+
+/// What a session has cost so far in dollars, at the prices of its model now; `None` if nobody says what it costs.
+pub(super) async fn cost(session: &Session) -> Option<f64> {
+    let look = |run: &Run| {
+        let prices = run.settings().policy.prices?;
+        Some(dollars(run.history().cumulative_usage(), &prices))
+    };
+    session.look(look).await.ok().flatten()
+}
+
+/// Prices are for a million tokens.
+fn dollars(usage: &Usage, prices: &Prices) -> f64 {
+    let (read, written) = (usage.cache_read_tokens, usage.cache_write_tokens);
+    let plain = usage.input_tokens.saturating_sub(read).saturating_sub(written);
+    let sum = plain as f64 * prices.input
+        + read as f64 * prices.cache_read
+        + written as f64 * prices.cache_write
+        + usage.output_tokens as f64 * prices.output;
+    sum / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use agent_client_protocol::v1::schema::SelectedPermissionOutcome;
+
+    #[test]
+    fn only_a_clear_yes_allows() {
+        let chosen = |option: &'static str| {
+            let outcome = RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option));
+            decision(Ok(RequestPermissionResponse::new(outcome))).0
+        };
+        assert!(chosen(ALLOW));
+        assert!(!chosen(REJECT) && !chosen("allow_always"));
+        assert!(!decision(Ok(RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled))).0);
+        let (allowed, reason) = decision(Err(Error::method_not_found()));
+        assert!(!allowed && reason.unwrap().contains("could not ask"));
+    }
+
+    #[test]
+    fn cached_tokens_are_not_paid_twice() {
+        let usage = Usage {
+            input_tokens: 1_000_000,
+            output_tokens: 100_000,
+            cache_read_tokens: 600_000,
+            cache_write_tokens: 200_000,
+            ..Usage::default()
+        };
+        let prices =
+            Prices { input: 3.0, cache_read: 0.3, cache_write: 3.75, output: 15.0, cache_life_ms: 300_000 };
+        assert!((dollars(&usage, &prices) - (0.6 + 0.18 + 0.75 + 1.5)).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,113 @@
+//! What can be typed behind a slash in an editor.
+
+use agent_client_protocol::v1::schema::{
+    AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, SessionUpdate, UnstructuredCommandInput,
+};
+use longhaul::session::Session;
+use longhaul_core::run::CompactionOutcome;
+
+use crate::commands::compact::{UNHEARD, check_length, make};
+use crate::commands::undo::undo;
+use crate::failure::{Failure, Outcome};
+use crate::term::human::short;
+use crate::term::table::{Beside, table};
+
+use super::call::fenced;
+use super::prompt::Given;
+
+/// A command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Slash {
+    Context,
+    Compact(Option<String>),
+    Undo(Option<String>),
+}
+
+impl Slash {
+    /// Reads a prompt; `None` if it is a message for the model. What is no command of ours is one.
+    pub(super) fn of(given: &[Given]) -> Option<Self> {
+        let [Given::Text(text)] = given else { return None };
+        let text = text.trim();
+        let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        let argument = Some(rest.trim().to_owned()).filter(|rest| !rest.is_empty());
+        match name {
+            "/context" => Some(Self::Context),
+            "/compact" => Some(Self::Compact(argument)),
+            "/undo" => Some(Self::Undo(argument)),
+            _ => None,
+        }
+    }
+
+    /// Does it; what is said of it, in Markdown.
+    ///
+    /// # Errors
+    /// Why it was not done.
+    pub(super) async fn perform(self, session: &Session, model: &str) -> Outcome<String> {
+        match self {
+            Self::Context => {
+                let report = session.context().await?;
+                let beside = session.look(Beside::of).await?;
+                Ok(fenced(&table(&report, &beside, model)))
+            }
+            Self::Undo(edit) => undo(session, edit).await,
+            Self::Compact(instructions) => compact(session, instructions).await,
+        }
+    }
+}
+
+async fn compact(session: &Session, instructions: Option<String>) -> Outcome<String> {
+    check_length(instructions.as_deref())?;
+    let is_instructed = instructions.is_some();
+    let before = session.look(|run| run.meter().total).await?;
+    let made = Box::pin(make(session, None, instructions, |_| ())).await?;
+    match made.outcome {
+        CompactionOutcome::Committed(edit) => {
+            let after = session.look(|run| run.meter().total).await?;
+            let unheard = if is_instructed && !made.is_by_model { format!("\n\n{UNHEARD}") } else { String::new() };
+            let (before, after, id) = (short(before), short(after), &edit.id);
+            Ok(format!("Compacted: {before} → {after} tokens. {}\n\n`/undo {id}` brings it back.{unheard}", edit.why))
+        }
+        CompactionOutcome::NothingToDo => Ok("Nothing to compact: what is there stays.".to_owned()),
+        CompactionOutcome::Refused(why) => Err(Failure::new(format!("not compacted, nothing changed: {why}"))),
+    }
+}
+
+/// What an editor offers behind a slash.
+pub(super) fn offered() -> SessionUpdate {
+    let with = |hint: &str| AvailableCommandInput::Unstructured(UnstructuredCommandInput::new(hint));
+    SessionUpdate::AvailableCommandsUpdate(AvailableCommandsUpdate::new(vec![
+        AvailableCommand::new("compact", "Make room now; words say what the summary should mind")
+            .input(with("what the summary should mind")),
+        AvailableCommand::new("undo", "Undo the newest compaction, or the one named").input(with("e42")),
+        AvailableCommand::new("context", "Show what fills the context window"),
+    ]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Option<Slash> {
+        Slash::of(&[Given::Text(text.to_owned())])
+    }
+
+    #[test]
+    fn commands_are_told_from_messages() {
+        assert_eq!(of("/context"), Some(Slash::Context));
+        assert_eq!(of(" /compact mind the\nports "), Some(Slash::Compact(Some("mind the\nports".into()))));
+        assert_eq!(of("/undo e42"), Some(Slash::Undo(Some("e42".into()))));
+        for message in ["/etc/hosts is wrong", "/compactor", "do /compact", "/review"] {
+            assert_eq!(of(message), None, "{message}");
+        }
+        let file = Given::Media { bytes: Vec::new(), media_type: "text/plain".into(), name: None };
+        assert_eq!(Slash::of(&[Given::Text("/undo".into()), file]), None);
+    }
+
+    #[test]
+    fn all_that_is_offered_is_understood() {
+        let SessionUpdate::AvailableCommandsUpdate(offered) = offered() else { panic!("no commands") };
+        for command in offered.available_commands {
+            assert!(of(&format!("/{}", command.name)).is_some(), "{}", command.name);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Why a turn ended, in the protocol's words, and errors as an editor shows them.
+
+use agent_client_protocol::Error;
+use agent_client_protocol::v1::schema::{self, SessionId, StopReason};
+use longhaul::session::{SessionError, Settled};
+use longhaul_core::error::ErrorCode;
+use longhaul_core::event::RunEnd;
+use longhaul_store::StoreError;
+use serde_json::json;
+
+use crate::failure::Failure;
+
+/// How a run ended. What has no word of its own is an error with one.
+pub(super) fn reason(settled: &Settled) -> Result<StopReason, Error> {
+    match settled.end {
+        Some(RunEnd::Stop) | None => Ok(StopReason::EndTurn),
+        // Each is a limit on what the model may do in one turn.
+        Some(RunEnd::MaxSteps | RunEnd::Timeout | RunEnd::LoopDetected) => Ok(StopReason::MaxTurnRequests),
+        Some(RunEnd::Cancelled) => Ok(StopReason::Cancelled),
+        Some(RunEnd::Length) => Ok(StopReason::MaxTokens),
+        Some(RunEnd::Error) => match &settled.error {
+            Some(error) if error.code == ErrorCode::Refused => Ok(StopReason::Refusal),
+            Some(error) => Err(internal(&error.message).data(json!({ "code": error.code }))),
+            None => Err(internal("the run failed")),
+        },
+    }
+}
+
+/// What is said of an end that its word alone does not explain.
+pub(super) fn remark(settled: &Settled) -> Option<&'static str> {
+    match settled.end? {
+        RunEnd::MaxSteps => Some("The step limit (run.maxSteps) is reached. Send a message to go on."),
+        RunEnd::Timeout => Some("The time limit (run.timeout) is reached. Send a message to go on."),
+        RunEnd::LoopDetected => Some("The same call was repeated with the same result: the run was stopped."),
+        _ => None,
+    }
+}
+
+/// An error of ours with a sentence for the person.
+pub(super) fn internal(message: impl Into<String>) -> Error {
+    Error::new(agent_client_protocol::ErrorCode::INTERNAL_ERROR, message)
+}
+
+/// Something in the editor's request is not as it must be.
+pub(super) fn invalid(message: impl Into<String>) -> Error {
+    Error::new(agent_client_protocol::ErrorCode::INVALID_PARAMS, message)
+}
+
+/// An error of a command, whole.
+pub(super) fn failed(failure: &Failure) -> Error {
+    internal(failure.message())
+}
+
+/// An error of a session.
+pub(super) fn refused(id: &str, error: &SessionError) -> Error {
+    match error {
+        SessionError::Store(StoreError::NotFound(_)) => not_found(id),
+        error => internal(error.to_string()).data(json!({ "code": error.code() })),
+    }
+}
+
+/// There is no such session.
+pub(super) fn not_found(id: &str) -> Error {
+    schema::Error::session_not_found(SessionId::new(id)).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longhaul_core::event::ErrorInfo;
+
+    fn ended(end: RunEnd, code: Option<ErrorCode>) -> Settled {
+        let error = code.map(|code| ErrorInfo { code, message: "why".to_owned() });
+        Settled { end: Some(end), error }
+    }
+
+    #[test]
+    fn each_end_has_its_word() {
+        for (end, expected) in [
+            (RunEnd::Stop, StopReason::EndTurn),
+            (RunEnd::MaxSteps, StopReason::MaxTurnRequests),
+            (RunEnd::Timeout, StopReason::MaxTurnRequests),
+            (RunEnd::LoopDetected, StopReason::MaxTurnRequests),
+            (RunEnd::Cancelled, StopReason::Cancelled),
+            (RunEnd::Length, StopReason::MaxTokens),
+        ] {
+            assert_eq!(reason(&ended(end, None)).unwrap(), expected);
+        }
+        let refused = ended(RunEnd::Error, Some(ErrorCode::Refused));
+        assert_eq!(reason(&refused).unwrap(), StopReason::Refusal);
+        let failed = reason(&ended(RunEnd::Error, Some(ErrorCode::Auth))).unwrap_err();
+        assert_eq!((failed.message.as_str(), failed.data), ("why", Some(json!({ "code": "auth" }))));
+    }
+}

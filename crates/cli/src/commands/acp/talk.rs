@@ -1,0 +1,199 @@
+//! One session as an editor has it open: prompts, one turn after the other or into the one that runs, and their cancel.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex as Lock, MutexGuard, PoisonError};
+
+use agent_client_protocol::Error;
+use agent_client_protocol::v1::schema::{ContentBlock, SessionInfoUpdate, SessionUpdate, StopReason};
+use longhaul::session::{Session, SessionError, Settled};
+use tokio::sync::{Mutex, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::commands::sessions::title_of;
+
+use super::follower::{Connection, Follower, cost};
+use super::prompt::{Given, given, stored};
+use super::rooms::Room;
+use super::slash::{Slash, offered};
+use super::stop::{failed, invalid, reason, refused, remark};
+use super::updates::{Shows, remark as said, usage_of};
+
+/// An open session.
+pub(super) struct Talk {
+    pub(super) session: Session,
+    pub(super) room: Arc<Room>,
+    /// Whoever has it tells the editor what happens.
+    follower: Mutex<Follower>,
+    is_titled: AtomicBool,
+    /// The prompts that are not answered.
+    tickets: Lock<Vec<CancellationToken>>,
+    /// Cancels that are under way: what comes after them waits for them.
+    cancels: watch::Sender<usize>,
+}
+
+/// A prompt that has come. It is made while messages are read in their order, so that a cancel behind it finds it.
+pub(super) struct Ticket(CancellationToken);
+
+impl Talk {
+    pub(super) fn new(session: Session, room: Arc<Room>, is_titled: bool, shows: Shows) -> Self {
+        let root = room.runtime.agent().workspace.root().to_owned();
+        let follower = Mutex::new(Follower::new(&session, &room, root, shows));
+        let (tickets, cancels) = (Lock::default(), watch::Sender::new(0));
+        Self { session, room, follower, is_titled: AtomicBool::new(is_titled), tickets, cancels }
+    }
+
+    /// Tells the whole conversation so far.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub(super) async fn tell_again(&self, to: &Connection) -> Result<(), Error> {
+        self.follower.lock().await.tell_again(to).await
+    }
+
+    /// What an editor wants to know of a session that it has just opened.
+    pub(super) async fn greet(&self, to: &Connection) {
+        let follower = self.follower.lock().await;
+        follower.send(to, offered());
+        if self.is_titled.load(Ordering::Relaxed) {
+            self.tell_meter(&follower, to).await;
+        }
+    }
+
+    async fn tell_meter(&self, follower: &Follower, to: &Connection) {
+        if let Ok(report) = self.session.context().await {
+            follower.send(to, usage_of(report.total, report.window, cost(&self.session).await));
+        }
+    }
+
+    /// A prompt has come.
+    pub(super) fn ticket(&self) -> Ticket {
+        let token = CancellationToken::new();
+        let mut tickets = self.tickets();
+        tickets.retain(|ticket| !ticket.is_cancelled());
+        tickets.push(token.clone());
+        Ticket(token)
+    }
+
+    /// Cancels every prompt that has come; answers when nothing goes on any more. A prompt that comes later waits for
+    /// that.
+    pub(super) fn cancel(self: &Arc<Self>) -> impl Future<Output = ()> + Send + 'static {
+        self.tickets().drain(..).for_each(|ticket| ticket.cancel());
+        self.cancels.send_modify(|under_way| *under_way += 1);
+        let talk = Arc::clone(self);
+        async move {
+            if let Err(error) = talk.session.cancel(true).await {
+                tracing::debug!(%error, "nothing to cancel");
+            }
+            talk.cancels.send_modify(|under_way| *under_way -= 1);
+        }
+    }
+
+    /// One turn: from a prompt to the answer, and why it ended.
+    ///
+    /// # Errors
+    /// What was wrong with the prompt, or with the run.
+    pub(super) async fn prompt(
+        &self,
+        to: &Connection,
+        blocks: Vec<ContentBlock>,
+        ticket: &Ticket,
+    ) -> Result<StopReason, Error> {
+        let done = self.turn(to, blocks, ticket).await;
+        self.tickets().retain(|other| !other.is_cancelled());
+        // Whatever a cancel broke: it was cancelled.
+        if ticket.0.is_cancelled() { Ok(StopReason::Cancelled) } else { done }
+    }
+
+    async fn turn(
+        &self,
+        to: &Connection,
+        blocks: Vec<ContentBlock>,
+        ticket: &Ticket,
+    ) -> Result<StopReason, Error> {
+        let given = given(blocks, &self.room.folder).map_err(invalid)?;
+        // The sender is here: it does not end.
+        let _ = self.cancels.subscribe().wait_for(|under_way| *under_way == 0).await;
+        if ticket.0.is_cancelled() {
+            return Ok(StopReason::Cancelled);
+        }
+        if let Some(slash) = Slash::of(&given) {
+            return self.perform(to, slash).await;
+        }
+        let title = title(&given);
+        let parts = stored(given, &self.room.runtime, self.session.id()).await.map_err(|failure| failed(&failure))?;
+        if !self.is_titled.swap(true, Ordering::Relaxed) {
+            self.entitle(to, title).await;
+        }
+        match self.session.adopt_model().await {
+            Ok(_) | Err(SessionError::Busy) => {}
+            Err(error) => return Err(self.refused(&error)),
+        }
+        match self.session.send(parts).await {
+            Ok(_) => {}
+            Err(error @ SessionError::Refused(_)) => {
+                let follower = self.follower.lock().await;
+                follower.send(to, said(&follower.remark_id(), &error.to_string()));
+                return Ok(StopReason::Refusal);
+            }
+            Err(error) => return Err(self.refused(&error)),
+        }
+        if ticket.0.is_cancelled() {
+            // The cancel may have been done before there was anything to cancel.
+            let _ = self.session.cancel(true).await;
+        }
+        self.settle(to).await
+    }
+
+    async fn settle(&self, to: &Connection) -> Result<StopReason, Error> {
+        let mut follower = self.follower.lock().await;
+        let settled: Settled =
+            follower.follow(to, self.session.settled()).await.map_err(|error| self.refused(&error))?;
+        if let Some(text) = remark(&settled) {
+            follower.send(to, said(&follower.remark_id(), text));
+        }
+        reason(&settled)
+    }
+
+    async fn perform(&self, to: &Connection, slash: Slash) -> Result<StopReason, Error> {
+        let model = self.room.runtime.agent().provider.origin().model;
+        let mut follower = self.follower.lock().await;
+        let done = Box::pin(follower.follow(to, slash.perform(&self.session, &model))).await;
+        let text = done.unwrap_or_else(|failure| format!("Not done: {}", failure.message()));
+        follower.send(to, said(&follower.remark_id(), &text));
+        self.tell_meter(&follower, to).await;
+        Ok(StopReason::EndTurn)
+    }
+
+    /// A title is a convenience: a session that is busy goes without.
+    async fn entitle(&self, to: &Connection, title: String) {
+        if title.is_empty() || self.session.rename(title.clone()).await.is_err() {
+            return;
+        }
+        let update = SessionUpdate::SessionInfoUpdate(SessionInfoUpdate::new().title(title));
+        self.follower.lock().await.send(to, update);
+    }
+
+    /// Whether nothing was said in it.
+    pub(super) async fn is_empty(&self) -> bool {
+        let is_empty = self.session.look(|run| run.history().entries().is_empty()).await.unwrap_or(false);
+        is_empty && self.session.queue().await.is_ok_and(|waiting| waiting.is_empty())
+    }
+
+    fn refused(&self, error: &SessionError) -> Error {
+        refused(self.session.id().as_str(), error)
+    }
+
+    /// No panic happens while the lock is held.
+    fn tickets(&self) -> MutexGuard<'_, Vec<CancellationToken>> {
+        self.tickets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The first words said.
+fn title(given: &[Given]) -> String {
+    let text = given.iter().find_map(|given| match given {
+        Given::Text(text) => Some(title_of(text)),
+        Given::Media { .. } => None,
+    });
+    text.unwrap_or_default()
+}

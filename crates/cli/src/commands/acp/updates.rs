@@ -1,0 +1,257 @@
+//! What happens in a session, as the updates an editor is sent. Pure: what must be looked up comes beside it.
+
+mod edits;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use agent_client_protocol::v1::schema::{
+    ContentBlock, ContentChunk, Cost, MessageId, Notice, NoticeSeverity, SessionUpdate, ToolCallUpdate,
+    UsageUpdate,
+};
+use longhaul::announce::Announcement;
+use longhaul_core::message::Part;
+use serde::Deserialize as _;
+use serde_json::{Value, json};
+
+use crate::term::human::grouped;
+
+use super::call::{Before, Call};
+use super::prompt::{Contents, shown, text_block};
+
+/// Whether it happens now, or has happened and is told again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Telling {
+    /// The editor shows what its user typed by itself, and the meter moves.
+    Live,
+    /// The whole conversation, to an editor that knows nothing of it.
+    Again,
+}
+
+/// What an editor has said it can show, beyond what every editor can.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Shows {
+    /// Compactions, as rows of their own.
+    pub(super) compactions: bool,
+    /// Notices.
+    pub(super) notices: bool,
+}
+
+/// What an announcement alone does not say.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Beside {
+    /// What the session has cost so far, in dollars.
+    pub(super) cost: Option<f64>,
+    /// The summary that a compaction shows.
+    pub(super) summary: Option<String>,
+    /// What the file that a call changes holds before.
+    pub(super) before: Before,
+    /// The contents of media.
+    pub(super) contents: Contents,
+}
+
+/// The way from announcements to updates.
+#[derive(Debug)]
+pub(super) struct Updates {
+    pub(super) telling: Telling,
+    shows: Shows,
+    root: PathBuf,
+    spoken: BTreeMap<String, Spoken>,
+    calls: BTreeMap<String, Call>,
+    edits: edits::Edits,
+}
+
+/// How much of a message was sent, and how much of it is in pieces that are stored. Characters, by voice.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spoken {
+    text: Extent,
+    reasoning: Extent,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Extent {
+    sent: u64,
+    stored: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Voice {
+    Text,
+    Reasoning,
+}
+
+impl Spoken {
+    fn of(&mut self, voice: Voice) -> &mut Extent {
+        match voice {
+            Voice::Text => &mut self.text,
+            Voice::Reasoning => &mut self.reasoning,
+        }
+    }
+}
+
+impl Updates {
+    pub(super) fn new(root: PathBuf, shows: Shows) -> Self {
+        let (spoken, calls) = Default::default();
+        Self { telling: Telling::Live, shows, root, spoken, calls, edits: edits::Edits::default() }
+    }
+
+    /// What an editor is sent of an announcement.
+    pub(super) fn take(&mut self, told: &Announcement, beside: &Beside) -> Vec<SessionUpdate> {
+        match told.name {
+            "llm:chunk" => self.chunk(told),
+            "message:added" => self.added(told, beside),
+            "llm:tool-call" => {
+                let (id, tool) = (told.text("callId"), told.text("toolName"));
+                let call = Call::new(id, tool, told.text("args"), &self.root, beside.before.clone());
+                let announced = call.announced();
+                self.calls.insert(id.to_owned(), call);
+                vec![SessionUpdate::ToolCall(announced)]
+            }
+            "tool:started" => self.of_call(told, |call| call.started()),
+            "tool:output" => {
+                let text = told.text("text").to_owned();
+                self.of_call(told, move |call| call.printed(&text))
+            }
+            "llm:tool-result" => self.result(told, beside),
+            "context:usage" if self.telling == Telling::Live => vec![usage(told, beside)],
+            "llm:error" if told.payload.get("recoverable") == Some(&Value::Bool(true)) => {
+                let error = told.text("error").to_owned();
+                self.notice(NoticeSeverity::Warning, "The model call failed and is tried again", error)
+            }
+            "llm:unsupported-input" => {
+                let errors = told.payload.get("errors").and_then(Value::as_array).into_iter().flatten();
+                let why: Vec<&str> = errors.filter_map(Value::as_str).collect();
+                self.notice(NoticeSeverity::Warning, "Something is not shown to the model", why.join("\n"))
+            }
+            name if name.starts_with("context:") || name == "run:complete" => {
+                self.edits.take(told, beside, self.shows, self.telling)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// A call as a person is asked about it.
+    pub(super) fn asked(&self, call_id: &str) -> Option<ToolCallUpdate> {
+        self.calls.get(call_id).map(Call::asked)
+    }
+
+    fn of_call(&mut self, told: &Announcement, update: impl FnOnce(&mut Call) -> ToolCallUpdate) -> Vec<SessionUpdate> {
+        let call = self.calls.get_mut(told.text("callId"));
+        call.map(|call| SessionUpdate::ToolCallUpdate(update(call))).into_iter().collect()
+    }
+
+    /// A piece of the answer in flight. One that does not go on from what was sent waits for the whole message.
+    fn chunk(&mut self, told: &Announcement) -> Vec<SessionUpdate> {
+        let (id, content) = (told.text("messageId"), told.text("content"));
+        let voice = if told.text("chunkType") == "reasoning" { Voice::Reasoning } else { Voice::Text };
+        let begins = told.payload.get("offset").and_then(Value::as_u64).unwrap_or_default();
+        let extent = self.spoken.entry(id.to_owned()).or_default().of(voice);
+        if begins > extent.sent || content.is_empty() {
+            return Vec::new();
+        }
+        let new = behind(content, extent.sent - begins);
+        extent.sent = extent.sent.max(begins + content.chars().count() as u64);
+        said(voice, id, new).into_iter().collect()
+    }
+
+    fn added(&mut self, told: &Announcement, beside: &Beside) -> Vec<SessionUpdate> {
+        let parts = told.payload.get("parts").and_then(|parts| Vec::<Part>::deserialize(parts).ok());
+        let parts = parts.unwrap_or_default();
+        match (told.text("role"), told.text("source")) {
+            ("assistant", _) => self.answered(told, &parts),
+            ("user", "typed") if self.telling == Telling::Again => {
+                let id = told.text("messageId");
+                let blocks = parts.iter().filter_map(|part| shown(part, &beside.contents, &self.root));
+                blocks.map(|block| SessionUpdate::UserMessageChunk(chunk(block, id))).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// What of a message was not sent while it was streamed: all of it, if it is told again.
+    fn answered(&mut self, told: &Announcement, parts: &[Part]) -> Vec<SessionUpdate> {
+        let own = told.text("messageId");
+        let id = Some(told.text("continues")).filter(|begun| !begun.is_empty()).unwrap_or(own).to_owned();
+        let spoken = self.spoken.entry(id.clone()).or_default();
+        let mut made = Vec::new();
+        for part in parts {
+            let (voice, text) = match part {
+                Part::Text(text) => (Voice::Text, text.text.as_str()),
+                Part::Reasoning(reasoning) => (Voice::Reasoning, reasoning.text.as_str()),
+                _ => continue,
+            };
+            let extent = spoken.of(voice);
+            let new = behind(text, extent.sent.saturating_sub(extent.stored));
+            extent.stored += text.chars().count() as u64;
+            extent.sent = extent.sent.max(extent.stored);
+            made.extend(said(voice, &id, new));
+        }
+        if told.payload.get("paused") != Some(&Value::Bool(true)) {
+            self.spoken.remove(&id);
+        }
+        made
+    }
+
+    fn result(&mut self, told: &Announcement, beside: &Beside) -> Vec<SessionUpdate> {
+        let Some(call) = self.calls.remove(told.text("callId")) else { return Vec::new() };
+        let parts = told.payload.get("sanitized").and_then(|parts| Vec::<Part>::deserialize(parts).ok());
+        let parts = parts.unwrap_or_default();
+        let mut blocks: Vec<ContentBlock> =
+            parts.iter().filter_map(|part| shown(part, &beside.contents, &self.root)).collect();
+        let number = |key: &str| told.payload.get(key).and_then(Value::as_u64).unwrap_or_default();
+        let omitted = number("omittedChars");
+        if omitted > 0 {
+            let (omitted, total) = (grouped(omitted), grouped(number("totalChars")));
+            blocks.push(text_block(&format!("[{omitted} of {total} characters are left out; all are kept]")));
+        }
+        let text: String = parts.iter().filter_map(Part::as_text).collect();
+        let status = told.payload.get("status").cloned().unwrap_or_default();
+        let raw = json!({ "status": status, "output": text, "omittedChars": omitted });
+        let done = told.payload.get("success") == Some(&Value::Bool(true));
+        vec![SessionUpdate::ToolCallUpdate(call.ended(done, blocks, raw))]
+    }
+
+    fn notice(&self, severity: NoticeSeverity, title: &str, about: String) -> Vec<SessionUpdate> {
+        let wanted = self.shows.notices && self.telling == Telling::Live;
+        let notice = Notice::new(severity, title).description(about);
+        wanted.then_some(SessionUpdate::Notice(notice)).into_iter().collect()
+    }
+}
+
+/// The meter, as after each step.
+fn usage(told: &Announcement, beside: &Beside) -> SessionUpdate {
+    let number = |key: &str| told.payload.get(key).and_then(Value::as_u64).unwrap_or_default();
+    usage_of(number("total"), number("window"), beside.cost)
+}
+
+/// How much of the window is used, and what the session has cost.
+pub(super) fn usage_of(total: u64, window: u64, cost: Option<f64>) -> SessionUpdate {
+    let cost = cost.map(|dollars| Cost::new(dollars, "USD"));
+    SessionUpdate::UsageUpdate(UsageUpdate::new(total, window).cost(cost))
+}
+
+/// A text of the agent that belongs to no message of the model's.
+pub(super) fn remark(id: &str, text: &str) -> SessionUpdate {
+    SessionUpdate::AgentMessageChunk(chunk(text_block(text), id))
+}
+
+/// Text of the model's; nothing for nothing. The two voices of a message are two messages to an editor.
+fn said(voice: Voice, id: &str, text: &str) -> Option<SessionUpdate> {
+    let block = text_block(text);
+    (!text.is_empty()).then(|| match voice {
+        Voice::Text => SessionUpdate::AgentMessageChunk(chunk(block, id)),
+        Voice::Reasoning => SessionUpdate::AgentThoughtChunk(chunk(block, &format!("{id}-thought"))),
+    })
+}
+
+fn chunk(block: ContentBlock, id: &str) -> ContentChunk {
+    ContentChunk::new(block).message_id(MessageId::new(id))
+}
+
+/// What stands behind the first `chars` characters.
+fn behind(text: &str, chars: u64) -> &str {
+    let chars = usize::try_from(chars).unwrap_or(usize::MAX);
+    text.char_indices().nth(chars).map_or("", |(at, _)| &text[at..])
+}

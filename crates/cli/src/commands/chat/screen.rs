@@ -1,0 +1,345 @@
+//! A chat with a person on a terminal that can be drawn on: what comes from the keyboard, from the session and
+//! from the clock, one after the other.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul::announce::Announcement;
+use longhaul::clock::now_ms;
+use longhaul::feed::{Announcements, RecvError, Told};
+use longhaul_core::event::EventBody;
+use longhaul_core::ids::QueueId;
+use longhaul_core::message::Part;
+use longhaul_core::queue::Queued;
+use longhaul_core::run::Status;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, sleep_until};
+
+use crate::failure::{CANCELLED, DONE, Failure, Outcome};
+use crate::offer;
+use crate::signals::Interrupts;
+use crate::term::happening::{self, Happening, readable};
+use crate::term::meter::Meter;
+use crate::term::text::{visible, width};
+use crate::term::wrap::wrapped;
+use crate::tui::{Action, Command, Heard, Screen, State, Waiting, Wish, is_there, size};
+
+use super::approvals::{Answer, Approvals, question};
+use super::slash::{Reply, Slash, described};
+use super::{Next, Talk, words};
+
+/// How often elapsed times are shown anew.
+const TICK: Duration = Duration::from_millis(500);
+
+/// No more than one picture within this time, whatever comes in.
+const FRAME: Duration = Duration::from_millis(16);
+
+/// How long a terminal that is being resized is left alone.
+const SETTLE: Duration = Duration::from_millis(60);
+
+/// Columns before the rest of a line that was too long.
+const HANGING: usize = 4;
+
+/// Announcements taken together.
+const BATCH: usize = 256;
+
+struct Seen<'a, 'b> {
+    talk: &'a mut Talk<'b>,
+    screen: &'a mut Screen,
+    state: State,
+    approvals: Approvals,
+    /// The call of the question that was shown last.
+    shown: Option<String>,
+    work: JoinSet<Outcome<String>>,
+    /// Nothing is drawn before.
+    draw_at: Instant,
+    is_resized: bool,
+}
+
+/// Talks until the person leaves or goes elsewhere.
+pub(super) async fn talk(talk: &mut Talk<'_>, screen: &mut Screen, opening: &str) -> Outcome<Next> {
+    let watch = talk.session.watch();
+    let (columns, rows) = size();
+    let commands = described().map(|(usage, does)| Command { usage: usage.into(), does: does.into() });
+    let mut seen = Seen {
+        state: State::new(talk.style, columns, rows, commands.collect()),
+        talk,
+        screen,
+        approvals: Approvals::default(),
+        shown: None,
+        work: JoinSet::new(),
+        draw_at: Instant::now(),
+        is_resized: false,
+    };
+    seen.state.transcript.row(opening);
+    seen.remember().await?;
+    seen.read_meter().await?;
+    seen.read_queue().await?;
+    let next = seen.go_on(watch).await;
+    // A terminal that is gone has nothing to show.
+    let _ = seen.finish();
+    next
+}
+
+impl Seen<'_, '_> {
+    async fn go_on(&mut self, mut watch: Announcements) -> Outcome<Next> {
+        let mut interrupts = Interrupts::listen()?;
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut is_stale = true;
+        loop {
+            if is_stale && self.show().is_err() {
+                return Ok(self.leave());
+            }
+            is_stale = Instant::now() < self.draw_at && is_stale;
+            let next = tokio::select! {
+                heard = self.screen.next() => {
+                    is_stale = true;
+                    self.heard(heard).await?
+                }
+                told = watch.recv() => {
+                    is_stale = true;
+                    self.told(told, &mut watch).await?;
+                    None
+                }
+                Some(done) = self.work.join_next() => {
+                    is_stale = true;
+                    self.worked(done.unwrap_or_else(|_| Ok(String::new())));
+                    None
+                }
+                () = sleep_until(self.draw_at), if is_stale => None,
+                _ = tick.tick() => {
+                    is_stale = true;
+                    self.state.transcript.beat();
+                    (!is_there()).then(|| self.leave())
+                }
+                () = interrupts.next() => Some(Next::Leave(ExitCode::from(CANCELLED))),
+            };
+            if let Some(next) = next {
+                return Ok(next);
+            }
+        }
+    }
+
+    /// Draws, unless it was just done or the terminal is still changing its size.
+    fn show(&mut self) -> std::io::Result<()> {
+        let now = Instant::now();
+        if !self.is_resized && size() != self.state.size() {
+            (self.is_resized, self.draw_at) = (true, now + SETTLE);
+        }
+        if now < self.draw_at {
+            return Ok(());
+        }
+        if std::mem::take(&mut self.is_resized) {
+            let (columns, rows) = self.screen.resized();
+            self.state.resize(columns, rows);
+        }
+        self.draw_at = now + FRAME;
+        self.state.set_busy(self.is_busy(), !self.work.is_empty());
+        let finished = self.state.finished();
+        self.screen.draw(&finished, &self.state.view(now_ms()))
+    }
+
+    /// What is left goes above.
+    fn finish(&mut self) -> std::io::Result<()> {
+        let rest = self.state.rest();
+        self.screen.draw(&rest, &self.state.view(now_ms()))
+    }
+
+    fn is_busy(&self) -> bool {
+        !matches!(*self.talk.session.status().borrow(), Status::Idle | Status::Parked)
+    }
+
+    fn leave(&self) -> Next {
+        Next::Leave(if self.is_busy() { ExitCode::from(CANCELLED) } else { DONE })
+    }
+
+    async fn heard(&mut self, heard: Heard) -> Outcome<Option<Next>> {
+        match heard {
+            Heard::Did(action) => return self.did(action).await,
+            Heard::Resized => (self.is_resized, self.draw_at) = (true, Instant::now() + SETTLE),
+            Heard::Logged(line) => self.state.transcript.aside(&visible(&line)),
+            Heard::Gone => return Ok(Some(self.leave())),
+        }
+        Ok(None)
+    }
+
+    async fn did(&mut self, action: Action) -> Outcome<Option<Next>> {
+        // A key is answered at once.
+        if !self.is_resized {
+            self.draw_at = Instant::now();
+        }
+        self.state.set_busy(self.is_busy(), !self.work.is_empty());
+        match self.state.act(action, now_ms()) {
+            None => Ok(None),
+            Some(Wish::Entered(text)) => self.entered(&text).await,
+            Some(Wish::Change { id, text }) => self.change(&id, &text).await.map(|()| None),
+            Some(Wish::Cancel) => {
+                let session = self.talk.session.clone();
+                self.work.spawn(async move { Ok(session.cancel(false).await.map(|_| String::new())?) });
+                Ok(None)
+            }
+            Some(Wish::Leave) => Ok(Some(self.leave())),
+            Some(Wish::Suspend) => Ok(self.screen.suspend().is_err().then(|| self.leave())),
+            Some(Wish::Redraw) => {
+                self.screen.forget();
+                Ok(None)
+            }
+        }
+    }
+
+    async fn entered(&mut self, text: &str) -> Outcome<Option<Next>> {
+        if let Some(slash) = Slash::of(text) {
+            self.state.transcript.aside(&self.talk.style.dim(&format!("\n› {text}")));
+            return Ok(self.command(slash).await);
+        }
+        if self.approvals.first().is_some() {
+            return self.answered(text).await.map(|()| None);
+        }
+        match self.talk.send(text).await {
+            Ok(sent) if sent.queued => self.read_queue().await?,
+            Ok(_) => {}
+            Err(failure) => self.state.transcript.failure(&words::not_sent(failure.message())),
+        }
+        Ok(None)
+    }
+
+    async fn answered(&mut self, text: &str) -> Outcome<()> {
+        let answer = Answer::of(text);
+        if answer == Answer::Unclear {
+            self.state.hint(words::ANSWER, now_ms());
+            return Ok(());
+        }
+        self.state.transcript.row(&format!("  {}", self.talk.style.dim(&format!("› {text}"))));
+        self.approvals.answer(answer, &self.talk.session).await?;
+        self.ask();
+        Ok(())
+    }
+
+    /// Asks the oldest question that is open, once.
+    fn ask(&mut self) {
+        let call = self.approvals.first();
+        if let Some(call) = call.filter(|call| self.shown.as_ref() != Some(&call.id)) {
+            self.state.transcript.row(&question(call, self.state.width(), self.talk.style));
+        }
+        self.shown = call.map(|call| call.id.clone());
+        self.state.set_asked(call.map(|call| call.tool.as_str()));
+    }
+
+    async fn change(&mut self, id: &str, text: &str) -> Outcome<()> {
+        let id = QueueId::new(id);
+        let session = &self.talk.session;
+        let changed = match text.is_empty() {
+            true => session.remove_queued(id).await,
+            false => session.edit_queued(id, vec![Part::text(text)]).await,
+        };
+        if changed.is_err() {
+            self.state.write(text);
+            self.state.hint(words::TAKEN_MEANWHILE, now_ms());
+        }
+        self.read_queue().await
+    }
+
+    async fn command(&mut self, slash: Slash) -> Option<Next> {
+        match self.talk.perform(slash).await {
+            Ok(Reply::Text(text)) => self.reply(&text),
+            Ok(Reply::Work(work)) => {
+                self.work.spawn(work);
+            }
+            Ok(Reply::Next(next)) => return Some(next),
+            Err(failure) => self.state.transcript.failure(failure.message()),
+        }
+        let _ = self.read_queue().await;
+        let _ = self.read_meter().await;
+        None
+    }
+
+    fn reply(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.state.transcript.aside(&set(text, self.state.width()));
+        }
+    }
+
+    fn worked(&mut self, done: Outcome<String>) {
+        match done {
+            Ok(text) => self.reply(&text),
+            Err(failure) => self.state.transcript.failure(failure.message()),
+        }
+    }
+
+    async fn told(
+        &mut self,
+        told: Result<Arc<Told>, RecvError>,
+        watch: &mut Announcements,
+    ) -> Outcome<()> {
+        let mut told = Some(told);
+        let mut taken = 0;
+        while let Some(one) = told.take() {
+            match one {
+                Ok(announcement) => self.take(&announcement).await?,
+                Err(RecvError::Lagged(missed)) => self.state.transcript.warning(&words::missed(missed)),
+                Err(RecvError::Closed) => return Err(Failure::new(words::SESSION_ENDED)),
+            }
+            taken += 1;
+            if taken < BATCH {
+                told = watch.try_recv().ok().map(Ok);
+            }
+        }
+        Ok(())
+    }
+
+    async fn take(&mut self, announcement: &Announcement) -> Outcome<()> {
+        let Some(mut happening) = happening::of_announcement(announcement) else { return Ok(()) };
+        offer::complete(&self.talk.session, &mut happening).await;
+        match &happening {
+            Happening::Usage | Happening::Restored { .. } => self.read_meter().await?,
+            Happening::Dequeued { .. } => self.read_queue().await?,
+            Happening::Decided { approval_id } => self.approvals.close(approval_id),
+            Happening::RunEnded(_) => self.approvals.clear(),
+            Happening::Broken { message } => return Err(Failure::new(words::broken(message))),
+            Happening::Asked { approval_id, call } => {
+                self.approvals.ask(approval_id, call.clone(), &self.talk.session).await?;
+            }
+            _ => {}
+        }
+        self.state.take(&happening, now_ms());
+        self.ask();
+        Ok(())
+    }
+
+    /// What a person said here before comes back with the up key.
+    async fn remember(&mut self) -> Outcome<()> {
+        for event in self.talk.runtime.log(self.talk.session.id()).await? {
+            if let EventBody::MessagesTaken { message, .. } = &event.body {
+                self.state.remember(&readable(&message.parts));
+            }
+        }
+        Ok(())
+    }
+
+    async fn read_meter(&mut self) -> Outcome<()> {
+        self.state.meter = Meter::of(&self.talk.session.context().await?);
+        Ok(())
+    }
+
+    async fn read_queue(&mut self) -> Outcome<()> {
+        let waiting = self.talk.session.queue().await?;
+        self.state.set_queue(waiting.iter().map(waits).collect(), now_ms());
+        Ok(())
+    }
+}
+
+/// Lines that are too long hang below their beginning.
+fn set(text: &str, columns: usize) -> String {
+    let line = |line: &str| match width(line) > columns && !line.contains('\u{1b}') {
+        true => format!("{}\n", wrapped(line, 0, HANGING, columns)),
+        false => format!("{line}\n"),
+    };
+    text.lines().map(line).collect()
+}
+
+fn waits(entry: &Queued) -> Waiting {
+    let is_text = entry.parts.iter().all(|part| part.as_text().is_some());
+    Waiting { id: entry.id.as_str().to_owned(), text: readable(&entry.parts), is_text }
+}

@@ -1,0 +1,43 @@
+//! What the chat says in either of its ways at a terminal.
+
+/// To whoever answers otherwise.
+pub(crate) const ANSWER: &str = "answer y, n or a; n with words tells the model why not";
+
+/// After the first Ctrl-C, where nothing runs.
+pub(crate) const INTERRUPT_AGAIN: &str = "Ctrl-C again leaves; everything is kept";
+
+/// After the first Esc.
+pub(crate) const ESCAPE_AGAIN: &str = "Esc again leaves; everything is kept";
+
+/// To whoever dropped what was written.
+pub(crate) const UP_BRINGS_BACK: &str = "dropped; ↑ brings it back";
+
+/// To whoever changes a message that the model has by now.
+pub(crate) const TAKEN_MEANWHILE: &str = "the model has it already; ⏎ sends this as another message";
+
+/// In the empty input.
+pub(crate) const MESSAGE: &str = "Message, or / for commands";
+
+/// In the empty input while a run goes on.
+pub(crate) const WILL_QUEUE: &str = "Message will be queued…";
+
+/// In the empty input while messages wait and nothing runs.
+pub(crate) const QUEUE_WAITS: &str = "Message, or /retry to go on with what waits";
+
+/// The session is gone.
+pub(crate) const SESSION_ENDED: &str = "the session has ended; everything is kept";
+
+/// Announcements were missed.
+pub(crate) fn missed(events: u64) -> String {
+    format!("{events} events were too fast to be shown; /show has them")
+}
+
+/// A message was not taken.
+pub(crate) fn not_sent(why: &str) -> String {
+    format!("not sent: {why}")
+}
+
+/// Storage failed under a session.
+pub(crate) fn broken(message: &str) -> String {
+    format!("storage: {message}; what was acknowledged is kept")
+}

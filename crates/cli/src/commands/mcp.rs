@@ -1,0 +1,44 @@
+//! `longhaul mcp`: what the sessions of the data folder hold, as tools for any client of the Model Context Protocol.
+//!
+//! Standard input and output carry the protocol and nothing else. [`asked`] says which tools there are and reads their
+//! arguments, [`answer`] does what they ask for, [`history`] searches all sessions.
+
+mod answer;
+mod asked;
+mod history;
+mod wire;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use rmcp::ServiceExt as _;
+use rmcp::transport::stdio;
+
+use crate::failure::{CANCELLED, DONE, Failure, Outcome};
+use crate::place::Place;
+use crate::signals::Interrupts;
+
+use self::wire::{Job, Server};
+
+/// Serves one client until it leaves.
+pub(crate) async fn run(place: &Place) -> Outcome {
+    let mut interrupts = Interrupts::listen()?;
+    let (server, mut jobs) = Server::new();
+    let served = server.serve(stdio()).await;
+    let served = served.map_err(|error| Failure::new(format!("the client did not introduce itself: {error}")))?;
+    let mut ended = std::pin::pin!(served.waiting());
+    // A call that its client gave up on ends all the same: what it changes is changed or is not, never half.
+    let mut running = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            Some(Job { asked, reply }) = jobs.recv() => running.push(async move {
+                // Nobody may wait any more.
+                let _ = reply.send(answer::answer(place, asked).await);
+            }),
+            Some(()) = running.next(), if !running.is_empty() => {}
+            _ = &mut ended => break,
+            () = interrupts.next() => return Ok(CANCELLED.into()),
+        }
+    }
+    while running.next().await.is_some() {}
+    Ok(DONE)
+}

@@ -1,0 +1,114 @@
+//! What the tools do. Reading never claims the data folder: it may be in use by a chat or a server.
+
+use longhaul::recall::Source;
+use longhaul::session::Runtime;
+use longhaul_core::history::History;
+use longhaul_core::truncate::Limit;
+use longhaul_store::SessionRecord;
+use serde_json::{Value, json};
+
+use crate::args::CompactArgs;
+use crate::commands::compact::{check_length, previewed};
+use crate::commands::{compact, reading, recall};
+use crate::failure::{Failure, Outcome};
+use crate::lookup;
+use crate::place::Place;
+
+use super::asked::{Asked, Compact, Recall, Search, Status};
+use super::history;
+
+/// The most that one answer holds: clients cut off more.
+const ROOM: Limit = Limit { max_chars: 60_000, max_tokens: 15_000 };
+
+/// What a tool answers.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    pub(super) texts: Vec<String>,
+    pub(super) structured: Option<Value>,
+}
+
+/// Does what is asked for.
+///
+/// # Errors
+/// Why it was not done, for the model.
+pub(super) async fn answer(place: &Place, asked: Asked) -> Outcome<Answer> {
+    match asked {
+        Asked::Recall(asked) => recalled(place, asked).await,
+        Asked::Status(asked) => status(place, asked).await,
+        Asked::Compact(asked) => compacted(place, asked).await,
+        Asked::Search(asked) => searched(place, asked).await,
+    }
+}
+
+/// The newest, unless another is meant.
+fn meant(session: Option<&String>) -> &str {
+    session.map_or("last", String::as_str)
+}
+
+/// Of which session something is. The original stands alone, byte for byte.
+fn about(record: &SessionRecord) -> String {
+    format!("(session {} · {})", record.id, record.title.as_deref().unwrap_or("no title"))
+}
+
+async fn recalled(place: &Place, asked: Recall) -> Outcome<Answer> {
+    let data = reading::usual(place).await?;
+    let record = lookup::session(&data.store, meant(asked.session.as_ref())).await?;
+    let history = History::fold(&recall::log(&data.store, &record.id).await?)?;
+    let Recall { handle, range, query, limit, .. } = asked;
+    let mut call = json!({});
+    for (key, value) in [("handle", handle), ("range", range), ("query", query)] {
+        if let Some(value) = value {
+            call[key] = value.into();
+        }
+    }
+    if let Some(limit) = limit {
+        call["limit"] = limit.into();
+    }
+    let found = longhaul::recall::recall(&call.to_string(), &Source::of(&history), &data.blobs, &ROOM).await;
+    data.store.close().await;
+    Ok(Answer { texts: vec![found.map_err(Failure::new)?, about(&record)], structured: None })
+}
+
+async fn status(place: &Place, asked: Status) -> Outcome<Answer> {
+    let (runtime, record) = reading::session(place, meant(asked.session.as_ref())).await?;
+    let report = report(&runtime, &record).await;
+    runtime.close().await;
+    let report = report?;
+    Ok(Answer { texts: vec![report.to_string()], structured: Some(report) })
+}
+
+async fn report(runtime: &Runtime, record: &SessionRecord) -> Outcome<Value> {
+    let run = runtime.glance(&record.id).await?;
+    let mut report = serde_json::to_value(runtime.context(&run))?;
+    report["session"] = record.id.as_str().into();
+    report["title"] = json!(record.title);
+    report["model"] = json!(run.history().model().map(|origin| &origin.model));
+    report["queued"] = record.queued.into();
+    Ok(report)
+}
+
+async fn compacted(place: &Place, asked: Compact) -> Outcome<Answer> {
+    check_length(asked.instructions.as_deref())?;
+    let session = meant(asked.session.as_ref()).to_owned();
+    let text = match asked.dry_run {
+        true => {
+            let (runtime, record) = reading::session(place, &session).await?;
+            let run = runtime.glance(&record.id).await;
+            runtime.close().await;
+            previewed(&run?, None, asked.instructions)
+        }
+        false => {
+            let instructions = asked.instructions;
+            let args = CompactArgs { session, dry_run: false, strategy: None, instructions };
+            Box::pin(compact::done(args, place)).await?
+        }
+    };
+    Ok(Answer { texts: vec![text], structured: None })
+}
+
+async fn searched(place: &Place, asked: Search) -> Outcome<Answer> {
+    let data = reading::usual(place).await?;
+    let found = history::search(&data.store, &asked.query, asked.limit).await;
+    data.store.close().await;
+    Ok(Answer { texts: vec![found?], structured: None })
+}

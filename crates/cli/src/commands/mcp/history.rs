@@ -1,0 +1,114 @@
+//! A search over the sessions of a data folder.
+
+use longhaul_core::history::{Entry, EntryKind, History};
+use longhaul_core::ids::{Handle, LogRange};
+use longhaul_core::message::Part;
+use longhaul_core::recall::{Extent, Hit, Index, search as ranked};
+use longhaul_store::{SessionRecord, SharedStore};
+
+use crate::commands::recall;
+use crate::failure::Outcome;
+use crate::lookup::ALL;
+use crate::term::human::count;
+
+/// Hits, unless a call says otherwise.
+const HITS: usize = 5;
+
+/// Text that is searched, the newest sessions first, in bytes: each search reads it anew.
+const MOST_BYTES: usize = 64 << 20;
+
+/// A message of a session.
+struct Said {
+    session: usize,
+    handle: Handle,
+    speaker: String,
+    text: String,
+}
+
+/// The messages that match a query best, in words.
+///
+/// # Errors
+/// The data folder cannot be read.
+pub(super) async fn search(store: &SharedStore, query: &str, limit: Option<usize>) -> Outcome<String> {
+    let records = store.sessions(ALL).await?;
+    let (mut all, mut bytes, mut searched) = (Vec::new(), 0, 0);
+    for (at, record) in records.iter().enumerate() {
+        if bytes > MOST_BYTES {
+            break;
+        }
+        searched += 1;
+        // One that cannot be read hides no other.
+        match said_in(store, record, at).await {
+            Ok(said) => {
+                bytes += said.iter().map(|said| said.text.len()).sum::<usize>();
+                all.extend(said);
+            }
+            Err(failure) => tracing::warn!("session {} is not searched: {}", record.id, failure.message()),
+        }
+    }
+    let mut index = Index::default();
+    all.iter().for_each(|said| _ = index.add(&said.text));
+    let extent = Extent::of(limit.unwrap_or(HITS));
+    let hits = ranked(&index, query, all.len(), extent, |_| 1.0, |at| all[at].text.as_str());
+    Ok(told(&records, &all, &hits, searched, query))
+}
+
+async fn said_in(store: &SharedStore, record: &SessionRecord, session: usize) -> Outcome<Vec<Said>> {
+    let history = History::fold(&recall::log(store, &record.id).await?)?;
+    let said = history.entries().iter().filter(|entry| !is_recalled(entry)).map(|entry| Said {
+        session,
+        handle: Handle(LogRange::one(entry.seq)),
+        speaker: speaker(entry),
+        text: text(&entry.message.parts),
+    });
+    Ok(said.collect())
+}
+
+/// What was recalled would only be found twice.
+fn is_recalled(entry: &Entry) -> bool {
+    matches!(&entry.kind, EntryKind::Result { tool } if tool == longhaul::recall::NAME)
+}
+
+fn speaker(entry: &Entry) -> String {
+    match &entry.kind {
+        EntryKind::Typed => "user".to_owned(),
+        EntryKind::Note => "note".to_owned(),
+        EntryKind::Assistant(_) => "assistant".to_owned(),
+        EntryKind::Result { tool } => format!("result of {tool}"),
+    }
+}
+
+/// What a person could read of it.
+fn text(parts: &[Part]) -> String {
+    let mut all = String::new();
+    for part in parts {
+        match part {
+            Part::Text(part) => all.push_str(&part.text),
+            Part::ToolCall(call) => all.push_str(&format!("\n[call {} {}]", call.name, call.arguments)),
+            Part::ToolResult(result) => all.push_str(&text(&result.content)),
+            Part::Image(media) | Part::File(media) => all.extend(media.name.as_deref()),
+            Part::Reasoning(_) | Part::Opaque(_) => {}
+        }
+    }
+    all
+}
+
+fn told(records: &[SessionRecord], all: &[Said], hits: &[Hit], searched: usize, query: &str) -> String {
+    let mut told = String::new();
+    for hit in hits {
+        let said = &all[hit.at];
+        let record = &records[said.session];
+        let title = record.title.as_deref().unwrap_or("no title");
+        told.push_str(&format!("── session {} · {title}\n<{} {}>\n", record.id, said.speaker, said.handle));
+        told.push_str(&format!("{}\n\n", hit.snippet.trim_end()));
+    }
+    if hits.is_empty() {
+        told = format!("nothing matches `{query}`\n\n");
+    }
+    let sessions = count(searched as u64, "session");
+    let left = match records.len() - searched {
+        0 => String::new(),
+        left => format!("; {} older not searched", count(left as u64, "session")),
+    };
+    format!("{told}({sessions} searched{left})")
+}

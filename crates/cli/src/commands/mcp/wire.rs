@@ -1,0 +1,92 @@
+//! The methods of the protocol.
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
+    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::failure::Outcome;
+
+use super::answer::Answer;
+use super::asked::{Asked, TOOLS, Wrong};
+
+const INSTRUCTIONS: &str = "The sessions of longhaul, an agent runtime that never loses anything: `search_history` \
+    finds what was said in any session, `recall` returns the exact original of anything one session ever contained, \
+    `context_status` says what fills its context window, `compact` makes room in it.";
+
+/// Something to be done, and who waits for it.
+pub(super) struct Job {
+    pub(super) asked: Asked,
+    pub(super) reply: oneshot::Sender<Outcome<Answer>>,
+}
+
+/// The server's side of the connection. What is asked for is done elsewhere: [`Job`].
+pub(super) struct Server {
+    jobs: mpsc::UnboundedSender<Job>,
+}
+
+impl Server {
+    pub(super) fn new() -> (Self, mpsc::UnboundedReceiver<Job>) {
+        let (jobs, queue) = mpsc::unbounded_channel();
+        (Self { jobs }, queue)
+    }
+
+    async fn perform(&self, asked: Asked) -> Result<CallToolResult, ErrorData> {
+        let (reply, done) = oneshot::channel();
+        let gone = |_| ErrorData::internal_error("the server is ending", None);
+        self.jobs.send(Job { asked, reply }).map_err(|_| gone(()))?;
+        Ok(match done.await.map_err(|_| gone(()))? {
+            Ok(answer) => {
+                let mut result = CallToolResult::success(answer.texts.into_iter().map(ContentBlock::text).collect());
+                result.structured_content = answer.structured;
+                result
+            }
+            Err(failure) => failed(failure.message()),
+        })
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let me = Implementation::new("longhaul", env!("CARGO_PKG_VERSION")).with_title("Longhaul");
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(me)
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(TOOLS.iter().map(super::asked::described).collect()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        TOOLS.iter().find(|tool| tool.name == name).map(super::asked::described)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let arguments = Value::Object(request.arguments.unwrap_or_default());
+        match Asked::of(&request.name, arguments) {
+            Ok(asked) => Ok(self.perform(asked).await?.into()),
+            Err(Wrong::Tool) => {
+                Err(ErrorData::invalid_params(format!("there is no tool `{}`", request.name), None))
+            }
+            // The model can put this right.
+            Err(Wrong::Arguments(why)) => Ok(failed(&why).into()),
+        }
+    }
+}
+
+fn failed(why: &str) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(why)])
+}

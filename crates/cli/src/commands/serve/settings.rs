@@ -1,0 +1,28 @@
+//! The settings that the page changes: a file in the data folder, above the agent file.
+
+use std::fs;
+use std::path::Path;
+
+use longhaul::config::Config;
+use longhaul::session::Runtime;
+use longhaul::settings::SettingsFile;
+
+use crate::place::Place;
+use crate::term::out;
+
+/// Their file's name in the data folder.
+const FILE: &str = "settings.json";
+
+/// Has them hold, and says so in a line if there are any. A damaged file is told of and left alone.
+pub(super) async fn apply(place: &Place, agent_file: Option<&Path>, runtime: &Runtime) {
+    let text = agent_file.and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
+    let path = place.data_dir.join(FILE);
+    let shown = place.shown(&path);
+    match runtime.use_settings(SettingsFile::new(path, Config::written(&text))).await {
+        Ok(choices) if choices.is_empty() => {}
+        Ok(choices) => {
+            out::message(&format!("settings  {shown} stands above the agent file: {}\n", choices.names().join(", ")));
+        }
+        Err(error) => out::message(&format!("settings  {shown} is damaged, and not used: {error}\n")),
+    }
+}

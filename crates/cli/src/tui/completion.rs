@@ -1,0 +1,101 @@
+//! What may stand behind a slash, while it is being typed.
+
+/// A command: how it is typed, and what it does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Command {
+    /// `/recall WORDS`
+    pub(crate) usage: String,
+    /// `find anything that was said …`
+    pub(crate) does: String,
+}
+
+impl Command {
+    /// `/recall`
+    pub(crate) fn name(&self) -> &str {
+        self.usage.split(' ').next().unwrap_or_default()
+    }
+
+    /// Whether it says nothing without more words.
+    pub(crate) fn needs_words(&self) -> bool {
+        self.usage.split(' ').nth(1).is_some_and(|word| !word.starts_with('['))
+    }
+}
+
+/// The commands that begin with what is typed, and the one that is meant.
+#[derive(Debug, Default)]
+pub(crate) struct Completion {
+    commands: Vec<Command>,
+    chosen: usize,
+    /// What somebody did not want completed.
+    declined: Option<String>,
+}
+
+impl Completion {
+    pub(crate) fn new(commands: Vec<Command>) -> Self {
+        Self { commands, ..Self::default() }
+    }
+
+    /// The commands that `typed` may become, none once it is one and goes on.
+    pub(crate) fn offers(&self, typed: &str) -> Vec<&Command> {
+        if !typed.starts_with('/') || self.declined.as_deref() == Some(typed) {
+            return Vec::new();
+        }
+        self.commands.iter().filter(|command| command.name().starts_with(typed)).collect()
+    }
+
+    /// The place of the one that is meant.
+    pub(crate) fn chosen(&self, typed: &str) -> usize {
+        self.chosen.min(self.offers(typed).len().saturating_sub(1))
+    }
+
+    /// The one that is meant.
+    pub(crate) fn meant(&self, typed: &str) -> Option<Command> {
+        self.offers(typed).get(self.chosen(typed)).map(|command| (*command).clone())
+    }
+
+    /// Means the next one, or the one before; around the ends.
+    pub(crate) fn step(&mut self, typed: &str, forward: bool) {
+        let count = self.offers(typed).len().max(1);
+        let step = if forward { 1 } else { count - 1 };
+        self.chosen = (self.chosen(typed) + step) % count;
+    }
+
+    /// Offers nothing until something else is typed.
+    pub(crate) fn decline(&mut self, typed: &str) {
+        self.declined = Some(typed.to_owned());
+    }
+
+    /// Something else is typed.
+    pub(crate) fn restart(&mut self) {
+        (self.chosen, self.declined) = (0, None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn commands() -> Vec<Command> {
+        let command = |usage: &str| Command { usage: usage.into(), does: String::new() };
+        ["/context", "/compact [WORDS]", "/recall WORDS"].map(command).to_vec()
+    }
+
+    #[test]
+    fn a_slash_offers_what_it_may_become() {
+        let mut completion = Completion::new(commands());
+        let names = |completion: &Completion, typed: &str| {
+            completion.offers(typed).iter().map(|it| it.name().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&completion, "/co"), ["/context", "/compact"]);
+        assert!(names(&completion, "/co ").is_empty() && names(&completion, "co").is_empty());
+        completion.step("/co", true);
+        assert_eq!(completion.meant("/co").unwrap().name(), "/compact");
+        completion.step("/co", true);
+        assert_eq!(completion.meant("/co").unwrap().name(), "/context");
+        completion.decline("/co");
+        assert!(names(&completion, "/co").is_empty());
+        completion.restart();
+        assert_eq!(names(&completion, "/co").len(), 2);
+        assert_eq!(commands().iter().map(Command::needs_words).collect::<Vec<_>>(), [false, false, true]);
+    }
+}

@@ -1,0 +1,70 @@
+//! What was entered before, and comes back with the up key.
+
+/// How much is remembered.
+const KEPT: usize = 200;
+
+/// Entries, the oldest first, and where somebody stands among them.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    entries: Vec<String>,
+    at: Option<usize>,
+    draft: String,
+}
+
+impl History {
+    /// Remembers an entry, once if it repeats the newest; whoever looked back stands at the end again.
+    pub(crate) fn remember(&mut self, text: &str) {
+        self.at = None;
+        if text.trim().is_empty() || self.entries.last().is_some_and(|last| last == text) {
+            return;
+        }
+        self.entries.push(text.to_owned());
+        if self.entries.len() > KEPT {
+            self.entries.remove(0);
+        }
+    }
+
+    /// The entry before; what is being written is kept for the way back.
+    pub(crate) fn older(&mut self, draft: &str) -> Option<&str> {
+        let at = match self.at {
+            None => {
+                draft.clone_into(&mut self.draft);
+                self.entries.len().checked_sub(1)?
+            }
+            Some(at) => at.checked_sub(1)?,
+        };
+        self.at = Some(at);
+        self.entries.get(at).map(String::as_str)
+    }
+
+    /// The entry after, and at last what was being written.
+    pub(crate) fn newer(&mut self) -> Option<&str> {
+        let at = self.at? + 1;
+        if at == self.entries.len() {
+            self.at = None;
+            return Some(&self.draft);
+        }
+        self.at = Some(at);
+        self.entries.get(at).map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_walks_back_and_forth_and_finds_the_draft_again() {
+        let mut history = History::default();
+        assert_eq!((history.older("x").map(str::to_owned), history.newer()), (None, None));
+        for entry in ["one", "two", "two", " "] {
+            history.remember(entry);
+        }
+        assert_eq!(history.older("draft"), Some("two"));
+        assert_eq!(history.older("two"), Some("one"));
+        assert_eq!(history.older("one"), None);
+        assert_eq!(history.newer(), Some("two"));
+        assert_eq!(history.newer(), Some("draft"));
+        assert_eq!(history.newer(), None);
+    }
+}

@@ -1,0 +1,269 @@
+//! A ratatui backend whose screen is the live rows below the scrollback.
+//!
+//! It moves the cursor relative to where it is and never asks the terminal for a position: neither a scroll nor
+//! what others have printed above can move its rows from under it. Rows are written without the blanks at their
+//! ends, so that what is copied is what is read.
+
+use std::io::{self, Write};
+
+use ratatui::backend::{Backend, ClearType, WindowSize};
+use ratatui::buffer::{Buffer, Cell};
+use ratatui::layout::{Position, Rect, Size};
+use ratatui::style::{Color, Modifier};
+
+use super::glyphs::Glyphs;
+use super::paint::codes;
+
+/// The terminal shows nothing of what comes between these until all of it has come.
+const BEGIN: &str = "\u{1b}[?2026h\u{1b}[?25l";
+const END: &str = "\u{1b}[?2026l";
+
+/// The live rows.
+#[derive(Debug)]
+pub(crate) struct Inline<W: Write> {
+    out: W,
+    glyphs: Glyphs,
+    reflows: bool,
+    /// Columns of the terminal, and live rows.
+    size: Size,
+    /// What the live rows shall show.
+    wanted: Buffer,
+    /// Rows that the terminal shows otherwise.
+    stale: Vec<bool>,
+    /// Columns of each row that the terminal shows.
+    drawn: Vec<u16>,
+    /// Where the terminal's cursor is.
+    at: Position,
+    /// Where it shall be, if it is to be seen.
+    cursor: Option<Position>,
+    is_cursor_moved: bool,
+    /// Text that goes above.
+    above: String,
+    /// Whether the live rows must be made anew.
+    is_lost: bool,
+}
+
+impl<W: Write> Inline<W> {
+    /// No live rows yet, in a terminal of `columns`, the cursor in the first column.
+    pub(crate) fn new(out: W, columns: u16, glyphs: Glyphs, reflows: bool) -> Self {
+        Self {
+            out,
+            glyphs,
+            reflows,
+            size: Size::new(columns, 1),
+            wanted: Buffer::empty(Rect::new(0, 0, columns, 1)),
+            stale: vec![true],
+            drawn: vec![0],
+            at: Position::ORIGIN,
+            cursor: None,
+            is_cursor_moved: false,
+            above: String::new(),
+            is_lost: true,
+        }
+    }
+
+    /// Finished rows: they go above the live ones, and then they are the terminal's.
+    pub(crate) fn insert(&mut self, text: &str) {
+        for line in text.lines() {
+            self.above.push_str(&self.glyphs.set(line));
+            self.above.push_str("\r\n");
+        }
+        self.is_lost |= !text.is_empty();
+    }
+
+    /// So many live rows from now on.
+    pub(crate) fn set_rows(&mut self, rows: u16) {
+        self.size.height = rows.max(1);
+    }
+
+    /// The terminal has this many columns now, and has done with the rows what its kind does.
+    pub(crate) fn set_columns(&mut self, columns: u16) {
+        let columns = columns.max(1);
+        if self.reflows && columns < self.size.width {
+            let rows_of = |drawn: &u16| drawn.div_ceil(columns).max(1);
+            let above = self.drawn.iter().take(usize::from(self.at.y)).map(rows_of).sum::<u16>();
+            self.at.y = above + self.at.x / columns;
+        }
+        self.size.width = columns;
+        self.is_lost = true;
+    }
+
+    /// Everything is drawn again.
+    pub(crate) fn forget(&mut self) {
+        self.is_lost = true;
+    }
+
+    /// Takes the live rows away; the cursor is where they began.
+    ///
+    /// # Errors
+    /// The terminal's.
+    pub(crate) fn erase(&mut self) -> io::Result<()> {
+        let mut frame = String::new();
+        self.go_home(&mut frame);
+        frame.push_str(&std::mem::take(&mut self.above));
+        self.is_lost = true;
+        self.out.write_all(frame.as_bytes())?;
+        self.out.flush()
+    }
+
+    fn go_home(&mut self, frame: &mut String) {
+        if self.at.y > 0 {
+            frame.push_str(&format!("\u{1b}[{}A", self.at.y));
+        }
+        frame.push_str("\r\u{1b}[J");
+        self.at = Position::ORIGIN;
+        self.drawn = vec![0];
+    }
+
+    /// Prints what goes above and makes room for the live rows.
+    fn make_room(&mut self, frame: &mut String) {
+        self.go_home(frame);
+        frame.push_str(&std::mem::take(&mut self.above));
+        let below = usize::from(self.size.height) - 1;
+        frame.push_str(&"\n".repeat(below));
+        if below > 0 {
+            frame.push_str(&format!("\u{1b}[{below}A"));
+        }
+        self.drawn = vec![0; below + 1];
+        self.stale = vec![true; below + 1];
+        self.is_lost = false;
+    }
+
+    fn go(&mut self, to: Position, frame: &mut String) {
+        match (to.y, self.at.y) {
+            (to, at) if to < at => frame.push_str(&format!("\u{1b}[{}A", at - to)),
+            (to, at) if to > at => frame.push_str(&format!("\u{1b}[{}B", to - at)),
+            _ => {}
+        }
+        frame.push('\r');
+        if to.x > 0 {
+            frame.push_str(&format!("\u{1b}[{}C", to.x));
+        }
+        self.at = to;
+    }
+
+    fn write_row(&mut self, y: u16, frame: &mut String) {
+        self.go(Position::new(0, y), frame);
+        let (text, columns) = self.row(y);
+        if let Some(drawn) = self.drawn.get_mut(usize::from(y)) {
+            // The whole row: some terminals count what was cleared at the end of one as part of it.
+            if std::mem::replace(drawn, columns) > columns {
+                frame.push_str("\u{1b}[2K");
+            }
+        }
+        frame.push_str(&text);
+        self.at.x = columns;
+    }
+
+    /// A row without the blanks at its end, and its columns.
+    fn row(&self, y: u16) -> (String, u16) {
+        let cells: Vec<&Cell> =
+            (0..self.wanted.area.width).filter_map(|x| self.wanted.cell((x, y))).collect();
+        let end = cells.iter().rposition(|cell| cell.symbol() != " ").map_or(0, |at| at + 1);
+        let mut text = String::new();
+        let mut paint = (Color::Reset, Modifier::empty());
+        let mut columns = 0;
+        let mut skip = 0;
+        for cell in &cells[..end] {
+            if skip > 0 {
+                skip -= 1;
+                continue;
+            }
+            if (cell.fg, cell.modifier) != paint {
+                paint = (cell.fg, cell.modifier);
+                text.push_str("\u{1b}[0m");
+                text.push_str(&codes(paint));
+            }
+            let symbol = self.glyphs.set(cell.symbol());
+            text.push_str(&symbol);
+            let width = crate::term::text::width(&symbol).max(1);
+            skip = width - 1;
+            columns += width;
+        }
+        if paint != (Color::Reset, Modifier::empty()) {
+            text.push_str("\u{1b}[0m");
+        }
+        (text, u16::try_from(columns).unwrap_or(u16::MAX))
+    }
+}
+
+impl<W: Write> Backend for Inline<W> {
+    type Error = io::Error;
+
+    fn draw<'a, I: Iterator<Item = (u16, u16, &'a Cell)>>(&mut self, content: I) -> io::Result<()> {
+        for (x, y, cell) in content {
+            if let Some(wanted) = self.wanted.cell_mut((x, y)) {
+                wanted.clone_from(cell);
+            }
+            if let Some(stale) = self.stale.get_mut(usize::from(y)) {
+                *stale = true;
+            }
+        }
+        Ok(())
+    }
+
+    fn hide_cursor(&mut self) -> io::Result<()> {
+        self.is_cursor_moved |= self.cursor.take().is_some();
+        Ok(())
+    }
+
+    fn show_cursor(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn get_cursor_position(&mut self) -> io::Result<Position> {
+        Ok(self.cursor.unwrap_or(self.at))
+    }
+
+    fn set_cursor_position<P: Into<Position>>(&mut self, position: P) -> io::Result<()> {
+        let position = Some(position.into());
+        self.is_cursor_moved |= self.cursor != position;
+        self.cursor = position;
+        Ok(())
+    }
+
+    fn clear(&mut self) -> io::Result<()> {
+        self.clear_region(ClearType::All)
+    }
+
+    fn clear_region(&mut self, _: ClearType) -> io::Result<()> {
+        self.wanted = Buffer::empty(Rect::from((Position::ORIGIN, self.size)));
+        self.is_lost = true;
+        Ok(())
+    }
+
+    fn size(&self) -> io::Result<Size> {
+        Ok(self.size)
+    }
+
+    fn window_size(&mut self) -> io::Result<WindowSize> {
+        Ok(WindowSize { columns_rows: self.size, pixels: Size::ZERO })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if !self.is_lost && !self.is_cursor_moved && !self.stale.contains(&true) {
+            return Ok(());
+        }
+        let mut frame = String::from(BEGIN);
+        if self.is_lost {
+            self.make_room(&mut frame);
+        }
+        for y in 0..self.size.height {
+            if std::mem::take(&mut self.stale[usize::from(y)]) {
+                self.write_row(y, &mut frame);
+            }
+        }
+        if let Some(cursor) = self.cursor {
+            let cursor = Position::new(cursor.x, cursor.y.min(self.size.height - 1));
+            self.go(cursor, &mut frame);
+            frame.push_str("\u{1b}[?25h");
+        }
+        self.is_cursor_moved = false;
+        frame.push_str(END);
+        self.out.write_all(frame.as_bytes())?;
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,176 @@
+//! What a key means.
+
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+
+/// Something a person does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    Insert(char),
+    Paste(String),
+    NewLine,
+    Enter,
+    Complete,
+    Escape,
+    Interrupt,
+    DeleteOrLeave,
+    DeleteBack,
+    DeleteForward,
+    DeleteWordBack,
+    DeleteWordForward,
+    DeleteToStart,
+    DeleteToEnd,
+    Yank,
+    Left,
+    Right,
+    WordLeft,
+    WordRight,
+    Start,
+    End,
+    Up,
+    Down,
+    Redraw,
+    Suspend,
+}
+
+impl Action {
+    /// The action of a key, if it has one.
+    pub(crate) fn of(key: &KeyEvent) -> Option<Self> {
+        if key.kind == KeyEventKind::Release {
+            return None;
+        }
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let alt = key.modifiers.contains(KeyModifiers::ALT);
+        let shift = key.modifiers.contains(KeyModifiers::SHIFT);
+        Some(match key.code {
+            KeyCode::Enter if shift || alt || control => Self::NewLine,
+            KeyCode::Enter => Self::Enter,
+            KeyCode::Tab => Self::Complete,
+            KeyCode::Esc => Self::Escape,
+            KeyCode::Backspace if alt || control => Self::DeleteWordBack,
+            KeyCode::Backspace => Self::DeleteBack,
+            KeyCode::Delete if alt || control => Self::DeleteWordForward,
+            KeyCode::Delete => Self::DeleteForward,
+            KeyCode::Left if alt || control => Self::WordLeft,
+            KeyCode::Left => Self::Left,
+            KeyCode::Right if alt || control => Self::WordRight,
+            KeyCode::Right => Self::Right,
+            KeyCode::Home => Self::Start,
+            KeyCode::End => Self::End,
+            KeyCode::Up => Self::Up,
+            KeyCode::Down => Self::Down,
+            KeyCode::Char(c) if control && !alt => return of_control(c.to_ascii_lowercase()),
+            KeyCode::Char(c) if alt && !control => return of_alt(c),
+            KeyCode::Char(c) => Self::Insert(c),
+            _ => return None,
+        })
+    }
+}
+
+/// More keys at once than anybody types.
+const TYPED_AT_ONCE: usize = 8;
+
+/// Whether what came at once looks like the beginning of a paste that the terminal did not mark.
+pub(crate) fn is_paste(batch: &[Event]) -> bool {
+    batch.len() > TYPED_AT_ONCE && batch.iter().all(|event| letter(event).is_some())
+}
+
+/// What came at once, as actions. Letters with a line end between them are a paste that the terminal did not mark:
+/// nobody types so fast, and its line ends send nothing.
+pub(crate) fn actions(batch: &[Event]) -> Vec<Action> {
+    let mut done = Vec::new();
+    for run in batch.chunk_by(|a, b| letter(a).is_some() == letter(b).is_some()) {
+        let letters: String = run.iter().filter_map(letter).collect();
+        if letters.trim_end_matches('\n').contains('\n') {
+            done.push(Action::Paste(letters.trim_end_matches('\n').to_owned()));
+            continue;
+        }
+        done.extend(run.iter().filter_map(|event| match event {
+            Event::Key(key) => Action::of(key),
+            Event::Paste(text) => Some(Action::Paste(text.clone())),
+            _ => None,
+        }));
+    }
+    done
+}
+
+/// What a key writes, if it does no more than that.
+fn letter(event: &Event) -> Option<char> {
+    match Action::of(&event.as_key_press_event()?)? {
+        Action::Insert(c) => Some(c),
+        Action::Enter | Action::NewLine => Some('\n'),
+        Action::Complete => Some('\t'),
+        _ => None,
+    }
+}
+
+/// As the shells have it.
+fn of_control(c: char) -> Option<Action> {
+    Some(match c {
+        'a' => Action::Start,
+        'b' => Action::Left,
+        'c' => Action::Interrupt,
+        'd' => Action::DeleteOrLeave,
+        'e' => Action::End,
+        'f' => Action::Right,
+        'h' => Action::DeleteBack,
+        'j' => Action::NewLine,
+        'k' => Action::DeleteToEnd,
+        'l' => Action::Redraw,
+        'n' => Action::Down,
+        'p' => Action::Up,
+        'u' => Action::DeleteToStart,
+        'w' => Action::DeleteWordBack,
+        'y' => Action::Yank,
+        'z' => Action::Suspend,
+        _ => return None,
+    })
+}
+
+fn of_alt(c: char) -> Option<Action> {
+    Some(match c {
+        'b' => Action::WordLeft,
+        'd' => Action::DeleteWordForward,
+        'f' => Action::WordRight,
+        '\r' | '\n' => Action::NewLine,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_mean_what_shells_have_taught() {
+        let of = |code, modifiers| Action::of(&KeyEvent::new(code, modifiers));
+        assert_eq!(of(KeyCode::Enter, KeyModifiers::NONE), Some(Action::Enter));
+        for modifiers in [KeyModifiers::SHIFT, KeyModifiers::ALT] {
+            assert_eq!(of(KeyCode::Enter, modifiers), Some(Action::NewLine));
+        }
+        assert_eq!(of(KeyCode::Char('j'), KeyModifiers::CONTROL), Some(Action::NewLine));
+        assert_eq!(of(KeyCode::Char('C'), KeyModifiers::CONTROL), Some(Action::Interrupt));
+        assert_eq!(of(KeyCode::Char('A'), KeyModifiers::SHIFT), Some(Action::Insert('A')));
+        assert_eq!(of(KeyCode::Left, KeyModifiers::ALT), Some(Action::WordLeft));
+        let altgr = KeyModifiers::CONTROL | KeyModifiers::ALT;
+        assert_eq!(of(KeyCode::Char('@'), altgr), Some(Action::Insert('@')), "AltGr writes");
+        let mut release = KeyEvent::new(KeyCode::Char('x'), KeyModifiers::NONE);
+        release.kind = KeyEventKind::Release;
+        assert_eq!(Action::of(&release), None);
+    }
+
+    #[test]
+    fn a_paste_that_is_not_marked_sends_nothing() {
+        let key = |c| match c {
+            '\n' => Event::Key(KeyCode::Enter.into()),
+            c => Event::Key(KeyCode::Char(c).into()),
+        };
+        let keys = |text: &str| text.chars().map(key).collect::<Vec<_>>();
+        assert_eq!(actions(&keys("a\nb\n")), [Action::Paste("a\nb".into())]);
+        assert_eq!(actions(&keys("y\n")), [Action::Insert('y'), Action::Enter], "typed ahead");
+        let mut typed = keys("y\n");
+        typed.push(Event::Key(KeyEvent::new(KeyCode::Char('d'), KeyModifiers::CONTROL)));
+        assert_eq!(actions(&typed).last(), Some(&Action::DeleteOrLeave));
+        assert_eq!(actions(&[Event::Paste("a\nb\n".into())]), [Action::Paste("a\nb\n".into())]);
+        assert!(is_paste(&keys("a long line\n")) && !is_paste(&keys("y\n")));
+    }
+}

@@ -1,0 +1,251 @@
+//! The terminal, taken over and given back: raw, with pastes marked, and as it was once this is over, however it
+//! ends.
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, Once, PoisonError};
+use std::time::Duration;
+
+use crossterm::event::{Event, poll, read};
+use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
+use ratatui::Terminal;
+use rustix::process::{Signal, kill_current_process_group};
+use rustix::termios::{tcgetattr, tcgetwinsize};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::failure::{Failure, Outcome};
+use crate::term::{log, out};
+
+use super::inline::Inline;
+use super::keys::{Action, actions, is_paste};
+use super::manners::Manners;
+use super::view::View;
+
+/// Pastes are marked.
+const BEGIN: &str = "\u{1b}[?2004h";
+
+/// Shift-Enter is told from Enter.
+const NAME_KEYS: &str = "\u{1b}[>1u";
+
+/// All of it undone, the cursor seen, no paint.
+const END: &str = "\u{1b}[?2026l\u{1b}[?2004l\u{1b}[?25h\u{1b}[0m";
+const NAME_NO_KEYS: &str = "\u{1b}[<1u";
+
+/// More of a paste comes within this time.
+const GAP: Duration = Duration::from_millis(25);
+
+/// A stop takes effect within this time.
+const STOPPING: Duration = Duration::from_millis(50);
+
+/// What a terminal is taken for whose size nobody knows.
+const USUAL: (usize, usize) = (80, 24);
+
+/// Whether a terminal is taken, and whether keys are named there.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+static KEYS_NAMED: AtomicBool = AtomicBool::new(false);
+
+/// Where the last words of other threads go while it is.
+static LAST_WORDS: Mutex<Option<UnboundedSender<Heard>>> = Mutex::new(None);
+
+static PANICS: Once = Once::new();
+
+/// What comes from outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// A key, or a paste.
+    Did(Action),
+    /// The terminal has another size.
+    Resized,
+    /// A log line.
+    Logged(String),
+    /// The terminal is gone.
+    Gone,
+}
+
+/// The terminal.
+pub(crate) struct Screen {
+    terminal: Terminal<Inline<Out>>,
+    manners: Manners,
+    heard: UnboundedReceiver<Heard>,
+}
+
+/// Standard output.
+struct Out;
+
+impl Write for Out {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        io::stdout().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stdout().flush()
+    }
+}
+
+impl Screen {
+    /// Takes the terminal over.
+    ///
+    /// # Errors
+    /// The terminal's.
+    pub(crate) fn open(manners: Manners) -> Outcome<Self> {
+        let (columns, _) = size();
+        let columns = u16::try_from(columns).unwrap_or(u16::MAX);
+        let inline = Inline::new(Out, columns, manners.glyphs, manners.reflows);
+        let terminal = Terminal::new(inline).map_err(unusable)?;
+        let (sender, heard) = unbounded_channel();
+        give_back_on_panic();
+        take(manners).map_err(unusable)?;
+        let screen = Self { terminal, manners, heard };
+        *LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender.clone());
+        log::redirect(Some(Box::new(Logged(sender.clone()))));
+        std::thread::spawn(move || listen(&sender));
+        Ok(screen)
+    }
+
+    /// The next thing that comes from outside.
+    pub(crate) async fn next(&mut self) -> Heard {
+        self.heard.recv().await.unwrap_or(Heard::Gone)
+    }
+
+    /// Puts finished rows above and draws the live ones.
+    ///
+    /// # Errors
+    /// The terminal's.
+    pub(crate) fn draw(&mut self, finished: &str, view: &View) -> io::Result<()> {
+        let inline = self.terminal.backend_mut();
+        inline.insert(finished);
+        inline.set_rows(view.rows());
+        self.terminal.draw(|frame| view.render(frame))?;
+        Ok(())
+    }
+
+    /// The terminal has another size; the one it has now.
+    pub(crate) fn resized(&mut self) -> (usize, usize) {
+        let (columns, rows) = size();
+        self.terminal.backend_mut().set_columns(u16::try_from(columns).unwrap_or(u16::MAX));
+        (columns, rows)
+    }
+
+    /// Draws everything again next time.
+    pub(crate) fn forget(&mut self) {
+        self.terminal.backend_mut().forget();
+    }
+
+    /// Back to the shell, until it calls.
+    ///
+    /// # Errors
+    /// The terminal's.
+    pub(crate) fn suspend(&mut self) -> io::Result<()> {
+        self.terminal.backend_mut().erase()?;
+        give_back();
+        kill_current_process_group(Signal::TSTP)?;
+        std::thread::sleep(STOPPING);
+        take(self.manners)
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        log::redirect(None);
+        *LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        if TAKEN.load(Ordering::SeqCst) {
+            let _ = self.terminal.backend_mut().erase();
+        }
+        give_back();
+    }
+}
+
+/// Columns and rows of the terminal.
+pub(crate) fn size() -> (usize, usize) {
+    match tcgetwinsize(io::stdout()) {
+        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col.into(), size.ws_row.into()),
+        _ => USUAL,
+    }
+}
+
+/// Whether the terminal is still there.
+pub(crate) fn is_there() -> bool {
+    tcgetattr(io::stdin()).is_ok()
+}
+
+fn take(manners: Manners) -> io::Result<()> {
+    enable_raw_mode()?;
+    TAKEN.store(true, Ordering::SeqCst);
+    KEYS_NAMED.store(manners.names_keys, Ordering::SeqCst);
+    out::data(&format!("{BEGIN}{}", if manners.names_keys { NAME_KEYS } else { "" }))
+}
+
+/// Once; what is not taken is not given back.
+fn give_back() {
+    if TAKEN.swap(false, Ordering::SeqCst) {
+        let keys = if KEYS_NAMED.load(Ordering::SeqCst) { NAME_NO_KEYS } else { "" };
+        let _ = out::data(&format!("{END}{keys}"));
+        let _ = disable_raw_mode();
+    }
+}
+
+/// The thread that draws gives the terminal back before it says why it panicked. The others have their last words
+/// put above the live rows.
+fn give_back_on_panic() {
+    PANICS.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            let is_ours = std::thread::current().name() == Some("main");
+            let words = LAST_WORDS.try_lock().ok().and_then(|words| words.clone());
+            match words.filter(|_| !is_ours) {
+                Some(words) => {
+                    let _ = words.send(Heard::Logged(panic.to_string()));
+                }
+                None => {
+                    if TAKEN.load(Ordering::SeqCst) {
+                        let _ = out::data("\r\n\u{1b}[J");
+                    }
+                    give_back();
+                    usual(panic);
+                }
+            }
+        }));
+    });
+}
+
+/// Reads what comes, what comes at once together, until nothing comes any more or nobody listens.
+fn listen(sender: &UnboundedSender<Heard>) {
+    loop {
+        let Ok(first) = read() else { break };
+        let mut batch = vec![first];
+        loop {
+            let wait = if is_paste(&batch) { GAP } else { Duration::ZERO };
+            match poll(wait) {
+                Ok(true) => match read() {
+                    Ok(event) => batch.push(event),
+                    Err(_) => break,
+                },
+                _ => break,
+            }
+        }
+        let is_resized = batch.iter().any(|event| matches!(event, Event::Resize(..)));
+        let done = actions(&batch).into_iter().map(Heard::Did);
+        if is_resized.then_some(Heard::Resized).into_iter().chain(done).any(|it| sender.send(it).is_err()) {
+            return;
+        }
+    }
+    let _ = sender.send(Heard::Gone);
+}
+
+/// Log lines on their way above the live rows.
+struct Logged(UnboundedSender<Heard>);
+
+impl Write for Logged {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let _ = self.0.send(Heard::Logged(String::from_utf8_lossy(line).into_owned()));
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn unusable(error: io::Error) -> Failure {
+    Failure::new(format!("the terminal cannot be used for typing: {error}"))
+}

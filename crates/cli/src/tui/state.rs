@@ -1,0 +1,371 @@
+//! What the interface knows: what was said, what goes on, what is typed. Keys and happenings go in; rows and
+//! wishes come out. It knows no session, no clock and no terminal.
+
+use longhaul_core::ids::Millis;
+
+use crate::commands::chat::paste::goes_on;
+use crate::commands::chat::status::Activity;
+use crate::commands::chat::words;
+use crate::term::happening::Happening;
+use crate::term::meter::Meter;
+use crate::term::style::Style;
+use crate::term::transcript::{Setting, Transcript};
+
+use super::completion::{Command, Completion};
+use super::editor::Editor;
+use super::history::History;
+use super::keys::Action;
+
+/// How long a second Ctrl-C counts as the second. Milliseconds.
+const TWICE: Millis = 2_000;
+
+/// How long a hint stays. Milliseconds.
+const HINT: Millis = 4_000;
+
+/// The widest line that is comfortable to read, in columns.
+const WIDEST: usize = 100;
+
+/// The narrowest that is drawn for.
+const NARROWEST: usize = 16;
+
+/// What a key asks of whoever holds the session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// A message, a command or an answer was entered.
+    Entered(String),
+    /// A message that waits is to say this; nothing removes it.
+    Change { id: String, text: String },
+    /// The run is to end.
+    Cancel,
+    /// Out.
+    Leave,
+    /// Back to the shell for a while.
+    Suspend,
+    /// Everything is to be drawn again.
+    Redraw,
+}
+
+/// A message that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    pub(crate) id: String,
+    pub(crate) text: String,
+    /// Whether it is text and nothing else: it can be edited here.
+    pub(crate) is_text: bool,
+}
+
+/// A question that waits for an answer.
+#[derive(Clone, Debug)]
+struct Asked {
+    tool: String,
+    /// What was being written when it came.
+    draft: Editor,
+}
+
+/// The interface.
+#[derive(Debug)]
+pub(crate) struct State {
+    /// What was said.
+    pub(crate) transcript: Transcript,
+    /// The meter.
+    pub(crate) meter: Meter,
+    pub(super) style: Style,
+    size: (usize, usize),
+    pub(super) columns: usize,
+    pub(super) rows: usize,
+    pub(super) activity: Activity,
+    /// The line that is coming in.
+    pub(super) tail: String,
+    finished: String,
+    pub(super) queue: Vec<Waiting>,
+    pub(super) is_busy: bool,
+    pub(super) editor: Editor,
+    history: History,
+    pub(super) completion: Completion,
+    asked: Option<Asked>,
+    changing: Option<String>,
+    hint: Option<(String, Millis)>,
+    interrupted: Option<Millis>,
+}
+
+impl State {
+    /// Nothing said, in a terminal of this size.
+    pub(crate) fn new(style: Style, columns: usize, rows: usize, commands: Vec<Command>) -> Self {
+        let activity = Activity::with_tools_apart();
+        let mut state = Self {
+            transcript: Transcript::new(style, Setting::Chat, columns).below_something(),
+            meter: Meter::default(),
+            style,
+            size: (columns, rows),
+            columns,
+            rows,
+            activity,
+            tail: String::new(),
+            finished: String::new(),
+            queue: Vec::new(),
+            is_busy: false,
+            editor: Editor::default(),
+            history: History::default(),
+            completion: Completion::new(commands),
+            asked: None,
+            changing: None,
+            hint: None,
+            interrupted: None,
+        };
+        state.resize(columns, rows);
+        state
+    }
+
+    /// The terminal has this size now.
+    pub(crate) fn resize(&mut self, columns: usize, rows: usize) {
+        self.size = (columns, rows);
+        (self.columns, self.rows) = (columns.max(NARROWEST), rows.max(2));
+        self.transcript.resize(self.width());
+    }
+
+    /// Columns that text may take.
+    pub(crate) fn width(&self) -> usize {
+        (self.columns - 1).min(WIDEST)
+    }
+
+    /// Rows that are finished since the last time.
+    pub(crate) fn finished(&mut self) -> String {
+        self.tail.push_str(&self.transcript.output());
+        if let Some(end) = self.tail.rfind('\n') {
+            let rest = self.tail.split_off(end + 1);
+            self.finished.push_str(&std::mem::replace(&mut self.tail, rest));
+        }
+        std::mem::take(&mut self.finished)
+    }
+
+    /// What is left, the unfinished line too.
+    pub(crate) fn rest(&mut self) -> String {
+        let mut rest = self.finished();
+        rest.push_str(&std::mem::take(&mut self.tail));
+        rest
+    }
+
+    /// Columns and rows of the terminal.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        self.size
+    }
+
+    /// Puts a text into the input.
+    pub(crate) fn write(&mut self, text: &str) {
+        self.editor.set(text);
+    }
+
+    /// Takes what happens.
+    pub(crate) fn take(&mut self, happening: &Happening, now: Millis) {
+        self.activity.take(happening, now);
+        self.transcript.take(happening, now);
+    }
+
+    /// Whether a run goes on.
+    pub(crate) fn set_busy(&mut self, is_busy: bool, works: bool) {
+        self.is_busy = is_busy;
+        if !is_busy && !works {
+            self.activity.rest();
+        }
+    }
+
+    /// What waits. A message that was taken while somebody changed it is a new one.
+    pub(crate) fn set_queue(&mut self, queue: Vec<Waiting>, now: Millis) {
+        self.queue = queue;
+        let is_gone = |id: &String| self.queue.iter().all(|waiting| waiting.id != *id);
+        if self.changing.as_ref().is_some_and(is_gone) {
+            self.changing = None;
+            self.hint(words::TAKEN_MEANWHILE, now);
+        }
+    }
+
+    /// The tool of the question that is open. What was being written waits until it is answered.
+    pub(crate) fn set_asked(&mut self, tool: Option<&str>) {
+        match (tool, self.asked.take()) {
+            (Some(tool), Some(asked)) => self.asked = Some(Asked { tool: tool.to_owned(), ..asked }),
+            (Some(tool), None) => {
+                let draft = std::mem::take(&mut self.editor);
+                self.completion.restart();
+                self.asked = Some(Asked { tool: tool.to_owned(), draft });
+            }
+            (None, Some(asked)) => self.editor = asked.draft,
+            (None, None) => {}
+        }
+    }
+
+    /// The tool that waits for an answer.
+    pub(super) fn asked(&self) -> Option<&str> {
+        self.asked.as_ref().map(|asked| asked.tool.as_str())
+    }
+
+    /// The place in the queue of the message that is being changed.
+    pub(super) fn changing(&self) -> Option<usize> {
+        let id = self.changing.as_ref()?;
+        self.queue.iter().position(|waiting| waiting.id == *id).map(|at| at + 1)
+    }
+
+    /// What was entered in earlier times.
+    pub(crate) fn remember(&mut self, text: &str) {
+        self.history.remember(text);
+    }
+
+    /// Says something for a few seconds.
+    pub(crate) fn hint(&mut self, text: &str, now: Millis) {
+        self.hint = Some((text.to_owned(), now + HINT));
+    }
+
+    /// The hint of the moment.
+    pub(super) fn hinted(&self, now: Millis) -> Option<&str> {
+        self.hint.as_ref().filter(|(_, until)| now < *until).map(|(text, _)| text.as_str())
+    }
+
+    /// What may be completed: nothing but the start of a text of one word.
+    pub(super) fn typed(&self) -> &str {
+        self.editor.folded()
+    }
+
+    /// Does what a key means; what remains is a wish.
+    pub(crate) fn act(&mut self, action: Action, now: Millis) -> Option<Wish> {
+        match action {
+            Action::Enter => return self.enter(now),
+            Action::Escape if !self.completion.offers(self.typed()).is_empty() => {
+                self.completion.decline(&self.typed().to_owned());
+                return None;
+            }
+            Action::Escape => return self.interrupt(now, words::ESCAPE_AGAIN),
+            Action::Interrupt => return self.interrupt(now, words::INTERRUPT_AGAIN),
+            Action::DeleteOrLeave if self.editor.is_empty() => return Some(Wish::Leave),
+            Action::Redraw => return Some(Wish::Redraw),
+            Action::Suspend => return Some(Wish::Suspend),
+            Action::Up => self.up(),
+            Action::Down => self.down(),
+            action => self.edit(action),
+        }
+        None
+    }
+
+    fn edit(&mut self, action: Action) {
+        let before = self.typed().to_owned();
+        let editor = &mut self.editor;
+        match action {
+            Action::Insert(c) => editor.insert(c),
+            Action::Paste(text) => editor.paste(&text),
+            Action::NewLine => editor.insert('\n'),
+            Action::Complete => self.complete(),
+            Action::DeleteBack => editor.delete_back(),
+            Action::DeleteForward | Action::DeleteOrLeave => editor.delete_forward(),
+            Action::DeleteWordBack => editor.kill_word_back(),
+            Action::DeleteWordForward => editor.kill_word_forward(),
+            Action::DeleteToStart => editor.kill_to_start(),
+            Action::DeleteToEnd => editor.kill_to_end(),
+            Action::Yank => editor.yank(),
+            Action::Left => editor.left(),
+            Action::Right => editor.right(),
+            Action::WordLeft => editor.word_left(),
+            Action::WordRight => editor.word_right(),
+            Action::Start => editor.start(),
+            Action::End => editor.end(),
+            _ => {}
+        }
+        if self.typed() != before {
+            self.completion.restart();
+        }
+    }
+
+    fn complete(&mut self) {
+        if let Some(command) = self.completion.meant(self.typed()) {
+            let more = if command.usage.contains(' ') { " " } else { "" };
+            self.editor.set(&format!("{}{more}", command.name()));
+        }
+    }
+
+    /// Among the offers, in the text, in the queue, in the history: whichever is there first.
+    fn up(&mut self) {
+        if self.completion.offers(self.typed()).len() > 1 {
+            return self.completion.step(&self.typed().to_owned(), false);
+        }
+        let is_at_rest = self.editor.is_empty() && self.asked.is_none();
+        if let Some(last) = self.queue.last().filter(|last| is_at_rest && last.is_text) {
+            self.changing = Some(last.id.clone());
+            return self.editor.set(&last.text.clone());
+        }
+        if self.editor.up(self.input_columns()) || self.changing.is_some() {
+            return;
+        }
+        if let Some(text) = self.history.older(&self.editor.text()).map(str::to_owned) {
+            self.recall(&text);
+        }
+    }
+
+    fn down(&mut self) {
+        if self.completion.offers(self.typed()).len() > 1 {
+            return self.completion.step(&self.typed().to_owned(), true);
+        }
+        if self.editor.down(self.input_columns()) || self.changing.is_some() {
+            return;
+        }
+        if let Some(text) = self.history.newer().map(str::to_owned) {
+            self.recall(&text);
+        }
+    }
+
+    fn recall(&mut self, text: &str) {
+        self.editor.set(text);
+        self.completion.restart();
+        // The keys go on through the history.
+        self.completion.decline(&self.typed().to_owned());
+    }
+
+    fn enter(&mut self, now: Millis) -> Option<Wish> {
+        let typed = self.typed().to_owned();
+        let is_whole = self.completion.offers(&typed).iter().any(|command| command.name() == typed);
+        match self.completion.meant(&typed) {
+            Some(command) if !is_whole && command.needs_words() => {
+                self.complete();
+                return None;
+            }
+            Some(command) if !is_whole => self.editor.set(command.name()),
+            _ if self.editor.cursor() == typed.len() && goes_on(&typed) => {
+                self.editor.delete_back();
+                self.editor.insert('\n');
+                return None;
+            }
+            _ => {}
+        }
+        self.completion.restart();
+        self.hint = None;
+        let text = self.editor.take().trim_end().to_owned();
+        if let Some(id) = self.changing.take() {
+            return Some(Wish::Change { id, text });
+        }
+        if self.asked.is_none() || text.starts_with('/') {
+            self.history.remember(&text);
+        }
+        if text.is_empty() {
+            if self.asked.is_some() {
+                self.hint(words::ANSWER, now);
+            }
+            return None;
+        }
+        Some(Wish::Entered(text))
+    }
+
+    /// Once cancels, twice leaves; what is written goes first where nothing is to be cancelled.
+    fn interrupt(&mut self, now: Millis, again: &str) -> Option<Wish> {
+        if self.changing.take().is_some() {
+            self.editor.set("");
+            return None;
+        }
+        if !self.is_busy && !self.editor.is_empty() {
+            let text = self.editor.take();
+            self.history.remember(&text);
+            self.hint(words::UP_BRINGS_BACK, now);
+            return None;
+        }
+        if self.interrupted.replace(now).is_some_and(|before| now.saturating_sub(before) < TWICE) {
+            return Some(Wish::Leave);
+        }
+        self.hint(again, now);
+        self.is_busy.then_some(Wish::Cancel)
+    }
+}

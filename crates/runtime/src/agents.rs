@@ -1,0 +1,175 @@
+//! The agents of a runtime: the usual one, and others by name.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use longhaul_core::event::ModelChoice;
+
+use crate::agent::{Agent, ServedModel};
+use crate::session::SessionError;
+
+/// What comes later.
+pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// The models that the usual agent's server has besides its own.
+pub trait Models: Send + Sync {
+    /// Their names, as the server lists them now.
+    fn list(&self) -> Later<'_, Vec<String>>;
+
+    /// One of them, ready to be called. Whether the server has it need not be known.
+    ///
+    /// # Errors
+    /// Why it cannot be called, in words.
+    fn serve<'a>(&'a self, name: &'a str) -> Later<'a, Result<ServedModel, String>>;
+}
+
+/// The agents that sessions may have.
+#[derive(Clone)]
+pub struct Agents {
+    name: String,
+    usual: Arc<Agent>,
+    others: BTreeMap<String, Other>,
+    models: Option<Arc<dyn Models>>,
+    /// Whether every session has the usual agent, whatever its log says.
+    is_only: bool,
+}
+
+/// An agent by its name, or why there is none.
+#[derive(Clone)]
+struct Other {
+    model: String,
+    agent: Result<Arc<Agent>, String>,
+}
+
+/// An agent as lists show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentEntry {
+    /// Its name.
+    pub name: String,
+    /// The model it is configured with.
+    pub model: String,
+    /// Whether sessions have it that ask for none.
+    pub is_default: bool,
+    /// Why it cannot be used, if it cannot.
+    pub why: Option<String>,
+}
+
+impl Agents {
+    /// One agent, which all sessions have, also those that had another elsewhere.
+    pub fn only(agent: Agent) -> Self {
+        Self { is_only: true, ..Self::new("default", agent) }
+    }
+
+    /// A usual agent of that name. Sessions keep the agent and the model that they were given.
+    pub fn new(name: impl Into<String>, usual: Agent) -> Self {
+        let (name, usual) = (name.into(), Arc::new(usual));
+        Self { name, usual, others: BTreeMap::new(), models: None, is_only: false }
+    }
+
+    /// One more agent, configured with that model; or why it cannot be used, in words.
+    #[must_use]
+    pub fn with(
+        mut self,
+        name: impl Into<String>,
+        model: impl Into<String>,
+        agent: Result<Agent, String>,
+    ) -> Self {
+        self.others.insert(name.into(), Other { model: model.into(), agent: agent.map(Arc::new) });
+        self
+    }
+
+    /// The models that sessions may have besides those of the agents.
+    #[must_use]
+    pub fn with_models(mut self, models: Arc<dyn Models>) -> Self {
+        self.models = Some(models);
+        self
+    }
+
+    /// All agents, the usual one first.
+    pub fn list(&self) -> Vec<AgentEntry> {
+        let model = self.usual.provider.origin().model;
+        let usual = AgentEntry { name: self.name.clone(), model, is_default: true, why: None };
+        let others = self.others.iter().map(|(name, other)| AgentEntry {
+            name: name.clone(),
+            model: other.model.clone(),
+            is_default: false,
+            why: other.agent.as_ref().err().cloned(),
+        });
+        std::iter::once(usual).chain(others).collect()
+    }
+
+    /// The models that may be named: those of the agents, and those that the server lists now.
+    pub async fn models(&self) -> BTreeSet<String> {
+        let mut names: BTreeSet<String> = self.usable().map(|(_, agent)| agent.provider.origin().model).collect();
+        if let Some(models) = &self.models {
+            names.extend(models.list().await);
+        }
+        names
+    }
+
+    /// The usual one, as it is configured.
+    pub(crate) fn usual(&self) -> &Arc<Agent> {
+        &self.usual
+    }
+
+    /// Whether every session has the usual agent, whatever its log says.
+    pub(crate) fn is_only(&self) -> bool {
+        self.is_only
+    }
+
+    /// Those that can be used, the usual one first.
+    pub(crate) fn usable(&self) -> impl Iterator<Item = (&str, &Arc<Agent>)> {
+        let others = self.others.iter().filter_map(|(name, other)| Some((name.as_str(), other.agent.as_ref().ok()?)));
+        std::iter::once((self.name.as_str(), &self.usual)).chain(others)
+    }
+
+    /// The agent of that name as it is configured; the usual one if none is named.
+    ///
+    /// # Errors
+    /// [`SessionError::NotFound`]; [`SessionError::Conflict`] if it cannot be used.
+    pub(crate) fn named(&self, name: Option<&str>) -> Result<&Arc<Agent>, SessionError> {
+        let Some(name) = name.filter(|name| *name != self.name) else { return Ok(&self.usual) };
+        let other = self.others.get(name).ok_or_else(|| SessionError::NotFound(format!("agent `{name}`")))?;
+        let unusable = |why: &String| SessionError::Conflict(format!("the agent `{name}` cannot be used: {why}"));
+        other.agent.as_ref().map_err(unusable)
+    }
+
+    /// The agent that a choice means, with the model it means.
+    ///
+    /// # Errors
+    /// As [`Agents::named`], of the model too.
+    pub(crate) async fn chosen(&self, choice: &ModelChoice) -> Result<Agent, SessionError> {
+        let agent = self.named(choice.agent.as_deref())?;
+        Ok(match choice.model.as_deref() {
+            None => Agent::clone(agent),
+            Some(model) => agent.with_model(self.served(model).await?),
+        })
+    }
+
+    /// The model of that name: an agent's, or another of the usual agent's server.
+    ///
+    /// # Errors
+    /// [`SessionError::NotFound`] if nobody has other models; [`SessionError::Conflict`] if it cannot be called.
+    pub(crate) async fn served(&self, model: &str) -> Result<ServedModel, SessionError> {
+        if let Some((_, agent)) = self.usable().find(|(_, agent)| agent.provider.origin().model == model) {
+            return Ok(agent.served());
+        }
+        let models = self.models.as_ref().ok_or_else(|| SessionError::NotFound(format!("model `{model}`")))?;
+        let unusable = |why| SessionError::Conflict(format!("the model `{model}` cannot be used: {why}"));
+        models.serve(model).await.map_err(unusable)
+    }
+
+    /// A choice as it is stored: the usual agent goes by no name.
+    pub(crate) fn plainly(&self, choice: ModelChoice) -> ModelChoice {
+        ModelChoice { agent: choice.agent.filter(|name| *name != self.name), ..choice }
+    }
+
+    /// Ends what the agents' tools and their telemetry have started.
+    pub(crate) async fn close(&self) {
+        for (_, agent) in self.usable() {
+            agent.tools.close().await;
+        }
+        self.usual.telemetry.close().await;
+    }
+}

@@ -1,0 +1,12 @@
+//! Agents beside the file's own.
+
+use super::Config;
+
+/// Where an agent beside the file's own is described.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AgentSource {
+    /// In a file of its own, whose path is seen from the one that names it.
+    File(String),
+    /// In the same file.
+    Here(Box<Config>),
+}

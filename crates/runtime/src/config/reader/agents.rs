@@ -1,0 +1,76 @@
+//! `agents`: more agents, by name.
+
+use std::collections::BTreeMap;
+
+use super::super::agents::AgentSource;
+use super::super::section;
+use super::{Entry, Node, Problem, ProblemKind, Reader, Value, text};
+
+/// Characters of an agent's name at most.
+const NAME_CHARS: usize = 64;
+
+const EXPECTED: &str = "the path of an agent file, or the keys of one";
+
+impl<'a> Reader<'a> {
+    /// Reads an agent that is another file's: it has no agents of its own.
+    pub(in super::super) fn of_agent(root: &'a Node) -> Self {
+        Self { is_inner: true, ..Self::new(root) }
+    }
+
+    /// The agents beside the one of that name, which is the file's own.
+    pub(in super::super) fn agents(&mut self, path: &str, own: &str) -> BTreeMap<String, AgentSource> {
+        let Some(node) = self.group(path) else { return BTreeMap::new() };
+        if let Some(first) = node.entries().first().filter(|_| self.is_inner) {
+            let message = "stands in the main file only: an agent of it has none of its own";
+            self.problem(first.at, path, ProblemKind::Conflict(message.to_owned()));
+            return BTreeMap::new();
+        }
+        node.entries().iter().filter_map(|entry| self.agent(entry, path, own)).collect()
+    }
+
+    fn agent(&mut self, entry: &Entry, path: &str, own: &str) -> Option<(String, AgentSource)> {
+        let (name, path) = (entry.key.clone(), format!("{path}.{}", entry.key));
+        let wrong = if name == own {
+            Some("has the name of the file's own agent (`name`)".to_owned())
+        } else if !is_name(&name) {
+            Some(format!("is no name: 1 to {NAME_CHARS} letters, digits, `-`, `_` and `.`, and not __same__"))
+        } else {
+            None
+        };
+        if let Some(wrong) = wrong {
+            self.problem(entry.at, &path, ProblemKind::Conflict(wrong));
+            return None;
+        }
+        let source = match &entry.node.value {
+            Value::Map(_) => {
+                let mut inner = Reader::of_agent(&entry.node);
+                let config = section::config(&mut inner);
+                let problems = inner.finish().into_iter().map(|problem| inside(&path, problem));
+                self.problems.extend(problems);
+                Some(AgentSource::Here(Box::new(config)))
+            }
+            _ => text(&entry.node).filter(|file| !file.trim().is_empty()).map(AgentSource::File),
+        };
+        if source.is_none() {
+            self.bad(&entry.node, &path, EXPECTED);
+        }
+        source.map(|source| (name, source))
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let allowed = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    (1..=NAME_CHARS).contains(&name.chars().count()) && name.chars().all(allowed) && name != "__same__"
+}
+
+/// A problem of an agent as one of the whole file.
+fn inside(path: &str, problem: Problem) -> Problem {
+    let within = |inner: &str| if inner.is_empty() { path.to_owned() } else { format!("{path}.{inner}") };
+    let kind = match problem.kind {
+        ProblemKind::UnknownKey { key, section, nearest, valid } => {
+            ProblemKind::UnknownKey { key, section: within(&section), nearest, valid }
+        }
+        other => other,
+    };
+    Problem { path: within(&problem.path), kind, ..problem }
+}

@@ -1,0 +1,218 @@
+//! What may be changed while agents run: a few scalars, kept in a file. They stand above the agent file.
+
+mod file;
+mod governed;
+#[cfg(test)]
+mod tests;
+
+use longhaul_core::budget::Trigger;
+use longhaul_core::strategy;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::{Map, Value};
+
+pub use self::file::{SettingsFile, Written};
+pub(crate) use self::governed::Governed;
+use crate::config::TriggerConfig;
+
+/// The session's own model, as `pruningAgent` names it.
+pub const SAME_AGENT: &str = "__same__";
+/// The session's own model, as `summarizeWith` names it.
+pub const SAME_MODEL: &str = "same";
+/// Nobody, as `summarizeWith` says it: extracts are made without a model.
+pub const EXTRACT: &str = "extract";
+
+/// Characters of a name at most.
+const NAME_CHARS: usize = 200;
+
+/// What was changed; what is `None` is as the agent file has it.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Choices {
+    /// The strategy's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<String>,
+    /// When it acts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trigger: Option<TriggerChoice>,
+    /// Who prunes, where the strategy is `pruning-agent`: [`SAME_AGENT`], an agent or a model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pruning_agent: Option<String>,
+    /// Whether a compaction is followed by what it left out and is spoken of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auto_recall: Option<bool>,
+    /// Who writes summaries under the other strategies: [`SAME_MODEL`], [`EXTRACT`] or a model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summarize_with: Option<String>,
+}
+
+/// When a strategy acts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum TriggerChoice {
+    /// When the strategy itself says.
+    None,
+    /// At a share of the window, above 0 and at most 1.
+    Percentage(f64),
+    /// At a number of tokens.
+    TriggerTokens(u64),
+    /// When the usable room is full.
+    Overflow,
+    /// When the strategy finds that it pays; only `adaptive` knows.
+    Planner,
+}
+
+/// Why a change is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{field}` {why}")]
+pub struct Refused {
+    /// The setting.
+    pub field: String,
+    /// What it must be.
+    pub why: String,
+}
+
+/// Where a value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Nobody has said anything.
+    Default,
+    /// The agent file.
+    AgentFile,
+    /// The settings.
+    Settings,
+}
+
+/// The settings that hold, each with where it comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Holding {
+    /// The strategy's name.
+    pub strategy: (String, Source),
+    /// When it acts; `None` is when the strategy itself says.
+    pub trigger: (Option<Trigger>, Source),
+    /// Who prunes.
+    pub pruning_agent: (String, Source),
+    /// Whether what a compaction left out and is spoken of follows it.
+    pub auto_recall: (bool, Source),
+    /// Who writes summaries.
+    pub summarize_with: (String, Source),
+}
+
+impl Choices {
+    /// Whether nothing was changed.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The names of what was changed.
+    pub fn names(&self) -> Vec<String> {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(changed)) => changed.keys().cloned().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// These choices with a change: `null` gives a setting back to the agent file, what is not named stays. Names of
+    /// agents and models are not looked up.
+    ///
+    /// # Errors
+    /// [`Refused`], with the first setting that is unknown or wrong.
+    pub fn changed(&self, change: &Map<String, Value>) -> Result<Self, Refused> {
+        let mut changed = self.clone();
+        for (field, value) in change {
+            match field.as_str() {
+                "strategy" => changed.strategy = given(value, |value| known_strategy(field, value))?,
+                "trigger" => changed.trigger = given(value, |value| trigger(field, value))?,
+                "pruningAgent" => changed.pruning_agent = given(value, |value| name(field, value))?,
+                "autoRecall" => changed.auto_recall = given(value, |value| flag(field, value))?,
+                "summarizeWith" => changed.summarize_with = given(value, |value| name(field, value))?,
+                _ => {
+                    let field: String = field.chars().filter(|c| !c.is_control()).take(60).collect();
+                    return refused(&field, "is no setting");
+                }
+            }
+        }
+        Ok(changed)
+    }
+}
+
+fn given<T>(value: &Value, read: impl FnOnce(&Value) -> Result<T, Refused>) -> Result<Option<T>, Refused> {
+    if value.is_null() { Ok(None) } else { read(value).map(Some) }
+}
+
+fn refused<T>(field: &str, why: impl Into<String>) -> Result<T, Refused> {
+    Err(Refused { field: field.to_owned(), why: why.into() })
+}
+
+fn known_strategy(field: &str, value: &Value) -> Result<String, Refused> {
+    match value.as_str().filter(|name| strategy::NAMES.contains(name)) {
+        Some(name) => Ok(name.to_owned()),
+        None => refused(field, format!("is one of {}", strategy::NAMES.join(", "))),
+    }
+}
+
+fn flag(field: &str, value: &Value) -> Result<bool, Refused> {
+    value.as_bool().map_or_else(|| refused(field, "is true or false"), Ok)
+}
+
+fn name(field: &str, value: &Value) -> Result<String, Refused> {
+    let is_name = |name: &&str| {
+        !name.trim().is_empty() && name.chars().count() <= NAME_CHARS && !name.chars().any(char::is_control)
+    };
+    match value.as_str().filter(is_name) {
+        Some(name) => Ok(name.to_owned()),
+        None => refused(field, format!("is a name of 1 to {NAME_CHARS} visible characters")),
+    }
+}
+
+fn trigger(field: &str, value: &Value) -> Result<TriggerChoice, Refused> {
+    let least = TriggerConfig::LEAST_TOKENS;
+    let what = "is \"none\", { percentage }, { triggerTokens } or { type }";
+    if value == "none" {
+        return Ok(TriggerChoice::None);
+    }
+    let Some(given) = value.as_object() else { return refused(field, what) };
+    let kind = given.get("type").map_or(Some("threshold"), Value::as_str);
+    let figures: Vec<_> = given.iter().filter(|(key, _)| *key != "type").collect();
+    match (kind, figures.as_slice()) {
+        // At true overflow every strategy acts: that is all that `manual` does by itself.
+        (Some("overflow" | "manual"), []) => Ok(TriggerChoice::Overflow),
+        (Some("planner"), []) => Ok(TriggerChoice::Planner),
+        (Some("threshold"), [(key, share)]) if *key == "percentage" => match share.as_f64() {
+            Some(share) if share > 0.0 && share <= 1.0 => Ok(TriggerChoice::Percentage(share)),
+            _ => refused(&format!("{field}.percentage"), "is above 0 and at most 1"),
+        },
+        (Some("threshold"), [(key, tokens)]) if *key == "triggerTokens" => match tokens.as_u64() {
+            Some(tokens) if tokens >= least => Ok(TriggerChoice::TriggerTokens(tokens)),
+            _ => refused(&format!("{field}.triggerTokens"), format!("is a whole number, {least} or more")),
+        },
+        _ => refused(field, what),
+    }
+}
+
+impl TriggerChoice {
+    fn trigger(self) -> Option<Trigger> {
+        match self {
+            Self::None => None,
+            Self::Percentage(share) => Some(Trigger::Share(share)),
+            Self::TriggerTokens(tokens) => Some(Trigger::Tokens(tokens)),
+            Self::Overflow => Some(Trigger::Overflow),
+            Self::Planner => Some(Trigger::Planner),
+        }
+    }
+}
+
+impl Serialize for TriggerChoice {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if *self == Self::None {
+            return serializer.serialize_str("none");
+        }
+        let mut figure = serializer.serialize_map(Some(1))?;
+        match self {
+            Self::None => {}
+            Self::Percentage(share) => figure.serialize_entry("percentage", share)?,
+            Self::TriggerTokens(tokens) => figure.serialize_entry("triggerTokens", tokens)?,
+            Self::Overflow => figure.serialize_entry("type", "overflow")?,
+            Self::Planner => figure.serialize_entry("type", "planner")?,
+        }
+        figure.end()
+    }
+}

@@ -1,0 +1,89 @@
+//! The file that settings are kept in.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use super::{Choices, Source};
+
+/// The largest file that is read.
+const MAX_BYTES: u64 = 64 * 1024;
+
+/// The keys that an agent file has, for example `context.compression.strategy`.
+pub type Written = BTreeSet<String>;
+
+/// The file that settings are kept in, and what the agent file beneath it says.
+#[derive(Clone, Debug)]
+pub struct SettingsFile {
+    path: PathBuf,
+    written: Written,
+}
+
+impl SettingsFile {
+    /// The file at `path`, above an agent file that has the keys `written`.
+    pub fn new(path: PathBuf, written: Written) -> Self {
+        Self { path, written }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What was chosen; nothing if there is no file.
+    ///
+    /// # Errors
+    /// The file is damaged, or cannot be read.
+    pub fn read(&self) -> io::Result<Choices> {
+        match fs::metadata(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Choices::default()),
+            Err(error) => return Err(error),
+            Ok(known) if !known.is_file() => return Err(io::Error::other("it is no regular file")),
+            Ok(_) => {}
+        }
+        let mut bytes = Vec::new();
+        File::open(&self.path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > MAX_BYTES {
+            return Err(io::Error::other("it is larger than 64 KiB"));
+        }
+        let kept: Map<String, Value> = serde_json::from_slice(&bytes)?;
+        Choices::default().changed(&kept).map_err(io::Error::other)
+    }
+
+    /// Keeps the choices. Whoever reads finds the old ones or the new ones; a damaged file is put beside.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn write(&self, choices: &Choices) -> io::Result<()> {
+        if self.read().is_err() {
+            fs::rename(&self.path, self.path.with_extension("json.damaged"))?;
+        }
+        let fresh = self.path.with_extension(format!("{}.new", uuid::Uuid::now_v7()));
+        let kept = write_new(&fresh, choices).and_then(|()| fs::rename(&fresh, &self.path));
+        if kept.is_err() {
+            let _ = fs::remove_file(&fresh);
+        }
+        kept?;
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    }
+
+    /// Where a setting comes from that is not in this file: `key` is what the agent file calls it.
+    pub(super) fn beneath(&self, key: &str) -> Source {
+        if self.written.contains(key) { Source::AgentFile } else { Source::Default }
+    }
+}
+
+fn write_new(path: &Path, choices: &Choices) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut out = options.open(path)?;
+    serde_json::to_writer_pretty(&mut out, choices)?;
+    out.write_all(b"\n")?;
+    out.sync_all()
+}

@@ -1,0 +1,52 @@
+//! Pages of other origins: those that are allowed may ask with the token, and read the answers.
+
+use axum::http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
+};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+
+use crate::app::ServerConfig;
+
+const METHODS: &str = "GET, POST, PUT, PATCH, DELETE";
+const HEADERS: &str = "Authorization, Content-Type, Idempotency-Key, Last-Event-ID";
+const EXPOSED: &str = "ETag, Retry-After";
+
+/// How long a browser may remember what it was told, in seconds.
+const AGE_S: u32 = 600;
+
+/// The origin of an allowed page that asks.
+pub(crate) fn allowed(headers: &HeaderMap, config: &ServerConfig) -> Option<HeaderValue> {
+    let origin = headers.get(ORIGIN)?;
+    let text = origin.to_str().ok()?;
+    let is_allowed = config.allowed_origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(text));
+    is_allowed.then(|| origin.clone())
+}
+
+/// Whether a browser asks what a page may do, before it lets it.
+pub(crate) fn is_question(method: &Method, headers: &HeaderMap) -> bool {
+    *method == Method::OPTIONS && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+/// The answer to such a question. It needs no token, and grants nothing without it.
+pub(crate) fn answer() -> Response {
+    let headers = [
+        (ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS)),
+        (ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(HEADERS)),
+        (ACCESS_CONTROL_MAX_AGE, AGE_S.into()),
+    ];
+    (StatusCode::NO_CONTENT, headers).into_response()
+}
+
+/// Lets the page of that origin read an answer.
+pub(crate) fn mark(headers: &mut HeaderMap, origin: Option<HeaderValue>, config: &ServerConfig) {
+    if config.allowed_origins.is_empty() {
+        return;
+    }
+    headers.append(VARY, HeaderValue::from_static("Origin"));
+    if let Some(origin) = origin {
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
+    }
+}

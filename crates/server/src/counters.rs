@@ -1,0 +1,184 @@
+//! What happens on the server, counted, and told in the text format of Prometheus.
+//!
+//! What sessions do is read off the one place that all of it passes: the store ([`Counters::watching`]).
+
+mod store;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use longhaul_core::event::{EventBody, RunEnd};
+use longhaul_core::message::ToolStatus;
+use longhaul_core::usage::Usage;
+use longhaul_store::SharedStore;
+
+use self::store::Counted;
+
+/// A family of figures: its name, its kind, and what it counts.
+type Family = (&'static str, &'static str, &'static str);
+
+const SESSIONS: Family = ("longhaul_sessions", "gauge", "Sessions by what they do.");
+const QUEUED: Family = ("longhaul_queued_messages", "gauge", "Messages that wait, in all sessions.");
+const STREAMS: Family = ("longhaul_event_streams", "gauge", "Event streams that are open.");
+const STARTED: Family = ("longhaul_runs_started_total", "counter", "Runs that were begun.");
+const RUNS: Family = ("longhaul_runs_total", "counter", "Runs that have ended, by why.");
+const STEPS: Family =
+    ("longhaul_steps_total", "counter", "Model calls that were answered, or failed, with the code.");
+const INPUT: Family =
+    ("gen_ai_client_inference_usage_input_tokens_total", "counter", "Input tokens, cached ones included.");
+const OUTPUT: Family = ("gen_ai_client_inference_usage_output_tokens_total", "counter", "Output tokens.");
+const CACHE_READ: Family = (
+    "gen_ai_client_inference_usage_cache_read_input_tokens_total",
+    "counter",
+    "Input tokens read from a cache.",
+);
+const CACHE_WRITE: Family = (
+    "gen_ai_client_inference_usage_cache_write_input_tokens_total",
+    "counter",
+    "Input tokens written to a cache.",
+);
+const REASONING: Family =
+    ("gen_ai_client_inference_usage_reasoning_output_tokens_total", "counter", "Output tokens of reasoning.");
+const EDITS: Family = ("longhaul_compactions_total", "counter", "Compactions and prunes, by strategy.");
+const UNDONE: Family =
+    ("longhaul_compactions_undone_total", "counter", "Compactions and prunes that were undone.");
+const TOOLS: Family = ("longhaul_tool_calls_total", "counter", "Tool calls that have ended, by how.");
+const REQUESTS: Family = ("longhaul_http_requests_total", "counter", "Requests by route and status.");
+
+const COUNTED: [Family; 12] =
+    [STARTED, RUNS, STEPS, INPUT, OUTPUT, CACHE_READ, CACHE_WRITE, REASONING, EDITS, UNDONE, TOOLS, REQUESTS];
+
+/// What is counted. Cheap to clone; clones count together.
+#[derive(Clone, Debug, Default)]
+pub struct Counters(Arc<Mutex<Counts>>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    /// By family and labels.
+    counts: BTreeMap<(&'static str, String), u64>,
+    streams: u64,
+}
+
+/// An event stream that is open as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Stream(Counters);
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.0.with(|counts| counts.streams -= 1);
+    }
+}
+
+impl Counters {
+    /// The same store; what is appended to it is counted.
+    pub fn watching(&self, store: SharedStore) -> SharedStore {
+        Arc::new(Counted::new(store, self.clone()))
+    }
+
+    pub(crate) fn stream(&self) -> Stream {
+        self.with(|counts| counts.streams += 1);
+        Stream(self.clone())
+    }
+
+    pub(crate) fn request(&self, method: &str, route: &str, status: u16) {
+        let status = status.to_string();
+        self.count(REQUESTS, &[("method", method), ("route", route), ("status", &status)], 1);
+    }
+
+    fn event(&self, body: &EventBody) {
+        match body {
+            EventBody::RunStarted { .. } => self.count(STARTED, &[], 1),
+            EventBody::RunFinished { reason, .. } => {
+                self.count(RUNS, &[("finish_reason", ended(*reason))], 1)
+            }
+            EventBody::StepFinished { usage, .. } => {
+                self.count(STEPS, &[("code", "")], 1);
+                usage.iter().for_each(|usage| self.tokens(usage));
+            }
+            EventBody::StepFailed { code, .. } => self.count(STEPS, &[("code", code.as_str())], 1),
+            EventBody::ToolFinished { result } => {
+                let status = match result.status {
+                    ToolStatus::Completed => "completed",
+                    ToolStatus::Error => "error",
+                    ToolStatus::Cancelled => "cancelled",
+                    ToolStatus::Interrupted => "interrupted",
+                };
+                self.count(TOOLS, &[("status", status)], 1);
+            }
+            EventBody::ViewEdited(edit) => self.count(EDITS, &[("strategy", &edit.strategy)], 1),
+            EventBody::ViewRestored { .. } => self.count(UNDONE, &[], 1),
+            _ => {}
+        }
+    }
+
+    fn tokens(&self, usage: &Usage) {
+        for (family, tokens) in [
+            (INPUT, usage.input_tokens),
+            (OUTPUT, usage.output_tokens),
+            (CACHE_READ, usage.cache_read_tokens),
+            (CACHE_WRITE, usage.cache_write_tokens),
+            (REASONING, usage.reasoning_tokens),
+        ] {
+            self.count(family, &[], tokens);
+        }
+    }
+
+    fn count(&self, family: Family, labels: &[(&str, &str)], more: u64) {
+        let labels = written(labels);
+        self.with(|counts| *counts.counts.entry((family.0, labels)).or_default() += more);
+    }
+
+    fn with(&self, work: impl FnOnce(&mut Counts)) {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// All figures. `sessions` by status and `queued` are what they are now.
+    pub(crate) fn text(&self, sessions: &BTreeMap<&str, u64>, queued: u64) -> String {
+        let mut text = String::new();
+        family(
+            &mut text,
+            SESSIONS,
+            sessions.iter().map(|(status, count)| (written(&[("status", status)]), *count)),
+        );
+        family(&mut text, QUEUED, [(String::new(), queued)]);
+        self.with(|counts| {
+            family(&mut text, STREAMS, [(String::new(), counts.streams)]);
+            for of in COUNTED {
+                let own = counts.counts.iter().filter(|((name, _), _)| *name == of.0);
+                family(&mut text, of, own.map(|((_, labels), count)| (labels.clone(), *count)));
+            }
+        });
+        text
+    }
+}
+
+fn family(text: &mut String, (name, kind, help): Family, figures: impl IntoIterator<Item = (String, u64)>) {
+    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    for (labels, figure) in figures {
+        let _ = writeln!(text, "{name}{labels} {figure}");
+    }
+}
+
+fn written(labels: &[(&str, &str)]) -> String {
+    let mut pairs = labels.iter().map(|(name, value)| {
+        let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        format!("{name}=\"{value}\"")
+    });
+    match pairs.next() {
+        Some(first) => format!("{{{}}}", pairs.fold(first, |all, pair| format!("{all},{pair}"))),
+        None => String::new(),
+    }
+}
+
+fn ended(reason: RunEnd) -> &'static str {
+    match reason {
+        RunEnd::Stop => "stop",
+        RunEnd::MaxSteps => "max-steps",
+        RunEnd::Cancelled => "cancelled",
+        RunEnd::Timeout => "timeout",
+        RunEnd::LoopDetected => "loop-detected",
+        RunEnd::Length => "length",
+        RunEnd::Error => "error",
+    }
+}

@@ -1,0 +1,120 @@
+//! A store that counts what is appended to it.
+
+use async_trait::async_trait;
+use longhaul_core::event::Event;
+use longhaul_core::ids::{QueueId, Seq, SessionId};
+use longhaul_core::message::{BlobRef, Part};
+use longhaul_core::queue::Queued;
+use longhaul_store::{
+    Accepted, Append, Chunk, Lease, NewQueued, NewRequest, NewSession, Request, SessionRecord, SharedStore,
+    Store, StoreError,
+};
+use tokio::sync::watch;
+
+use super::Counters;
+
+/// A store that counts what is appended to it, and is otherwise the one it holds.
+pub(super) struct Counted {
+    store: SharedStore,
+    counters: Counters,
+}
+
+impl Counted {
+    pub(super) fn new(store: SharedStore, counters: Counters) -> Self {
+        Self { store, counters }
+    }
+}
+
+#[async_trait]
+impl Store for Counted {
+    async fn create(&self, session: NewSession) -> Result<SessionRecord, StoreError> {
+        self.store.create(session).await
+    }
+
+    async fn session(&self, id: &SessionId) -> Result<SessionRecord, StoreError> {
+        self.store.session(id).await
+    }
+
+    async fn sessions(&self, limit: usize) -> Result<Vec<SessionRecord>, StoreError> {
+        self.store.sessions(limit).await
+    }
+
+    async fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
+        self.store.delete(id).await
+    }
+
+    async fn claim(&self, id: &SessionId, owner: &str) -> Result<Lease, StoreError> {
+        self.store.claim(id, owner).await
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
+        self.store.release(lease).await
+    }
+
+    async fn append(&self, lease: &Lease, append: Append) -> Result<Vec<Event>, StoreError> {
+        let events = self.store.append(lease, append).await?;
+        events.iter().for_each(|event| self.counters.event(&event.body));
+        Ok(events)
+    }
+
+    async fn read(&self, id: &SessionId, after: Seq, limit: usize) -> Result<Vec<Event>, StoreError> {
+        self.store.read(id, after, limit).await
+    }
+
+    async fn tail(&self, id: &SessionId, limit: usize) -> Result<Vec<Event>, StoreError> {
+        self.store.tail(id, limit).await
+    }
+
+    async fn enqueue(&self, id: &SessionId, message: NewQueued) -> Result<Accepted, StoreError> {
+        self.store.enqueue(id, message).await
+    }
+
+    async fn queue(&self, id: &SessionId) -> Result<Vec<Queued>, StoreError> {
+        self.store.queue(id).await
+    }
+
+    async fn edit_queued(&self, id: &SessionId, entry: &QueueId, parts: Vec<Part>) -> Result<(), StoreError> {
+        self.store.edit_queued(id, entry, parts).await
+    }
+
+    async fn remove_queued(&self, id: &SessionId, entry: &QueueId) -> Result<(), StoreError> {
+        self.store.remove_queued(id, entry).await
+    }
+
+    async fn clear_queue(&self, id: &SessionId) -> Result<Vec<QueueId>, StoreError> {
+        self.store.clear_queue(id).await
+    }
+
+    async fn begin_request(&self, id: &SessionId, request: NewRequest) -> Result<Request, StoreError> {
+        self.store.begin_request(id, request).await
+    }
+
+    async fn answer_request(
+        &self,
+        id: &SessionId,
+        key: &str,
+        answer: Option<String>,
+    ) -> Result<(), StoreError> {
+        self.store.answer_request(id, key, answer).await
+    }
+
+    async fn put_chunk(&self, lease: &Lease, chunk: Chunk) -> Result<(), StoreError> {
+        self.store.put_chunk(lease, chunk).await
+    }
+
+    async fn chunks(&self, id: &SessionId) -> Result<Vec<Chunk>, StoreError> {
+        self.store.chunks(id).await
+    }
+
+    async fn blobs(&self, id: &SessionId) -> Result<Vec<BlobRef>, StoreError> {
+        self.store.blobs(id).await
+    }
+
+    async fn watch(&self, id: &SessionId) -> Result<watch::Receiver<Seq>, StoreError> {
+        self.store.watch(id).await
+    }
+
+    async fn close(&self) {
+        self.store.close().await
+    }
+}

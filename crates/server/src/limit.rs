@@ -1,0 +1,123 @@
+//! How many requests a client may make: so many at once, and as many again in each span of time.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Clients that are remembered at most. Those that have asked for nothing lately are forgotten.
+const CLIENTS: usize = 4_096;
+
+/// So many requests in a span of time, for example `120/min`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateLimit {
+    /// How many; at least 1.
+    pub requests: u32,
+    /// In how long a time.
+    pub per: Duration,
+}
+
+impl FromStr for RateLimit {
+    type Err = String;
+
+    /// Reads `COUNT/s`, `COUNT/min` or `COUNT/h`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let unknown = || format!("`{text}` is no rate such as 120/min (s, min or h)");
+        let (count, unit) = text.split_once('/').ok_or_else(unknown)?;
+        let seconds = match unit.trim() {
+            "s" => 1,
+            "min" => 60,
+            "h" => 3_600,
+            _ => return Err(unknown()),
+        };
+        let requests = count.trim().parse().ok().filter(|count| *count > 0).ok_or_else(unknown)?;
+        Ok(Self { requests, per: Duration::from_secs(seconds) })
+    }
+}
+
+/// Who asks: from where, and whether with the token or the cookie.
+pub(crate) type Client = (Option<IpAddr>, bool);
+
+/// What each client has left.
+#[derive(Debug, Default)]
+pub(crate) struct Allowances(Mutex<BTreeMap<Client, Left>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Left {
+    requests: f64,
+    at: Instant,
+}
+
+impl Allowances {
+    /// Takes one request of the client's.
+    ///
+    /// # Errors
+    /// None is left: after this time there is one.
+    pub(crate) fn take(&self, limit: RateLimit, client: Client, now: Instant) -> Result<(), Duration> {
+        let most = f64::from(limit.requests.max(1));
+        let each = limit.per.as_secs_f64() / most;
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= CLIENTS && !all.contains_key(&client) {
+            all.retain(|_, left| now.saturating_duration_since(left.at) < limit.per);
+            if all.len() >= CLIENTS {
+                return Err(limit.per);
+            }
+        }
+        let left = all.entry(client).or_insert(Left { requests: most, at: now });
+        let since = now.saturating_duration_since(left.at).as_secs_f64();
+        left.requests = (left.requests + since / each).min(most);
+        left.at = now;
+        if left.requests < 1.0 {
+            return Err(Duration::from_secs_f64((1.0 - left.requests) * each));
+        }
+        left.requests -= 1.0;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: RateLimit = RateLimit { requests: 3, per: Duration::from_secs(60) };
+
+    #[test]
+    fn rates_are_read() {
+        assert_eq!("120/min".parse(), Ok(RateLimit { requests: 120, per: Duration::from_secs(60) }));
+        assert_eq!("5 / s".parse(), Ok(RateLimit { requests: 5, per: Duration::from_secs(1) }));
+        for wrong in ["", "120", "0/min", "-1/s", "x/s", "5/day", "/s"] {
+            assert!(wrong.parse::<RateLimit>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn so_many_at_once_and_then_one_after_another() {
+        let (allowances, now) = (Allowances::default(), Instant::now());
+        let (one, other): (Client, Client) = ((None, true), (None, false));
+        for _ in 0..3 {
+            allowances.take(LIMIT, one, now).unwrap();
+        }
+        let wait = allowances.take(LIMIT, one, now).unwrap_err();
+        assert!(wait > Duration::from_secs(19) && wait <= Duration::from_secs(20), "{wait:?}");
+        allowances.take(LIMIT, other, now).unwrap();
+        assert!(allowances.take(LIMIT, one, now + Duration::from_secs(19)).is_err());
+        allowances.take(LIMIT, one, now + Duration::from_secs(21)).unwrap();
+        for _ in 0..3 {
+            allowances.take(LIMIT, one, now + Duration::from_secs(1_000)).unwrap();
+        }
+        assert!(
+            allowances.take(LIMIT, one, now + Duration::from_secs(1_000)).is_err(),
+            "no more than at first"
+        );
+    }
+
+    #[test]
+    fn the_clients_that_are_remembered_are_bounded() {
+        let (allowances, now) = (Allowances::default(), Instant::now());
+        let from = |at: u32| (Some(IpAddr::from(at.to_be_bytes())), false);
+        (0..CLIENTS as u32).for_each(|at| allowances.take(LIMIT, from(at), now).unwrap());
+        assert!(allowances.take(LIMIT, from(u32::MAX), now).is_err());
+        allowances.take(LIMIT, from(u32::MAX), now + LIMIT.per).unwrap();
+    }
+}

@@ -1,0 +1,230 @@
+//! The description of the API (OpenAPI 3.1), made from the routes and the shapes of what they take and answer.
+
+pub(crate) mod answer;
+mod events;
+pub(crate) mod part;
+
+use std::sync::LazyLock;
+
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn, PathItem};
+use utoipa::openapi::schema::{
+    AdditionalProperties, Discriminator, Object, ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type,
+};
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{Content, OpenApi, Ref, RefOr, Required, ResponseBuilder, SecurityRequirement};
+use utoipa::{Modify, OpenApi as _};
+
+use self::events::{EVENTS, Events, Kept};
+use crate::routes;
+
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(
+        title = "Longhaul",
+        description = "Agents whose conversations never run out of room. Times are milliseconds since 1970, tokens are \
+                       counts, positions (`seq`) count the events of a session's log from 1.",
+        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
+    ),
+    paths(
+        routes::health::alive, routes::health::ready,
+        routes::page::index, routes::page::asset, routes::login::open, routes::login::login, routes::login::logout,
+        routes::message::send,
+        routes::queue::list, routes::queue::clear, routes::queue::edit, routes::queue::remove,
+        routes::sessions::create, routes::sessions::list, routes::sessions::show, routes::sessions::rename,
+        routes::sessions::delete, routes::sessions::fork,
+        routes::messages::page, routes::context::show, routes::events::watch,
+        routes::control::cancel, routes::control::resume,
+        routes::compactions::compact, routes::compactions::list, routes::compactions::undo, routes::compactions::release,
+        routes::recall::recall, routes::export::export, routes::blobs::upload, routes::blobs::read,
+        routes::approvals::list, routes::approvals::decide,
+        routes::models::list, routes::render::render, routes::settings::show, routes::settings::change, routes::search::search, routes::agents::list, routes::llm::switch, routes::metrics::show, document,
+    ),
+    components(schemas(answer::Problem)),
+    modifiers(&Completed),
+)]
+struct Document;
+
+/// The description as JSON, made once.
+static TEXT: LazyLock<String> = LazyLock::new(|| {
+    let mut text = whole().to_pretty_json().unwrap_or_default();
+    text.push('\n');
+    text
+});
+
+/// The description of the API (OpenAPI 3.1), as JSON.
+pub fn openapi() -> &'static str {
+    &TEXT
+}
+
+/// This description
+#[utoipa::path(get, path = "/openapi.json", operation_id = "getOpenapi", tag = "server",
+    responses((status = 200, body = Object, content_type = "application/json", description = "OpenAPI 3.1")))]
+pub(crate) async fn document() -> Response {
+    ([(CONTENT_TYPE, "application/json")], openapi()).into_response()
+}
+
+fn whole() -> OpenApi {
+    let mut document = Document::openapi();
+    document.merge(Events::openapi());
+    complete_events(&mut document);
+    close_objects(&mut document);
+    document
+}
+
+/// What all routes have in common.
+struct Completed;
+
+impl Modify for Completed {
+    fn modify(&self, document: &mut OpenApi) {
+        let components = document.components.get_or_insert_default();
+        let bearer =
+            HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some("The server's token."));
+        components.add_security_scheme("token", SecurityScheme::Http(bearer.build()));
+        let cookie =
+            ApiKeyValue::with_description("longhaul", "The page's cookie; its name ends in the port.");
+        components.add_security_scheme("cookie", SecurityScheme::ApiKey(ApiKey::Cookie(cookie)));
+        for (path, item) in &mut document.paths.paths {
+            for (method, operation) in operations(item) {
+                complete(path, method, operation);
+            }
+        }
+    }
+}
+
+fn operations(item: &mut PathItem) -> impl Iterator<Item = (&'static str, &mut Operation)> {
+    let PathItem { get, post, patch, put, delete, .. } = item;
+    let all = [("get", get), ("post", post), ("patch", patch), ("put", put), ("delete", delete)];
+    all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
+}
+
+/// The parameters and problems that a route has by what it is.
+fn complete(path: &str, method: &str, operation: &mut Operation) {
+    let is_open = ["/healthz", "/readyz"].contains(&path);
+    let is_door = crate::guard::is_at_the_door(path);
+    let takes_key =
+        method == "post" && !is_door && !["/api/render", "/api/sessions/{id}/blobs"].contains(&path);
+    if takes_key {
+        let key = ParameterBuilder::new()
+            .name("Idempotency-Key")
+            .parameter_in(ParameterIn::Header)
+            .required(Required::False)
+            .description(Some("The same key again does nothing and gets the same answer."))
+            .schema(Some(
+                ObjectBuilder::new().schema_type(Type::String).min_length(Some(1)).max_length(Some(255)),
+            ));
+        operation.parameters.get_or_insert_default().push(RefOr::T(key.build()));
+    }
+    let names_something = path.contains('{') || path.starts_with("/api/message");
+    let mut problems = Vec::new();
+    if !is_open {
+        problems.extend([400, 403, 429, 500]);
+    }
+    if path != "/healthz" {
+        problems.push(503);
+    }
+    if !is_open && (!is_door || path == "/api/login") {
+        problems.push(401);
+    }
+    if names_something {
+        problems.extend([404, 409]);
+    }
+    if let Some(RefOr::T(body)) = &mut operation.request_body {
+        problems.extend([413, 415]);
+        let is_optional = body.content.values().any(|content| match content {
+            RefOr::T(Content { schema: Some(RefOr::Ref(schema)), .. }) => {
+                OPTIONAL.iter().any(|name| schema.ref_location.ends_with(&format!("/{name}")))
+            }
+            _ => false,
+        });
+        body.required = Some(if is_optional { Required::False } else { Required::True });
+    }
+    if takes_key {
+        problems.push(422);
+    }
+    problems.sort_unstable();
+    for status in problems {
+        operation.responses.responses.entry(status.to_string()).or_insert_with(|| RefOr::T(problem(status)));
+    }
+    if !is_open && !is_door {
+        let either = ["token", "cookie"].map(|scheme| SecurityRequirement::new::<_, _, &str>(scheme, []));
+        operation.security = Some(either.to_vec());
+    }
+}
+
+fn problem(status: u16) -> utoipa::openapi::Response {
+    let why = match status {
+        400 => "The request is wrong.",
+        401 => "The token is missing or wrong.",
+        403 => "The host name or the page that asks is foreign.",
+        404 => "What is named does not exist.",
+        409 => "It cannot be done as things are.",
+        413 => "The body is too large.",
+        415 => "The body is not JSON.",
+        422 => "The key was used for another request, or what was asked was refused.",
+        429 => "Too much at once; `Retry-After` says when to come again.",
+        503 => "The store does not answer, or the server is ending.",
+        _ => "The server failed.",
+    };
+    let content = Content::new(Some(Ref::from_schema_name("Problem")));
+    ResponseBuilder::new().description(why).content("application/problem+json", content).build()
+}
+
+/// Gives each event what all have, and puts them together as `Event`.
+fn complete_events(document: &mut OpenApi) {
+    let components = document.components.get_or_insert_default();
+    let mut any = OneOfBuilder::new().description(Some("One event of a session's stream."));
+    let mut names = Vec::new();
+    for (event, schema, kept) in EVENTS {
+        if let Some(RefOr::T(Schema::Object(object))) = components.schemas.get_mut(*schema) {
+            complete_event(object, event, *kept);
+        }
+        any = any.item(Ref::from_schema_name(*schema));
+        names.push((*event, format!("#/components/schemas/{schema}")));
+    }
+    let discriminator = Discriminator::with_mapping("name", names);
+    let any = any.discriminator(Some(discriminator)).build();
+    components.schemas.insert("Event".to_owned(), RefOr::T(Schema::OneOf(any)));
+}
+
+fn complete_event(object: &mut Object, event: &str, kept: Kept) {
+    let text = || ObjectBuilder::new().schema_type(Type::String);
+    let number = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1));
+    let name = text().enum_values(Some([event])).build();
+    let own = std::mem::take(&mut object.properties);
+    let mut put = |key: &str, schema: Object, is_required: bool| {
+        object.properties.insert(key.to_owned(), RefOr::T(Schema::Object(schema)));
+        if is_required && !object.required.iter().any(|name| name == key) {
+            object.required.push(key.to_owned());
+        }
+    };
+    put("name", name, true);
+    put("sessionId", text().build(), true);
+    if kept != Kept::Never {
+        put("seq", number.build(), kept == Kept::Always);
+        put("runId", text().build(), false);
+    }
+    object.properties.extend(own);
+    object.schema_type = SchemaType::Type(Type::Object);
+}
+
+/// What these have is completed where they are used.
+const OPEN: [&str; 2] = ["GivenMedia", "Media"];
+
+/// Requests that may be left out.
+const OPTIONAL: [&str; 5] = ["NewSession", "ForkSession", "CancelRun", "ResumeRun", "CompactRequest"];
+
+/// What is not described does not come.
+fn close_objects(document: &mut OpenApi) {
+    let components = document.components.get_or_insert_default();
+    for (name, schema) in &mut components.schemas {
+        if let RefOr::T(Schema::Object(object)) = schema
+            && !OPEN.contains(&name.as_str())
+            && !object.properties.is_empty()
+            && object.additional_properties.is_none()
+        {
+            object.additional_properties = Some(Box::new(AdditionalProperties::FreeForm(false)));
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! What the routes answer.
+#![expect(
+    dead_code,
+    reason = "shapes that are described, never held; the tests compare them with what is answered"
+)]
+
+mod context;
+
+use utoipa::ToSchema;
+
+pub(crate) use self::context::*;
+use super::part::{BlobRef, Content, Origin, Outcome, Part, Role, TokenUsage};
+
+/// A problem document (RFC 9457).
+#[derive(ToSchema)]
+pub(crate) struct Problem {
+    /// `urn:longhaul:problem:` and the code.
+    r#type: String,
+    title: String,
+    #[schema(minimum = 400, maximum = 599)]
+    status: u16,
+    detail: String,
+    code: ProblemCode,
+    /// Tokens that the view would have (`context-overflow`).
+    tokens: Option<u64>,
+    /// Tokens that are usable (`context-overflow`).
+    usable: Option<u64>,
+}
+
+/// Stable codes of problems and of errors in events.
+#[derive(ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ProblemCode {
+    RateLimitExceeded,
+    Timeout,
+    ContextOverflow,
+    Auth,
+    InvalidRequest,
+    Refused,
+    ThirdParty,
+    Network,
+    TruncatedStream,
+    Interrupted,
+    Storage,
+    NotFound,
+    Conflict,
+    QueueFull,
+    MaxCompactions,
+    AlreadyUndone,
+    AlreadyReleased,
+    NotUndone,
+}
+
+#[derive(ToSchema)]
+pub(crate) struct Done {
+    ok: bool,
+}
+
+#[derive(ToSchema)]
+pub(crate) struct Health {
+    /// `ok` or `ready`.
+    status: String,
+}
+
+/// A message for the agent.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct NewMessage {
+    /// A new session if it is left out.
+    session_id: Option<String>,
+    /// For a new session: a configured agent by name; the usual one if it is left out.
+    agent: Option<String>,
+    content: Content,
+}
+
+/// What became of a message.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Sent {
+    ok: bool,
+    /// Whether it waits for the next step.
+    queued: bool,
+    session_id: String,
+    /// Its name in the log, if it was taken at once.
+    message_id: Option<String>,
+    /// Its place in the queue, from 1.
+    position: Option<u64>,
+    /// Its name in the queue.
+    id: Option<String>,
+    message: Option<String>,
+}
+
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Queue {
+    session_id: String,
+    count: u64,
+    entries: Vec<QueueEntry>,
+}
+
+/// A message that waits.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct QueueEntry {
+    id: String,
+    /// From 1.
+    position: u64,
+    /// Milliseconds since 1970.
+    queued_at: u64,
+    parts: Vec<Part>,
+}
+
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct QueueCleared {
+    ok: bool,
+    session_id: String,
+    removed: Vec<String>,
+}
+
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct QueueChanged {
+    ok: bool,
+    id: String,
+    session_id: String,
+}
+
+#[derive(ToSchema)]
+pub(crate) struct QueuedContent {
+    content: Content,
+}
+
+/// What a session does.
+#[derive(ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Status {
+    Idle,
+    Streaming,
+    ExecutingTools,
+    WaitingApproval,
+    Compacting,
+    Parked,
+}
+
+/// Why a run ended.
+#[derive(ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum FinishReason {
+    Stop,
+    MaxSteps,
+    Cancelled,
+    Timeout,
+    LoopDetected,
+    Length,
+    Error,
+}
+
+/// What is known of a session without opening it.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SessionBrief {
+    id: String,
+    #[schema(required)]
+    title: Option<String>,
+    /// Milliseconds since 1970.
+    created_at: u64,
+    updated_at: u64,
+    /// The newest position of its log.
+    last_seq: u64,
+    /// Messages that wait.
+    queued: u64,
+    status: Status,
+}
+
+#[derive(ToSchema)]
+pub(crate) struct Sessions {
+    sessions: Vec<SessionBrief>,
+}
+
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Session {
+    id: String,
+    #[schema(required)]
+    title: Option<String>,
+    /// Milliseconds since 1970.
+    created_at: u64,
+    updated_at: u64,
+    /// The newest position of its log.
+    last_seq: u64,
+    /// Messages that wait.
+    queued: u64,
+    status: Status,
+    token_usage: TokenUsage,
+    compaction_count: u64,
+    model: Origin,
+    /// Why it rests for good.
+    parked: Option<String>,
+    /// How it goes on then.
+    go_on: Option<String>,
+    last_finish_reason: Option<FinishReason>,
+    /// Only in the answer to a fork.
+    forked_from: Option<ForkedFrom>,
+}
+
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ForkedFrom {
+    session_id: String,
+    at_seq: u64,
+}
+
+#[derive(ToSchema)]
+pub(crate) struct Deleted {
+    ok: bool,
+    id: String,
+}
+
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Messages {
+    messages: Vec<Message>,
+    has_more: bool,
+    /// Where the next page begins.
+    #[schema(required)]
+    after: Option<u64>,
+    /// Where the page before ends.
+    #[schema(required)]
+    before: Option<u64>,
+}
+
+/// A message as the log has it.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Message {
+    id: String,
+    seq: u64,
+    /// Milliseconds since 1970.
+    #[schema(required)]
+    at: Option<u64>,
+    role: Role,
+    parts: Vec<Part>,
+    is_note: Option<bool>,
+    is_summary: Option<bool>,
+    model: Option<Origin>,
+    interrupted: Option<Cut>,
+    reasoning: Option<String>,
+    /// The provider's own items, as JSON.
+    reasoning_metadata: Option<Vec<String>>,
+    tool_calls: Option<Vec<ToolCall>>,
+    token_usage: Option<TokenUsage>,
+    /// When a summary took its place, in milliseconds since 1970.
+    summarized_at: Option<u64>,
+    tool_name: Option<String>,
+    call_id: Option<String>,
+    status: Option<Outcome>,
+    truncated: Option<bool>,
+    /// When a placeholder took its place, in milliseconds since 1970.
+    compacted_at: Option<u64>,
+}
+
+/// Why an answer is not whole.
+#[derive(ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Cut {
+    Cancelled,
+    Lost,
+    Paused,
+}
+
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ToolCall {
+    call_id: String,
+    tool_name: String,
+    /// JSON, as the model wrote it.
+    args: String,
+    #[schema(required)]
+    status: Option<CallStatus>,
+}
+
+#[derive(ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum CallStatus {
+    Pending,
+    Running,
+    Completed,
+    Error,
+    Cancelled,
+    Interrupted,
+}
+
+#[derive(ToSchema)]
+pub(crate) struct Cancelled {
+    ok: bool,
+    cancelled: bool,
+    #[schema(required)]
+    persisted: Option<Persisted>,
+}
+
+#[derive(ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Persisted {
+    PartialAssistant,
+    ToolsInProgress,
+}
+
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Resumed {
+    ok: bool,
+    session_id: String,
+    status: Status,
+    resumed: bool,
+    /// Why not.
+    reason: Option<String>,
+}
+
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Recalled {
+    session_id: String,
+    text: String,
+}
+
+/// Content that was stored.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Uploaded {
+    hash: String,
+    bytes: u64,
+    media_type: String,
+    #[schema(required)]
+    name: Option<String>,
+    #[schema(required)]
+    width: Option<u32>,
+    #[schema(required)]
+    height: Option<u32>,
+    part: UploadedPart,
+}
+
+/// The part to send it as.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct UploadedPart {
+    /// `image` or `file`.
+    r#type: String,
+    blob: BlobRef,
+    media_type: String,
+    #[schema(required)]
+    name: Option<String>,
+}
+
+/// A tool that asks.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Approval {
+    /// On the whole server.
+    approval_id: String,
+    session_id: String,
+    call_id: String,
+    tool_name: String,
+    /// JSON, as the model wrote it.
+    args: String,
+}
+
+#[derive(ToSchema)]
+pub(crate) struct Approvals {
+    approvals: Vec<Approval>,
+}
+
+#[derive(ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Decided {
+    Allow,
+    Deny,
+}
+
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ApprovalDecided {
+    ok: bool,
+    approval_id: String,
+    session_id: String,
+    decision: Decided,
+}
+
+/// One event; what it can be is put in where the document is put together.
+#[derive(ToSchema)]
+pub(crate) struct Event {}

@@ -1,0 +1,207 @@
+//! What the stream of events brings. `name`, `sessionId`, `seq` and `runId` are added to each where the document is
+//! put together.
+#![expect(
+    dead_code,
+    reason = "shapes that are described, never held; the tests compare them with what is answered"
+)]
+
+use utoipa::ToSchema;
+
+use super::answer::{Decided, EditReason, FinishReason, ProblemCode, QueueEntry, Survival};
+use super::part::{Origin, Outcome, Part, Role, TokenUsage};
+
+/// Whether an event is stored, and so has a position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    Always,
+    Sometimes,
+    Never,
+}
+
+macro_rules! events {
+    ($($kept:ident $event:literal $schema:ident { $($(#[$attribute:meta])* $field:ident: $kind:ty,)* })*) => {
+        $(#[derive(ToSchema)]
+        #[serde(rename_all = "camelCase")]
+        pub(crate) struct $schema { $($(#[$attribute])* $field: $kind,)* })*
+
+        /// All of them: the event's name, its schema, and whether it is stored.
+        pub(crate) const EVENTS: &[(&str, &str, Kept)] = &[$(($event, stringify!($schema), Kept::$kept)),*];
+
+        #[derive(utoipa::OpenApi)]
+        #[openapi(components(schemas($($schema),*)))]
+        pub(crate) struct Events;
+    };
+}
+
+events! {
+    Always "message:added" MessageAdded {
+        message_id: String,
+        role: Role,
+        source: Source,
+        parts: Vec<Part>,
+        /// More of this answer follows.
+        paused: Option<bool>,
+        /// The message that this one goes on with.
+        continues: Option<String>,
+    }
+    Always "message:dequeued" MessageDequeued { count: u64, ids: Vec<String>, coalesced: bool, }
+    Always "run:started" RunStarted {}
+    Always "run:complete" RunComplete {
+        finish_reason: FinishReason,
+        steps: u64,
+        #[schema(required)]
+        usage: Option<TokenUsage>,
+        error: Option<RunError>,
+    }
+    Always "session:parked" SessionParked { reason: String, go_on: String, }
+    Always "llm:thinking" LlmThinking {}
+    Always "llm:response" LlmResponse {
+        step_id: String,
+        content: String,
+        reasoning: Option<String>,
+        provider: String,
+        model: String,
+        token_usage: Option<TokenUsage>,
+    }
+    Always "llm:tool-call" LlmToolCall {
+        tool_name: String,
+        /// JSON, as the model wrote it.
+        args: String,
+        call_id: String,
+        step_id: String,
+    }
+    Always "llm:tool-result" LlmToolResult {
+        tool_name: String,
+        call_id: String,
+        success: bool,
+        status: Outcome,
+        sanitized: Vec<Part>,
+        truncated: bool,
+        omitted_chars: Option<u64>,
+        total_chars: Option<u64>,
+    }
+    Always "llm:switched" LlmSwitched { new_config: Origin, history_retained: bool, }
+    Sometimes "llm:error" LlmError {
+        error: String,
+        code: ProblemCode,
+        context: ErrorContext,
+        recoverable: bool,
+    }
+    Never "llm:chunk" LlmChunk {
+        step_id: String,
+        message_id: String,
+        chunk_type: Voice,
+        content: String,
+        /// Characters of this voice before it.
+        offset: u64,
+        is_complete: Option<bool>,
+    }
+    Never "llm:tool-input" LlmToolInput {
+        step_id: String,
+        index: u64,
+        tool_name: Option<String>,
+        delta: String,
+    }
+    Never "llm:snapshot" LlmSnapshot {
+        step_id: String,
+        message_id: String,
+        parts: Vec<Spoken>,
+        offset: u64,
+        reasoning_offset: u64,
+    }
+    Always "tool:started" ToolStarted { call_id: String, }
+    Never "tool:output" ToolOutput { call_id: String, text: String, offset: u64, }
+    Always "tool:approval-request" ToolApprovalRequest {
+        approval_id: String,
+        call_id: String,
+        #[schema(required)]
+        tool_name: Option<String>,
+        #[schema(required)]
+        args: Option<String>,
+    }
+    Always "tool:approval-response" ToolApprovalResponse { approval_id: String, decision: Decided, }
+    Always "context:usage" ContextUsage {
+        total: u64,
+        window: u64,
+        percent: f64,
+        output_reserve: u64,
+        free_space: u64,
+        expected_error: f64,
+        /// Tokens of the total that are estimated.
+        estimated: u64,
+        compaction_count: u64,
+    }
+    Always "context:estimate" ContextEstimate { estimated: u64, actual: u64, error_percent: f64, }
+    Always "context:pruned" ContextPruned {
+        pruned_count: u64,
+        saved_tokens: u64,
+        compaction_id: String,
+        original_tokens: u64,
+        compressed_tokens: u64,
+    }
+    Always "context:compressed" ContextCompressed {
+        compaction_id: String,
+        strategy: String,
+        reason: EditReason,
+        #[schema(required)]
+        trigger: Option<u64>,
+        original_tokens: u64,
+        compressed_tokens: u64,
+        original_messages: u64,
+        compressed_messages: u64,
+        #[schema(required)]
+        survival: Option<Survival>,
+        cost_note: String,
+    }
+    Always "context:compact-failed" ContextCompactFailed { strategy: String, code: ProblemCode, reason: String, }
+    Always "context:restored" ContextRestored { compaction_id: String, tokens: u64, }
+    Never "context:compacting" ContextCompacting {
+        strategy: String,
+        reason: EditReason,
+        #[schema(required)]
+        trigger: Option<u64>,
+    }
+    Never "message:queued" MessageQueued { id: String, position: u64, }
+    Never "message:edited" MessageEdited { id: String, }
+    Never "message:removed" MessageRemoved { id: String, }
+    Never "queue:snapshot" QueueSnapshot { entries: Vec<QueueEntry>, }
+    Never "stream:gap" StreamGap { from: u64, to: u64, }
+}
+
+/// Who wrote a message.
+#[derive(ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Source {
+    Typed,
+    Note,
+    Summary,
+    Model,
+}
+
+#[derive(ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Voice {
+    Text,
+    Reasoning,
+}
+
+/// What was said so far in one voice.
+#[derive(ToSchema)]
+pub(crate) struct Spoken {
+    r#type: Voice,
+    text: String,
+}
+
+#[derive(ToSchema)]
+pub(crate) struct RunError {
+    code: ProblemCode,
+    message: String,
+}
+
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ErrorContext {
+    step_id: Option<String>,
+    attempt: Option<u64>,
+    retry_after_ms: Option<u64>,
+}

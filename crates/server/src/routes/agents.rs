@@ -1,0 +1,57 @@
+//! The agents that sessions may have.
+
+use axum::Json;
+use axum::extract::State;
+use longhaul::agents::AgentEntry;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::problem::{Problem, sentence};
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Agents {
+    /// The usual one first.
+    agents: Vec<AgentBrief>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct AgentBrief {
+    name: String,
+    /// The model it is configured with.
+    model: String,
+    /// Whether sessions have it that ask for none.
+    is_default: bool,
+    usable: bool,
+    /// Why it cannot be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+}
+
+/// The agents that are configured
+#[utoipa::path(get, path = "/api/agents", operation_id = "listAgents", tag = "server",
+    responses((status = 200, body = Agents, description = "The agents")))]
+pub(crate) async fn list(State(app): State<App>) -> Json<Agents> {
+    Json(Agents { agents: app.runtime().agents().into_iter().map(brief).collect() })
+}
+
+fn brief(agent: AgentEntry) -> AgentBrief {
+    let AgentEntry { name, model, is_default, why } = agent;
+    AgentBrief { name, model, is_default, usable: why.is_none(), why }
+}
+
+/// Refuses the name of an agent that is not configured, or cannot be used.
+///
+/// # Errors
+/// `invalid-request`; `conflict`, with why.
+pub(crate) fn check(app: &App, name: Option<&str>) -> Result<(), Problem> {
+    let Some(name) = name else { return Ok(()) };
+    match app.runtime().agents().into_iter().find(|agent| agent.name == name) {
+        None => Err(Problem::invalid("`agent` is not the name of a configured agent.")),
+        Some(AgentEntry { why: Some(why), .. }) => {
+            Err(Problem::conflict(sentence(&format!("the agent `{name}` cannot be used: {why}"))))
+        }
+        Some(_) => Ok(()),
+    }
+}

@@ -1,0 +1,47 @@
+//! Sessions by what was said in them.
+
+use axum::Json;
+use axum::extract::State;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::app::App;
+use crate::extract::Params;
+use crate::problem::Problem;
+use crate::search::{self, Found};
+use crate::wording::is_blank;
+
+/// Hits unless the request says otherwise, and at most.
+const HITS: usize = 20;
+const MOST_HITS: usize = 100;
+
+/// Characters of a query at most.
+const QUERY_CHARS: usize = 500;
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Wanted {
+    /// Words, all of which must be there.
+    #[param(min_length = 1, max_length = 500)]
+    q: String,
+    /// 20 unless it is said, at most 100.
+    #[param(minimum = 1, maximum = 100)]
+    limit: Option<usize>,
+}
+
+/// Which sessions speak of something, the newest first
+#[utoipa::path(get, path = "/api/search", operation_id = "search", tag = "sessions", params(Wanted),
+    responses((status = 200, body = Found, description = "The messages and titles that have all the words")))]
+pub(crate) async fn search(
+    State(app): State<App>,
+    Params(wanted): Params<Wanted>,
+) -> Result<Json<Found>, Problem> {
+    if is_blank(&wanted.q) || wanted.q.chars().count() > QUERY_CHARS {
+        return Err(Problem::invalid(format!("`q` has 1 to {QUERY_CHARS} visible characters.")));
+    }
+    let limit = wanted.limit.unwrap_or(HITS);
+    if !(1..=MOST_HITS).contains(&limit) {
+        return Err(Problem::invalid(format!("`limit` is between 1 and {MOST_HITS}.")));
+    }
+    Ok(Json(search::search(&app, &wanted.q, limit).await?))
+}

@@ -1,0 +1,201 @@
+//! What may be changed while the server runs: a few scalars, above the agent file. Never a command, an address, the
+//! name of a key, or a rule of approval.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use longhaul::agents::AgentEntry;
+use longhaul::session::SettingsError;
+use longhaul::settings::{EXTRACT, Holding, SAME_AGENT, SAME_MODEL, Source};
+use longhaul_core::budget::Trigger;
+use longhaul_core::error::ErrorCode;
+use longhaul_core::strategy;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::extract::Input;
+use crate::problem::{Problem, sentence};
+
+/// The settings that hold.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Settings {
+    strategy: String,
+    /// When it acts; `null` is when the strategy itself says.
+    #[schema(required, value_type = Option<SettingsTrigger>)]
+    trigger: Value,
+    pruning_agent: String,
+    auto_recall: bool,
+    summarize_with: String,
+    /// The strategies that there are.
+    strategies: Vec<&'static str>,
+    sources: Sources,
+    allowed: Allowed,
+}
+
+/// What may be chosen: a strategy or a trigger as it stands here, agents and models by `value`.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = SettingsAllowed)]
+#[serde(rename_all = "camelCase")]
+struct Allowed {
+    strategy: Vec<&'static str>,
+    /// `none` is when the strategy itself says.
+    trigger: Vec<&'static str>,
+    pruning_agent: Vec<AllowedName>,
+    auto_recall: Vec<bool>,
+    summarize_with: Vec<AllowedName>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct AllowedName {
+    value: String,
+    label: String,
+}
+
+/// Where each value comes from: `default`, `agent-file` or `settings`.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = SettingsSources)]
+#[serde(rename_all = "camelCase")]
+struct Sources {
+    strategy: &'static str,
+    trigger: &'static str,
+    pruning_agent: &'static str,
+    auto_recall: &'static str,
+    summarize_with: &'static str,
+}
+
+/// When a strategy acts.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[expect(dead_code, reason = "a shape that is described, never held")]
+pub(crate) struct SettingsTrigger {
+    /// `threshold`, which need not be said, or `overflow`, `planner` without a figure.
+    r#type: Option<String>,
+    /// Of the window, above 0 and at most 1.
+    percentage: Option<f64>,
+    trigger_tokens: Option<u64>,
+}
+
+/// What is to change: what is left out stays, `null` gives it back to the agent file.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[expect(dead_code, reason = "a shape that is described, never held")]
+pub(crate) struct SettingsChange {
+    strategy: Option<String>,
+    trigger: Option<SettingsTrigger>,
+    /// `__same__`, an agent or a model.
+    pruning_agent: Option<String>,
+    auto_recall: Option<bool>,
+    /// `same`, `extract` or a model.
+    summarize_with: Option<String>,
+}
+
+/// The settings that hold, and where they come from
+#[utoipa::path(get, path = "/api/settings", operation_id = "getSettings", tag = "settings",
+    responses((status = 200, body = Settings, description = "The settings")))]
+pub(crate) async fn show(State(app): State<App>) -> Json<Settings> {
+    Json(shown(&app, app.runtime().settings()).await)
+}
+
+/// Changes settings, for every session from its next decision on
+#[utoipa::path(put, path = "/api/settings", operation_id = "changeSettings", tag = "settings",
+    request_body = SettingsChange,
+    responses((status = 200, body = Settings, description = "The settings that hold now")))]
+pub(crate) async fn change(
+    State(app): State<App>,
+    Input(change): Input<Map<String, Value>>,
+) -> Result<Json<Settings>, Problem> {
+    let work = {
+        let app = app.clone();
+        async move { app.runtime().change_settings(&change).await.map_err(Problem::from) }
+    };
+    let holding = app.to_end(work).await?;
+    Ok(Json(shown(&app, holding).await))
+}
+
+impl From<SettingsError> for Problem {
+    fn from(error: SettingsError) -> Self {
+        match error {
+            SettingsError::Refused(refused) => Self::invalid(sentence(&refused.to_string())),
+            SettingsError::Io(error) => {
+                tracing::error!(%error, "settings");
+                let detail = "The settings cannot be kept; the server's log says why.";
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::Storage, detail)
+            }
+        }
+    }
+}
+
+async fn shown(app: &App, holding: Holding) -> Settings {
+    let agents = app.runtime().agents();
+    let models = app.runtime().models().await;
+    let Holding { strategy, trigger, pruning_agent, auto_recall, summarize_with } = holding;
+    Settings {
+        sources: Sources {
+            strategy: named(strategy.1),
+            trigger: named(trigger.1),
+            pruning_agent: named(pruning_agent.1),
+            auto_recall: named(auto_recall.1),
+            summarize_with: named(summarize_with.1),
+        },
+        allowed: Allowed {
+            strategy: strategy::NAMES.to_vec(),
+            trigger: vec!["none", "percentage", "triggerTokens", "overflow", "planner"],
+            pruning_agent: with(&pruning_agent.0, pruners(&agents, &models)),
+            auto_recall: vec![false, true],
+            summarize_with: with(&summarize_with.0, writers(&models)),
+        },
+        strategy: strategy.0,
+        trigger: trigger.0.map_or(Value::Null, of_trigger),
+        pruning_agent: pruning_agent.0,
+        auto_recall: auto_recall.0,
+        summarize_with: summarize_with.0,
+        strategies: strategy::NAMES.to_vec(),
+    }
+}
+
+fn of_trigger(trigger: Trigger) -> Value {
+    match trigger {
+        Trigger::Share(share) => json!({ "type": "threshold", "percentage": share }),
+        Trigger::Tokens(tokens) => json!({ "type": "threshold", "triggerTokens": tokens }),
+        Trigger::Overflow => json!({ "type": "overflow" }),
+        Trigger::Planner => json!({ "type": "planner" }),
+    }
+}
+
+fn named(source: Source) -> &'static str {
+    match source {
+        Source::Default => "default",
+        Source::AgentFile => "agent-file",
+        Source::Settings => "settings",
+    }
+}
+
+fn name(value: &str, label: &str) -> AllowedName {
+    AllowedName { value: value.to_owned(), label: label.to_owned() }
+}
+
+/// What holds is among them, though nobody may list it any more.
+fn with(holding: &str, mut names: Vec<AllowedName>) -> Vec<AllowedName> {
+    if names.iter().all(|name| name.value != holding) {
+        names.push(name(holding, holding));
+    }
+    names
+}
+
+fn pruners(agents: &[AgentEntry], models: &[String]) -> Vec<AllowedName> {
+    let mut names = vec![name(SAME_AGENT, "Same as current agent (default)")];
+    let usable = agents.iter().filter(|agent| agent.why.is_none());
+    names.extend(usable.map(|agent| name(&agent.name, &format!("{} ({})", agent.name, agent.model))));
+    let others = models.iter().filter(|model| agents.iter().all(|agent| agent.name != **model));
+    names.extend(others.map(|model| name(model, model)));
+    names
+}
+
+fn writers(models: &[String]) -> Vec<AllowedName> {
+    let mut names = vec![name(SAME_MODEL, "The session's model"), name(EXTRACT, "No model: an extract")];
+    names.extend(models.iter().map(|model| name(model, model)));
+    names
+}

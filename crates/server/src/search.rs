@@ -1,0 +1,173 @@
+//! Which sessions speak of something: titles, and what people and models have said, the newest session first.
+
+use longhaul_core::event::{Event, EventBody};
+use longhaul_core::ids::{Millis, Seq};
+use longhaul_core::message::{Message, Part, Role};
+use longhaul_store::{SessionRecord, StoreError};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+
+/// Sessions, and events of all, that are looked through for one query at most.
+const SESSIONS: usize = 1_000;
+const EVENTS: usize = 40_000;
+
+/// Events read from the store at a time.
+const PAGE: usize = 500;
+
+/// Hits of one session at most; its newest ones.
+const OF_A_SESSION: usize = 3;
+
+/// Characters of a passage around what was found.
+const BEFORE: usize = 60;
+const PASSAGE: usize = 240;
+
+/// What was found, and whether everything was looked through.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub(crate) struct Found {
+    pub(crate) hits: Vec<Hit>,
+    /// Whether nothing was left out: otherwise there were too many hits, or too much to look through.
+    pub(crate) complete: bool,
+}
+
+/// A message, or a title, that has all the words.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Hit {
+    session_id: String,
+    #[schema(required)]
+    title: Option<String>,
+    /// Where the message is; `null` for a title.
+    #[schema(required, value_type = Option<u64>)]
+    seq: Option<Seq>,
+    #[schema(required, value_type = Option<u64>)]
+    at: Option<Millis>,
+    #[schema(required, value_type = Option<crate::openapi::part::Role>)]
+    role: Option<Role>,
+    /// The words and what stands around them.
+    text: String,
+}
+
+/// Looks through the sessions for all the words of `query`, in small or large letters.
+///
+/// # Errors
+/// The store's.
+pub(crate) async fn search(app: &App, query: &str, limit: usize) -> Result<Found, StoreError> {
+    let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
+    let store = app.runtime().store();
+    let records = store.sessions(SESSIONS + 1).await?;
+    let mut found = Found { complete: records.len() <= SESSIONS, ..Found::default() };
+    let mut left = EVENTS;
+    for record in records.iter().take(SESSIONS) {
+        if found.hits.len() >= limit || left == 0 {
+            found.complete = false;
+            break;
+        }
+        found.hits.extend(in_title(record, &words));
+        match in_log(app, record, &words, &mut left).await {
+            Ok(hits) => found.hits.extend(hits),
+            // It was deleted meanwhile.
+            Err(StoreError::NotFound(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if found.hits.len() > limit {
+        found.hits.truncate(limit);
+        found.complete = false;
+    }
+    Ok(found)
+}
+
+fn in_title(record: &SessionRecord, words: &[String]) -> Option<Hit> {
+    let text = passage(record.title.as_deref()?, words)?;
+    Some(Hit { seq: None, at: None, role: None, ..hit(record, text) })
+}
+
+fn hit(record: &SessionRecord, text: String) -> Hit {
+    let (session_id, title) = (record.id.to_string(), record.title.clone());
+    Hit { session_id, title, seq: None, at: None, role: None, text }
+}
+
+/// The newest hits of a session, the newest first.
+async fn in_log(
+    app: &App,
+    record: &SessionRecord,
+    words: &[String],
+    left: &mut usize,
+) -> Result<Vec<Hit>, StoreError> {
+    let mut hits = std::collections::VecDeque::new();
+    let mut after = 0;
+    while *left > 0 {
+        let events = app.runtime().store().read(&record.id, after, PAGE.min(*left)).await?;
+        let Some(last) = events.last() else { break };
+        after = last.seq;
+        *left -= events.len();
+        for event in &events {
+            let Some((role, text)) =
+                said(event).and_then(|message| Some((message.role, in_message(message, words)?)))
+            else {
+                continue;
+            };
+            if hits.len() == OF_A_SESSION {
+                hits.pop_back();
+            }
+            hits.push_front(Hit {
+                seq: Some(event.seq),
+                at: Some(event.at),
+                role: Some(role),
+                ..hit(record, text)
+            });
+        }
+    }
+    Ok(hits.into())
+}
+
+fn said(event: &Event) -> Option<&Message> {
+    match &event.body {
+        EventBody::MessagesTaken { message, .. } | EventBody::AssistantAdded { message, .. } => Some(message),
+        _ => None,
+    }
+}
+
+fn in_message(message: &Message, words: &[String]) -> Option<String> {
+    let texts: Vec<&str> = message.parts.iter().filter_map(Part::as_text).collect();
+    passage(&texts.join("\n"), words)
+}
+
+/// What stands around the first of the words, if all are there.
+fn passage(text: &str, words: &[String]) -> Option<String> {
+    let small = text.to_lowercase();
+    let mut first = usize::MAX;
+    for word in words {
+        first = first.min(small.find(word.as_str())?);
+    }
+    // Small letters may have other lengths: the place is that of as many characters.
+    let at = small.get(..first).map_or(0, |before| before.chars().count());
+    let begins = at.saturating_sub(BEFORE);
+    let shown: String = text.chars().skip(begins).take(PASSAGE).collect();
+    let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    let more = text.chars().nth(begins + PASSAGE).is_some();
+    Some(format!("{}{shown}{}", if begins > 0 { "…" } else { "" }, if more { "…" } else { "" }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::passage;
+
+    fn found(text: &str, query: &str) -> Option<String> {
+        let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
+        passage(text, &words)
+    }
+
+    #[test]
+    fn all_words_are_there_and_what_stands_around_is_shown() {
+        assert_eq!(found("The Quick brown fox", "QUICK fox").as_deref(), Some("The Quick brown fox"));
+        assert_eq!(found("The quick brown fox", "quick cat"), None);
+        let long = format!("{} needle {}", "x ".repeat(200), "y ".repeat(200));
+        let shown = found(&long, "needle").unwrap();
+        assert!(shown.starts_with('…') && shown.ends_with('…') && shown.contains("needle"), "{shown}");
+        assert!(shown.chars().count() <= 242);
+        assert!(found("İİİİİİ straße ẞ", "straße").is_some());
+    }
+}

@@ -1,0 +1,190 @@
+//! What the description of the API says, held against what is answered: every answer and every event that the other
+//! tests see passes through here.
+
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value};
+
+static DOCUMENT: LazyLock<Value> =
+    LazyLock::new(|| serde_json::from_str(longhaul_server::openapi()).unwrap());
+
+/// All routes, as `get /path`.
+fn routes() -> Vec<String> {
+    let paths = DOCUMENT["paths"].as_object().unwrap().iter();
+    let of_path = |(path, item): (&String, &Value)| {
+        let methods = item.as_object().unwrap().keys().map(|method| format!("{method} {path}"));
+        methods.collect::<Vec<_>>()
+    };
+    let mut all: Vec<String> = paths.flat_map(of_path).collect();
+    all.sort();
+    all
+}
+
+/// The operations at an address; of two paths that fit, the one that names more.
+fn operations(address: &str) -> Option<&'static Map<String, Value>> {
+    let address = address.split('?').next().unwrap();
+    let fits = |path: &str| {
+        let (path, address): (Vec<&str>, Vec<&str>) =
+            (path.split('/').collect(), address.split('/').collect());
+        path.len() == address.len()
+            && path.iter().zip(&address).all(|(one, other)| one.starts_with('{') || one == other)
+    };
+    let paths = DOCUMENT["paths"].as_object().unwrap().iter().filter(|(path, _)| fits(path));
+    let (_, item) = paths.min_by_key(|(path, _)| path.matches('{').count())?;
+    item.as_object()
+}
+
+/// Fails if an answer of that status and shape is described for no method at that address.
+pub(crate) fn answer(address: &str, status: u16, value: &Value) {
+    let Some(operations) = operations(address) else {
+        assert_eq!(status, 404, "{address} is not described");
+        return;
+    };
+    let mut why = Vec::new();
+    for (method, operation) in operations {
+        let described = &operation["responses"][status.to_string()];
+        let Some(content) = described["content"].as_object() else {
+            why.push(format!("{method}: {status} is not described"));
+            continue;
+        };
+        let schema = &content.values().next().unwrap()["schema"];
+        match check(schema, value, "") {
+            Ok(()) => return,
+            Err(error) => why.push(format!("{method}: {error}")),
+        }
+    }
+    assert!(status == 405, "{address} answers {status} {value}: {why:?}");
+}
+
+/// Fails if an event is not as described.
+pub(crate) fn event(value: &Value) {
+    let name = value["name"].as_str().unwrap();
+    let known = &DOCUMENT["components"]["schemas"]["Event"]["discriminator"]["mapping"];
+    let reference = known[name].as_str().unwrap_or_else(|| panic!("{name} is not described"));
+    if let Err(why) = check(resolve(reference), value, "") {
+        panic!("{name} is not as described: {why}: {value}");
+    }
+}
+
+fn resolve(reference: &str) -> &'static Value {
+    DOCUMENT
+        .pointer(reference.strip_prefix('#').unwrap())
+        .unwrap_or_else(|| panic!("{reference} leads nowhere"))
+}
+
+/// As much of JSON Schema as the description uses.
+fn check(schema: &Value, value: &Value, at: &str) -> Result<(), String> {
+    if let Some(reference) = schema["$ref"].as_str() {
+        return check(resolve(reference), value, at);
+    }
+    if let Some(all) = schema["allOf"].as_array() {
+        all.iter().try_for_each(|one| check(one, value, at))?;
+    }
+    for key in ["oneOf", "anyOf"] {
+        if let Some(some) = schema[key].as_array() {
+            let found: Vec<_> = some.iter().map(|one| check(one, value, at)).collect();
+            if found.iter().all(Result::is_err) {
+                let why: Vec<String> = found.into_iter().filter_map(Result::err).collect();
+                return Err(format!("{at}: {}", why.join(" or ")));
+            }
+        }
+    }
+    if schema["enum"].as_array().is_some_and(|known| !known.contains(value)) {
+        return Err(format!("{at}: {value} is none of {}", schema["enum"]));
+    }
+    let kinds: Vec<&str> = match &schema["type"] {
+        Value::String(kind) => vec![kind],
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    if !kinds.is_empty() && !kinds.iter().any(|kind| is_of(kind, value)) {
+        return Err(format!("{at}: {value} is no {}", kinds.join(" or ")));
+    }
+    if let Some(items) = value.as_array() {
+        items
+            .iter()
+            .enumerate()
+            .try_for_each(|(index, item)| check(&schema["items"], item, &format!("{at}[{index}]")))?;
+    }
+    value.as_object().map_or(Ok(()), |object| check_object(schema, object, at))
+}
+
+fn check_object(schema: &Value, object: &Map<String, Value>, at: &str) -> Result<(), String> {
+    let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    if let Some(missing) = required.into_iter().find(|key| !object.contains_key(*key)) {
+        return Err(format!("{at}: {missing} is missing"));
+    }
+    for (key, value) in object {
+        match (schema["properties"].get(key), &schema["additionalProperties"]) {
+            (Some(property), _) => check(property, value, &format!("{at}.{key}"))?,
+            (None, Value::Bool(false)) => return Err(format!("{at}: {key} is not described")),
+            (None, Value::Object(_)) => {
+                check(&schema["additionalProperties"], value, &format!("{at}.{key}"))?
+            }
+            (None, _) => {}
+        }
+    }
+    Ok(())
+}
+
+fn is_of(kind: &str, value: &Value) -> bool {
+    match kind {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        "integer" => value.is_u64() || value.is_i64(),
+        "number" => value.is_number(),
+        _ => false,
+    }
+}
+
+#[test]
+fn the_check_sees_what_is_wrong() {
+    let schema = serde_json::json!({
+        "type": "object", "required": ["a"], "additionalProperties": false,
+        "properties": { "a": { "type": "integer" }, "b": { "enum": ["x"] } },
+    });
+    let is_fine = |value: Value| check(&schema, &value, "").is_ok();
+    assert!(is_fine(serde_json::json!({ "a": 1, "b": "x" })));
+    for wrong in [
+        serde_json::json!({}),
+        serde_json::json!({ "a": "1" }),
+        serde_json::json!({ "a": 1, "b": "y" }),
+        serde_json::json!({ "a": 1, "c": 1 }),
+        serde_json::json!([]),
+    ] {
+        assert!(!is_fine(wrong.clone()), "{wrong}");
+    }
+}
+
+/// The description that is committed is the one that is made.
+#[test]
+fn the_committed_description_is_the_newest() {
+    let committed = include_str!("../../../../docs/openapi.json");
+    assert!(
+        committed == longhaul_server::openapi(),
+        "make it again: cargo run -p longhaul-server --example openapi > docs/openapi.json"
+    );
+}
+
+/// The description has every route, and no other.
+#[test]
+fn every_route_is_described() {
+    let source = include_str!("../../src/routes.rs");
+    let (top, below) = source.split_once("fn of_session()").unwrap();
+    let mut known = Vec::new();
+    for (prefix, lines) in [("", top), ("/api/sessions/{id}", below)] {
+        for line in lines.lines().filter_map(|line| line.trim().strip_prefix(".route(\"")) {
+            let (path, rest) = line.split_once('"').unwrap();
+            for method in ["get", "post", "patch", "put", "delete"] {
+                if rest.contains(&format!(" {method}(")) || rest.contains(&format!(".{method}(")) {
+                    known.push(format!("{method} {prefix}{}", path.replace("{*", "{")));
+                }
+            }
+        }
+    }
+    known.sort();
+    assert_eq!(routes(), known);
+}

@@ -1,0 +1,56 @@
+//! Sessions by what was said in them.
+
+use longhaul_providers::scripted::Script;
+use serde_json::{Value, json};
+
+use crate::world::World;
+
+async fn told(world: &World, title: &str, text: &str) -> String {
+    let made = world.post("/api/sessions", json!({ "title": title })).await;
+    let session = made["id"].as_str().unwrap().to_owned();
+    world.say(&session, text).await;
+    world.until(&session, "idle").await;
+    session
+}
+
+fn brief(found: &Value) -> Vec<(String, bool, String)> {
+    let hits = found["hits"].as_array().unwrap().iter();
+    let text = |value: &Value| value.as_str().unwrap_or("title").to_owned();
+    hits.map(|hit| (text(&hit["sessionId"]), hit["seq"].is_null(), text(&hit["role"]))).collect()
+}
+
+#[tokio::test]
+async fn titles_and_messages_are_found_the_newest_session_first() {
+    let world = World::new(Script::always("An answer about Marmalade.")).await;
+    let old = told(&world, "Breakfast", "What of toast?").await;
+    let new = told(&world, "marmalade again", "And butter, with JAM?").await;
+    let found = world.get("/api/search?q=MARMALADE").await;
+    assert_eq!(found["complete"], true);
+    let expected = [(&new, true, "title"), (&new, false, "assistant"), (&old, false, "assistant")]
+        .map(|(id, is_title, role)| (id.clone(), is_title, role.to_owned()));
+    assert_eq!(brief(&found), expected);
+    assert_eq!(found["hits"][1]["text"], "An answer about Marmalade.");
+    assert_eq!(brief(&world.get("/api/search?q=jam%20butter").await), [(new, false, "user".to_owned())]);
+    assert_eq!(world.get("/api/search?q=jam%20toast").await["hits"], json!([]), "all words in one message");
+    let first = world.get("/api/search?q=marmalade&limit=1").await;
+    assert_eq!((first["hits"].as_array().unwrap().len(), &first["complete"]), (1, &json!(false)));
+}
+
+#[tokio::test]
+async fn a_session_gives_its_newest_messages() {
+    let world = World::new(Script::always("Yes.")).await;
+    let session = world.session().await;
+    for at in 0..5 {
+        world.say(&session, &format!("needle {at}")).await;
+        world.until(&session, "idle").await;
+    }
+    let found = world.get("/api/search?q=needle").await;
+    let texts: Vec<&str> =
+        found["hits"].as_array().unwrap().iter().map(|hit| hit["text"].as_str().unwrap()).collect();
+    assert_eq!(texts, ["needle 4", "needle 3", "needle 2"]);
+    let agents = world.get("/api/agents").await;
+    assert_eq!(
+        (&agents["agents"][0]["name"], &agents["agents"][0]["isDefault"]),
+        (&json!("default"), &json!(true))
+    );
+}

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { change, outcome, subject } from '../../web/js/text/calls.js';
+import { completions, parseCommand } from '../../web/js/text/commands.js';
+import { diffLines, hunks, tally } from '../../web/js/text/diff.js';
+import { leftOut, reasonOf, sizes, survivalLine } from '../../web/js/text/edits.js';
+import { retryLine } from '../../web/js/view/now.js';
+import { pruningChoices, readTrigger, writeTrigger } from '../../web/js/controls/settings.js';
+
+const call = (name, args, more = {}) => ({ name, args: typeof args === 'string' ? args : JSON.stringify(args), status: 'completed', ...more });
+const result = (text, more = {}) => ({ result: { seq: 1, content: [{ type: 'text', text }], truncated: null, ...more } });
+
+test('a call says the argument that matters', () => {
+  assert.equal(subject(call('bash', { description: 'count', command: 'ls\n  wc' })), 'ls ⏎ wc');
+  assert.equal(subject(call('read', { path: 'a.rs', offset: 20 })), 'a.rs:20');
+  assert.equal(subject(call('grep', { pattern: 'x+', path: 'src' })), 'x+ in src');
+  assert.equal(subject(call('other', { n: 1, word: 'w' })), 'w');
+  assert.equal(subject(call('bash', 'no json {')), 'no json {');
+  assert.equal(subject(call('ls', {})), '');
+});
+
+test('a call says how it ended', () => {
+  assert.equal(outcome(call('bash', {}, { status: 'error', ...result('a\n[exit code 101]') })), 'exit 101');
+  assert.equal(outcome(call('read', {}, { status: 'error', ...result('Error: `x` does not exist') })), '`x` does not exist');
+  assert.equal(outcome(call('read', {}, result('a', { truncated: { omittedChars: 9_000, totalChars: 12_000 } }))), '3,000 of 12,000 characters · rest kept');
+  assert.equal(outcome(call('edit', { path: 'a', old: 'x\ny\n', new: 'x\nz\nw\n' }, result('ok'))), '+2 −1');
+  assert.equal(outcome(call('bash', {}, result('a\nb\n'))), '2 lines');
+  assert.equal(outcome(call('bash', {}, result(''))), 'no output');
+  assert.equal(outcome(call('bash', {}, { status: 'pending', approval: { id: 'a' } })), 'waits for you');
+  assert.equal(outcome(call('bash', {}, { status: 'cancelled', approval: { id: 'a', decision: 'deny' } })), 'denied');
+});
+
+test('a difference is the smallest one, and can be put together again', () => {
+  const [before, after] = ['a\nb\nc\nd\ne\n', 'a\nc\nx\nd\ne\nf\n'];
+  const lines = diffLines(before, after);
+  const text = (kinds) => lines.filter((line) => kinds.includes(line.kind)).map((line) => `${line.text}\n`).join('');
+  assert.equal(text(['same', 'removed']), before);
+  assert.equal(text(['same', 'added']), after);
+  assert.deepEqual(tally(lines), { added: 2, removed: 1 });
+  const far = hunks(diffLines('1\n2\n3\n4\n5\n6\n7\n8\n9\n', '1\n2\n3\n4\n5\n6\n7\n8\nnine\n'), 2);
+  assert.deepEqual(far.map((line) => line.kind), ['gap', 'same', 'same', 'removed', 'added']);
+  assert.equal(far[0].count, 6);
+  assert.equal(change(call('write', { path: 'a', content: 'x\ny' })).isWhole, true);
+  assert.equal(change(call('bash', { command: 'x' })), null);
+});
+
+test('commands are known, and nothing else is one', () => {
+  assert.deepEqual(parseCommand('/compact keep the names'), { name: 'compact', rest: 'keep the names' });
+  assert.deepEqual(parseCommand(' /undo '), { name: 'undo', rest: '' });
+  assert.equal(parseCommand('/frobnicate').unknown, true);
+  for (const text of ['hello /undo', '/etc/passwd is there', '/ undo', '']) assert.equal(parseCommand(text), null, text);
+  assert.deepEqual(completions('/co').map((each) => each.name), ['compact']);
+  assert.equal(completions('/').length, 7);
+  assert.equal(completions('/compact x').length, 0);
+});
+
+test('a compaction says why and what survives', () => {
+  assert.equal(reasonOf({ reason: 'token_limit' }), 'the window was filling up');
+  assert.equal(leftOut({ originalMessages: 15, compressedMessages: 5 }), 11);
+  assert.equal(sizes({ originalTokens: 96_200, compressedTokens: 11_400 }), '96.2K → 11.4K tokens');
+  const tally = (verbatim, recoverableByModel, lost = 0) => ({ verbatim, recoverableByModel, recoverableByUser: 0, lost });
+  assert.equal(survivalLine({ classes: { paths: tally(2, 3), numbers: tally(1, 0) } }), '3 of 6 facts are still in the window; the rest can be looked up, nothing is lost.');
+  assert.match(survivalLine({ classes: { paths: tally(1, 0, 2) } }), /2 facts lost/);
+});
+
+test('a retry counts down, and the pruning agent is the current one unless another is chosen', () => {
+  assert.equal(retryLine({ error: 'busy', attempt: 1, until: 5_000 }, 2_100), 'busy · again in 3 s · try 2');
+  assert.deepEqual(pruningChoices([{ name: 'small', model: 'qwen3-4b' }]), [
+    { value: '__same__', label: 'Same as current agent (default)' }, { value: 'small', label: 'small (qwen3-4b)' },
+  ]);
+  const choices = pruningChoices([{ name: 'main', model: 'm', isDefault: true }, { name: 'off', model: 'x', usable: false, why: 'no key' }], 'a-model');
+  assert.deepEqual(choices.map(({ value, disabled }) => [value, disabled]), [['__same__', undefined], ['off', true], ['a-model', undefined]]);
+});
+
+test('a trigger survives being shown and saved', () => {
+  for (const trigger of [null, { type: 'threshold', percentage: 0.625 }, { type: 'threshold', triggerTokens: 50_000 }, { type: 'overflow' }, { type: 'manual' }]) {
+    const { kind, figure } = readTrigger(trigger);
+    assert.deepEqual(writeTrigger(kind, figure), trigger);
+  }
+  for (const figure of ['', '0', '101', 'x']) assert.equal(writeTrigger('percentage', figure), undefined, figure);
+});
