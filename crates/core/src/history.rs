@@ -68,6 +68,8 @@ pub struct History {
     edited_tokens: Option<u64>,
     calls_since_edit: u32,
     summaries: Summaries,
+    /// The model's server would not go on with an answer that was paused.
+    refused_to_go_on: bool,
     last_call_at: Option<Millis>,
     now: Millis,
     model: Option<Origin>,
@@ -289,7 +291,8 @@ impl History {
                 self.last_call_at = Some(event.at);
                 self.finish_step(usage.as_ref(), *estimated_input);
             }
-            EventBody::StepFailed { used_tokens, limit_tokens, usage, .. } => {
+            EventBody::StepFailed { used_tokens, limit_tokens, usage, code, .. } => {
+                self.refused_to_go_on |= *code == ErrorCode::InvalidRequest && self.is_paused();
                 self.spent(usage.as_ref());
                 self.fail_step(*used_tokens, *limit_tokens);
             }
@@ -455,6 +458,7 @@ impl History {
         self.window = None;
         self.settled_tokens = None;
         self.summaries = Summaries::default();
+        self.refused_to_go_on = false;
         self.last_call_at = None;
         self.forget_weights();
         self.kept_groups = Groups::default();

@@ -249,6 +249,11 @@ impl History {
         self.paused().is_some()
     }
 
+    /// Whether the present model's server has refused to go on with an answer that was paused.
+    pub fn refused_to_go_on(&self) -> bool {
+        self.refused_to_go_on
+    }
+
     /// How often the newest answer was paused.
     pub fn pauses(&self) -> u32 {
         self.entries.last().map_or(0, |entry| entry.pauses)

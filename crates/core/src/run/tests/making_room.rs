@@ -81,7 +81,8 @@ fn an_answer_to_a_cut_request_is_kept_for_people_only() {
     stage.feed(Input::ModelBegan);
     let partial = vec![Part::text("made of half the conversation"), call("read")];
     let effects = stage.feed(Input::ModelFailed { failure: overflow(Some(7_500)), partial });
-    assert!(calls_model(&effects), "{effects:?}");
+    assert!(summary(&effects), "{effects:?}");
+    assert!(calls_model(&stage.summarise("Goal: go on")));
     assert!(stage.kinds().contains(&"view-edited".to_owned()), "{:?}", stage.kinds());
     let lost = stage.log.iter().rev().find_map(|event| match &event.body {
         EventBody::AssistantAdded { message, cut: Some(Cut::Lost), .. } => Some(message.parts.clone()),
