@@ -4,7 +4,7 @@
 //! crash: the open run and step, the calls without an outcome, the meter's anchor. Folding one more event
 //! costs what that event adds, except for edits of the view, which rebuild it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::error::ErrorCode;
@@ -13,15 +13,19 @@ use crate::event::{
     Cut, EditKind, Event, EventBody, ModelChoice, NoteReason, RunEnd, StepKind, StepStart, ViewEdit,
 };
 use crate::ids::{ApprovalId, CallId, EditId, LogRange, Millis, RunId, Seq};
-use crate::message::{Message, Origin, Part, Role, ToolCall, ToolResult, ToolStatus};
+use crate::message::{Message, Origin, Part, ToolCall, ToolResult, ToolStatus};
 use crate::meter::{Anchor, Calibration};
 use crate::usage::Usage;
 
 mod pairing;
+mod reading;
 mod reports;
+mod summaries;
 mod view;
 
 pub use pairing::request_messages;
+pub(crate) use summaries::SUMMARY_FAILURES;
+use summaries::Summaries;
 #[cfg(test)]
 pub(crate) use view::cleared_groups;
 pub use view::{Entry, EntryKind, ItemKind, Unit, UnitKind, ViewItem, join, units};
@@ -29,12 +33,6 @@ pub(crate) use view::{hash as hash_of, is_object, merged};
 
 /// Text shown to the model where a tool result was cleared; the handle follows it.
 pub const CLEARED: &str = "[Old tool result content cleared]";
-
-/// After so many failures in a row nobody is asked for a summary for a while.
-pub(crate) const SUMMARY_FAILURES: u32 = 3;
-
-/// Compactions that do without then, at first.
-const SUMMARY_REST: u32 = 7;
 
 /// How many of the newest tool calls loop detection looks at.
 pub const LOOP_WINDOW: usize = 10;
@@ -72,6 +70,8 @@ pub struct History {
     edited_tokens: Option<u64>,
     calls_since_edit: u32,
     summaries: Summaries,
+    /// The model's server would not go on with an answer that was paused.
+    refused_to_go_on: bool,
     last_call_at: Option<Millis>,
     now: Millis,
     model: Option<Origin>,
@@ -151,39 +151,6 @@ struct Learned {
     limit: u64,
     /// What was declared or discovered at that time.
     known: Option<u64>,
-}
-
-/// How the model that writes summaries has done lately.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Summaries {
-    /// Failures since one was written.
-    failed: u32,
-    /// Where the newest failure is stored.
-    failed_at: Seq,
-    /// Compactions since then that did without.
-    without: u32,
-}
-
-impl Summaries {
-    /// What a compaction did about it: after a failure there is one without a model, that is still the same.
-    fn committed(&mut self, at: Seq, edit: &ViewEdit) {
-        match (&edit.usage, self.failed) {
-            (_, 0) => {}
-            _ if at == self.failed_at + 1 => {}
-            (Some(_), _) => *self = Self::default(),
-            (None, _) => self.without += 1,
-        }
-    }
-
-    fn failed(&mut self, at: Seq) {
-        *self = Self { failed: self.failed.saturating_add(1), failed_at: at, without: 0 };
-    }
-
-    /// From the third failure on it rests for 7 compactions, then for 14, 28 and so on.
-    fn rest(&self) -> bool {
-        let beyond = self.failed.checked_sub(SUMMARY_FAILURES);
-        beyond.is_some_and(|beyond| self.without < SUMMARY_REST << beyond.min(8))
-    }
 }
 
 /// A tool call with an outcome, as loop detection remembers it.
@@ -329,7 +296,8 @@ impl History {
                 self.last_call_at = Some(event.at);
                 self.finish_step(usage.as_ref(), *estimated_input);
             }
-            EventBody::StepFailed { used_tokens, limit_tokens, usage, .. } => {
+            EventBody::StepFailed { used_tokens, limit_tokens, usage, code, .. } => {
+                self.refused_to_go_on |= *code == ErrorCode::InvalidRequest && self.is_paused();
                 self.spent(usage.as_ref());
                 self.fail_step(*used_tokens, *limit_tokens);
             }
@@ -502,6 +470,7 @@ impl History {
         self.window = None;
         self.settled_tokens = None;
         self.summaries = Summaries::default();
+        self.refused_to_go_on = false;
         self.last_call_at = None;
         self.forget_weights();
         self.kept_groups = Groups::default();
@@ -556,292 +525,6 @@ impl History {
 
     fn open_call_mut(&mut self, id: &CallId) -> Option<&mut OpenCall> {
         self.calls.iter_mut().find(|open| open.call.call_id == *id)
-    }
-}
-
-/// What follows from the log.
-impl History {
-    /// The newest position.
-    pub fn last_seq(&self) -> Seq {
-        self.last_seq
-    }
-
-    /// What the model is shown, in order.
-    pub fn view(&self) -> &[ViewItem] {
-        &self.view
-    }
-
-    /// Position of the newest event that changed the view.
-    pub fn view_changed_at(&self) -> Seq {
-        self.view_changed_at
-    }
-
-    /// Estimated tokens of the view, without system prompt and tools.
-    pub fn view_tokens(&self) -> u64 {
-        self.view_groups.total()
-    }
-
-    /// [`view_tokens`](Self::view_tokens) by the kind of writing.
-    pub fn view_groups(&self) -> &Groups {
-        &self.view_groups
-    }
-
-    /// Estimated tokens of that part of the view which the anchor's call has already counted, by the kind of writing.
-    pub fn kept_groups(&self) -> &Groups {
-        &self.kept_groups
-    }
-
-    /// What counts the messages.
-    pub fn counter(&self) -> &Counter {
-        &self.counter
-    }
-
-    /// What the provider's reports have shown of the model's vocabulary.
-    pub fn calibration(&self) -> &Calibration {
-        &self.calibration
-    }
-
-    /// Every message ever, in log order.
-    pub fn entries(&self) -> &[Entry] {
-        &self.entries
-    }
-
-    /// The message stored at `seq`.
-    pub fn entry(&self, seq: Seq) -> Option<&Entry> {
-        self.entries.binary_search_by_key(&seq, |entry| entry.seq).ok().map(|at| &self.entries[at])
-    }
-
-    /// The edits of the view, oldest first.
-    pub fn edits(&self) -> &[EditState] {
-        &self.edits
-    }
-
-    /// The run that was begun and not finished.
-    pub fn open_run(&self) -> Option<&OpenRun> {
-        self.run.as_ref()
-    }
-
-    /// The calls without an outcome, in call order.
-    pub fn open_calls(&self) -> &[OpenCall] {
-        &self.calls
-    }
-
-    /// The newest tool calls with an outcome, oldest first.
-    pub fn recent_calls(&self) -> impl Iterator<Item = &RecentCall> {
-        self.recent_calls.iter()
-    }
-
-    /// The newest count a provider gave for this view.
-    pub fn anchor(&self) -> Option<&Anchor> {
-        self.anchor.as_ref()
-    }
-
-    /// Tokens that every request of this session carries beyond what we count (chat templates, hidden
-    /// prompts), as the first call showed.
-    pub fn overhead_tokens(&self) -> u64 {
-        self.overhead_tokens.unwrap_or(0)
-    }
-
-    /// Signed errors of the newest estimates, in thousandths of the actual input.
-    pub fn errors_per_mille(&self) -> impl ExactSizeIterator<Item = i64> + '_ {
-        self.errors_per_mille.iter().copied()
-    }
-
-    /// Signed error of the newest estimate, the first call's too, in thousandths of the actual input.
-    pub fn last_error_per_mille(&self) -> Option<i64> {
-        self.last_error_per_mille
-    }
-
-    /// The window that the newest step reckoned with, if it was known: for looking at a session without its model.
-    pub fn window(&self) -> Option<u64> {
-        self.window
-    }
-
-    /// The window that a provider's error named, as long as what is otherwise known of it (`known`) is what it
-    /// was then: a new declaration or a reloaded server makes it void.
-    pub fn learned_window(&self, known: Option<u64>) -> Option<u64> {
-        let learned = self.learned_window.as_ref()?;
-        (known.is_none() || known == learned.known).then_some(learned.limit)
-    }
-
-    /// The most tokens, input and output together, that the present model has reported for one call.
-    pub fn largest_call(&self) -> u64 {
-        self.largest_call
-    }
-
-    /// Sum of all reported usages: for display and cost only.
-    pub fn cumulative_usage(&self) -> &Usage {
-        &self.cumulative
-    }
-
-    /// Compactions committed so far (prunes not counted).
-    pub fn compactions(&self) -> u64 {
-        self.compactions
-    }
-
-    /// Tokens of the view right after the newest compaction, or when it was last tried in vain; `None` if an
-    /// edit was undone or the model switched since.
-    pub fn settled_tokens(&self) -> Option<u64> {
-        self.settled_tokens
-    }
-
-    /// Tokens of the view right after it was last edited or restored; `None` if it never was.
-    pub fn edited_tokens(&self) -> Option<u64> {
-        self.edited_tokens
-    }
-
-    /// Model calls that gave an answer since then, or since the session began.
-    pub fn calls_since_edit(&self) -> u32 {
-        self.calls_since_edit
-    }
-
-    /// Whether nobody is to be asked for a summary for now, because that has failed again and again.
-    pub fn summaries_rest(&self) -> bool {
-        self.summaries.rest()
-    }
-
-    /// How often in a row a summary has failed.
-    pub(crate) fn failed_summaries(&self) -> u32 {
-        self.summaries.failed
-    }
-
-    /// Whether the provider's cache, which forgets after `life_ms`, has forgotten the last request by the time of the
-    /// newest event; or there was none with this model.
-    pub fn is_cold(&self, life_ms: Millis) -> bool {
-        self.last_call_at.is_none_or(|at| self.now.saturating_sub(at) > life_ms)
-    }
-
-    /// The model of the newest step or switch.
-    pub fn model(&self) -> Option<&Origin> {
-        self.model.as_ref()
-    }
-
-    /// Which agent and model the session was given; the default is the usual ones.
-    pub fn choice(&self) -> &ModelChoice {
-        &self.choice
-    }
-
-    /// Whether the next step is the first since the model was switched.
-    pub fn is_switched(&self) -> bool {
-        self.switched
-    }
-
-    /// Recoveries since the last completed step.
-    pub fn recoveries(&self) -> u32 {
-        self.recoveries
-    }
-
-    /// Why the session waits for a person, if it does.
-    pub fn parked(&self) -> Option<&str> {
-        self.parked.as_deref()
-    }
-
-    /// The session's title.
-    pub fn title(&self) -> Option<&str> {
-        self.title.as_deref()
-    }
-
-    /// How the newest finished run ended.
-    pub fn last_end(&self) -> Option<RunEnd> {
-        self.last_end
-    }
-
-    /// Ranges that an undo brought back and that automatic compaction leaves alone.
-    pub fn pinned(&self) -> Vec<LogRange> {
-        let undone = self.edits.iter().filter(|state| !state.active && !state.released);
-        undone.flat_map(|state| state.edit.ops.iter().map(crate::event::ViewOp::range)).collect()
-    }
-
-    /// Whether `edit_id` can be undone now.
-    ///
-    /// # Errors
-    /// [`UndoError`].
-    pub fn check_undo(&self, edit_id: &EditId) -> Result<&EditState, UndoError> {
-        let at = self
-            .edits
-            .iter()
-            .position(|state| state.active && state.edit.id == *edit_id)
-            .ok_or_else(|| UndoError::NotFound(edit_id.clone()))?;
-        let touches = |state: &EditState| {
-            state
-                .edit
-                .ops
-                .iter()
-                .any(|op| self.edits[at].edit.ops.iter().any(|mine| mine.range().overlaps(&op.range())))
-        };
-        match self.edits[at + 1..].iter().find(|state| state.active && touches(state)) {
-            Some(by) => Err(UndoError::BuiltOn { edit: edit_id.clone(), by: by.edit.id.clone() }),
-            None => Ok(&self.edits[at]),
-        }
-    }
-
-    /// The history as it would be with one more event, for previews.
-    pub fn with(&self, body: EventBody) -> Self {
-        let mut next = self.clone();
-        let event = Event { seq: self.last_seq + 1, at: 0, format: crate::event::FORMAT, body };
-        next.last_seq = event.seq;
-        next.fold_body(&event);
-        next
-    }
-
-    /// Names the view: equal hashes mean that the model is shown the same. (The log is immutable, so
-    /// positions and edits say it all.)
-    pub fn view_hash(&self) -> String {
-        view::hash(&self.view)
-    }
-
-    /// The newest message that a person typed, as an index into the view.
-    pub fn newest_typed(&self) -> Option<usize> {
-        self.view.iter().rposition(|item| item.kind == ItemKind::Typed)
-    }
-
-    /// What the model has been told last is an answer of its own: there is nothing to reply to.
-    pub fn is_answered(&self) -> bool {
-        self.view.last().is_none_or(|item| item.message.role == Role::Assistant)
-    }
-
-    /// Whether the view ends with the beginning of an answer that we stopped to make room: the next goes on with it.
-    pub fn is_paused(&self) -> bool {
-        self.paused().is_some()
-    }
-
-    /// How often the newest answer was paused.
-    pub fn pauses(&self) -> u32 {
-        self.entries.last().map_or(0, |entry| entry.pauses)
-    }
-
-    /// An answer from where it began up to `piece`, as it was stored.
-    pub fn whole(&self, piece: &Entry) -> Message {
-        let counts =
-            |entry: &&Entry| entry.seq == piece.seq || entry.kind != EntryKind::Assistant(Some(Cut::Lost));
-        let first = self.entries.partition_point(|entry| entry.seq < piece.begins);
-        let pieces = self.entries[first..].iter().take_while(|entry| entry.seq <= piece.seq).filter(counts);
-        let whole =
-            pieces.map(|entry| Message::clone(&entry.message)).reduce(|whole, piece| join(&whole, &piece));
-        whole.unwrap_or_else(|| Message::clone(&piece.message))
-    }
-
-    /// Whether the answer that `piece` belongs to goes on in a later one that counts.
-    pub fn is_continued(&self, piece: &Entry) -> bool {
-        let after = self.entries.partition_point(|entry| entry.seq <= piece.seq);
-        let goes_on = |entry: &&Entry| entry.goes_on() && entry.begins == piece.begins;
-        let mut more = self.entries[after..].iter().take_while(goes_on);
-        piece.kind == EntryKind::Assistant(Some(Cut::Paused))
-            && more.any(|entry| entry.kind != EntryKind::Assistant(Some(Cut::Lost)))
-    }
-
-    /// Sums of the view by kind of content, for the display.
-    pub fn breakdown(&self) -> BTreeMap<&'static str, u64> {
-        let mut sums = BTreeMap::new();
-        for item in &self.view {
-            let parts = self.counter.breakdown(&item.message);
-            *sums.entry("text").or_default() += parts.text + parts.framing;
-            *sums.entry("toolCalls").or_default() += parts.tool_calls;
-            *sums.entry("toolResults").or_default() += parts.tool_results;
-            *sums.entry("reasoning").or_default() += parts.reasoning;
-            *sums.entry("media").or_default() += parts.media;
-        }
-        sums
     }
 }
 

@@ -412,7 +412,7 @@ impl<'a> Scene<'a> {
 
     /// Asks the strategy, first with its own protection, then with the tight one.
     fn compact(&self) -> Option<Plan> {
-        [Protection::Turns, Protection::Steps].into_iter().find_map(|protection| {
+        Protection::ALL.into_iter().find_map(|protection| {
             let choice = self.policy.strategy.choose(self, protection)?;
             self.accept(choice)
         })
@@ -420,7 +420,7 @@ impl<'a> Scene<'a> {
 
     /// What a strategy leaves out at once, without a model: it knows better what to keep than the last resort does.
     fn at_once(&self) -> Option<Plan> {
-        [Protection::Turns, Protection::Steps].into_iter().find_map(|protection| {
+        Protection::ALL.into_iter().find_map(|protection| {
             let choice = self.policy.strategy.choose(self, protection)?;
             (choice.instead == Instead::Note).then(|| self.accept(choice))?
         })
@@ -659,7 +659,7 @@ impl<'a> Scene<'a> {
     pub fn protected_from(&self, protection: Protection, turns: usize) -> usize {
         match protection {
             Protection::Turns => self.turn_start(turns),
-            Protection::Steps => self.step_start(2),
+            Protection::Steps | Protection::Step => self.step_start(protection.steps()),
         }
     }
 

@@ -97,6 +97,18 @@ pub enum Protection {
     Turns,
     /// The newest two steps and the newest typed message: when the turns alone exceed the trigger.
     Steps,
+    /// The newest step and the newest typed message: when two steps do.
+    Step,
+}
+
+impl Protection {
+    /// From what is kept gladly to what must be.
+    pub(crate) const ALL: [Self; 3] = [Self::Turns, Self::Steps, Self::Step];
+
+    /// How many of the newest steps it keeps at least.
+    pub fn steps(self) -> usize {
+        if self == Self::Step { 1 } else { 2 }
+    }
 }
 
 /// What goes.

@@ -26,10 +26,10 @@ const MAX_UNSEEN_INPUT: u64 = 16_000;
 const MAX_UNSEEN_OUTPUT: u64 = 1_000;
 
 /// Less that is new says nothing of its kind, in tokens.
-const LEAST_WEIGHED_TOKENS: u64 = 400;
+const LEAST_WEIGHED_TOKENS: u64 = 200;
 
 /// How many times more or less than usual a count must be for an estimate to be far off.
-const FAR_OFF: f64 = 1.5;
+const FAR_OFF: f64 = 1.3;
 
 /// No call has so many tokens: such a report would only spoil the sums.
 const NO_CALLS_TOKENS: u64 = 1 << 32;
@@ -41,6 +41,7 @@ impl History {
             self.calibrate(fixed_tokens, self.view_groups, tokens);
             self.weigh(fixed_tokens, tokens, self.last_seq);
             self.set_anchor(fixed_tokens, tokens, 0);
+            self.sent = Some(Sent { before: self.last_seq, hash: self.view_hash() });
         }
     }
 
@@ -59,7 +60,10 @@ impl History {
         });
         let answered = self.answered.map(|answer| answer.groups).unwrap_or_default();
         let sent = self.view_groups.without(&answered);
-        if !is_plausible(usage.input_tokens, start.fixed_tokens.saturating_add(sent.total())) {
+        let counted = start.fixed_tokens.saturating_add(sent.total());
+        // A call that was answered was not longer than the window.
+        let is_beyond = start.window_tokens.is_some_and(|window| usage.input_tokens > window);
+        if is_beyond || !is_plausible(usage.input_tokens, counted) {
             return;
         }
         self.learn_error(estimated, usage.input_tokens);
@@ -105,6 +109,7 @@ impl History {
             self.calibrate(start.fixed_tokens, self.view_groups, used);
             self.weigh(start.fixed_tokens, used, self.last_seq);
             self.set_anchor(start.fixed_tokens, used, 0);
+            self.sent = Some(Sent { before: self.last_seq, hash: start.view_hash });
         }
     }
 

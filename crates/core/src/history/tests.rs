@@ -1,7 +1,7 @@
 use super::*;
 use crate::event::{FORMAT, NoteReason, ViewOp};
 use crate::ids::{Handle, StepId};
-use crate::message::{BlobRef, Finish, RawJson, Reasoning, Text, Truncation};
+use crate::message::{BlobRef, Finish, RawJson, Reasoning, Role, Text, Truncation};
 use crate::truncate;
 
 /// A log as it grows.

@@ -466,16 +466,28 @@ impl SummaryDraft {
         }
     }
 
-    /// Somebody else has written the summary.
-    pub fn give(&mut self, text: &str) {
-        self.agent = Agent::None;
-        self.is_given = true;
-        let text = text.trim().trim_start_matches(MARK).trim().to_owned();
+    /// The same, written by somebody else.
+    ///
+    /// # Errors
+    /// [`Rejected`] if the text says nothing or is too long.
+    pub fn given(&self, text: &str, history: &History) -> Result<Self, Rejected> {
+        let text = text.trim().trim_start_matches(MARK).trim();
+        if text.is_empty() {
+            return Err(Rejected::Incomplete("it is empty"));
+        }
+        let mut given = Self { agent: Agent::None, is_given: true, ..self.clone() };
         // One text says it all: what stands for later parts has their handles only.
-        let mut text = Some(text);
-        for section in &mut self.sections {
+        let mut text = Some(text.to_owned());
+        for section in &mut given.sections {
             section.work = Work::Written(text.take().unwrap_or_default());
         }
+        given.filled(given.edit.clone(), &given.floor, history)?;
+        Ok(given)
+    }
+
+    /// Something more to be said of why and how it is made.
+    pub fn say(&mut self, more: &str) {
+        self.edit.why.push_str(&format!("; {more}"));
     }
 
     /// Makes now what needs no model: so that nothing is left to do when its time comes.
@@ -571,6 +583,7 @@ impl SummaryDraft {
             return Err(Rejected::Stale);
         }
         let mut bare = self.clone();
+        bare.is_given = false;
         bare.sections.iter_mut().for_each(|section| section.work = Work::Extracted);
         bare.filled(self.edit.clone(), &self.floor, history)
     }

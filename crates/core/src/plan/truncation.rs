@@ -12,6 +12,9 @@ use crate::strategy::{Choice, Instead};
 /// A ledger of fewer tokens says nothing.
 const LEAST_LEDGER_TOKENS: u64 = 40;
 
+/// What of the window is left for the answer at least, where the reserve cannot be: this share.
+const BRIM_SHARE: u64 = 20;
+
 /// The name under which the last resort appears in events.
 const NAME: &str = "truncation";
 
@@ -20,18 +23,28 @@ impl Scene<'_> {
         if self.before < self.trigger {
             return Plan::Fits;
         }
-        if let Some(edit) = self.ladder(self.trigger) {
-            return Plan::Edit(Box::new(edit));
-        }
         let usable = self.budget.usable;
-        if self.before <= usable && !matches!(self.occasion, Occasion::Overflow) {
+        let fits = self.before <= usable && !matches!(self.occasion, Occasion::Overflow);
+        let whole = self.ladder_to(self.trigger, true);
+        let below_usable = || if fits { Some(Plan::Fits) } else { self.ladder_to(usable, true) };
+        // What a tool has just said is not taken away unread as long as the window has room for it.
+        let kept = if self.is_unread() { whole.or_else(below_usable) } else { whole };
+        if let Some(plan) = kept.or_else(|| self.ladder_to(self.trigger, false)) {
+            return plan;
+        }
+        if fits {
             return Plan::Fits;
         }
-        match self.ladder(usable) {
-            Some(edit) => Plan::Edit(Box::new(edit)),
-            None if self.may_be_miscounted() => Plan::Fits,
-            None => Plan::DoesNotFit(self.misfit()),
-        }
+        self.ladder_to(usable, false).unwrap_or_else(|| {
+            let goes = self.may_be_miscounted() || self.leaves_a_little();
+            if goes { Plan::Fits } else { Plan::DoesNotFit(self.misfit()) }
+        })
+    }
+
+    /// A short answer is better than none: what does not leave the reserve may still leave a little.
+    fn leaves_a_little(&self) -> bool {
+        let brim = self.budget.window - self.budget.window / BRIM_SHARE;
+        matches!(self.occasion, Occasion::Routine | Occasion::Pause) && self.before < brim
     }
 
     /// By our own count alone it fits: then the provider's last count may be wrong, and only another call can
@@ -41,15 +54,30 @@ impl Scene<'_> {
         *self.occasion == Occasion::Routine && counted.saturating_add(counted / 10) < self.budget.usable
     }
 
-    fn ladder(&self, target: u64) -> Option<ViewEdit> {
+    /// Whether the model has not seen the newest results, and what it is sent is up to us.
+    fn is_unread(&self) -> bool {
+        *self.occasion == Occasion::Routine && !self.history.is_answered()
+    }
+
+    fn ladder_to(&self, target: u64, keeps_newest: bool) -> Option<Plan> {
+        let edit = self.ladder(target, keeps_newest)?;
+        // Beyond the line it is the window that fired.
+        let trigger_tokens = edit.trigger_tokens.max(target);
+        Some(Plan::Edit(Box::new(ViewEdit { trigger_tokens, ..edit })))
+    }
+
+    /// `keeps_newest`: the newest step stays as it is.
+    fn ladder(&self, target: u64, keeps_newest: bool) -> Option<ViewEdit> {
         let fits = |edit: &ViewEdit| edit.compressed_bound < target && edit.compressed_bound < self.before;
         let ledger = self.budget.usable / 8 + super::draft::HEADER_TOKENS;
-        self.newest_steps(target.saturating_sub(ledger))
-            .or_else(|| self.newest_steps(target))
-            .or_else(|| self.what_fits(target.saturating_sub(ledger)))
-            .map(|choice| self.with_ledger(&choice, target))
-            .filter(fits)
-            .or_else(|| self.newest_step_cleared().filter(fits))
+        let whole = self.newest_steps(target.saturating_sub(ledger)).or_else(|| self.newest_steps(target));
+        let cleared = || self.what_fits(target.saturating_sub(ledger));
+        let shortest = if keeps_newest { whole } else { whole.or_else(cleared) };
+        let edit = shortest.map(|choice| self.with_ledger(&choice, target)).filter(fits);
+        if keeps_newest {
+            return edit;
+        }
+        edit.or_else(|| self.newest_step_cleared().filter(fits))
             .or_else(|| self.newest_step_alone().filter(fits))
             .or_else(|| self.typed_alone().map(|choice| self.with_ledger(&choice, target)).filter(fits))
     }

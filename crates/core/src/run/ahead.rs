@@ -114,7 +114,12 @@ impl Run {
     /// Why the summary that was to be written ahead is not there: told once.
     pub(super) fn failed_ahead(&mut self) -> Option<ErrorInfo> {
         let candidate = self.candidate.as_mut()?;
-        let problem = candidate.problem.take()?;
+        let late = || ErrorInfo {
+            code: ErrorCode::Timeout,
+            message: "the summary was not ready when the room was needed".to_owned(),
+        };
+        let is_late = candidate.stage == Stage::Writing;
+        let problem = candidate.problem.take().or_else(|| is_late.then(late))?;
         self.unstored.extend(candidate.draft.take_usage());
         Some(problem)
     }

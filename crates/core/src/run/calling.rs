@@ -17,7 +17,7 @@ impl Run {
         if self.stop_at_boundary(out) {
             return;
         }
-        if self.history.is_paused() && !self.settings.model.prefill {
+        if self.history.is_paused() && !self.can_go_on() {
             return self.finish(RunEnd::Length, None, out);
         }
         if self.count_first(Next::Call, out) {
@@ -73,7 +73,8 @@ impl Run {
             let failure = Failure::new(ErrorCode::ThirdParty, message, false);
             return self.failed(Failure { usage: answer.usage, ..failure }, answer.parts, out);
         }
-        let parts = self.named_calls(&step, answer.parts, answer.finish);
+        let parts = self.without_repetition(answer.parts);
+        let parts = self.named_calls(&step, parts, answer.finish);
         // Nothing more to an answer that was paused: it was whole.
         let is_whole = self.history.is_paused() && answer.finish != Finish::ContentFilter;
         if !says_something(&parts) && answer.finish != Finish::Length && !is_whole {
@@ -84,6 +85,9 @@ impl Run {
                 _ => Failure::new(ErrorCode::ThirdParty, "the model's answer was empty", true),
             };
             return self.failed(Failure { usage: answer.usage, ..failure }, Vec::new(), out);
+        }
+        if answer.finish == Finish::Length && self.ended_at_our_limit(&parts) {
+            return self.paused(parts, answer.usage, out);
         }
         let estimated_input = self.estimated_input();
         let events = vec![

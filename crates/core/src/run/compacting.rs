@@ -310,7 +310,7 @@ impl Run {
     }
 
     /// Instructions stand in the request for the summary, beside what is to be summarised.
-    fn check_instructions(&self, text: &str) -> Result<(), String> {
+    pub(super) fn check_instructions(&self, text: &str) -> Result<(), String> {
         let limit = self.budget().usable / 8;
         let tokens = self.history.counter().text_counter().groups(text).total();
         match tokens > limit {

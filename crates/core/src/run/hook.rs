@@ -4,8 +4,9 @@ use super::ahead::Stage;
 use super::{CompactionOutcome, Effect, Phase, Run, Then, Timer};
 use crate::error::ErrorCode;
 use crate::event::{EditKind, EditReason, EventBody};
+use crate::history::History;
 use crate::ids::Handle;
-use crate::plan::{Occasion, Plan};
+use crate::plan::{Occasion, Plan, SummaryDraft};
 
 /// What a PreCompact hook is told. Tokens throughout.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,13 +128,9 @@ impl Run {
         if answer.cancel {
             return self.void_candidate(out);
         }
+        let heard = self.heard(&answer);
         if let Some(candidate) = &mut self.candidate {
-            if let Some(more) = &answer.custom_instructions {
-                candidate.draft.instruct(more);
-            }
-            if let Some(text) = filled(answer.custom_summary.as_deref()) {
-                candidate.draft.give(text);
-            }
+            heard.apply(&mut candidate.draft, &self.history);
         }
         self.write_ahead(out);
     }
@@ -152,14 +149,19 @@ impl Run {
             return self.hook_cancelled(&occasion, answer.reason.as_deref(), out);
         }
         let Plan::Summarise(mut draft) = plan else { return self.carry_out(plan, occasion, out) };
-        if let Some(more) = &answer.custom_instructions {
-            draft.instruct(more);
-        }
-        if let Some(text) = filled(answer.custom_summary.as_deref()) {
-            draft.give(text);
+        if self.heard(&answer).apply(&mut draft, &self.history) {
             return self.finish_summary(draft, &occasion, out);
         }
         self.carry_out(Plan::Summarise(draft), occasion, out);
+    }
+
+    /// What can be used of a hook's answer.
+    fn heard<'a>(&self, answer: &'a PreCompactAnswer) -> Heard<'a> {
+        let instructions = filled(answer.custom_instructions.as_deref());
+        Heard {
+            instructions: instructions.map(|text| self.check_instructions(text).map(|()| text)),
+            summary: filled(answer.custom_summary.as_deref()),
+        }
     }
 
     /// A hook may keep a compaction from being, but not a request from fitting.
@@ -218,6 +220,36 @@ impl Run {
             plan => {
                 let then = Then::ActOn { plan: Box::new(plan), occasion: occasion.clone() };
                 self.append(vec![failed], then, out);
+            }
+        }
+    }
+}
+
+/// What a hook says of a summary.
+struct Heard<'a> {
+    /// What it should mind, or why that cannot be said.
+    instructions: Option<Result<&'a str, String>>,
+    /// What it is.
+    summary: Option<&'a str>,
+}
+
+impl Heard<'_> {
+    /// Whether `draft` is written with that. What cannot be used is ignored, and said with the compaction.
+    fn apply(self, draft: &mut SummaryDraft, history: &History) -> bool {
+        match self.instructions {
+            Some(Ok(text)) => draft.instruct(text),
+            Some(Err(why)) => draft.say(&format!("a hook's instructions were not used: {why}")),
+            None => {}
+        }
+        let Some(text) = self.summary else { return false };
+        match draft.given(text, history) {
+            Ok(given) => {
+                *draft = given;
+                true
+            }
+            Err(why) => {
+                draft.say(&format!("a hook's summary was not used: {why}"));
+                false
             }
         }
     }

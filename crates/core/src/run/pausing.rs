@@ -20,6 +20,9 @@ const PAUSE_PERCENT: u64 = 90;
 /// provider is told lies as far beyond: it shall not end the answer before we do.
 const LEAST_PERCENT: u64 = 5;
 
+/// What is repeated of an answer by chance is shorter, in bytes.
+const LEAST_REPEATED_BYTES: usize = 64;
+
 /// What of the window is not asked for beyond the reserve, in percent: many providers refuse a request whose limit does
 /// not fit beside its input, and count the marks between messages a little differently.
 const SPARE_PERCENT: u64 = 2;
@@ -29,9 +32,9 @@ impl Run {
     /// after a pause it is the model's own, and what was said of the answer counts.
     pub(super) fn output_limit(&self) -> u64 {
         let Budget { window, reserve, .. } = self.budget();
-        let left = window.saturating_sub(self.meter().bound());
+        let left = window.saturating_sub(self.likely_input());
         let usual = reserve.min(left).max(16);
-        if !self.settings.model.prefill {
+        if !self.can_go_on() {
             return usual;
         }
         let beyond = match self.pause_at() {
@@ -39,6 +42,21 @@ impl Run {
             None => left.saturating_sub(window * SPARE_PERCENT / 100).max(usual),
         };
         self.most_output().min(beyond).max(16)
+    }
+
+    /// The next request by the meter; by our own count alone where the meter says that it cannot be sent and the planner
+    /// does not believe it.
+    fn likely_input(&self) -> u64 {
+        let bound = self.meter().bound();
+        let counted = self.settings.fixed.tokens.saturating_add(self.history.view_tokens());
+        let own = counted.saturating_add(counted / 10);
+        let usable = self.budget().usable;
+        if bound > usable && own < usable { own } else { bound }
+    }
+
+    /// Whether the model goes on with what a request ends with, as far as its server has not shown otherwise.
+    pub(super) fn can_go_on(&self) -> bool {
+        self.settings.model.prefill && !self.history.refused_to_go_on()
     }
 
     /// What the model may still write of this answer, in tokens.
@@ -52,7 +70,7 @@ impl Run {
     /// answer cannot reach the end of the window, or nothing would be won.
     pub(super) fn pause_at(&self) -> Option<u64> {
         let paused = if self.history.is_paused() { self.history.pauses() } else { 0 };
-        let is_off = !self.settings.model.prefill || !self.settings.policy.enabled || self.is_time_up();
+        let is_off = !self.can_go_on() || !self.settings.policy.enabled || self.is_time_up();
         if is_off || paused >= MAX_PAUSES || !self.has_room_to_make() {
             return None;
         }
@@ -78,6 +96,30 @@ impl Run {
         typed + said
     }
 
+    /// A piece of an answer without the beginning that it goes on from: some servers say it again.
+    pub(super) fn without_repetition(&self, mut parts: Vec<Part>) -> Vec<Part> {
+        let said = self.history.view().last().filter(|_| self.history.is_paused());
+        let said = said.map(|item| item.message.text()).unwrap_or_default();
+        let again = parts.iter_mut().find_map(|part| match part {
+            Part::Text(text) if said.len() >= LEAST_REPEATED_BYTES => Some(text),
+            _ => None,
+        });
+        if let Some(text) = again
+            && let Some(more) = text.text.strip_prefix(said.as_str())
+        {
+            text.text = more.to_owned();
+            text.native = None;
+        }
+        parts
+    }
+
+    /// Whether the limit that ended the answer was one that we set for it to pause before.
+    pub(super) fn ended_at_our_limit(&self, parts: &[Part]) -> bool {
+        let calling = self.history.open_run().and_then(|run| run.calling.as_ref());
+        let is_ours = calling.is_some_and(|start| start.max_output_tokens < self.most_output());
+        is_ours && self.pause_at().is_some() && ends_in_text(parts)
+    }
+
     /// Whether a compaction would find enough to leave out beside what must stay.
     fn has_room_to_make(&self) -> bool {
         self.history.view_tokens().saturating_sub(self.must_stay()) > self.budget().progress()
@@ -90,8 +132,8 @@ impl Run {
         if self.stop.is_some() {
             return self.stopped(partial, usage, out);
         }
-        let ends_in_text = partial.last().is_some_and(|part| part.as_text().is_some());
-        if !ends_in_text || !says_something(&partial) || partial.iter().any(is_call) {
+        let partial = self.without_repetition(partial);
+        if !ends_in_text(&partial) || !says_something(&partial) {
             let message = "the call was paused where it cannot go on";
             return self.failed(Failure::new(ErrorCode::Interrupted, message, false), partial, out);
         }
@@ -111,7 +153,7 @@ impl Run {
 
     /// Whether the model has to say something: to what it was told last, or the rest of an answer.
     pub(super) fn owes_answer(&self) -> bool {
-        let goes_on = || self.history.is_paused() && self.settings.model.prefill;
+        let goes_on = || self.history.is_paused() && self.can_go_on();
         !self.history.is_answered() || goes_on()
     }
 
@@ -128,6 +170,11 @@ impl Run {
         (self.history.pauses() >= MAX_PAUSES)
             .then_some(ErrorInfo { code: ErrorCode::MaxCompactions, message })
     }
+}
+
+/// Whether an answer can go on where it ends: in its text, and without calls.
+fn ends_in_text(parts: &[Part]) -> bool {
+    parts.last().is_some_and(|part| part.as_text().is_some()) && !parts.iter().any(is_call)
 }
 
 fn is_call(part: &Part) -> bool {

@@ -2,7 +2,7 @@
 
 use super::{Effect, Phase, Run, RunEnd, Stop, Then, Timer};
 use crate::event::{EventBody, NoteReason};
-use crate::history::closing_result;
+use crate::history::{ItemKind, closing_result};
 use crate::ids::{ApprovalId, CallId};
 use crate::message::{Message, Part, ToolCall, ToolResult, ToolStatus};
 use crate::run::{Approval, ToolRule};
@@ -13,6 +13,9 @@ const REPEATS_ALLOWED: usize = 3;
 
 /// Default limit of a tool's output, in characters.
 const MAX_OUTPUT_CHARS: u64 = 120_000;
+
+/// What a note in the place of older messages may have, in tokens.
+const NOTE_TOKENS: u64 = 64;
 
 /// The calls of one step.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,11 +79,22 @@ impl Run {
         let budget = self.budget();
         let reading = self.meter();
         let left = budget.usable.saturating_sub(reading.bound());
-        let room = left.max(budget.usable / 4);
+        // Beside what must stay: what is beyond would only be taken away again.
+        let beside = budget.usable.saturating_sub(self.least_input());
+        let room = left.max((budget.usable / 4).min(beside));
         // The estimate of new text may be low by its p99 error, and by what the model's vocabulary spends more.
         let dearest = self.history.calibration().ratios().largest().max(1.0);
         let room = (room as f64 / (dearest * 1.1)) as u64;
         (room / calls.max(1)).max(64)
+    }
+
+    /// System prompt, tools, the newest typed message and the step that asks, with their expected error, in tokens.
+    fn least_input(&self) -> u64 {
+        let view = self.history.view();
+        let typed = self.history.newest_typed().map_or(0, |at| view[at].tokens);
+        let asking = view.iter().rfind(|item| item.kind == ItemKind::Assistant).map_or(0, |item| item.tokens);
+        let counted = self.settings.fixed.tokens + self.history.overhead_tokens() + typed + asking;
+        counted + counted / 10 + NOTE_TOKENS
     }
 
     fn rule(&self, tool: &str) -> ToolRule {

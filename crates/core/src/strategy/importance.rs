@@ -57,6 +57,8 @@ impl Strategy for Importance {
         let kept_from = match protection {
             Protection::Turns => scene.newest_messages_from(self.keep_recent),
             Protection::Steps => scene.step_start(2),
+            // The last resort keeps whatever fits beside it.
+            Protection::Step => return None,
         };
         let order = self.lowest_first(scene, kept_from);
         let at_once = order.iter().take_while(|(score, _)| *score < self.min_score_threshold).count();

@@ -51,6 +51,7 @@ impl Strategy for MiddleRemoval {
                 (!choice.gone[newest..].contains(&true)).then_some(choice)
             }),
             Protection::Steps => removed(scene, keep, scene.first_typed_end()),
+            Protection::Step => None,
         }
     }
 }

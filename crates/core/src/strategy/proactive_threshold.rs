@@ -33,7 +33,7 @@ impl Strategy for ProactiveThreshold {
             Protection::Turns => {
                 scene.newest_tokens_from((scene.history.view_tokens() as f64 * self.preserve_ratio) as u64)
             }
-            Protection::Steps => scene.step_start(2),
+            Protection::Steps | Protection::Step => scene.step_start(protection.steps()),
         };
         let summary = Instead::Summary { tokens: self.max_summary_tokens };
         (cut > 0).then(|| Choice::new(scene.before_cut(cut), summary))

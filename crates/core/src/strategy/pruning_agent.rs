@@ -41,6 +41,7 @@ impl Strategy for PruningAgent {
         let cuts = match protection {
             Protection::Turns => INTACT.map(|count| scene.newest_messages_from(count)),
             Protection::Steps => [scene.newest_messages_from(KEPT_WITHOUT_AGENT), scene.step_start(1)],
+            Protection::Step => return None,
         };
         let fits =
             |cut: &usize| *cut > 0 && scene.would_fit(&scene.before_cut(*cut), self.max_summary_tokens / 4);

@@ -40,8 +40,9 @@ impl Strategy for Summarization {
                 let chapters = Instead::Chapters { tokens, messages: self.summarize_chunk_size };
                 (scene.newest_messages_from(self.keep_recent), chapters)
             }
-            Protection::Steps => {
-                (scene.step_start(2), Instead::Summary { tokens: self.max_summary_tokens.saturating_mul(2) })
+            Protection::Steps | Protection::Step => {
+                let cut = scene.step_start(protection.steps());
+                (cut, Instead::Summary { tokens: self.max_summary_tokens.saturating_mul(2) })
             }
         };
         let mut gone = scene.before_cut(cut);

@@ -30,6 +30,8 @@ impl Strategy for Truncation {
         let cut = match protection {
             Protection::Turns => scene.newest_messages_from(self.keep_recent),
             Protection::Steps => scene.step_start(2),
+            // The last resort keeps whatever fits beside it.
+            Protection::Step => return None,
         };
         (cut > 0).then(|| Choice::new(scene.before_cut(cut), Instead::Note))
     }

@@ -10,6 +10,7 @@ mod endless;
 mod estimate;
 #[cfg(test)]
 mod examples;
+#[cfg(test)]
 mod failing;
 #[cfg(test)]
 mod handles;

@@ -1,0 +1,229 @@
+//! Overflows and compactions.
+
+use super::*;
+
+fn overflow(used: Option<u64>) -> Failure {
+    Failure {
+        used_tokens: used,
+        limit_tokens: used.map(|_| 6_000),
+        ..Failure::new(ErrorCode::ContextOverflow, "too long", false)
+    }
+}
+
+fn prune_nothing(settings: &mut Settings) {
+    settings.policy.prune.protected_tools = vec!["read".to_owned()];
+}
+
+/// A session of `turns` turns with an output of about 500 tokens each.
+fn long(stage: &mut Stage, turns: usize) {
+    for turn in 0..turns {
+        stage.send(&format!("turn {turn}"));
+        let effects = stage.answer(vec![call("read")]);
+        stage.end_tool(&running(&effects)[0], &format!("{turn} ").repeat(250));
+        stage.answer(vec![Part::text("so it is")]);
+        assert!(stage.run.is_idle());
+    }
+}
+
+fn summary(effects: &[Effect]) -> bool {
+    summary_task(effects).is_some()
+}
+
+fn summary_task(effects: &[Effect]) -> Option<u64> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::Summarise { task, .. } => Some(*task),
+        _ => None,
+    })
+}
+
+fn text_answer(text: &str) -> Answer {
+    Answer { parts: vec![Part::text(text)], finish: Finish::Stop, usage: None, envelope: None }
+}
+
+/// The summariser's answer to its newest request.
+fn summarised(stage: &Stage, answer: Result<Answer, Failure>) -> Input {
+    let task = match (&stage.run.phase, &stage.run.candidate) {
+        (Phase::Summarising { task, .. }, _) => *task,
+        (_, Some(candidate)) => candidate.task,
+        other => panic!("nobody is asked: {other:?}"),
+    };
+    Input::Summarised { task, answer }
+}
+
+impl Stage {
+    fn summarise(&mut self, text: &str) -> Vec<Effect> {
+        let input = summarised(self, Ok(text_answer(text)));
+        self.feed(input)
+    }
+}
+
+#[test]
+fn an_overflow_is_edited_away_and_tried_once_more() {
+    let mut stage = Stage::new(prune_nothing);
+    long(&mut stage, 6);
+    stage.send("and now");
+    let effects = stage.fail(overflow(None));
+    assert!(summary(&effects), "{effects:?}");
+    assert_eq!(stage.run.status(), Status::Compacting);
+    assert!(calls_model(&stage.summarise("Goal: go on")));
+    assert_eq!(stage.run.history().compactions(), 1);
+    let effects = stage.fail(overflow(Some(7_000)));
+    assert_eq!(ended(&effects), Some(RunEnd::Error), "a second time it is an error");
+    assert_eq!(stage.run.budget().window, 6_000, "the limit is learned");
+    assert_eq!(stage.end(), Some((RunEnd::Error, Some(ErrorCode::ContextOverflow))));
+}
+
+#[test]
+fn an_answer_to_a_cut_request_is_kept_for_people_only() {
+    let mut stage = Stage::new(prune_nothing);
+    long(&mut stage, 5);
+    stage.send("q9");
+    stage.feed(Input::ModelBegan);
+    let partial = vec![Part::text("made of half the conversation"), call("read")];
+    let effects = stage.feed(Input::ModelFailed { failure: overflow(Some(7_500)), partial });
+    assert!(summary(&effects), "{effects:?}");
+    assert!(calls_model(&stage.summarise("Goal: go on")));
+    assert!(stage.kinds().contains(&"view-edited".to_owned()), "{:?}", stage.kinds());
+    let lost = stage.log.iter().rev().find_map(|event| match &event.body {
+        EventBody::AssistantAdded { message, cut: Some(Cut::Lost), .. } => Some(message.parts.clone()),
+        _ => None,
+    });
+    assert_eq!(lost, Some(vec![Part::text("made of half the conversation")]));
+    assert!(!stage.run.history().view().iter().any(|item| item.message.text().contains("half")));
+}
+
+#[test]
+fn an_overflow_without_anything_to_leave_out_is_an_error() {
+    let mut stage = Stage::new(|_| ());
+    stage.send("alone");
+    stage.fail(overflow(Some(7_000)));
+    assert_eq!(stage.end(), Some((RunEnd::Error, Some(ErrorCode::ContextOverflow))));
+    let mut stage = Stage::new(|settings| settings.policy.enabled = false);
+    long(&mut stage, 6);
+    stage.send("and now");
+    stage.fail(overflow(Some(7_000)));
+    assert_eq!(stage.end(), Some((RunEnd::Error, Some(ErrorCode::ContextOverflow))), "switched off");
+}
+
+#[test]
+fn a_wrong_limit_does_not_end_a_session() {
+    let mut stage = Stage::new(|settings| settings.model.window = None);
+    let text = "word ".repeat(400);
+    stage.send(&text);
+    let wrong = Failure { limit_tokens: Some(520), ..overflow(None) };
+    stage.fail(wrong.clone());
+    let said = stage.log.iter().rev().find_map(|event| match &event.body {
+        EventBody::RunFinished { error, .. } => error.as_ref().map(|error| error.message.clone()),
+        _ => None,
+    });
+    assert!(said.is_some_and(|said| said.starts_with("the provider refused the request: too long; ")));
+    assert_eq!(stage.run.budget().window, 520);
+    assert!(calls_model(&stage.send("again")), "each run may ask once");
+    stage.fail(wrong);
+    assert_eq!(stage.end(), Some((RunEnd::Error, Some(ErrorCode::ContextOverflow))));
+    assert!(calls_model(&stage.send("and again")));
+    let usage = Some(Usage { input_tokens: 900, output_tokens: 5, ..Usage::default() });
+    let parts = vec![Part::text("yes")];
+    stage.feed(Input::ModelAnswered(Answer { parts, finish: Finish::Stop, usage, envelope: None }));
+    assert_eq!(stage.run.budget().window, crate::budget::ASSUMED_WINDOW, "that was more than the limit");
+}
+
+#[test]
+fn a_window_is_remembered_until_a_call_is_larger() {
+    let remembered = |window| {
+        move |settings: &mut Settings| {
+            settings.model.window = window;
+            settings.model.remembered_window = Some(40_000);
+        }
+    };
+    assert_eq!(Stage::new(remembered(Some(8_000))).run.budget().window, 8_000);
+    let mut stage = Stage::new(remembered(None));
+    assert_eq!(stage.run.budget().window, 40_000, "more than what is assumed");
+    stage.send(&"word ".repeat(20_000));
+    let usage = Some(Usage { input_tokens: 41_000, output_tokens: 5, ..Usage::default() });
+    let parts = vec![Part::text("yes")];
+    stage.feed(Input::ModelAnswered(Answer { parts, finish: Finish::Stop, usage, envelope: None }));
+    assert_eq!(stage.run.budget().window, crate::budget::ASSUMED_WINDOW);
+}
+
+#[test]
+fn an_answer_of_hundreds_of_calls_is_an_error() {
+    let mut stage = Stage::new(|_| ());
+    stage.send("go");
+    let usage = Some(Usage { input_tokens: 60, output_tokens: 900, ..Usage::default() });
+    let parts = vec![call("read"); 257];
+    stage.feed(Input::ModelAnswered(Answer { parts, finish: Finish::ToolCalls, usage, envelope: None }));
+    assert_eq!(stage.end(), Some((RunEnd::Error, Some(ErrorCode::ThirdParty))));
+    assert!(stage.run.history().open_calls().is_empty());
+    assert_eq!(stage.run.history().cumulative_usage().output_tokens, 900, "it was paid for");
+}
+
+#[test]
+fn a_bad_summary_is_replaced_by_an_extract() {
+    let bad = [
+        Ok(text_answer(" ")),
+        Ok(Answer { parts: vec![call("read")], finish: Finish::ToolCalls, ..text_answer("") }),
+        Ok(Answer { finish: Finish::Length, ..text_answer("cut") }),
+        Ok(text_answer(&"long ".repeat(20_000))),
+        Err(Failure::new(ErrorCode::Timeout, "never", true)),
+    ];
+    for answer in bad {
+        let mut stage = Stage::new(prune_nothing);
+        long(&mut stage, 6);
+        stage.send("and now");
+        stage.fail(overflow(None));
+        let input = summarised(&stage, answer);
+        assert!(calls_model(&stage.feed(input)));
+        let kinds = stage.kinds();
+        assert_eq!(kinds[kinds.len() - 3..], ["compaction-failed", "view-edited", "step-started"]);
+        assert!(stage.run.history().edits()[0].edit.why.contains("extract"));
+    }
+}
+
+#[test]
+fn a_compaction_on_request() {
+    let mut stage = Stage::new(|_| ());
+    let nothing = Effect::CompactionDone(CompactionOutcome::NothingToDo);
+    assert_eq!(stage.feed(Input::Compact { instructions: None }), std::slice::from_ref(&nothing));
+    stage.send("one");
+    stage.answer(vec![Part::text("a short answer")]);
+    assert_eq!(stage.feed(Input::Compact { instructions: None }), [nothing], "nothing worth it");
+    long(&mut stage, 5);
+    let effects = stage.feed(Input::Compact { instructions: Some("mind the paths".to_owned()) });
+    assert!(format!("{effects:?}").contains("mind the paths"));
+    let busy = stage.feed(Input::Compact { instructions: None });
+    assert!(matches!(busy[0], Effect::CompactionDone(CompactionOutcome::Refused(_))));
+    assert_eq!(stage.send("meanwhile"), []);
+    let effects = stage.summarise("Goal: go on");
+    assert!(matches!(effects[1], Effect::CompactionDone(CompactionOutcome::Committed(_))), "{effects:?}");
+    assert!(calls_model(&effects), "what came meanwhile is taken");
+    assert_eq!(stage.run.step, StepGuards::default(), "the next step plans anew");
+}
+
+#[test]
+fn cancelling_a_compaction_changes_nothing() {
+    let mut stage = Stage::new(|_| ());
+    long(&mut stage, 5);
+    let hash = stage.run.history().view_hash();
+    stage.feed(Input::Compact { instructions: None });
+    assert_eq!(stage.feed(Input::Cancel), [Effect::StopModel]);
+    let stopped = summarised(&stage, Err(Failure::new(ErrorCode::Interrupted, "stopped", false)));
+    let effects = stage.feed(stopped);
+    assert!(matches!(effects[1], Effect::CompactionDone(CompactionOutcome::Refused(_))));
+    assert!(stage.run.is_idle());
+    assert_eq!(stage.run.history().view_hash(), hash);
+}
+
+#[test]
+fn a_count_beyond_the_window_makes_room_before_the_call() {
+    let mut stage = Stage::new(|settings| settings.counting = Counting::Always);
+    for turn in 0..6 {
+        stage.send(&format!("q{turn}"));
+        stage.feed(Input::Counted(Some(60)));
+        stage.answer(vec![Part::text("word ".repeat(300))]);
+    }
+    let effects = stage.send("q6");
+    assert!(counts(&effects));
+    let effects = stage.feed(Input::Counted(Some(7_000)));
+    assert!(summary(&effects), "{effects:?}");
+}
