@@ -64,9 +64,7 @@ fn surely(draft: &SummaryDraft, writer: Writer, history: &History) -> Option<Vie
     if writer == Writer::Nobody {
         return draft.finish_extractive(history).ok();
     }
-    let mut bare = draft.clone();
-    bare.give("");
-    bare.finish(history).ok()
+    draft.finish_bare(history).ok()
 }
 
 /// The strategy of that name: the configured one with its options, any other with its default options. `None` if

@@ -356,15 +356,16 @@ impl State {
             self.editor.set("");
             return None;
         }
+        if self.interrupted.is_some_and(|before| now.saturating_sub(before) < TWICE) {
+            return Some(Wish::Leave);
+        }
         if !self.is_busy && !self.editor.is_empty() {
             let text = self.editor.take();
             self.history.remember(&text);
             self.hint(words::UP_BRINGS_BACK, now);
             return None;
         }
-        if self.interrupted.replace(now).is_some_and(|before| now.saturating_sub(before) < TWICE) {
-            return Some(Wish::Leave);
-        }
+        self.interrupted = Some(now);
         self.hint(again, now);
         self.is_busy.then_some(Wish::Cancel)
     }

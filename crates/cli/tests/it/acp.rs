@@ -160,7 +160,7 @@ impl Wire {
 
     /// The next line that is as wanted.
     #[track_caller]
-    fn seek(&self, is_meant: impl Fn(&Value) -> bool) -> Value {
+    fn seek(&self, mut is_meant: impl FnMut(&Value) -> bool) -> Value {
         loop {
             let message = self.line();
             if is_meant(&message) {

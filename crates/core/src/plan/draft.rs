@@ -485,6 +485,16 @@ impl SummaryDraft {
         Ok(given)
     }
 
+    /// The edit with nothing in the place of the summaries: what is certain before anybody has written them.
+    ///
+    /// # Errors
+    /// [`Rejected`] as [`finish`](Self::finish).
+    pub fn finish_bare(&self, history: &History) -> Result<ViewEdit, Rejected> {
+        let mut bare = Self { agent: Agent::None, is_given: true, ..self.clone() };
+        bare.sections.iter_mut().for_each(|section| section.work = Work::Written(String::new()));
+        bare.finish(history)
+    }
+
     /// Something more to be said of why and how it is made.
     pub fn say(&mut self, more: &str) {
         self.edit.why.push_str(&format!("; {more}"));

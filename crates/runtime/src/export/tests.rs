@@ -1,6 +1,7 @@
-use longhaul_core::event::{EditKind, EditReason, FORMAT, Lineage, ViewEdit};
+use longhaul_core::event::{EditKind, EditReason, FORMAT, Lineage, ModelChoice, ViewEdit};
 use longhaul_core::history::History;
 use longhaul_core::ids::LogRange;
+use longhaul_core::message::Origin;
 use proptest::prelude::*;
 
 use super::*;
@@ -57,6 +58,22 @@ fn without_blobs_the_log_is_whole_and_the_gap_is_told() {
     assert_eq!(again.events, original.events);
     assert_eq!(again.missing_blobs, [original.blobs[0].0.clone()]);
     insta::assert_snapshot!(again.warnings[0], @"1 stored contents are not in the file and cannot be shown");
+}
+
+/// A file could name the agent that may do most.
+#[test]
+fn the_agent_is_not_the_files_to_choose() {
+    let mut log = events(&recorded());
+    let to = Origin { provider: "p".to_owned(), api: "a".to_owned(), model: "m".to_owned() };
+    let choice = Some(ModelChoice { agent: Some("root".to_owned()), model: None });
+    let switched = EventBody::ModelSwitched { to, choice };
+    let newest = log.last().expect("a session").clone();
+    log.push(Event { seq: newest.seq + 1, body: switched, ..newest });
+    let mut file = Vec::new();
+    jsonl(&mut file, &meta(None), &log, std::iter::empty()).expect("memory does not fail");
+    let again = import(&file, 0).expect("our own export").sessions.remove(0);
+    let (_, last) = again.events.last().expect("a session");
+    assert!(matches!(last, EventBody::ModelSwitched { choice: None, .. }), "{last:?}");
 }
 
 #[test]

@@ -129,6 +129,12 @@ fn finish(
         }
         Some(_) => {}
     }
+    // Which agent a session has is for whoever runs it to say, not for a file.
+    for event in &mut events {
+        if let EventBody::ModelSwitched { choice, .. } = &mut event.body {
+            *choice = None;
+        }
+    }
     close(&mut events, &mut sink)?;
     let here: HashSet<&str> = blobs.iter().map(|(blob, _)| blob.hash.as_str()).collect();
     let missing_blobs: Vec<BlobRef> =

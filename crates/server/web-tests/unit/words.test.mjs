@@ -5,7 +5,7 @@ import { completions, parseCommand } from '../../web/js/text/commands.js';
 import { diffLines, hunks, tally } from '../../web/js/text/diff.js';
 import { leftOut, reasonOf, sizes, survivalLine } from '../../web/js/text/edits.js';
 import { retryLine } from '../../web/js/view/now.js';
-import { pruningChoices, readTrigger, writeTrigger } from '../../web/js/controls/settings.js';
+import { choicesOf, readTrigger, writeTrigger } from '../../web/js/controls/settings.js';
 
 const call = (name, args, more = {}) => ({ name, args: typeof args === 'string' ? args : JSON.stringify(args), status: 'completed', ...more });
 const result = (text, more = {}) => ({ result: { seq: 1, content: [{ type: 'text', text }], truncated: null, ...more } });
@@ -63,17 +63,18 @@ test('a compaction says why and what survives', () => {
   assert.match(survivalLine({ classes: { paths: tally(1, 0, 2) } }), /2 facts lost/);
 });
 
-test('a retry counts down, and the pruning agent is the current one unless another is chosen', () => {
+test('a retry counts down', () => {
   assert.equal(retryLine({ error: 'busy', attempt: 1, until: 5_000 }, 2_100), 'busy · again in 3 s · try 2');
-  assert.deepEqual(pruningChoices([{ name: 'small', model: 'qwen3-4b' }]), [
-    { value: '__same__', label: 'Same as current agent (default)' }, { value: 'small', label: 'small (qwen3-4b)' },
-  ]);
-  const choices = pruningChoices([{ name: 'main', model: 'm', isDefault: true }, { name: 'off', model: 'x', usable: false, why: 'no key' }], 'a-model');
-  assert.deepEqual(choices.map(({ value, disabled }) => [value, disabled]), [['__same__', undefined], ['off', true], ['a-model', undefined]]);
+});
+
+test('what is set is among the choices, whatever the server offers', () => {
+  const same = { value: '__same__', label: 'Same as current agent (default)' };
+  assert.deepEqual(choicesOf([same], '__same__'), [same]);
+  assert.deepEqual(choicesOf([same, 'adaptive'], 'gone'), [same, { value: 'adaptive', label: 'adaptive' }, { value: 'gone', label: 'gone' }]);
 });
 
 test('a trigger survives being shown and saved', () => {
-  for (const trigger of [null, { type: 'threshold', percentage: 0.625 }, { type: 'threshold', triggerTokens: 50_000 }, { type: 'overflow' }, { type: 'manual' }]) {
+  for (const trigger of [null, { percentage: 0.625 }, { triggerTokens: 50_000 }, { type: 'overflow' }, { type: 'planner' }]) {
     const { kind, figure } = readTrigger(trigger);
     assert.deepEqual(writeTrigger(kind, figure), trigger);
   }

@@ -3,20 +3,15 @@ import { button, byId, h, show } from '../dom.js';
 import { api } from '../net/api.js';
 import { currentTheme, setTheme } from './theme.js';
 
-export const SAME = '__same__';
-
-/** The choices of the pruning agent: the current agent first, then `name (model)`; what is set is always among them. Pure. */
-export function pruningChoices(agents, current = SAME) {
-  const others = agents.filter((agent) => !agent.isDefault).map(({ name, model, usable = true, why }) => ({
-    value: name, label: model ? `${name} (${model})` : name, ...(usable ? {} : { disabled: true, title: why }),
-  }));
-  const choices = [{ value: SAME, label: 'Same as current agent (default)' }, ...others];
+/** Choices as the server gives them; what is set is always among them. Pure. */
+export function choicesOf(allowed, current) {
+  const choices = allowed.map((choice) => (typeof choice === 'string' ? { value: choice, label: choice } : choice));
   return choices.some(({ value }) => value === current) ? choices : [...choices, { value: current, label: current }];
 }
 
 /** Kinds of trigger; `unit` where a figure belongs to it. */
 const TRIGGERS = [
-  { value: 'usual', label: 'When the strategy says (default)' },
+  { value: 'none', label: 'When the strategy says (default)' },
   { value: 'percentage', label: 'At a share of the window', unit: 'percent' },
   { value: 'triggerTokens', label: 'At a number of tokens', unit: 'tokens' },
   { value: 'overflow', label: 'Only when the window is full' },
@@ -26,7 +21,7 @@ const TRIGGERS = [
 
 /** A trigger of the API as kind and figure. Pure. */
 export function readTrigger(trigger) {
-  if (!trigger) return { kind: 'usual', figure: '' };
+  if (!trigger) return { kind: 'none', figure: '' };
   if (typeof trigger.percentage === 'number') return { kind: 'percentage', figure: Math.round(trigger.percentage * 1_000) / 10 };
   if (typeof trigger.triggerTokens === 'number') return { kind: 'triggerTokens', figure: trigger.triggerTokens };
   return { kind: trigger.type, figure: '' };
@@ -36,9 +31,9 @@ export function readTrigger(trigger) {
 export function writeTrigger(kind, figure) {
   const number = Number(figure);
   switch (kind) {
-    case 'usual': return null;
-    case 'percentage': return number > 0 && number <= 100 ? { type: 'threshold', percentage: number / 100 } : undefined;
-    case 'triggerTokens': return number >= 1 ? { type: 'threshold', triggerTokens: Math.round(number) } : undefined;
+    case 'none': return null;
+    case 'percentage': return number > 0 && number <= 100 ? { percentage: number / 100 } : undefined;
+    case 'triggerTokens': return number >= 1 ? { triggerTokens: Math.round(number) } : undefined;
     default: return { type: kind };
   }
 }
@@ -49,8 +44,8 @@ export async function openSettings() {
   show(byId('settings-body'), appearance(), server);
   if (!dialog.open) dialog.showModal();
   try {
-    const [settings, { agents }] = await Promise.all([api.settings(), api.agents().catch(() => ({ agents: [] }))]);
-    new ServerSettings(server, agents).draw(settings);
+    const settings = await api.settings();
+    new ServerSettings(server).draw(settings);
   } catch (problem) {
     const why = problem.status === 404 ? 'This server cannot be configured from the page.' : problem.message;
     show(server, h('h3', {}, 'How room is made'), h('p', {}, why), h('p.quiet', {}, 'The agent file longhaul.yml has every key: context.compression and context.pruningAgent.'));
@@ -72,34 +67,30 @@ function field(id, label, control, hint) {
 
 /** The settings of the server: each is saved when it is changed, and may be given back to the agent file. */
 class ServerSettings {
-  constructor(place, agents) {
+  constructor(place) {
     this.place = place;
-    this.agents = agents;
     this.said = h('p.form-said', { role: 'status' });
   }
 
   draw(settings) {
     this.settings = settings;
     const focus = document.activeElement?.id;
-    const { strategy, strategies, pruningAgent, summarizeWith, autoRecall } = settings;
-    const plain = (all) => all.map((value) => ({ value, label: value }));
-    const writers = [{ value: 'same', label: 'The session’s own model' }, { value: 'extract', label: 'No model: an extract' }];
-    if (!['same', 'extract'].includes(summarizeWith)) writers.push({ value: summarizeWith, label: summarizeWith });
+    const { strategy, pruningAgent, summarizeWith, autoRecall, allowed } = settings;
     show(
       this.place, h('h3', {}, 'How room is made'), this.said,
-      this.select('pruningAgent', 'Pruning agent', pruningChoices(this.agents, pruningAgent), pruningAgent, 'Who reads old messages and says which stay, with the strategy pruning-agent.'),
-      this.select('strategy', 'Strategy', plain(strategies), strategy, 'None of them deletes anything.'),
+      this.select('pruningAgent', 'Pruning agent', allowed.pruningAgent, pruningAgent, 'Who reads old messages and says which stay, with the strategy pruning-agent.'),
+      this.select('strategy', 'Strategy', allowed.strategy, strategy, 'None of them deletes anything.'),
       this.trigger(),
-      this.select('summarizeWith', 'Who writes summaries', writers, summarizeWith),
+      this.select('summarizeWith', 'Who writes summaries', allowed.summarizeWith, summarizeWith),
       this.check('autoRecall', 'Bring back by itself what the newest message speaks of', autoRecall),
     );
     if (focus) byId(focus)?.focus();
   }
 
-  select(key, label, choices, current, hint) {
+  select(key, label, allowed, current, hint) {
     const control = h(
       'select', { id: key, onchange: (event) => this.save({ [key]: event.target.value }) },
-      choices.map((choice) => h('option', { value: choice.value, selected: choice.value === current, disabled: choice.disabled, title: choice.title }, choice.label)),
+      choicesOf(allowed, current).map(({ value, label: word }) => h('option', { value, selected: value === current }, word)),
     );
     return this.withSource(key, field(key, label, control, hint));
   }
@@ -112,7 +103,7 @@ class ServerSettings {
   trigger() {
     const { kind, figure } = readTrigger(this.settings.trigger);
     const number = h('input', { id: 'figure', type: 'number', min: '1', step: 'any', value: figure, 'aria-label': 'Figure of the trigger' });
-    const choice = h('select', { id: 'trigger' }, TRIGGERS.map(({ value, label }) => h('option', { value, selected: value === kind }, label)));
+    const choice = h('select', { id: 'trigger' }, TRIGGERS.filter(({ value }) => value === kind || this.settings.allowed.trigger.includes(value)).map(({ value, label }) => h('option', { value, selected: value === kind }, label)));
     const unit = h('span.quiet');
     const changed = () => {
       const trigger = TRIGGERS.find(({ value }) => value === choice.value);

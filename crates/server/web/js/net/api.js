@@ -102,7 +102,6 @@ export const api = {
   render: (texts) => request('POST', '/api/render', { body: { texts } }),
   login: (token) => request('POST', '/api/login', { body: { token } }),
   models: () => request('GET', '/api/models'),
-  agents: () => request('GET', '/api/agents'),
   settings: () => request('GET', '/api/settings'),
   changeSettings: (changes) => request('PUT', '/api/settings', { body: changes }),
   search: (q) => request('GET', '/api/search', { query: { q } }),

@@ -87,7 +87,7 @@ export class Transcript {
 
   /** Brings the row of a compaction into sight and opens it. */
   revealEdit(id) {
-    const row = this.shown.find((each) => each.edit?.id === id) ?? this.shown.find((each) => each.inner?.some((edit) => edit.id === id));
+    const row = this.shown.findLast((each) => each.edit?.id === id) ?? this.shown.find((each) => each.inner?.some((edit) => edit.id === id));
     const view = row && this.reveal(row.key);
     view?.toggle?.(true);
   }
