@@ -158,7 +158,7 @@ const checks = {
     return edit(given, { session: shows }, async ({ ctx, updates }) => {
       const { sessionId } = await begin(ctx);
       for (const words of ["one", "two", "three", "four"]) {
-        await ask(ctx, sessionId, text(`${words}: ${"many words of no great weight ".repeat(60)}`));
+        await ask(ctx, sessionId, text(`${words}: ${"many words of no great weight ".repeat(250)}`));
       }
       updates.length = 0;
       assert.equal((await ask(ctx, sessionId, text("/compact mind the ports"))).stopReason, "end_turn");
@@ -166,7 +166,7 @@ const checks = {
       const rows = made.filter((update) => update.sessionUpdate === "compaction_update");
       const notices = made.filter((update) => update.sessionUpdate === "notice");
       if (shows?.compaction) {
-        assert.deepEqual(rows.map(({ status }) => status), ["in_progress", "completed"]);
+        assert.deepEqual(rows.map(({ status }) => status), ["in_progress", "completed"], JSON.stringify(made));
         assert.equal(new Set(rows.map(({ compactionId }) => compactionId)).size, 1);
         assert.match(rows[1].summary[0].text, /^Context compressed: .* → .* tokens/);
         assert.match(rows[1].summary[1].text, /the ports are kept/);

@@ -53,7 +53,7 @@ assert.match((await words("search_history", { query: "xylophone" }))[0], /nothin
 assert.match((await words("compact", { dryRun: true }))[0], /would do/);
 assert.match((await words("compact", { session: older, instructions: "mind the walrus" }))[0], /nothing to compact/);
 
-// What is wrong is said, and the server stays.
+// What is wrong is said, and the server stays; so does the data folder for who comes next.
 const refused = async (name, input) => {
   const { content, isError } = await call(name, input);
   assert.equal(isError, true);
@@ -62,6 +62,8 @@ const refused = async (name, input) => {
 assert.match(await refused("recall", {}), /`handle` or a `query`/);
 assert.match(await refused("recall", { handle: "lh:9999" }), /nothing is stored/);
 assert.match(await refused("recall", { session: "zzz", query: "x" }), /no session begins with/);
+assert.match(await refused("compact", { session: "zzz" }), /no session begins with/);
+assert.match((await words("compact", {}))[0], /nothing to compact/);
 assert.match(await refused("search_history", { query: "x", limit: 1000 }), /between 1 and 20/);
 await assert.rejects(call("forget", {}), { code: -32602 });
 assert.match((await words("recall", { query: "zebra" }))[0], /zebra/);

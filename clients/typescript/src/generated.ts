@@ -18,6 +18,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/agents": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The agents that are configured */
+        get: operations["listAgents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/approvals": {
         parameters: {
             query?: never;
@@ -167,6 +184,23 @@ export interface paths {
         put?: never;
         /** Markdown as markup that is safe to show */
         post: operations["renderMarkdown"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Which sessions speak of something, the newest first */
+        get: operations["search"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -397,6 +431,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sessions/{id}/llm": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Gives a session another agent or model; its history stays */
+        post: operations["switchModel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/sessions/{id}/messages": {
         parameters: {
             query?: never;
@@ -448,6 +499,24 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The settings that hold, and where they come from */
+        get: operations["getSettings"];
+        /** Changes settings, for every session from its next decision on */
+        put: operations["changeSettings"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -457,6 +526,23 @@ export interface paths {
         };
         /** Whether the server lives */
         get: operations["getHealth"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Figures in the text format of Prometheus */
+        get: operations["getMetrics"];
         put?: never;
         post?: never;
         delete?: never;
@@ -537,6 +623,24 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        AgentBrief: {
+            /** @description Whether sessions have it that ask for none. */
+            isDefault: boolean;
+            /** @description The model it is configured with. */
+            model: string;
+            name: string;
+            usable: boolean;
+            /** @description Why it cannot be used. */
+            why?: string | null;
+        };
+        Agents: {
+            /** @description The usual one first. */
+            agents: components["schemas"]["AgentBrief"][];
+        };
+        AllowedName: {
+            label: string;
+            value: string;
+        };
         /** @description A tool that asks. */
         Approval: {
             /** @description On the whole server. */
@@ -810,7 +914,11 @@ export interface components {
         ContextUsage: {
             /** Format: int64 */
             compactionCount: number;
-            estimated: boolean;
+            /**
+             * Format: int64
+             * @description Tokens of the total that are estimated.
+             */
+            estimated: number;
             /** Format: double */
             expectedError: number;
             /** Format: int64 */
@@ -886,6 +994,12 @@ export interface components {
             /** Format: int64 */
             atSeq?: number | null;
         };
+        /** @description What was found, and whether everything was looked through. */
+        Found: {
+            /** @description Whether nothing was left out: otherwise there were too many hits, or too much to look through. */
+            complete: boolean;
+            hits: components["schemas"]["Hit"][];
+        };
         GivenBlob: string | components["schemas"]["BlobRef"];
         /** @description Content with either `data` (with a `mediaType`) or `blob`. */
         GivenMedia: {
@@ -910,6 +1024,21 @@ export interface components {
         Health: {
             /** @description `ok` or `ready`. */
             status: string;
+        };
+        /** @description A message, or a title, that has all the words. */
+        Hit: {
+            /** Format: int64 */
+            at: number | null;
+            role: components["schemas"]["Role"] | null;
+            /**
+             * Format: int64
+             * @description Where the message is; `null` for a title.
+             */
+            seq: number | null;
+            sessionId: string;
+            /** @description The words and what stands around them. */
+            text: string;
+            title: string | null;
         };
         LlmChunk: {
             chunkType: components["schemas"]["Voice"];
@@ -1192,11 +1321,15 @@ export interface components {
         };
         /** @description A message for the agent. */
         NewMessage: {
+            /** @description For a new session: a configured agent by name; the usual one if it is left out. */
+            agent?: string | null;
             content: components["schemas"]["Content"];
             /** @description A new session if it is left out. */
             sessionId?: string | null;
         };
         NewSession: {
+            /** @description A configured agent by name; the usual one if it is left out. */
+            agent?: string | null;
             title?: string | null;
         };
         /** @description Who serves a model. */
@@ -1294,8 +1427,7 @@ export interface components {
         };
         QueueCleared: {
             ok: boolean;
-            /** Format: int64 */
-            removed: number;
+            removed: string[];
             sessionId: string;
         };
         QueuedContent: {
@@ -1339,7 +1471,10 @@ export interface components {
         Rendered: {
             html: string[];
         };
-        /** @enum {string} */
+        /**
+         * @description A form that texts are given in besides their own.
+         * @enum {string}
+         */
         RenderForm: "html";
         RenderRequest: {
             texts: string[];
@@ -1483,6 +1618,57 @@ export interface components {
         Sessions: {
             sessions: components["schemas"]["SessionBrief"][];
         };
+        /** @description The settings that hold. */
+        Settings: {
+            allowed: components["schemas"]["SettingsAllowed"];
+            autoRecall: boolean;
+            pruningAgent: string;
+            sources: components["schemas"]["SettingsSources"];
+            /** @description The strategies that there are. */
+            strategies: string[];
+            strategy: string;
+            summarizeWith: string;
+            trigger: components["schemas"]["SettingsTrigger"] | null;
+        };
+        /** @description What may be chosen: a strategy or a trigger as it stands here, agents and models by `value`. */
+        SettingsAllowed: {
+            autoRecall: boolean[];
+            pruningAgent: components["schemas"]["AllowedName"][];
+            strategy: string[];
+            summarizeWith: components["schemas"]["AllowedName"][];
+            /** @description `none` is when the strategy itself says. */
+            trigger: string[];
+        };
+        /** @description What is to change: what is left out stays, `null` gives it back to the agent file. */
+        SettingsChange: {
+            autoRecall?: boolean | null;
+            /** @description `__same__`, an agent or a model. */
+            pruningAgent?: string | null;
+            strategy?: string | null;
+            /** @description `same`, `extract` or a model. */
+            summarizeWith?: string | null;
+            trigger?: components["schemas"]["SettingsTrigger"] | null;
+        };
+        /** @description Where each value comes from: `default`, `agent-file` or `settings`. */
+        SettingsSources: {
+            autoRecall: string;
+            pruningAgent: string;
+            strategy: string;
+            summarizeWith: string;
+            trigger: string;
+        };
+        /** @description When a strategy acts. */
+        SettingsTrigger: {
+            /**
+             * Format: double
+             * @description Of the window, above 0 and at most 1.
+             */
+            percentage?: number | null;
+            /** Format: int64 */
+            triggerTokens?: number | null;
+            /** @description `threshold`, which need not be said, or `overflow`, `planner` without a figure. */
+            type?: string | null;
+        };
         /**
          * @description Who wrote a message.
          * @enum {string}
@@ -1515,6 +1701,20 @@ export interface components {
             classes: {
                 [key: string]: components["schemas"]["Tally"];
             };
+        };
+        SwitchedModel: {
+            /** @description The model as the log has it now; at `next-step` it is still the one before. */
+            model: components["schemas"]["Origin"];
+            ok: boolean;
+            sessionId: string;
+            when: components["schemas"]["When"];
+        };
+        /** @description An agent, a model, or both. */
+        SwitchModel: {
+            /** @description A configured agent by name; the present one if it is left out. */
+            agent?: string | null;
+            /** @description A model of a configured agent, or one that the usual agent's server lists; the agent's own if it is left out. */
+            model?: string | null;
         };
         Tally: {
             /** Format: int64 */
@@ -1645,6 +1845,11 @@ export interface components {
         };
         /** @enum {string} */
         Voice: "text" | "reasoning";
+        /**
+         * @description When the switch holds.
+         * @enum {string}
+         */
+        When: "now" | "next-step" | "already";
     };
     responses: never;
     parameters: never;
@@ -1681,6 +1886,80 @@ export interface operations {
             };
             /** @description The request is wrong. */
             400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The host name or the page that asks is foreign. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; `Retry-After` says when to come again. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The server failed. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store does not answer, or the server is ending. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listAgents: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The agents */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Agents"];
+                };
+            };
+            /** @description The request is wrong. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or wrong. */
+            401: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2791,6 +3070,85 @@ export interface operations {
             };
         };
     };
+    search: {
+        parameters: {
+            query: {
+                /** @description 20 unless it is said, at most 100. */
+                limit?: number;
+                /** @description Words, all of which must be there. */
+                q: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The messages and titles that have all the words */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Found"];
+                };
+            };
+            /** @description The request is wrong. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The host name or the page that asks is foreign. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; `Retry-After` says when to come again. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The server failed. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store does not answer, or the server is ending. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     listSessions: {
         parameters: {
             query?: {
@@ -2912,6 +3270,15 @@ export interface operations {
             };
             /** @description The host name or the page that asks is foreign. */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The agent cannot be used. */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4475,6 +4842,134 @@ export interface operations {
             };
         };
     };
+    switchModel: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key again does nothing and gets the same answer. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SwitchModel"];
+            };
+        };
+        responses: {
+            /** @description Switched, or will be at the next step */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SwitchedModel"];
+                };
+            };
+            /** @description The request is wrong. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The host name or the page that asks is foreign. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is named does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It cannot be done as things are. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key was used for another request, or what was asked was refused. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; `Retry-After` says when to come again. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The server failed. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store does not answer, or the server is ending. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     listMessages: {
         parameters: {
             query?: {
@@ -4805,6 +5300,176 @@ export interface operations {
             };
         };
     };
+    getSettings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The settings */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Settings"];
+                };
+            };
+            /** @description The request is wrong. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The host name or the page that asks is foreign. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; `Retry-After` says when to come again. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The server failed. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store does not answer, or the server is ending. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    changeSettings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SettingsChange"];
+            };
+        };
+        responses: {
+            /** @description The settings that hold now */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Settings"];
+                };
+            };
+            /** @description The request is wrong. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The host name or the page that asks is foreign. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; `Retry-After` says when to come again. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The server failed. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store does not answer, or the server is ending. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     getHealth: {
         parameters: {
             query?: never;
@@ -4821,6 +5486,80 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Health"];
+                };
+            };
+        };
+    };
+    getMetrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The figures */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description The request is wrong. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The host name or the page that asks is foreign. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; `Retry-After` says when to come again. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The server failed. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store does not answer, or the server is ending. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };

@@ -75,7 +75,8 @@ fn with_agents(place: &Place, path: &Path, mut config: Config) -> Outcome<Config
                 let its_own = folder.join(&*file);
                 if let Err(error) = text_of(&its_own) {
                     let text = text_of(path).unwrap_or_default();
-                    let line = line_behind(&text, "agents", file).map(|line| format!(":{line}")).unwrap_or_default();
+                    let line =
+                        line_behind(&text, "agents", file).map(|line| format!(":{line}")).unwrap_or_default();
                     return Err(Failure::usage(format!(
                         "{}{line}: {file}, the file of `agents.{name}`, cannot be read: {error}",
                         path.display()

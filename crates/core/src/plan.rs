@@ -429,6 +429,7 @@ impl<'a> Scene<'a> {
     /// The floor check: what cannot get under the trigger is not started.
     fn accept(&self, mut choice: Choice) -> Option<Plan> {
         self.protect(&mut choice.gone);
+        self.spare_unread(&mut choice);
         if !choice.gone.contains(&true) {
             let edit = self.clearing(&choice)?;
             return self.may_commit(&edit).then(|| Plan::Edit(Box::new(edit)));
@@ -444,6 +445,22 @@ impl<'a> Scene<'a> {
         }
         let edit = draft.finish_extractive(self.history).ok()?;
         self.may_commit(&edit).then(|| Plan::Edit(Box::new(edit)))
+    }
+
+    /// Whether the model has not seen the newest results, and what it is sent is up to us.
+    fn is_unread(&self) -> bool {
+        *self.occasion == Occasion::Routine && !self.history.is_answered()
+    }
+
+    /// What a tool has just said is for the model, not for a strategy that acts while there is room.
+    fn spare_unread(&self, choice: &mut Choice) {
+        let has_room = self.before <= self.budget.usable;
+        let newest = self.steps_newest_first().next().filter(|_| self.is_unread() && has_room);
+        if let Some(step) = newest {
+            choice.gone[step] = false;
+            let items = self.units[step].items.clone();
+            choice.cleared.retain(|at| !items.contains(at));
+        }
     }
 
     /// Results that go with their units are not cleared too.

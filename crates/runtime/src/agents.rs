@@ -101,7 +101,8 @@ impl Agents {
 
     /// The models that may be named: those of the agents, and those that the server lists now.
     pub async fn models(&self) -> BTreeSet<String> {
-        let mut names: BTreeSet<String> = self.usable().map(|(_, agent)| agent.provider.origin().model).collect();
+        let mut names: BTreeSet<String> =
+            self.usable().map(|(_, agent)| agent.provider.origin().model).collect();
         if let Some(models) = &self.models {
             names.extend(models.list().await);
         }
@@ -120,7 +121,8 @@ impl Agents {
 
     /// Those that can be used, the usual one first.
     pub(crate) fn usable(&self) -> impl Iterator<Item = (&str, &Arc<Agent>)> {
-        let others = self.others.iter().filter_map(|(name, other)| Some((name.as_str(), other.agent.as_ref().ok()?)));
+        let others =
+            self.others.iter().filter_map(|(name, other)| Some((name.as_str(), other.agent.as_ref().ok()?)));
         std::iter::once((self.name.as_str(), &self.usual)).chain(others)
     }
 
@@ -131,7 +133,8 @@ impl Agents {
     pub(crate) fn named(&self, name: Option<&str>) -> Result<&Arc<Agent>, SessionError> {
         let Some(name) = name.filter(|name| *name != self.name) else { return Ok(&self.usual) };
         let other = self.others.get(name).ok_or_else(|| SessionError::NotFound(format!("agent `{name}`")))?;
-        let unusable = |why: &String| SessionError::Conflict(format!("the agent `{name}` cannot be used: {why}"));
+        let unusable =
+            |why: &String| SessionError::Conflict(format!("the agent `{name}` cannot be used: {why}"));
         other.agent.as_ref().map_err(unusable)
     }
 
@@ -155,7 +158,8 @@ impl Agents {
         if let Some((_, agent)) = self.usable().find(|(_, agent)| agent.provider.origin().model == model) {
             return Ok(agent.served());
         }
-        let models = self.models.as_ref().ok_or_else(|| SessionError::NotFound(format!("model `{model}`")))?;
+        let models =
+            self.models.as_ref().ok_or_else(|| SessionError::NotFound(format!("model `{model}`")))?;
         let unusable = |why| SessionError::Conflict(format!("the model `{model}` cannot be used: {why}"));
         models.serve(model).await.map_err(unusable)
     }

@@ -102,8 +102,7 @@ impl Config {
     fn parse_as(text: &str, file: &str, is_inner: bool) -> Result<Self, ConfigError> {
         let refuse = |problems| ConfigError { file: file.to_owned(), problems };
         let root = node::parse(text).map_err(|problem| refuse(vec![*problem]))?;
-        let mut reader =
-            if is_inner { reader::Reader::of_agent(&root) } else { reader::Reader::new(&root) };
+        let mut reader = if is_inner { reader::Reader::of_agent(&root) } else { reader::Reader::new(&root) };
         let config = section::config(&mut reader);
         match reader.finish() {
             problems if problems.is_empty() => Ok(config),

@@ -28,7 +28,9 @@ use crate::announce::{self, Announcement};
 use crate::clock::now_ms;
 use crate::compaction::Preview;
 use crate::context::ContextReport;
-use crate::driver::{Command, Message, QueueChange, RecordMaker, Seat, Shared, SharedStrategy, release, undo};
+use crate::driver::{
+    Command, Message, QueueChange, RecordMaker, Seat, Shared, SharedStrategy, release, undo,
+};
 use crate::feed::{Announcements, Attendance, Missed};
 
 /// A handle to an open session. Cheap to clone; dropping it stops nothing, and as long as there is one the

@@ -41,7 +41,7 @@ use crate::routes;
         routes::approvals::list, routes::approvals::decide,
         routes::models::list, routes::render::render, routes::settings::show, routes::settings::change, routes::search::search, routes::agents::list, routes::llm::switch, routes::metrics::show, document,
     ),
-    components(schemas(answer::Problem)),
+    components(schemas(answer::Problem, crate::routes::messages::Form, crate::routes::export::Format)),
     modifiers(&Completed),
 )]
 struct Document;

@@ -21,7 +21,9 @@ pub(crate) async fn agents(place: &Place, config: &Config, own: Agent, asking: A
     for (name, source) in &config.agents {
         // Files were read with the one that names them.
         let AgentSource::Here(other) = source else { continue };
-        let made = made(place, &beside(config, name, other), asking).await.map(|agent| Agent { calibrations: Arc::clone(&calibrations), ..agent });
+        let made = made(place, &beside(config, name, other), asking)
+            .await
+            .map(|agent| Agent { calibrations: Arc::clone(&calibrations), ..agent });
         let why = |failure: crate::failure::Failure| {
             tracing::warn!("the agent {name} cannot be used: {}", failure.message());
             failure.message().to_owned()

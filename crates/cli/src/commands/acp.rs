@@ -8,6 +8,7 @@ mod call;
 mod editor;
 mod folders;
 mod follower;
+mod lent;
 mod prompt;
 mod rooms;
 mod slash;

@@ -28,7 +28,7 @@ use crate::term::human::count;
 use crate::term::log;
 use crate::term::out;
 use crate::term::style::Style;
-use crate::term::text::{fit, one_line};
+use crate::term::text::one_line;
 use crate::term::transcript::{Setting, Transcript};
 use crate::term::wrap::wrapped;
 
@@ -171,8 +171,7 @@ impl Talk<'_> {
         let name = self.style.bold("longhaul");
         let about = format!(" · {} · {}", one_line(&model), self.place.shown(&self.place.workspace));
         let mut text = format!("{name}{}\n", self.style.dim(&about));
-        let keys = wrapped("/help shows the commands · Ctrl-C cancels, twice leaves", 0, 2, out::width());
-        text.push_str(&self.style.dim(&keys));
+        text.push_str(&self.style.dim("/help shows the commands · Ctrl-C cancels, twice leaves"));
         text.push('\n');
         let tools = self.runtime.agent().limits.tools.may();
         let no_tools = (!tools).then(|| super::NO_TOOLS.to_owned());
@@ -203,7 +202,7 @@ impl Talk<'_> {
         if from > 1 {
             let title = one_line(record.title.as_deref().unwrap_or("(no title)"));
             let more = format!("… {title} · {} before this", count(from as u64, "event"));
-            transcript.row(&format!("\n{}", self.style.dim(&fit(&more, out::width()))));
+            transcript.row(&format!("\n{}", self.style.dim(&more)));
         }
         let offers = self.session.look(offer::of_run).await?;
         let text = super::sessions::conversation(&events[from..], &offers, transcript);

@@ -24,7 +24,8 @@ pub(crate) async fn run(place: &Place) -> Outcome {
     let mut interrupts = Interrupts::listen()?;
     let (server, mut jobs) = Server::new();
     let served = server.serve(stdio()).await;
-    let served = served.map_err(|error| Failure::new(format!("the client did not introduce itself: {error}")))?;
+    let served =
+        served.map_err(|error| Failure::new(format!("the client did not introduce itself: {error}")))?;
     let mut ended = std::pin::pin!(served.waiting());
     // A call that its client gave up on ends all the same: what it changes is changed or is not, never half.
     let mut running = FuturesUnordered::new();
@@ -39,6 +40,10 @@ pub(crate) async fn run(place: &Place) -> Outcome {
             () = interrupts.next() => return Ok(CANCELLED.into()),
         }
     }
-    while running.next().await.is_some() {}
-    Ok(DONE)
+    loop {
+        tokio::select! {
+            done = running.next() => if done.is_none() { return Ok(DONE) },
+            () = interrupts.next() => return Ok(CANCELLED.into()),
+        }
+    }
 }

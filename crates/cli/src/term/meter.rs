@@ -33,6 +33,12 @@ impl Meter {
         }
     }
 
+    /// One that shows every mark.
+    #[cfg(test)]
+    pub(crate) fn sample() -> Self {
+        tests::METER
+    }
+
     /// The bar and the caption, for `cells` cells.
     pub(crate) fn line(&self, cells: usize, style: Style) -> String {
         if self.window == 0 {
@@ -77,7 +83,7 @@ impl Meter {
 mod tests {
     use super::*;
 
-    const METER: Meter = Meter {
+    pub(super) const METER: Meter = Meter {
         total: 52_100,
         estimated: 20_000,
         window: 200_000,

@@ -285,9 +285,10 @@ impl Transcript {
             format!("{what}{how} · all recoverable{undo}"),
             format!("{what}{how}{undo}"),
             format!("{what}{undo}"),
+            format!("{verb} · {sizes}{undo}"),
         ];
         let room = self.columns.saturating_sub(2);
-        let row = rows.iter().find(|row| width(row) <= room).unwrap_or(&rows[2]);
+        let row = rows.iter().find(|row| width(row) <= room).unwrap_or(&rows[3]);
         self.rule(row);
     }
 

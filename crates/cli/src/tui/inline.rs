@@ -11,6 +11,8 @@ use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::{Position, Rect, Size};
 use ratatui::style::{Color, Modifier};
 
+use crate::term::text::width;
+
 use super::glyphs::Glyphs;
 use super::paint::codes;
 
@@ -162,7 +164,7 @@ impl<W: Write> Inline<W> {
         let end = cells.iter().rposition(|cell| cell.symbol() != " ").map_or(0, |at| at + 1);
         let mut text = String::new();
         let mut paint = (Color::Reset, Modifier::empty());
-        let mut columns = 0;
+        let mut used = 0;
         let mut skip = 0;
         for cell in &cells[..end] {
             if skip > 0 {
@@ -176,15 +178,20 @@ impl<W: Write> Inline<W> {
             }
             let symbol = self.glyphs.set(cell.symbol());
             text.push_str(&symbol);
-            let width = crate::term::text::width(&symbol).max(1);
+            let width = columns(&symbol);
             skip = width - 1;
-            columns += width;
+            used += width;
         }
         if paint != (Color::Reset, Modifier::empty()) {
             text.push_str("\u{1b}[0m");
         }
-        (text, u16::try_from(columns).unwrap_or(u16::MAX))
+        (text, used)
     }
+}
+
+/// Columns that a cell's symbol takes.
+fn columns(symbol: &str) -> u16 {
+    u16::try_from(width(symbol).max(1)).unwrap_or(u16::MAX)
 }
 
 impl<W: Write> Backend for Inline<W> {
@@ -194,6 +201,12 @@ impl<W: Write> Backend for Inline<W> {
         for (x, y, cell) in content {
             if let Some(wanted) = self.wanted.cell_mut((x, y)) {
                 wanted.clone_from(cell);
+            }
+            // Nobody is told of the cells below a wide character.
+            for x in x + 1..x + columns(cell.symbol()) {
+                if let Some(below) = self.wanted.cell_mut((x, y)) {
+                    below.reset();
+                }
             }
             if let Some(stale) = self.stale.get_mut(usize::from(y)) {
                 *stale = true;

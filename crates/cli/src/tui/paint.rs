@@ -24,6 +24,24 @@ pub(crate) fn rows(text: &str, columns: usize) -> Vec<Line<'static>> {
     rows
 }
 
+/// A painted line that is too wide, broken between words; what is broken off hangs below `hanging` columns.
+pub(crate) fn broken(line: &str, hanging: usize, columns: usize) -> String {
+    let mut text = String::with_capacity(line.len() + hanging);
+    let mut used = 0;
+    for word in line.split_inclusive(' ') {
+        let needed: usize = pieces(word).iter().map(|(_, piece)| width(piece.trim_end())).sum();
+        if used + needed > columns && used > hanging {
+            text.truncate(text.trim_end().len());
+            text.push('\n');
+            text.push_str(&" ".repeat(hanging));
+            used = hanging;
+        }
+        text.push_str(word);
+        used += pieces(word).iter().map(|(_, piece)| width(piece)).sum::<usize>();
+    }
+    text
+}
+
 #[derive(Default)]
 struct Row {
     columns: usize,
@@ -102,6 +120,11 @@ mod tests {
         assert_eq!(plain, ["agent said", " little 日", "本"]);
         assert_eq!(rows[0].spans[0].style, Style::default().fg(Color::Cyan));
         assert_eq!(rows[1].spans[1].style, Style::default().add_modifier(Modifier::DIM));
+        let broken = broken(&text, 2, 12);
+        assert_eq!(
+            broken,
+            format!("{} said\n  {}", house.accent("agent"), "\u{1b}[2mlittle\n  日本\u{1b}[0m")
+        );
         assert_eq!(codes((Color::Cyan, Modifier::BOLD)), "\u{1b}[1m\u{1b}[36m");
     }
 }

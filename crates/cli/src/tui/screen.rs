@@ -213,14 +213,10 @@ fn listen(sender: &UnboundedSender<Heard>) {
     loop {
         let Ok(first) = read() else { break };
         let mut batch = vec![first];
-        loop {
-            let wait = if is_paste(&batch) { GAP } else { Duration::ZERO };
-            match poll(wait) {
-                Ok(true) => match read() {
-                    Ok(event) => batch.push(event),
-                    Err(_) => break,
-                },
-                _ => break,
+        while let Ok(true) = poll(if is_paste(&batch) { GAP } else { Duration::ZERO }) {
+            match read() {
+                Ok(event) => batch.push(event),
+                Err(_) => break,
             }
         }
         let is_resized = batch.iter().any(|event| matches!(event, Event::Resize(..)));

@@ -9,12 +9,14 @@ use crate::commands::chat::words;
 use crate::term::happening::Happening;
 use crate::term::meter::Meter;
 use crate::term::style::Style;
+use crate::term::text::{visible, width};
 use crate::term::transcript::{Setting, Transcript};
 
 use super::completion::{Command, Completion};
 use super::editor::Editor;
 use super::history::History;
 use super::keys::Action;
+use super::paint;
 
 /// How long a second Ctrl-C counts as the second. Milliseconds.
 const TWICE: Millis = 2_000;
@@ -24,6 +26,9 @@ const HINT: Millis = 4_000;
 
 /// The widest line that is comfortable to read, in columns.
 const WIDEST: usize = 100;
+
+/// Columns before what hangs below the beginning of a line.
+const INDENT: usize = 7;
 
 /// The narrowest that is drawn for.
 const NARROWEST: usize = 16;
@@ -76,7 +81,6 @@ pub(crate) struct State {
     pub(super) activity: Activity,
     /// The line that is coming in.
     pub(super) tail: String,
-    finished: String,
     pub(super) queue: Vec<Waiting>,
     pub(super) is_busy: bool,
     pub(super) editor: Editor,
@@ -101,7 +105,6 @@ impl State {
             rows,
             activity,
             tail: String::new(),
-            finished: String::new(),
             queue: Vec::new(),
             is_busy: false,
             editor: Editor::default(),
@@ -131,11 +134,21 @@ impl State {
     /// Rows that are finished since the last time.
     pub(crate) fn finished(&mut self) -> String {
         self.tail.push_str(&self.transcript.output());
-        if let Some(end) = self.tail.rfind('\n') {
-            let rest = self.tail.split_off(end + 1);
-            self.finished.push_str(&std::mem::replace(&mut self.tail, rest));
+        let Some(end) = self.tail.rfind('\n') else { return String::new() };
+        let rest = self.tail.split_off(end + 1);
+        let lines = std::mem::replace(&mut self.tail, rest);
+        lines.lines().map(|line| self.broken(line) + "\n").collect()
+    }
+
+    /// A line that was set for a wider terminal, or for none, as this one can show it.
+    pub(super) fn broken(&self, line: &str) -> String {
+        let text = visible(line);
+        if width(&text) < self.columns {
+            return line.to_owned();
         }
-        std::mem::take(&mut self.finished)
+        let indent = text.len() - text.trim_start().len();
+        let hanging = if indent == 0 { INDENT } else { indent };
+        paint::broken(line, hanging, self.columns - 1)
     }
 
     /// What is left, the unfinished line too.
@@ -229,7 +242,7 @@ impl State {
         match action {
             Action::Enter => return self.enter(now),
             Action::Escape if !self.completion.offers(self.typed()).is_empty() => {
-                self.completion.decline(&self.typed().to_owned());
+                self.completion.decline(self.editor.folded());
                 return None;
             }
             Action::Escape => return self.interrupt(now, words::ESCAPE_AGAIN),
@@ -282,7 +295,7 @@ impl State {
     /// Among the offers, in the text, in the queue, in the history: whichever is there first.
     fn up(&mut self) {
         if self.completion.offers(self.typed()).len() > 1 {
-            return self.completion.step(&self.typed().to_owned(), false);
+            return self.completion.step(self.editor.folded(), false);
         }
         let is_at_rest = self.editor.is_empty() && self.asked.is_none();
         if let Some(last) = self.queue.last().filter(|last| is_at_rest && last.is_text) {
@@ -299,7 +312,7 @@ impl State {
 
     fn down(&mut self) {
         if self.completion.offers(self.typed()).len() > 1 {
-            return self.completion.step(&self.typed().to_owned(), true);
+            return self.completion.step(self.editor.folded(), true);
         }
         if self.editor.down(self.input_columns()) || self.changing.is_some() {
             return;
@@ -313,7 +326,7 @@ impl State {
         self.editor.set(text);
         self.completion.restart();
         // The keys go on through the history.
-        self.completion.decline(&self.typed().to_owned());
+        self.completion.decline(self.editor.folded());
     }
 
     fn enter(&mut self, now: Millis) -> Option<Wish> {

@@ -85,7 +85,8 @@ impl State {
             return Vec::new();
         }
         let caret = if self.activity.is_writing() { self.style.accent("▍") } else { String::new() };
-        paint::rows(&format!("{}{caret}", self.tail), self.columns)
+        let tail = self.broken(&format!("{}{caret}", self.tail));
+        tail.lines().flat_map(|line| paint::rows(line, self.columns)).collect()
     }
 
     fn running(&self, now: Millis) -> Vec<Line<'static>> {

@@ -12,7 +12,8 @@ use crate::fake::{Fake, Say};
 use crate::node::{check, node};
 
 /// A picture of one pixel.
-const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const PIXEL: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 fn read(path: &str) -> Say {
     Say::Call("read", json!({ "path": path }))
@@ -29,7 +30,8 @@ fn agent(bench: &Bench, fake: &Fake) -> Command {
 fn a_turn_and_its_history_under_the_official_client() {
     let Some(node) = node("a_turn_and_its_history_under_the_official_client") else { return };
     let bench = Bench::new();
-    let fake = Fake::start([read("notes.txt"), Say::Text("The port is 8080."), Say::Text("You are welcome.")]);
+    let fake =
+        Fake::start([read("notes.txt"), Say::Text("The port is 8080."), Say::Text("You are welcome.")]);
     let image = || json!({ "image": PIXEL });
     let done = check(&node, &["acp.mjs", "turn"], &agent(&bench, &fake), image());
     let asked = fake.asked()[0]["messages"].as_array().unwrap().last().unwrap().to_string();
@@ -152,7 +154,7 @@ impl Wire {
     /// The next line: nothing but the protocol comes on it.
     #[track_caller]
     fn line(&self) -> Value {
-        let line = self.lines.recv_timeout(Duration::from_secs(20)).expect("no line came");
+        let line = self.lines.recv_timeout(Duration::from_secs(20)).unwrap();
         let message: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("no protocol: {line}"));
         assert_eq!(message["jsonrpc"], "2.0", "{line}");
         message
@@ -234,6 +236,30 @@ fn an_editor_that_leaves_in_mid_answer_loses_nothing() {
     wire.leave().exits(0);
     let shown = bench.run(&["sessions", "show", &session]).exits(0).out;
     assert!(shown.contains("The beginning of a long") && shown.contains("(cut off here)"), "{shown}");
+}
+
+#[test]
+fn what_runs_in_two_folders_is_kept_when_the_editor_leaves() {
+    let (bench, other) = (Bench::new(), tempfile::tempdir().unwrap());
+    let stall = || Say::Stall("The beginning of a long ");
+    let fake = Fake::start([stall(), stall()]);
+    let mut wire = Wire::start(&mut agent(&bench, &fake));
+    let first = wire.begin(&bench);
+    let made = wire.answer("session/new", json!({ "cwd": other.path(), "mcpServers": [] }));
+    let second = made["result"]["sessionId"].as_str().unwrap().to_owned();
+    for session in [&first, &second] {
+        wire.prompt(session, "tell me");
+        wire.seek(|message| {
+            let params = &message["params"];
+            params["sessionId"] == **session && params["update"]["content"]["text"] == "long "
+        });
+    }
+    let left = wire.leave().exits(0);
+    assert_eq!(left.err, "", "nothing went wrong on the way out");
+    for session in [&first, &second] {
+        let shown = bench.run(&["sessions", "show", session]).exits(0).out;
+        assert!(shown.contains("The beginning of a long") && shown.contains("(cut off here)"), "{shown}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `agents:` in the agent file and the settings above it, in the server.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Child;
 
@@ -57,17 +57,27 @@ impl Server {
 fn agents_of_the_file_answer_and_those_that_cannot_say_why() {
     let bench = Bench::new();
     let (big, small) = (Fake::start([Say::Text("I am big.")]), Fake::start([Say::Text("I am small.")]));
-    bench.write("helper.yml", &format!(
-        "systemPrompt: {{ file: role.md }}\nmodel: {{ name: fake-1, base_url: '{}' }}\n", small.url()));
+    bench.write(
+        "helper.yml",
+        &format!(
+            "systemPrompt: {{ file: role.md }}\nmodel: {{ name: fake-1, base_url: '{}' }}\n",
+            small.url()
+        ),
+    );
     bench.write("role.md", "You are the helper.");
-    let file = bench.write("longhaul.yml", &format!(
-        "name: main
+    let file = bench.write(
+        "longhaul.yml",
+        &format!(
+            "name: main
 systemPrompt: You are the main one.
 model: {{ name: fake-1, base_url: '{}' }}
 agents:
   helper: ./helper.yml
   lost: {{ model: {{ provider: openai, name: gpt-x }} }}
-", big.url()));
+",
+            big.url()
+        ),
+    );
     let server = Server::start(&bench, &file);
     let (_, listed) = server.ask("GET", "/api/agents", Value::Null);
     let brief = |agent: &Value| (agent["name"].clone(), agent["model"].clone(), agent["usable"].clone());
@@ -75,7 +85,8 @@ agents:
     let expected = [("main", "fake-1", true), ("helper", "fake-1", true), ("lost", "gpt-x", false)];
     assert_eq!(agents, expected.map(|(name, model, usable)| (json!(name), json!(model), json!(usable))));
     assert!(listed["agents"][2]["why"].as_str().unwrap().contains("needs a key"), "{listed}");
-    let (_, sent) = server.ask("POST", "/api/message", json!({ "agent": "helper", "content": "Who are you?" }));
+    let (_, sent) =
+        server.ask("POST", "/api/message", json!({ "agent": "helper", "content": "Who are you?" }));
     let session = sent["sessionId"].as_str().unwrap().to_owned();
     assert_eq!(server.answer_to(&session), "I am small.");
     assert!(small.asked()[0].to_string().contains("You are the helper."));
@@ -107,9 +118,10 @@ fn what_is_wrong_in_an_agent_is_told_with_file_and_line() {
         ("  a: ./broken.yml\n", "broken.yml:2:3: unknown key `maxSteeps`"),
         ("  a: ./nested.yml\n", "nested.yml:1:11: `agents` stands in the main file only"),
         ("  a: ./missing.yml\n", "longhaul.yml:3: ./missing.yml, the file of `agents.a`, cannot be read"),
-        ("  a: { run: { maxSteps: 0 } }\n", "longhaul.yml:3:24: `agents.a.run.maxSteps`"),
+        ("  a: { run: { maxSteps: 0 } }\n", "longhaul.yml:3:25: `agents.a.run.maxSteps`"),
     ] {
-        let file = bench.write("longhaul.yml", &format!("model: {{ provider: scripted }}\nagents:\n{agents}"));
+        let file =
+            bench.write("longhaul.yml", &format!("model: {{ provider: scripted }}\nagents:\n{agents}"));
         let refused = bench.run(&["--config", file.to_str().unwrap(), "serve"]).exits(2);
         assert!(refused.err.contains(expected), "{}", refused.err);
     }
@@ -131,7 +143,8 @@ fn an_agent_of_a_found_file_is_trusted_no_more_than_the_file() {
         ("./hooked.yml", "runs the command `./spy`"),
     ] {
         bench.write("longhaul.yml", &format!("model: {{ provider: scripted }}\nagents: {{ a: {agent} }}\n"));
-        let refused = bench.run(&["--base-url", "http://localhost:9/v1", "--provider", "scripted", "serve"]).exits(2);
+        let refused =
+            bench.run(&["--base-url", "http://localhost:9/v1", "--provider", "scripted", "serve"]).exits(2);
         assert!(refused.err.contains(expected), "{agent}: {}", refused.err);
     }
 }
@@ -144,12 +157,19 @@ fn settings_stand_above_the_file_and_outlive_the_server() {
         "model: {{ name: fake-1, base_url: '{}' }}\ncontext: {{ compression: {{ strategy: truncation }} }}\n", big.url()));
     let server = Server::start(&bench, &file);
     let (_, before) = server.ask("GET", "/api/settings", Value::Null);
-    assert_eq!((&before["strategy"], &before["sources"]["strategy"]), (&json!("truncation"), &json!("agent-file")));
+    assert_eq!(
+        (&before["strategy"], &before["sources"]["strategy"]),
+        (&json!("truncation"), &json!("agent-file"))
+    );
     assert_eq!(before["sources"]["trigger"], "default");
     assert!(before["allowed"]["pruningAgent"].to_string().contains("talker-1"), "{before}");
-    let change = json!({ "strategy": "pruning-agent", "pruningAgent": "talker-1", "trigger": { "percentage": 0.5 } });
+    let change =
+        json!({ "strategy": "pruning-agent", "pruningAgent": "talker-1", "trigger": { "percentage": 0.5 } });
     assert_eq!(server.ask("PUT", "/api/settings", change).0, 200);
-    assert_eq!(server.ask("PUT", "/api/settings", json!({ "strategy": "truncation", "pruningAgent": "no-such" })).0, 400);
+    assert_eq!(
+        server.ask("PUT", "/api/settings", json!({ "strategy": "truncation", "pruningAgent": "no-such" })).0,
+        400
+    );
     let kept = bench.data().join("settings.json");
     assert_eq!(std::fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
     let said = server.end();
@@ -157,7 +177,10 @@ fn settings_stand_above_the_file_and_outlive_the_server() {
 
     let server = Server::start(&bench, &file);
     let (_, after) = server.ask("GET", "/api/settings", Value::Null);
-    assert_eq!((&after["strategy"], &after["sources"]["strategy"]), (&json!("pruning-agent"), &json!("settings")));
+    assert_eq!(
+        (&after["strategy"], &after["sources"]["strategy"]),
+        (&json!("pruning-agent"), &json!("settings"))
+    );
     assert_eq!((&after["pruningAgent"], &after["trigger"]["percentage"]), (&json!("talker-1"), &json!(0.5)));
     let said = server.end();
     let line = said.lines().find(|line| line.contains("settings.json")).unwrap_or_else(|| panic!("{said}"));

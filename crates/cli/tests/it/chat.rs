@@ -38,9 +38,9 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// `None` where there is no `script` to make a terminal with.
+    /// A chat line by line; `None` where there is no `script` to make a terminal with.
     fn start(bench: &Bench, fake: &Fake) -> Option<Self> {
-        Self::of(bench, &bench.with(fake, &["chat"]))
+        Self::of(bench, &bench.with(fake, &["chat", "--plain"]))
     }
 
     pub(crate) fn of(bench: &Bench, command: &Command) -> Option<Self> {
@@ -269,7 +269,7 @@ fn at_a_terminal_nothing_is_logged_into_the_conversation_unless_asked_for() {
     bench.write("AGENTS.md", &"Be brief. ".repeat(7_000));
     // What is read at each start is warned of at each start.
     let warned = |log: Option<&str>| {
-        let mut command = bench.with(&fake, &["chat"]);
+        let mut command = bench.with(&fake, &["chat", "--plain"]);
         command.envs(log.map(|log| ("LONGHAUL_LOG", log)));
         let mut terminal = Terminal::of(&bench, &command)?;
         terminal.until_it_shows("› ");

@@ -9,7 +9,7 @@ use crate::fake::{Fake, Say};
 const SUMMARY: &str = "## Goal\nKnow the parts.\n## Done\nThe first parts were described.";
 
 /// A session of `turns` turns, of about 600 tokens each.
-fn imported(bench: &Bench, turns: usize) -> String {
+pub(crate) fn imported(bench: &Bench, turns: usize) -> String {
     let mut messages = Vec::new();
     for turn in 0..turns {
         messages.push(json!({ "role": "user", "content": format!("What is in part {turn}?") }));

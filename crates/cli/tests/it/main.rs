@@ -27,3 +27,5 @@ mod sessions;
 #[cfg(feature = "telemetry")]
 mod telemetry;
 mod trust;
+#[cfg(target_os = "linux")]
+mod tui;

@@ -11,7 +11,8 @@ use crate::node::{check, node};
 
 /// The id of the newest session.
 fn newest(bench: &Bench) -> String {
-    let listed: Value = serde_json::from_str(&bench.run(&["sessions", "list", "--json"]).exits(0).out).unwrap();
+    let listed: Value =
+        serde_json::from_str(&bench.run(&["sessions", "list", "--json"]).exits(0).out).unwrap();
     listed[0]["id"].as_str().unwrap().to_owned()
 }
 
@@ -49,7 +50,11 @@ fn what_is_asked_before_the_client_leaves_is_answered() {
     let fake = Fake::start([Say::Text("Noted.")]);
     bench.run_with(&fake, &["run", "the zebra is 47 years old"]).exits(0);
     let call = |name: &str, arguments: Value| json!({ "name": name, "arguments": arguments });
-    let lines = answers(&bench, &fake, &[call("recall", json!({ "query": "zebra" })), call("search_history", json!({}))]);
+    let lines = answers(
+        &bench,
+        &fake,
+        &[call("recall", json!({ "query": "zebra" })), call("search_history", json!({}))],
+    );
     assert_eq!(lines.len(), 3, "{lines:?}");
     assert_eq!(lines[0]["result"]["serverInfo"]["name"], "longhaul");
     assert!(lines[1]["result"]["content"][0]["text"].as_str().unwrap().contains("zebra"), "{}", lines[1]);
@@ -63,7 +68,8 @@ fn reading_goes_on_beside_a_chat_and_compacting_says_why_not() {
     bench.run_with(&fake, &["run", "the zebra is 47 years old"]).exits(0);
     let mut server = bench.with(&fake, &["serve", "--addr", "127.0.0.1:0"]).spawn().unwrap();
     let mut line = String::new();
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(server.stdout.take().unwrap()), &mut line).unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(server.stdout.take().unwrap()), &mut line)
+        .unwrap();
     let call = |name: &str, arguments: Value| json!({ "name": name, "arguments": arguments });
     let lines = answers(
         &bench,
@@ -84,8 +90,16 @@ fn without_a_session_it_says_so() {
     let status = json!({ "name": "context_status", "arguments": {} });
     let search = json!({ "name": "search_history", "arguments": { "query": "x" } });
     let lines = answers(&bench, &fake, &[status, search]);
-    assert!(lines[1]["result"]["content"][0]["text"].as_str().unwrap().contains("no session"), "{}", lines[1]);
-    assert!(lines[2]["result"]["content"][0]["text"].as_str().unwrap().contains("nothing matches"), "{}", lines[2]);
+    assert!(
+        lines[1]["result"]["content"][0]["text"].as_str().unwrap().contains("no session"),
+        "{}",
+        lines[1]
+    );
+    assert!(
+        lines[2]["result"]["content"][0]["text"].as_str().unwrap().contains("nothing matches"),
+        "{}",
+        lines[2]
+    );
     assert!(!bench.data().exists(), "what only reads makes no folder");
 }
 

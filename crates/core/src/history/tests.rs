@@ -36,6 +36,10 @@ impl Log {
     }
 
     fn begin(&mut self) -> StepId {
+        self.begin_in(None)
+    }
+
+    fn begin_in(&mut self, window_tokens: Option<u64>) -> StepId {
         let step_id = StepId::new(format!("s{}", self.events.len() + 1));
         let start = StepStart {
             step_id: step_id.clone(),
@@ -48,7 +52,7 @@ impl Log {
             fixed_tokens: 100,
             estimated_input: 0,
             max_output_tokens: 1,
-            window_tokens: None,
+            window_tokens,
         };
         self.add(EventBody::StepStarted(Box::new(start)));
         step_id
@@ -65,7 +69,11 @@ impl Log {
 
     /// A step that answers `parts` and reports `usage`.
     fn reported(&mut self, parts: Vec<Part>, usage: Usage) {
-        let step_id = self.begin();
+        self.reported_in(None, parts, usage);
+    }
+
+    fn reported_in(&mut self, window: Option<u64>, parts: Vec<Part>, usage: Usage) {
+        let step_id = self.begin_in(window);
         let message = Message { id: "a".into(), role: Role::Assistant, parts, origin: None };
         let finish = Finish::Stop;
         self.add(EventBody::AssistantAdded { step_id: step_id.clone(), message, finish, cut: None });
@@ -482,6 +490,26 @@ fn an_undo_brings_the_count_back() {
         log.add(EventBody::ViewRestored { edit_id: "e".into() });
         assert_eq!(reading(&log), before, "{range:?}");
     }
+}
+
+/// A call that was answered was not longer than the window that was known: such a report is none.
+#[test]
+fn a_report_beyond_the_window_is_no_anchor() {
+    let mut log = Log::begun();
+    log.typed(&"a few words of text ".repeat(600));
+    let counted = log.history.view_tokens();
+    log.reported(
+        vec![Part::text("yes")],
+        Usage { input_tokens: counted, output_tokens: 2, ..Usage::default() },
+    );
+    let anchor = log.history.anchor().cloned();
+    assert!(anchor.is_some());
+    log.typed("more");
+    let usage = Usage { input_tokens: 8_001, output_tokens: 2, ..Usage::default() };
+    log.reported_in(Some(8_000), vec![Part::text("yes")], usage.clone());
+    assert_eq!(log.history.anchor().cloned(), anchor);
+    log.reported_in(Some(9_000), vec![Part::text("yes")], usage);
+    assert_eq!(log.history.anchor().map(|anchor| anchor.input), Some(8_001));
 }
 
 /// A result with far more tokens than it seems to have: the difference is its own, and goes and comes with it.

@@ -35,16 +35,18 @@ impl Scene<'_> {
         if fits {
             return Plan::Fits;
         }
-        self.ladder_to(usable, false).unwrap_or_else(|| {
-            let goes = self.may_be_miscounted() || self.leaves_a_little();
-            if goes { Plan::Fits } else { Plan::DoesNotFit(self.misfit()) }
+        self.ladder_to(usable, false).or_else(|| self.to_the_brim()).unwrap_or_else(|| {
+            if self.may_be_miscounted() { Plan::Fits } else { Plan::DoesNotFit(self.misfit()) }
         })
     }
 
     /// A short answer is better than none: what does not leave the reserve may still leave a little.
-    fn leaves_a_little(&self) -> bool {
+    fn to_the_brim(&self) -> Option<Plan> {
         let brim = self.budget.window - self.budget.window / BRIM_SHARE;
-        matches!(self.occasion, Occasion::Routine | Occasion::Pause) && self.before < brim
+        if !matches!(self.occasion, Occasion::Routine | Occasion::Pause) || brim <= self.budget.usable {
+            return None;
+        }
+        if self.before < brim { Some(Plan::Fits) } else { self.ladder_to(brim, false) }
     }
 
     /// By our own count alone it fits: then the provider's last count may be wrong, and only another call can
@@ -52,11 +54,6 @@ impl Scene<'_> {
     fn may_be_miscounted(&self) -> bool {
         let counted = self.fixed_tokens.saturating_add(self.history.view_tokens());
         *self.occasion == Occasion::Routine && counted.saturating_add(counted / 10) < self.budget.usable
-    }
-
-    /// Whether the model has not seen the newest results, and what it is sent is up to us.
-    fn is_unread(&self) -> bool {
-        *self.occasion == Occasion::Routine && !self.history.is_answered()
     }
 
     fn ladder_to(&self, target: u64, keeps_newest: bool) -> Option<Plan> {

@@ -3,10 +3,10 @@
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{EventBody, RunEnd};
 use longhaul_core::plan::Policy;
-use longhaul_core::run::{CompactionOutcome, Effect, Input, Settings};
+use longhaul_core::run::{CompactionOutcome, Effect, Input, PreCompactAnswer, Settings};
 use longhaul_core::strategy;
 
-use crate::stage::{BAD, Stage, Summariser, settings};
+use crate::stage::{BAD, HookAnswer, Stage, Summariser, settings};
 
 /// Strategies that have a model write.
 const WRITING: [&str; 4] = ["reactive-overflow", "proactive-threshold", "summarization", "pruning-agent"];
@@ -105,6 +105,31 @@ fn what_fails_ahead_is_told_and_counts() {
         assert!((3..=7).contains(&told.len()), "{how:?}: {told:?}");
         assert!(stage.summaries <= told.len() + 1, "{how:?}: asked {} times", stage.summaries);
         assert!(stage.edits().iter().all(|edit| edit.usage.is_none()), "{how:?}: no model wrote any");
+    }
+}
+
+/// What a hook says and cannot be used costs nobody a summary.
+#[test]
+fn a_hook_that_errs_leaves_the_summary_to_the_model() {
+    let answer = |summary: Option<String>, instructions: Option<String>| PreCompactAnswer {
+        custom_summary: summary,
+        custom_instructions: instructions,
+        ..PreCompactAnswer::default()
+    };
+    for says in [
+        answer(Some(" [SUMMARY] ".to_owned()), None),
+        answer(Some("far too long ".repeat(40_000)), None),
+        answer(None, Some("far too much to mind ".repeat(40_000))),
+    ] {
+        let mut settings = with("reactive-overflow");
+        settings.pre_compact_ms = Some(1_000);
+        let mut stage = chat(settings, Summariser::Good);
+        stage.hook = Some(HookAnswer::Says(says));
+        talk_until(&mut stage, |stage| !stage.edits().is_empty());
+        let why = stage.edits()[0].why.clone();
+        assert!(stage.summaries == 1 && why.contains("a summary by the model"), "{why}");
+        assert!(why.contains("not used: "), "{why}");
+        assert!(failures(&stage).is_empty());
     }
 }
 

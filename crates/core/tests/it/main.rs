@@ -37,6 +37,8 @@ mod text;
 #[cfg(test)]
 mod truncate;
 #[cfg(test)]
+mod unread;
+#[cfg(test)]
 mod validity;
 #[cfg(test)]
 mod windows;

@@ -173,6 +173,43 @@ fn a_server_that_cannot_go_on_leaves_what_was_said() {
     assert_eq!(stage.say("thanks"), RunEnd::Stop);
 }
 
+/// That it cannot is remembered: nothing is stopped for it again.
+#[test]
+fn a_server_that_could_not_go_on_is_not_asked_to_again() {
+    let mut stage = paused_once(with("reactive-overflow"));
+    let refusal = Failure::new(ErrorCode::InvalidRequest, "no prefill here", false);
+    stage.courses.push_back(Some(Course::Fails(refusal, Vec::new())));
+    stage.say("tell me all of it");
+    let asked = stage.pause_at.len();
+    for turn in 0..6 {
+        stage.say(&format!("more, {turn}"));
+    }
+    assert!(stage.pause_at[asked..].iter().all(Option::is_none), "{:?}", stage.pause_at);
+    assert!(stage.refold().refused_to_go_on());
+}
+
+/// The limit that the provider is told lies beyond the pause; where it counts more than we do, it comes first.
+#[test]
+fn a_limit_of_ours_is_a_pause() {
+    let mut stage = stage(with("reactive-overflow"), PIECE);
+    stage.courses.push_back(Some(Course::Says(vec![Part::text(PIECE)], Finish::Length)));
+    stage.courses.push_back(Some(Course::Says(vec![Part::text(" a queen.")], Finish::Stop)));
+    assert_eq!(stage.say("tell me all of it"), RunEnd::Stop);
+    assert_eq!(newest(&stage), format!("{PIECE} a queen."));
+    assert_eq!(pauses(&stage), 1);
+}
+
+#[test]
+fn what_a_server_says_again_stands_once() {
+    let piece = tale(60);
+    let mut stage = stage(with("reactive-overflow"), &piece);
+    stage.courses.push_back(Some(Course::Pauses(piece.clone())));
+    let again = format!("{piece} and a queen.");
+    stage.courses.push_back(Some(Course::Says(vec![Part::text(again.clone())], Finish::Stop)));
+    assert_eq!(stage.say("tell me all of it"), RunEnd::Stop);
+    assert_eq!(newest(&stage), again);
+}
+
 /// Where system prompt and question leave no room for the rest, stopping the stream would win nothing.
 #[test]
 fn an_answer_is_not_paused_where_what_stays_leaves_no_room() {

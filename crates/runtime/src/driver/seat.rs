@@ -27,7 +27,9 @@ impl Seat {
     /// [`SessionError::Conflict`].
     pub(crate) fn check(&self) -> Result<(), SessionError> {
         match &self.missing {
-            Some(why) => Err(SessionError::Conflict(format!("{why}: give the session another agent or model"))),
+            Some(why) => {
+                Err(SessionError::Conflict(format!("{why}: give the session another agent or model")))
+            }
             None => Ok(()),
         }
     }

@@ -109,7 +109,11 @@ impl Runtime {
     ///
     /// # Errors
     /// [`SessionError::NotFound`]; [`SessionError::Conflict`] if the agent cannot be used; [`SessionError::Store`].
-    pub async fn create_in(&self, title: Option<String>, agent: Option<&str>) -> Result<Session, SessionError> {
+    pub async fn create_in(
+        &self,
+        title: Option<String>,
+        agent: Option<&str>,
+    ) -> Result<Session, SessionError> {
         let events = self.house.beginning(title.clone(), agent)?;
         self.create_with(title, events).await
     }

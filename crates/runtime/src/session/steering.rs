@@ -13,7 +13,9 @@ use crate::agent::Agent;
 use crate::agents::{AgentEntry, Agents};
 use crate::clock::now_ms;
 use crate::driver::{Command, Seat};
-use crate::settings::{Choices, EXTRACT, Governed, Holding, Refused, SAME_AGENT, SAME_MODEL, SettingsFile, TriggerChoice};
+use crate::settings::{
+    Choices, EXTRACT, Governed, Holding, Refused, SAME_AGENT, SAME_MODEL, SettingsFile, TriggerChoice,
+};
 
 /// When a switch holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,7 +161,8 @@ impl Runtime {
             if own.contains(&name) || is_agent || self.house.agents.models().await.contains(name) {
                 continue;
             }
-            let others = if field == "pruningAgent" { "an agent or a listed model" } else { "a listed model" };
+            let others =
+                if field == "pruningAgent" { "an agent or a listed model" } else { "a listed model" };
             let why = format!("is {} or {others}; `{name}` is none", own.join(", "));
             return Err(Refused { field: field.to_owned(), why });
         }
@@ -216,7 +219,9 @@ impl House {
             EventBody::ModelSwitched { choice: Some(choice), .. } => Some(choice),
             _ => None,
         });
-        let Some(choice) = newest.filter(|_| !self.agents.is_only()) else { return Seat { agent: self.steering.usual().0, missing: None } };
+        let Some(choice) = newest.filter(|_| !self.agents.is_only()) else {
+            return Seat { agent: self.steering.usual().0, missing: None };
+        };
         match self.chosen(choice).await {
             Ok(agent) => Seat { agent: Arc::new(agent), missing: None },
             Err(error) => {

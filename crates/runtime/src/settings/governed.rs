@@ -84,7 +84,8 @@ impl Governed {
             _ => same.to_owned(),
         };
         let pruning_agent = choices.pruning_agent.clone().unwrap_or_else(|| configured(prunes, SAME_AGENT));
-        let summarize_with = choices.summarize_with.clone().unwrap_or_else(|| configured(!prunes, SAME_MODEL));
+        let summarize_with =
+            choices.summarize_with.clone().unwrap_or_else(|| configured(!prunes, SAME_MODEL));
         Holding {
             strategy: (
                 policy.strategy.name().to_owned(),
@@ -112,7 +113,10 @@ async fn writing(field: &str, name: Option<&str>, agents: &Agents) -> Result<Opt
             let agent = agents.usable().find(|(known, _)| *known == name && field == "pruningAgent");
             let served = match agent {
                 Some((_, agent)) => agent.served(),
-                None => agents.served(name).await.map_err(|error| refused(format!("cannot be `{name}`: {error}")))?,
+                None => agents
+                    .served(name)
+                    .await
+                    .map_err(|error| refused(format!("cannot be `{name}`: {error}")))?,
             };
             Ok(Some(written_by(served)))
         }

@@ -14,7 +14,12 @@ fn each_setting_takes_what_it_may_and_names_itself_otherwise() {
         "autoRecall": true, "summarizeWith": "extract",
     });
     assert_eq!(serde_json::to_value(changed(all.clone()).unwrap()).unwrap(), all);
-    for good in [json!("none"), json!({ "percentage": 1 }), json!({ "triggerTokens": 256 }), json!({ "type": "planner" })] {
+    for good in [
+        json!("none"),
+        json!({ "percentage": 1 }),
+        json!({ "triggerTokens": 256 }),
+        json!({ "type": "planner" }),
+    ] {
         assert!(changed(json!({ "trigger": good })).is_ok(), "{good}");
     }
     let wrong = [

@@ -9,8 +9,8 @@ use longhaul::session::{Runtime, Session, SessionError, SettingsError, Switched}
 use longhaul::settings::{SettingsFile, Source, Written};
 use longhaul::testing::{self, Folder};
 use longhaul_core::budget::Trigger;
-use longhaul_core::event::{EditReason, EventBody, ModelChoice, RunEnd};
 use longhaul_core::estimate::Counter;
+use longhaul_core::event::{EditReason, EventBody, ModelChoice, RunEnd};
 use longhaul_core::plan::Writer;
 use longhaul_core::run::{Run, Status};
 use longhaul_core::strategy;
@@ -109,7 +109,8 @@ async fn a_session_has_the_agent_it_was_given_also_after_a_restart() {
     let store: SharedStore = Arc::new(MemoryStore::new());
     let (big, small) = (Script::always("I am big."), Script::always("I am small."));
     let world = world_with(store.clone(), big.clone(), small.clone(), true).await;
-    let names: Vec<_> = world.runtime.agents().into_iter().map(|agent| (agent.name, agent.model, agent.why)).collect();
+    let names: Vec<_> =
+        world.runtime.agents().into_iter().map(|agent| (agent.name, agent.model, agent.why)).collect();
     let entry = |name: &str, model: &str| (name.to_owned(), model.to_owned(), None);
     let broken = ("broken".to_owned(), "gone".to_owned(), Some("it needs a key".to_owned()));
     assert_eq!(names, [entry("main", "big"), broken, entry("helper", "small")]);
@@ -177,9 +178,13 @@ async fn a_switch_keeps_the_history_and_counts_it_anew() {
 #[tokio::test]
 async fn a_busy_session_is_switched_between_two_steps() {
     let slow = ScriptedAnswer::text("Wait.").call("bash", r#"{"command":"sleep 0.4"}"#);
-    let world = world(Script::turns([slow, ScriptedAnswer::text("Never.")]), Script::always("Small goes on.")).await;
+    let world =
+        world(Script::turns([slow, ScriptedAnswer::text("Never.")]), Script::always("Small goes on.")).await;
     let session = world.runtime.create(None).await.unwrap();
-    let asked = { let session = session.clone(); tokio::spawn(async move { session.ask("Do it.").await }) };
+    let asked = {
+        let session = session.clone();
+        tokio::spawn(async move { session.ask("Do it.").await })
+    };
     until(&session, Status::ExecutingTools).await;
     assert_eq!(world.runtime.switch(&session, helper()).await.unwrap(), Switched::AtNextStep);
     assert!(session.look(|run| run.history().model().unwrap().model == "big").await.unwrap());
@@ -230,8 +235,10 @@ async fn settings_hold_for_open_sessions_and_new_ones_and_outlive_the_process() 
     let before = world.runtime.settings();
     assert_eq!(before.strategy, ("reactive-overflow".to_owned(), Source::Default));
     assert_eq!((before.auto_recall, before.trigger), ((false, Source::AgentFile), (None, Source::Default)));
-    let (open, other) =
-        (world.runtime.create(None).await.unwrap(), world.runtime.create_in(None, Some("helper")).await.unwrap());
+    let (open, other) = (
+        world.runtime.create(None).await.unwrap(),
+        world.runtime.create_in(None, Some("helper")).await.unwrap(),
+    );
     let all = change(json!({
         "strategy": "pruning-agent", "trigger": { "triggerTokens": 5_000 }, "pruningAgent": "helper", "autoRecall": true,
     }));
@@ -296,9 +303,8 @@ async fn a_damaged_file_holds_for_nothing_and_settings_that_cannot_be_kept_do_no
     assert_eq!(world.runtime.settings().strategy.0, "truncation");
 }
 
-/// Somebody asks for a compaction by another strategy while settings change: they hold when it is done.
 #[tokio::test]
-async fn settings_that_change_during_a_compaction_hold_after_it() {
+async fn after_a_compaction_by_another_strategy_the_settings_hold_again() {
     let world = world(Script::always("Yes."), Script::always("Small.")).await;
     let session = world.runtime.create(None).await.unwrap();
     session.ask("hello").await.unwrap();

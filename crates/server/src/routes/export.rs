@@ -22,7 +22,7 @@ pub(crate) struct How {
 #[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
 #[schema(as = ExportFormat)]
 #[serde(rename_all = "lowercase")]
-enum Format {
+pub(crate) enum Format {
     #[default]
     Jsonl,
     Markdown,

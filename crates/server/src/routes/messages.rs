@@ -50,7 +50,7 @@ pub(crate) struct Wanted {
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[schema(as = RenderForm)]
 #[serde(rename_all = "lowercase")]
-enum Form {
+pub(crate) enum Form {
     Html,
 }
 

@@ -24,6 +24,10 @@ test('Esc stops an answer and keeps what was said', async (t) => {
 
 test('the button stops a tool that runs; its line says so, and its output stays', async (t) => {
   const { page, model } = await world(t, { config: 'approvals: { rules: [{ tool: bash, decision: allow }] }' });
+  // What passes by before the page watches cannot be had again: the session is open first.
+  await say(page, 'Hello');
+  await page.locator('.prose', { hasText: 'You said: Hello' }).waitFor();
+  await page.locator('#stop').waitFor({ state: 'hidden' });
   model.answers.push({ text: 'I wait.', calls: [{ name: 'bash', args: { command: 'echo begun; sleep 60' } }] });
   await say(page, 'Run it');
   await page.locator('.output', { hasText: 'begun' }).waitFor();

@@ -147,17 +147,24 @@ impl Call {
 
     /// Where it works. A path that leads out of the workspace is not opened by the tool, and by no editor either.
     fn locations(&self) -> Vec<ToolCallLocation> {
-        let Some(path) = self.text("path").and_then(|path| inside(&self.root, path)) else { return Vec::new() };
+        let Some(path) = self.text("path").and_then(|path| inside(&self.root, path)) else {
+            return Vec::new();
+        };
         let line = match (&self.before, self.text("old")) {
-            (Before::Text(before), Some(old)) => before.find(old).map(|at| before[..at].matches('\n').count() + 1),
+            (Before::Text(before), Some(old)) => {
+                before.find(old).map(|at| before[..at].matches('\n').count() + 1)
+            }
             _ => self.arguments["offset"].as_u64().and_then(|line| usize::try_from(line).ok()),
         };
         let line = line.and_then(|line| u32::try_from(line).ok());
         vec![ToolCallLocation::new(path).line(line)]
     }
 
-    /// What it changes. Of a file that it replaces, only where it is known what was there.
+    /// What it changes, or would run. Of a file that it replaces, only where it is known what was there.
     fn changes(&self) -> Vec<ToolCallContent> {
+        if let Some(command) = self.text("command").filter(|_| self.tool == "bash") {
+            return whole_command(command);
+        }
         let path = Self::changed_file(&self.tool, &self.arguments).and_then(|path| inside(&self.root, path));
         let Some(path) = path else { return Vec::new() };
         let diff = match (self.text("old"), self.text("new"), self.text("content"), &self.before) {
@@ -178,6 +185,24 @@ impl Call {
             _ => fenced(text),
         }
     }
+}
+
+/// A command that its title does not hold: whoever allows it must see all of it.
+fn whole_command(command: &str) -> Vec<ToolCallContent> {
+    let shown = spelled(command);
+    let is_title = fit(&one_line(command), TITLE) == command;
+    (!is_title).then(|| ToolCallContent::from(text_block(&fenced(&shown)))).into_iter().collect()
+}
+
+/// Text in which nothing hides: what would not show is spelled out.
+fn spelled(text: &str) -> String {
+    let is_hidden = |c: char| {
+        (c.is_control() && !matches!(c, '\n' | '\t'))
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let spelled =
+        text.chars().map(|c| if is_hidden(c) { c.escape_unicode().to_string() } else { c.to_string() });
+    spelled.collect()
 }
 
 /// A path of the workspace, without going to the disk.
@@ -228,7 +253,8 @@ mod tests {
     #[test]
     fn titles_say_what_is_done() {
         for (tool, arguments, title, kind) in [
-            ("bash", json!({ "command": "ls\n-la `x`" }), "``  ls -la `x`  ``", "execute"),
+            ("bash", json!({ "command": "ls -la `x`" }), "`` ls -la `x` ``", "execute"),
+            ("bash", json!({ "command": "ls\nrm x" }), "`ls …`", "execute"),
             ("read", json!({ "path": "a.rs" }), "Read `a.rs`", "read"),
             ("grep", json!({ "pattern": "x", "path": "src" }), "Search `x` in `src`", "search"),
             ("ls", json!({}), "List `.`", "search"),
@@ -236,12 +262,24 @@ mod tests {
             ("t__look", json!({ "path": "a.rs" }), "t__look", "other"),
         ] {
             let shown = announced(tool, arguments.clone(), Before::Unknown);
-            let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-            assert_eq!(squeezed(shown["title"].as_str().unwrap()), squeezed(title));
+            assert_eq!(shown["title"], title);
             // The default is left out.
             assert_eq!(shown["kind"].as_str().unwrap_or("other"), kind);
             assert_eq!(shown["rawInput"], arguments);
         }
+    }
+
+    #[test]
+    fn a_command_is_shown_whole_wherever_it_is_asked_about() {
+        let asked = |command: &str| {
+            let call = call("bash", json!({ "command": command }), Before::Unknown);
+            serde_json::to_value(call.asked()).unwrap()["content"][0]["content"]["text"].clone()
+        };
+        assert_eq!(asked("ls"), Value::Null, "the title holds it");
+        assert_eq!(asked("ls\nrm -rf x"), fenced("ls\nrm -rf x"));
+        assert_eq!(asked("ls \u{1b}[8m; rm x"), fenced("ls \\u{1b}[8m; rm x"));
+        let long = format!("echo {} && rm x", "y".repeat(200));
+        assert_eq!(asked(&long), fenced(&long));
     }
 
     #[test]

@@ -188,7 +188,9 @@ impl Follower {
 
     async fn before(&self, told: &Announcement) -> Before {
         let arguments: Value = serde_json::from_str(told.text("args")).unwrap_or_default();
-        let Some(path) = Call::changed_file(told.text("toolName"), &arguments) else { return Before::Unknown };
+        let Some(path) = Call::changed_file(told.text("toolName"), &arguments) else {
+            return Before::Unknown;
+        };
         let (path, workspace) = (path.to_owned(), Arc::clone(&self.room.runtime.agent().workspace));
         let read = tokio::task::spawn_blocking(move || read_before(&workspace, &path));
         read.await.unwrap_or_default()

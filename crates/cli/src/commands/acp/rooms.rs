@@ -9,9 +9,9 @@ use agent_client_protocol::v1::schema::McpServer;
 use futures_util::future::join_all;
 use longhaul::config::{Config, McpCommand, McpRemote, McpServerConfig, McpTransport};
 use longhaul::mcp::is_server_name;
-use longhaul::session::{Runtime, Session};
+use longhaul::session::Runtime;
 use longhaul_core::ids::SessionId;
-use longhaul_providers::{catalog, Ability};
+use longhaul_providers::{Ability, catalog};
 use longhaul_store::{Blobs, SessionRecord, SharedStore};
 use tokio::sync::Mutex;
 
@@ -22,6 +22,7 @@ use crate::place::{AGENT_FILE, Place};
 use crate::{agent_file, backend, data};
 
 use super::folders::Folders;
+use super::lent::Lent;
 
 /// How long one call of a server that the editor names may take: as long as one of the agent file.
 const CALL: Duration = Duration::from_secs(120);
@@ -78,7 +79,7 @@ impl Rooms {
     }
 
     async fn furnish(&self, folder: &Path, servers: Servers) -> Outcome<Room> {
-        let store = Arc::clone(self.store()?);
+        let store: SharedStore = Arc::new(Lent(Arc::clone(self.store()?)));
         let place = self.place_in(folder);
         let loaded = agent_file::load(&place)?;
         let mut config = backend::complete(&place, loaded).await?.config;
@@ -144,15 +145,10 @@ impl Rooms {
         Ok(self.store()?.delete(id).await?)
     }
 
-    /// Cancels what runs anywhere, then closes everything. All runs come to rest before the store is closed.
+    /// Cancels what runs anywhere, then closes everything, the store last.
     pub(super) async fn close(&self) {
         let rooms = std::mem::take(&mut *self.rooms.lock().await);
-        let open: Vec<Session> = rooms.iter().flat_map(|room| room.runtime.opened()).collect();
-        join_all(open.iter().map(|session| session.cancel(false))).await;
-        drop(open);
-        for room in rooms {
-            room.runtime.close().await;
-        }
+        join_all(rooms.iter().map(|room| room.runtime.close())).await;
         if let Ok(store) = &self.store {
             store.close().await;
         }
@@ -215,8 +211,13 @@ mod tests {
         let servers = servers(serde_json::from_value(named).unwrap()).unwrap();
         let McpTransport::Command(command) = &servers["files"].transport else { panic!("no program") };
         assert_eq!((command.program.as_str(), command.env["K"].as_str()), ("/bin/files", "v"));
-        assert!(matches!(&servers["s-my-notes"].transport, McpTransport::Http(remote) if remote.url == "https://host/mcp"));
-        assert!(servers.values().all(|server| server.optional), "an editor's server never keeps it from working");
+        assert!(
+            matches!(&servers["s-my-notes"].transport, McpTransport::Http(remote) if remote.url == "https://host/mcp")
+        );
+        assert!(
+            servers.values().all(|server| server.optional),
+            "an editor's server never keeps it from working"
+        );
     }
 
     #[test]

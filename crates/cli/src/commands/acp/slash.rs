@@ -63,12 +63,18 @@ async fn compact(session: &Session, instructions: Option<String>) -> Outcome<Str
     match made.outcome {
         CompactionOutcome::Committed(edit) => {
             let after = session.look(|run| run.meter().total).await?;
-            let unheard = if is_instructed && !made.is_by_model { format!("\n\n{UNHEARD}") } else { String::new() };
+            let unheard =
+                if is_instructed && !made.is_by_model { format!("\n\n{UNHEARD}") } else { String::new() };
             let (before, after, id) = (short(before), short(after), &edit.id);
-            Ok(format!("Compacted: {before} → {after} tokens. {}\n\n`/undo {id}` brings it back.{unheard}", edit.why))
+            Ok(format!(
+                "Compacted: {before} → {after} tokens. {}\n\n`/undo {id}` brings it back.{unheard}",
+                edit.why
+            ))
         }
         CompactionOutcome::NothingToDo => Ok("Nothing to compact: what is there stays.".to_owned()),
-        CompactionOutcome::Refused(why) => Err(Failure::new(format!("not compacted, nothing changed: {why}"))),
+        CompactionOutcome::Refused(why) => {
+            Err(Failure::new(format!("not compacted, nothing changed: {why}")))
+        }
     }
 }
 

@@ -120,7 +120,8 @@ impl Talk {
             return self.perform(to, slash).await;
         }
         let title = title(&given);
-        let parts = stored(given, &self.room.runtime, self.session.id()).await.map_err(|failure| failed(&failure))?;
+        let parts =
+            stored(given, &self.room.runtime, self.session.id()).await.map_err(|failure| failed(&failure))?;
         if !self.is_titled.swap(true, Ordering::Relaxed) {
             self.entitle(to, title).await;
         }

@@ -137,7 +137,11 @@ impl Updates {
         self.calls.get(call_id).map(Call::asked)
     }
 
-    fn of_call(&mut self, told: &Announcement, update: impl FnOnce(&mut Call) -> ToolCallUpdate) -> Vec<SessionUpdate> {
+    fn of_call(
+        &mut self,
+        told: &Announcement,
+        update: impl FnOnce(&mut Call) -> ToolCallUpdate,
+    ) -> Vec<SessionUpdate> {
         let call = self.calls.get_mut(told.text("callId"));
         call.map(|call| SessionUpdate::ToolCallUpdate(update(call))).into_iter().collect()
     }

@@ -48,7 +48,9 @@ pub(super) async fn serve(editor: &Arc<Editor>) -> Result<(), Error> {
             on_receive_request!(),
         )
         .on_receive_request(
-            async move |request: ResumeSessionRequest, responder, to| resume(&resumes, request, responder, &to),
+            async move |request: ResumeSessionRequest, responder, to| {
+                resume(&resumes, request, responder, &to)
+            },
             on_receive_request!(),
         )
         .on_receive_request(
@@ -122,8 +124,7 @@ fn load(
     let (editor, connection) = (Arc::clone(editor), to.clone());
     beside(to, responder, async move {
         let LoadSessionRequest { session_id, cwd, additional_directories, mcp_servers, .. } = request;
-        let wanted =
-            Wanted { id: session_id, cwd, additional: additional_directories, servers: mcp_servers };
+        let wanted = Wanted { id: session_id, cwd, additional: additional_directories, servers: mcp_servers };
         let talk = editor.open(wanted, Some(&connection)).await?;
         talk.greet(&connection).await;
         Ok(LoadSessionResponse::new())
@@ -139,8 +140,7 @@ fn resume(
     let (editor, connection) = (Arc::clone(editor), to.clone());
     beside(to, responder, async move {
         let ResumeSessionRequest { session_id, cwd, additional_directories, mcp_servers, .. } = request;
-        let wanted =
-            Wanted { id: session_id, cwd, additional: additional_directories, servers: mcp_servers };
+        let wanted = Wanted { id: session_id, cwd, additional: additional_directories, servers: mcp_servers };
         let talk = editor.open(wanted, None).await?;
         talk.greet(&connection).await;
         Ok(ResumeSessionResponse::new())

@@ -21,8 +21,7 @@ use crate::offer;
 use crate::signals::Interrupts;
 use crate::term::happening::{self, Happening, readable};
 use crate::term::meter::Meter;
-use crate::term::text::{visible, width};
-use crate::term::wrap::wrapped;
+use crate::term::text::visible;
 use crate::tui::{Action, Command, Heard, Screen, State, Waiting, Wish, is_there, size};
 
 use super::approvals::{Answer, Approvals, question};
@@ -37,9 +36,6 @@ const FRAME: Duration = Duration::from_millis(16);
 
 /// How long a terminal that is being resized is left alone.
 const SETTLE: Duration = Duration::from_millis(60);
-
-/// Columns before the rest of a line that was too long.
-const HANGING: usize = 4;
 
 /// Announcements taken together.
 const BATCH: usize = 256;
@@ -257,7 +253,7 @@ impl Seen<'_, '_> {
 
     fn reply(&mut self, text: &str) {
         if !text.is_empty() {
-            self.state.transcript.aside(&set(text, self.state.width()));
+            self.state.transcript.aside(text);
         }
     }
 
@@ -268,11 +264,7 @@ impl Seen<'_, '_> {
         }
     }
 
-    async fn told(
-        &mut self,
-        told: Result<Arc<Told>, RecvError>,
-        watch: &mut Announcements,
-    ) -> Outcome<()> {
+    async fn told(&mut self, told: Result<Arc<Told>, RecvError>, watch: &mut Announcements) -> Outcome<()> {
         let mut told = Some(told);
         let mut taken = 0;
         while let Some(one) = told.take() {
@@ -328,15 +320,6 @@ impl Seen<'_, '_> {
         self.state.set_queue(waiting.iter().map(waits).collect(), now_ms());
         Ok(())
     }
-}
-
-/// Lines that are too long hang below their beginning.
-fn set(text: &str, columns: usize) -> String {
-    let line = |line: &str| match width(line) > columns && !line.contains('\u{1b}') {
-        true => format!("{}\n", wrapped(line, 0, HANGING, columns)),
-        false => format!("{line}\n"),
-    };
-    text.lines().map(line).collect()
 }
 
 fn waits(entry: &Queued) -> Waiting {

@@ -56,7 +56,9 @@ impl Activity {
         match happening {
             Happening::RunStarted | Happening::Reasoning => self.begin(Doing::Thinking, now),
             Happening::Text(text) if !text.is_empty() => self.begin(Doing::Writing, now),
-            Happening::ToolInput { tool } if !tool.is_empty() => self.begin(Doing::Preparing(tool.clone()), now),
+            Happening::ToolInput { tool } if !tool.is_empty() => {
+                self.begin(Doing::Preparing(tool.clone()), now)
+            }
             Happening::Compacting => self.begin(Doing::Compacting, now),
             Happening::Retrying { after_ms, .. } => {
                 self.begin(Doing::Retrying(now + after_ms), now);

@@ -41,7 +41,8 @@ impl Server {
         self.jobs.send(Job { asked, reply }).map_err(|_| gone(()))?;
         Ok(match done.await.map_err(|_| gone(()))? {
             Ok(answer) => {
-                let mut result = CallToolResult::success(answer.texts.into_iter().map(ContentBlock::text).collect());
+                let mut result =
+                    CallToolResult::success(answer.texts.into_iter().map(ContentBlock::text).collect());
                 result.structured_content = answer.structured;
                 result
             }

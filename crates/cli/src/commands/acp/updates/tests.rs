@@ -70,9 +70,7 @@ fn a_paused_answer_goes_on_as_one_message() {
 
 #[test]
 fn a_history_is_told_with_what_its_user_typed_and_nothing_else() {
-    let typed = |source: &str| {
-        json!({ "messageId": "u-1", "role": "user", "source": source, "parts": [{ "type": "text", "text": "hi" }] })
-    };
+    let typed = |source: &str| json!({ "messageId": "u-1", "role": "user", "source": source, "parts": [{ "type": "text", "text": "hi" }] });
     let mut again = updates(Shows::default());
     assert_eq!(take(&mut again, "message:added", typed("typed")), Vec::<Value>::new(), "the editor shows it");
     again.telling = Telling::Again;
@@ -99,7 +97,10 @@ fn a_call_is_announced_runs_prints_and_ends() {
         "totalChars": 2000, "sanitized": [{ "type": "text", "text": "a.rs" }] });
     let ended = take(&mut live, "llm:tool-result", result);
     assert_eq!(ended[0]["status"], "completed");
-    assert_eq!(ended[0]["rawOutput"], json!({ "status": "completed", "output": "a.rs", "omittedChars": 1200 }));
+    assert_eq!(
+        ended[0]["rawOutput"],
+        json!({ "status": "completed", "output": "a.rs", "omittedChars": 1200 })
+    );
     assert!(ended[0]["content"][1]["content"]["text"].as_str().unwrap().contains("1,200 of 2,000"));
     assert_eq!(take(&mut live, "tool:output", about()), Vec::<Value>::new(), "it has ended");
 }
@@ -136,7 +137,10 @@ fn a_compaction_is_shown_as_far_as_the_editor_can() {
 
     let mut rows = updates(Shows { notices: true, compactions: true });
     let begun = take(&mut rows, "context:compacting", json!({}));
-    assert_eq!((&begun[0]["sessionUpdate"], &begun[0]["status"]), (&json!("compaction_update"), &json!("in_progress")));
+    assert_eq!(
+        (&begun[0]["sessionUpdate"], &begun[0]["status"]),
+        (&json!("compaction_update"), &json!("in_progress"))
+    );
     let beside = Beside { summary: Some("[SUMMARY] …".into()), ..Beside::default() };
     let made = rows.take(&told("context:compressed", compressed()), &beside);
     let made = serde_json::to_value(&made[0]).unwrap();

@@ -1,0 +1,106 @@
+//! One store for several runtimes: it outlives each of them.
+
+use async_trait::async_trait;
+use longhaul_core::event::Event;
+use longhaul_core::ids::{QueueId, Seq, SessionId};
+use longhaul_core::message::{BlobRef, Part};
+use longhaul_core::queue::Queued;
+use longhaul_store::{
+    Accepted, Append, Chunk, Lease, NewQueued, NewRequest, NewSession, Request, SessionRecord, SharedStore,
+    Store, StoreError,
+};
+use tokio::sync::watch;
+
+/// A store that a runtime cannot close.
+pub(super) struct Lent(pub(super) SharedStore);
+
+#[async_trait]
+impl Store for Lent {
+    async fn create(&self, session: NewSession) -> Result<SessionRecord, StoreError> {
+        self.0.create(session).await
+    }
+
+    async fn session(&self, id: &SessionId) -> Result<SessionRecord, StoreError> {
+        self.0.session(id).await
+    }
+
+    async fn sessions(&self, limit: usize) -> Result<Vec<SessionRecord>, StoreError> {
+        self.0.sessions(limit).await
+    }
+
+    async fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
+        self.0.delete(id).await
+    }
+
+    async fn claim(&self, id: &SessionId, owner: &str) -> Result<Lease, StoreError> {
+        self.0.claim(id, owner).await
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
+        self.0.release(lease).await
+    }
+
+    async fn append(&self, lease: &Lease, append: Append) -> Result<Vec<Event>, StoreError> {
+        self.0.append(lease, append).await
+    }
+
+    async fn read(&self, id: &SessionId, after: Seq, limit: usize) -> Result<Vec<Event>, StoreError> {
+        self.0.read(id, after, limit).await
+    }
+
+    async fn tail(&self, id: &SessionId, limit: usize) -> Result<Vec<Event>, StoreError> {
+        self.0.tail(id, limit).await
+    }
+
+    async fn enqueue(&self, id: &SessionId, message: NewQueued) -> Result<Accepted, StoreError> {
+        self.0.enqueue(id, message).await
+    }
+
+    async fn queue(&self, id: &SessionId) -> Result<Vec<Queued>, StoreError> {
+        self.0.queue(id).await
+    }
+
+    async fn edit_queued(&self, id: &SessionId, entry: &QueueId, parts: Vec<Part>) -> Result<(), StoreError> {
+        self.0.edit_queued(id, entry, parts).await
+    }
+
+    async fn remove_queued(&self, id: &SessionId, entry: &QueueId) -> Result<(), StoreError> {
+        self.0.remove_queued(id, entry).await
+    }
+
+    async fn clear_queue(&self, id: &SessionId) -> Result<Vec<QueueId>, StoreError> {
+        self.0.clear_queue(id).await
+    }
+
+    async fn begin_request(&self, id: &SessionId, request: NewRequest) -> Result<Request, StoreError> {
+        self.0.begin_request(id, request).await
+    }
+
+    async fn answer_request(
+        &self,
+        id: &SessionId,
+        key: &str,
+        answer: Option<String>,
+    ) -> Result<(), StoreError> {
+        self.0.answer_request(id, key, answer).await
+    }
+
+    async fn put_chunk(&self, lease: &Lease, chunk: Chunk) -> Result<(), StoreError> {
+        self.0.put_chunk(lease, chunk).await
+    }
+
+    async fn chunks(&self, id: &SessionId) -> Result<Vec<Chunk>, StoreError> {
+        self.0.chunks(id).await
+    }
+
+    async fn blobs(&self, id: &SessionId) -> Result<Vec<BlobRef>, StoreError> {
+        self.0.blobs(id).await
+    }
+
+    async fn watch(&self, id: &SessionId) -> Result<watch::Receiver<Seq>, StoreError> {
+        self.0.watch(id).await
+    }
+
+    /// There are others who still need it.
+    async fn close(&self) {}
+}
