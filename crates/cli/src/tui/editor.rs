@@ -173,7 +173,7 @@ impl Editor {
     pub(crate) fn up(&mut self, columns: usize) -> bool {
         let layout = self.layout(columns);
         let Some(row) = layout.row_of(self.cursor).checked_sub(1) else { return false };
-        self.to_row(&layout, row);
+        self.aim_at_row(&layout, row);
         true
     }
 
@@ -184,11 +184,11 @@ impl Editor {
         if row >= layout.rows().len() {
             return false;
         }
-        self.to_row(&layout, row);
+        self.aim_at_row(&layout, row);
         true
     }
 
-    fn to_row(&mut self, layout: &Layout, row: usize) {
+    fn aim_at_row(&mut self, layout: &Layout, row: usize) {
         let here = &layout.rows()[layout.row_of(self.cursor)];
         let aim = self.aim.unwrap_or_else(|| self.columns(&self.text[here.start..self.cursor]));
         let target = layout.rows()[row].clone();

@@ -210,8 +210,7 @@ fn give_back_on_panic() {
 
 /// Reads what comes, what comes at once together, until nothing comes any more or nobody listens.
 fn listen(sender: &UnboundedSender<Heard>) {
-    loop {
-        let Ok(first) = read() else { break };
+    while let Ok(first) = read() {
         let mut batch = vec![first];
         while let Ok(true) = poll(if is_paste(&batch) { GAP } else { Duration::ZERO }) {
             match read() {
