@@ -20,6 +20,10 @@ use super::paint::codes;
 const BEGIN: &str = "\u{1b}[?2026h\u{1b}[?25l";
 const END: &str = "\u{1b}[?2026l";
 
+/// This row and all below it are cleared. From the second column on: where all of the screen is cleared from its
+/// first cell, tmux puts what stood there into the scrollback.
+const CLEAR: &str = "\r\u{1b}[2K\u{1b}[C\u{1b}[J\r";
+
 /// The live rows.
 #[derive(Debug)]
 pub(crate) struct Inline<W: Write> {
@@ -112,7 +116,7 @@ impl<W: Write> Inline<W> {
         if self.at.y > 0 {
             frame.push_str(&format!("\u{1b}[{}A", self.at.y));
         }
-        frame.push_str("\r\u{1b}[J");
+        frame.push_str(CLEAR);
         self.at = Position::ORIGIN;
         self.drawn = vec![0];
     }
