@@ -472,7 +472,6 @@ impl History {
         self.summaries = Summaries::default();
         self.refused_to_go_on = false;
         self.last_call_at = None;
-        self.forget_weights();
         self.kept_groups = Groups::default();
     }
 
@@ -518,7 +517,7 @@ impl History {
                 item.since = item.since.min(anchored);
             }
         }
-        self.weigh_again(anchored);
+        self.view_groups = self.view.iter().map(|item| item.groups).sum();
         self.kept_groups =
             self.view.iter().filter(|item| item.since <= anchored).map(|item| item.groups).sum();
     }

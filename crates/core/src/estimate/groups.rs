@@ -36,12 +36,6 @@ impl Groups {
         Self(left)
     }
 
-    /// So many times as much of each.
-    #[must_use]
-    pub(crate) fn scaled(&self, factor: f64) -> Self {
-        Self(self.0.map(|tokens| (tokens as f64 * factor).round() as u64))
-    }
-
     /// The weighted sum.
     pub fn dot(&self, weights: &[f64; 4]) -> f64 {
         self.0.iter().zip(weights).map(|(tokens, weight)| *tokens as f64 * weight).sum()

@@ -1,6 +1,6 @@
 //! What providers report, folded: the anchor, the calibration, the errors of earlier estimates.
 
-use super::{History, Learned, Sent, ViewItem, view};
+use super::{History, Learned, Sent, view};
 use crate::estimate::{CountKind, Groups};
 use crate::ids::Seq;
 use crate::meter::{Anchor, MAX_OVERHEAD_TOKENS};
@@ -25,12 +25,6 @@ const MAX_UNSEEN_INPUT: u64 = 16_000;
 /// What an answer may carry that we never see, its reasoning apart. In tokens.
 const MAX_UNSEEN_OUTPUT: u64 = 1_000;
 
-/// Less that is new says nothing of its kind, in tokens.
-const LEAST_WEIGHED_TOKENS: u64 = 200;
-
-/// How many times more or less than usual a count must be for an estimate to be far off.
-const FAR_OFF: f64 = 1.3;
-
 /// No call has so many tokens: such a report would only spoil the sums.
 const NO_CALLS_TOKENS: u64 = 1 << 32;
 
@@ -39,7 +33,6 @@ impl History {
     pub(super) fn count(&mut self, tokens: u64, fixed_tokens: u64) {
         if is_plausible(tokens, fixed_tokens.saturating_add(self.view_tokens())) {
             self.calibrate(fixed_tokens, self.view_groups, tokens);
-            self.weigh(fixed_tokens, tokens, self.last_seq);
             self.set_anchor(fixed_tokens, tokens, 0);
             self.sent = Some(Sent { before: self.last_seq, hash: self.view_hash() });
         }
@@ -69,8 +62,6 @@ impl History {
         self.learn_error(estimated, usage.input_tokens);
         self.calibrate(start.fixed_tokens, sent, usage.input_tokens);
         let before = self.answered.map_or(self.last_seq, |answer| answer.seq - 1);
-        self.weigh(start.fixed_tokens, usage.input_tokens, before);
-        let sent = self.view_groups.without(&answered);
         let Some(sent_back) = self.output_sent_back(usage, answered.total()) else {
             self.set_anchor_at(before, sent, start.fixed_tokens, usage.input_tokens, 0);
             self.sent = sent_view;
@@ -107,7 +98,6 @@ impl History {
         let counted = start.fixed_tokens.saturating_add(self.view_tokens());
         if let Some(used) = used.filter(|used| is_plausible(*used, counted)) {
             self.calibrate(start.fixed_tokens, self.view_groups, used);
-            self.weigh(start.fixed_tokens, used, self.last_seq);
             self.set_anchor(start.fixed_tokens, used, 0);
             self.sent = Some(Sent { before: self.last_seq, hash: start.view_hash });
         }
@@ -142,48 +132,6 @@ impl History {
         let same = anchor.fixed == fixed_tokens && anchor.view_tokens == self.kept_groups.total();
         let before = anchor.input.saturating_add(anchor.output);
         input_tokens.checked_sub(before).filter(|_| same)
-    }
-
-    /// What came new and was counted far from its estimate keeps that weight, so that the difference goes with it when
-    /// it goes: spread over everything, it would leave too little behind, or too much.
-    fn weigh(&mut self, fixed_tokens: u64, input_tokens: u64, up_to: Seq) {
-        let (Some(added), Some(anchor)) = (self.added(fixed_tokens, input_tokens), &self.anchor) else {
-            return;
-        };
-        let since = anchor.seq;
-        let is_new = |item: &&mut ViewItem| item.since > since && item.range.to <= up_to && item.is_stored();
-        let new: u64 = self.view.iter_mut().filter(is_new).map(|item| item.tokens).sum();
-        let content = anchor.fixed.saturating_add(anchor.view_tokens).max(1);
-        let counted = anchor.input.saturating_add(anchor.output).saturating_sub(self.overhead_tokens());
-        let usual = counted.max(1) as f64 / content as f64;
-        let factor = added as f64 / new.max(1) as f64 / usual;
-        if new < LEAST_WEIGHED_TOKENS || (1.0 / FAR_OFF..=FAR_OFF).contains(&factor) {
-            return;
-        }
-        let factor = factor.clamp(0.25, 4.0);
-        for item in self.view.iter_mut().filter(is_new) {
-            if let Ok(at) = self.entries.binary_search_by_key(&item.range.to, |entry| entry.seq) {
-                self.entries[at].weight = factor;
-                item.weigh(&self.entries[at]);
-            }
-        }
-        self.view_groups = self.view.iter().map(|item| item.groups).sum();
-    }
-
-    /// What was counted with the rest of the view, up to `anchored`, has the weight that was found then.
-    pub(super) fn weigh_again(&mut self, anchored: Seq) {
-        for item in self.view.iter_mut().filter(|item| item.since <= anchored && item.is_stored()) {
-            if let Ok(at) = self.entries.binary_search_by_key(&item.range.to, |entry| entry.seq) {
-                item.weigh(&self.entries[at]);
-            }
-        }
-        self.view_groups = self.view.iter().map(|item| item.groups).sum();
-    }
-
-    /// Another model has another vocabulary.
-    pub(super) fn forget_weights(&mut self) {
-        self.entries.iter_mut().for_each(|entry| entry.weight = 1.0);
-        self.weigh_again(Seq::MAX);
     }
 
     /// An exact count has nothing to learn.

@@ -512,40 +512,6 @@ fn a_report_beyond_the_window_is_no_anchor() {
     assert_eq!(log.history.anchor().map(|anchor| anchor.input), Some(8_001));
 }
 
-/// A result with far more tokens than it seems to have: the difference is its own, and goes and comes with it.
-#[test]
-fn what_is_denser_than_it_seems_keeps_its_weight() {
-    for refused in [true, false] {
-        let mut log = Log::begun();
-        let question = log.typed(&"a few words of text ".repeat(200));
-        let light = log.history.view()[0].tokens;
-        let usage = Usage { input_tokens: 100 + light, output_tokens: 20, ..Usage::default() };
-        log.reported(vec![call("a")], usage.clone());
-        let dense = log.result("a", &"some dense matter ".repeat(200));
-        let seems = log.history.view().last().unwrap().tokens;
-        let before = usage.input_tokens + usage.output_tokens;
-        let used = before + 3 * seems;
-        if refused {
-            let step_id = log.begin();
-            let code = crate::error::ErrorCode::ContextOverflow;
-            let message = String::new();
-            let (used_tokens, limit_tokens) = (Some(used), None);
-            log.add(EventBody::StepFailed { step_id, code, message, used_tokens, limit_tokens, usage: None });
-        } else {
-            log.reported(vec![Part::text("ah")], Usage { input_tokens: used, output_tokens: 2, ..usage });
-        }
-        let total = |log: &Log| crate::meter::read(&log.history, 100).total;
-        assert!(total(&log).abs_diff(used) <= 2);
-        log.edit("e1", EditKind::Prune, vec![ViewOp::clear(dense)]);
-        assert!(total(&log).abs_diff(before) < before / 8, "{} without it, {before} before", total(&log));
-        log.add(EventBody::ViewRestored { edit_id: "e1".into() });
-        assert!(total(&log).abs_diff(used) <= used / 10, "{} with it again, {used} before", total(&log));
-        log.edit("e2", EditKind::Compaction, vec![ViewOp::Drop { range: LogRange::one(question) }]);
-        let left = used - light;
-        assert!(total(&log).abs_diff(left) < left / 8, "{} with it alone, {left} is true", total(&log));
-    }
-}
-
 #[test]
 fn the_first_word_of_a_stopped_answer_is_not_its_length() {
     let mut log = Log::begun();

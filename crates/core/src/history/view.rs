@@ -27,10 +27,8 @@ pub struct Entry {
     pub pauses: u32,
     /// As the model sees it, if it does: an answer as a whole with its last piece.
     shown: Option<Arc<Message>>,
-    /// Tokens of `shown`, estimated.
+    /// Tokens of `shown`.
     groups: Groups,
-    /// How many times its estimate it has, as far as a provider's count has shown.
-    pub(super) weight: f64,
     /// Tokens of what stands there once it is cleared, if it is a result.
     placeholder: Groups,
 }
@@ -118,7 +116,7 @@ impl Entry {
             EntryKind::Result { .. } => cleared_groups(seq, counter),
             EntryKind::Typed | EntryKind::Note | EntryKind::Assistant(_) => Groups::default(),
         };
-        Self { seq, message, kind, begins, pauses, shown, groups, weight: 1.0, placeholder }
+        Self { seq, message, kind, begins, pauses, shown, groups, placeholder }
     }
 
     /// Whether it goes on with an answer that was paused.
@@ -145,18 +143,6 @@ impl ViewItem {
             since: entry.seq,
             placeholder: entry.placeholder,
         })
-    }
-
-    /// Whether it is a message of the log as it is.
-    pub(super) fn is_stored(&self) -> bool {
-        use ItemKind::{Assistant, Note, Result, Typed};
-        matches!(self.kind, Typed | Note | Assistant | Result { cleared: None, .. })
-    }
-
-    /// It has so many times the tokens of its estimate.
-    pub(super) fn weigh(&mut self, entry: &Entry) {
-        self.groups = if entry.weight == 1.0 { entry.groups } else { entry.groups.scaled(entry.weight) };
-        self.tokens = self.groups.total();
     }
 
     fn cleared(entry: &Entry, edit: &EditId, excerpt: &str, counter: &Counter) -> Option<Self> {
