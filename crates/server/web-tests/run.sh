@@ -1,8 +1,8 @@
 #!/bin/sh
 # Tests of the page. run.sh BINARY [FILE…]: the pure parts, then Chromium against that binary.
 set -eu
-cd "$(dirname "$0")"
 LONGHAUL=$(realpath "$1")
+cd "$(dirname "$0")"
 export LONGHAUL
 shift
 [ -d node_modules/playwright-core ] || npm ci --silent
