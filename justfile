@@ -41,6 +41,11 @@ plan-peers:
 memory:
     cargo test -p longhaul-cli --test it -- memory::report --ignored --nocapture --test-threads=1
 
+# Requests made from docs/openapi.json against the server, for as long as is wanted: EXAMPLES for each operation.
+fuzz-api examples="200" seed="1":
+    cargo build
+    LONGHAUL_FUZZ_SECONDS=3600 clients/checks/schemathesis.sh target/debug/longhaul {{examples}} {{seed}}
+
 # The demo, as a newcomer sees it.
 demo:
     cargo run --release -- demo

@@ -18,6 +18,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/ag-ui": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Runs the agent on the newest message of a conversation (AG-UI) */
+        post: operations["agUiRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/agents": {
         parameters: {
             query?: never;
@@ -517,6 +534,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/ui/chat": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sends the newest message of a chat and streams its answer (AI SDK UI message stream) */
+        post: operations["uiChat"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/ui/chat/{id}/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Streams the answer that is on its way in a chat, from its beginning */
+        get: operations["uiChatStream"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -631,11 +682,43 @@ export interface components {
             name: string;
             usable: boolean;
             /** @description Why it cannot be used. */
-            why?: string | null;
+            why?: string;
         };
         Agents: {
             /** @description The usual one first. */
             agents: components["schemas"]["AgentBrief"][];
+        };
+        /** @description An event of the stream. */
+        AgUiEvent: {
+            type: string;
+        };
+        /** @description What a client posts: `RunAgentInput`. Other fields are passed over. */
+        AgUiInput: {
+            /** @description `agent`: for a new conversation, a configured agent by name. */
+            forwardedProps?: Record<string, never> | null;
+            /** @description The newest one counts. */
+            messages: components["schemas"]["AgUiMessage"][];
+            /** @description Answers to questions that ended a run. */
+            resume?: components["schemas"]["AgUiResume"][];
+            /** @description The client's name for the run. */
+            runId: string;
+            /** @description The client's state; `longhaul` in it is ours. */
+            state?: Record<string, never> | null;
+            /** @description The conversation: a session's id, or any name of up to 500 characters. */
+            threadId: string;
+        };
+        AgUiMessage: {
+            /** @description A text, or a list of parts. */
+            content?: Record<string, never>;
+            id?: string;
+            role: string;
+        };
+        AgUiResume: {
+            interruptId: string;
+            /** @description `{approved, reason?}`. */
+            payload?: Record<string, never> | null;
+            /** @description `resolved`, or `cancelled`, which denies. */
+            status: string;
         };
         AllowedName: {
             label: string;
@@ -701,14 +784,8 @@ export interface components {
         CancelRun: {
             clearQueue?: boolean;
         };
-        Compacted: {
-            compacted?: boolean | null;
-            compaction?: components["schemas"]["Compaction"] | null;
-            dryRun?: boolean | null;
-            ok: boolean;
-            plan?: components["schemas"]["CompactionPlan"] | null;
-            reason?: string | null;
-        };
+        /** @description What a compaction did, or would do. */
+        Compacted: components["schemas"]["CompactionMade"] | components["schemas"]["CompactionNotMade"] | components["schemas"]["CompactionPlanned"];
         /** @description An edit of the view. */
         Compaction: {
             active: boolean;
@@ -728,42 +805,61 @@ export interface components {
             /** Format: int64 */
             seq: number;
             strategy: string;
-            survival?: components["schemas"]["Survival"] | null;
+            survival?: components["schemas"]["Survival"];
             /** Format: int64 */
             trigger: number | null;
             why: string;
+        };
+        CompactionMade: {
+            /** @enum {boolean} */
+            compacted: true;
+            compaction: components["schemas"]["Compaction"];
+            ok: boolean;
+        };
+        CompactionNotMade: {
+            /** @enum {boolean} */
+            compacted: false;
+            ok: boolean;
+            reason: string;
         };
         /** @description What a compaction would do. */
         CompactionPlan: {
             action: components["schemas"]["PlannedAction"];
             /** Format: int64 */
-            clearedResults?: number | null;
+            clearedResults?: number;
             /** Format: int64 */
-            compressedMessages?: number | null;
+            compressedMessages?: number;
             /** Format: int64 */
-            compressedTokens?: number | null;
+            compressedTokens?: number;
             /** Format: int64 */
-            floorTokens?: number | null;
-            handles?: string[] | null;
-            kind?: components["schemas"]["EditKind"] | null;
+            floorTokens?: number;
+            handles?: string[];
+            kind?: components["schemas"]["EditKind"];
             /** Format: int64 */
-            messages?: number | null;
+            messages?: number;
             /** Format: int64 */
-            originalMessages?: number | null;
+            originalMessages?: number;
             /** Format: int64 */
-            originalTokens?: number | null;
-            strategy?: string | null;
+            originalTokens?: number;
+            strategy?: string;
             /** Format: int64 */
-            summaryTokens?: number | null;
-            survival?: components["schemas"]["Survival"] | null;
-            survivalWithoutSummary?: boolean | null;
-            why?: string | null;
+            summaryTokens?: number;
+            survival?: components["schemas"]["Survival"];
+            survivalWithoutSummary?: boolean;
+            why?: string;
+        };
+        CompactionPlanned: {
+            /** @enum {boolean} */
+            dryRun: true;
+            ok: boolean;
+            plan: components["schemas"]["CompactionPlan"];
         };
         Compactions: {
             compactions: components["schemas"]["Compaction"][];
         };
         CompactRequest: {
             dryRun?: boolean;
+            /** @description What is to be kept, in words. */
             instructions?: string | null;
             strategy?: string | null;
         };
@@ -833,6 +929,7 @@ export interface components {
              */
             name: "context:compacting";
             reason: components["schemas"]["EditReason"];
+            runId?: string;
             sessionId: string;
             strategy: string;
             /** Format: int64 */
@@ -892,11 +989,13 @@ export interface components {
             originalTokens: number;
             /** Format: int64 */
             prunedCount: number;
+            reason: components["schemas"]["EditReason"];
             runId?: string;
             /** Format: int64 */
             savedTokens: number;
             seq: number;
             sessionId: string;
+            strategy: string;
         };
         ContextRestored: {
             compactionId: string;
@@ -947,7 +1046,7 @@ export interface components {
              * Format: int64
              * @description Its window in tokens, where somebody states it.
              */
-            window?: number | null;
+            window: number | null;
         };
         /**
          * @description Why an answer is not whole.
@@ -971,13 +1070,13 @@ export interface components {
         EditReason: "token_limit" | "overflow_error" | "model_switch" | "requested";
         ErrorContext: {
             /** Format: int64 */
-            attempt?: number | null;
+            attempt?: number;
             /** Format: int64 */
-            retryAfterMs?: number | null;
-            stepId?: string | null;
+            retryAfterMs?: number;
+            stepId?: string;
         };
         /** @description One event of a session's stream. */
-        Event: components["schemas"]["MessageAdded"] | components["schemas"]["MessageDequeued"] | components["schemas"]["RunStarted"] | components["schemas"]["RunComplete"] | components["schemas"]["SessionParked"] | components["schemas"]["LlmThinking"] | components["schemas"]["LlmResponse"] | components["schemas"]["LlmToolCall"] | components["schemas"]["LlmToolResult"] | components["schemas"]["LlmSwitched"] | components["schemas"]["LlmError"] | components["schemas"]["LlmChunk"] | components["schemas"]["LlmToolInput"] | components["schemas"]["LlmSnapshot"] | components["schemas"]["ToolStarted"] | components["schemas"]["ToolOutput"] | components["schemas"]["ToolApprovalRequest"] | components["schemas"]["ToolApprovalResponse"] | components["schemas"]["ContextUsage"] | components["schemas"]["ContextEstimate"] | components["schemas"]["ContextPruned"] | components["schemas"]["ContextCompressed"] | components["schemas"]["ContextCompactFailed"] | components["schemas"]["ContextRestored"] | components["schemas"]["ContextCompacting"] | components["schemas"]["MessageQueued"] | components["schemas"]["MessageEdited"] | components["schemas"]["MessageRemoved"] | components["schemas"]["QueueSnapshot"] | components["schemas"]["StreamGap"];
+        Event: components["schemas"]["MessageAdded"] | components["schemas"]["MessageDequeued"] | components["schemas"]["RunStarted"] | components["schemas"]["RunComplete"] | components["schemas"]["SessionParked"] | components["schemas"]["LlmThinking"] | components["schemas"]["LlmResponse"] | components["schemas"]["LlmToolCall"] | components["schemas"]["LlmToolResult"] | components["schemas"]["LlmSwitched"] | components["schemas"]["LlmError"] | components["schemas"]["LlmUnsupportedInput"] | components["schemas"]["LlmChunk"] | components["schemas"]["LlmToolInput"] | components["schemas"]["LlmSnapshot"] | components["schemas"]["ToolStarted"] | components["schemas"]["ToolOutput"] | components["schemas"]["ToolApprovalRequest"] | components["schemas"]["ToolApprovalResponse"] | components["schemas"]["ContextUsage"] | components["schemas"]["ContextEstimate"] | components["schemas"]["ContextPruned"] | components["schemas"]["ContextCompressed"] | components["schemas"]["ContextCompactFailed"] | components["schemas"]["ContextRestored"] | components["schemas"]["ContextCompacting"] | components["schemas"]["MessageQueued"] | components["schemas"]["MessageEdited"] | components["schemas"]["MessageRemoved"] | components["schemas"]["QueueSnapshot"] | components["schemas"]["StreamGap"];
         /** @enum {string} */
         ExportFormat: "jsonl" | "markdown";
         /**
@@ -1029,6 +1128,8 @@ export interface components {
         Hit: {
             /** Format: int64 */
             at: number | null;
+            /** @description What recalls the whole message; `null` for a title. */
+            handle: string | null;
             role: components["schemas"]["Role"] | null;
             /**
              * Format: int64
@@ -1043,7 +1144,7 @@ export interface components {
         LlmChunk: {
             chunkType: components["schemas"]["Voice"];
             content: string;
-            isComplete?: boolean | null;
+            isComplete?: boolean;
             messageId: string;
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -1055,6 +1156,7 @@ export interface components {
              * @description Characters of this voice before it.
              */
             offset: number;
+            runId?: string;
             sessionId: string;
             stepId: string;
         };
@@ -1081,12 +1183,12 @@ export interface components {
              */
             name: "llm:response";
             provider: string;
-            reasoning?: string | null;
+            reasoning?: string;
             runId?: string;
             seq: number;
             sessionId: string;
             stepId: string;
-            tokenUsage?: components["schemas"]["TokenUsage"] | null;
+            tokenUsage?: components["schemas"]["TokenUsage"];
         };
         LlmSnapshot: {
             messageId: string;
@@ -1100,6 +1202,7 @@ export interface components {
             parts: components["schemas"]["Spoken"][];
             /** Format: int64 */
             reasoningOffset: number;
+            runId?: string;
             sessionId: string;
             stepId: string;
         };
@@ -1149,9 +1252,11 @@ export interface components {
              * @enum {string}
              */
             name: "llm:tool-input";
+            runId?: string;
             sessionId: string;
             stepId: string;
-            toolName?: string | null;
+            /** @description With the first piece of a call; `null` after that. */
+            toolName: string | null;
         };
         LlmToolResult: {
             callId: string;
@@ -1161,7 +1266,9 @@ export interface components {
              */
             name: "llm:tool-result";
             /** Format: int64 */
-            omittedChars?: number | null;
+            omittedChars?: number;
+            /** @description The whole of what was truncated. */
+            rawResult?: components["schemas"]["BlobRef"];
             runId?: string;
             sanitized: components["schemas"]["Part"][];
             seq: number;
@@ -1170,8 +1277,24 @@ export interface components {
             success: boolean;
             toolName: string;
             /** Format: int64 */
-            totalChars?: number | null;
+            totalChars?: number;
             truncated: boolean;
+        };
+        LlmUnsupportedInput: {
+            details?: components["schemas"]["UnsupportedDetails"];
+            /** @description What the model is shown in its place. */
+            errors: string[];
+            /** @description A media type. */
+            fileType?: string;
+            model?: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "llm:unsupported-input";
+            provider: string;
+            runId?: string;
+            sessionId: string;
         };
         LoginRequest: {
             token: string;
@@ -1180,14 +1303,14 @@ export interface components {
         Media: {
             blob: components["schemas"]["BlobRef"];
             /** Format: int32 */
-            height?: number | null;
+            height?: number;
             mediaType: string;
-            name?: string | null;
+            name?: string;
             /**
              * Format: int32
              * @description Pixels.
              */
-            width?: number | null;
+            width?: number;
         };
         /** @description A message as the log has it. */
         Message: {
@@ -1196,38 +1319,40 @@ export interface components {
              * @description Milliseconds since 1970.
              */
             at: number | null;
-            callId?: string | null;
+            callId?: string;
             /**
              * Format: int64
              * @description When a placeholder took its place, in milliseconds since 1970.
              */
-            compactedAt?: number | null;
+            compactedAt?: number;
             id: string;
-            interrupted?: components["schemas"]["Cut"] | null;
-            isNote?: boolean | null;
-            isSummary?: boolean | null;
-            model?: components["schemas"]["Origin"] | null;
+            interrupted?: components["schemas"]["Cut"];
+            isNote?: boolean;
+            isSummary?: boolean;
+            model?: components["schemas"]["Origin"];
             parts: components["schemas"]["Part"][];
-            reasoning?: string | null;
+            reasoning?: string;
             /** @description The provider's own items, as JSON. */
-            reasoningMetadata?: string[] | null;
+            reasoningMetadata?: string[];
             role: components["schemas"]["Role"];
             /** Format: int64 */
             seq: number;
-            status?: components["schemas"]["Outcome"] | null;
+            status?: components["schemas"]["Outcome"];
             /**
              * Format: int64
              * @description When a summary took its place, in milliseconds since 1970.
              */
-            summarizedAt?: number | null;
-            tokenUsage?: components["schemas"]["TokenUsage"] | null;
-            toolCalls?: components["schemas"]["ToolCall"][] | null;
-            toolName?: string | null;
-            truncated?: boolean | null;
+            summarizedAt?: number;
+            tokenUsage?: components["schemas"]["TokenUsage"];
+            toolCalls?: components["schemas"]["ToolCall"][];
+            toolName?: string;
+            truncated?: boolean;
         };
         MessageAdded: {
             /** @description The message that this one goes on with. */
-            continues?: string | null;
+            continues?: string;
+            /** @description Why this answer is not whole. */
+            interrupted?: components["schemas"]["Cut"];
             messageId: string;
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -1236,7 +1361,7 @@ export interface components {
             name: "message:added";
             parts: components["schemas"]["Part"][];
             /** @description More of this answer follows. */
-            paused?: boolean | null;
+            paused?: boolean;
             role: components["schemas"]["Role"];
             runId?: string;
             seq: number;
@@ -1264,6 +1389,7 @@ export interface components {
              * @enum {string}
              */
             name: "message:edited";
+            runId?: string;
             sessionId: string;
         };
         MessageQueued: {
@@ -1275,6 +1401,7 @@ export interface components {
             name: "message:queued";
             /** Format: int64 */
             position: number;
+            runId?: string;
             sessionId: string;
         };
         MessageRemoved: {
@@ -1284,6 +1411,7 @@ export interface components {
              * @enum {string}
              */
             name: "message:removed";
+            runId?: string;
             sessionId: string;
         };
         Messages: {
@@ -1346,14 +1474,14 @@ export interface components {
         /** @description A part of a message. */
         Part: {
             /** @description Markup that is safe to show, where it was asked for. */
-            html?: string | null;
+            html?: string;
             /** @description The provider's own item, as JSON. */
-            native?: string | null;
+            native?: string;
             text: string;
             /** @enum {string} */
             type: "text";
         } | {
-            native?: string | null;
+            native?: string;
             text: string;
             /** @enum {string} */
             type: "reasoning";
@@ -1362,15 +1490,15 @@ export interface components {
             arguments: string;
             call_id: string;
             name: string;
-            native?: string | null;
-            provider_id?: string | null;
+            native?: string;
+            provider_id?: string;
             /** @enum {string} */
             type: "tool-call";
         } | {
             call_id: string;
             content: components["schemas"]["Part"][];
             status: components["schemas"]["Outcome"];
-            truncated?: components["schemas"]["Truncation"] | null;
+            truncated?: components["schemas"]["Truncation"];
             /** @enum {string} */
             type: "tool-result";
         } | (components["schemas"]["Media"] & {
@@ -1400,14 +1528,14 @@ export interface components {
              * Format: int64
              * @description Tokens that the view would have (`context-overflow`).
              */
-            tokens?: number | null;
+            tokens?: number;
             /** @description `urn:longhaul:problem:` and the code. */
             type: string;
             /**
              * Format: int64
              * @description Tokens that are usable (`context-overflow`).
              */
-            usable?: number | null;
+            usable?: number;
         };
         /**
          * @description Stable codes of problems and of errors in events.
@@ -1455,10 +1583,27 @@ export interface components {
              * @enum {string}
              */
             name: "queue:snapshot";
+            runId?: string;
             sessionId: string;
         };
         Recalled: {
+            /** @description What matches a `query`, the best first; left out where a handle was given. */
+            hits?: components["schemas"]["RecallHit"][];
             sessionId: string;
+            /** @description The original, or the hits one below the other; empty if nothing matches. */
+            text: string;
+        };
+        /** @description A message that matches. */
+        RecallHit: {
+            handle: string;
+            /**
+             * Format: int64
+             * @description Where it is in the log.
+             */
+            seq: number;
+            /** @description Whose words these are: `user`, `assistant`, `note`, `result of TOOL`. */
+            speaker: string;
+            /** @description The words and what stands around them. */
             text: string;
         };
         Released: {
@@ -1491,7 +1636,7 @@ export interface components {
         Resumed: {
             ok: boolean;
             /** @description Why not. */
-            reason?: string | null;
+            reason?: string;
             resumed: boolean;
             sessionId: string;
             status: components["schemas"]["Status"];
@@ -1503,7 +1648,7 @@ export interface components {
          */
         Role: "user" | "assistant" | "tool";
         RunComplete: {
-            error?: components["schemas"]["RunError"] | null;
+            error?: components["schemas"]["RunError"];
             finishReason: components["schemas"]["FinishReason"];
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -1531,24 +1676,34 @@ export interface components {
             seq: number;
             sessionId: string;
         };
-        /** @description What became of a message. */
-        Sent: {
+        /** @description What became of a message: taken at once, or queued for the next step. */
+        Sent: components["schemas"]["SentNow"] | components["schemas"]["SentLater"];
+        SentLater: {
             /** @description Its name in the queue. */
-            id?: string | null;
-            message?: string | null;
-            /** @description Its name in the log, if it was taken at once. */
-            messageId?: string | null;
+            id: string;
+            /** @description For people. */
+            message: string;
             ok: boolean;
             /**
              * Format: int64
              * @description Its place in the queue, from 1.
              */
-            position?: number | null;
-            /** @description Whether it waits for the next step. */
-            queued: boolean;
+            position: number;
+            /** @enum {boolean} */
+            queued: true;
+            sessionId: string;
+        };
+        SentNow: {
+            /** @description Its name in the log. */
+            messageId: string;
+            ok: boolean;
+            /** @enum {boolean} */
+            queued: false;
             sessionId: string;
         };
         Session: {
+            /** @description The agent's name. */
+            agent: string;
             /** Format: int64 */
             compactionCount: number;
             /**
@@ -1556,11 +1711,12 @@ export interface components {
              * @description Milliseconds since 1970.
              */
             createdAt: number;
-            forkedFrom?: components["schemas"]["ForkedFrom"] | null;
+            /** @description Only in the answer to a fork. */
+            forkedFrom?: components["schemas"]["ForkedFrom"];
             /** @description How it goes on then. */
-            goOn?: string | null;
+            goOn?: string;
             id: string;
-            lastFinishReason?: components["schemas"]["FinishReason"] | null;
+            lastFinishReason?: components["schemas"]["FinishReason"];
             /**
              * Format: int64
              * @description The newest position of its log.
@@ -1568,7 +1724,7 @@ export interface components {
             lastSeq: number;
             model: components["schemas"]["Origin"];
             /** @description Why it rests for good. */
-            parked?: string | null;
+            parked?: string;
             /**
              * Format: int64
              * @description Messages that wait.
@@ -1692,6 +1848,7 @@ export interface components {
              * @enum {string}
              */
             name: "stream:gap";
+            runId?: string;
             sessionId: string;
             /** Format: int64 */
             to: number;
@@ -1791,6 +1948,7 @@ export interface components {
             name: "tool:output";
             /** Format: int64 */
             offset: number;
+            runId?: string;
             sessionId: string;
             text: string;
         };
@@ -1821,6 +1979,32 @@ export interface components {
             omittedChars: number;
             /** Format: int64 */
             totalChars: number;
+        };
+        /** @description What `DefaultChatTransport` posts. Other fields are passed over. */
+        UiChat: {
+            /** @description For a new chat: a configured agent by name; the usual one if it is left out. */
+            agent?: string | null;
+            /** @description The chat: a session's id, or any name of up to 500 characters. */
+            id: string;
+            message?: components["schemas"]["UiMessage"] | null;
+            /** @description The newest one counts. */
+            messages?: components["schemas"]["UiMessage"][];
+            /** @description `submit-message`, or `regenerate-message` to go on after an error. */
+            trigger?: string | null;
+        };
+        UiMessage: {
+            id?: string;
+            /** @description Parts of the AI SDK's `UIMessage`. */
+            parts?: components["schemas"]["UiPart"][];
+            role: string;
+        };
+        /** @description A part of a message, or of the stream. */
+        UiPart: {
+            type: string;
+        };
+        /** @description Of a picture or a file that the model does not take. */
+        UnsupportedDetails: {
+            name: string | null;
         };
         /** @description Content that was stored. */
         Uploaded: {
@@ -1895,6 +2079,141 @@ export interface operations {
             };
             /** @description The host name or the page that asks is foreign. */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; `Retry-After` says when to come again. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The server failed. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store does not answer, or the server is ending. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    agUiRun: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key again does nothing and gets the same answer. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AgUiInput"];
+            };
+        };
+        responses: {
+            /** @description Each `data:` is one event of AG-UI */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": components["schemas"]["AgUiEvent"];
+                };
+            };
+            /** @description The request is wrong. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The host name or the page that asks is foreign. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is named does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body came to a stop. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It cannot be done as things are. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key was used for another request, or what was asked was refused. */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2052,6 +2371,24 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description What is named does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It cannot be done as things are. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too much at once; `Retry-After` says when to come again. */
             429: {
                 headers: {
@@ -2139,6 +2476,15 @@ export interface operations {
             };
             /** @description What is named does not exist. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body came to a stop. */
+            408: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2253,6 +2599,15 @@ export interface operations {
             };
             /** @description The host name or the page that asks is foreign. */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body came to a stop. */
+            408: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2426,6 +2781,15 @@ export interface operations {
             };
             /** @description What is named does not exist. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body came to a stop. */
+            408: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2844,6 +3208,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The body came to a stop. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It cannot be done as things are. */
             409: {
                 headers: {
@@ -3016,6 +3389,15 @@ export interface operations {
             };
             /** @description The host name or the page that asks is foreign. */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body came to a stop. */
+            408: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3270,6 +3652,15 @@ export interface operations {
             };
             /** @description The host name or the page that asks is foreign. */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body came to a stop. */
+            408: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3590,6 +3981,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The body came to a stop. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It cannot be done as things are. */
             409: {
                 headers: {
@@ -3708,6 +4108,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The body came to a stop. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It cannot be done as things are. */
             409: {
                 headers: {
@@ -3783,6 +4192,10 @@ export interface operations {
                 };
                 content: {
                     "application/octet-stream": number[];
+                    "image/gif": number[];
+                    "image/jpeg": number[];
+                    "image/png": number[];
+                    "image/webp": number[];
                 };
             };
             /** @description The request is wrong. */
@@ -3922,6 +4335,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The body came to a stop. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It cannot be done as things are. */
             409: {
                 headers: {
@@ -4043,6 +4465,15 @@ export interface operations {
             };
             /** @description What is named does not exist. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body came to a stop. */
+            408: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4525,7 +4956,7 @@ export interface operations {
             };
             header?: {
                 /** @description The position to go on from; wins over `after` */
-                "Last-Event-ID"?: number | null;
+                "Last-Event-ID"?: number;
             };
             path: {
                 id: string;
@@ -4777,6 +5208,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The body came to a stop. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It cannot be done as things are. */
             409: {
                 headers: {
@@ -4898,6 +5338,15 @@ export interface operations {
             };
             /** @description What is named does not exist. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body came to a stop. */
+            408: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5089,7 +5538,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description As text */
+            /** @description As text, and each hit by itself */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5228,6 +5677,15 @@ export interface operations {
             };
             /** @description What is named does not exist. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body came to a stop. */
+            408: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5423,6 +5881,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The body came to a stop. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The body is too large. */
             413: {
                 headers: {
@@ -5434,6 +5901,242 @@ export interface operations {
             };
             /** @description The body is not JSON. */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; `Retry-After` says when to come again. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The server failed. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store does not answer, or the server is ending. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    uiChat: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key again does nothing and gets the same answer. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UiChat"];
+            };
+        };
+        responses: {
+            /** @description Each `data:` is one part, the last one `[DONE]` */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": components["schemas"]["UiPart"];
+                };
+            };
+            /** @description The request is wrong. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The host name or the page that asks is foreign. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is named does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body came to a stop. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It cannot be done as things are. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key was used for another request, or what was asked was refused. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; `Retry-After` says when to come again. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The server failed. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store does not answer, or the server is ending. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    uiChatStream: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Each `data:` is one part, the last one `[DONE]` */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": components["schemas"]["UiPart"];
+                };
+            };
+            /** @description Nothing is on its way */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is wrong. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The host name or the page that asks is foreign. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is named does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It cannot be done as things are. */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5768,7 +6471,10 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/octet-stream": string;
+                    "image/svg+xml": string;
+                    "text/css": string;
+                    "text/html": string;
+                    "text/javascript": string;
                 };
             };
             /** @description It is the one that is known */

@@ -11,8 +11,9 @@ use crate::agent_file::Loaded;
 use crate::failure::{Failure, Outcome};
 use crate::place::{AGENT_FILE, Place};
 use crate::term::out;
+use crate::term::text::visible;
 use crate::term::wrap::wrapped;
-use crate::{assemble, trust};
+use crate::{assemble, hosted, trust};
 
 /// How long a server of this machine may take to say that it is there.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -103,12 +104,7 @@ pub(crate) async fn complete(place: &Place, mut loaded: Loaded) -> Outcome<Loade
         return Ok(loaded);
     }
     if !loaded.names_a_server {
-        let backend = probe().await.into_iter().find(|backend| !backend.models.is_empty());
-        let backend = backend.ok_or_else(|| nothing_found(place))?;
-        loaded.config.model.base_url = backend.base_url;
-        if !loaded.names_a_model {
-            loaded.config.model.name = backend.models.into_iter().next().unwrap_or_default();
-        }
+        find(place, &mut loaded).await?;
     } else if !loaded.names_a_model {
         let model = &loaded.config.model;
         if model.provider.kind().is_some_and(Kind::is_hosted) {
@@ -123,14 +119,34 @@ pub(crate) async fn complete(place: &Place, mut loaded: Loaded) -> Outcome<Loade
     Ok(loaded)
 }
 
-fn nothing_found(place: &Place) -> Failure {
+/// Takes what is there where nobody said where the model is: a server of this machine, else a provider whose key is set.
+async fn find(place: &Place, loaded: &mut Loaded) -> Outcome<()> {
+    let model = &mut loaded.config.model;
+    let Some(backend) = probe().await.into_iter().find(|backend| !backend.models.is_empty()) else {
+        let named = loaded.names_a_model.then(|| model.name.clone());
+        *model = hosted::model(place, named.as_deref())
+            .await
+            .ok_or_else(|| nothing_found(place, named.as_deref()))?;
+        return Ok(());
+    };
+    model.base_url = backend.base_url;
+    if !loaded.names_a_model {
+        model.name = backend.models.into_iter().next().unwrap_or_default();
+    }
+    Ok(())
+}
+
+fn nothing_found(place: &Place, model: Option<&str>) -> Failure {
     let files: Vec<String> = place.usual_configs.iter().map(|path| place.shown(path)).collect();
     let ports: Vec<String> = USUAL.iter().map(|(port, owner)| format!("{port} ({owner})")).collect();
     let asked = format!("localhost on ports {}", ports.join(", "));
+    let keys: Vec<&str> = Kind::all_key_variables().collect();
+    let of = model.map(|name| format!(" for {}", visible(name))).unwrap_or_default();
+    let keys = format!("none{of} in {}", keys.join(", "));
     let set = |text: &str| wrapped(text, 15, 15, out::width());
     Failure::usage(format!(
         "there is no model to talk to yet\n\
-         \n  looked for   {}\n  asked        {}\n\
+         \n  looked for   {}\n  asked        {}\n  keys         {}\n\
          \n  a local server      start it, then run this again\
          \n  any other server    longhaul --base-url URL --model NAME …, or a {AGENT_FILE}:\
          \n                        model:\
@@ -140,5 +156,6 @@ fn nothing_found(place: &Place) -> Failure {
          \n  no model at all     longhaul demo",
         set(&files.join(", ")),
         set(&asked),
+        set(&keys),
     ))
 }

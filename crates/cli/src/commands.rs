@@ -34,7 +34,7 @@ use crate::term::human::grouped;
 use crate::term::log::Log;
 use crate::term::style::Style;
 use crate::term::{out, text};
-use crate::{agent_file, backend, data};
+use crate::{agent_file, backend, data, hosted};
 
 /// How long a read from the terminal that nobody waits for any more may hold up the end.
 const LEAVE_AFTER: Duration = Duration::from_millis(100);
@@ -124,6 +124,7 @@ async fn open(place: &Place, need: Need) -> Outcome<Runtime> {
         Need::Model(asking) => {
             loaded = backend::complete(place, loaded).await?;
             assemble::check_key(place, &loaded.config.model)?;
+            hosted::tell(&loaded);
             (asking, Missing::Refused)
         }
         Need::View => (Asking::Nobody, Missing::Told),
@@ -157,8 +158,8 @@ async fn assumed_window(session: &Session, runtime: &Runtime) -> Outcome<Option<
 }
 
 /// Opens the session that is meant.
-async fn find(runtime: &Runtime, meant: &str) -> Outcome<Session> {
-    let record = crate::lookup::session(runtime.store(), meant).await?;
+async fn find(place: &Place, runtime: &Runtime, meant: &str) -> Outcome<Session> {
+    let record = crate::lookup::session(place, runtime.store(), meant).await?;
     Ok(runtime.open(&record.id).await?)
 }
 

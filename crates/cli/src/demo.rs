@@ -69,6 +69,8 @@ pub(crate) struct Stage {
     pub(crate) fast: bool,
     /// Whether colours are fine.
     pub(crate) colour: bool,
+    /// How this program is called for the same data folder.
+    pub(crate) longhaul: String,
 }
 
 /// How it went.
@@ -138,7 +140,7 @@ pub(crate) async fn play(stage: &Stage, store: SharedStore, blobs: Blobs) -> Res
     outcome.invalid = model.invalid_requests();
     outcome.largest = model.log().iter().map(|call| call.input_tokens).max().unwrap_or(0);
     let report = session.context().await?;
-    screen.closing(&outcome, &report, session.id());
+    screen.closing(&outcome, &report, session.id(), &stage.longhaul);
     runtime.close().await;
     Ok(outcome)
 }

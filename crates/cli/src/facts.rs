@@ -1,11 +1,13 @@
-//! What is known of one model, and who says each of it: the user, the server, the catalogue, in this order.
+//! What is known of one model, and who says each of it: the user, the server, an overflow error, the catalogue, in
+//! this order.
 
+use longhaul::calibration::Calibrations;
 use longhaul::config::Config;
 use longhaul_core::message::Origin;
 use longhaul_providers::catalog::{self, Model, Prices};
 use longhaul_providers::{Ability, Declared, LimitSource, Limits, Retention, known};
 
-use crate::assemble;
+use crate::assemble::{self, counting};
 use crate::failure::Outcome;
 use crate::place::Place;
 
@@ -16,6 +18,8 @@ pub(crate) struct ModelFacts {
     pub(crate) name: String,
     declared: Declared,
     said: Limits,
+    /// The window that an overflow error named earlier, in tokens.
+    learned: Option<u64>,
     known: Limits,
     declared_prices: Option<Prices>,
     known_prices: Option<Prices>,
@@ -37,17 +41,20 @@ impl ModelFacts {
     /// Usage, for a server that cannot be used.
     pub(crate) async fn ask(place: &Place, config: &Config) -> Outcome<(Origin, Self)> {
         let (origin, said) = assemble::said(place, &config.model).await?;
-        let facts = Self { declared: assemble::declared(config), said, ..Self::unasked(config, &origin) };
+        let learned = counting::calibrations(place);
+        let unasked = Self::unasked(config, &learned, &origin);
+        let facts = Self { declared: assemble::declared(config), said, ..unasked };
         Ok((origin, facts))
     }
 
-    /// Of another model of its server, without asking.
-    pub(crate) fn unasked(config: &Config, origin: &Origin) -> Self {
+    /// Of another model of its server, without asking; with what was learned of it.
+    pub(crate) fn unasked(config: &Config, learned: &Calibrations, origin: &Origin) -> Self {
         let base_url = &config.model.base_url;
         Self {
             name: origin.model.clone(),
             declared: assemble::listed(config, &origin.model),
             said: Limits::default(),
+            learned: learned.window(origin),
             known: known::limits(origin, base_url),
             declared_prices: assemble::rates(config, &origin.model).map(Prices::flat),
             known_prices: catalog::prices(&origin.model, base_url),
@@ -55,9 +62,16 @@ impl ModelFacts {
         }
     }
 
-    /// The context window in tokens.
+    /// The context window in tokens. Where neither the user nor the server says it, what was learned and what the
+    /// catalogue says both bound it, as in the planner.
     pub(crate) fn window(&self) -> Option<Fact<u64>> {
-        self.of(self.declared.window, |limits| limits.window)
+        let said = self.of(self.declared.window, |limits| limits.window);
+        let Some(learned) = self.learned else { return said };
+        match said {
+            Some(Fact { source: LimitSource::Declared | LimitSource::Server, .. }) => said,
+            Some(Fact { value, .. }) if value <= learned => said,
+            _ => Some(Fact { value: learned, source: LimitSource::Learned }),
+        }
     }
 
     /// The longest answer in tokens.
@@ -126,7 +140,7 @@ mod tests {
     fn facts(text: &str, model: &str, said: Limits) -> ModelFacts {
         let config = Config::parse(text, "f").unwrap();
         let origin = Origin { provider: "p".into(), api: "openai-chat".into(), model: model.into() };
-        ModelFacts { said, ..ModelFacts::unasked(&config, &origin) }
+        ModelFacts { said, ..ModelFacts::unasked(&config, &Calibrations::in_memory(), &origin) }
     }
 
     #[test]
@@ -145,6 +159,27 @@ mod tests {
         assert_eq!(
             facts.prices().map(|fact| (fact.value.at(0).output, fact.source)),
             Some((2.0, LimitSource::Declared))
+        );
+    }
+
+    #[test]
+    fn a_window_that_was_learned_stands_where_neither_the_user_nor_the_server_says_one() {
+        let window = |text: &str, model: &str, said: Limits, learned: u64| {
+            let facts = ModelFacts { learned: Some(learned), ..facts(text, model, said) };
+            facts.window().map(|fact| (fact.value, fact.source))
+        };
+        let text = "model: { name: m, base_url: 'https://api.openai.com/v1' }";
+        let learned = |tokens| Some((tokens, LimitSource::Learned));
+        assert_eq!(window(text, "my-own", Limits::default(), 8_192), learned(8_192));
+        assert_eq!(window(text, "gpt-4o", Limits::default(), 8_192), learned(8_192));
+        let larger = window(text, "gpt-4o", Limits::default(), 900_000);
+        assert_eq!(larger, Some((128_000, LimitSource::Catalogue)), "the smaller one bounds it");
+        let said = Limits::of_window(Some(9_000), LimitSource::Server);
+        assert_eq!(window(text, "my-own", said, 8_192), Some((9_000, LimitSource::Server)));
+        let declared = "models: { my-own: { window: 7000 } }";
+        assert_eq!(
+            window(declared, "my-own", Limits::default(), 8_192),
+            Some((7_000, LimitSource::Declared))
         );
     }
 

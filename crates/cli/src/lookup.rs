@@ -3,6 +3,7 @@
 use longhaul_store::{SessionRecord, SharedStore};
 
 use crate::failure::{Failure, Outcome};
+use crate::place::Place;
 
 /// More sessions than anybody has.
 pub(crate) const ALL: usize = 1_000_000;
@@ -14,21 +15,23 @@ const SHORTEST: usize = 8;
 ///
 /// # Errors
 /// None, or several, are meant.
-pub(crate) async fn session(store: &SharedStore, meant: &str) -> Outcome<SessionRecord> {
+pub(crate) async fn session(place: &Place, store: &SharedStore, meant: &str) -> Outcome<SessionRecord> {
     let records = store.sessions(ALL).await?;
-    choose(records, meant)
+    choose(place, records, meant)
 }
 
-fn choose(records: Vec<SessionRecord>, meant: &str) -> Outcome<SessionRecord> {
+fn choose(place: &Place, records: Vec<SessionRecord>, meant: &str) -> Outcome<SessionRecord> {
     if records.is_empty() {
-        return Err(Failure::new("there is no session yet; begin one with `longhaul chat`"));
+        let chat = place.talking("chat");
+        return Err(Failure::new(format!("there is no session yet; begin one with `{chat}`")));
     }
     let is_meant = |record: &SessionRecord| meant == "last" || record.id.as_str().starts_with(meant);
     let mut found = records.into_iter().filter(is_meant);
     let first = found.next().filter(|_| !meant.is_empty());
     let Some(first) = first else {
         return Err(Failure::new(format!(
-            "no session begins with `{meant}`; `longhaul sessions list` shows them"
+            "no session begins with `{meant}`; `{}` shows them",
+            place.command("sessions list")
         )));
     };
     let others = if meant == "last" || first.id.as_str() == meant { 0 } else { found.count() };
@@ -53,7 +56,7 @@ pub(crate) fn shown_length(records: &[SessionRecord]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{choose, shown_length};
+    use super::{Place, choose, shown_length};
     use longhaul_store::SessionRecord;
 
     fn record(id: &str) -> SessionRecord {
@@ -72,7 +75,7 @@ mod tests {
     #[test]
     fn a_start_that_is_unique_is_enough() {
         let all = || vec![record("0199aa-1"), record("0199ab-2"), record("0199ab-23")];
-        let id = |meant| choose(all(), meant).map(|found| found.id.as_str().to_owned());
+        let id = |meant| choose(&Place::default(), all(), meant).map(|found| found.id.as_str().to_owned());
         assert_eq!(id("last").unwrap(), "0199aa-1", "the first is the newest");
         assert_eq!(id("0199aa").unwrap(), "0199aa-1");
         assert_eq!(id("0199ab-2").unwrap(), "0199ab-2", "a whole id is never ambiguous");

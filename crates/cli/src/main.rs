@@ -12,9 +12,13 @@ mod data;
 mod demo;
 mod facts;
 mod failure;
+mod hint;
+mod hosted;
 mod lookup;
 mod offer;
 mod place;
+#[cfg(test)]
+mod sample;
 mod signals;
 mod term;
 mod trust;

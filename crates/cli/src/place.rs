@@ -14,12 +14,16 @@ use crate::failure::{Failure, Outcome};
 pub(crate) const AGENT_FILE: &str = "longhaul.yml";
 
 /// Everything the surroundings decide.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Place {
     /// The folder the agent works in.
     pub(crate) workspace: PathBuf,
     /// Where sessions are kept.
     pub(crate) data_dir: PathBuf,
+    /// The same as named on the command line.
+    pub(crate) named_data_dir: Option<PathBuf>,
+    /// The folder the agent works in as named on the command line.
+    pub(crate) named_workspace: Option<PathBuf>,
     /// The agent file as named on the command line.
     pub(crate) named_config: Option<PathBuf>,
     /// The person's own configuration folder.
@@ -85,6 +89,8 @@ impl Place {
         Ok(Self {
             workspace,
             data_dir: data_dir(globals, &here, base.as_ref())?,
+            named_data_dir: globals.data_dir.as_ref().map(|folder| here.join(folder)),
+            named_workspace: globals.workspace.as_ref().map(|folder| here.join(folder)),
             named_config: globals.config.as_ref().map(|file| here.join(file)),
             config_dir,
             usual_configs: [Some(here.join(AGENT_FILE)), usual].into_iter().flatten().collect(),

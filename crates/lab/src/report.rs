@@ -138,7 +138,7 @@ impl Report {
 
     /// The result in one sentence.
     pub fn headline(&self) -> String {
-        verdict::headline(&self.header, &self.goals)
+        verdict::headline(&self.header, &self.goals, &self.cells())
     }
 
     /// What follows for each price table, in sentences.

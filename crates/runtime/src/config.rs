@@ -31,7 +31,8 @@ pub use model::{
     RunConfig, StrategyKind, StrategyOptions, SummaryWriter, SystemPrompt, TelemetryConfig, TokenCounter,
     ToolsConfig, TriggerConfig,
 };
-pub use server::ServerConfig;
+pub use nearest::nearest;
+pub use server::{RateLimitConfig, ServerConfig};
 
 use std::collections::{BTreeMap, BTreeSet};
 

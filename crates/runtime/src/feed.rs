@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longhaul_core::ids::{Seq, SessionId, StepId};
 use longhaul_core::message::{Message, Part};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 pub use self::announcements::{Announcements, RecvError, TryRecvError};
@@ -64,6 +64,8 @@ pub(crate) struct Feed {
 struct State {
     recent: Recent,
     told: Seq,
+    /// The run that goes on: what passes by meanwhile is of it.
+    run_id: Option<Value>,
     answer: Option<InFlight>,
     shown: Option<Shown>,
     has_ended: bool,
@@ -94,7 +96,8 @@ struct InFlight {
 impl Feed {
     /// The feed of a session whose log ends at `told`.
     pub(crate) fn new(session_id: SessionId, told: Seq) -> Arc<Self> {
-        let state = State { recent: Recent::new(told), told, answer: None, shown: None, has_ended: false };
+        let recent = Recent::new(told);
+        let state = State { recent, told, run_id: None, answer: None, shown: None, has_ended: false };
         Arc::new(Self { session_id, state: Mutex::new(state), news: watch::Sender::new(()) })
     }
 
@@ -110,6 +113,7 @@ impl Feed {
     pub(crate) fn tell_event(&self, seq: Seq, announcements: Vec<Announcement>, settles: bool) {
         {
             let mut state = self.lock();
+            state.note_run(&announcements);
             state.recent.add_event(seq, announcements);
             state.told = seq;
             if settles {
@@ -201,12 +205,30 @@ impl Feed {
 }
 
 impl State {
-    fn pass(&mut self, announcement: Announcement) {
+    fn pass(&mut self, mut announcement: Announcement) {
         // Who comes after this is shown the queue as it is then: nothing older may follow.
         if announcement.name.starts_with("message:") {
             self.shown = None;
+        } else {
+            self.put_run(&mut announcement);
         }
         self.recent.add_passing(self.told, announcement);
+    }
+
+    fn note_run(&mut self, announcements: &[Announcement]) {
+        for announcement in announcements {
+            match announcement.name {
+                "run:started" => self.run_id = announcement.payload.get("runId").cloned(),
+                "run:complete" => self.run_id = None,
+                _ => {}
+            }
+        }
+    }
+
+    fn put_run(&self, announcement: &mut Announcement) {
+        if let Some(run_id) = &self.run_id {
+            announcement.payload.insert("runId".to_owned(), run_id.clone());
+        }
     }
 
     /// The answer in flight and the number of the announcement that goes on from there.
@@ -217,7 +239,9 @@ impl State {
             return (Some(Arc::clone(&shown.snapshot)), shown.next);
         }
         let next = self.recent.end();
-        let snapshot = self.answer.as_ref().and_then(|answer| answer.snapshot(session_id)).map(Told::new);
+        let mut snapshot = self.answer.as_ref().and_then(|answer| answer.snapshot(session_id));
+        snapshot.iter_mut().for_each(|snapshot| self.put_run(snapshot));
+        let snapshot = snapshot.map(Told::new);
         self.shown = snapshot.clone().map(|snapshot| Shown { snapshot, told, next });
         (snapshot, next)
     }

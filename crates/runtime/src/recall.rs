@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub const NAME: &str = "recall";
 
 /// Snippets of a search, unless the call says otherwise.
-const DEFAULT_HITS: usize = 5;
+pub const DEFAULT_HITS: usize = 5;
 
 /// Tokens kept for the line that says where the rest is.
 const FOOT_TOKENS: u64 = 48;
@@ -246,8 +246,26 @@ fn push(text: &mut String, part: &Part) {
     }
 }
 
-/// The passages that a query means.
-async fn by_query(query: &str, hits: usize, source: &Source, blobs: &Blobs, limit: &Limit) -> String {
+/// A passage that a query means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hit {
+    /// Where its message is in the log.
+    pub seq: Seq,
+    /// Whose words these are: `user`, `assistant`, `note`, `result of TOOL`.
+    pub speaker: String,
+    /// The words and what stands around them.
+    pub snippet: String,
+}
+
+impl Hit {
+    /// What gives the whole message.
+    pub fn handle(&self) -> Handle {
+        Handle(LogRange::one(self.seq))
+    }
+}
+
+/// The passages that a query means, the best first: at most `hits`, and not more than fits in `limit`.
+pub async fn search(query: &str, hits: usize, source: &Source, blobs: &Blobs, limit: &Limit) -> Vec<Hit> {
     source.index.extend(&source.entries, blobs).await;
     let weight = |at: usize| match source.entries.get(at) {
         Some(entry) if is_own(entry) => 0.0,
@@ -265,14 +283,26 @@ async fn by_query(query: &str, hits: usize, source: &Source, blobs: &Blobs, limi
         texts.push((candidate, original(&source.entries[candidate.at], blobs).await.unwrap_or_default()));
     }
     let ranked = closely(&asked, texts, Extent::in_room(hits, limit.max_tokens));
-    if ranked.is_empty() {
+    let hits = ranked.into_iter().map(|found| {
+        let entry = &source.entries[found.at];
+        Hit { seq: entry.seq, speaker: speaker(entry), snippet: found.snippet }
+    });
+    hits.collect()
+}
+
+async fn by_query(query: &str, hits: usize, source: &Source, blobs: &Blobs, limit: &Limit) -> String {
+    let found = search(query, hits, source, blobs, limit).await;
+    if found.is_empty() {
         return format!("recall: nothing in this session matches `{query}`");
     }
+    as_text(&found, limit)
+}
+
+/// The hits one below the other, as many as there is room for.
+pub fn as_text(hits: &[Hit], limit: &Limit) -> String {
     let mut answer = String::new();
-    for found in ranked {
-        let entry = &source.entries[found.at];
-        let handle = Handle(LogRange::one(entry.seq));
-        let hit = format!("<{} {handle}>\n{}\n\n", speaker(entry), found.snippet);
+    for hit in hits {
+        let hit = format!("<{} {}>\n{}\n\n", hit.speaker, hit.handle(), hit.snippet);
         if text_tokens(&answer) + text_tokens(&hit) > limit.max_tokens && !answer.is_empty() {
             break;
         }

@@ -21,8 +21,7 @@ use tokio::sync::{oneshot, watch};
 use uuid::Uuid;
 
 pub use self::error::SessionError;
-pub(crate) use self::runtime::whole_log;
-pub use self::runtime::{IDLE, Runtime};
+pub use self::runtime::{IDLE, Runtime, whole_log};
 pub use self::steering::{SettingsError, Switched};
 use crate::announce::{self, Announcement};
 use crate::clock::now_ms;

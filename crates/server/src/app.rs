@@ -37,6 +37,8 @@ pub struct ServerConfig {
     pub allowed_origins: Vec<String>,
     /// The largest request body, in bytes.
     pub max_body_bytes: usize,
+    /// How long a request's body may stand still.
+    pub body_patience: Duration,
     /// How often a silent event stream says that it lives.
     pub heartbeat: Duration,
     /// How long a connection may take to bring a request with the token.
@@ -53,14 +55,15 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
-    /// The defaults: loopback names only, bodies up to 32 MiB, a heartbeat every 15 s, 10 s for the token and at most
-    /// 1,024 connections that have not brought it.
+    /// The defaults: loopback names only, bodies up to 32 MiB that never stand still for 30 s, a heartbeat every 15 s,
+    /// 10 s for the token and at most 1,024 connections that have not brought it.
     pub fn new(token: Token) -> Self {
         Self {
             token,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             max_body_bytes: 32 << 20,
+            body_patience: Duration::from_secs(30),
             heartbeat: Duration::from_secs(15),
             first_request: Duration::from_secs(10),
             max_strangers: 1_024,

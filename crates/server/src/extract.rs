@@ -74,9 +74,10 @@ impl<T: DeserializeOwned + Default> FromRequest<App> for Optional<T> {
 impl<T: DeserializeOwned> FromRequest<App> for Brief<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _app: &App) -> Result<Self, Problem> {
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
-        let body = axum::body::to_bytes(body, BRIEF_BYTES).await;
+        let body = tokio::time::timeout(app.config().body_patience, axum::body::to_bytes(body, BRIEF_BYTES)).await;
+        let body = body.map_err(|_| Problem::too_slow())?;
         let body = body.map_err(|_| Problem::too_large(BRIEF_BYTES as u64))?;
         json(&parts.headers, &body).map(Self)
     }
@@ -149,7 +150,8 @@ async fn read(request: Request, app: &App) -> Result<(HeaderMap, Bytes), Problem
         return Err(Problem::too_large(limit as u64));
     }
     let kept = if is_too_large { 0 } else { limit };
-    let body = collect(body, kept).await?.ok_or_else(|| Problem::too_large(limit as u64))?;
+    let patience = app.config().body_patience;
+    let body = collect(body, kept, patience).await?.ok_or_else(|| Problem::too_large(limit as u64))?;
     Ok((parts.headers, body))
 }
 
@@ -158,11 +160,12 @@ fn asks_first(headers: &HeaderMap) -> bool {
     headers.get(EXPECT).is_some_and(|expect| expect.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
-/// The whole body, `None` if it has more than `limit` bytes.
-async fn collect(body: Body, limit: usize) -> Result<Option<Bytes>, Problem> {
+/// The whole body, `None` if it has more than `limit` bytes. For each piece of it there is so much patience.
+async fn collect(body: Body, limit: usize, patience: Duration) -> Result<Option<Bytes>, Problem> {
     let mut pieces = body.into_data_stream();
     let mut whole = BytesMut::new();
-    while let Some(piece) = pieces.next().await {
+    let stuck = |_| Problem::too_slow();
+    while let Some(piece) = tokio::time::timeout(patience, pieces.next()).await.map_err(stuck)? {
         let piece = piece.map_err(|_| Problem::invalid("The body broke off."))?;
         if whole.len() + piece.len() > limit {
             drop(whole);

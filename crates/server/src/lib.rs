@@ -13,6 +13,7 @@ mod content;
 mod cookie;
 mod cors;
 mod counters;
+mod dialect;
 mod door;
 mod extract;
 mod guard;

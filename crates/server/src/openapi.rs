@@ -1,5 +1,6 @@
 //! The description of the API (OpenAPI 3.1), made from the routes and the shapes of what they take and answer.
 
+mod absent;
 pub(crate) mod answer;
 mod events;
 pub(crate) mod part;
@@ -8,7 +9,7 @@ use std::sync::LazyLock;
 
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn, PathItem};
+use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn, PathItem};
 use utoipa::openapi::schema::{
     AdditionalProperties, Discriminator, Object, ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type,
 };
@@ -39,7 +40,8 @@ use crate::routes;
         routes::compactions::compact, routes::compactions::list, routes::compactions::undo, routes::compactions::release,
         routes::recall::recall, routes::export::export, routes::blobs::upload, routes::blobs::read,
         routes::approvals::list, routes::approvals::decide,
-        routes::models::list, routes::render::render, routes::settings::show, routes::settings::change, routes::search::search, routes::agents::list, routes::llm::switch, routes::metrics::show, document,
+        routes::models::list, routes::render::render, routes::settings::show, routes::settings::change, routes::search::search, routes::agents::list, routes::llm::switch, routes::metrics::show,
+        routes::ui_stream::chat, routes::ui_stream::reconnect, routes::agui::run, document,
     ),
     components(schemas(answer::Problem, crate::routes::messages::Form, crate::routes::export::Format)),
     modifiers(&Completed),
@@ -70,6 +72,7 @@ fn whole() -> OpenApi {
     document.merge(Events::openapi());
     complete_events(&mut document);
     close_objects(&mut document);
+    absent::never_null(&mut document);
     document
 }
 
@@ -99,6 +102,9 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = (&'static str, &mut O
     all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
 }
 
+/// Begins the addresses of what names a session otherwise than in its address.
+const NAMES_IN_BODY: [&str; 4] = ["/api/message", "/api/approvals", "/api/ui/chat", "/api/ag-ui"];
+
 /// The parameters and problems that a route has by what it is.
 fn complete(path: &str, method: &str, operation: &mut Operation) {
     let is_open = ["/healthz", "/readyz"].contains(&path);
@@ -116,7 +122,12 @@ fn complete(path: &str, method: &str, operation: &mut Operation) {
             ));
         operation.parameters.get_or_insert_default().push(RefOr::T(key.build()));
     }
-    let names_something = path.contains('{') || path.starts_with("/api/message");
+    for parameter in operation.parameters.iter_mut().flatten() {
+        if let RefOr::T(Parameter { schema: Some(schema), .. }) = parameter {
+            absent::plain(schema);
+        }
+    }
+    let names_something = path.contains('{') || NAMES_IN_BODY.iter().any(|start| path.starts_with(start));
     let mut problems = Vec::new();
     if !is_open {
         problems.extend([400, 403, 429, 500]);
@@ -131,7 +142,7 @@ fn complete(path: &str, method: &str, operation: &mut Operation) {
         problems.extend([404, 409]);
     }
     if let Some(RefOr::T(body)) = &mut operation.request_body {
-        problems.extend([413, 415]);
+        problems.extend([408, 413, 415]);
         let is_optional = body.content.values().any(|content| match content {
             RefOr::T(Content { schema: Some(RefOr::Ref(schema)), .. }) => {
                 OPTIONAL.iter().any(|name| schema.ref_location.ends_with(&format!("/{name}")))
@@ -160,6 +171,7 @@ fn problem(status: u16) -> utoipa::openapi::Response {
         403 => "The host name or the page that asks is foreign.",
         404 => "What is named does not exist.",
         409 => "It cannot be done as things are.",
+        408 => "The body came to a stop.",
         413 => "The body is too large.",
         415 => "The body is not JSON.",
         422 => "The key was used for another request, or what was asked was refused.",
@@ -203,14 +215,24 @@ fn complete_event(object: &mut Object, event: &str, kept: Kept) {
     put("sessionId", text().build(), true);
     if kept != Kept::Never {
         put("seq", number.build(), kept == Kept::Always);
-        put("runId", text().build(), false);
     }
+    put("runId", text().build(), false);
     object.properties.extend(own);
     object.schema_type = SchemaType::Type(Type::Object);
 }
 
-/// What these have is completed where they are used.
-const OPEN: [&str; 2] = ["GivenMedia", "Media"];
+/// What these have is completed where they are used, or by clients that are not ours.
+const OPEN: [&str; 9] = [
+    "GivenMedia",
+    "Media",
+    "UiChat",
+    "UiMessage",
+    "UiPart",
+    "AgUiInput",
+    "AgUiMessage",
+    "AgUiResume",
+    "AgUiEvent",
+];
 
 /// Requests that may be left out.
 const OPTIONAL: [&str; 5] = ["NewSession", "ForkSession", "CancelRun", "ResumeRun", "CompactRequest"];

@@ -13,6 +13,12 @@ use longhaul_core::error::ErrorCode;
 use longhaul_store::{BlobError, StoreError};
 use serde_json::{Map, Value, json};
 
+/// Codes of conflicts with what became of an edit before, besides those that all of the program has.
+pub(crate) const EDIT_CODES: [&str; 3] = [ALREADY_UNDONE, ALREADY_RELEASED, NOT_UNDONE];
+const ALREADY_UNDONE: &str = "already-undone";
+const ALREADY_RELEASED: &str = "already-released";
+const NOT_UNDONE: &str = "not-undone";
+
 /// Why a request was not done.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
@@ -61,6 +67,15 @@ impl Problem {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::InvalidRequest, detail)
     }
 
+    /// The body came to a stop.
+    pub(crate) fn too_slow() -> Self {
+        Self::new(
+            StatusCode::REQUEST_TIMEOUT,
+            ErrorCode::Timeout,
+            "The rest of the body did not come in time.",
+        )
+    }
+
     /// The client has asked too often.
     pub(crate) fn too_many(wait: Duration) -> Self {
         let detail = "These are more requests than a client may make (server.rateLimit).";
@@ -76,6 +91,10 @@ impl Problem {
 
     fn unavailable(code: ErrorCode, detail: &str) -> Self {
         Self { retry_after_s: Some(1), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, code, detail) }
+    }
+
+    pub(crate) fn is_not_found(&self) -> bool {
+        self.status == StatusCode::NOT_FOUND
     }
 
     #[cfg(test)]
@@ -128,12 +147,12 @@ impl From<SessionError> for Problem {
             SessionError::NotFound(what) => Self::not_found(what),
             SessionError::Conflict(why) => Self::conflict(sentence(&why)),
             SessionError::AlreadyUndone(_) => {
-                Self::conflict(sentence(&error.to_string())).coded("already-undone")
+                Self::conflict(sentence(&error.to_string())).coded(ALREADY_UNDONE)
             }
             SessionError::AlreadyReleased(_) => {
-                Self::conflict(sentence(&error.to_string())).coded("already-released")
+                Self::conflict(sentence(&error.to_string())).coded(ALREADY_RELEASED)
             }
-            SessionError::NotUndone(_) => Self::conflict(sentence(&error.to_string())).coded("not-undone"),
+            SessionError::NotUndone(_) => Self::conflict(sentence(&error.to_string())).coded(NOT_UNDONE),
             SessionError::DoesNotFit { tokens, usable } => {
                 let detail = format!("The view would have {tokens} tokens; {usable} are usable.");
                 let misfit = Self::new(StatusCode::CONFLICT, ErrorCode::ContextOverflow, detail);

@@ -1,6 +1,7 @@
 //! The routes: one file for each subject.
 
 pub(crate) mod agents;
+pub(crate) mod agui;
 pub(crate) mod approvals;
 pub(crate) mod blobs;
 pub(crate) mod compactions;
@@ -22,6 +23,7 @@ pub(crate) mod render;
 pub(crate) mod search;
 pub(crate) mod sessions;
 pub(crate) mod settings;
+pub(crate) mod ui_stream;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -61,6 +63,9 @@ pub fn router(app: App) -> Router {
         .route("/api/models", get(models::list))
         .route("/api/approvals", get(approvals::list))
         .route("/api/approvals/{id}", post(approvals::decide))
+        .route("/api/ui/chat", post(ui_stream::chat))
+        .route("/api/ui/chat/{id}/stream", get(ui_stream::reconnect))
+        .route("/api/ag-ui", post(agui::run))
         .fallback(unknown)
         .method_not_allowed_fallback(not_allowed)
         // Bodies are read, and limited, by the extractors of this crate.

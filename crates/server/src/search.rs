@@ -1,8 +1,8 @@
-//! Which sessions speak of something: titles, and what people and models have said, the newest session first.
+//! Which sessions speak of something: titles, what people and models have said, and what tools gave, the newest session first.
 
 use longhaul_core::event::{Event, EventBody};
-use longhaul_core::ids::{Millis, Seq};
-use longhaul_core::message::{Message, Part, Role};
+use longhaul_core::ids::{Handle, LogRange, Millis, Seq};
+use longhaul_core::message::{Part, Role};
 use longhaul_store::{SessionRecord, StoreError};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -41,6 +41,9 @@ pub(crate) struct Hit {
     /// Where the message is; `null` for a title.
     #[schema(required, value_type = Option<u64>)]
     seq: Option<Seq>,
+    /// What recalls the whole message; `null` for a title.
+    #[schema(required)]
+    handle: Option<String>,
     #[schema(required, value_type = Option<u64>)]
     at: Option<Millis>,
     #[schema(required, value_type = Option<crate::openapi::part::Role>)]
@@ -81,12 +84,12 @@ pub(crate) async fn search(app: &App, query: &str, limit: usize) -> Result<Found
 
 fn in_title(record: &SessionRecord, words: &[String]) -> Option<Hit> {
     let text = passage(record.title.as_deref()?, words)?;
-    Some(Hit { seq: None, at: None, role: None, ..hit(record, text) })
+    Some(hit(record, text))
 }
 
 fn hit(record: &SessionRecord, text: String) -> Hit {
     let (session_id, title) = (record.id.to_string(), record.title.clone());
-    Hit { session_id, title, seq: None, at: None, role: None, text }
+    Hit { session_id, title, seq: None, handle: None, at: None, role: None, text }
 }
 
 /// The newest hits of a session, the newest first.
@@ -104,16 +107,14 @@ async fn in_log(
         after = last.seq;
         *left -= events.len();
         for event in &events {
-            let Some((role, text)) =
-                said(event).and_then(|message| Some((message.role, in_message(message, words)?)))
-            else {
-                continue;
-            };
+            let found = said(event).and_then(|(role, parts)| Some((role, in_parts(parts, words)?)));
+            let Some((role, text)) = found else { continue };
             if hits.len() == OF_A_SESSION {
                 hits.pop_back();
             }
             hits.push_front(Hit {
                 seq: Some(event.seq),
+                handle: Some(Handle(LogRange::one(event.seq)).to_string()),
                 at: Some(event.at),
                 role: Some(role),
                 ..hit(record, text)
@@ -123,15 +124,19 @@ async fn in_log(
     Ok(hits.into())
 }
 
-fn said(event: &Event) -> Option<&Message> {
+/// What was said, or what a tool gave as far as the model was shown it.
+fn said(event: &Event) -> Option<(Role, &[Part])> {
     match &event.body {
-        EventBody::MessagesTaken { message, .. } | EventBody::AssistantAdded { message, .. } => Some(message),
+        EventBody::MessagesTaken { message, .. } | EventBody::AssistantAdded { message, .. } => {
+            Some((message.role, &message.parts))
+        }
+        EventBody::ToolFinished { result } => Some((Role::Tool, &result.content)),
         _ => None,
     }
 }
 
-fn in_message(message: &Message, words: &[String]) -> Option<String> {
-    let texts: Vec<&str> = message.parts.iter().filter_map(Part::as_text).collect();
+fn in_parts(parts: &[Part], words: &[String]) -> Option<String> {
+    let texts: Vec<&str> = parts.iter().filter_map(Part::as_text).collect();
     passage(&texts.join("\n"), words)
 }
 

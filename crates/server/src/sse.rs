@@ -17,6 +17,7 @@ mod tests;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
@@ -26,6 +27,7 @@ use longhaul::session::Session;
 use longhaul_core::ids::Seq;
 use serde_json::{Value, json};
 
+pub(crate) use self::frame::event;
 use self::frame::{HEARTBEAT, at, frame};
 use self::held::Held;
 pub(crate) use self::reading::Readings;
@@ -85,19 +87,14 @@ impl Watcher {
     /// Its frames, and heartbeats. They end when the session or the server does.
     pub(crate) fn frames(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
         let heartbeat = self.app.config().heartbeat;
-        let frames = futures_util::stream::unfold(self, async |mut watcher| {
+        held(self.told(), heartbeat)
+    }
+
+    /// Its frames as they come.
+    pub(crate) fn told(self) -> impl Stream<Item = Bytes> {
+        futures_util::stream::unfold(self, async |mut watcher| {
             let frame = watcher.next().await?;
             Some((frame, watcher))
-        });
-        let begun = (Box::pin(frames), Arc::new(Held::default()));
-        futures_util::stream::unfold(begun, move |(mut frames, held)| async move {
-            held.room().await;
-            let frame = tokio::select! {
-                biased;
-                frame = frames.next() => frame?,
-                () = tokio::time::sleep(heartbeat) => HEARTBEAT,
-            };
-            Some((Ok(held.count(frame)), (frames, held)))
         })
     }
 
@@ -229,4 +226,21 @@ impl Watcher {
             self.after = seq;
         }
     }
+}
+
+/// Frames for a connection, which holds a bounded number of them, and heartbeats while there are none.
+pub(crate) fn held(
+    frames: impl Stream<Item = Bytes>,
+    heartbeat: Duration,
+) -> impl Stream<Item = Result<Bytes, Infallible>> {
+    let begun = (Box::pin(frames), Arc::new(Held::default()));
+    futures_util::stream::unfold(begun, move |(mut frames, held)| async move {
+        held.room().await;
+        let frame = tokio::select! {
+            biased;
+            frame = frames.next() => frame?,
+            () = tokio::time::sleep(heartbeat) => HEARTBEAT,
+        };
+        Some((Ok(held.count(frame)), (frames, held)))
+    })
 }

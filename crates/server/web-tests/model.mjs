@@ -4,12 +4,12 @@ import { createServer } from 'node:http';
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /**
- * Starts a model on a free port.
+ * Starts a model on a free port; `models` are the names that it goes by.
  *
  * `answers` is a list that the tests fill: each is `{reasoning?, text?, calls?, delay?, piece?, hold?, status?,
  * error?, usage?}` or a function of the request that gives one. With nothing in it the model echoes.
  */
-export async function startModel({ port = 0, window = 32_000 } = {}) {
+export async function startModel({ port = 0, window = 32_000, models = ['calm-30b'] } = {}) {
   const model = { answers: [], requests: [], open: new Set() };
   const server = createServer((request, response) => {
     const chunks = [];
@@ -17,7 +17,7 @@ export async function startModel({ port = 0, window = 32_000 } = {}) {
     request.on('end', () => {
       const body = chunks.length ? JSON.parse(Buffer.concat(chunks).toString()) : null;
       if (request.url.endsWith('/models')) {
-        return json(response, 200, { object: 'list', data: [{ id: 'calm-30b', object: 'model', context_length: window }] });
+        return json(response, 200, { object: 'list', data: models.map((id) => ({ id, object: 'model', context_length: window })) });
       }
       if (!request.url.endsWith('/chat/completions')) return json(response, 404, { error: { message: 'unknown' } });
       answer(model, body, response).catch(() => response.destroy());

@@ -4,39 +4,13 @@ import { join } from 'node:path';
 import { launch, openPage, say } from './browser.mjs';
 import { startModel } from './model.mjs';
 import { startServer } from './server.mjs';
+import { ANSWER, LEXER, call } from './story.mjs';
 
 const [binary, folder] = process.argv.slice(2);
 if (!binary || !folder) throw new Error('node screenshots.mjs BINARY FOLDER');
 mkdirSync(folder, { recursive: true });
 
-const LEXER = Array.from({ length: 180 }, (_, at) => `fn scan_${at}(cursor: &mut Cursor) -> Token { cursor.take_while(|c| c.is_digit(${at % 10})) }`).join('\n');
-const ANSWER = `The tests fail because \`number\` stops at the underscore, so \`1_000\` becomes two tokens.
-
-Three things change:
-
-1. \`cursor.rs\` keeps the position and nothing else.
-2. \`number.rs\` accepts \`_\` **between** digits, never at the end.
-3. \`token.rs\` stays as it is, so the public API does not move.
-
-\`\`\`rust
-/// Digits with single underscores between them.
-fn number(cursor: &mut Cursor) -> Result<Token, Error> {
-    let text = cursor.take_while(|c| c.is_ascii_digit() || c == '_');
-    if text.ends_with('_') {
-        return Err(Error::TrailingUnderscore(cursor.position()));
-    }
-    Ok(Token::Number(text.replace('_', "").parse()?))
-}
-\`\`\`
-
-| input | before | now |
-| --- | --- | --- |
-| \`1_000\` | two tokens | \`1000\` |
-| \`1_\` | \`1\`, \`_\` | an error with its place |
-
-Shall I run the whole suite next?`;
-
-const model = await startModel();
+const model = await startModel({ models: ['calm-30b', 'calm-70b', 'swift-8b'] });
 const server = await startServer(binary, { modelUrl: model.url, window: 9_500 });
 writeFileSync(join(server.workspace, 'lexer.rs'), LEXER);
 const browser = await launch();
@@ -55,7 +29,6 @@ await page.locator('.session').nth(2).waitFor();
 await page.locator('.answers').waitFor();
 await shot('empty');
 
-const call = (name, args) => ({ name, args });
 model.answers.push(
   { reasoning: 'The lexer is one file. I should look at how numbers are scanned before I split anything, because the tests that fail are about numbers.', text: 'I will read the lexer first.', calls: [call('read', { path: 'lexer.rs', limit: 60 }), call('grep', { pattern: 'fn number', path: '.' }), call('glob', { pattern: '**/*_test.rs' })] },
   { text: 'Now the tests.', calls: [call('bash', { command: 'echo "running 14 tests"; echo "test number::underscore ... FAILED"; echo "assertion failed: 1_000 lexes as one token"; sleep 1.2; exit 101', description: 'Run the tests of the lexer' })] },
@@ -122,6 +95,21 @@ await page.keyboard.press('Escape');
 await page.keyboard.press('?');
 await shot('help');
 await page.keyboard.press('Escape');
+await page.locator('#model').click();
+await page.locator('#model-menu .choice-item').first().waitFor();
+await shot('models');
+await page.keyboard.press('Escape');
+await page.locator('#session-search').fill('underscore');
+await page.locator('.hit').first().click();
+await shot('search');
+await page.locator('#session-search').fill('');
+await page.locator('.session-link').first().click();
+model.answers.push({ status: 503, error: 'The model is loading.' }, { status: 401, error: 'The key is not known.' });
+await say(page, 'And the benchmark?');
+await page.locator('#status', { hasText: 'again in' }).waitFor();
+await shot('retry');
+await page.locator('.notice[data-tone="failure"]').waitFor();
+await shot('error');
 await page.locator('#input').fill('/');
 await shot('commands');
 await page.locator('#input').fill('');

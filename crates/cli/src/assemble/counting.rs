@@ -23,12 +23,17 @@ pub(super) struct Counts {
     pub(super) calibrations: Arc<Calibrations>,
 }
 
+/// What earlier sessions have shown of models.
+pub(crate) fn calibrations(place: &Place) -> Calibrations {
+    Calibrations::open(place.data_dir.join(CALIBRATIONS))
+}
+
 /// How `config` has tokens counted for `model`.
 ///
 /// # Errors
 /// Usage, for a `tokenizer.json` that cannot be used.
 pub(super) async fn counts(place: &Place, config: &Config, model: &Origin) -> Outcome<Counts> {
-    let calibrations = Arc::new(Calibrations::open(place.data_dir.join(CALIBRATIONS)));
+    let calibrations = Arc::new(calibrations(place));
     let wanted = config.context.token_counter.clone();
     let name = model.model.clone();
     let root = place.workspace.clone();

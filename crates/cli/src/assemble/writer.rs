@@ -54,29 +54,13 @@ fn wanted(config: &Config) -> SummaryWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::Overrides;
-    use std::path::PathBuf;
-
-    fn place() -> Place {
-        Place {
-            workspace: PathBuf::new(),
-            data_dir: PathBuf::new(),
-            named_config: None,
-            config_dir: None,
-            usual_configs: Vec::new(),
-            home: None,
-            scratch: PathBuf::new(),
-            environment: Vec::new(),
-            overrides: Overrides::default(),
-            terminal: crate::place::Terminal::default(),
-        }
-    }
 
     /// Nothing listens at the configured address.
     async fn written_by(context: &str, models: &str) -> (Writer, Option<String>) {
         let model = "{ provider: openai-compatible, name: large, base_url: 'http://127.0.0.1:9/v1' }";
         let file = format!("model: {model}\ncontext: {context}\nmodels: {models}");
-        let (writer, summariser) = writer(&place(), &Config::parse(&file, "test").unwrap()).await.unwrap();
+        let (writer, summariser) =
+            writer(&Place::default(), &Config::parse(&file, "test").unwrap()).await.unwrap();
         (writer, summariser.map(|it| it.0.origin().model))
     }
 
@@ -107,7 +91,7 @@ mod tests {
             agent(", pruningAgent: helper")
         );
         let config = Config::parse(&file, "test").unwrap();
-        let (writer, summariser) = super::writer(&place(), &config).await.unwrap();
+        let (writer, summariser) = super::writer(&Place::default(), &config).await.unwrap();
         assert_eq!(writer, Writer::Other { window: 9_000, max_output: None });
         assert_eq!(summariser.unwrap().0.origin().model, "tiny", "an agent's name stands for its model");
     }

@@ -3,6 +3,8 @@
 mod approvals;
 mod console;
 mod live;
+mod model;
+mod pace;
 pub(crate) mod paste;
 mod plain;
 mod screen;
@@ -10,12 +12,14 @@ mod slash;
 pub(crate) mod status;
 pub(crate) mod words;
 
+use std::future::Future;
 use std::process::ExitCode;
 
 use longhaul::session::{Runtime, Session};
 use longhaul_core::event::EventBody;
 use longhaul_core::ids::SessionId;
 use longhaul_core::message::Part;
+use longhaul_core::run::Status;
 use longhaul_store::SessionRecord;
 
 use crate::args::ChatArgs;
@@ -28,7 +32,7 @@ use crate::term::human::count;
 use crate::term::log;
 use crate::term::out;
 use crate::term::style::Style;
-use crate::term::text::one_line;
+use crate::term::text::{one_line, width};
 use crate::term::transcript::{Setting, Transcript};
 use crate::term::wrap::wrapped;
 
@@ -74,6 +78,8 @@ enum Next {
 struct Go {
     session: Option<SessionId>,
     model: Option<String>,
+    /// What to say there.
+    note: Option<String>,
 }
 
 /// What every part of a chat needs.
@@ -95,7 +101,7 @@ pub(crate) async fn run(args: ChatArgs, place: &Place) -> Outcome {
     };
     let mut place = place.clone();
     let mut wanted = if args.last { Some("last".to_owned()) } else { args.session };
-    let mut front = None;
+    let (mut front, mut note) = (None, None);
     loop {
         let runtime = match super::open(&place, Need::Model(asking)).await {
             Ok(runtime) => runtime,
@@ -108,7 +114,7 @@ pub(crate) async fn run(args: ChatArgs, place: &Place) -> Outcome {
         if interactive && front.is_none() {
             front = Some(Front::open(args.plain, &place)?);
         }
-        let next = converse(&runtime, wanted.as_deref(), &place, front.as_mut()).await;
+        let next = converse(&runtime, wanted.as_deref(), &place, front.as_mut(), note.take()).await;
         runtime.close().await;
         match next {
             Ok((Next::Leave(code), way_back)) => {
@@ -119,6 +125,7 @@ pub(crate) async fn run(args: ChatArgs, place: &Place) -> Outcome {
             Ok((Next::Go(go), _)) => {
                 wanted = go.session.map(|id| id.as_str().to_owned());
                 place.overrides.model = go.model.or(place.overrides.model);
+                note = go.note;
             }
             Err(failure) => break leave(front, Err(failure)).await,
         }
@@ -132,15 +139,16 @@ async fn leave(front: Option<Front>, done: Outcome) -> Outcome {
     done
 }
 
-/// Talks in one session; where the chat goes from there, and how to come back, if there is something to come back to.
+/// Talks in one session, `note` said first; where the chat goes from there, and how to come back, if there is something to come back to.
 async fn converse(
     runtime: &Runtime,
     wanted: Option<&str>,
     place: &Place,
     front: Option<&mut Front>,
+    note: Option<String>,
 ) -> Outcome<(Next, String)> {
     let record = match wanted {
-        Some(meant) => Some(lookup::session(runtime.store(), meant).await?),
+        Some(meant) => Some(lookup::session(place, runtime.store(), meant).await?),
         None => None,
     };
     let session = match &record {
@@ -151,7 +159,7 @@ async fn converse(
     let untitled = record.as_ref().is_none_or(|record| record.title.is_none());
     let mut talk = Talk { runtime, session, place, style, untitled };
     talk.session.adopt_model().await?;
-    let opening = talk.opening(record.as_ref()).await?;
+    let opening = talk.opening(record.as_ref(), note).await?;
     let next = match front {
         Some(Front::Lines(console)) => Box::pin(live::talk(&mut talk, console, &opening)).await,
         Some(Front::Rows(screen)) => Box::pin(screen::talk(&mut talk, screen, &opening)).await,
@@ -165,8 +173,8 @@ async fn converse(
 }
 
 impl Talk<'_> {
-    /// Which agent this is; where a session goes on, what was said last.
-    async fn opening(&self, record: Option<&SessionRecord>) -> Outcome<String> {
+    /// Which agent this is, and `note`; where a session goes on, what was said last.
+    async fn opening(&self, record: Option<&SessionRecord>, note: Option<String>) -> Outcome<String> {
         let model = self.runtime.agent().provider.origin().model;
         let name = self.style.bold("longhaul");
         let about = format!(" · {} · {}", one_line(&model), self.place.shown(&self.place.workspace));
@@ -176,7 +184,7 @@ impl Talk<'_> {
         let tools = self.runtime.agent().limits.tools.may();
         let no_tools = (!tools).then(|| super::NO_TOOLS.to_owned());
         let assumed = super::assumed_window(&self.session, self.runtime).await?;
-        for warning in no_tools.into_iter().chain(assumed) {
+        for warning in note.into_iter().chain(no_tools).chain(assumed) {
             let note = wrapped(&warning, 2, 2, out::width());
             text.push_str(&format!("{} {note}\n", self.style.amber("!")));
         }
@@ -209,6 +217,16 @@ impl Talk<'_> {
         Ok(format!("{}\n", text.trim_end_matches('\n')))
     }
 
+    /// Cancels what goes on; what to say of messages that wait then.
+    fn cancel(&self) -> impl Future<Output = Outcome<String>> + Send + use<> {
+        let session = self.session.clone();
+        async move {
+            session.cancel(false).await?;
+            let rests = matches!(*session.status().borrow(), Status::Idle | Status::Parked);
+            Ok(if rests { words::waiting(session.queue().await?.len()) } else { String::new() })
+        }
+    }
+
     /// Sends a message, the first one as the session's title, too.
     async fn send(&mut self, text: &str) -> Outcome<longhaul::session::Sent> {
         if std::mem::take(&mut self.untitled) {
@@ -233,12 +251,18 @@ impl Talk<'_> {
         let id = self.session.id();
         let newest = self.runtime.sessions(1).await?;
         let is_last = newest.first().is_some_and(|record| record.id == *id);
-        let about = if is_last {
-            format!("session {id} · longhaul chat -c goes on")
-        } else {
-            format!("longhaul chat --session {id} goes on")
+        let (about, words) = match is_last {
+            true => (format!("session {id} · "), "chat -c".to_owned()),
+            false => (String::new(), format!("chat --session {id}")),
+        };
+        let command = self.place.talking(&words);
+        let line = format!("{about}{command} goes on");
+        // A command that is broken into rows cannot be pasted.
+        let text = match width(&line) + 2 <= out::width() {
+            true => line,
+            false => format!("session {id} goes on with\n  {command}"),
         };
         let style = Style::new(self.place.terminal.colour_messages());
-        Ok(format!("  {}\n", style.dim(&wrapped(&about, 2, 2, out::width()))))
+        Ok(format!("  {}\n", style.dim(&text)))
     }
 }

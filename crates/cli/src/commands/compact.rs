@@ -42,7 +42,7 @@ pub(super) async fn done(args: CompactArgs, place: &Place) -> Outcome<String> {
     let asks_a_model = asks_a_model(&agent_file::load(place)?.config, args.strategy.as_deref());
     let (runtime, session) = if asks_a_model {
         let runtime = super::open(place, Need::Model(Asking::Nobody)).await?;
-        let session = super::find(&runtime, &args.session).await?;
+        let session = super::find(place, &runtime, &args.session).await?;
         session.adopt_model().await?;
         (runtime, session)
     } else {
@@ -155,7 +155,9 @@ async fn compact(runtime: &Runtime, session: &Session, args: CompactArgs, place:
                 notes: &notes,
                 survival: compaction::survival(&log, &edit.id).as_ref(),
                 undo: match refused {
-                    None => format!("undo with: longhaul undo {} {}", session.id(), edit.id),
+                    None => {
+                        format!("undo with: {}", place.command(&format!("undo {} {}", session.id(), edit.id)))
+                    }
                     Some(error) => format!("it cannot be undone: {error}"),
                 },
             }))

@@ -27,6 +27,7 @@ pub(crate) async fn run(args: DemoArgs, place: &Place) -> Outcome {
         window,
         fast: args.fast || !place.terminal.output,
         colour: place.terminal.colour && place.terminal.output,
+        longhaul: place.command("").trim_end().to_owned(),
     };
     let data = data::open(place, MAX_BLOB_BYTES).await?;
     let outcome =

@@ -39,8 +39,9 @@ pub(crate) async fn run(place: &Place) -> Outcome {
     if !matches!(server, Server::Named(_)) || !found.is_empty() {
         facts.extend(servers(&found, style).into_iter().map(|server| ("server", server)));
     }
-    facts.extend(would_use(place, loaded.as_ref(), &server).await);
-    facts.push(("key", key(place, &config.model)));
+    let used = used(place, loaded.as_ref(), &server).await;
+    facts.extend(would_use(place, &used, &server).await);
+    facts.push(("key", key(place, used.as_ref().map_or(&config.model, |used| &used.config.model))));
     let sandbox = assemble::sandbox(place, &config).map(Arc::new);
     facts.push(("sandbox", confined(&sandbox)));
     if let Ok(sandbox) = &sandbox {
@@ -120,26 +121,35 @@ fn is_scripted(model: &ModelConfig) -> bool {
     model.provider == ProviderKind::Scripted
 }
 
-/// What `run` and `chat` would talk to: found as they find it.
-async fn would_use(
+/// What `run`, `chat` and `serve` would talk to, found as they find it; else why there is nothing.
+async fn used(
     place: &Place,
     loaded: Result<&Loaded, &Failure>,
     server: &Server,
-) -> Vec<(&'static str, String)> {
-    let choice = |text: &str| vec![("would use", text.to_owned())];
+) -> Result<Loaded, &'static str> {
     let loaded = match loaded {
         Ok(loaded) => loaded,
-        Err(failure) if failure.is_untrusted() => return choice("nothing until you trust the file"),
-        Err(_) => return choice("nothing until that is mended"),
+        Err(failure) if failure.is_untrusted() => return Err("nothing until you trust the file"),
+        Err(_) => return Err("nothing until that is mended"),
     };
-    if is_scripted(&loaded.config.model) {
-        return choice("the scripted echo, no model");
-    }
     if matches!(server, Server::Named(Answer::Silent)) {
-        return choice("nothing: the server that is named does not answer");
+        return Err("nothing: the server that is named does not answer");
     }
-    let Ok(loaded) = backend::complete(place, loaded.clone()).await else {
-        return choice("nothing: there is no model; try longhaul demo");
+    let completed = backend::complete(place, loaded.clone()).await;
+    completed.map_err(|_| "nothing: there is no model; try longhaul demo")
+}
+
+/// The same in lines.
+async fn would_use(
+    place: &Place,
+    used: &Result<Loaded, &'static str>,
+    server: &Server,
+) -> Vec<(&'static str, String)> {
+    let choice = |text: &str| vec![("would use", text.to_owned())];
+    let loaded = match used {
+        Ok(loaded) if is_scripted(&loaded.config.model) => return choice("the scripted echo, no model"),
+        Ok(loaded) => loaded,
+        Err(why) => return choice(why),
     };
     let model = &loaded.config.model;
     let unlisted = match server {

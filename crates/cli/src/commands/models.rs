@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::agent_file::{self, Loaded};
 use crate::args::ModelsArgs;
+use crate::assemble::counting;
 use crate::backend::{self, Answer};
 use crate::facts::{Fact, ModelFacts, dollars, retention};
 use crate::failure::{DONE, Outcome};
@@ -65,6 +66,7 @@ async fn list(place: &Place, loaded: &Loaded, served: &[String]) -> Outcome<Vec<
     names.retain(|name| **name != config.model.name);
     let mut seen = std::collections::BTreeSet::new();
     names.retain(|name| seen.insert(name.as_str()));
+    let learned = counting::calibrations(place);
     let near = trust::is_local(&config.model.base_url) && names.len() <= MOST_ASKED;
     let others = names.iter().map(|name| async {
         if near && served.contains(name) {
@@ -73,7 +75,7 @@ async fn list(place: &Place, loaded: &Loaded, served: &[String]) -> Outcome<Vec<
             (other.model.context_window, other.model.max_output_tokens) = (None, None);
             ModelFacts::ask(place, &other).await.map(|(_, facts)| facts)
         } else {
-            Ok(ModelFacts::unasked(config, &Origin { model: (*name).clone(), ..origin.clone() }))
+            Ok(ModelFacts::unasked(config, &learned, &Origin { model: (*name).clone(), ..origin.clone() }))
         }
     });
     let others = futures_util::future::try_join_all(others).await?;

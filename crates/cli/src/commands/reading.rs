@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhaul::config::{Config, ModelConfig, ProviderKind};
-use longhaul::session::Runtime;
+use longhaul::session::{Runtime, whole_log};
 use longhaul_core::history::History;
 use longhaul_core::message::Origin;
 use longhaul_store::{Blobs, MemoryStore, SessionRecord, StoreError};
@@ -15,8 +15,6 @@ use crate::data::{self, Data};
 use crate::failure::{Failure, Outcome};
 use crate::place::Place;
 use crate::{agent_file, lookup};
-
-use super::recall;
 
 /// Opens what there is. A folder that does not exist holds no session, and is not made.
 ///
@@ -69,8 +67,8 @@ async fn with_agent(
     data: Data,
     meant: &str,
 ) -> Outcome<(Runtime, SessionRecord)> {
-    let record = lookup::session(&data.store, meant).await?;
-    let history = History::fold(&recall::log(&data.store, &record.id).await?)?;
+    let record = lookup::session(place, &data.store, meant).await?;
+    let history = History::fold(&whole_log(&data.store, &record.id).await?)?;
     if let Some(own) = history.model().filter(|_| place.overrides.model.is_none()) {
         talk_to(place, &mut loaded.config.model, own);
     }

@@ -1,11 +1,11 @@
 //! `longhaul recall`: anything a session ever contained. The log is read; nothing is claimed or changed.
 
 use longhaul::recall::Source;
-use longhaul_core::event::Event;
+use longhaul::session::whole_log;
 use longhaul_core::history::History;
-use longhaul_core::ids::{Handle, SessionId};
+use longhaul_core::ids::Handle;
 use longhaul_core::truncate::Limit;
-use longhaul_store::{Blobs, SharedStore};
+use longhaul_store::Blobs;
 use serde_json::{Value, json};
 
 use crate::args::RecallArgs;
@@ -19,13 +19,10 @@ use super::reading;
 /// A person has all the room they need.
 const EVERYTHING: Limit = Limit { max_chars: u32::MAX as u64, max_tokens: u32::MAX as u64 };
 
-/// Events read at a time.
-const PAGE: usize = 2_000;
-
 pub(crate) async fn run(args: RecallArgs, place: &Place) -> Outcome {
     let data = reading::usual(place).await?;
-    let record = lookup::session(&data.store, &args.session).await?;
-    let history = History::fold(&log(&data.store, &record.id).await?)?;
+    let record = lookup::session(place, &data.store, &args.session).await?;
+    let history = History::fold(&whole_log(&data.store, &record.id).await?)?;
     let query = args.query.join(" ");
     let found = recall(&Source::of(&history), &data.blobs, &query, args.limit).await;
     data.store.close().await;
@@ -81,18 +78,4 @@ async fn original(handle: &Handle, source: &Source, blobs: &Blobs) -> Outcome<St
 async fn answer(asked: Value, source: &Source, blobs: &Blobs) -> Outcome<String> {
     let found = longhaul::recall::recall(&asked.to_string(), source, blobs, &EVERYTHING).await;
     found.map_err(|why| Failure::new(why.trim_start_matches("recall: ")))
-}
-
-/// The whole log of a session.
-pub(super) async fn log(store: &SharedStore, id: &SessionId) -> Outcome<Vec<Event>> {
-    let mut events: Vec<Event> = Vec::new();
-    loop {
-        let after = events.last().map_or(0, |event| event.seq);
-        let page = store.read(id, after, PAGE).await?;
-        let is_last = page.len() < PAGE;
-        events.extend(page);
-        if is_last {
-            return Ok(events);
-        }
-    }
 }

@@ -52,7 +52,7 @@ async fn in_session(
     interrupts: &mut Interrupts,
 ) -> Outcome {
     let session = match &args.session {
-        Some(meant) => super::find(runtime, meant).await?,
+        Some(meant) => super::find(place, runtime, meant).await?,
         None => runtime.create(Some(super::sessions::title_of(prompt))).await?,
     };
     let mut show = Show::new(args.json, place);
@@ -81,9 +81,10 @@ async fn prompt(typed: Option<&str>, place: &Place) -> Outcome<String> {
     let text = match typed {
         Some(text) if text != "-" => text.to_owned(),
         None if place.terminal.input => {
-            return Err(Failure::usage(
-                "nothing to do: longhaul run \"PROMPT\", or give it on standard input",
-            ));
+            return Err(Failure::usage(format!(
+                "nothing to do: {}, or give it on standard input",
+                place.talking("run \"PROMPT\"")
+            )));
         }
         _ => {
             let mut text = String::new();

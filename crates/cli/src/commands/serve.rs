@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use longhaul::config::{Config, ModelConfig, ProviderKind};
 use longhaul::session::Runtime;
-use longhaul_server::{App, Backend, Counters, Later, ServerConfig, Surroundings, Token, serve};
+use longhaul_server::{App, Backend, Counters, Later, RateLimit, ServerConfig, Surroundings, Token, serve};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 
@@ -21,7 +21,7 @@ use crate::failure::{DONE, Failure, Outcome};
 use crate::place::Place;
 use crate::signals::Interrupts;
 use crate::term::out;
-use crate::{backend, data, demo};
+use crate::{backend, data, demo, hosted};
 
 /// The token's name in the data folder.
 const TOKEN_FILE: &str = "token";
@@ -48,7 +48,8 @@ pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
     let mut interrupts = Interrupts::listen()?;
     let asking = if args.yes { Asking::Allowed } else { Asking::Person };
     let counters = Counters::default();
-    let (runtime, is_demo) = open(place, loaded.clone(), asking, &counters).await?;
+    let (runtime, chosen) = open(place, loaded.clone(), asking, &counters).await?;
+    let is_demo = chosen == Chosen::Demo;
     let token_path = token_file.unwrap_or_else(|| place.data_dir.join(TOKEN_FILE));
     let token = token(&token_path, place)?;
     let listener = TcpListener::bind(addr).await;
@@ -62,8 +63,10 @@ pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
         "open   {link}   (once, within ten minutes)\ntoken  {}, for other clients\n",
         place.shown(&token_path)
     ));
-    if is_demo {
-        out::message("model  none was found: the demo's scripted one answers\n");
+    match chosen {
+        Chosen::Named => {}
+        Chosen::ByKey(model) => out::message(&format!("model  {model}\n")),
+        Chosen::Demo => out::message("model  none was found: the demo's scripted one answers\n"),
     }
     if args.open {
         browser::open(place, &link);
@@ -91,35 +94,49 @@ async fn end(app: &App, interrupts: &mut Interrupts) {
     }
 }
 
+/// Which model answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Chosen {
+    /// The one that was named, or one of a server on this machine.
+    Named,
+    /// One that a key of the environment opens, and why, in words.
+    ByKey(String),
+    /// The demo's.
+    Demo,
+}
+
 /// Opens the data folder under the configured agent; under the demo's model if nobody named one and none is found.
 async fn open(
     place: &Place,
     loaded: Loaded,
     asking: Asking,
     counters: &Counters,
-) -> Outcome<(Runtime, bool)> {
+) -> Outcome<(Runtime, Chosen)> {
     let is_named = loaded.names_a_server;
     let loaded_file = loaded.file.clone();
-    let (mut config, is_demo) = match backend::complete(place, loaded.clone()).await {
-        Ok(completed) => (completed.config, false),
-        Err(_) if !is_named => (loaded.config, true),
+    let (mut config, chosen) = match backend::complete(place, loaded.clone()).await {
+        Ok(completed) => {
+            let by_key = hosted::said(&completed).map_or(Chosen::Named, Chosen::ByKey);
+            (completed.config, by_key)
+        }
+        Err(_) if !is_named => (loaded.config, Chosen::Demo),
         Err(failure) => return Err(failure),
     };
-    if is_demo {
+    if chosen == Chosen::Demo {
         config.model = ModelConfig { provider: ProviderKind::Scripted, ..Config::default().model };
     }
     assemble::check_key(place, &config.model)?;
     let data = data::open(place, config.blobs.max_bytes).await?;
     let mut agent = assemble::agent(place, &config, asking, Missing::Refused).await?;
     agent.telemetry = assemble::telemetry(&config)?;
-    if is_demo {
+    if chosen == Chosen::Demo {
         agent.provider = Arc::new(demo::served_model(&place.workspace));
         agent.limits = agent.provider.limits().await;
     }
     let agents = assemble::agents(place, &config, agent, asking).await;
     let runtime = Runtime::of(agents, counters.watching(data.store), data.blobs);
     settings::apply(place, loaded_file.as_deref(), &runtime).await;
-    Ok((runtime, is_demo))
+    Ok((runtime, chosen))
 }
 
 /// The address under which a browser on this machine finds the server.
@@ -201,6 +218,7 @@ fn config(loaded: &Loaded, token: Token, address: SocketAddr, is_demo: bool) -> 
     config.allowed_hosts.clone_from(&server.allowed_hosts);
     config.allowed_origins.clone_from(&server.allowed_origins);
     config.max_body_bytes = server.max_body_bytes;
+    config.rate_limit = server.rate_limit.map(|limit| RateLimit { requests: limit.requests, per: limit.per });
     if !address.ip().is_loopback() && !address.ip().is_unspecified() {
         config.allowed_hosts.push(address.to_string());
     }

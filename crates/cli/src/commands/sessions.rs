@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use longhaul::clock::now_ms;
 use longhaul::config::Config;
 use longhaul::export::{self, SessionMeta};
-use longhaul::session::{Runtime, Session};
+use longhaul::session::{Runtime, Session, whole_log};
 use longhaul_core::event::{Event, EventBody};
 use longhaul_core::history::History;
 use longhaul_core::ids::Seq;
@@ -31,7 +31,6 @@ use crate::term::style::Style;
 use crate::term::text::{fit, one_line, pad};
 use crate::term::transcript::{Setting, Transcript};
 
-use super::recall::log;
 use super::{Need, reading};
 
 pub(crate) async fn run(command: SessionsCommand, place: &Place) -> Outcome {
@@ -53,7 +52,7 @@ async fn read(command: SessionsCommand, data: &Data, place: &Place) -> Outcome<(
         SessionsCommand::List { json, limit } => list(data, place, json, limit).await,
         SessionsCommand::Show { session } => show(data, place, &session).await,
         SessionsCommand::Export { session, file, markdown, force } => {
-            export_to(data, &session, &Target::new(file, markdown, force)).await
+            export_to(data, place, &session, &Target::new(file, markdown, force)).await
         }
         SessionsCommand::Import { .. } | SessionsCommand::Fork { .. } | SessionsCommand::Delete { .. } => {
             Ok(())
@@ -84,9 +83,11 @@ async fn list(data: &Data, place: &Place, json: bool, limit: usize) -> Outcome<(
         return Ok(());
     }
     if records.is_empty() {
-        out::message(
-            "no session yet; begin one with `longhaul chat`, or bring one: `longhaul sessions import FILE`\n",
-        );
+        out::message(&format!(
+            "no session yet; begin one with `{}`, or bring one: `{}`\n",
+            place.talking("chat"),
+            place.command("sessions import FILE")
+        ));
     }
     let in_use = SqliteStore::is_in_use(&place.data_dir);
     out::data(&listed(&records, in_use, super::style(place), out::width()))?;
@@ -137,8 +138,8 @@ fn as_json(record: &SessionRecord) -> serde_json::Value {
 }
 
 async fn show(data: &Data, place: &Place, meant: &str) -> Outcome<()> {
-    let record = lookup::session(&data.store, meant).await?;
-    let events = log(&data.store, &record.id).await?;
+    let record = lookup::session(place, &data.store, meant).await?;
+    let events = whole_log(&data.store, &record.id).await?;
     let style = super::style(place);
     let title = record.title.as_deref().map_or_else(String::new, |title| format!(" · {}", one_line(title)));
     let head = format!("{}{title}", style.bold(record.id.as_str()));
@@ -199,9 +200,9 @@ impl Target {
     }
 }
 
-async fn export_to(data: &Data, meant: &str, target: &Target) -> Outcome<()> {
-    let record = lookup::session(&data.store, meant).await?;
-    let events = log(&data.store, &record.id).await?;
+async fn export_to(data: &Data, place: &Place, meant: &str, target: &Target) -> Outcome<()> {
+    let record = lookup::session(place, &data.store, meant).await?;
+    let events = whole_log(&data.store, &record.id).await?;
     let missing = export(&record, &events, &data.blobs, target).await?;
     if let Some(file) = &target.file {
         out::message(&format!("{} written to {}\n", count(events.len() as u64, "event"), file.display()));
@@ -244,7 +245,7 @@ pub(super) async fn export(
 
 async fn fork(place: &Place, meant: &str, seq: Option<Seq>) -> Outcome {
     let runtime = super::open(place, Need::View).await?;
-    let record = lookup::session(runtime.store(), meant).await?;
+    let record = lookup::session(place, runtime.store(), meant).await?;
     let forked = fork_at(&runtime, &record, seq).await;
     let id = forked.map(|session| session.id().clone());
     runtime.close().await;

@@ -13,7 +13,7 @@ use super::Need;
 
 pub(crate) async fn run(args: UndoArgs, place: &Place) -> Outcome {
     let runtime = super::open(place, Need::View).await?;
-    let session = super::find(&runtime, &args.session).await?;
+    let session = super::find(place, &runtime, &args.session).await?;
     let done = undo(&session, args.edit).await;
     runtime.close().await;
     out::line(&done?)?;

@@ -120,7 +120,14 @@ impl Screen {
         self.row(&self.style.bold(text));
     }
 
-    pub(super) fn closing(&mut self, outcome: &Outcome, report: &ContextReport, id: &SessionId) {
+    /// The figures, and how the session is looked at: `longhaul` calls this program.
+    pub(super) fn closing(
+        &mut self,
+        outcome: &Outcome,
+        report: &ContextReport,
+        id: &SessionId,
+        longhaul: &str,
+    ) {
         let used = report.token_usage.get("inputTokens").and_then(serde_json::Value::as_u64).unwrap_or(0);
         let result = format!(
             "The view was shortened {} times; {} of {} lines came back right; {} invalid requests.",
@@ -132,7 +139,7 @@ impl Screen {
         let id: String = id.as_str().chars().take(13).collect();
         self.row(&format!(
             "\u{20}\n{}\nAll calls together read {} tokens; the largest had {} of a window of {}.\n\
-             The session is kept: longhaul context {id} · longhaul sessions show {id}",
+             The session is kept: {longhaul} context {id} · {longhaul} sessions show {id}",
             self.style.bold(&result),
             short(used),
             short(outcome.largest),

@@ -1,8 +1,9 @@
-use longhaul_core::event::{EditKind, EditReason, FORMAT, StepKind, ViewEdit, ViewOp};
+use longhaul_core::event::{FORMAT, StepKind, ViewEdit, ViewOp};
 use longhaul_core::ids::{LogRange, Seq};
 use longhaul_lab::synthetic;
 
 use super::*;
+use crate::sample;
 
 /// A log that events are added to.
 struct Log(Vec<Event>);
@@ -21,23 +22,8 @@ impl Log {
     /// Leaves out what stands up to `to`.
     fn leave_out(&mut self, to: Seq) -> String {
         let id = format!("e{}", self.0.len() + 1);
-        let edit = ViewEdit {
-            id: id.as_str().into(),
-            base_view_hash: String::new(),
-            ops: vec![ViewOp::Drop { range: LogRange { from: 2, to } }],
-            kind: EditKind::Compaction,
-            strategy: "truncation".to_owned(),
-            reason: EditReason::Requested,
-            trigger_tokens: 0,
-            original_tokens: 9,
-            compressed_tokens: 4,
-            original_bound: 9,
-            compressed_bound: 4,
-            original_messages: 5,
-            compressed_messages: 2,
-            why: String::new(),
-            usage: None,
-        };
+        let ops = vec![ViewOp::Drop { range: LogRange { from: 2, to } }];
+        let edit = ViewEdit { id: id.as_str().into(), ops, ..sample::edit() };
         self.add(EventBody::ViewEdited(Box::new(edit)));
         id
     }

@@ -108,6 +108,8 @@ pub(crate) struct Shrunk {
     pub(crate) count: u64,
     pub(crate) before_tokens: u64,
     pub(crate) after_tokens: u64,
+    /// Whether extracts stand where a model would have written.
+    pub(crate) is_extract: bool,
     pub(crate) undo: Undo,
 }
 
@@ -211,6 +213,11 @@ fn compacted(announcement: &Announcement) -> Shrunk {
     shrunk(announcement, gone(number("originalMessages"), number("compressedMessages")))
 }
 
+/// An edit says so in its reason only: whose summary it is, no field of it tells.
+fn is_extract(why: &str) -> bool {
+    why.contains("extract without a model") || why.contains("extracts without a model")
+}
+
 /// The messages that one summary or note stands for.
 fn gone(original: u64, compressed: u64) -> u64 {
     (original + 1).saturating_sub(compressed.max(1))
@@ -224,6 +231,7 @@ fn shrunk(announcement: &Announcement, count: u64) -> Shrunk {
         count,
         before_tokens: number("originalTokens"),
         after_tokens: number("compressedTokens"),
+        is_extract: is_extract(announcement.text("costNote")),
         undo: Undo::Unknown,
     }
 }
@@ -322,6 +330,7 @@ fn edited(edit: &ViewEdit) -> Happening {
         count,
         before_tokens: edit.original_tokens,
         after_tokens: edit.compressed_tokens,
+        is_extract: is_extract(&edit.why),
         undo: Undo::Unknown,
     };
     match edit.kind {

@@ -268,7 +268,7 @@ impl Transcript {
         if only_leaves_out(&shrunk.strategy) {
             return self.shrunk("left out", "message", &shrunk.strategy, shrunk);
         }
-        let how = match no_summary {
+        let how = match no_summary || shrunk.is_extract {
             true => format!("an extract by {}", shrunk.strategy),
             false => shrunk.strategy.clone(),
         };

@@ -87,6 +87,7 @@ fn busy(columns: usize, rows: usize) -> String {
             count: 41,
             before_tokens: 96_200,
             after_tokens: 11_400,
+            is_extract: false,
             undo: Undo::Newest,
         }),
         Happening::Call(call("2", "cargo test")),

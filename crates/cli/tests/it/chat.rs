@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::json;
 
 use crate::bench::{Bench, Given, fed, until};
+use crate::compacting::imported;
 use crate::fake::{Fake, Say};
 
 #[test]
@@ -251,15 +252,17 @@ fn whoever_leaves_is_told_how_to_come_back() {
         after.split(' ').next().unwrap().to_owned()
     };
     let first = fed(bench.with(&fake, &["chat"]), "one\n").exits(0);
-    assert!(first.err.ends_with("· longhaul chat -c goes on\n"), "{first:?}");
+    let (url, data) = (fake.url(), bench.data());
+    let again = format!("longhaul --data-dir {} --base-url {url} --model fake-1 chat", data.display());
+    assert!(first.err.ends_with(&format!(" goes on with\n  {again} -c\n")), "{first:?}");
     let second = fed(bench.with(&fake, &["chat"]), "two\n").exits(0);
     let (first, second) = (id(&first), id(&second));
     assert_ne!(first, second);
     // The last session is another one now.
     let back = fed(bench.with(&fake, &["chat", "--session", &first]), "").exits(0);
-    assert!(back.err.contains(&format!("longhaul chat --session {first}")), "{back:?}");
+    assert!(back.err.ends_with(&format!("  {again} --session {first}\n")), "{back:?}");
     let silent = fed(bench.with(&fake, &["chat"]), "/help\n").exits(0);
-    assert!(!silent.err.contains("goes on\n"), "there is nothing to come back to: {silent:?}");
+    assert!(!silent.err.contains("goes on"), "there is nothing to come back to: {silent:?}");
 }
 
 #[test]
@@ -284,4 +287,51 @@ fn at_a_terminal_nothing_is_logged_into_the_conversation_unless_asked_for() {
         return;
     };
     assert_eq!((usual, asked), (1, 2));
+}
+
+#[test]
+fn another_model_must_be_on_the_servers_list_where_there_is_one() {
+    let bench = Bench::new();
+    let fake = Fake::start([]);
+    let refused = fed(bench.with(&fake, &["chat"]), "/model talker-2\n/model\n").exits(0);
+    assert!(refused.err.contains("lists no model talker-2: did you mean talker-1?"), "{}", refused.err);
+    assert!(refused.out.contains("fake-1 · "), "the model stays: {}", refused.out);
+    let taken = fed(bench.with(&fake, &["chat"]), "/model talker-1\n").exits(0);
+    assert!(taken.err.contains("longhaul · talker-1 ·"), "{}", taken.err);
+    assert!(!taken.err.contains("could not be checked"), "{}", taken.err);
+    let (listless, all) = (format!("{}/no-list", fake.url()), ["--model", "fake-1", "chat"]);
+    let command = bench.command(["--base-url", &listless].iter().chain(&all));
+    let unchecked = fed(command, "/model anything\n").exits(0);
+    let said = unchecked.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("longhaul · anything ·"), "{said}");
+    assert!(
+        said.contains("! whether there is a model anything could not be checked:")
+            && said.contains("lists no models (HTTP 404)"),
+        "{said}"
+    );
+}
+
+#[test]
+fn at_a_terminal_a_message_that_waits_after_a_cancelled_compaction_is_said_to_wait() {
+    let bench = Bench::new();
+    imported(&bench, 12);
+    let fake = Fake::start([Say::Stall("## Goal"), Say::Text("Here I am.")]);
+    let command = bench.with(&fake, &["chat", "--plain", "-c"]);
+    let Some(mut terminal) = Terminal::of(&bench, &command) else {
+        println!("skipped: at_a_terminal_a_message_that_waits_… needs /usr/bin/script");
+        return;
+    };
+    terminal.until_it_shows("› ");
+    terminal.type_line("/compact");
+    until("a summary is asked for", || fake.asked().len() == 1);
+    terminal.type_line("are you there?");
+    terminal.until_it_shows("queued 1");
+    terminal.press("\u{3}");
+    terminal.until_it_shows("1 message waits: /resume sends it, /queue shows it");
+    assert_eq!(fake.asked().len(), 1, "nothing is sent by itself");
+    terminal.type_line("/resume");
+    terminal.until_it_shows("Here I am.");
+    assert!(fake.asked()[1].to_string().contains("are you there?"), "{}", fake.asked()[1]);
+    terminal.press("\u{4}");
+    assert_eq!(terminal.child.wait().unwrap().code(), Some(0));
 }

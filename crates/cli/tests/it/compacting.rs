@@ -189,3 +189,29 @@ fn a_list_that_leaves_sessions_out_says_so() {
     }
     assert_eq!(bench.run(&["sessions", "list", "-n", "2"]).exits(0).out.lines().count(), 2);
 }
+
+#[test]
+fn an_extract_that_no_model_wrote_is_called_one() {
+    let bench = Bench::new();
+    imported(&bench, 12);
+    bench.write("longhaul.yml", "context: { compression: { options: { summarizeWith: extract } } }");
+    let fake = Fake::start([]);
+    let given = fed(bench.with(&fake, &["chat", "-c"]), "/compact\n").exits(0).out;
+    assert!(given.contains(" · an extract by adaptive · "), "{given}");
+    let shown = bench.run(&["sessions", "show", "last"]).exits(0).out;
+    assert!(shown.contains(" · an extract by adaptive · "), "{shown}");
+}
+
+#[test]
+fn the_undo_that_is_offered_works_as_it_is_pasted() {
+    let bench = Bench::new();
+    let id = imported(&bench, 12);
+    let given = bench.run(&["compact", &id, "--strategy", "truncation"]).exits(0).out;
+    let command = given.lines().find_map(|line| line.strip_prefix("undo with: longhaul ")).unwrap();
+    let line = format!("{} {command}", env!("CARGO_BIN_EXE_longhaul"));
+    let mut shell = std::process::Command::new("/bin/sh");
+    let undone = shell.env_clear().env("HOME", "/nowhere").current_dir("/").args(["-c", &line]).output();
+    let undone = undone.unwrap();
+    assert!(undone.status.success(), "{line}: {undone:?}");
+    assert!(String::from_utf8_lossy(&undone.stdout).starts_with("undone "), "{undone:?}");
+}

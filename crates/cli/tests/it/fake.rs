@@ -18,6 +18,8 @@ use tokio::runtime::Runtime;
 pub(crate) enum Say {
     /// Text, streamed in words.
     Text(&'static str),
+    /// Reasoning, then text.
+    Think(&'static str, &'static str),
     /// Text, streamed a word every 30 ms.
     Slow(&'static str),
     /// A tool call, streamed.
@@ -100,6 +102,11 @@ async fn complete(
     let tokens = body.len() / 4;
     match say {
         Say::Text(text) => stream(&words(text), Some(("stop", tokens))),
+        Say::Think(reasoning, text) => {
+            let mut deltas = vec![json!({ "reasoning_content": reasoning })];
+            deltas.extend(words(text));
+            stream(&deltas, Some(("stop", tokens)))
+        }
         Say::Slow(text) => {
             let whole = stream(&words(text), Some(("stop", tokens)));
             let (head, body) = whole.into_parts();

@@ -12,6 +12,7 @@ mod config;
 mod fake;
 #[cfg(target_os = "linux")]
 mod faults;
+mod front_ends;
 mod lab;
 mod llama;
 mod llama_wire;
@@ -22,6 +23,8 @@ mod memory;
 mod models;
 mod node;
 mod run;
+#[cfg(feature = "telemetry")]
+mod secrets;
 mod serve;
 mod sessions;
 #[cfg(feature = "telemetry")]

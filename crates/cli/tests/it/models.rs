@@ -1,7 +1,7 @@
 use serde_json::Value;
 
 use crate::bench::Bench;
-use crate::fake::Fake;
+use crate::fake::{Fake, Say};
 
 fn line<'a>(text: &'a str, start: &str) -> &'a str {
     text.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("no line {start}: {text}"))
@@ -83,4 +83,21 @@ fn the_doctor_says_where_each_limit_comes_from() {
 fn the_scripted_model_needs_no_server() {
     let text = Bench::new().run(&["--provider", "scripted", "models"]).exits(0).out;
     assert_eq!(text.lines().filter(|line| line.starts_with('*')).count(), 1, "{text}");
+}
+
+#[test]
+fn a_window_that_an_overflow_error_named_is_shown_as_learned() {
+    let bench = Bench::new();
+    let refusal = "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens. Please reduce the length of the messages.";
+    let fake = Fake::start([Say::Refuse(400, refusal)]);
+    let url = fake.url();
+    let model = ["--base-url", url.as_str(), "--model", "qwen3-8b"];
+    let with = |args: &[&str]| bench.run(&[&model[..], args].concat());
+    assert!(line(&with(&["doctor"]).exits(0).out, "window").contains("nobody says"));
+    with(&["run", &"a long story ".repeat(3_000)]).exits(1);
+    let doctor = with(&["doctor"]).exits(0).out;
+    assert!(line(&doctor, "window").contains("8,192 tokens · learned from an overflow error"), "{doctor}");
+    let models = with(&["models"]).exits(0).out;
+    let chosen = line(&models, "* qwen3-8b");
+    assert!(chosen.contains("8,192") && chosen.contains("learned"), "{models}");
 }

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStderr, Stdio};
 
 use serde_json::Value;
 
-use crate::bench::{Bench, signal};
+use crate::bench::{Bench, given, signal};
 use crate::fake::{Fake, Say};
 
 /// One request; status and body.
@@ -39,25 +39,23 @@ fn it_serves_behind_its_token_and_ends_when_told() {
     let mut line = String::new();
     BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let address = line.trim().strip_prefix("http://").unwrap().to_owned();
-    let token = std::fs::read_to_string(bench.data().join("token")).unwrap();
-    let token = token.trim();
+    let token = token(&bench);
 
     assert_eq!(ask(&address, "GET", "/healthz", "", "").0, 200);
     assert_eq!(ask(&address, "GET", "/api/sessions", "wrong", "").0, 401);
-    let (status, sent) = ask(&address, "POST", "/api/message", token, r#"{"content":"hello"}"#);
+    let (status, sent) = ask(&address, "POST", "/api/message", &token, r#"{"content":"hello"}"#);
     assert_eq!(status, 200, "{sent}");
     assert_eq!(sent["ok"], true);
     let path = format!("/api/sessions/{}", sent["sessionId"].as_str().unwrap());
     crate::bench::until("the answer is there", || {
-        let (_, messages) = ask(&address, "GET", &format!("{path}/messages"), token, "");
+        let (_, messages) = ask(&address, "GET", &format!("{path}/messages"), &token, "");
         messages.to_string().contains("Served.")
     });
-    signal(&server, "TERM");
-    assert!(server.wait().unwrap().success());
+    end(&mut server);
     let mut said = String::new();
     server.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     let file = bench.data().join("token");
-    assert!(said.contains(file.to_str().unwrap()) && !said.contains(token), "where it is, not what: {said}");
+    assert!(said.contains(file.to_str().unwrap()) && !said.contains(&token), "where it is, not what: {said}");
 }
 
 /// A server, its address, and what it says on standard error, line by line.
@@ -68,6 +66,17 @@ fn start(mut command: std::process::Command) -> (Child, String, BufReader<ChildS
     let address = line.trim().strip_prefix("http://").unwrap_or_else(|| panic!("{line:?}")).to_owned();
     let said = BufReader::new(server.stderr.take().unwrap());
     (server, address, said)
+}
+
+/// The token that a server made for itself.
+fn token(bench: &Bench) -> String {
+    std::fs::read_to_string(bench.data().join("token")).unwrap().trim().to_owned()
+}
+
+/// Tells it to end, and waits until it has.
+fn end(server: &mut Child) {
+    signal(server, "TERM");
+    assert!(server.wait().unwrap().success());
 }
 
 /// The first line with `word`.
@@ -105,15 +114,13 @@ fn the_opening_link_that_is_printed_opens_once_and_its_cookie_outlives_the_serve
     let cookie = opened.split("set-cookie: ").nth(1).unwrap().split(';').next().unwrap().to_owned();
     assert!(head(&address, "/api/sessions", &cookie).starts_with("HTTP/1.1 200"));
     assert!(head(&address, path, "").contains("location: /#opening-link-spent"));
-    signal(&server, "TERM");
-    assert!(server.wait().unwrap().success());
+    end(&mut server);
 
     let (mut server, again, _said) = start(serve());
     let port = |address: &str| address.rsplit_once(':').unwrap().1.to_owned();
     let cookie = cookie.replace(&port(&address), &port(&again));
     assert!(head(&again, "/api/sessions", &cookie).starts_with("HTTP/1.1 200"), "its value is of the token");
-    signal(&server, "TERM");
-    assert!(server.wait().unwrap().success());
+    end(&mut server);
 }
 
 #[test]
@@ -128,19 +135,76 @@ fn without_any_model_the_demo_answers_and_says_so() {
     assert!(is_alone, "a model server runs on this machine:\n{doctor}");
     let (mut server, address, mut said) = start(bench.command(["serve", "--addr", "127.0.0.1:0"]));
     line_with(&mut said, "demo");
-    let token = std::fs::read_to_string(bench.data().join("token")).unwrap();
-    let token = token.trim();
-    let (_, models) = ask(&address, "GET", "/api/models", token, "");
+    let token = token(&bench);
+    let (_, models) = ask(&address, "GET", "/api/models", &token, "");
     assert_eq!((&models["demo"], &models["current"]["model"]), (&Value::from(true), &Value::from("demo")));
-    let (_, sent) = ask(&address, "POST", "/api/message", token, r#"{"content":"hello"}"#);
+    let (_, sent) = ask(&address, "POST", "/api/message", &token, r#"{"content":"hello"}"#);
     let path = format!("/api/sessions/{}", sent["sessionId"].as_str().unwrap());
     crate::bench::until("it has read files", || {
-        let (_, messages) = ask(&address, "GET", &format!("{path}/messages"), token, "");
+        let (_, messages) = ask(&address, "GET", &format!("{path}/messages"), &token, "");
         let text = messages.to_string();
         text.contains("one.md") && text.contains("scripted model")
     });
-    signal(&server, "TERM");
-    assert!(server.wait().unwrap().success());
+    end(&mut server);
+}
+
+#[test]
+fn a_key_of_the_environment_is_found_and_said_as_the_doctor_says_it() {
+    let bench = Bench::new();
+    bench.write("longhaul.yml", "retry: { attempts: 1 }\n");
+    let doctor = bench.run(&["doctor"]).out;
+    let is_alone = doctor.lines().any(|line| line.starts_with("would use") && line.contains("nothing"));
+    assert!(is_alone, "a model server runs on this machine:\n{doctor}");
+    // Nothing leaves this machine: no proxy listens there.
+    let with_key = |args: &[&str]| {
+        let mut command = bench.command(args);
+        command.env("ANTHROPIC_API_KEY", "the-secret").env("HTTPS_PROXY", "http://127.0.0.1:9");
+        command
+    };
+    let told = given(with_key(&["doctor"]).output().unwrap()).exits(0).out;
+    let fact = |name: &str| told.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned();
+    let (used, key) = (fact("would use"), fact("key"));
+    assert!(used.starts_with("claude-") && used.ends_with(" at https://api.anthropic.com"), "{told}");
+    assert_eq!(key, "ANTHROPIC_API_KEY is set");
+
+    let (mut server, address, mut said) = start(with_key(&["serve", "--addr", "127.0.0.1:0"]));
+    let line = line_with(&mut said, "model ");
+    assert_eq!(line.trim(), format!("model  {used} ({key})"));
+    let (_, models) = ask(&address, "GET", "/api/models", &token(&bench), "");
+    let current = models["current"]["model"].as_str().unwrap();
+    assert!(models["demo"] == false && used.starts_with(current), "{models}");
+    end(&mut server);
+
+    let run = given(with_key(&["run", "hello"]).output().unwrap()).exits(1);
+    assert!(run.err.contains(&format!("nobody named a model; used is {used} ({key})")), "{}", run.err);
+    let other = given(with_key(&["--model", "gpt-4o", "run", "hello"]).output().unwrap()).exits(2);
+    assert!(other.err.contains("none for gpt-4o in OPENAI_API_KEY"), "{}", other.err);
+    assert!(!format!("{told}{line}{run:?}{other:?}").contains("the-secret"));
+}
+
+#[test]
+fn a_client_that_asks_too_often_is_told_when_to_ask_again() {
+    let bench = Bench::new();
+    bench.write("longhaul.yml", "model: { provider: scripted }\nserver: { rateLimit: 2/h }\n");
+    let (mut server, address, _said) = start(bench.command(["serve", "--addr", "127.0.0.1:0"]));
+    let token = token(&bench);
+    let list = || ask(&address, "GET", "/api/sessions", &token, "");
+    assert_eq!((list().0, list().0), (200, 200));
+    let (status, problem) = list();
+    assert_eq!((status, &problem["code"]), (429, &Value::from("rate-limit-exceeded")), "{problem}");
+    let mut stream = TcpStream::connect(&address).unwrap();
+    let asked = format!(
+        "GET /api/sessions HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\r\n"
+    );
+    stream.write_all(asked.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let head = answer.to_lowercase();
+    let wait = head.split("retry-after: ").nth(1).unwrap_or_else(|| panic!("{answer}"));
+    let seconds: u64 = wait.split("\r\n").next().unwrap().parse().unwrap();
+    assert!((1_700..=1_800).contains(&seconds), "one of two an hour: {seconds}");
+    assert_eq!(ask(&address, "GET", "/healthz", "", "").0, 200, "health is not counted");
+    end(&mut server);
 }
 
 #[test]
@@ -150,8 +214,7 @@ fn without_a_command_it_serves() {
     let (mut server, address, mut said) = start(bench.command(["--config", file.to_str().unwrap()]));
     line_with(&mut said, "/open/");
     assert!(head(&address, "/", "").starts_with("HTTP/1.1 200"));
-    signal(&server, "TERM");
-    assert!(server.wait().unwrap().success());
+    end(&mut server);
 }
 
 #[test]
@@ -160,26 +223,24 @@ fn what_runs_when_it_is_told_to_end_finishes_and_what_waits_is_there_the_next_ti
     let serve = || bench.command(["--provider", "scripted", "serve", "--addr", "127.0.0.1:0"]);
     let (mut server, address, mut said) = start(serve());
     line_with(&mut said, "token");
-    let token = std::fs::read_to_string(bench.data().join("token")).unwrap();
-    let token = token.trim();
+    let token = token(&bench);
     let words = "word ".repeat(150);
     let body = serde_json::json!({ "content": words }).to_string();
-    let (_, sent) = ask(&address, "POST", "/api/message", token, &body);
+    let (_, sent) = ask(&address, "POST", "/api/message", &token, &body);
     let path = format!("/api/sessions/{}", sent["sessionId"].as_str().unwrap());
-    crate::bench::until("it answers", || ask(&address, "GET", &path, token, "").1["status"] == "streaming");
+    crate::bench::until("it answers", || ask(&address, "GET", &path, &token, "").1["status"] == "streaming");
     signal(&server, "TERM");
     line_with(&mut said, "may finish");
     assert_eq!(ask(&address, "GET", "/readyz", "", "").0, 503);
-    assert_eq!(ask(&address, "POST", "/api/message", token, r#"{"content":"new"}"#).0, 503);
+    assert_eq!(ask(&address, "POST", "/api/message", &token, r#"{"content":"new"}"#).0, 503);
     assert!(server.wait().unwrap().success());
 
     let (mut server, address, _said) = start(serve());
-    let (_, messages) = ask(&address, "GET", &format!("{path}/messages"), token, "");
+    let (_, messages) = ask(&address, "GET", &format!("{path}/messages"), &token, "");
     let answer = &messages["messages"][1];
     assert_eq!(answer["parts"][0]["text"], format!("You said: {}", words.trim()), "it is whole");
     assert!(answer.get("interrupted").is_none());
-    signal(&server, "TERM");
-    assert!(server.wait().unwrap().success());
+    end(&mut server);
 }
 
 #[test]
@@ -188,27 +249,24 @@ fn a_second_signal_ends_it_at_once_and_nothing_that_waits_is_lost() {
     let serve = || bench.command(["--provider", "scripted", "serve", "--addr", "127.0.0.1:0"]);
     let (mut server, address, mut said) = start(serve());
     line_with(&mut said, "token");
-    let token = std::fs::read_to_string(bench.data().join("token")).unwrap();
-    let token = token.trim();
+    let token = token(&bench);
     let body = serde_json::json!({ "content": "word ".repeat(20_000) }).to_string();
-    let (_, sent) = ask(&address, "POST", "/api/message", token, &body);
+    let (_, sent) = ask(&address, "POST", "/api/message", &token, &body);
     let session = sent["sessionId"].as_str().unwrap();
     let path = format!("/api/sessions/{session}");
-    crate::bench::until("it answers", || ask(&address, "GET", &path, token, "").1["status"] == "streaming");
+    crate::bench::until("it answers", || ask(&address, "GET", &path, &token, "").1["status"] == "streaming");
     let body = serde_json::json!({ "sessionId": session, "content": "later" }).to_string();
-    assert_eq!(ask(&address, "POST", "/api/message", token, &body).1["queued"], true);
+    assert_eq!(ask(&address, "POST", "/api/message", &token, &body).1["queued"], true);
     signal(&server, "TERM");
     line_with(&mut said, "may finish");
-    signal(&server, "TERM");
-    assert!(server.wait().unwrap().success());
+    end(&mut server);
 
     let (mut server, address, _said) = start(serve());
-    let (_, queue) = ask(&address, "GET", &format!("/api/message/queue?sessionId={session}"), token, "");
+    let (_, queue) = ask(&address, "GET", &format!("/api/message/queue?sessionId={session}"), &token, "");
     assert_eq!(queue["entries"][0]["parts"][0]["text"], "later", "{queue}");
-    let (_, messages) = ask(&address, "GET", &format!("{path}/messages"), token, "");
+    let (_, messages) = ask(&address, "GET", &format!("{path}/messages"), &token, "");
     assert!(messages["messages"][1]["parts"][0]["text"].as_str().unwrap().starts_with("You said: word"));
-    signal(&server, "TERM");
-    assert!(server.wait().unwrap().success());
+    end(&mut server);
 }
 
 #[test]
@@ -241,8 +299,7 @@ server: { addr: '127.0.0.1:1', tokenFile: ../token.txt, allowedHosts: [box.lan],
     let large = format!(r#"{{"content":"{}"}}"#, "x".repeat(4_096));
     assert_eq!(ask(&address, "POST", "/api/message", &token, &large).0, 413);
     assert!(!bench.data().join("token").exists(), "it needs no token of its own");
-    signal(&server, "TERM");
-    assert!(server.wait().unwrap().success());
+    end(&mut server);
 }
 
 #[test]

@@ -14,14 +14,14 @@ use crate::fake::{Fake, Say};
 type Received = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
 
 /// A collector that keeps what it is sent; it ends with this value.
-struct Collector {
-    address: String,
+pub(crate) struct Collector {
+    pub(crate) address: String,
     received: Received,
     _runtime: Runtime,
 }
 
 impl Collector {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let received = Received::default();
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -33,7 +33,7 @@ impl Collector {
     }
 
     /// Everything that was sent there, as text: names stand in it as they are.
-    fn heard(&self, path: &str) -> String {
+    pub(crate) fn heard(&self, path: &str) -> String {
         let received = self.received.lock().unwrap();
         let bodies = received.iter().filter(|(to, _)| to == path);
         bodies.map(|(_, body)| String::from_utf8_lossy(body).into_owned()).collect()

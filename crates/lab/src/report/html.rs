@@ -87,7 +87,7 @@ fn paragraph(out: &mut Markup, class: &str, text: &str) {
 fn result(report: &Report, cells: &[Cell<'_>], out: &mut Markup) {
     out.element("header", &[], |out| {
         out.leaf("p", &[("class", "kind")], "Lab report");
-        out.leaf("h1", &[], &prose(&headline(&report.header, &report.goals)));
+        out.leaf("h1", &[], &prose(&headline(&report.header, &report.goals, cells)));
         paragraph(out, "lead", &basis(cells));
     });
     if !report.verdicts.is_empty() {

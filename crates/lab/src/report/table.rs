@@ -2,7 +2,7 @@
 
 use super::figures::{NONE, cost, count, counted, or_none, percent, percent_said, seconds, tokens, visible};
 use super::summary::{Cell, Medians, Scope, Summary, Window, in_view, share};
-use super::verdict::{Goal, GoalResult, basis, headline};
+use super::verdict::{Goal, GoalResult, basis};
 use super::{NOT_COUNTERFACTUAL, Report};
 use crate::outcome::Outcome;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -82,7 +82,7 @@ fn conclusion(report: &Report, out: &mut Lines) {
     }
     out.paragraph(LEGEND, 0);
     out.line("");
-    out.paragraph(&headline(&report.header, &report.goals), 0);
+    out.paragraph(&report.headline(), 0);
     out.paragraph(&basis(&report.cells()), 0);
     for verdict in &report.verdicts {
         out.line("");

@@ -1,6 +1,8 @@
 //! What follows from the outcomes, in figures and in words: whether the policy under test beats every peer, where
 //! not and why, and how far the goals are met.
 
+mod headline;
+
 use std::cmp::Ordering;
 
 use serde::Serialize;
@@ -9,6 +11,8 @@ use super::figures::{cost_said, counted, listed, percent_said, tokens};
 use super::summary::{self, Cell, Scope, Window, at_hand, compare_in_view, in_view, median, ratio};
 use super::{Header, Role};
 use crate::outcome::Outcome;
+
+pub use headline::headline;
 
 /// How the policy under test stands beside a peer on one recording in one window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -439,31 +443,6 @@ fn goal_result(goal: Goal, prices: &str, scope: &Scope, cells: &[&Cell<'_>]) -> 
         met: measured.map(|it| goal.is_met(it)),
         cells,
         cells_met,
-    }
-}
-
-/// The result in one sentence: the medians at the first price table, over recordings of agents if there are any.
-pub fn headline(header: &Header, goals: &[GoalResult]) -> String {
-    let (Some(subject), Some(first)) = (header.subject(), goals.first()) else {
-        return "The policies beside each other: the policy under test was not replayed, so there is no verdict."
-            .to_owned();
-    };
-    let of = |goal: Goal| {
-        let result =
-            goals.iter().find(|it| it.goal == goal && it.prices == first.prices && it.scope == first.scope);
-        result.and_then(|it| it.measured).map(percent_said)
-    };
-    let costs = [(Goal::CostOfBaseline, "of append-only"), (Goal::CostOfBestPeer, "of the best peer")];
-    let costs = costs.map(|(goal, what)| of(goal).map(|it| format!("{it} {what}")));
-    let costs: Vec<String> = costs.into_iter().flatten().collect();
-    let costs = (!costs.is_empty()).then(|| format!("sessions cost {}", listed(&costs)));
-    let at_hand = of(Goal::AtHand).map(|it| format!("{it} of what was needed later is at hand"));
-    let hits = of(Goal::PrefixHits).map(|it| format!("{it} of the input is read from the cache"));
-    let clauses: Vec<String> = [costs, at_hand, hits].into_iter().flatten().collect();
-    match clauses.split_last() {
-        None => format!("{subject} was not replayed, so there is no verdict."),
-        Some((only, [])) => format!("With {subject}, {only}."),
-        Some((last, first)) => format!("With {subject}, {}, and {last}.", first.join(", ")),
     }
 }
 

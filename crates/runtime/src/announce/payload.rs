@@ -106,9 +106,12 @@ fn added(message: &Message, source: &str) -> (&'static str, Value) {
     ("message:added", payload)
 }
 
-/// A piece of an answer that was paused says so, and what it goes on with.
+/// An answer that is not whole says why; a piece of one that was paused also says what it goes on with.
 fn answered(seq: Seq, message: &Message, cut: Option<Cut>, history: &History) -> (&'static str, Value) {
     let (name, mut payload) = added(message, "model");
+    if let Some(cut) = cut {
+        payload["interrupted"] = json!(cut);
+    }
     if cut == Some(Cut::Paused) {
         payload["paused"] = true.into();
     }
@@ -206,6 +209,7 @@ fn tool_result(seq: Seq, history: &History) -> Vec<(&'static str, Value)> {
     if let Some(truncation) = &result.truncated {
         payload["omittedChars"] = truncation.omitted_chars.into();
         payload["totalChars"] = truncation.total_chars.into();
+        payload["rawResult"] = json!(truncation.blob);
     }
     vec![("llm:tool-result", payload)]
 }
@@ -216,6 +220,7 @@ fn edited(edit: &ViewEdit, survival: Option<&Survival>) -> (&'static str, Value)
         EditKind::Prune => (
             "context:pruned",
             json!({ "prunedCount": edit.ops.len(), "savedTokens": saved, "compactionId": edit.id,
+                    "strategy": edit.strategy, "reason": edit.reason,
                     "originalTokens": edit.original_tokens, "compressedTokens": edit.compressed_tokens }),
         ),
         EditKind::Compaction => (

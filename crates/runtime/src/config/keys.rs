@@ -66,6 +66,8 @@ pub(super) enum Kind {
     Address,
     /// A path, or `none`.
     PathOrNone,
+    /// `COUNT/s`, `COUNT/min`, `COUNT/h`, or `none`.
+    RateOrNone,
     /// Host names, with or without a port.
     Hosts,
     /// Origins of web pages.
@@ -421,7 +423,12 @@ pub(super) const KEYS: &[Key] = &[
         "Origins of web pages that may ask, besides the server's own: [\"https://example.org\"].",
     ),
     key("server.maxBodyBytes", up_to(BYTES), "33554432", "The largest request, in bytes."),
-    later("server.rateLimit", "none", "Requests a client may send."),
+    key(
+        "server.rateLimit",
+        Kind::RateOrNone,
+        "none",
+        "Requests that one client may send: so many at once, and as many again in each span of time: 120/min (s, min or h), or none.",
+    ),
     key(
         "telemetry.otlp",
         Kind::UrlOrNone,

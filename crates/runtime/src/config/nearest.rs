@@ -1,7 +1,13 @@
 //! The valid word a mistyped one was probably meant to be.
 
 /// The likeliest of `words`, if one is like enough.
-pub(super) fn nearest<'a>(typed: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+///
+/// ```
+/// use longhaul::config::nearest;
+/// assert_eq!(nearest("qwen3-3b", ["gpt-4o", "qwen3-30b"]), Some("qwen3-30b"));
+/// assert_eq!(nearest("mistral", ["gpt-4o", "qwen3-30b"]), None);
+/// ```
+pub fn nearest<'a>(typed: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let typed = plain(typed);
     words
         .into_iter()

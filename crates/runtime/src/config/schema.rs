@@ -87,6 +87,9 @@ fn shape(key: &Key) -> Value {
         }
         Kind::Address => json!({ "type": "string", "pattern": "^[^ ]+:[0-9]+$" }),
         Kind::PathOrNone => json!({ "type": ["string", "null"], "minLength": 1 }),
+        Kind::RateOrNone => {
+            json!({ "type": ["string", "null"], "pattern": "^([0-9]*[1-9][0-9]* */ *(s|min|h)|none)$" })
+        }
         Kind::Hosts => {
             json!({ "type": "array", "items": { "type": "string", "pattern": "^[A-Za-z0-9._:\\[\\]-]+$" } })
         }

@@ -56,6 +56,7 @@ fn server(reader: &mut Reader<'_>) -> ServerConfig {
         allowed_hosts: reader.hosts("server.allowedHosts"),
         allowed_origins: reader.origins("server.allowedOrigins"),
         max_body_bytes: reader.count("server.maxBodyBytes"),
+        rate_limit: reader.optional_rate("server.rateLimit"),
     }
 }
 

@@ -1,6 +1,7 @@
 //! How the server listens, and whom it answers.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 /// How the server listens, and whom it answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,4 +16,30 @@ pub struct ServerConfig {
     pub allowed_origins: Vec<String>,
     /// The largest request, in bytes.
     pub max_body_bytes: usize,
+    /// How many requests one client may make; `None`: as many as it likes.
+    pub rate_limit: Option<RateLimitConfig>,
+}
+
+/// So many requests at once, and as many again in each span of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateLimitConfig {
+    /// How many; at least 1.
+    pub requests: u32,
+    /// In how long a time.
+    pub per: Duration,
+}
+
+impl RateLimitConfig {
+    /// `120/min`; `None` if the text has another form or allows nothing.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let (count, unit) = text.split_once('/')?;
+        let seconds = match unit.trim() {
+            "s" => 1,
+            "min" => 60,
+            "h" => 3_600,
+            _ => return None,
+        };
+        let requests = count.trim().parse().ok().filter(|count| *count > 0)?;
+        Some(Self { requests, per: Duration::from_secs(seconds) })
+    }
 }

@@ -108,6 +108,7 @@ fn another_value(key: &keys::Key) -> String {
         Kind::Models => "{ m: { window: 8192 } }".into(),
         Kind::Address => "127.0.0.1:9".into(),
         Kind::PathOrNone => "token.txt".into(),
+        Kind::RateOrNone => "5/s".into(),
         Kind::Hosts => "[box.lan]".into(),
         Kind::Origins => "['https://example.org']".into(),
         Kind::Agents => "{ helper: ./helper.yml }".into(),
@@ -226,7 +227,7 @@ fn an_agent_prunes_only_where_it_is_asked() {
 fn the_server_listens_where_it_is_told_and_answers_whom_it_is_told() {
     let server = parse(
         "server: { addr: '[::]:8080', db: sqlite, tokenFile: /etc/longhaul/token, allowedHosts: [box.lan, 'box.lan:4400'], \
-         allowedOrigins: ['https://example.org'], maxBodyBytes: 4096, rateLimit: none }",
+         allowedOrigins: ['https://example.org'], maxBodyBytes: 4096, rateLimit: 120/min }",
     )
     .server;
     assert_eq!(server.addr.to_string(), "[::]:8080");
@@ -236,6 +237,13 @@ fn the_server_listens_where_it_is_told_and_answers_whom_it_is_told() {
         (server.allowed_origins, server.max_body_bytes),
         (vec!["https://example.org".to_owned()], 4_096)
     );
+    let rate = |text: &str| parse(&format!("server: {{ rateLimit: {text} }}")).server.rate_limit;
+    let of = |requests, seconds| Some(RateLimitConfig { requests, per: Duration::from_secs(seconds) });
+    assert_eq!(server.rate_limit, of(120, 60));
+    assert_eq!((rate("5 / s"), rate("\"9/h\""), rate("none")), (of(5, 1), of(9, 3_600), None));
+    for wrong in ["0/min", "120", "-1/s", "5/day", "/s"] {
+        assert!(errors(&format!("server: {{ rateLimit: '{wrong}' }}")).contains("120/min"), "{wrong}");
+    }
     insta::assert_snapshot!(errors(
         "server:
   addr: localhost
@@ -253,7 +261,7 @@ fn the_server_listens_where_it_is_told_and_answers_whom_it_is_told() {
     longhaul.yml:5:18: `server.allowedHosts[0]` must be a host name such as box.lan or box.lan:4400, not `https://box.lan/`
     longhaul.yml:6:41: `server.allowedOrigins[1]` must be an origin such as https://example.org, not `*`
     longhaul.yml:7:17: `server.maxBodyBytes` must be a whole number from 1 to 1099511627776, not 0
-    longhaul.yml:8:14: `server.rateLimit` is not available yet in this version
+    longhaul.yml:8:14: `server.rateLimit` must be a rate such as 120/min (s, min or h), or none, not 60
     ");
 }
 

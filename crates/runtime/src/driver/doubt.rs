@@ -32,11 +32,11 @@ impl Driver {
             return input;
         }
         if std::mem::replace(&mut self.doubted, true) {
-            tracing::warn!(?suspicion, "the server's counts leave something out; they show no cuts");
+            tracing::warn!("the server's counts leave something out: what they say of cuts is not believed");
             self.counts_are_partial = true;
             return input;
         }
-        tracing::warn!(?suspicion, "the answer rests on a request that did not fit");
+        tracing::warn!("{}; older messages make room, and it is asked again", in_words(suspicion));
         let Input::ModelAnswered(answer) = input else { return input };
         Input::ModelFailed { failure: failure(suspicion, &answer), partial: answer.parts }
     }
@@ -46,14 +46,12 @@ impl Driver {
         if std::mem::replace(&mut self.told_of_cut, true) {
             return;
         }
-        tracing::warn!(
-            ?suspicion,
-            "the answer rests on a request that did not fit, and nothing can be left out"
-        );
         let said = format!(
-            "{}; nothing can be left out, so the answer may rest on a part only",
+            "{}; the answer may rest on a part only. Give the model a larger context at its server, or send less at \
+             once: nothing older is left to make room",
             in_words(suspicion)
         );
+        tracing::warn!("{said}");
         let payload = json!({ "error": said, "code": ErrorCode::ContextOverflow, "recoverable": true });
         self.tell(Announcement::passing("llm:error", &self.shared.session_id, payload));
     }

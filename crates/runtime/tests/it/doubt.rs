@@ -90,6 +90,22 @@ async fn a_request_cut_in_silence_makes_room_and_is_sent_again() {
     runtime.close().await;
 }
 
+/// One message is larger than what the server keeps: no edit of the view helps.
+#[tokio::test]
+async fn a_cut_that_no_edit_helps_against_is_told_with_what_a_person_can_do() {
+    let (runtime, session, server, _folder) = session(|input| input.min(4_096)).await;
+    let mut watch = session.watch();
+    let long: String = (1..12).map(prose).collect();
+    assert_eq!(session.ask(&long).await.unwrap().end, Some(RunEnd::Stop));
+    let told = std::iter::from_fn(|| watch.try_recv().ok()).find(|told| told.name == "llm:error").unwrap();
+    let said = told.text("error");
+    assert!(said.starts_with("the server read 4096 of about "), "{said}");
+    let advice = said.find("Give the model a larger context at its server, or send less at once").unwrap();
+    assert!(advice < said.find("nothing older is left").unwrap(), "what helps comes first: {said}");
+    assert_eq!(server.calls.load(Ordering::Relaxed), 1, "a second call would be the first one again");
+    runtime.close().await;
+}
+
 /// Reports only what it had not read before, as some do.
 #[tokio::test]
 async fn a_server_whose_counts_leave_something_out_is_put_up_with() {

@@ -6,10 +6,14 @@
 
 mod context;
 
-use utoipa::ToSchema;
+use longhaul_core::error::ErrorCode;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{Object, ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
 
 pub(crate) use self::context::*;
 use super::part::{BlobRef, Content, Origin, Outcome, Part, Role, TokenUsage};
+use crate::problem::EDIT_CODES;
 
 /// A problem document (RFC 9457).
 #[derive(ToSchema)]
@@ -28,28 +32,17 @@ pub(crate) struct Problem {
 }
 
 /// Stable codes of problems and of errors in events.
-#[derive(ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum ProblemCode {
-    RateLimitExceeded,
-    Timeout,
-    ContextOverflow,
-    Auth,
-    InvalidRequest,
-    Refused,
-    ThirdParty,
-    Network,
-    TruncatedStream,
-    Interrupted,
-    Storage,
-    NotFound,
-    Conflict,
-    QueueFull,
-    MaxCompactions,
-    AlreadyUndone,
-    AlreadyReleased,
-    NotUndone,
+pub(crate) struct ProblemCode;
+
+impl PartialSchema for ProblemCode {
+    fn schema() -> RefOr<Schema> {
+        let codes = ErrorCode::ALL.iter().map(|code| code.as_str()).chain(EDIT_CODES);
+        let kind = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(codes));
+        kind.description(Some("Stable codes of problems and of errors in events.")).into()
+    }
 }
+
+impl ToSchema for ProblemCode {}
 
 #[derive(ToSchema)]
 pub(crate) struct Done {
@@ -73,21 +66,52 @@ pub(crate) struct NewMessage {
     content: Content,
 }
 
-/// What became of a message.
+/// What became of a message: taken at once, or queued for the next step.
+#[derive(ToSchema)]
+#[serde(untagged)]
+pub(crate) enum Sent {
+    Taken(SentNow),
+    Queued(SentLater),
+}
+
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Sent {
+pub(crate) struct SentNow {
     ok: bool,
-    /// Whether it waits for the next step.
+    #[schema(schema_with = no)]
     queued: bool,
     session_id: String,
-    /// Its name in the log, if it was taken at once.
-    message_id: Option<String>,
+    /// Its name in the log.
+    message_id: String,
+}
+
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SentLater {
+    ok: bool,
+    #[schema(schema_with = yes)]
+    queued: bool,
+    session_id: String,
     /// Its place in the queue, from 1.
-    position: Option<u64>,
+    position: u64,
     /// Its name in the queue.
-    id: Option<String>,
-    message: Option<String>,
+    id: String,
+    /// For people.
+    message: String,
+}
+
+fn constant(value: bool) -> Object {
+    ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([value])).build()
+}
+
+/// It is always `true`.
+fn yes() -> Object {
+    constant(true)
+}
+
+/// It is always `false`.
+fn no() -> Object {
+    constant(false)
 }
 
 #[derive(ToSchema)]
@@ -194,6 +218,8 @@ pub(crate) struct Session {
     status: Status,
     token_usage: TokenUsage,
     compaction_count: u64,
+    /// The agent's name.
+    agent: String,
     model: Origin,
     /// Why it rests for good.
     parked: Option<String>,
@@ -321,6 +347,22 @@ pub(crate) struct Resumed {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Recalled {
     session_id: String,
+    /// The original, or the hits one below the other; empty if nothing matches.
+    text: String,
+    /// What matches a `query`, the best first; left out where a handle was given.
+    hits: Option<Vec<RecallHit>>,
+}
+
+/// A message that matches.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RecallHit {
+    handle: String,
+    /// Where it is in the log.
+    seq: u64,
+    /// Whose words these are: `user`, `assistant`, `note`, `result of TOOL`.
+    speaker: String,
+    /// The words and what stands around them.
     text: String,
 }
 

@@ -7,8 +7,8 @@
 
 use utoipa::ToSchema;
 
-use super::answer::{Decided, EditReason, FinishReason, ProblemCode, QueueEntry, Survival};
-use super::part::{Origin, Outcome, Part, Role, TokenUsage};
+use super::answer::{Cut, Decided, EditReason, FinishReason, ProblemCode, QueueEntry, Survival};
+use super::part::{BlobRef, Origin, Outcome, Part, Role, TokenUsage};
 
 /// Whether an event is stored, and so has a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +39,8 @@ events! {
         role: Role,
         source: Source,
         parts: Vec<Part>,
+        /// Why this answer is not whole.
+        interrupted: Option<Cut>,
         /// More of this answer follows.
         paused: Option<bool>,
         /// The message that this one goes on with.
@@ -79,6 +81,8 @@ events! {
         truncated: bool,
         omitted_chars: Option<u64>,
         total_chars: Option<u64>,
+        /// The whole of what was truncated.
+        raw_result: Option<BlobRef>,
     }
     Always "llm:switched" LlmSwitched { new_config: Origin, history_retained: bool, }
     Sometimes "llm:error" LlmError {
@@ -86,6 +90,15 @@ events! {
         code: ProblemCode,
         context: ErrorContext,
         recoverable: bool,
+    }
+    Never "llm:unsupported-input" LlmUnsupportedInput {
+        /// What the model is shown in its place.
+        errors: Vec<String>,
+        provider: String,
+        model: Option<String>,
+        /// A media type.
+        file_type: Option<String>,
+        details: Option<UnsupportedDetails>,
     }
     Never "llm:chunk" LlmChunk {
         step_id: String,
@@ -99,6 +112,8 @@ events! {
     Never "llm:tool-input" LlmToolInput {
         step_id: String,
         index: u64,
+        /// With the first piece of a call; `null` after that.
+        #[schema(required)]
         tool_name: Option<String>,
         delta: String,
     }
@@ -136,6 +151,8 @@ events! {
         pruned_count: u64,
         saved_tokens: u64,
         compaction_id: String,
+        strategy: String,
+        reason: EditReason,
         original_tokens: u64,
         compressed_tokens: u64,
     }
@@ -166,6 +183,13 @@ events! {
     Never "message:removed" MessageRemoved { id: String, }
     Never "queue:snapshot" QueueSnapshot { entries: Vec<QueueEntry>, }
     Never "stream:gap" StreamGap { from: u64, to: u64, }
+}
+
+/// Of a picture or a file that the model does not take.
+#[derive(ToSchema)]
+pub(crate) struct UnsupportedDetails {
+    #[schema(required)]
+    name: Option<String>,
 }
 
 /// Who wrote a message.

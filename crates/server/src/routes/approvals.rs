@@ -32,6 +32,7 @@ pub(crate) struct Which {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Answer {
     decision: Decision,
+    #[schema(max_length = 2_000)]
     reason: Option<String>,
     session_id: Option<String>,
 }

@@ -24,6 +24,7 @@ const SHOWN: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct About {
+    #[param(min_length = 1, max_length = 255)]
     name: Option<String>,
 }
 
@@ -64,7 +65,7 @@ fn shown(media: &Media) -> Value {
 
 /// The bytes of what the log names
 #[utoipa::path(get, path = "/api/sessions/{id}/blobs/{hash}", operation_id = "readBlob", tag = "messages", params(("id" = String, Path), ("hash" = String, Path)), 
-    responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream", description = "The bytes; pictures with their own type")))]
+    responses((status = 200, description = "The bytes; pictures with their own type", content((Vec<u8> = "application/octet-stream"), (Vec<u8> = "image/png"), (Vec<u8> = "image/jpeg"), (Vec<u8> = "image/gif"), (Vec<u8> = "image/webp")))))]
 pub(crate) async fn read(
     State(app): State<App>,
     Named((id, hash)): Named<(String, String)>,

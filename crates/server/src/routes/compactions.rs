@@ -27,10 +27,15 @@ use crate::problem::{Problem, sentence};
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Compact {
     strategy: Option<String>,
+    /// What is to be kept, in words.
+    #[schema(max_length = 20_000)]
     instructions: Option<String>,
     #[serde(default)]
     dry_run: bool,
 }
+
+/// Characters of instructions at most. A small window takes fewer: then the loop says how many tokens fit.
+const INSTRUCTION_CHARS: usize = 20_000;
 
 /// Makes room now, or says how
 #[utoipa::path(post, path = "/api/sessions/{id}/compact", operation_id = "compact", tag = "context", params(("id" = String, Path)), request_body = Compact,
@@ -42,6 +47,9 @@ pub(crate) async fn compact(
     Optional(how): Optional<Compact>,
 ) -> Result<Json<Value>, Problem> {
     app.takes_work()?;
+    if how.instructions.as_ref().is_some_and(|words| words.chars().count() > INSTRUCTION_CHARS) {
+        return Err(Problem::invalid(format!("Instructions have at most {INSTRUCTION_CHARS} characters.")));
+    }
     let session = app.open(&id).await?;
     let policy = session.look(|run| run.settings().policy.clone()).await?;
     let strategy = how.strategy.as_deref().map(|name| named(&policy, name)).transpose()?;

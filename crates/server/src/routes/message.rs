@@ -16,7 +16,7 @@ use crate::openapi::answer;
 use crate::problem::Problem;
 
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Body {
     session_id: Option<String>,
     agent: Option<String>,
@@ -54,7 +54,12 @@ async fn accept(app: &App, key: Key, body: Body) -> Result<Value, Problem> {
     Ok(answer(session.id(), &sent))
 }
 
-async fn take(app: &App, session: &Session, key: &Key, content: Content) -> Result<Sent, Problem> {
+pub(crate) async fn take(
+    app: &App,
+    session: &Session,
+    key: &Key,
+    content: Content,
+) -> Result<Sent, Problem> {
     let parts = content.parts(app, session.id()).await?;
     match session.adopt_model().await {
         Ok(_) | Err(SessionError::Busy) => {}

@@ -24,6 +24,7 @@ struct Current {
     provider: String,
     model: String,
     /// Its window in tokens, where somebody states it.
+    #[schema(required)]
     window: Option<u64>,
 }
 

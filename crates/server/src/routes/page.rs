@@ -31,7 +31,7 @@ pub(crate) async fn index(headers: HeaderMap) -> Result<Response, Problem> {
 
 /// A file of the page
 #[utoipa::path(get, path = "/web/{path}", operation_id = "getPageFile", tag = "page", params(("path" = String, Path, description = "The file; it may lie in folders")), 
-    responses((status = 200, body = String, content_type = "application/octet-stream", description = "The file"), (status = 304, description = "It is the one that is known")))]
+    responses((status = 200, description = "The file", content((String = "text/html"), (String = "text/javascript"), (String = "text/css"), (String = "image/svg+xml"))), (status = 304, description = "It is the one that is known")))]
 pub(crate) async fn asset(Path(path): Path<String>, request: Request) -> Result<Response, Problem> {
     file(&path, request.headers())
 }

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use longhaul::recall::{Source, recall as find};
+use longhaul::recall::{DEFAULT_HITS, Hit, Source, as_text, recall as find, search as find_all};
 use longhaul_core::error::ErrorCode;
 use longhaul_core::ids::Handle;
 use longhaul_core::truncate::Limit;
@@ -34,7 +34,7 @@ pub(crate) struct Wanted {
 
 /// The exact original, or what matches
 #[utoipa::path(get, path = "/api/sessions/{id}/recall", operation_id = "recall", tag = "context", params(("id" = String, Path), Wanted), 
-    responses((status = 200, body = answer::Recalled, description = "As text")))]
+    responses((status = 200, body = answer::Recalled, description = "As text, and each hit by itself")))]
 pub(crate) async fn recall(
     State(app): State<App>,
     Named(id): Named<String>,
@@ -43,10 +43,21 @@ pub(crate) async fn recall(
     check(&wanted)?;
     let session = app.open(&id).await?;
     let source = session.look(|run| Source::of(run.history())).await?;
+    if let (None, Some(query)) = (&wanted.handle, &wanted.query) {
+        let hits = wanted.limit.unwrap_or(DEFAULT_HITS);
+        let hits = find_all(query, hits, &source, app.runtime().blobs(), &LIMIT).await;
+        let text = as_text(&hits, &LIMIT);
+        let hits: Vec<Value> = hits.iter().map(shown).collect();
+        return Ok(Json(json!({ "sessionId": session.id(), "text": text, "hits": hits })));
+    }
     let arguments = serde_json::to_string(&wanted).map_err(|_| Problem::internal())?;
     let found = find(&arguments, &source, app.runtime().blobs(), &LIMIT).await;
     let text = found.map_err(|why| refused(why.trim_start_matches("recall: ")))?;
     Ok(Json(json!({ "sessionId": session.id(), "text": text })))
+}
+
+fn shown(hit: &Hit) -> Value {
+    json!({ "handle": hit.handle().to_string(), "seq": hit.seq, "speaker": hit.speaker, "text": hit.snippet })
 }
 
 fn check(wanted: &Wanted) -> Result<(), Problem> {

@@ -19,6 +19,7 @@ const BYTES: usize = 1 << 20;
 #[schema(as = RenderRequest)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Texts {
+    #[schema(max_items = 64)]
     texts: Vec<String>,
 }
 

@@ -32,6 +32,7 @@ const TITLE_CHARS: usize = 200;
 #[schema(as = NewSession)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct New {
+    #[schema(min_length = 1, max_length = 200)]
     title: Option<String>,
     /// A configured agent by name; the usual one if it is left out.
     agent: Option<String>,
@@ -41,6 +42,7 @@ pub(crate) struct New {
 #[schema(as = RenameSession)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Change {
+    #[schema(min_length = 1, max_length = 200)]
     title: String,
 }
 
@@ -238,7 +240,10 @@ fn brief(record: &SessionRecord, status: Status) -> Value {
 }
 
 async fn whole(app: &App, session: &Session) -> Result<Value, Problem> {
-    let more = session.look(of_run).await?;
+    let mut more = session.look(of_run).await?;
+    let chosen = session.look(|run| run.history().choice().agent.clone()).await?;
+    let usual = || app.runtime().agents().into_iter().find(|agent| agent.is_default).map(|agent| agent.name);
+    more.push(("agent", chosen.or_else(usual).into()));
     let record = app.runtime().store().session(session.id()).await?;
     let status = *session.status().borrow();
     let mut shown = brief(&record, status);

@@ -45,7 +45,8 @@ async fn agents_are_listed_and_chosen_for_new_sessions() {
     assert_eq!(world.get("/api/agents").await, listed);
 
     let made = world.post("/api/sessions", json!({ "agent": "helper" })).await;
-    assert_eq!(made["model"]["model"], "tiny");
+    assert_eq!((&made["model"]["model"], &made["agent"]), (&json!("tiny"), &json!("helper")));
+    assert_eq!(world.post("/api/sessions", json!({})).await["agent"], "main", "the usual one");
     let session = made["id"].as_str().unwrap().to_owned();
     world.say(&session, "Who are you?").await;
     world.until(&session, "idle").await;

@@ -374,3 +374,42 @@ async fn a_stuck_client_slows_nobody_and_finds_everything_later() {
     let said: usize = answers.filter_map(|event| event["content"].as_str()).map(str::len).sum();
     assert!(seen.streamed < said, "it was not stuck: {} of {said} bytes", seen.streamed);
 }
+
+/// What passes by while a run goes on names it, and nothing else does; of a truncated output the whole can be had.
+#[tokio::test]
+async fn what_passes_by_names_its_run() {
+    let script = Script::closure(|request: &longhaul_providers::Request, _| {
+        match request.messages.last().unwrap().role {
+            longhaul_core::message::Role::Tool => slowly("That was it."),
+            _ => slowly("I look.").call("bash", r#"{"command":"echo begin; sleep 0.1; seq 1 20000"}"#),
+        }
+    });
+    let world = World::new(script).await;
+    let session = world.session().await;
+    let mut events = world.events(&session, None).await;
+    for word in ["first", "second"] {
+        world.say(&session, word).await;
+        let mut seen = events.until("run:started").await;
+        let run_id = seen.last().unwrap().data["runId"].clone();
+        assert!(run_id.is_string());
+        let passes_by = |frame: &&Frame| frame.data["seq"].is_null();
+        assert!(seen.iter().filter(passes_by).all(|frame| frame.data["runId"].is_null()), "{seen:?}");
+        // Who comes now is shown what is in flight.
+        events.until("llm:chunk").await;
+        let mut late = world.events(&session, None).await;
+        assert_eq!(late.until("llm:snapshot").await.last().unwrap().data["runId"], run_id);
+        seen = events.until("run:complete").await;
+        let mut passing = Vec::new();
+        for frame in seen.iter().filter(passes_by) {
+            assert_eq!(frame.data["runId"], run_id, "{frame:?}");
+            passing.push(frame.name.as_str());
+        }
+        assert!(passing.contains(&"llm:chunk") && passing.contains(&"tool:output"), "{passing:?}");
+        let result = seen.iter().find(|frame| frame.name == "llm:tool-result").unwrap();
+        assert_eq!(result.data["truncated"], true);
+        let hash = result.data["rawResult"]["hash"].as_str().unwrap();
+        let blob = world.request(reqwest::Method::GET, &format!("/api/sessions/{session}/blobs/{hash}"));
+        let whole = blob.send().await.unwrap().text().await.unwrap();
+        assert!(whole.contains("begin\n1\n2\n") && whole.contains("\n19999\n20000"), "{} bytes", whole.len());
+    }
+}

@@ -134,6 +134,8 @@ async fn cancelling_an_answer_keeps_what_was_seen() {
     world.say(&session, "and then this").await;
     let met = cancel(&world, &session, json!({})).await;
     assert_eq!(met, json!({ "ok": true, "cancelled": true, "persisted": "partial_assistant" }));
+    let told = events.until("message:added").await;
+    assert_eq!(told.last().unwrap().data["interrupted"], "cancelled");
     let page = world.get(&format!("/api/sessions/{session}/messages")).await;
     let partial = &page["messages"][1];
     assert_eq!(partial["interrupted"], "cancelled");

@@ -65,7 +65,7 @@ fn takes_key((method, path): &&(&str, &str)) -> bool {
 const HASH: &str = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262";
 
 /// One request by hand: what the wire carries is what is written here.
-async fn raw(world: &World, head: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, String, Value) {
+pub(crate) async fn raw(world: &World, head: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, String, Value) {
     let mut socket = TcpStream::connect(world.address).await.unwrap();
     let mut request = format!("{head} HTTP/1.1\r\nConnection: close\r\n");
     for (name, value) in headers {
@@ -83,7 +83,7 @@ async fn raw(world: &World, head: &str, headers: &[(&str, &str)], body: &[u8]) -
 }
 
 /// Whether an answer is a problem document that says nothing about the inside.
-fn check(what: &str, expected: u16, (status, head, body): &(u16, String, Value)) {
+pub(crate) fn check(what: &str, expected: u16, (status, head, body): &(u16, String, Value)) {
     assert_eq!(*status, expected, "{what}: {body}");
     assert!(head.to_lowercase().contains("content-type: application/problem+json"), "{what}: {head}");
     assert_eq!(body["status"], expected, "{what}");
@@ -235,7 +235,7 @@ async fn wrong_bodies_are_invalid() {
         check(&head, 415, &site.ask(&head, &[("Content-Type", "text/plain")], b"{}").await);
     }
     let session = &site.session;
-    let wrong: [(String, Value); 27] = [
+    let wrong: [(String, Value); 29] = [
         ("POST /api/message".into(), json!({})),
         ("POST /api/message".into(), json!({ "content": 3 })),
         ("POST /api/message".into(), json!({ "content": "" })),
@@ -257,6 +257,7 @@ async fn wrong_bodies_are_invalid() {
         ),
         ("POST /api/message".into(), json!({ "content": [{ "type": "file", "data": "aGk=" }] })),
         ("POST /api/message".into(), json!({ "sessionId": 4, "content": "x" })),
+        ("POST /api/message".into(), json!({ "content": "x", "session": "y" })),
         ("POST /api/sessions".into(), json!({ "title": 4 })),
         ("POST /api/sessions".into(), json!({ "title": "" })),
         ("POST /api/sessions".into(), json!({ "name": "x" })),
@@ -266,6 +267,7 @@ async fn wrong_bodies_are_invalid() {
         (format!("POST /api/sessions/{session}/cancel"), json!({ "clearQue": true })),
         (format!("POST /api/sessions/{session}/compact"), json!({ "strategy": "magic" })),
         (format!("POST /api/sessions/{session}/compact"), json!({ "dryRun": 1 })),
+        (format!("POST /api/sessions/{session}/compact"), json!({ "instructions": "x".repeat(20_001) })),
         (format!("POST /api/sessions/{session}/fork"), json!({ "atSeq": -1 })),
         ("POST /api/approvals/a".into(), json!({ "decision": "maybe" })),
         ("POST /api/approvals/a".into(), json!({ "decision": "deny", "reason": "x".repeat(2_001) })),

@@ -1,6 +1,8 @@
 //! Sessions by what was said in them.
 
-use longhaul_providers::scripted::Script;
+use longhaul_core::message::Role;
+use longhaul_providers::Request;
+use longhaul_providers::scripted::{Script, ScriptedAnswer};
 use serde_json::{Value, json};
 
 use crate::world::World;
@@ -53,4 +55,23 @@ async fn a_session_gives_its_newest_messages() {
         (&agents["agents"][0]["name"], &agents["agents"][0]["isDefault"]),
         (&json!("default"), &json!(true))
     );
+}
+
+/// What a tool gave is found, and the name under which it is recalled.
+#[tokio::test]
+async fn outputs_of_tools_are_found_and_hits_can_be_recalled() {
+    let script = Script::closure(|request: &Request, _| match request.messages.last().unwrap().role {
+        Role::Tool => ScriptedAnswer::text("Done."),
+        _ => ScriptedAnswer::text("I look.").call("bash", r#"{"command":"echo a quokka | tr a-z A-Z"}"#),
+    });
+    let world = World::new(script).await;
+    let session = told(&world, "Animals", "Which one?").await;
+    let found = world.get("/api/search?q=quokka").await;
+    assert_eq!(brief(&found), [(session.clone(), false, "tool".to_owned())]);
+    let hit = &found["hits"][0];
+    assert!(hit["text"].as_str().unwrap().contains("A QUOKKA"), "{hit}");
+    let handle = hit["handle"].as_str().unwrap();
+    let whole = world.get(&format!("/api/sessions/{session}/recall?handle={handle}")).await;
+    assert!(whole["text"].as_str().unwrap().contains("A QUOKKA"), "{whole}");
+    assert_eq!(world.get("/api/search?q=animals").await["hits"][0]["handle"], Value::Null, "a title");
 }

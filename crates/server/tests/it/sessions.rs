@@ -184,8 +184,14 @@ async fn a_fork_recall_and_export_have_the_whole_past() {
 
     let found = world.get(&format!("/api/sessions/{fork}/recall?query=m-2-x&limit=1")).await;
     assert!(found["text"].as_str().unwrap().contains("turn 2, the marker is m-2-x"), "{found}");
+    let hit = &found["hits"][0];
+    assert_eq!(found["hits"].as_array().unwrap().len(), 1);
+    assert!(hit["text"].as_str().unwrap().contains("the marker is m-2-x"), "{hit}");
+    assert_eq!((&hit["speaker"], &hit["handle"]), (&json!("user"), &format!("lh:{}", hit["seq"]).into()));
+    let nothing = world.get(&format!("{path}/recall?query=xylophone")).await;
+    assert_eq!(nothing, json!({ "sessionId": session, "text": "", "hits": [] }));
     let original = world.get(&format!("{path}/recall?handle=lh:3")).await;
-    assert_eq!(original["text"], "turn 0, the marker is m-0-x");
+    assert_eq!((&original["text"], &original["hits"]), (&json!("turn 0, the marker is m-0-x"), &Value::Null));
     for (query, status) in [
         ("handle=lh:9999", 404),
         ("handle=nonsense", 400),

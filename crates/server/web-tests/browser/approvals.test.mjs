@@ -35,6 +35,8 @@ test('an edit is shown as a difference; who denies may say why, and the model re
   assert.deepEqual(lines, [['line removed', 'two'], ['line added', 'zwei'], ['line added', 'drei']]);
   await page.getByRole('button', { name: 'Deny' }).click();
   await page.keyboard.type('Not in German');
+  // Later than the page looks after the session once more: what is written stays.
+  await page.waitForTimeout(700);
   await page.keyboard.press('Enter');
   await page.locator('.prose', { hasText: 'Then not.' }).waitFor();
   assert.equal(await page.locator('.tool').last().locator('.tool-outcome').innerText(), 'denied');

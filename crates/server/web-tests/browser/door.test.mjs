@@ -76,3 +76,34 @@ test('what waits for a person is seen in the list from another session', async (
   await page.locator('.session-link').click();
   await page.locator('.approval').waitFor();
 });
+
+test('a session that does not open takes no words, and opens by itself once the server answers', async (t) => {
+  const { page, server } = await world(t);
+  await say(page, 'Before');
+  await until('an answer', async () => (await conversation(page)).length === 2);
+  const address = new URL(page.url()).hash;
+  await page.locator('#new-session').click();
+  await page.locator('#empty .answers').waitFor();
+  await server.end('SIGKILL');
+  await page.evaluate((hash) => { location.hash = hash; }, address);
+  await page.locator('#failed', { hasText: 'Everything that was said is kept' }).waitFor();
+  assert.equal(await page.locator('#composer').isVisible(), false, 'what is written now would begin another session');
+  assert.equal(await page.locator('#meter').isVisible(), false);
+  assert.equal(await page.locator('#title').innerText(), 'Before');
+  await server.restart();
+  await until('it is open', async () => (await conversation(page)).length === 2);
+  await page.locator('#failed').waitFor({ state: 'hidden' });
+  assert.equal(await page.locator('#composer').isVisible(), true);
+  assert.deepEqual((await server.api('GET', '/api/sessions')).sessions.length, 1);
+});
+
+test('an empty page says who answers and how others get in', async (t) => {
+  const { page, server } = await world(t);
+  await page.locator('.answers', { hasText: 'calm-30b answers' }).waitFor();
+  await page.getByText('A script', { exact: true }).click();
+  assert.match(await page.locator('.pointing pre:visible').innerText(), new RegExp(`${server.base}/api/message`));
+  await page.getByText('An editor', { exact: true }).click();
+  assert.match(await page.locator('.pointing pre:visible').innerText(), /"args": \["acp"\]/);
+  await page.getByRole('button', { name: 'Find out why the tests fail and fix it.' }).click();
+  assert.equal(await page.locator('#input').inputValue(), 'Find out why the tests fail and fix it.');
+});

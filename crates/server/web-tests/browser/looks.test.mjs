@@ -53,6 +53,7 @@ test('text can be read: at least 4.5 to 1, light and dark, in every state', asyn
     for (const colorScheme of ['light', 'dark']) {
       await page.emulateMedia({ colorScheme });
       await page.waitForTimeout(200);
+      await page.evaluate(() => Promise.allSettled(document.getAnimations().filter((each) => each instanceof CSSTransition).map((each) => each.finished)));
       assert.deepEqual(await faint(page), [], `${state}, ${colorScheme}`);
     }
   };

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ago, dollars, duration, excerpt, firstLine, lineCount, percent, plural, tokens } from '../../web/js/text/format.js';
+import { ago, dollars, duration, firstLine, lineCount, percent, plural, tokens } from '../../web/js/text/format.js';
 
 test('tokens are short and never wrong by a step', () => {
   for (const [given, expected] of [[0, '0'], [999, '999'], [1_000, '1K'], [52_100, '52.1K'], [99_940, '99.9K'], [99_960, '100K'], [200_000, '200K'], [999_600, '1M'], [1_250_000, '1.25M'], [-1_500, '-1.5K'], [undefined, '0']]) {
@@ -19,8 +19,6 @@ test('lines and words', () => {
   assert.equal(firstLine('\n  one  \ntwo'), 'one');
   assert.equal(firstLine('abcdef', 4), 'abc…');
   assert.deepEqual(['', 'a', 'a\n', 'a\nb', '\n'].map(lineCount), [0, 1, 1, 2, 1]);
-  assert.equal(excerpt(`${'x '.repeat(50)}the  Needle ${'y '.repeat(50)}`, 'needle z', 40), '…x x x x x x x x the Needle y y y y y y y…');
-  assert.equal(excerpt('short', 'none'), 'short');
   assert.equal(plural(1, 'step'), '1 step');
   assert.equal(plural(2_000, 'step'), '2,000 steps');
 });

@@ -179,3 +179,22 @@ test('a fold that begins before what is known says so', () => {
   assert.equal(fold(true).isCut, true);
   assert.equal(fold(false).isCut, false);
 });
+
+test('a switch of the model is said once and holds at once; told again it takes nothing back', () => {
+  const session = (model) => ({ name: 'page:session', session: { status: 'idle', lastSeq: 1, model: { model } } });
+  const switched = (seq, model) => ({ name: 'llm:switched', seq, newConfig: { provider: 'p', model } });
+  const state = run([session('one'), switched(5, 'two')]);
+  assert.equal(state.session.model.model, 'two');
+  assert.match(state.notices[0].text, /now two/);
+  const again = run([session('three'), switched(5, 'two')], state);
+  assert.equal(again.session.model.model, 'three');
+  assert.equal(again.notices.length, 1);
+});
+
+test('a question that is told again is the same one', () => {
+  const state = run(STORY);
+  const question = (each) => each.messages.at(-1).calls[1].approval;
+  assert.equal(question(run([STORY.at(-1)], state)), question(state));
+  assert.equal(question(run([{ name: 'page:approvals', approvals: [{ callId: 'c2', approvalId: 's:a' }] }], state)), question(state));
+  assert.deepEqual(question(run([{ name: 'page:approvals', approvals: [{ callId: 'c2', approvalId: 's:b' }] }], state)), { id: 's:b' });
+});

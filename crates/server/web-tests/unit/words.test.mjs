@@ -4,8 +4,10 @@ import { change, outcome, subject } from '../../web/js/text/calls.js';
 import { completions, parseCommand } from '../../web/js/text/commands.js';
 import { diffLines, hunks, tally } from '../../web/js/text/diff.js';
 import { leftOut, reasonOf, sizes, survivalLine } from '../../web/js/text/edits.js';
-import { retryLine } from '../../web/js/view/now.js';
+import { retryLine, statusLine } from '../../web/js/view/now.js';
+import { factsOf, modelOf, spentOn } from '../../web/js/controls/header.js';
 import { choicesOf, readTrigger, writeTrigger } from '../../web/js/controls/settings.js';
+import { emptyState } from '../../web/js/state/state.js';
 
 const call = (name, args, more = {}) => ({ name, args: typeof args === 'string' ? args : JSON.stringify(args), status: 'completed', ...more });
 const result = (text, more = {}) => ({ result: { seq: 1, content: [{ type: 'text', text }], truncated: null, ...more } });
@@ -50,7 +52,7 @@ test('commands are known, and nothing else is one', () => {
   assert.equal(parseCommand('/frobnicate').unknown, true);
   for (const text of ['hello /undo', '/etc/passwd is there', '/ undo', '']) assert.equal(parseCommand(text), null, text);
   assert.deepEqual(completions('/co').map((each) => each.name), ['compact']);
-  assert.equal(completions('/').length, 7);
+  assert.equal(completions('/').length, 8);
   assert.equal(completions('/compact x').length, 0);
 });
 
@@ -79,4 +81,25 @@ test('a trigger survives being shown and saved', () => {
     assert.deepEqual(writeTrigger(kind, figure), trigger);
   }
   for (const figure of ['', '0', '101', 'x']) assert.equal(writeTrigger('percentage', figure), undefined, figure);
+});
+
+test('the header says steps and what they cost, or their tokens where no price is known', () => {
+  const state = { ...emptyState('s'), steps: [1, 2, 3] };
+  const tokenUsage = { inputTokens: 90_000, cacheReadTokens: 60_000, outputTokens: 1_400, totalTokens: 91_400 };
+  assert.equal(factsOf(state, { costUsd: 0.1432, tokenUsage }), '3 steps · $0.14');
+  assert.equal(factsOf(state, { costUsd: 0, tokenUsage }), '3 steps · $0.00');
+  assert.equal(factsOf(state, { tokenUsage }), '3 steps · 91.4K tokens');
+  assert.equal(factsOf(state, { costUsd: null, tokenUsage }), '3 steps · 91.4K tokens');
+  assert.equal(factsOf({ ...state, older: { more: true } }, {}), '', 'steps that are not all known are not counted');
+  assert.match(spentOn(state, { costUsd: 0.1432, tokenUsage }), /^\$0\.14 at list prices: 90,000 tokens read, 60,000 of them from the cache; 1,400 written\.$/);
+  assert.match(spentOn(state, { tokenUsage }), /^No price/);
+  assert.equal(modelOf({ ...state, messages: [{ model: { model: 'old' } }] }, { model: { model: 'new' } }), 'new');
+});
+
+test('one line says what goes on, and for how long', () => {
+  const state = { ...emptyState('s'), run: { since: 0, stepSince: 1_000, steps: 0 } };
+  assert.deepEqual(statusLine(state, 3_500), { tone: 'busy', text: 'Waits for the model · 2.5 s' });
+  assert.match(statusLine({ ...state, writing: [{ name: 'edit', length: 1_200 }] }, 0).text, /arguments of edit · 1,200 characters/);
+  assert.deepEqual(statusLine({ ...state, retry: { error: 'busy', attempt: 1, until: 9_000 } }, 0), { tone: 'attention', text: 'busy · again in 9 s · try 2' });
+  assert.equal(statusLine(emptyState('s'), 0).text, '');
 });

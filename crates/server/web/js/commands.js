@@ -41,6 +41,10 @@ const COMMANDS = {
     setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
   },
 
+  async model(id, name, page) {
+    await page.model(name);
+  },
+
   async rename(id, title, page) {
     if (!title) throw new Error('Say how it shall be called: /rename <title>');
     await page.rename(title);

@@ -35,6 +35,10 @@ const NEWS = {
     page.announce(`Undone. The window holds ${tokens(event.tokens)} tokens.`);
   },
 
+  'llm:switched'({ newConfig }, state, page) {
+    page.announce(`The model is now ${newConfig?.model ?? 'another one'}.`);
+  },
+
   'tool:approval-request'(event, state, page) {
     page.announce(`The agent asks: may ${event.toolName} run? ${firstLine(subject({ name: event.toolName, args: event.args }), 100)}`);
   },

@@ -6,6 +6,9 @@ import { emptyState } from './state/state.js';
 
 const FIRST_PAGE = 150;
 const OLDER_PAGE = 300;
+/** Pages fetched for one place at most: a place further back is not reached by itself. */
+const PLACE_PAGES = 40;
+const PLACE_PAGE = 500;
 const NEWEST = Number.MAX_SAFE_INTEGER;
 /** Stored events looked through for the last estimates. */
 const RECENT_EVENTS = 80;
@@ -68,6 +71,7 @@ export class OpenSession {
     if (has('context:compressed', 'context:pruned', 'context:restored')) this.soon('edits', 0, () => this.refreshEdits(events));
     if (has('context:usage', 'context:restored', 'llm:tool-result', 'message:added', 'run:complete')) this.soon('context', 250, () => this.refreshContext());
     if (events.some((event) => event.name === 'run:complete' && event.finishReason !== 'stop')) this.soon('end', 50, () => this.refreshEnd());
+    if (has('llm:response')) this.soon('cost', 400, () => this.refreshSession());
     if (has('run:complete', 'run:started', 'queue:snapshot', 'context:compacting', 'context:compressed', 'context:compact-failed')) this.soon('session', 50, () => this.refreshSession());
   }
 
@@ -127,15 +131,33 @@ export class OpenSession {
   }
 
   async loadOlder() {
-    const { more, before } = this.state.older;
-    if (!more || this.isLoadingOlder) return;
+    if (!this.state.older.more || this.isLoadingOlder) return;
     this.isLoadingOlder = true;
     try {
-      const page = await api.messages(this.id, { before, limit: OLDER_PAGE });
-      this.apply([{ name: 'page:messages', ...page, isOlder: true }]);
+      await this.fetchOlder(OLDER_PAGE);
     } finally {
       this.isLoadingOlder = false;
     }
+  }
+
+  /** Older messages are fetched until a position is among what is known. */
+  async loadTo(seq) {
+    this.isLoadingOlder = true;
+    try {
+      for (let pages = 0; pages < PLACE_PAGES && this.lacks(seq); pages += 1) await this.fetchOlder(PLACE_PAGE);
+    } finally {
+      this.isLoadingOlder = false;
+    }
+  }
+
+  lacks(seq) {
+    const { older, messages } = this.state;
+    return !this.isClosed && older.more && (messages[0]?.seq ?? Infinity) > seq;
+  }
+
+  async fetchOlder(limit) {
+    const page = await api.messages(this.id, { before: this.state.older.before, limit });
+    this.apply([{ name: 'page:messages', ...page, isOlder: true }]);
   }
 
   /** The last estimates, which only the log has: its newest events are read once. */

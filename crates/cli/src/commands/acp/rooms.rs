@@ -19,7 +19,7 @@ use crate::assemble::{self, Asking, Missing};
 use crate::failure::{Failure, Outcome};
 use crate::lookup::ALL;
 use crate::place::{AGENT_FILE, Place};
-use crate::{agent_file, backend, data};
+use crate::{agent_file, backend, data, hosted};
 
 use super::folders::Folders;
 use super::lent::Lent;
@@ -82,7 +82,9 @@ impl Rooms {
         let store: SharedStore = Arc::new(Lent(Arc::clone(self.store()?)));
         let place = self.place_in(folder);
         let loaded = agent_file::load(&place)?;
-        let mut config = backend::complete(&place, loaded).await?.config;
+        let loaded = backend::complete(&place, loaded).await?;
+        hosted::tell(&loaded);
+        let mut config = loaded.config;
         assemble::check_key(&place, &config.model)?;
         let blobs = Blobs::local(&place.data_dir.join("blobs"), config.blobs.max_bytes)?;
         config.mcp_servers.extend(servers.clone());

@@ -23,6 +23,7 @@ use crate::term::transcript::{Setting, Transcript};
 
 use super::approvals::{Answer, Approvals, question};
 use super::console::{Console, Typed};
+use super::pace::{Heard, SETTLE, TICK, gathered};
 use super::paste::{Entered, Pasted};
 use super::slash::{Reply, Slash};
 use super::status::Activity;
@@ -30,15 +31,6 @@ use super::{Next, Talk, words};
 
 /// How long a second Ctrl-C counts as the second.
 const TWICE: Duration = Duration::from_secs(2);
-
-/// How often elapsed times are shown anew.
-const TICK: Duration = Duration::from_millis(500);
-
-/// How long the editor may take to notice another size of the terminal.
-const SETTLE: Duration = Duration::from_millis(60);
-
-/// Announcements printed together: a fast stream is not drawn word by word.
-const BATCH: usize = 256;
 
 struct Live<'a, 'b> {
     talk: &'a mut Talk<'b>,
@@ -83,7 +75,10 @@ impl Live<'_, '_> {
             self.show().await;
             let next = tokio::select! {
                 typed = self.console.next() => self.typed(typed).await?,
-                told = watch.recv() => self.told(told, &mut watch).await?,
+                told = watch.recv() => {
+                    self.told(told, &mut watch).await?;
+                    None
+                }
                 Some(done) = self.work.join_next() => self.worked(done.unwrap_or_else(|_| Ok(String::new()))),
                 _ = tick.tick() => {
                     self.transcript.beat();
@@ -162,8 +157,7 @@ impl Live<'_, '_> {
             return Some(Next::Leave(if busy { ExitCode::from(CANCELLED) } else { DONE }));
         }
         if busy {
-            let session = self.talk.session.clone();
-            self.work.spawn(async move { Ok(session.cancel(false).await.map(|_| String::new())?) });
+            self.work.spawn(self.talk.cancel());
         } else {
             self.transcript.row(&self.talk.style.dim(words::INTERRUPT_AGAIN));
         }
@@ -241,29 +235,14 @@ impl Live<'_, '_> {
         None
     }
 
-    async fn told(
-        &mut self,
-        told: Result<Arc<Told>, RecvError>,
-        watch: &mut Announcements,
-    ) -> Outcome<Option<Next>> {
-        let mut told = Some(told);
-        let mut taken = 0;
-        while let Some(one) = told.take() {
-            match one {
-                Ok(announcement) => self.take(&announcement).await?,
-                Err(RecvError::Lagged(missed)) => {
-                    self.transcript.warning(&words::missed(missed));
-                }
-                Err(RecvError::Closed) => {
-                    return Err(Failure::new(words::SESSION_ENDED));
-                }
-            }
-            taken += 1;
-            if taken < BATCH {
-                told = watch.try_recv().ok().map(Ok);
+    async fn told(&mut self, told: Result<Arc<Told>, RecvError>, watch: &mut Announcements) -> Outcome<()> {
+        for heard in gathered(told, watch)? {
+            match heard {
+                Heard::Told(announcement) => self.take(&announcement).await?,
+                Heard::Missed(missed) => self.transcript.warning(&words::missed(missed)),
             }
         }
-        Ok(None)
+        Ok(())
     }
 
     async fn take(&mut self, announcement: &Announcement) -> Outcome<()> {

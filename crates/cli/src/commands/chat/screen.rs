@@ -25,20 +25,12 @@ use crate::term::text::visible;
 use crate::tui::{Action, Command, Heard, Screen, State, Waiting, Wish, is_there, size};
 
 use super::approvals::{Answer, Approvals, question};
+use super::pace::{self, SETTLE, TICK, gathered};
 use super::slash::{Reply, Slash, described};
 use super::{Next, Talk, words};
 
-/// How often elapsed times are shown anew.
-const TICK: Duration = Duration::from_millis(500);
-
 /// No more than one picture within this time, whatever comes in.
 const FRAME: Duration = Duration::from_millis(16);
-
-/// How long a terminal that is being resized is left alone.
-const SETTLE: Duration = Duration::from_millis(60);
-
-/// Announcements taken together.
-const BATCH: usize = 256;
 
 struct Seen<'a, 'b> {
     talk: &'a mut Talk<'b>,
@@ -172,8 +164,7 @@ impl Seen<'_, '_> {
             Some(Wish::Entered(text)) => self.entered(&text).await,
             Some(Wish::Change { id, text }) => self.change(&id, &text).await.map(|()| None),
             Some(Wish::Cancel) => {
-                let session = self.talk.session.clone();
-                self.work.spawn(async move { Ok(session.cancel(false).await.map(|_| String::new())?) });
+                self.work.spawn(self.talk.cancel());
                 Ok(None)
             }
             Some(Wish::Leave) => Ok(Some(self.leave())),
@@ -265,17 +256,10 @@ impl Seen<'_, '_> {
     }
 
     async fn told(&mut self, told: Result<Arc<Told>, RecvError>, watch: &mut Announcements) -> Outcome<()> {
-        let mut told = Some(told);
-        let mut taken = 0;
-        while let Some(one) = told.take() {
-            match one {
-                Ok(announcement) => self.take(&announcement).await?,
-                Err(RecvError::Lagged(missed)) => self.state.transcript.warning(&words::missed(missed)),
-                Err(RecvError::Closed) => return Err(Failure::new(words::SESSION_ENDED)),
-            }
-            taken += 1;
-            if taken < BATCH {
-                told = watch.try_recv().ok().map(Ok);
+        for heard in gathered(told, watch)? {
+            match heard {
+                pace::Heard::Told(announcement) => self.take(&announcement).await?,
+                pace::Heard::Missed(missed) => self.state.transcript.warning(&words::missed(missed)),
             }
         }
         Ok(())

@@ -9,11 +9,12 @@ use longhaul::session::Resumed;
 use longhaul_core::ids::{QueueId, Seq};
 use longhaul_core::message::Part;
 use longhaul_core::queue::Queued;
-use longhaul_core::run::CompactionOutcome;
+use longhaul_core::run::{CompactionOutcome, Status};
 
 use crate::failure::{DONE, Failure, Outcome};
 use crate::lookup::{self, ALL};
 use crate::offer;
+use crate::place::Place;
 use crate::term::happening::readable;
 use crate::term::human::count;
 use crate::term::table::Beside;
@@ -22,7 +23,7 @@ use crate::term::transcript::{Setting, Transcript};
 use crate::term::wrap::wrapped;
 use crate::term::{out, table};
 
-use super::{Go, Next, Talk};
+use super::{Go, Next, Talk, model};
 use crate::commands::compact::{UNHEARD, check_length, make, previewed};
 use crate::commands::recall::recall;
 use crate::commands::sessions::{Target, conversation, export, fork_at, left_out, listed};
@@ -175,23 +176,26 @@ impl Talk<'_> {
             },
             Slash::Model(None) => self.model(),
             Slash::Model(Some(model)) => {
+                self.at_rest()?;
+                let note = model::check(self.place, &model).await?;
                 let session = Some(self.session.id().clone());
-                return self.go(Go { session, model: Some(model) });
+                return self.go(Go { session, model: Some(model), note });
             }
             Slash::Sessions(None) => {
                 let mut records = self.runtime.sessions(ALL).await?;
                 let all = records.len();
                 records.truncate(LISTED);
-                let more = left_out(LISTED, all, "`longhaul sessions list` shows more");
+                let more =
+                    left_out(LISTED, all, &format!("`{}` shows more", self.place.command("sessions list")));
                 listed(&records, true, self.style, out::width()) + &self.style.dim(&more)
             }
             Slash::Sessions(Some(meant)) => {
-                let record = lookup::session(self.runtime.store(), &meant).await?;
-                return self.go(Go { session: Some(record.id), model: None });
+                let record = lookup::session(self.place, self.runtime.store(), &meant).await?;
+                return self.go(Go { session: Some(record.id), model: None, note: None });
             }
             Slash::Fork(seq) => return self.fork(seq).await,
             Slash::Export(file) => self.export(file).await?,
-            Slash::Help => help(out::width()),
+            Slash::Help => help(self.place, out::width()),
             Slash::Quit => return Ok(Reply::Next(Next::Leave(DONE))),
             Slash::Wrong(why) => return Err(Failure::usage(why)),
         };
@@ -211,9 +215,12 @@ impl Talk<'_> {
     }
 
     fn go(&self, go: Go) -> Outcome<Reply> {
-        use longhaul_core::run::Status;
+        self.at_rest().map(|()| Reply::Next(Next::Go(go)))
+    }
+
+    fn at_rest(&self) -> Outcome<()> {
         match *self.session.status().borrow() {
-            Status::Idle | Status::Parked => Ok(Reply::Next(Next::Go(go))),
+            Status::Idle | Status::Parked => Ok(()),
             _ => Err(Failure::new("the agent is at work here; Ctrl-C cancels the run first")),
         }
     }
@@ -271,7 +278,7 @@ impl Talk<'_> {
     async fn fork(&self, seq: Option<Seq>) -> Outcome<Reply> {
         let record = self.runtime.store().session(self.session.id()).await?;
         let fork = fork_at(self.runtime, &record, seq).await?;
-        self.go(Go { session: Some(fork.id().clone()), model: None })
+        self.go(Go { session: Some(fork.id().clone()), model: None, note: None })
     }
 
     async fn export(&self, file: Option<PathBuf>) -> Outcome<String> {
@@ -297,8 +304,11 @@ pub(super) fn described() -> impl Iterator<Item = (&'static str, &'static str)> 
 }
 
 /// The commands, set for `columns`: what they do hangs beside them.
-fn help(columns: usize) -> String {
-    let lines = HELP.lines().map(|line| match line.split_at_checked(HELP_COLUMN) {
+fn help(place: &Place, columns: usize) -> String {
+    let text = HELP
+        .replace("`longhaul chat -c`", &format!("`{}`", place.talking("chat -c")))
+        .replace("`longhaul recall last WORDS`", &format!("`{}`", place.command("recall last WORDS")));
+    let lines = text.lines().map(|line| match line.split_at_checked(HELP_COLUMN) {
         Some((command, does)) if line.starts_with('/') => {
             format!("{command}{}\n", wrapped(does, HELP_COLUMN, HELP_COLUMN, columns))
         }
@@ -332,7 +342,7 @@ mod tests {
     #[test]
     fn the_help_breaks_between_words() {
         for columns in [40, 79, 100] {
-            let text = help(columns);
+            let text = help(&Place::default(), columns);
             assert!(text.lines().all(|line| crate::term::text::width(line) <= columns), "{text}");
             let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
             assert_eq!(words(&text), words(HELP));

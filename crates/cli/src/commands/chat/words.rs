@@ -37,6 +37,15 @@ pub(crate) fn not_sent(why: &str) -> String {
     format!("not sent: {why}")
 }
 
+/// Messages wait, and nothing runs; nothing if none do.
+pub(crate) fn waiting(messages: usize) -> String {
+    match messages {
+        0 => String::new(),
+        1 => "1 message waits: /resume sends it, /queue shows it".to_owned(),
+        many => format!("{many} messages wait: /resume sends them, /queue shows them"),
+    }
+}
+
 /// Storage failed under a session.
 pub(crate) fn broken(message: &str) -> String {
     format!("storage: {message}; what was acknowledged is kept")

@@ -1,5 +1,4 @@
 use longhaul_core::budget::{Budget, Trigger};
-use longhaul_core::event::EditReason;
 use longhaul_core::history::{History, ItemKind};
 use longhaul_core::plan::{self, Occasion, Scene};
 use longhaul_core::strategy::{self, Choice, Instead, Protection};
@@ -7,6 +6,7 @@ use longhaul_lab::recording::Recording;
 use longhaul_lab::synthetic;
 
 use super::*;
+use crate::sample;
 use crate::term::text::width;
 
 fn policy(name: &str) -> Policy {
@@ -32,23 +32,7 @@ fn bare(plan: Plan) -> Preview {
 }
 
 fn edit(kind: EditKind, ops: Vec<ViewOp>, why: &str) -> ViewEdit {
-    ViewEdit {
-        id: "e1".into(),
-        base_view_hash: String::new(),
-        ops,
-        kind,
-        strategy: "truncation".to_owned(),
-        reason: EditReason::Requested,
-        trigger_tokens: 0,
-        original_tokens: 9,
-        compressed_tokens: 4,
-        original_bound: 9,
-        compressed_bound: 4,
-        original_messages: 5,
-        compressed_messages: 2,
-        why: why.to_owned(),
-        usage: None,
-    }
+    ViewEdit { ops, kind, why: why.to_owned(), ..sample::edit() }
 }
 
 fn survived(classes: &[(&str, Tally)]) -> Survival {

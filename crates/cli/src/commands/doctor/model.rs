@@ -39,7 +39,10 @@ fn window(model: &ModelFacts) -> String {
             window.source,
             grouped(bound),
         ),
-        (Some(window), _) => format!("{} tokens · {}", grouped(window.value), window.source),
+        (Some(window), _) => {
+            let how = if window.source == LimitSource::Learned { " from an overflow error" } else { "" };
+            format!("{} tokens · {}{how}", grouped(window.value), window.source)
+        }
         (None, bound) => {
             let trained = bound.map(|bound| format!("; at most {}", grouped(bound))).unwrap_or_default();
             format!(

@@ -15,6 +15,7 @@ use longhaul_lab::report::{PolicyFacts, Role};
 use crate::args::ReplayArgs;
 use crate::assemble;
 use crate::failure::{Failure, Outcome};
+use crate::hint::quoted;
 
 /// The strategy that the report is about.
 const SUBJECT: &str = "adaptive";
@@ -219,14 +220,6 @@ pub(super) fn command_line(args: &ReplayArgs, configured: Option<&Configured>) -
         words.extend(["--html".to_owned(), page.display().to_string()]);
     }
     words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
-}
-
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./,%=+:@".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

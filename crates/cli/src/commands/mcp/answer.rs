@@ -1,7 +1,7 @@
 //! What the tools do. Reading never claims the data folder: it may be in use by a chat or a server.
 
 use longhaul::recall::Source;
-use longhaul::session::Runtime;
+use longhaul::session::{Runtime, whole_log};
 use longhaul_core::history::History;
 use longhaul_core::truncate::Limit;
 use longhaul_store::SessionRecord;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::args::CompactArgs;
 use crate::commands::compact::{check_length, previewed};
-use crate::commands::{compact, reading, recall};
+use crate::commands::{compact, reading};
 use crate::failure::{Failure, Outcome};
 use crate::lookup;
 use crate::place::Place;
@@ -52,8 +52,8 @@ fn about(record: &SessionRecord) -> String {
 
 async fn recalled(place: &Place, asked: Recall) -> Outcome<Answer> {
     let data = reading::usual(place).await?;
-    let record = lookup::session(&data.store, meant(asked.session.as_ref())).await?;
-    let history = History::fold(&recall::log(&data.store, &record.id).await?)?;
+    let record = lookup::session(place, &data.store, meant(asked.session.as_ref())).await?;
+    let history = History::fold(&whole_log(&data.store, &record.id).await?)?;
     let Recall { handle, range, query, limit, .. } = asked;
     let mut call = json!({});
     for (key, value) in [("handle", handle), ("range", range), ("query", query)] {

@@ -1,12 +1,12 @@
 //! A search over the sessions of a data folder.
 
+use longhaul::session::whole_log;
 use longhaul_core::history::{Entry, EntryKind, History};
 use longhaul_core::ids::{Handle, LogRange};
 use longhaul_core::message::Part;
 use longhaul_core::recall::{Extent, Hit, Index, search as ranked};
 use longhaul_store::{SessionRecord, SharedStore};
 
-use crate::commands::recall;
 use crate::failure::Outcome;
 use crate::lookup::ALL;
 use crate::term::human::count;
@@ -54,7 +54,7 @@ pub(super) async fn search(store: &SharedStore, query: &str, limit: Option<usize
 }
 
 async fn said_in(store: &SharedStore, record: &SessionRecord, session: usize) -> Outcome<Vec<Said>> {
-    let history = History::fold(&recall::log(store, &record.id).await?)?;
+    let history = History::fold(&whole_log(store, &record.id).await?)?;
     let said = history.entries().iter().filter(|entry| !is_recalled(entry)).map(|entry| Said {
         session,
         handle: Handle(LogRange::one(entry.seq)),

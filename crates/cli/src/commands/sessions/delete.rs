@@ -23,7 +23,7 @@ pub(super) async fn run(place: &Place, sessions: &[String], yes: bool) -> Outcom
         ));
     }
     let data = reading::usual(place).await?;
-    let meant = meant(&data.store, sessions).await;
+    let meant = meant(place, &data.store, sessions).await;
     data.store.close().await;
     let meant = meant?;
     // Nobody is kept waiting for the answer.
@@ -46,10 +46,10 @@ async fn delete(store: &SharedStore, meant: &[SessionRecord]) -> Outcome<()> {
 }
 
 /// All names first: `last` means another one as soon as the newest is gone.
-async fn meant(store: &SharedStore, sessions: &[String]) -> Outcome<Vec<SessionRecord>> {
+async fn meant(place: &Place, store: &SharedStore, sessions: &[String]) -> Outcome<Vec<SessionRecord>> {
     let mut meant: Vec<SessionRecord> = Vec::new();
     for name in sessions {
-        let record = lookup::session(store, name).await?;
+        let record = lookup::session(place, store, name).await?;
         if meant.iter().all(|other| other.id != record.id) {
             meant.push(record);
         }

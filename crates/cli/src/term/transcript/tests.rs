@@ -32,6 +32,7 @@ fn a_turn_reads_from_top_to_bottom() {
         count: 41,
         before_tokens: 96_200,
         after_tokens: 11_400,
+        is_extract: false,
         undo: Undo::Newest,
     };
     let text = printed(&[
@@ -74,6 +75,7 @@ fn an_answer_that_was_paused_is_printed_once_and_in_one_piece() {
         count: 41,
         before_tokens: 96_200,
         after_tokens: 11_400,
+        is_extract: false,
         undo: Undo::Newest,
     };
     let rule = || Happening::Compacted(shrunk.clone());
@@ -155,7 +157,7 @@ fn the_notice_says_what_was_done() {
 
 fn edit(strategy: &str, undo: Undo) -> Shrunk {
     let (id, strategy) = ("e9".to_owned(), strategy.to_owned());
-    Shrunk { id, strategy, count: 41, before_tokens: 96_200, after_tokens: 11_400, undo }
+    Shrunk { id, strategy, count: 41, before_tokens: 96_200, after_tokens: 11_400, is_extract: false, undo }
 }
 
 /// The rows of edits in so many columns.
@@ -205,6 +207,9 @@ fn an_extract_is_told_from_a_summary() {
 ─ compacted 41 messages · 96.2K → 11.4K · adaptive · all recoverable · /undo
 ";
     assert_eq!(text, expected);
+    let by_itself = Shrunk { is_extract: true, ..edit("adaptive", Undo::Newest) };
+    let text = rows(Setting::Chat, 99, &[Happening::Compacted(by_itself)]);
+    assert!(text.contains(" · an extract by adaptive · "), "nothing failed, and no model wrote: {text}");
     let text = rows(Setting::Chat, 99, &[failed(), made("truncation")]);
     assert!(text.contains("left out 41 messages") && !text.contains("extract"), "{text}");
 }

@@ -118,7 +118,7 @@ fn goals_are_met_at_their_limits_and_not_beyond() {
 #[test]
 fn the_result_is_one_sentence() {
     let report = report();
-    let sentence = headline(&report.header, &report.goals);
+    let sentence = report.headline();
     assert!(sentence.starts_with("With adaptive, sessions cost 46.1 % of append-only and 7"), "{sentence}");
     assert_eq!(sentence.matches(". ").count(), 0, "{sentence}");
     assert_eq!(
@@ -127,8 +127,41 @@ fn the_result_is_one_sentence() {
          Synthetic sessions are kept apart."
     );
     let none = made(vec![outcome("a", "append-only", 1.0, (1, 0, 0))]);
-    let alone = headline(&none.header, &none.goals);
+    let alone = none.headline();
     assert_eq!(alone, "adaptive was not replayed, so there is no verdict.");
+}
+
+#[test]
+fn the_best_and_the_worst_window_are_named() {
+    let at = |window: u64, policy: &str, cost: f64, needs| Outcome {
+        window,
+        window_percent: None,
+        ..outcome("a", policy, cost, needs)
+    };
+    let report = made(vec![
+        at(2_000, "append-only", 2.0, (10, 0, 0)),
+        at(2_000, "adaptive", 2.4, (4, 1, 5)),
+        at(8_000, "append-only", 2.0, (10, 0, 0)),
+        at(8_000, "adaptive", 0.5, (8, 1, 1)),
+        at(16_000, "append-only", 2.0, (10, 0, 0)),
+        at(16_000, "adaptive", 1.0, (10, 0, 0)),
+    ]);
+    let said = report.headline();
+    assert!(
+        said.starts_with("With adaptive, sessions cost 50.0 % of append-only, 90.0 % of what was"),
+        "{said}"
+    );
+    assert!(
+        said.ends_with(
+            "; from the best window to the worst, the cost goes from 25.0 % of append-only (8.0K tokens) to 120.0 % \
+             (2.0K tokens) and what is at hand from 100.0 % (16.0K tokens) to 50.0 % (2.0K tokens)."
+        ),
+        "{said}"
+    );
+    assert!(report.html().contains("from the best window to the worst"), "the page says it too");
+    let one =
+        made(vec![outcome("a", "append-only", 2.0, (10, 0, 0)), outcome("a", "adaptive", 1.0, (9, 0, 1))]);
+    assert!(!one.headline().contains("window"), "{}", one.headline());
 }
 
 #[test]
@@ -140,7 +173,7 @@ fn without_peers_or_without_the_policy_under_test_nothing_is_claimed() {
     header.policies.retain(|it| it.role != Role::Subject);
     let peers = Report::new(header, vec![outcome("a", "codex", 1.0, (8, 0, 2))]);
     assert!(peers.verdicts().is_empty() && peers.goals().is_empty());
-    assert!(headline(&peers.header, &peers.goals).contains("no verdict"));
+    assert!(peers.headline().contains("no verdict"));
     let nothing_needed = Outcome { needs: Needs::default(), ..outcome("a", "adaptive", 1.0, (0, 0, 0)) };
     assert_eq!(made(vec![nothing_needed]).goals()[2].met, None);
 }

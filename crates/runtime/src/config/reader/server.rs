@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use super::super::error::ProblemKind;
 use super::super::node::{Value, clip};
+use super::super::server::RateLimitConfig;
 use super::{Reader, text};
 
 /// The database of this version.
@@ -22,6 +23,16 @@ impl Reader<'_> {
             Value::Null => Some(None),
             Value::Text(name) if name == "none" => Some(None),
             _ => text(node).filter(|name| !name.trim().is_empty()).map(Some),
+        })
+        .flatten()
+    }
+
+    /// `None` is `none`.
+    pub(in super::super) fn optional_rate(&mut self, path: &str) -> Option<RateLimitConfig> {
+        self.read(path, "a rate such as 120/min (s, min or h), or none", |node| match &node.value {
+            Value::Null => Some(None),
+            Value::Text(word) if word == "none" => Some(None),
+            _ => RateLimitConfig::parse(&text(node)?).map(Some),
         })
         .flatten()
     }

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 use super::super::part::TokenUsage;
+use super::{no, yes};
 
 /// How full the window is, what fills it, and on what the figures rest. Tokens throughout.
 #[derive(ToSchema)]
@@ -73,15 +74,40 @@ pub(crate) struct Basis {
     last_error_percent: Option<f64>,
 }
 
+/// What a compaction did, or would do.
+#[derive(ToSchema)]
+#[serde(untagged)]
+pub(crate) enum Compacted {
+    Made(CompactionMade),
+    NotMade(CompactionNotMade),
+    Planned(CompactionPlanned),
+}
+
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Compacted {
+pub(crate) struct CompactionMade {
     ok: bool,
-    compacted: Option<bool>,
-    compaction: Option<Compaction>,
-    reason: Option<String>,
-    dry_run: Option<bool>,
-    plan: Option<CompactionPlan>,
+    #[schema(schema_with = yes)]
+    compacted: bool,
+    compaction: Compaction,
+}
+
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CompactionNotMade {
+    ok: bool,
+    #[schema(schema_with = no)]
+    compacted: bool,
+    reason: String,
+}
+
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CompactionPlanned {
+    ok: bool,
+    #[schema(schema_with = yes)]
+    dry_run: bool,
+    plan: CompactionPlan,
 }
 
 #[derive(ToSchema)]

@@ -49,6 +49,6 @@ export class Banner {
     if (state === 'refused') return problem.status === 404 ? 'This session is gone.' : problem.message;
     const left = Math.max(0, Math.ceil((retryAt - Date.now()) / 1_000));
     const when = left ? `Trying again in ${left}\u00a0s.` : 'Trying again …';
-    return `No connection. What you see is kept, and the agent needs no page to go on. ${when}`;
+    return `No connection. Nothing is lost, and the agent goes on without the page. ${when}`;
   }
 }

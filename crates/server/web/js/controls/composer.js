@@ -41,6 +41,7 @@ export class Composer {
     this.stopButton.hidden = !canStop;
     const label = this.editing ? 'Save' : isBusy ? 'Queue' : 'Send';
     setText(this.sendButton.querySelector('span'), label);
+    this.sendButton.title = `${label} (Enter)`;
   }
 
   key(event) {

@@ -1,12 +1,14 @@
 // The line above the conversation: title, model, steps, tokens or cost; and what can be done with the session.
 import { byId, setText } from '../dom.js';
-import { dollars, plural, tokens } from '../text/format.js';
+import { count, dollars, plural, tokens } from '../text/format.js';
 import { titleOf } from './sessions.js';
 
 export class Header {
   constructor({ rename, command }) {
     this.title = byId('title');
     this.facts = byId('facts');
+    this.model = byId('model');
+    this.modelName = byId('model-name');
     this.title.addEventListener('click', rename);
     for (const each of byId('session-menu').querySelectorAll('[data-command]')) {
       each.addEventListener('click', () => {
@@ -20,20 +22,38 @@ export class Header {
     const session = state.session ?? listed;
     const title = session ? titleOf(session) : 'New session';
     setText(this.title, title);
-    this.title.disabled = !session;
-    byId('session-menu-open').hidden = !session;
-    setText(this.facts, session ? factsOf(state, session) : '');
+    this.title.disabled = !state.session;
+    byId('session-menu-open').hidden = !state.session;
+    const model = state.session ? modelOf(state, session) : null;
+    this.model.hidden = !model;
+    setText(this.modelName, model ?? '');
+    this.model.setAttribute('aria-label', `Model ${model}. Change it`);
+    setText(this.facts, state.session ? factsOf(state, session) : '');
+    this.facts.title = state.session ? spentOn(state, session) : '';
     const waits = (state.messages.at(-1)?.calls ?? []).some((call) => call.approval && !call.approval.decision && !call.result);
     document.title = `${waits ? '● ' : ''}${title} · Longhaul`;
   }
 }
 
-/** `qwen3-30b · 3 steps · $0.14`, or tokens where no price is known. Pure. */
+/** The model that answers next. Pure. */
+export function modelOf(state, session) {
+  return session.model?.model ?? state.messages.findLast((message) => message.model)?.model?.model ?? null;
+}
+
+/** `3 steps · $0.14`, or tokens where no price is known. Pure. */
 export function factsOf(state, session) {
-  const model = state.messages.findLast((message) => message.model)?.model?.model ?? session.model?.model;
   const usage = state.report?.tokenUsage ?? session.tokenUsage;
   const cost = session.costUsd ?? state.report?.costUsd;
   const spent = typeof cost === 'number' ? dollars(cost) : usage?.totalTokens ? `${tokens(usage.totalTokens)} tokens` : null;
   const steps = state.older.more ? null : state.steps.length ? plural(state.steps.length, 'step') : null;
-  return [model, steps, spent].filter(Boolean).join(' · ');
+  return [steps, spent].filter(Boolean).join(' · ');
+}
+
+/** What the cost is made of, for who asks. Pure. */
+export function spentOn(state, session) {
+  const usage = state.report?.tokenUsage ?? session.tokenUsage;
+  if (!usage?.totalTokens) return '';
+  const cost = session.costUsd ?? state.report?.costUsd;
+  const price = typeof cost === 'number' ? `${dollars(cost)} at list prices: ` : 'No price of this model is known. ';
+  return `${price}${count(usage.inputTokens)} tokens read, ${count(usage.cacheReadTokens ?? 0)} of them from the cache; ${count(usage.outputTokens)} written.`;
 }

@@ -10,6 +10,7 @@ export const KEYS = [
   ['/', 'To the field; there: commands'],
   ['n', 'New session'],
   ['m', 'The context panel'],
+  ['Ctrl or ⌘ + k', 'Search all sessions'],
   ['Alt + ↑ ↓', 'The session before, the next one'],
   [',', 'Settings'],
   ['?', 'This list'],

@@ -1,6 +1,8 @@
 // The list of sessions: newest first, with what each is doing; found by words, renamed, deleted.
-import { button, byId, h, setText } from '../dom.js';
-import { ago, excerpt, firstLine } from '../text/format.js';
+import { button, byId, h, setText, show } from '../dom.js';
+import { addressOf } from '../text/address.js';
+import { ago, firstLine } from '../text/format.js';
+import { foundSessions, passage, wordsOf } from '../text/hits.js';
 import { askText, confirmed } from './dialog.js';
 
 export const STATUS_WORDS = {
@@ -8,8 +10,19 @@ export const STATUS_WORDS = {
   compacting: 'making room', parked: 'parked',
 };
 
+/** The same where there is little room. */
+const BUSY = { streaming: 'writing', executing_tools: 'tools', waiting_approval: 'asks you', compacting: 'room', parked: 'parked' };
+
+const WHO = { user: 'you ', assistant: 'agent ', tool: 'tool ' };
+
+/** Letters from which on what was said is searched, and the pause in typing before it. */
+const SHORTEST = 2;
+const PAUSE_MS = 250;
+
+const NONE = [];
+
 export class Sessions {
-  /** `open(id)`, `fresh()`, `rename(id, title)`, `remove(id)`, `search(words)` */
+  /** `fresh()`, `rename(id, title)`, `remove(id)`, `search(query)`; `found(words)` hears what is searched for. */
   constructor(actions) {
     this.actions = actions;
     this.list = byId('sessions');
@@ -20,20 +33,50 @@ export class Sessions {
     this.found = [];
     byId('new-session').addEventListener('click', () => actions.fresh());
     this.search.addEventListener('input', () => this.searched());
+    byId('drawer').addEventListener('keydown', (event) => this.key(event));
+  }
+
+  get query() {
+    return this.search.value.trim();
   }
 
   searched() {
-    this.draw();
     clearTimeout(this.timer);
-    const words = this.search.value.trim();
-    this.found = [];
-    if (words.length < 2) return;
-    this.timer = setTimeout(async () => {
-      const found = await this.actions.search(words).catch(() => []);
-      if (this.search.value.trim() !== words) return;
-      this.found = found;
-      this.draw();
-    }, 250);
+    const { query } = this;
+    [this.found, this.searchSaid] = [[], ''];
+    this.actions.found(query.length < SHORTEST ? [] : wordsOf(query));
+    this.isSearching = query.length >= SHORTEST;
+    this.draw();
+    if (this.isSearching) this.timer = setTimeout(() => this.ask(query), PAUSE_MS);
+  }
+
+  async ask(query) {
+    let said = '';
+    let found = [];
+    try {
+      const { hits, complete } = await this.actions.search(query);
+      found = foundSessions(hits);
+      if (complete === false) said = 'The newest of them; there may be more.';
+    } catch (problem) {
+      said = problem.message;
+    }
+    if (this.query !== query) return;
+    [this.found, this.searchSaid, this.isSearching] = [found, said, false];
+    this.draw();
+  }
+
+  /** Down from the field into the list, and along it; Enter in the field opens what was found first. */
+  key(event) {
+    const links = [...this.list.querySelectorAll('a')];
+    const at = links.indexOf(document.activeElement);
+    const isField = document.activeElement === this.search;
+    if (!links.length || event.altKey || (at < 0 && !isField)) return;
+    if (event.key === 'Enter' && isField && this.query) (this.list.querySelector('.hit') ?? links[0]).click();
+    else if (event.key === 'ArrowDown') links[Math.min(at + 1, links.length - 1)].focus();
+    else if (event.key === 'ArrowUp' && at > 0) links[at - 1].focus();
+    else if (event.key === 'ArrowUp' && at === 0) this.search.focus();
+    else return;
+    event.preventDefault();
   }
 
   update(sessions, currentId) {
@@ -48,13 +91,13 @@ export class Sessions {
 
   draw() {
     const sessions = this.sessions ?? [];
-    const words = this.search.value.trim().toLowerCase();
-    const hits = new Map(this.found.toReversed().map((hit) => [hit.sessionId, hit]));
+    const words = wordsOf(this.query);
+    const found = new Map(this.found.map((each) => [each.id, each]));
     const listed = new Set(sessions.map((each) => each.id));
-    const beyond = [...hits.values()].filter((hit) => !listed.has(hit.sessionId));
+    const inTitle = (session) => words.every((word) => titleOf(session).toLowerCase().includes(word));
     const shown = [
-      ...sessions.filter((each) => !words || titleOf(each).toLowerCase().includes(words) || hits.has(each.id)),
-      ...beyond.map((hit) => ({ id: hit.sessionId, title: hit.title, status: 'idle', updatedAt: hit.at })),
+      ...sessions.filter((each) => inTitle(each) || found.has(each.id)),
+      ...this.found.filter(({ id }) => !listed.has(id)).map(({ id, title, at }) => ({ id, title, status: 'idle', updatedAt: at })),
     ];
     const ids = new Set(shown.map((each) => each.id));
     for (const [id, item] of this.items) {
@@ -64,30 +107,51 @@ export class Sessions {
     }
     shown.forEach((session, at) => {
       const item = this.items.get(session.id) ?? this.make(session);
-      this.fill(item, session, words ? excerpt(hits.get(session.id)?.text ?? '', words) : null);
+      this.fill(item, session);
+      this.fillHits(item, session, found.get(session.id)?.places ?? NONE, words);
       if (this.list.children[at] !== item.element) this.list.insertBefore(item.element, this.list.children[at] ?? null);
     });
-    if (this.sessions) setText(this.said, shown.length ? '' : words ? 'Nothing was found.' : 'No session yet.');
+    if (this.sessions) setText(this.said, this.words(shown.length));
+  }
+
+  words(number) {
+    if (this.searchSaid) return this.searchSaid;
+    if (number) return '';
+    if (this.isSearching) return 'Searching …';
+    return this.query ? 'Nothing was found.' : 'No session yet.';
   }
 
   make({ id }) {
     const item = {
-      dot: h('span.dot', { 'aria-hidden': 'true' }), title: h('span.session-title'), meta: h('span.session-meta.numbers'), snippet: h('span.session-snippet', { hidden: true }),
+      dot: h('span.dot', { 'aria-hidden': 'true' }), title: h('span.session-title'), meta: h('span.session-meta.numbers'), hits: h('ul.hits', { hidden: true }),
     };
-    item.link = h('a.session-link', { href: `#/s/${id}` }, item.dot, h('span.session-words', {}, item.title, item.snippet), item.meta);
+    item.link = h('a.session-link', { href: addressOf(id) }, item.dot, item.title, item.meta);
     const rename = button('Rename', { symbol: 'pencil', onlyIcon: true, onclick: () => this.rename(id) });
     const remove = button('Delete', { symbol: 'trash', onlyIcon: true, onclick: () => this.remove(id) });
-    item.element = h('li.session', {}, item.link, h('span.session-actions', {}, rename, remove));
+    item.element = h('li.session', {}, item.link, h('span.session-actions', {}, rename, remove), item.hits);
     this.items.set(id, item);
     return item;
   }
 
-  fill(item, session, snippet) {
+  /** What was found in a session, each passage a way to its place. */
+  fillHits(item, { id }, places, words) {
+    if (item.places === places) return;
+    item.places = places;
+    item.hits.hidden = places.length === 0;
+    show(item.hits, places.map(({ seq, role, text }) => h(
+      'li', {},
+      h(
+        'a.hit', { href: addressOf(id, seq), onclick: () => again(addressOf(id, seq)) },
+        h('span.hit-who', {}, WHO[role] ?? ''),
+        passage(text, words).map((piece) => (piece.isWord ? h('mark', {}, piece.text) : piece.text)),
+      ),
+    )));
+  }
+
+  fill(item, session) {
     const title = titleOf(session);
     setText(item.title, title);
-    setText(item.meta, session.status === 'idle' ? ago(session.updatedAt, Date.now()) : '');
-    item.snippet.hidden = !snippet;
-    setText(item.snippet, snippet ?? '');
+    setText(item.meta, BUSY[session.status] ?? ago(session.updatedAt, Date.now()));
     item.element.dataset.status = session.status;
     const isCurrent = session.id === this.currentId;
     if (isCurrent) item.link.setAttribute('aria-current', 'page');
@@ -120,3 +184,7 @@ export function titleOf(session) {
   return session.title?.trim() || 'Untitled';
 }
 
+/** The address that is open already leads to its place once more. */
+function again(address) {
+  if (location.hash === address) dispatchEvent(new HashChangeEvent('hashchange'));
+}

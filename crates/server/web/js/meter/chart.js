@@ -5,14 +5,18 @@ import { columnsOf, marksOf, niceTop } from './columns.js';
 
 const [WIDTH, HEIGHT, LEFT, TOP, BOTTOM] = [400, 150, 40, 10, 18];
 
-export function chart(steps, edits, window) {
+/** @param {{window: number, trigger?: number}} limits in tokens */
+export function chart(steps, edits, { window, trigger }) {
   const figure = h('figure.chart');
   if (!steps.length) {
     figure.append(h('p.quiet', {}, 'No step of this session has been reported yet.'));
     return figure;
   }
   const columns = columnsOf(steps, Math.floor((WIDTH - LEFT) / 4));
-  const top = niceTop(Math.max(...columns.map((column) => column.input + column.output)));
+  const highest = Math.max(...columns.map((column) => column.input + column.output));
+  // Where room is made is shown once the steps come near it.
+  const nearTrigger = trigger && trigger <= highest * 2 ? trigger : 0;
+  const top = niceTop(Math.max(highest, nearTrigger));
   const y = (value) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - value / top);
   const width = (WIDTH - LEFT) / columns.length;
   const wide = Math.min(width - (width > 5 ? 1 : width > 2.5 ? 0.5 : 0), 16);
@@ -30,7 +34,11 @@ export function chart(steps, edits, window) {
     s('line', { x1: LEFT, x2: WIDTH, y1: y(value), y2: y(value) }),
     s('text', { x: LEFT - 6, y: y(value) + 3.5, 'text-anchor': 'end' }, tokens(value)),
   ));
-  const limit = window && window <= top ? s('line', { class: 'limit', x1: LEFT, x2: WIDTH, y1: y(window), y2: y(window) }) : null;
+  const across = (kind, value, label) => s('g', { class: `limit ${kind}` }, s('title', {}, label), s('line', { x1: LEFT, x2: WIDTH, y1: y(value), y2: y(value) }));
+  const limits = [
+    nearTrigger ? across('at-trigger', trigger, `Room is made at ${tokens(trigger)}`) : null,
+    window && window <= top ? across('at-window', window, `The window ends at ${tokens(window)}`) : null,
+  ];
   const marks = marksOf(edits, columns).map(({ at, edit }) => {
     const x = Math.min(LEFT + at * width, WIDTH - 2);
     return s(
@@ -41,7 +49,7 @@ export function chart(steps, edits, window) {
   const last = columns.at(-1);
   const foot = s('g', { class: 'axis' }, s('text', { x: LEFT, y: HEIGHT - 5 }, `step ${count(columns[0].first)}`), s('text', { x: WIDTH, y: HEIGHT - 5, 'text-anchor': 'end' }, `step ${count(last.last)}`));
   const says = `Context per step. The newest of ${count(last.last)} steps read ${tokens(last.input)} tokens, ${tokens(last.cached)} of them from the cache, and wrote ${tokens(last.output)}. ${count(edits.length)} compactions and prunes.`;
-  figure.append(s('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img', 'aria-label': says }, lines, bars, limit, marks, foot), legend());
+  figure.append(s('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img', 'aria-label': says }, lines, bars, limits, marks, foot), legend(nearTrigger > 0, window <= top));
   return figure;
 }
 
@@ -50,7 +58,7 @@ function describe({ first, last, input, cached, output }) {
   return `${which}: ${count(input)} read, ${count(cached)} of them cached; ${count(output)} written`;
 }
 
-function legend() {
+function legend(hasTrigger, hasWindow) {
   const item = (kind, label) => h('li', {}, h(`span.swatch.${kind}`, { 'aria-hidden': 'true' }), label);
-  return h('ul.legend', {}, item('cached', 'read from the cache'), item('fresh', 'read anew'), item('written', 'written'), item('mark', 'compacted or pruned'));
+  return h('ul.legend', {}, item('cached', 'read from the cache'), item('fresh', 'read anew'), item('written', 'written'), item('mark', 'compacted or pruned'), hasTrigger ? item('rule', 'room is made') : null, hasWindow ? item('rule.end', 'end of the window') : null);
 }

@@ -57,7 +57,7 @@ export class Panel {
     this.rest.hidden = false;
     setText(this.lead, spokenOf(usage ?? report, report));
     show(this.legend, legend(segmentsOf(report, activeSummaries(edits, summaries))));
-    show(this.chart, chart(steps, edits, report.window));
+    show(this.chart, chart(steps, edits, { window: report.window, trigger: report.thresholds[0]?.tokens }));
     this.table.update(tableOf(report));
     show(this.estimates, estimateTable(estimates));
     show(this.edits, edits.length ? [h('h3', {}, 'Compactions and prunes'), this.editList(edits)] : []);
@@ -101,7 +101,7 @@ class Table {
       const known = this.rows.get(row.label) ?? this.make(row);
       if (this.element.children[at] !== known.element) this.element.insertBefore(known.element, this.element.children[at] ?? null);
       const value = count(row.tokens ?? row.number);
-      setText(known.value, row.mark === 'estimated' ? `~${value}` : value);
+      setText(known.value, row.mark === 'estimated' && value !== '0' ? `~${value}` : value);
       setText(known.mark, [row.mark, row.note].filter(Boolean).join(' · '));
       setText(known.says, row.says);
     });

@@ -30,7 +30,7 @@ export function segmentsOf(report, summaries = []) {
     { key: 'summary', label: 'Summary', tokens: summary, estimated: true },
     { key: 'messages', label: 'Messages', tokens: words, estimated: allEstimated },
     { key: 'results', label: 'Tool results', tokens: results, estimated: allEstimated },
-    { key: 'new', label: 'New since then', tokens: fresh, estimated: true },
+    { key: 'new', label: 'New since last call', tokens: fresh, estimated: true },
     { key: 'free', label: 'Free', tokens: free, estimated: false },
     { key: 'reserve', label: 'Reserve', tokens: reserve, estimated: false },
   ].filter((segment) => segment.tokens > 0);

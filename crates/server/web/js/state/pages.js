@@ -4,6 +4,7 @@ import { withEdit } from './context.js';
 import { put, readParts } from './messages.js';
 import { end, notice } from './runs.js';
 import { changeCall } from './messages.js';
+import { asked } from './tools.js';
 
 export const handlers = {
   'page:messages': messages,
@@ -115,7 +116,7 @@ function session(state, { session: known, at }) {
 function approvals(state, { approvals: waiting }) {
   let { messages } = state;
   for (const { callId, approvalId } of waiting) {
-    messages = changeCall(messages, callId, (call) => (call.result ? {} : { approval: { id: approvalId }, status: 'pending' })) ?? messages;
+    messages = changeCall(messages, callId, (call) => (call.result ? {} : { approval: asked(call, approvalId), status: 'pending' })) ?? messages;
   }
   return { ...state, messages };
 }

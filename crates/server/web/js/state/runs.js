@@ -7,15 +7,20 @@ export const handlers = {
   'run:complete': complete,
   'session:parked': (state, { reason }) => ({ ...state, parked: reason, run: null, answer: null, writing: [] }),
   'llm:error': failed,
-  'llm:switched': (state, { seq, newConfig }) => notice(state, {
-    seq, tone: 'quiet', text: `The model is now ${newConfig?.model ?? 'another one'}. The whole history stays.`,
-  }),
+  'llm:switched': switched,
   'llm:unsupported-input': (state, { errors, at }) => notice(state, {
     seq: state.seq + 0.5, tone: 'attention', text: (errors ?? []).join(' '), key: `unsupported-${at}`,
   }),
   'stream:gap': (state) => ({ ...state, gap: true }),
   'page:connected': (state) => (state.answer ? { ...state, answer: { ...state.answer, stale: true } } : state),
 };
+
+/** Told again after a break it is no news: what was fetched meanwhile knows the model of now. */
+function switched(state, { seq, newConfig }) {
+  const told = notice(state, { seq, tone: 'quiet', text: `The model is now ${newConfig?.model ?? 'another one'}. The whole history stays.` });
+  if (!newConfig || !state.session || !(seq > state.seq)) return told;
+  return { ...told, session: { ...state.session, model: newConfig } };
+}
 
 /** Why runs end, in words; one that ended by its answer says nothing. */
 const ENDS = {

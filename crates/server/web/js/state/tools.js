@@ -12,10 +12,15 @@ export const handlers = {
   'tool:output': output,
   'llm:tool-result': (state, event) => result(state, event.callId, event),
   'tool:approval-request': (state, { callId, approvalId }) => change(state, callId, (call) => (
-    call.approval?.decision || call.result ? {} : { approval: { id: approvalId } }
+    call.approval?.decision || call.result ? {} : { approval: asked(call, approvalId) }
   )),
   'tool:approval-response': approvalResponse,
 };
+
+/** A question that is told again is the same one: somebody may be writing the answer. */
+export function asked(call, id) {
+  return call.approval?.id === id ? call.approval : { id };
+}
 
 function change(state, callId, make) {
   const messages = changeCall(state.messages, callId, make);
@@ -51,9 +56,9 @@ export function result(state, callId, { seq, status, sanitized, truncated, omitt
 }
 
 function approvalResponse(state, { approvalId, decision, at }) {
-  const asked = (call) => call.approval?.id === approvalId;
-  const message = state.messages.findLast((each) => each.calls.some(asked));
+  const isMeant = (call) => call.approval?.id === approvalId;
+  const message = state.messages.findLast((each) => each.calls.some(isMeant));
   if (!message) return state;
-  const { callId } = message.calls.find(asked);
+  const { callId } = message.calls.find(isMeant);
   return change(state, callId, (call) => ({ approval: { ...call.approval, decision, at } }));
 }

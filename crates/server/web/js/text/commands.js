@@ -6,6 +6,7 @@ export const COMMANDS = [
   { name: 'fork', usage: '/fork', says: 'A new session that shares everything up to here' },
   { name: 'export', usage: '/export [jsonl]', says: 'Save the session as Markdown, or as it is stored' },
   { name: 'rename', usage: '/rename <title>', says: 'Give the session another title' },
+  { name: 'model', usage: '/model [name]', says: 'Let another model answer; the history stays' },
   { name: 'new', usage: '/new', says: 'Begin a new session' },
   { name: 'help', usage: '/help', says: 'Keys and commands' },
 ];

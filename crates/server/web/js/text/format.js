@@ -75,12 +75,3 @@ export function lineCount(text) {
   for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) lines += 1;
   return text.endsWith('\n') ? lines - 1 : lines;
 }
-
-/** What stands around the first of some words in a text, in one line. */
-export function excerpt(text, words, length = 90) {
-  const line = text.replace(/\s+/g, ' ').trim();
-  const places = words.toLowerCase().split(/\s+/).map((word) => line.toLowerCase().indexOf(word)).filter((at) => at >= 0);
-  const from = places.length ? Math.max(0, Math.min(...places) - 20) : 0;
-  const cut = line.slice(from, from + length);
-  return `${from ? '…' : ''}${cut}${from + length < line.length ? '…' : ''}`;
-}

@@ -1,5 +1,5 @@
 // A message: who speaks, what was thought, said and shown, and the tools it called.
-import { button, h, setText, show } from '../dom.js';
+import { button, h, icon, setText, show } from '../dom.js';
 import { duration, plural } from '../text/format.js';
 import { CallView } from './call.js';
 import { mediaList } from './media.js';
@@ -40,8 +40,14 @@ export class MessageView {
       show(this.media, mediaList(this.context.sessionId, message.media));
     }
     this.updateCalls(message.calls, cleared);
-    this.cut.hidden = !CUTS[message.interrupted];
-    setText(this.cut, CUTS[message.interrupted] ?? '');
+    this.updateCut(message.interrupted);
+  }
+
+  updateCut(how) {
+    if (this.cut.dataset.how === (how ?? '')) return;
+    this.cut.dataset.how = how ?? '';
+    this.cut.hidden = !CUTS[how];
+    show(this.cut, CUTS[how] ? [icon(how === 'lost' ? 'alert' : 'stop'), CUTS[how]] : []);
   }
 
   updateCalls(calls, cleared) {
@@ -64,6 +70,11 @@ export class MessageView {
     }
   }
 
+  /** Opens the call whose result stands at a position. */
+  openCallAt(seq) {
+    for (const view of this.calls.values()) if (view.call.result?.seq === seq && !view.isOpen) view.toggle();
+  }
+
   tick(now) {
     for (const view of this.calls.values()) if (view.call.status === 'running') view.tick(now);
   }
@@ -83,7 +94,7 @@ class Reasoning {
     if (!message.reasoning) return;
     const thinks = live && !message.text;
     const length = `${plural(message.reasoning.trim().split(/\s+/).length, 'word')}`;
-    setText(this.label, thinks ? `Thinking … ${length}` : `Thought${message.thoughtFor ? ` for ${duration(message.thoughtFor)}` : ''} · ${length}`);
+    setText(this.label, thinks ? `Thinking … ${length}` : `Thought${message.thoughtFor >= 1_000 ? ` for ${duration(message.thoughtFor)}` : ''} · ${length}`);
     this.fill();
   }
 

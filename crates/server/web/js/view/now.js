@@ -3,18 +3,6 @@ import { subject } from '../text/calls.js';
 import { count, duration, firstLine, plural } from '../text/format.js';
 import { activity } from '../state/state.js';
 
-/** The line below the conversation: only for what has no row of its own there. */
-export function nowLine(state, now) {
-  const doing = activity(state);
-  switch (doing.kind) {
-    case 'thinking': return doing.since ? `Waiting for the model · ${duration(now - doing.since)}` : 'Waiting for the model';
-    case 'retrying': return retryLine(doing, now);
-    case 'writing': return doing.call ? `Writing the arguments of ${doing.call.name || 'a tool'} · ${plural(doing.call.length, 'character')}` : '';
-    case 'compacting': return 'Making room before it goes on';
-    default: return '';
-  }
-}
-
 export function retryLine({ error, attempt, until }, now) {
   const left = Math.max(0, Math.ceil((until - now) / 1_000));
   const when = left ? `again in ${left} s` : 'trying again';
@@ -37,7 +25,7 @@ export function statusLine(state, now) {
       return { tone: 'busy', text: text + since };
     }
     case 'retrying': return { tone: 'attention', text: retryLine(doing, now) };
-    case 'writing': return { tone: 'busy', text: doing.call ? `Calls ${doing.call.name || 'a tool'}` : `${doing.thinks ? 'Thinks' : 'Writes'}${since}` };
+    case 'writing': return { tone: 'busy', text: doing.call ? `Writes the arguments of ${doing.call.name || 'a tool'} · ${plural(doing.call.length, 'character')}` : `${doing.thinks ? 'Thinks' : 'Writes'}${since}` };
     case 'compacting': return { tone: 'busy', text: `Makes room${since}` };
     case 'thinking': return { tone: 'busy', text: `Waits for the model${since}` };
     case 'parked': return { tone: 'attention', text: `Parked: ${doing.reason}`, canGoOn: true };

@@ -1,10 +1,10 @@
-// The conversation: rows of the state in a window, and what goes on now at its end.
-import { button, byId, h, setText } from '../dom.js';
+// The conversation: rows of the state in a window.
+import { button, byId, h } from '../dom.js';
 import { rowMaker } from '../state/rows.js';
 import { FoldView, NoticeView, PruneView, RestoredView } from './edit.js';
 import { MessageView } from './message.js';
 import { Windowed } from './window.js';
-import { nowLine } from './now.js';
+import { Marks, point } from './found.js';
 
 const VIEWS = { message: MessageView, fold: FoldView, prune: PruneView, restored: RestoredView, notice: NoticeView };
 
@@ -23,14 +23,13 @@ export class Transcript {
     });
     this.scroller = byId('scroller');
     this.jump = byId('jump');
-    this.now = h('div.now', { 'aria-hidden': 'true', hidden: true });
     this.head = h('p.older', { hidden: true }, button('Earlier messages', { symbol: 'expand', onclick: () => this.context.loadOlder() }));
     this.list = new Windowed(this.scroller, {
       make: (row) => new VIEWS[row.kind](row, this.context),
       guess,
       onMove: () => this.moved(),
       head: this.head,
-      tail: this.now,
+      tail: h('div.end'),
     });
     this.jump.addEventListener('click', () => {
       this.list.toEnd();
@@ -59,8 +58,6 @@ export class Transcript {
     }
     this.head.hidden = !state.older.more;
     this.fill();
-    setText(this.now, nowLine(state, Date.now()));
-    this.now.hidden = !this.now.textContent;
   }
 
   /** What is being read is not folded under the reader's eyes. */
@@ -97,6 +94,27 @@ export class Transcript {
     if (message) this.reveal(message.id);
   }
 
+  /** Brings what was said at a position into sight and marks it; what is folded there is unfolded where it was. */
+  revealSeq(seq) {
+    const fold = this.shown.find((row) => row.kind === 'fold' && !row.unfolded && row.from <= seq && seq <= row.to);
+    if (fold) this.setUnfolded(fold.edit.id, true);
+    const { messages } = this.state;
+    const message = messages.findLast((each) => each.seq === seq || each.calls.some((call) => call.result?.seq === seq))
+      ?? messages.findLast((each) => each.seq <= seq) ?? messages[0];
+    const view = message && this.list.reveal(message.id);
+    if (!view) return;
+    view.openCallAt?.(seq);
+    point(view.element);
+    this.mark(this.words);
+  }
+
+  /** Marks words wherever they are in sight; none if there are none. */
+  mark(words = []) {
+    this.words = words;
+    this.marks ??= new Marks(this.scroller);
+    this.marks.show(words);
+  }
+
   callsAt(seqs) {
     const found = [];
     for (const message of this.state?.messages ?? []) {
@@ -125,7 +143,6 @@ export class Transcript {
     if (!this.state || document.hidden) return;
     const now = Date.now();
     for (const view of this.list.mounted.values()) view.tick?.(now);
-    setText(this.now, nowLine(this.state, now));
   }
 }
 

@@ -1,0 +1,66 @@
+//! Another model by its name: whether its server has it.
+
+use longhaul::config::{ProviderKind, nearest};
+
+use crate::agent_file;
+use crate::backend::{self, Answer};
+use crate::failure::{Failure, Outcome};
+use crate::place::Place;
+use crate::term::text::visible;
+
+/// Models of a server that are named where none is like what was typed.
+const NAMED: usize = 4;
+
+/// Checks a name against the server's list. What to say if that could not be done.
+///
+/// # Errors
+/// Usage: the server has a list, and the model is not in it.
+pub(super) async fn check(place: &Place, name: &str) -> Outcome<Option<String>> {
+    let config = backend::complete(place, agent_file::load(place)?).await?.config;
+    if config.model.provider == ProviderKind::Scripted || config.models.contains_key(name) {
+        return Ok(None);
+    }
+    let server = visible(&config.model.base_url);
+    let why = match backend::ask(place, &config.model).await {
+        Answer::Models(listed) if !listed.is_empty() => {
+            return found(name, &listed, &server).map(|()| None).map_err(Failure::usage);
+        }
+        Answer::Models(_) => "lists no models".to_owned(),
+        Answer::Other(status) => format!("lists no models (HTTP {status})"),
+        Answer::Silent => "does not answer".to_owned(),
+    };
+    Ok(Some(format!("whether there is a model {name} could not be checked: {server} {why}")))
+}
+
+/// Whether a model is listed, `latest` where it has no tag.
+fn found(name: &str, listed: &[String], server: &str) -> Result<(), String> {
+    let latest = format!("{name}:latest");
+    if listed.iter().any(|known| known == name || *known == latest) {
+        return Ok(());
+    }
+    let instead = match nearest(name, listed.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean {}?", visible(near)),
+        None => {
+            let some: Vec<String> = listed.iter().take(NAMED).map(|known| visible(known)).collect();
+            let more = if listed.len() > NAMED { " …" } else { "" };
+            format!("it has {}{more}", some.join(", "))
+        }
+    };
+    Err(format!("{server} lists no model {name}: {instead} (--model NAME at the start takes any name)"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::found;
+
+    #[test]
+    fn a_name_that_is_not_listed_is_refused_with_the_nearest() {
+        let listed = ["qwen3:8b", "llama3:latest", "a", "b", "c"].map(str::to_owned);
+        assert_eq!(found("qwen3:8b", &listed, "http://s/v1"), Ok(()));
+        assert_eq!(found("llama3", &listed, "http://s/v1"), Ok(()), "a tag that is not typed is latest");
+        let near = found("qwen3:7b", &listed, "http://s/v1").unwrap_err();
+        assert!(near.starts_with("http://s/v1 lists no model qwen3:7b: did you mean qwen3:8b?"), "{near}");
+        let far = found("mistral-large", &listed, "http://s/v1").unwrap_err();
+        assert!(far.contains(": it has qwen3:8b, llama3:latest, a, b … ("), "{far}");
+    }
+}

@@ -1,0 +1,68 @@
+//! Command lines that are printed for a person: they work as they are pasted, under what was named on this one.
+
+use std::path::PathBuf;
+
+use crate::place::Place;
+
+impl Place {
+    /// `longhaul WORDS` under the data folder and the agent file that were named.
+    pub(crate) fn command(&self, words: &str) -> String {
+        line(&self.kept(), words)
+    }
+
+    /// The same for a command that talks to the model: in the folder, and with the model, that were named.
+    pub(crate) fn talking(&self, words: &str) -> String {
+        let overrides = &self.overrides;
+        let said = |option, value: &Option<String>| value.clone().map(|value| (option, value));
+        let mut named = self.kept();
+        named.extend(path("--workspace", &self.named_workspace));
+        named.extend(said("--provider", &overrides.provider));
+        named.extend(said("--base-url", &overrides.base_url));
+        named.extend(said("--model", &overrides.model));
+        line(&named, words)
+    }
+
+    fn kept(&self) -> Vec<(&'static str, String)> {
+        let named = [path("--config", &self.named_config), path("--data-dir", &self.named_data_dir)];
+        named.into_iter().flatten().collect()
+    }
+}
+
+fn line(named: &[(&str, String)], words: &str) -> String {
+    let named: String = named.iter().map(|(option, value)| format!("{option} {} ", quoted(value))).collect();
+    format!("longhaul {named}{words}")
+}
+
+fn path(option: &'static str, named: &Option<PathBuf>) -> Option<(&'static str, String)> {
+    named.as_ref().map(|path| (option, path.display().to_string()))
+}
+
+/// A word as a shell takes it.
+pub(crate) fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./,%=+:@".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::Overrides;
+
+    #[test]
+    fn what_was_named_is_named_again() {
+        assert_eq!(Place::default().talking("chat -c"), "longhaul chat -c");
+        let place = Place {
+            named_config: Some("/tmp/own.yml".into()),
+            named_data_dir: Some("/tmp/it's here".into()),
+            named_workspace: Some("/work".into()),
+            overrides: Overrides { model: Some("qwen3:8b".into()), ..Overrides::default() },
+            ..Place::default()
+        };
+        let kept = r"longhaul --config /tmp/own.yml --data-dir '/tmp/it'\''s here' ";
+        assert_eq!(place.command("undo s1 e1"), format!("{kept}undo s1 e1"));
+        assert_eq!(place.talking("chat"), format!("{kept}--workspace /work --model qwen3:8b chat"));
+    }
+}

@@ -1,0 +1,24 @@
+//! What several tests begin with.
+
+use longhaul_core::event::{EditKind, EditReason, ViewEdit};
+
+/// An edit that changes nothing.
+pub(crate) fn edit() -> ViewEdit {
+    ViewEdit {
+        id: "e1".into(),
+        base_view_hash: String::new(),
+        ops: Vec::new(),
+        kind: EditKind::Compaction,
+        strategy: "truncation".to_owned(),
+        reason: EditReason::Requested,
+        trigger_tokens: 0,
+        original_tokens: 9,
+        compressed_tokens: 4,
+        original_bound: 9,
+        compressed_bound: 4,
+        original_messages: 5,
+        compressed_messages: 2,
+        why: String::new(),
+        usage: None,
+    }
+}

@@ -1,0 +1,128 @@
+//! An answer on its way to a client.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt};
+use longhaul::session::Session;
+use longhaul_core::run::Status;
+use serde_json::Value;
+
+use super::{Act, Dialect, End, Fold, Turn};
+use crate::app::App;
+use crate::sse::{event, held};
+
+/// How long a session may be at rest before a message that waits in it is not taken soon.
+const GRACE: Duration = Duration::from_millis(500);
+
+struct Telling<D> {
+    frames: Pin<Box<dyn Stream<Item = Bytes> + Send>>,
+    session: Session,
+    fold: Fold,
+    dialect: D,
+    ready: VecDeque<Bytes>,
+}
+
+/// The answer in a dialect, with heartbeats. A client that leaves stops nothing.
+pub(crate) fn answer<D: Dialect>(
+    app: &App,
+    turn: Turn,
+    dialect: D,
+) -> impl Stream<Item = Result<Bytes, Infallible>> + use<D> {
+    let Turn { session, watcher, mut fold } = turn;
+    let opening = fold.open();
+    let frames: Pin<Box<dyn Stream<Item = Bytes> + Send>> = Box::pin(watcher.told());
+    let mut telling = Telling { frames, session, fold, dialect, ready: VecDeque::new() };
+    telling.write(opening);
+    let told = futures_util::stream::unfold(telling, async |mut telling| {
+        let frame = telling.next().await?;
+        Some((frame, telling))
+    });
+    held(told, app.config().heartbeat)
+}
+
+/// A frame of an event stream.
+pub(crate) fn data(value: &Value, out: &mut String) {
+    out.push_str("data: ");
+    out.push_str(&value.to_string());
+    out.push_str("\n\n");
+}
+
+impl<D: Dialect> Telling<D> {
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(frame) = self.ready.pop_front() {
+                return Some(frame);
+            }
+            if self.fold.is_over() {
+                return None;
+            }
+            let acts = self.hear().await;
+            self.write(acts);
+        }
+    }
+
+    async fn hear(&mut self) -> Vec<Act> {
+        let frame = match self.fold.awaits().map(str::to_owned) {
+            None => self.frames.next().await,
+            Some(id) => tokio::select! {
+                biased;
+                frame = self.frames.next() => frame,
+                end = left_waiting(&self.session, &id) => return self.fold.break_off(end),
+            },
+        };
+        match frame {
+            Some(frame) => event(&frame).map(|event| self.fold.take(&event)).unwrap_or_default(),
+            None => {
+                let message = "The session or the server has ended; what was said is kept.".to_owned();
+                self.fold.break_off(End::Failed { code: "interrupted".to_owned(), message })
+            }
+        }
+    }
+
+    fn write(&mut self, acts: Vec<Act>) {
+        let mut text = String::new();
+        for act in acts {
+            self.dialect.write(act, &mut text);
+        }
+        if !text.is_empty() {
+            self.ready.push_back(text.into());
+        }
+    }
+}
+
+/// Ends when nothing goes on that would take the message soon.
+async fn left_waiting(session: &Session, id: &str) -> End {
+    let mut status = session.status();
+    loop {
+        let now = *status.borrow_and_update();
+        if matches!(now, Status::Idle | Status::Parked | Status::WaitingApproval) {
+            match tokio::time::timeout(GRACE, status.changed()).await {
+                Ok(Ok(())) => continue,
+                Ok(Err(_)) => return std::future::pending().await,
+                Err(_) if waits(session, id).await => return not_taken(now),
+                Err(_) => {}
+            }
+        }
+        if status.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+    }
+}
+
+async fn waits(session: &Session, id: &str) -> bool {
+    session.queue().await.unwrap_or_default().iter().any(|entry| entry.id.as_str() == id)
+}
+
+fn not_taken(status: Status) -> End {
+    if status == Status::WaitingApproval {
+        return End::Waits {
+            message: "A tool asks first: the message waits until it is answered.".to_owned(),
+        };
+    }
+    let message = "The run was stopped before it came to this message, which waits: go on, or send another.";
+    End::Failed { code: "interrupted".to_owned(), message: message.to_owned() }
+}

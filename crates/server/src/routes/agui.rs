@@ -1,0 +1,146 @@
+//! AG-UI: what CopilotKit and the user interfaces of agent frameworks talk to.
+
+mod events;
+#[cfg(test)]
+mod tests;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::HeaderName;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use self::events::Events;
+use super::ui_stream::media;
+use crate::app::App;
+use crate::content::Content;
+use crate::dialect::{self, Decision, Turn, Wish};
+use crate::extract::{Input, Key};
+use crate::problem::Problem;
+
+/// What a client posts: `RunAgentInput`. Other fields are passed over.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = AgUiInput)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RunInput {
+    /// The conversation: a session's id, or any name of up to 500 characters.
+    thread_id: String,
+    /// The client's name for the run.
+    run_id: String,
+    /// The newest one counts.
+    #[schema(value_type = Vec<AgUiMessage>)]
+    messages: Vec<AgUiMessage>,
+    /// The client's state; `longhaul` in it is ours.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    state: Value,
+    /// `agent`: for a new conversation, a configured agent by name.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    forwarded_props: Value,
+    /// Answers to questions that ended a run.
+    #[serde(default)]
+    resume: Vec<AgUiResume>,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct AgUiMessage {
+    #[serde(default)]
+    id: String,
+    role: String,
+    /// A text, or a list of parts.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    content: Value,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AgUiResume {
+    interrupt_id: String,
+    /// `resolved`, or `cancelled`, which denies.
+    status: String,
+    /// `{approved, reason?}`.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    payload: Value,
+}
+
+/// An event of the stream.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "a shape that is described, never held")]
+pub(crate) struct AgUiEvent {
+    r#type: String,
+}
+
+/// Runs the agent on the newest message of a conversation (AG-UI)
+#[utoipa::path(post, path = "/api/ag-ui", operation_id = "agUiRun", tag = "front ends", request_body = RunInput,
+    responses((status = 200, body = AgUiEvent, content_type = "text/event-stream", description = "Each `data:` is one event of AG-UI")))]
+pub(crate) async fn run(
+    State(app): State<App>,
+    key: Key,
+    Input(input): Input<RunInput>,
+) -> Result<Response, Problem> {
+    let RunInput { thread_id, run_id, messages, state, forwarded_props, resume } = input;
+    let agent = forwarded_props["agent"].as_str().map(str::to_owned);
+    let wish = wish(messages, resume)?;
+    let events = Events::of(&thread_id, &run_id, &state);
+    let turn = Turn::take(&app, &thread_id, agent, key, wish).await?;
+    let headers = [
+        (CONTENT_TYPE, "text/event-stream"),
+        (CACHE_CONTROL, "no-cache"),
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    Ok((headers, Body::from_stream(dialect::answer(&app, turn, events))).into_response())
+}
+
+/// What a run is asked for: the history is ours, and of theirs only the end counts.
+fn wish(mut messages: Vec<AgUiMessage>, resume: Vec<AgUiResume>) -> Result<Wish, Problem> {
+    if !resume.is_empty() {
+        return Ok(Wish::Decide(resume.into_iter().map(decision).collect()));
+    }
+    match messages.pop() {
+        Some(newest) if newest.role == "user" => {
+            let content = content(newest.content)?;
+            Ok(Wish::Say { content, name: newest.id, again: false })
+        }
+        Some(_) => Ok(Wish::GoOn),
+        None => Err(Problem::invalid("There is no message.")),
+    }
+}
+
+fn decision(resume: AgUiResume) -> Decision {
+    let AgUiResume { interrupt_id, status, payload } = resume;
+    let reason = payload["reason"].as_str().map(str::to_owned);
+    let allowed = status == "resolved" && payload["approved"] == true;
+    Decision { approval: interrupt_id, allowed, reason }
+}
+
+fn content(content: Value) -> Result<Content, Problem> {
+    let parts = match content {
+        Value::Array(parts) => parts,
+        Value::String(text) => return Ok(Content::Text(text)),
+        _ => return Err(Problem::invalid("`content` is a text or a list of parts.")),
+    };
+    let parts = parts.iter().map(part).collect::<Result<_, _>>()?;
+    Ok(Content::Parts(parts))
+}
+
+fn part(part: &Value) -> Result<Value, Problem> {
+    if part["type"] == "text" {
+        return Ok(json!({ "type": "text", "text": part["text"] }));
+    }
+    // The older form has its bytes in itself.
+    let (source, key) = if part["type"] == "binary" { (part, "data") } else { (&part["source"], "value") };
+    match (source["mimeType"].as_str(), source[key].as_str()) {
+        (Some(kind), Some(data)) if key == "data" || source["type"] == "data" => {
+            Ok(media(kind, data, part["filename"].as_str()))
+        }
+        _ => Err(Problem::invalid(
+            "Files are brought along in base64 (`source.type: data`); no address is asked.",
+        )),
+    }
+}

@@ -1,0 +1,156 @@
+//! The AI SDK's UI message stream (version 1): what `useChat` talks to.
+
+mod parts;
+#[cfg(test)]
+mod tests;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderName, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use self::parts::Parts;
+use crate::app::App;
+use crate::content::Content;
+use crate::dialect::{self, Decision, Turn, Wish};
+use crate::extract::{Input, Key, Named};
+use crate::problem::Problem;
+
+/// Names the version of the stream to its reader.
+const VERSION: HeaderName = HeaderName::from_static("x-vercel-ai-ui-message-stream");
+
+/// What `DefaultChatTransport` posts. Other fields are passed over.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = UiChat)]
+pub(crate) struct Chat {
+    /// The chat: a session's id, or any name of up to 500 characters.
+    id: String,
+    /// The newest one counts.
+    #[serde(default)]
+    messages: Vec<UiMessage>,
+    /// The newest one, where it is sent alone.
+    message: Option<UiMessage>,
+    /// `submit-message`, or `regenerate-message` to go on after an error.
+    trigger: Option<String>,
+    /// For a new chat: a configured agent by name; the usual one if it is left out.
+    agent: Option<String>,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct UiMessage {
+    #[serde(default)]
+    id: String,
+    role: String,
+    /// Parts of the AI SDK's `UIMessage`.
+    #[serde(default)]
+    #[schema(value_type = Vec<UiPart>)]
+    parts: Vec<Value>,
+}
+
+/// A part of a message, or of the stream.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "a shape that is described, never held")]
+pub(crate) struct UiPart {
+    r#type: String,
+}
+
+/// Sends the newest message of a chat and streams its answer (AI SDK UI message stream)
+#[utoipa::path(post, path = "/api/ui/chat", operation_id = "uiChat", tag = "front ends", request_body = Chat,
+    responses((status = 200, body = UiPart, content_type = "text/event-stream", description = "Each `data:` is one part, the last one `[DONE]`")))]
+pub(crate) async fn chat(
+    State(app): State<App>,
+    key: Key,
+    Input(chat): Input<Chat>,
+) -> Result<Response, Problem> {
+    let Chat { id, mut messages, message, trigger, agent } = chat;
+    messages.extend(message);
+    let wish = wish(messages, trigger.as_deref() == Some("regenerate-message"))?;
+    let turn = Turn::take(&app, &id, agent, key, wish).await?;
+    Ok(stream(&app, turn))
+}
+
+/// Streams the answer that is on its way in a chat, from its beginning
+#[utoipa::path(get, path = "/api/ui/chat/{id}/stream", operation_id = "uiChatStream", tag = "front ends", params(("id" = String, Path)),
+    responses(
+        (status = 200, body = UiPart, content_type = "text/event-stream", description = "Each `data:` is one part, the last one `[DONE]`"),
+        (status = 204, description = "Nothing is on its way"),
+    ))]
+pub(crate) async fn reconnect(State(app): State<App>, Named(id): Named<String>) -> Result<Response, Problem> {
+    let session = match dialect::conversation(&app, &id).await {
+        Ok(session) => session,
+        // A chat that was never begun.
+        Err(problem) if problem.is_not_found() => return Ok(StatusCode::NO_CONTENT.into_response()),
+        Err(problem) => return Err(problem),
+    };
+    Ok(match dialect::running(&app, session).await? {
+        Some(turn) => stream(&app, turn),
+        None => StatusCode::NO_CONTENT.into_response(),
+    })
+}
+
+fn stream(app: &App, turn: Turn) -> Response {
+    let parts = Parts::of(turn.session.id().as_str());
+    let headers = [
+        (CONTENT_TYPE, "text/event-stream"),
+        (CACHE_CONTROL, "no-cache"),
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+        (VERSION, "v1"),
+    ];
+    (headers, Body::from_stream(dialect::answer(app, turn, parts))).into_response()
+}
+
+/// What a chat asks for: its history is ours, and of theirs only the end counts.
+fn wish(mut messages: Vec<UiMessage>, again: bool) -> Result<Wish, Problem> {
+    let newest = messages.pop().ok_or_else(|| Problem::invalid("There is no message."))?;
+    if newest.role == "user" {
+        return said(newest, again);
+    }
+    let decisions: Vec<Decision> = newest.parts.iter().filter_map(decision).collect();
+    Ok(if decisions.is_empty() { Wish::GoOn } else { Wish::Decide(decisions) })
+}
+
+fn said(message: UiMessage, again: bool) -> Result<Wish, Problem> {
+    let mut parts = Vec::with_capacity(message.parts.len());
+    for part in &message.parts {
+        match part["type"].as_str() {
+            Some("text") => parts.push(json!({ "type": "text", "text": part["text"] })),
+            Some("file") => parts.push(file(part)?),
+            _ => {}
+        }
+    }
+    Ok(Wish::Say { content: Content::Parts(parts), name: message.id, again })
+}
+
+/// A file that is brought along.
+fn file(part: &Value) -> Result<Value, Problem> {
+    let url = part["url"].as_str().unwrap_or_default();
+    let brought = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
+    let Some((kind, data)) = brought else {
+        let detail = "Files are brought along as `data:` addresses in base64; no other address is asked.";
+        return Err(Problem::invalid(detail));
+    };
+    Ok(media(part["mediaType"].as_str().unwrap_or(kind), data, part["filename"].as_str()))
+}
+
+/// Brought content as our own clients give it.
+pub(super) fn media(media_type: &str, data: &str, name: Option<&str>) -> Value {
+    let kind = if media_type.starts_with("image/") { "image" } else { "file" };
+    let mut media = json!({ "type": kind, "mediaType": media_type, "data": data });
+    if let Some(name) = name.filter(|name| !name.is_empty()) {
+        media["name"] = name.into();
+    }
+    media
+}
+
+fn decision(part: &Value) -> Option<Decision> {
+    let approval = part.get("approval").filter(|_| part["state"] == "approval-responded")?;
+    Some(Decision {
+        approval: approval["id"].as_str()?.to_owned(),
+        allowed: approval["approved"] == true,
+        reason: approval["reason"].as_str().map(str::to_owned),
+    })
+}
