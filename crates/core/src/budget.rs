@@ -37,7 +37,7 @@ impl Budget {
     /// Where a trigger stands, in tokens: never beyond `usable`.
     pub fn trigger(&self, trigger: Trigger) -> u64 {
         match trigger {
-            Trigger::Overflow | Trigger::Planner => self.usable,
+            Trigger::Overflow | Trigger::Manual | Trigger::Planner => self.usable,
             Trigger::Share(share) => ((self.window as f64 * share) as u64).min(self.usable),
             Trigger::Tokens(tokens) => tokens.min(self.usable),
         }
@@ -55,6 +55,8 @@ impl Budget {
 pub enum Trigger {
     /// When the usable room is full.
     Overflow,
+    /// When somebody asks. At true overflow every strategy acts: for planning it is [`Overflow`](Self::Overflow).
+    Manual,
     /// At a share of the window, in (0, 1].
     Share(f64),
     /// At a number of tokens.

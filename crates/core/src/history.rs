@@ -24,6 +24,7 @@ mod summaries;
 mod view;
 
 pub use pairing::request_messages;
+use reports::Miss;
 pub(crate) use summaries::SUMMARY_FAILURES;
 use summaries::Summaries;
 #[cfg(test)]
@@ -60,6 +61,8 @@ pub struct History {
     overhead_tokens: Option<u64>,
     errors_per_mille: VecDeque<i64>,
     last_error_per_mille: Option<i64>,
+    /// What the newest report missed the estimate by.
+    last_miss: Option<Miss>,
     largest_call: u64,
     window: Option<u64>,
     learned_window: Option<Learned>,
@@ -465,6 +468,7 @@ impl History {
         self.overhead_tokens = None;
         self.errors_per_mille.clear();
         self.last_error_per_mille = None;
+        self.last_miss = None;
         self.largest_call = 0;
         self.learned_window = None;
         self.window = None;

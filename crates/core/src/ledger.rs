@@ -230,8 +230,8 @@ impl Ledger {
 
     /// The ledger as text of at most `limit_tokens`, as `counter` counts them; empty if nothing fits.
     ///
-    /// One section for each class that has something. If not all fits, goal, rules, open todos and files come
-    /// first, in this order, then what else was typed, errors, commands, identifiers, values and tools; within a
+    /// One section for each class that has something. If not all fits, rules come first, then goal, open todos and
+    /// files, then what else was typed, errors, commands, identifiers, values and tools; within a
     /// class the newest. What is left out is counted in one line of its class, as far as that line fits.
     pub fn render(&self, limit_tokens: u64, counter: &Counter) -> String {
         render::fit(&render::sections(self), limit_tokens, counter)

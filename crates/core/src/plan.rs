@@ -203,7 +203,7 @@ pub fn plan_with(
     }
     let scene = Scene::new(history, fixed_tokens, *budget, policy, occasion, now, line);
     if no_progress {
-        return scene.at_once().unwrap_or_else(|| scene.last_resort());
+        return scene.again();
     }
     let ready = candidate.and_then(|draft| draft.rebased(&scene)).map(|edit| Plan::Edit(Box::new(edit)));
     ready.or_else(|| scene.prune()).or_else(|| scene.compact()).unwrap_or_else(|| scene.last_resort())
@@ -416,6 +416,19 @@ impl<'a> Scene<'a> {
             let choice = self.policy.strategy.choose(self, protection)?;
             self.accept(choice)
         })
+    }
+
+    /// Another edit before the view has grown, because it is full all the same: one that is worth it, so that the next is
+    /// not due at once; if there is none, what there is.
+    fn again(mut self) -> Plan {
+        let line = self.trigger;
+        self.trigger = line.min(self.budget.usable - self.budget.progress());
+        if let Some(plan) = self.at_once().or_else(|| self.beside_ledger(usize::MAX)) {
+            return plan;
+        }
+        self.trigger = line;
+        let most = self.beside_ledger(1).or_else(|| self.at_once());
+        most.unwrap_or_else(|| self.last_resort())
     }
 
     /// What a strategy leaves out at once, without a model: it knows better what to keep than the last resort does.

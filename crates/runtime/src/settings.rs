@@ -56,6 +56,8 @@ pub enum TriggerChoice {
     TriggerTokens(u64),
     /// When the usable room is full.
     Overflow,
+    /// When somebody asks, or the usable room is full.
+    Manual,
     /// When the strategy finds that it pays; only `adaptive` knows.
     Planner,
 }
@@ -173,8 +175,8 @@ fn trigger(field: &str, value: &Value) -> Result<TriggerChoice, Refused> {
     let kind = given.get("type").map_or(Some("threshold"), Value::as_str);
     let figures: Vec<_> = given.iter().filter(|(key, _)| *key != "type").collect();
     match (kind, figures.as_slice()) {
-        // At true overflow every strategy acts: that is all that `manual` does by itself.
-        (Some("overflow" | "manual"), []) => Ok(TriggerChoice::Overflow),
+        (Some("overflow"), []) => Ok(TriggerChoice::Overflow),
+        (Some("manual"), []) => Ok(TriggerChoice::Manual),
         (Some("planner"), []) => Ok(TriggerChoice::Planner),
         (Some("threshold"), [(key, share)]) if *key == "percentage" => match share.as_f64() {
             Some(share) if share > 0.0 && share <= 1.0 => Ok(TriggerChoice::Percentage(share)),
@@ -195,6 +197,7 @@ impl TriggerChoice {
             Self::Percentage(share) => Some(Trigger::Share(share)),
             Self::TriggerTokens(tokens) => Some(Trigger::Tokens(tokens)),
             Self::Overflow => Some(Trigger::Overflow),
+            Self::Manual => Some(Trigger::Manual),
             Self::Planner => Some(Trigger::Planner),
         }
     }
@@ -211,6 +214,7 @@ impl Serialize for TriggerChoice {
             Self::Percentage(share) => figure.serialize_entry("percentage", share)?,
             Self::TriggerTokens(tokens) => figure.serialize_entry("triggerTokens", tokens)?,
             Self::Overflow => figure.serialize_entry("type", "overflow")?,
+            Self::Manual => figure.serialize_entry("type", "manual")?,
             Self::Planner => figure.serialize_entry("type", "planner")?,
         }
         figure.end()

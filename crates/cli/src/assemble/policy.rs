@@ -70,10 +70,10 @@ fn strategy(config: &Config) -> Arc<dyn Strategy> {
     }
 }
 
-/// At true overflow every strategy acts, `manual` included: that is all that `manual` does by itself.
 fn trigger(configured: TriggerConfig) -> Trigger {
     match configured {
-        TriggerConfig::Overflow | TriggerConfig::Manual => Trigger::Overflow,
+        TriggerConfig::Overflow => Trigger::Overflow,
+        TriggerConfig::Manual => Trigger::Manual,
         TriggerConfig::Share(share) => Trigger::Share(share),
         TriggerConfig::Tokens(tokens) => Trigger::Tokens(tokens),
         TriggerConfig::Planner => Trigger::Planner,

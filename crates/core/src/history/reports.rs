@@ -25,6 +25,43 @@ const MAX_UNSEEN_INPUT: u64 = 16_000;
 /// What an answer may carry that we never see, its reasoning apart. In tokens.
 const MAX_UNSEEN_OUTPUT: u64 = 1_000;
 
+/// An error is gross beyond this, in thousandths of what was reported.
+const GROSS_PER_MILLE: i64 = 100;
+
+/// No vocabulary is so far from the estimate: such an error is a report's own, in thousandths of what was reported.
+const BEYOND_ANY_PER_MILLE: i64 = -750;
+
+/// What an estimate missed a report by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Miss {
+    /// Estimate less report, in tokens.
+    tokens: i64,
+    per_mille: i64,
+    /// Whether it is among the errors.
+    counts: bool,
+}
+
+impl Miss {
+    fn of(estimated: u64, actual: u64, counts: bool) -> Self {
+        let error = i128::from(estimated) - i128::from(actual);
+        let per_mille = (error * 1000 / i128::from(actual.max(1))).clamp(-1_000_000, 1_000_000) as i64;
+        let tokens = error.clamp(i128::from(i64::MIN / 2), i128::from(i64::MAX / 2)) as i64;
+        Self { tokens, per_mille, counts }
+    }
+
+    /// Whether the next report takes back what this one said: the estimate rests on it, and is now as far off to the
+    /// other side. After an edit only what cannot be is told from what the edit left out.
+    fn is_taken_back_by(&self, next: &Self, edited: bool) -> bool {
+        if edited {
+            return self.per_mille < BEYOND_ANY_PER_MILLE && next.per_mille >= 1_000;
+        }
+        let (before, after) = (self.tokens.unsigned_abs(), next.tokens.unsigned_abs());
+        self.tokens.signum() == -next.tokens.signum()
+            && next.per_mille.abs() >= GROSS_PER_MILLE
+            && before.abs_diff(after) * 4 <= before.max(after)
+    }
+}
+
 /// No call has so many tokens: such a report would only spoil the sums.
 const NO_CALLS_TOKENS: u64 = 1 << 32;
 
@@ -32,6 +69,8 @@ impl History {
     /// A count by the server is as good as a report, and comes before the call.
     pub(super) fn count(&mut self, tokens: u64, fixed_tokens: u64) {
         if is_plausible(tokens, fixed_tokens.saturating_add(self.view_tokens())) {
+            let expected = crate::meter::read(self, fixed_tokens).total;
+            self.takes_back(&Miss::of(expected, tokens, false));
             self.calibrate(fixed_tokens, self.view_groups, tokens);
             self.set_anchor(fixed_tokens, tokens, 0);
             self.sent = Some(Sent { before: self.last_seq, hash: self.view_hash() });
@@ -160,17 +199,39 @@ impl History {
         (answered / 4..=most).contains(&sent_back).then_some(sent_back)
     }
 
-    /// The first call of a session says nothing about the counter: its unknown overhead is learned apart.
+    /// The first call of a session says nothing about the counter: its unknown overhead is learned apart. Nor do a
+    /// report that the next one takes back, and what that one seems to err by.
     fn learn_error(&mut self, estimated: u64, actual: u64) {
-        let error = i128::from(estimated) - i128::from(actual);
-        let per_mille = (error * 1000 / i128::from(actual.max(1))).clamp(-1_000_000, 1_000_000) as i64;
-        self.last_error_per_mille = Some(per_mille);
-        if self.anchor.is_none() {
+        let miss = Miss::of(estimated, actual, self.anchor.is_some());
+        self.last_error_per_mille = Some(miss.per_mille);
+        if self.takes_back(&miss) {
+            return;
+        }
+        self.last_miss = Some(miss);
+        if !miss.counts {
             return;
         }
         if self.errors_per_mille.len() == 100 {
             self.errors_per_mille.pop_front();
         }
-        self.errors_per_mille.push_back(per_mille);
+        self.errors_per_mille.push_back(miss.per_mille);
+    }
+
+    /// Whether the report before was false, and is forgotten.
+    fn takes_back(&mut self, miss: &Miss) -> bool {
+        let Some(before) =
+            self.last_miss.take().filter(|before| before.is_taken_back_by(miss, self.is_edited()))
+        else {
+            return false;
+        };
+        if before.counts {
+            self.errors_per_mille.pop_back();
+        }
+        true
+    }
+
+    /// Whether what the anchor has counted is not shown as it was then.
+    fn is_edited(&self) -> bool {
+        self.anchor.as_ref().is_some_and(|anchor| anchor.view_tokens != self.kept_groups.total())
     }
 }

@@ -20,6 +20,8 @@ pub(super) struct Section {
     stays: End,
     /// The section may have one of so many parts of the room that is left.
     share: u64,
+    /// If all of it fits in the room, it is all there, whatever that leaves for the others.
+    binds: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +61,10 @@ pub(super) fn sections(ledger: &Ledger) -> Vec<Section> {
     let said = |title: &str, items: Vec<String>, evicted, stays| section(title, items, evicted, stays);
     let mut sections = vec![
         said("Goal", ledger.said.goal().map(str::to_owned).into_iter().collect(), 0, End::First),
-        said("Rules set by the user", ledger.rules().map(str::to_owned).collect(), rules, End::Last),
+        Section {
+            binds: true,
+            ..said("Rules set by the user", ledger.rules().map(str::to_owned).collect(), rules, End::Last)
+        },
         said(&todos_title, todos.collect(), ledger.todos.evicted(), End::First),
         said("Files changed, newest last", changed.collect(), 0, End::Last),
         said("Files read, newest last", read.collect(), ledger.files.evicted(), End::Last),
@@ -95,6 +100,7 @@ fn section(title: &str, items: Vec<String>, evicted: u64, stays: End) -> Section
         evicted,
         stays,
         share: 1,
+        binds: false,
     }
 }
 
@@ -162,17 +168,22 @@ fn within(start: &str, sections: &[Measured<'_>], limit: u64, mut room: u64, cou
 }
 
 fn fill(sections: &[Measured<'_>], mut room: u64) -> String {
-    let mut text = String::new();
+    let mut texts = vec![String::new(); sections.len()];
     let mut later: u64 = sections.iter().map(Measured::least).sum();
-    for section in sections {
+    let (binding, other): (Vec<_>, Vec<_>) = (0..sections.len()).partition(|at| sections[*at].section.binds);
+    for at in binding.into_iter().chain(other) {
+        let section = &sections[at];
         later -= section.least();
         let least = section.least().min(room);
-        let share = room.saturating_sub(later) / section.section.share;
+        let share = match section.section.binds && section.all() <= room {
+            true => room,
+            false => room.saturating_sub(later) / section.section.share,
+        };
         let (taken, used) = section.take(share.max(least));
-        text.push_str(&taken);
+        texts[at] = taken;
         room = room.saturating_sub(used);
     }
-    text
+    texts.concat()
 }
 
 impl<'a> Measured<'a> {
@@ -190,10 +201,15 @@ impl<'a> Measured<'a> {
         if self.section.items.is_empty() { 0 } else { self.title + self.more }
     }
 
+    /// Tokens of the section when it says everything.
+    fn all(&self) -> u64 {
+        self.title + self.items.iter().sum::<u64>()
+    }
+
     /// The section in at most `room` tokens, and what it has of them.
     fn take(&self, room: u64) -> (String, u64) {
         let (items, evicted) = (&self.section.items, self.section.evicted);
-        let all = self.title + self.items.iter().sum::<u64>();
+        let all = self.all();
         if items.is_empty() {
             return (String::new(), 0);
         }

@@ -171,6 +171,7 @@ fn budgets() {
 fn triggers_never_lie_beyond_what_is_usable() {
     let budget = Budget::new(8_000, None);
     assert_eq!(budget.trigger(Trigger::Overflow), 6_000);
+    assert_eq!(budget.trigger(Trigger::Manual), 6_000, "at true overflow every strategy acts");
     assert_eq!(budget.trigger(Trigger::Share(0.5)), 4_000);
     assert_eq!(budget.trigger(Trigger::Share(0.85)), 6_000);
     assert_eq!(budget.trigger(Trigger::Share(1.0)), 6_000);

@@ -66,9 +66,10 @@ impl Scene<'_> {
     /// `keeps_newest`: the newest step stays as it is.
     fn ladder(&self, target: u64, keeps_newest: bool) -> Option<ViewEdit> {
         let fits = |edit: &ViewEdit| edit.compressed_bound < target && edit.compressed_bound < self.before;
-        let ledger = self.budget.usable / 8 + super::draft::HEADER_TOKENS;
-        let whole = self.newest_steps(target.saturating_sub(ledger)).or_else(|| self.newest_steps(target));
-        let cleared = || self.what_fits(target.saturating_sub(ledger));
+        // Older steps stay beside the ledger, not in its place.
+        let beside = target.saturating_sub(self.room_of_ledger(target));
+        let whole = self.newest_steps(beside, usize::MAX).or_else(|| self.newest_steps(target, 1));
+        let cleared = || self.what_fits(beside);
         let shortest = if keeps_newest { whole } else { whole.or_else(cleared) };
         let edit = shortest.map(|choice| self.with_ledger(&choice, target)).filter(fits);
         if keeps_newest {
@@ -79,12 +80,32 @@ impl Scene<'_> {
             .or_else(|| self.typed_alone().map(|choice| self.with_ledger(&choice, target)).filter(fits))
     }
 
+    /// The newest steps, at most so many, and the ledger of what goes in all its room.
+    pub(super) fn beside_ledger(&self, steps: usize) -> Option<Plan> {
+        let target = self.trigger;
+        let choice = self.newest_steps(target.saturating_sub(self.room_of_ledger(target)), steps)?;
+        let edit = self.with_ledger(&choice, target);
+        let fits = edit.compressed_bound < target && edit.compressed_bound < self.before;
+        fits.then(|| Plan::Edit(Box::new(edit)))
+    }
+
+    /// The most that a ledger may have, in tokens.
+    fn most_of_ledger(&self) -> u64 {
+        self.budget.usable / 8
+    }
+
+    /// What has to be free below `target` for the longest ledger, in tokens: as [`with_ledger`](Self::with_ledger) takes
+    /// it.
+    fn room_of_ledger(&self, target: u64) -> u64 {
+        (self.most_of_ledger() + super::draft::HEADER_TOKENS / 2) * 9 / 8 + target / 32
+    }
+
     /// What a choice comes to, with a ledger below its note if there is room for one.
     fn with_ledger(&self, choice: &Choice, target: u64) -> ViewEdit {
         let bare = self.removal_by(choice, NAME);
         // The expected error of what is new is an eighth at most, and a request that is full to the brim helps nobody.
         let room = (target - target / 32).saturating_sub(bare.compressed_bound) * 8 / 9;
-        let most = room.min(self.budget.usable / 8);
+        let most = room.min(self.most_of_ledger());
         let ledger = match most {
             0..LEAST_LEDGER_TOKENS => String::new(),
             most => extract::ledger(self.history, &self.handles(&choice.gone), most),
@@ -109,11 +130,11 @@ impl Scene<'_> {
         (keeps_newest && choice.gone.contains(&true)).then_some(choice)
     }
 
-    /// The largest number of newest steps, at least one, that stays below `target`.
-    fn newest_steps(&self, target: u64) -> Option<Choice> {
+    /// The largest number of newest steps, from one to `most`, that stays below `target`.
+    fn newest_steps(&self, target: u64, most: usize) -> Option<Choice> {
         let mut best = None;
         let mut low = 1;
-        let mut high = self.steps_newest_first().count();
+        let mut high = self.steps_newest_first().count().min(most);
         while low <= high {
             let middle = low + (high - low) / 2;
             let choice = self.all_but(middle).map(|gone| Choice::new(gone, Instead::Note));

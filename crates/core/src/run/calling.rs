@@ -196,12 +196,12 @@ impl Run {
             self.phase = Phase::Retrying { step };
             return;
         }
-        // A server that takes no beginning of an answer: what was said of it is an answer that was cut short.
-        let is_no_prefill = self.history.is_paused() && failure.code == ErrorCode::InvalidRequest;
-        let end = if is_no_prefill { RunEnd::Length } else { RunEnd::Error };
+        // A server that does not go on with an answer: what was said of it is an answer that was cut short.
+        let is_cut_short = self.history.is_paused() && is_servers_no(failure.code);
+        let end = if is_cut_short { RunEnd::Length } else { RunEnd::Error };
         let mut events = self.lost(&step, partial);
         events.push(step_failed(&step, &failure));
-        let message = match is_no_prefill {
+        let message = match is_cut_short {
             true => format!("the answer could not go on where it was paused: {}", failure.message),
             false => failure.message,
         };
@@ -318,6 +318,11 @@ impl Run {
             _ => {}
         }
     }
+}
+
+/// Whether the server was reached and will not answer, and neither waiting nor a person can change that.
+fn is_servers_no(code: ErrorCode) -> bool {
+    matches!(code, ErrorCode::InvalidRequest | ErrorCode::ThirdParty | ErrorCode::NotFound)
 }
 
 pub(super) fn step_failed(step: &StepId, failure: &Failure) -> EventBody {

@@ -223,3 +223,61 @@ fn a_rule_outlives_compactions_in_the_smallest_windows() {
     }
     assert!(last_resorts > 0);
 }
+
+/// Rules that fit in the ledger's room are in view word for word, whatever short chatter could stay beside them.
+#[test]
+fn rules_go_before_chatter_in_small_windows() {
+    let verbs = ["touch", "rename", "delete", "commit", "open", "format"];
+    let mut checked = 0;
+    let mut bad = Vec::new();
+    for window in [3_000, 3_365, 3_730, 4_096] {
+        for fixed in [100, 1_500] {
+            for (count, length) in [(3, 10), (8, 10), (8, 60), (16, 30), (20, 8)] {
+                let rules: Vec<String> = (0..count)
+                    .map(|at| {
+                        let (word, verb) =
+                            (if at % 2 == 0 { "Always" } else { "Never" }, verbs[at % verbs.len()]);
+                        format!("{word} {verb} the file part-{at}.txt without a word to me")
+                    })
+                    .collect();
+                let mut stage = Stage::chat(settings(window, fixed, policy(None)), move |at| {
+                    format!("Answer {at}.{}", words(length + at % 5))
+                });
+                stage.say(&format!("Let us talk about the plan. {}.", rules.join(". ")));
+                let room = Budget::new(window, None).usable / 8;
+                let counter = longhaul_core::estimate::Counter::structured();
+                let section = format!(
+                    "Rules set by the user:\n{}",
+                    rules.iter().map(|rule| format!("- {rule}\n")).collect::<String>()
+                );
+                if counter.text(&section) > room {
+                    continue;
+                }
+                for turn in 0..1_000 {
+                    if stage.run.history().compactions() >= 4 {
+                        break;
+                    }
+                    let before = stage.run.history().compactions();
+                    stage.say(&format!("and what of {turn}, then?"));
+                    let shown = stage.shown();
+                    let missing = rules.iter().filter(|rule| !shown.contains(rule.as_str())).count();
+                    checked += usize::from(stage.run.history().compactions() > before);
+                    if missing > 0 {
+                        let by = stage.edits().last().map(|edit| {
+                            (
+                                edit.strategy.clone(),
+                                edit.why.clone(),
+                                edit.compressed_bound,
+                                edit.trigger_tokens,
+                            )
+                        });
+                        bad.push(format!("{window} {fixed} {count} {length}: {missing} missing, section {} of {room}, {by:?}", counter.text(&section)));
+                        break;
+                    }
+                }
+            }
+        }
+    }
+    assert!(bad.is_empty(), "{} bad\n{}", bad.len(), bad.join("\n"));
+    assert!(checked > 100, "{checked}");
+}

@@ -27,6 +27,7 @@ mod pruning;
 #[cfg(test)]
 mod recorded;
 #[cfg(test)]
+mod reports;
 mod rng;
 #[cfg(test)]
 mod sim;

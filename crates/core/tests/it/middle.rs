@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use longhaul_core::budget::Budget;
+use longhaul_core::budget::{Budget, Trigger};
 use longhaul_core::event::{EventBody, ViewEdit};
 use longhaul_core::history::{History, ItemKind, ViewItem, request_messages};
 use longhaul_core::message::{Part, Role};
@@ -224,4 +224,49 @@ fn the_newest_step_comes_back_without_its_results() {
     assert!(matches!(&newest.kind, ItemKind::Result { cleared: Some(_), .. }), "{newest:?}");
     let first = &session.history.view()[0];
     assert_eq!(first.message.parts, [Part::text(" word".repeat(20))]);
+}
+
+/// Where the room is full although the view has hardly grown since the last edit, another is worth it: it wins as much as
+/// the view must grow by, otherwise.
+#[test]
+fn no_edit_after_an_edit_wins_next_to_nothing() {
+    let said =
+        |role, tokens: usize| Said { role, text: " word".repeat(tokens), calls: Vec::new(), answers: None };
+    for name in strategy::NAMES {
+        let mut again = 0;
+        for window in [4_000, 4_096, 6_000, 16_000, 64_000] {
+            let budget = Budget::new(window, None);
+            let policy = Policy { trigger: Some(Trigger::Overflow), ..policy(name) };
+            let mut session = Session::new(window / 20);
+            let mut settled = None;
+            for turn in 0..400 {
+                let role = if turn % 2 == 0 { Role::User } else { Role::Assistant };
+                session.say(&said(role, window as usize / 100 + turn % 7));
+                let Some(edit) = edit(&session, &budget, &policy) else { continue };
+                let won = edit.original_bound - edit.compressed_bound;
+                if settled.is_some_and(|settled| session.history.view_tokens() < settled + budget.progress())
+                {
+                    again += 1;
+                    assert!(won >= budget.progress(), "{name}, {window}, {turn}: {won} are won: {edit:?}");
+                }
+                session.add(EventBody::ViewEdited(Box::new(edit)));
+                settled = Some(session.history.view_tokens());
+            }
+        }
+        println!("{name}: {again} edits in a row");
+        assert!(again > 0 || *name != "middle-removal", "nothing was seen");
+    }
+}
+
+/// What is done now, by extracts where a summary is asked for.
+fn edit(session: &Session, budget: &Budget, policy: &Policy) -> Option<ViewEdit> {
+    match plan(&session.history, session.fixed, budget, policy, &Occasion::Routine) {
+        Plan::Edit(edit) => Some(*edit),
+        Plan::Summarise(draft) => draft.finish_extractive(&session.history).ok(),
+        Plan::Fits | Plan::DoesNotFit(_) => None,
+    }
+}
+
+fn policy(name: &str) -> Policy {
+    Policy::new(strategy::by_name(name).expect("its name"))
 }

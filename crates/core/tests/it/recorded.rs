@@ -186,12 +186,13 @@ impl Session {
                 let message = Message::user(format!("m{}", self.history.last_seq()), text(&said.text));
                 self.add(EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None });
             }
-            Role::Assistant => self.answer(said),
+            Role::Assistant => self.answer(said, |tokens| tokens),
             Role::Tool => self.add(result(said)),
         }
     }
 
-    fn answer(&mut self, said: &Said) {
+    /// An answer after which the provider reports as input what `report` makes of what it was.
+    pub(crate) fn answer(&mut self, said: &Said, report: impl Fn(u64) -> u64) {
         let step_id = longhaul_core::ids::StepId::new(format!("s{}", self.history.last_seq()));
         let origin = Origin { provider: "p".to_owned(), api: "a".to_owned(), model: "m".to_owned() };
         let before = longhaul_core::meter::read(&self.history, self.fixed).total;
@@ -220,7 +221,7 @@ impl Session {
         let finish = if said.calls.is_empty() { Finish::Stop } else { Finish::ToolCalls };
         self.add(EventBody::AssistantAdded { step_id: step_id.clone(), message, finish, cut: None });
         let usage = Usage {
-            input_tokens: self.fixed + counted,
+            input_tokens: report(self.fixed + counted),
             output_tokens: self.history.view_tokens() - counted,
             ..Usage::default()
         };

@@ -22,6 +22,9 @@ fn each_setting_takes_what_it_may_and_names_itself_otherwise() {
     ] {
         assert!(changed(json!({ "trigger": good })).is_ok(), "{good}");
     }
+    let manual = json!({ "type": "manual" });
+    let taken = changed(json!({ "trigger": manual })).unwrap();
+    assert_eq!(serde_json::to_value(taken.trigger).unwrap(), manual, "it is shown as it was said");
     let wrong = [
         json!({ "strategy": "hope" }),
         json!({ "strategy": 1 }),

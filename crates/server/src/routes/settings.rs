@@ -161,6 +161,7 @@ fn of_trigger(trigger: Trigger) -> Value {
         Trigger::Share(share) => json!({ "type": "threshold", "percentage": share }),
         Trigger::Tokens(tokens) => json!({ "type": "threshold", "triggerTokens": tokens }),
         Trigger::Overflow => json!({ "type": "overflow" }),
+        Trigger::Manual => json!({ "type": "manual" }),
         Trigger::Planner => json!({ "type": "planner" }),
     }
 }
