@@ -29,6 +29,7 @@ await serve(async ({ url, headers, ask }) => {
     });
   const chat = open("check-1");
   const newest = () => chat.messages.at(-1);
+  const begun = (count) => () => chat.messages.length === count && texts(newest()).join("").length > 20;
 
   // Tools and reasoning.
   await chat.sendMessage({ text: "look" });
@@ -79,7 +80,7 @@ await serve(async ({ url, headers, ask }) => {
   // Who leaves stops nothing, comes back and has it all, once.
   const count = chat.messages.length;
   const sent = chat.sendMessage({ text: "talk" });
-  await until("some words", () => newest().role === "assistant" && texts(newest()).join("").length > 20);
+  await until("some words", begun(count + 2));
   await chat.stop();
   await sent;
   const partial = texts(newest()).join("");
@@ -95,7 +96,7 @@ await serve(async ({ url, headers, ask }) => {
 
   // A cancel is a call; the chat ends with what there was.
   const cancelled = chat.sendMessage({ text: "talk more" });
-  await until("some words", () => newest().role === "assistant" && texts(newest()).join("").length > 20);
+  await until("some words", begun(count + 4));
   await ask("POST", "/api/sessions/check-1/cancel", {});
   await cancelled;
   assert.equal(chat.status, "ready");

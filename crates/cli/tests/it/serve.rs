@@ -164,7 +164,7 @@ fn a_key_of_the_environment_is_found_and_said_as_the_doctor_says_it() {
     let told = given(with_key(&["doctor"]).output().unwrap()).exits(0).out;
     let fact = |name: &str| told.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned();
     let (used, key) = (fact("would use"), fact("key"));
-    assert!(used.starts_with("claude-") && used.ends_with(" at https://api.anthropic.com"), "{told}");
+    assert!(used.starts_with("claude-") && used.ends_with(" at https://api.anthropic.com/v1"), "{told}");
     assert_eq!(key, "ANTHROPIC_API_KEY is set");
 
     let (mut server, address, mut said) = start(with_key(&["serve", "--addr", "127.0.0.1:0"]));

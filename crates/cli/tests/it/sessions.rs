@@ -166,7 +166,9 @@ fn a_compaction_is_previewed_made_and_undone() {
     let kept = paths(&done);
     assert_eq!(promised.iter().sum::<u64>(), kept.iter().sum::<u64>());
     assert!(promised[0] <= kept[0] && kept[1] > 0 && kept[2..] == [0, 0], "{promised:?}, {kept:?}");
-    assert!(done.lines().skip(1).all(|line| line.chars().count() <= 79), "{done}");
+    // The command that is pasted is as long as the names in it.
+    let set = done.lines().skip(1).filter(|line| !line.starts_with("undo with: longhaul --data-dir "));
+    assert!(set.into_iter().all(|line| line.chars().count() <= 79), "{done}");
     assert!(fake.asked()[0].to_string().contains("mind the parts"));
     let edit = done.split_whitespace().last().unwrap();
     let after = context();
