@@ -11,8 +11,14 @@ use http::StatusCode;
 use longhaul_core::message::{Finish, Part, ToolSpec};
 use longhaul_core::usage::Usage;
 
+pub mod canonical;
 pub mod chat;
+pub mod echo;
 pub mod envelope;
+pub mod json;
+pub mod media;
+pub mod messages;
+pub mod patch;
 pub mod sse;
 pub mod volatile;
 
