@@ -78,6 +78,11 @@ impl Events {
         }
     }
 
+    /// Whether no event has begun.
+    pub fn is_between(&self) -> bool {
+        self.rest.is_empty() && self.chunk.is_empty()
+    }
+
     /// What is left when the body is over: an event without its empty line.
     pub fn rest(&mut self) -> Bytes {
         self.searched = 0;
