@@ -19,6 +19,7 @@ pub mod json;
 pub mod media;
 pub mod messages;
 pub mod patch;
+pub mod responses;
 pub mod sse;
 pub mod volatile;
 
