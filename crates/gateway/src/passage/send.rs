@@ -49,6 +49,7 @@ impl Route {
                 let mut headers = headers::for_caller(&upstream_headers);
                 self.describe(&prepared.report, &mut headers);
                 let Some(overflow) = overflow else {
+                    self.check(status, &bytes)?;
                     self.note(status, &bytes, &prepared).await;
                     return Ok(Opened::Whole(status, headers, bytes));
                 };
@@ -79,7 +80,8 @@ impl Route {
     ) -> Result<Bytes, Fault> {
         let envelope = &self.passage.envelope;
         let said = prefill.map_or(0, |(_, tokens)| tokens);
-        let left = envelope.max_output.filter(|limit| *limit < u64::MAX).map(|limit| limit.saturating_sub(said));
+        let left =
+            envelope.max_output.filter(|limit| *limit < u64::MAX).map(|limit| limit.saturating_sub(said));
         let room = self.window.tokens.saturating_sub(prepared.bound + said).max(1);
         let is_known = self.limits.window.is_some() && prepared.input > 0;
         let max_output = left.filter(|left| is_known && *left > room).map(|_| room);
@@ -88,10 +90,8 @@ impl Route {
             steps: prepared.steps.clone(),
             stream: collects.then_some(true),
             include_usage: collects,
-            prefill: prefill.map(|(text, _)| Prefill {
-                text: text.to_owned(),
-                must_be_told: self.target.must_be_told(),
-            }),
+            prefill: prefill
+                .map(|(text, _)| Prefill { text: text.to_owned(), must_be_told: self.target.must_be_told() }),
             ..self.edited()
         };
         match edited.is_nothing() {
@@ -148,11 +148,16 @@ impl Route {
         match timeout(limit, request.send()).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => {
-                let what = if error.is_connect() { "cannot be reached" } else { "broke off before it answered" };
-                Err(Fault::new(FaultKind::Unreachable, format!("the upstream `{name}` {what}: {}", cause(&error))))
+                let what =
+                    if error.is_connect() { "cannot be reached" } else { "broke off before it answered" };
+                Err(Fault::new(
+                    FaultKind::Unreachable,
+                    format!("the upstream `{name}` {what}: {}", cause(&error)),
+                ))
             }
             Err(_) => {
-                let message = format!("the upstream `{name}` gave no answer within {} s", limit.as_secs_f64());
+                let message =
+                    format!("the upstream `{name}` gave no answer within {} s", limit.as_secs_f64());
                 Err(Fault::new(FaultKind::Timeout, message))
             }
         }
@@ -199,6 +204,17 @@ impl Route {
             ..Sent::default()
         };
         overflow::suspect(&sent, &answer_of(seen)).map(overflow::Suspicion::overflow)
+    }
+
+    /// An answer that came with success must be one.
+    fn check(&self, status: StatusCode, bytes: &[u8]) -> Result<(), Fault> {
+        if !status.is_success() || self.passage.wire.answer(bytes).is_some() {
+            return Ok(());
+        }
+        let name = &self.target.server.upstream.name;
+        let quote: String = String::from_utf8_lossy(bytes).chars().take(200).collect();
+        let message = format!("the upstream `{name}` answered with success, but not with an answer: {quote}");
+        Err(Fault::new(FaultKind::Upstream, message))
     }
 
     /// Remembers what a whole answer reports.
