@@ -106,11 +106,25 @@ fn seen(dialect: Dialect, stream: &[u8]) -> Seen {
 }
 
 /// What an answer says, whichever way it came.
-fn words(seen: &Seen) -> (String, String, Vec<(String, String)>, Option<Finish>, (u64, u64, u64)) {
-    let calls = seen.calls.iter().map(|call| (call.name.clone(), call.arguments.clone())).collect();
+#[derive(Debug, PartialEq)]
+struct Words {
+    text: String,
+    reasoning: String,
+    calls: Vec<(String, String)>,
+    finish: Option<Finish>,
+    /// Input, output, read from the cache.
+    used_tokens: [u64; 3],
+}
+
+fn words(seen: &Seen) -> Words {
     let used = seen.usage.clone().unwrap();
-    let used = (used.input_tokens, used.output_tokens, used.cache_read_tokens);
-    (seen.text.clone(), seen.reasoning.clone(), calls, seen.finish, used)
+    Words {
+        text: seen.text.clone(),
+        reasoning: seen.reasoning.clone(),
+        calls: seen.calls.iter().map(|call| (call.name.clone(), call.arguments.clone())).collect(),
+        finish: seen.finish,
+        used_tokens: [used.input_tokens, used.output_tokens, used.cache_read_tokens],
+    }
 }
 
 #[test]
@@ -123,10 +137,15 @@ fn a_stream_and_a_whole_answer_say_the_same() {
         let body = whole(dialect, &head(), &answer);
         let at_once = wire(dialect).answer(&body).unwrap();
         assert_eq!(words(&streamed), words(&at_once), "{dialect:?}");
-        let calls = [("ls".to_owned(), r#"{"a":1}"#.to_owned()), ("cat".to_owned(), r#"{"b":2}"#.to_owned())];
-        let expected = ("Hello you", "hm", &calls[..], Some(Finish::ToolCalls), (100, 20, 60));
-        let (text, reasoning, found, finish, used) = words(&streamed);
-        assert_eq!((text.as_str(), reasoning.as_str(), &found[..], finish, used), expected, "{dialect:?}");
+        let calls = [("ls", r#"{"a":1}"#), ("cat", r#"{"b":2}"#)];
+        let expected = Words {
+            text: "Hello you".to_owned(),
+            reasoning: "hm".to_owned(),
+            calls: calls.map(|(name, arguments)| (name.to_owned(), arguments.to_owned())).to_vec(),
+            finish: Some(Finish::ToolCalls),
+            used_tokens: [100, 20, 60],
+        };
+        assert_eq!(words(&streamed), expected, "{dialect:?}");
         assert_eq!(at_once.calls[0].id, "p1", "the provider's name of a call, where it is known");
         let mut ids: Vec<&str> = streamed.calls.iter().map(|call| call.id.as_str()).collect();
         ids.dedup();
@@ -150,9 +169,9 @@ fn what_was_not_streamed_comes_with_the_end() {
             ],
         );
         for stream in [whole, part] {
-            let (text, _, calls, ..) = words(&seen(dialect, &stream));
-            assert_eq!((text.as_str(), calls.len()), ("Hello you", 2), "{dialect:?}");
-            assert_eq!(calls[0].1, r#"{"a":1}"#, "{dialect:?}");
+            let said = words(&seen(dialect, &stream));
+            assert_eq!((said.text.as_str(), said.calls.len()), ("Hello you", 2), "{dialect:?}");
+            assert_eq!(said.calls[0].1, r#"{"a":1}"#, "{dialect:?}");
         }
     }
 }
