@@ -3,7 +3,8 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures_util::Stream;
@@ -97,14 +98,33 @@ pub struct Parts {
     pub memo: Arc<dyn Memo>,
     /// Counts for a model.
     pub counter: Arc<dyn Fn(&Origin) -> Counter + Send + Sync>,
+    /// Seconds since 1970, for answers that are written here.
+    pub now: Arc<dyn Fn() -> u64 + Send + Sync>,
+    /// A name that no other answer has.
+    pub new_id: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
 impl Default for Parts {
-    /// A memo that lives as long as the process, and the structured estimate.
+    /// A memo that lives as long as the process, the structured estimate, the system's clock, and names that follow from
+    /// it.
     fn default() -> Self {
         let counter = |origin: &Origin| Counter::default().for_model(&origin.model);
-        Self { memo: Arc::new(MemoryMemo::default()), counter: Arc::new(counter) }
+        let made = AtomicU64::new(0);
+        let new_id = move || {
+            let named = (since_1970().as_nanos(), made.fetch_add(1, Ordering::Relaxed));
+            blake3::hash(format!("{named:?}").as_bytes()).to_hex()[..24].to_owned()
+        };
+        Self {
+            memo: Arc::new(MemoryMemo::default()),
+            counter: Arc::new(counter),
+            now: Arc::new(|| since_1970().as_secs()),
+            new_id: Arc::new(new_id),
+        }
     }
+}
+
+fn since_1970() -> Duration {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
 impl fmt::Debug for Parts {
@@ -222,7 +242,7 @@ pub(crate) fn wire(dialect: Dialect) -> &'static dyn Wire {
     match dialect {
         Dialect::Chat => &crate::wire::chat::Chat,
         Dialect::Messages => &crate::wire::messages::Messages,
-        Dialect::Responses => &crate::wire::chat::Chat,
+        Dialect::Responses => &crate::wire::responses::Responses,
     }
 }
 

@@ -39,9 +39,8 @@ pub(crate) fn for_upstream(from: &HeaderMap, with_credentials: bool) -> HeaderMa
 /// The upstream's headers for the caller.
 pub(crate) fn for_caller(from: &HeaderMap) -> HeaderMap {
     let named = connection_names(from);
-    let passes = |name: &HeaderName| {
-        !is_ours(name) && *name != header::SET_COOKIE && !named.contains(&name.as_str())
-    };
+    let passes =
+        |name: &HeaderName| !is_ours(name) && *name != header::SET_COOKIE && !named.contains(&name.as_str());
     from.iter().filter(|(name, _)| passes(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
@@ -84,7 +83,9 @@ impl Overrides {
             Some(other) => return Err(format!("x-longhaul-compress is `{other}`; it must be on or off")),
         };
         let strategy = text("x-longhaul-strategy");
-        if let Some(name) = strategy.as_deref().filter(|name| longhaul_core::strategy::by_name(name).is_none()) {
+        if let Some(name) =
+            strategy.as_deref().filter(|name| longhaul_core::strategy::by_name(name).is_none())
+        {
             return Err(format!("x-longhaul-strategy is `{name}`, which is no strategy"));
         }
         let trigger = text("x-longhaul-trigger").map(|text| trigger(&text)).transpose()?;
@@ -94,7 +95,9 @@ impl Overrides {
 
 fn trigger(text: &str) -> Result<Trigger, String> {
     let wrong = || {
-        format!("x-longhaul-trigger is `{text}`; it must be a share of the window in (0, 1] or a number of tokens")
+        format!(
+            "x-longhaul-trigger is `{text}`; it must be a share of the window in (0, 1] or a number of tokens"
+        )
     };
     let number: f64 = text.parse().map_err(|_| wrong())?;
     match number {
@@ -106,7 +109,8 @@ fn trigger(text: &str) -> Result<Trigger, String> {
 
 /// Adds a header of ours; what no header can carry is left out.
 pub(crate) fn say(headers: &mut HeaderMap, name: &'static str, value: &str) {
-    let plain: String = value.chars().map(|c| if c.is_ascii() && !c.is_ascii_control() { c } else { '?' }).collect();
+    let plain: String =
+        value.chars().map(|c| if c.is_ascii() && !c.is_ascii_control() { c } else { '?' }).collect();
     if let Ok(value) = HeaderValue::from_str(&plain) {
         headers.insert(HeaderName::from_static(name), value);
     }

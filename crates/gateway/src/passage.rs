@@ -8,13 +8,16 @@ use longhaul_core::plan::Policy;
 use longhaul_core::strategy;
 use longhaul_providers::Limits;
 
-use crate::gateway::{Call, Config, Credentials, Parts, Reply, ReplyBody, SetupError, refusal};
+use crate::gateway::{
+    Call, Config, Credentials, Parts, Reply, ReplyBody, ReplyStream, SetupError, refusal,
+};
 use crate::headers::{self, Overrides};
-use crate::upstream::{Target, Targets, Window, dialect};
+use crate::upstream::{Target, Targets, Window};
 use crate::wire::{Edited, Envelope, Fault, FaultKind, Wire};
 
 mod cache;
 mod conversation;
+mod cross;
 mod flow;
 mod log;
 mod prepare;
@@ -24,7 +27,6 @@ mod summary;
 
 use cache::Cache;
 use conversation::Conversation;
-use flow::Flow;
 
 /// What all passages share.
 pub(crate) struct Inner {
@@ -102,7 +104,7 @@ enum Opened {
     /// All of it.
     Whole(StatusCode, HeaderMap, Bytes),
     /// A stream.
-    Stream(StatusCode, HeaderMap, Box<Flow>),
+    Stream(StatusCode, HeaderMap, ReplyStream),
 }
 
 impl Passage {
@@ -159,13 +161,9 @@ impl Passage {
     async fn go(self: Arc<Self>) -> Result<Opened, Fault> {
         let mut newest = None;
         for target in &self.targets {
-            if dialect(target.server.upstream.kind) != Some(self.wire.dialect()) {
-                let name = &target.server.upstream.name;
-                let message = format!("the upstream `{name}` does not speak {}", self.wire.dialect().as_str());
-                newest.get_or_insert(Err(Fault::new(FaultKind::Invalid, message)));
-                continue;
-            }
-            let opened = Route::find(Arc::clone(&self), Arc::clone(target)).await.go().await;
+            let route = Route::find(Arc::clone(&self), Arc::clone(target)).await;
+            let passes = target.server.upstream.dialects.contains(&self.wire.dialect());
+            let opened = if passes { route.go().await } else { route.cross().await };
             match &opened {
                 Err(fault) if matches!(fault.kind, FaultKind::Unreachable | FaultKind::Timeout) => {}
                 Ok(Opened::Whole(status, ..)) if status.is_server_error() => {}
@@ -231,8 +229,6 @@ fn key_of(headers: &HeaderMap) -> Option<String> {
 fn reply(opened: Opened) -> Reply {
     match opened {
         Opened::Whole(status, headers, body) => Reply { status, headers, body: ReplyBody::Whole(body) },
-        Opened::Stream(status, headers, flow) => {
-            Reply { status, headers, body: ReplyBody::Stream(flow.into_stream()) }
-        }
+        Opened::Stream(status, headers, body) => Reply { status, headers, body: ReplyBody::Stream(body) },
     }
 }

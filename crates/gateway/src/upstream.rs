@@ -11,8 +11,8 @@ use longhaul_core::budget::ASSUMED_WINDOW;
 use longhaul_core::message::Origin;
 use longhaul_providers::connect::{self, Kind};
 use longhaul_providers::http::{Secret, Timeouts};
-use longhaul_providers::openai_chat::family::Prefill;
 use longhaul_providers::openai_chat::OpenAiChat;
+use longhaul_providers::openai_chat::family::Prefill;
 use longhaul_providers::{Ability, Declared, Endpoint, LimitSource, Limits, SharedProvider, known};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -36,6 +36,9 @@ pub struct Upstream {
     /// Where it is, its key, further headers, time-outs, and what is declared of all its models. `model` and `body`
     /// are not looked at.
     pub endpoint: Endpoint,
+    /// The dialects in which requests pass to it as they are; those of other clients are put into its own. By default
+    /// what every server of its kind speaks; llama.cpp and vLLM speak all three.
+    pub dialects: Vec<Dialect>,
     /// The models that it has for clients; empty: it takes any name as it is.
     pub models: Vec<Model>,
 }
@@ -58,18 +61,19 @@ impl Upstream {
             name: name.into(),
             kind,
             endpoint: Endpoint::new(kind.as_str(), base_url, ""),
+            dialects: dialects(kind),
             models: Vec::new(),
         }
     }
 }
 
-/// The dialect in which requests can pass as they are.
-pub(crate) fn dialect(kind: Kind) -> Option<Dialect> {
+/// The dialects that every server of a kind speaks.
+fn dialects(kind: Kind) -> Vec<Dialect> {
     match kind {
-        Kind::OpenAiCompatible => Some(Dialect::Chat),
-        Kind::OpenAi => Some(Dialect::Responses),
-        Kind::Anthropic => Some(Dialect::Messages),
-        Kind::Gemini | Kind::Ollama => None,
+        Kind::OpenAiCompatible => vec![Dialect::Chat],
+        Kind::OpenAi => vec![Dialect::Responses, Dialect::Chat],
+        Kind::Anthropic => vec![Dialect::Messages],
+        Kind::Gemini | Kind::Ollama => Vec::new(),
     }
 }
 
@@ -137,13 +141,19 @@ impl Targets {
         let found: Result<Vec<_>, SetupError> = listed.chain(open).collect();
         let found = found.map_err(|error| Fault::new(FaultKind::Internal, error.to_string()))?;
         if found.is_empty() {
-            let known: Vec<&str> = self.servers.iter().flat_map(|server| &server.upstream.models)
+            let known: Vec<&str> = self
+                .servers
+                .iter()
+                .flat_map(|server| &server.upstream.models)
                 .map(|known| known.name.as_str())
                 .take(20)
                 .collect();
             let name: String = model.chars().take(100).collect();
             let message = format!("there is no model `{name}`; there are: {}", known.join(", "));
-            return Err(Fault { param: Some("model".to_owned()), ..Fault::new(FaultKind::NotFound, message) });
+            return Err(Fault {
+                param: Some("model".to_owned()),
+                ..Fault::new(FaultKind::NotFound, message)
+            });
         }
         Ok(found)
     }
@@ -175,7 +185,8 @@ impl Server {
             .tcp_nodelay(true)
             .pool_max_idle_per_host(64);
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-        if host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback()) {
+        if host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+        {
             builder = builder.no_proxy();
         }
         let client = builder.build().map_err(|error| wrong(format!("no HTTP client: {error}")))?;
@@ -203,7 +214,13 @@ impl Server {
     }
 
     /// The request for a path below the base URL. The upstream's own headers win.
-    pub(crate) fn post(&self, path: &str, headers: &HeaderMap, own_key: bool, body: Bytes) -> reqwest::RequestBuilder {
+    pub(crate) fn post(
+        &self,
+        path: &str,
+        headers: &HeaderMap,
+        own_key: bool,
+        body: Bytes,
+    ) -> reqwest::RequestBuilder {
         let url = format!("{}{path}", self.upstream.endpoint.base_url.trim_end_matches('/'));
         let mut all = headers.clone();
         for (name, value) in &self.headers {
@@ -283,15 +300,14 @@ impl Target {
 
     /// Whether the server goes on with an answer that was begun only when told so.
     pub(crate) fn must_be_told(&self) -> bool {
-        let fields = |chat: &Arc<OpenAiChat>| {
-            matches!(chat.family().prefill, Prefill::Fields(fields) if !fields.is_empty())
-        };
+        let fields = |chat: &Arc<OpenAiChat>| matches!(chat.family().prefill, Prefill::Fields(fields) if !fields.is_empty());
         self.chat.as_ref().is_some_and(fields)
     }
 
     /// What is known of the model's limits: asked for before the first call, later beside the calls.
     pub(crate) async fn limits(self: &Arc<Self>) -> Limits {
-        let first = || async { Mutex::new(Read { limits: self.provider.limits().await, at: Instant::now() }) };
+        let first =
+            || async { Mutex::new(Read { limits: self.provider.limits().await, at: Instant::now() }) };
         let read = self.limits.get_or_init(first).await;
         let known = *read.lock().unwrap_or_else(PoisonError::into_inner);
         if known.at.elapsed() > REREAD_AFTER && known.limits.source != LimitSource::Declared {

@@ -66,11 +66,8 @@ impl Cache {
             },
             None => entries.take(&short, names)?,
         };
-        let known = Known {
-            bytes: envelope.bytes.clone(),
-            items: envelope.items.clone(),
-            names: names.all()?,
-        };
+        let known =
+            Known { bytes: envelope.bytes.clone(), items: envelope.items.clone(), names: names.all()? };
         let conversation = match found {
             Some(found) => {
                 *found.known() = known;
@@ -113,8 +110,10 @@ impl Entries {
 
     fn shrink(&mut self, max_entries: usize, max_bytes: usize) {
         while self.count > 1 && (self.count > max_entries || self.bytes > max_bytes) {
-            let all = self.by_head.iter().flat_map(|(head, list)| list.iter().map(move |entry| (head, entry)));
-            let Some((head, used)) = all.map(|(head, entry)| (*head, entry.used)).min_by_key(|(_, used)| *used)
+            let all =
+                self.by_head.iter().flat_map(|(head, list)| list.iter().map(move |entry| (head, entry)));
+            let Some((head, used)) =
+                all.map(|(head, entry)| (*head, entry.used)).min_by_key(|(_, used)| *used)
             else {
                 return;
             };

@@ -25,7 +25,7 @@ use pause::Pause;
 const MOST_RESTARTS: u32 = 3;
 
 /// Keeps a line alive; readers of events skip it.
-const COMMENT: &[u8] = b": keep-alive\n\n";
+pub(super) const COMMENT: &[u8] = b": keep-alive\n\n";
 
 /// An upstream's body as it comes.
 pub(super) struct Body {
@@ -157,7 +157,7 @@ impl Flow {
         }
     }
 
-    pub(super) fn into_stream(self: Box<Self>) -> ReplyStream {
+    pub(super) fn into_stream(self) -> ReplyStream {
         Box::pin(unfold(self, |mut flow| async move {
             let next = flow.next().await?;
             Some((Ok(next), flow))
@@ -314,10 +314,14 @@ impl Flow {
         }
         if let Some(route) = self.route.as_ref().filter(|_| seen.finish.is_some()) {
             if self.restarts == 0 {
-                route.remember_usage(seen, &self.prepared).await;
+                if let Some(usage) = seen.usage.clone() {
+                    route.remember_usage(usage, &self.prepared).await;
+                }
             }
             let overflow = route.suspicion(seen, &self.prepared);
-            if let Some(limit) = overflow.filter(|_| seen.finish != Some(Finish::Length)).and_then(|o| o.limit_tokens) {
+            if let Some(limit) =
+                overflow.filter(|_| seen.finish != Some(Finish::Length)).and_then(|o| o.limit_tokens)
+            {
                 route.target.learn_window(limit);
             }
         }
@@ -387,7 +391,7 @@ struct Late {
 
 enum LateState {
     Opening(Pin<Box<dyn Future<Output = Result<Opened, Fault>> + Send>>),
-    Open(Box<Flow>),
+    Open(ReplyStream),
     Over,
 }
 
@@ -396,7 +400,7 @@ impl Late {
         loop {
             let opened = match &mut self.state {
                 LateState::Over => return None,
-                LateState::Open(flow) => return flow.next().await,
+                LateState::Open(stream) => return stream.next().await?.ok(),
                 LateState::Opening(opening) => match timeout(self.keep_alive, opening).await {
                     Ok(opened) => opened,
                     Err(_) => return Some(Bytes::from_static(COMMENT)),
@@ -404,7 +408,7 @@ impl Late {
             };
             self.state = LateState::Over;
             match opened {
-                Ok(Opened::Stream(_, _, flow)) => self.state = LateState::Open(flow),
+                Ok(Opened::Stream(_, _, stream)) => self.state = LateState::Open(stream),
                 Ok(Opened::Whole(status, _, body)) => {
                     let said: String = String::from_utf8_lossy(&body).chars().take(2_000).collect();
                     let fault = Fault { status, ..Fault::new(FaultKind::Upstream, said) };

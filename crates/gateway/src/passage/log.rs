@@ -175,7 +175,13 @@ impl Log {
         self.ends_with_answer = true;
     }
 
-    fn answer(&mut self, message: Message, cut: Option<Cut>, reported: Option<&Reported>, places: Vec<Place>) {
+    fn answer(
+        &mut self,
+        message: Message,
+        cut: Option<Cut>,
+        reported: Option<&Reported>,
+        places: Vec<Place>,
+    ) {
         let step_id: longhaul_core::ids::StepId = format!("s{}", self.history.last_seq()).into();
         let start = reported.map(|reported| reported.start.clone()).unwrap_or_default();
         let estimated = reported.map_or(0, |reported| reported.estimated);
@@ -259,7 +265,9 @@ fn moved(edit: &ViewEdit, to: impl Fn(Seq) -> Seq) -> ViewEdit {
         ViewOp::Replace { range: at, parts, summary } => {
             ViewOp::Replace { range: range(at), parts: parts.clone(), summary: *summary }
         }
-        ViewOp::Placeholder { seq, excerpt } => ViewOp::Placeholder { seq: to(*seq), excerpt: excerpt.clone() },
+        ViewOp::Placeholder { seq, excerpt } => {
+            ViewOp::Placeholder { seq: to(*seq), excerpt: excerpt.clone() }
+        }
     };
     ViewEdit { ops: edit.ops.iter().map(op).collect(), ..edit.clone() }
 }

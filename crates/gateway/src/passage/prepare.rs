@@ -5,6 +5,7 @@ use std::sync::Arc;
 use longhaul_core::budget::{Budget, Trigger};
 use longhaul_core::event::{EditKind, ViewEdit};
 use longhaul_core::history::History;
+use longhaul_core::message::Origin;
 use longhaul_core::meter::{self, Reading};
 use longhaul_core::plan::{self, Occasion, Plan, Policy};
 use longhaul_core::strategy::Truncation;
@@ -92,7 +93,8 @@ impl Route {
         if let Some(limit) = limit {
             self.target.learn_window(limit);
             self.window = self.target.window(&self.limits);
-            if self.passage.overrides.trigger.is_none() && self.passage.inner.config.policy.trigger.is_none() {
+            if self.passage.overrides.trigger.is_none() && self.passage.inner.config.policy.trigger.is_none()
+            {
                 self.policy.trigger = trigger(&self.policy, self.window.tokens);
             }
         }
@@ -113,7 +115,7 @@ impl Route {
         Ok(conversations.find(&self.scope(), &mut names, &passage.envelope, || self.new_state())?)
     }
 
-    fn known(&self) -> Result<Known, Fault> {
+    pub(super) fn known(&self) -> Result<Known, Fault> {
         let envelope = &self.passage.envelope;
         let names = Names::new(self.passage.wire, envelope).all()?;
         Ok(Known { bytes: envelope.bytes.clone(), items: envelope.items.clone(), names })
@@ -121,7 +123,10 @@ impl Route {
 
     pub(super) fn new_state(&self) -> State {
         let origin = self.target.origin();
-        State::new((self.passage.inner.parts.counter)(&origin), origin)
+        let counter = (self.passage.inner.parts.counter)(&origin);
+        // What a client of another dialect calls the model's own item is none of this upstream's.
+        let api = self.passage.wire.dialect().as_str().to_owned();
+        State::new(counter, Origin { provider: "client".to_owned(), api, ..origin })
     }
 
     /// Who asks whom, and how.
@@ -142,7 +147,7 @@ impl Route {
     }
 
     /// Adds what is new of the request.
-    fn feed(&self, state: &mut State) -> Result<(), Fault> {
+    pub(super) fn feed(&self, state: &mut State) -> Result<(), Fault> {
         let (wire, envelope) = (self.passage.wire, &self.passage.envelope);
         let (from, to) = (state.log.items, envelope.items.len());
         if from < to {
@@ -160,7 +165,8 @@ impl Route {
         let envelope = &self.passage.envelope;
         let places = [&envelope.system_at, &envelope.tools_at];
         let raw = places.into_iter().flatten().map(|at| envelope.text(at));
-        let is_same = |(known, _): &(Vec<u8>, u64)| raw.clone().flat_map(str::bytes).eq(known.iter().copied());
+        let is_same =
+            |(known, _): &(Vec<u8>, u64)| raw.clone().flat_map(str::bytes).eq(known.iter().copied());
         if state.fixed.as_ref().is_some_and(is_same) {
             return Ok(());
         }
@@ -252,14 +258,18 @@ impl Route {
     fn memo_key(&self, prefix: &[u8; 32]) -> MemoKey {
         let upstream = format!("{}/{}", self.target.server.upstream.name, self.target.model);
         let policy = self.policy_name();
-        let scope =
-            MemoScope { credential: &self.passage.caller, upstream: &upstream, policy: &policy };
+        let scope = MemoScope { credential: &self.passage.caller, upstream: &upstream, policy: &policy };
         MemoKey::new(&scope, prefix)
     }
 
     async fn commit(&self, state: &mut State, edit: ViewEdit) {
-        tracing::info!(strategy = edit.strategy, before = edit.original_tokens, after = edit.compressed_tokens,
-            why = edit.why, "a conversation was shortened");
+        tracing::info!(
+            strategy = edit.strategy,
+            before = edit.original_tokens,
+            after = edit.compressed_tokens,
+            why = edit.why,
+            "a conversation was shortened"
+        );
         state.log.commit(edit);
         let Some((edits, item)) = state.log.portable() else { return };
         let names = Names::new(self.passage.wire, &self.passage.envelope).all().unwrap_or_default();

@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode, header};
 use longhaul_core::message::{Answer, Finish};
+use longhaul_core::usage::Usage;
 use longhaul_providers::overflow::{self, Overflow, Sent};
 use tokio::time::{sleep, timeout};
 
@@ -222,14 +223,16 @@ impl Route {
         if !status.is_success() {
             return;
         }
-        if let Some(seen) = self.passage.wire.answer(bytes) {
-            self.remember_usage(&seen, prepared).await;
+        if let Some(usage) = self.passage.wire.answer(bytes).and_then(|seen| seen.usage) {
+            self.remember_usage(usage, prepared).await;
         }
     }
 
     /// What was reported for the request is the anchor of the next.
-    pub(super) async fn remember_usage(&self, seen: &Seen, prepared: &Prepared) {
-        let Some(usage) = seen.usage.clone().filter(|usage| usage.input_tokens > 0) else { return };
+    pub(super) async fn remember_usage(&self, usage: Usage, prepared: &Prepared) {
+        if usage.input_tokens == 0 {
+            return;
+        }
         self.target.saw_call(usage.total_tokens());
         tracing::info!(estimated = prepared.input, actual = usage.input_tokens, "the upstream's count");
         let Some(conversation) = &self.conversation else { return };
@@ -251,7 +254,7 @@ impl Route {
         let wire = self.passage.wire;
         let flow = Flow::new(self, body, prepared);
         if !collects {
-            return Ok(Opened::Stream(status, headers, Box::new(flow)));
+            return Ok(Opened::Stream(status, headers, flow.into_stream()));
         }
         let events = flow.collect().await?;
         headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));

@@ -38,7 +38,9 @@ fn is_ours(item: &ViewItem) -> bool {
 
 fn fate(history: &History, shown: &BTreeMap<Seq, &ViewItem>, seq: Seq) -> Fate {
     match shown.get(&seq) {
-        Some(ViewItem { kind: ItemKind::Result { cleared: Some(_), .. }, .. }) => Fate::Show(CLEARED.to_owned()),
+        Some(ViewItem { kind: ItemKind::Result { cleared: Some(_), .. }, .. }) => {
+            Fate::Show(CLEARED.to_owned())
+        }
         Some(_) => Fate::Keep,
         None => {
             let active = history.edits().iter().filter(|state| state.active);
@@ -125,6 +127,9 @@ mod tests {
         assert_eq!(without_handles(text), "[SUMMARY] of 3 earlier messages.\n\nGoal");
         let note = "[4 earlier messages were removed here to make room. The tool `recall` with handle lh:3 returns them.]";
         assert_eq!(without_handles(note), "[4 earlier messages were removed here to make room.]");
-        assert_eq!(without_handles("plain; the tool `recall` with handle x"), "plain; the tool `recall` with handle x");
+        assert_eq!(
+            without_handles("plain; the tool `recall` with handle x"),
+            "plain; the tool `recall` with handle x"
+        );
     }
 }

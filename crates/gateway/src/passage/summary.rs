@@ -46,7 +46,8 @@ async fn write(route: &Route, log: &Log, draft: &mut SummaryDraft) -> Result<(),
 async fn ask(route: &Route, log: &Log, asked: SummaryRequest) -> Result<Answer, ProviderError> {
     let passage = &route.passage;
     let rides = asked.form == SummaryForm::Riding;
-    let fixed = if rides { passage.wire.fixed(&passage.envelope).unwrap_or_default() } else { Default::default() };
+    let fixed =
+        if rides { passage.wire.fixed(&passage.envelope).unwrap_or_default() } else { Default::default() };
     let among = if rides { log.system.as_slice() } else { &[] };
     let said = among.iter().filter_map(Part::as_text).chain([fixed.system.as_str()]);
     let system = said.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n");

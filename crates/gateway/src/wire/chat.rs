@@ -1,8 +1,10 @@
 //! OpenAI's Chat Completions.
 
 use bytes::Bytes;
+use longhaul_providers::ToolChoice;
 
 use super::canonical::Node;
+use super::json::{field, fields, string};
 use super::{Bad, Dialect, Edited, Envelope, Fault, Fixed, Piece, Seen, Splice, Watcher, Wire};
 
 mod error;
@@ -21,9 +23,29 @@ const NAMES: Names = Names {
     items: "messages",
     max_output: &["max_completion_tokens", "max_tokens"],
     system: "",
-    others: &["n", "stream_options"],
+    others: &["n", "stream_options", "tool_choice"],
     items_may_be_text: false,
 };
+
+/// Whether the model may, must or must not call a tool.
+///
+/// # Errors
+/// [`Bad`] if it is said in a way that other dialects do not have.
+pub fn tool_choice(envelope: &Envelope) -> Result<ToolChoice, Bad> {
+    let Some(raw) = envelope.other("tool_choice").filter(|raw| *raw != "null") else {
+        return Ok(ToolChoice::Auto);
+    };
+    let bad = || Bad::field("tool_choice", "this `tool_choice` cannot be expressed for this model's server");
+    match string(raw).as_deref() {
+        Some("auto") => return Ok(ToolChoice::Auto),
+        Some("none") => return Ok(ToolChoice::None),
+        Some("required") => return Ok(ToolChoice::Required),
+        Some(_) => return Err(bad()),
+        None => {}
+    }
+    let named = fields(raw).and_then(|said| string(field(&fields(field(&said, "function")?)?, "name")?));
+    named.map(ToolChoice::Named).ok_or_else(bad)
+}
 
 /// The dialect.
 #[derive(Clone, Copy, Debug, Default)]

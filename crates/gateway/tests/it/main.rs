@@ -1,5 +1,6 @@
 //! The gateway before a scripted upstream.
 
+mod crossing;
 mod passing;
 mod shortening;
 mod streaming;

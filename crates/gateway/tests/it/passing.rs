@@ -44,7 +44,8 @@ async fn an_answer_that_is_no_stream_passes_too() {
 #[tokio::test]
 async fn the_upstreams_key_or_the_callers() {
     let server = Server::start(|_, _| Does::Json(200, said("hi", 9, 1))).await;
-    for (credentials, expected) in [(Credentials::Own, "Bearer own"), (Credentials::Forward, "Bearer caller")] {
+    for (credentials, expected) in [(Credentials::Own, "Bearer own"), (Credentials::Forward, "Bearer caller")]
+    {
         let mut upstream = server.upstream(8_000);
         upstream.endpoint.api_key = Some(Secret::new("own"));
         let gateway = gateway(Config { credentials, ..Config::new(vec![upstream]) });
@@ -67,10 +68,14 @@ async fn a_model_by_another_name_changes_its_name_only() {
     gateway.answer(chat(ODD)).await;
     let expected = ODD.replace("\"model\":\"m\"", "\"model\":\"real/model\"");
     assert_eq!(server.sent()[0].body, expected.as_bytes());
-    let other = gateway.answer(chat(request(&[user("hi")], false).to_vec().as_slice().replacen_model())).await;
+    let other =
+        gateway.answer(chat(request(&[user("hi")], false).to_vec().as_slice().replacen_model())).await;
     assert_eq!(other.status, StatusCode::NOT_FOUND);
     let error = body_json(other).await;
-    assert_eq!((&error["error"]["code"], &error["error"]["param"]), (&json!("model_not_found"), &json!("model")));
+    assert_eq!(
+        (&error["error"]["code"], &error["error"]["param"]),
+        (&json!("model_not_found"), &json!("model"))
+    );
 }
 
 trait OtherModel {

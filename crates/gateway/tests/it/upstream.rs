@@ -120,9 +120,12 @@ async fn answer(
 }
 
 async fn respond(does: Does) -> Response<Body> {
-    let stream = |body: Body| Response::builder().header("content-type", "text/event-stream").body(body).unwrap();
+    let stream =
+        |body: Body| Response::builder().header("content-type", "text/event-stream").body(body).unwrap();
     let bytes = |events: Vec<String>| {
-        futures_util::stream::iter(events.into_iter().map(|event| Ok::<_, std::io::Error>(Bytes::from(event))))
+        futures_util::stream::iter(
+            events.into_iter().map(|event| Ok::<_, std::io::Error>(Bytes::from(event))),
+        )
     };
     match does {
         Does::Json(status, value) => Response::builder()
@@ -148,7 +151,9 @@ async fn respond(does: Does) -> Response<Body> {
             });
             stream(Body::from_stream(bytes(events).chain(broken)))
         }
-        Does::Stalls(events) => stream(Body::from_stream(bytes(events).chain(futures_util::stream::pending()))),
+        Does::Stalls(events) => {
+            stream(Body::from_stream(bytes(events).chain(futures_util::stream::pending())))
+        }
         Does::Hangs => std::future::pending().await,
         Does::After(time, does) => {
             tokio::time::sleep(time).await;
@@ -217,7 +222,8 @@ pub(crate) fn streamed(id: &str, text: &str, usage: Option<(u64, u64)>) -> Vec<S
     events.extend(words.map(|word| chunk(json!({ "content": word }), Value::Null)));
     events.push(chunk(json!({}), json!("stop")));
     if let Some((input, output)) = usage {
-        let usage = json!({ "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output });
+        let usage =
+            json!({ "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output });
         events.push(format!("data: {}\n\n", json!({ "id": id, "choices": [], "usage": usage })));
     }
     events.push("data: [DONE]\n\n".to_owned());
