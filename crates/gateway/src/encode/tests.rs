@@ -7,7 +7,7 @@ use crate::wire::chat::Chat;
 use crate::wire::messages::Messages;
 use crate::wire::responses::Responses;
 use crate::wire::sse::{Event, Events};
-use crate::wire::{FaultKind, Seen, Wire};
+use crate::wire::{FaultKind, Piece, Seen, Wire};
 
 const ALL: [Dialect; 3] = [Dialect::Chat, Dialect::Messages, Dialect::Responses];
 
@@ -152,6 +152,38 @@ fn a_stream_and_a_whole_answer_say_the_same() {
         assert_eq!(ids.len(), 2);
         let collected = wire(dialect).collect(&cut_up(&stream)).unwrap();
         assert_eq!(words(&wire(dialect).answer(&collected).unwrap()), words(&streamed), "{dialect:?}");
+    }
+}
+
+#[test]
+fn what_a_client_sends_back_is_what_it_was_told() {
+    let (_, answer) = everything();
+    for dialect in ALL {
+        let body: serde_json::Value = serde_json::from_slice(&whole(dialect, &head(), &answer)).unwrap();
+        let items: Vec<String> = match dialect {
+            Dialect::Chat => vec![body["choices"][0]["message"].to_string()],
+            Dialect::Messages => {
+                vec![serde_json::json!({"role": "assistant", "content": body["content"]}).to_string()]
+            }
+            Dialect::Responses => {
+                body["output"].as_array().unwrap().iter().map(ToString::to_string).collect()
+            }
+        };
+        let items: Vec<&str> = items.iter().map(String::as_str).collect();
+        let (mut text, mut called) = (String::new(), Vec::new());
+        for piece in wire(dialect).pieces(&items, 0).unwrap().into_iter().flatten() {
+            let Piece::Assistant(parts) = piece else { panic!("{dialect:?}: {piece:?}") };
+            text.extend(parts.iter().filter_map(Part::as_text));
+            called.extend(parts.into_iter().filter_map(|part| match part {
+                Part::ToolCall(call) => Some((call.provider_id.unwrap(), call.name, call.arguments)),
+                _ => None,
+            }));
+        }
+        assert_eq!(text, "Hello you", "{dialect:?}");
+        let owned = |id: &str, name: &str, said: &str| (id.to_owned(), name.to_owned(), said.to_owned());
+        assert_eq!(called[0], owned("p1", "ls", r#"{"a":1}"#), "{dialect:?}");
+        assert_eq!((called[1].1.as_str(), called[1].2.as_str()), ("cat", r#"{"b":2}"#), "{dialect:?}");
+        assert!(!called[1].0.is_empty() && called[1].0 != "p1");
     }
 }
 

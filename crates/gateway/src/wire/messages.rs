@@ -16,6 +16,7 @@ use longhaul_providers::ToolChoice;
 use super::canonical::{Node, settle_content};
 use super::envelope::Names;
 use super::json::{elements, field, fields, string};
+use super::volatile::is_volatile;
 use super::{Bad, Dialect, Edited, Envelope, Fault, Fixed, Piece, Seen, Splice, Watcher, Wire};
 
 pub use self::errors::kind_of;
@@ -103,13 +104,14 @@ fn settle_results(content: &mut Node<'_>) {
     }
 }
 
-/// The system prompt: a text, or blocks of text.
+/// The system prompt: a text, or blocks of text. What is another with every request is no part of it.
 fn system(raw: &str) -> Result<String, Bad> {
     if let Some(text) = string(raw) {
         return Ok(text);
     }
     let blocks = elements(raw).ok_or_else(|| Bad::field("system", "`system` must be a string or a list"))?;
     let texts = blocks.into_iter().filter_map(|block| string(field(&fields(block)?, "text")?));
+    let texts = texts.filter(|text: &String| !is_volatile(text));
     Ok(texts.collect::<Vec<String>>().join("\n\n"))
 }
 

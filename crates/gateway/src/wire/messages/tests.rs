@@ -92,6 +92,13 @@ fn system_and_tools_are_fixed() {
     assert_eq!(fixed.system, "a\n\nb");
     assert_eq!(fixed.tools[0].parameters.as_str(), r#"{"type" : "object"}"#);
     assert_eq!((fixed.tools[0].description.as_str(), fixed.tools[1].name.as_str()), ("lists", "web_search"));
+    let attributed = r#"{"model":"m","messages":[],"system":[
+        {"type":"text","text":"x-anthropic-billing-header: cc_version=2.1.1; cch=00000;"},{"type":"text","text":"a"}]}"#;
+    assert_eq!(
+        Messages.fixed(&envelope(attributed)).unwrap().system,
+        "a",
+        "it is another with every request"
+    );
     let plain = envelope(r#"{"model":"m","messages":[],"system":"s","tools":[]}"#);
     assert_eq!(Messages.fixed(&plain).unwrap().system, "s");
     assert!(Messages.fixed(&envelope(r#"{"model":"m","messages":[],"tools":{}}"#)).is_err());
