@@ -26,7 +26,6 @@ use crate::wire::{Dialect, Fault, FaultKind, Wire};
 /// | `upstreams` | [`upstreams`](Self::upstreams), each a [`Upstream`] |
 /// | `credentials: own\|forward` | [`credentials`](Self::credentials) |
 /// | `midstream: exact\|off` | [`midstream`](Self::midstream) |
-/// | `noticesInText` | [`notices_in_text`](Self::notices_in_text) |
 /// | `context.compression`, `pruningAgent` | [`policy`](Self::policy) |
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -39,8 +38,6 @@ pub struct Config {
     pub credentials: Credentials,
     /// Whether an answer that outgrows its window is stopped and goes on after room was made.
     pub midstream: Midstream,
-    /// Whether notices stand in the answer's text too, not only in comments and headers.
-    pub notices_in_text: bool,
     /// The largest request that is read, in bytes.
     pub max_body_bytes: usize,
     /// Conversations that are kept ready, at most.
@@ -61,7 +58,6 @@ impl Config {
             policy: Policy::new(Arc::new(PruningAgent::default())),
             credentials: Credentials::Own,
             midstream: Midstream::Exact,
-            notices_in_text: false,
             max_body_bytes: 128 << 20,
             max_conversations: 512,
             max_conversation_bytes: 256 << 20,
@@ -219,6 +215,18 @@ impl Gateway {
             Ok(passage) => passage.answer().await,
             Err(fault) => refusal(wire, &fault),
         }
+    }
+
+    /// Counts the input of a request that is not made: `{"input_tokens": N}`, of what an upstream would be sent. The
+    /// header `x-longhaul-view` says whether that is the client's history or a shortened one. Nothing is shortened
+    /// for it.
+    pub async fn count_tokens(&self, call: Call) -> Reply {
+        let wire = wire(call.dialect);
+        let counted = match Passage::open(Arc::clone(&self.inner), wire, call) {
+            Ok(passage) => passage.count().await,
+            Err(fault) => Err(fault),
+        };
+        counted.unwrap_or_else(|fault| refusal(wire, &fault))
     }
 
     /// The models that clients can ask for by name; upstreams that take any model are not asked for theirs.

@@ -157,6 +157,24 @@ impl Passage {
         }
     }
 
+    /// Counts what the preferred upstream would be sent.
+    ///
+    /// # Errors
+    /// [`Fault`] if the request cannot be read.
+    pub(crate) async fn count(self) -> Result<Reply, Fault> {
+        let passage = Arc::new(self);
+        let no_target = || Fault::new(FaultKind::Internal, "there is no upstream");
+        let target = passage.targets.first().cloned().ok_or_else(no_target)?;
+        let mut route = Route::find(Arc::clone(&passage), target).await;
+        let (tokens, is_shortened) = route.count().await?;
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers::say(&mut headers, "x-longhaul-view", if is_shortened { "shortened" } else { "client" });
+        headers::say(&mut headers, "x-longhaul-window", &format!("{} ({})", route.window.tokens, source(route.window)));
+        let body = serde_json::json!({ "input_tokens": tokens }).to_string().into();
+        Ok(Reply { status: StatusCode::OK, headers, body: ReplyBody::Whole(body) })
+    }
+
     /// Tries the upstreams that have the model, one after another as long as the next may do better.
     async fn go(self: Arc<Self>) -> Result<Opened, Fault> {
         let mut newest = None;

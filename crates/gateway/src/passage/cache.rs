@@ -58,16 +58,20 @@ impl Cache {
             _ => Some(head(scope, &first, Some(&names.get(1)?))),
         };
         let short = head(scope, &first, None);
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = match long {
-            Some(long) => match entries.take(&long, names)? {
-                Some(found) => Some(found),
-                None => entries.take(&short, names)?,
-            },
-            None => entries.take(&short, names)?,
-        };
+        let heads = [long, Some(short)];
+        // What is read of the items is read while nobody waits.
+        for candidate in self.candidates(&heads) {
+            names.extend(&candidate.known())?;
+        }
         let known =
             Known { bytes: envelope.bytes.clone(), items: envelope.items.clone(), names: names.all()? };
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found = None;
+        for head in heads.iter().flatten() {
+            if found.is_none() {
+                found = entries.take(head, names)?;
+            }
+        }
         let conversation = match found {
             Some(found) => {
                 *found.known() = known;
@@ -78,6 +82,14 @@ impl Cache {
         entries.put(long.unwrap_or(short), Arc::clone(&conversation), envelope.bytes.len());
         entries.shrink(self.max_entries, self.max_bytes);
         Ok(conversation)
+    }
+}
+
+impl Cache {
+    fn candidates(&self, heads: &[Option<Head>]) -> Vec<Arc<Conversation>> {
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let lists = heads.iter().flatten().filter_map(|head| entries.by_head.get(head));
+        lists.flatten().map(|entry| Arc::clone(&entry.conversation)).collect()
     }
 }
 
@@ -139,3 +151,6 @@ fn head(scope: &Scope, first: &Name, second: Option<&Name>) -> Head {
     }
     *hasher.finalize().as_bytes()
 }
+
+#[cfg(test)]
+mod tests;

@@ -90,10 +90,12 @@ impl<'a> Names<'a> {
             return Ok(false);
         }
         for (index, at) in known.items.iter().enumerate() {
-            let theirs = known.bytes.get(at.clone());
-            let ours = self.envelope.items.get(index).and_then(|at| self.envelope.bytes.get(at.clone()));
             let name = known.names.get(index).copied();
-            if theirs == ours {
+            let is_same = || {
+                let ours = self.envelope.items.get(index).and_then(|at| self.envelope.bytes.get(at.clone()));
+                known.bytes.get(at.clone()) == ours
+            };
+            if self.names[index].is_none() && is_same() {
                 self.names[index] = name;
             } else if Some(self.get(index)?) != name {
                 return Ok(false);

@@ -313,10 +313,9 @@ impl Flow {
             return self.break_off(&fault);
         }
         if let Some(route) = self.route.as_ref().filter(|_| seen.finish.is_some()) {
-            if self.restarts == 0 {
-                if let Some(usage) = seen.usage.clone() {
-                    route.remember_usage(usage, &self.prepared).await;
-                }
+            // What several streams reported is no count of this request.
+            if let Some(usage) = seen.usage.clone().filter(|_| self.restarts == 0) {
+                route.remember_usage(usage, &self.prepared).await;
             }
             let overflow = route.suspicion(seen, &self.prepared);
             if let Some(limit) =

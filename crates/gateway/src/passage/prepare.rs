@@ -64,20 +64,35 @@ impl Route {
         if !self.policy.enabled {
             return Ok(Prepared::default());
         }
-        let conversation = self.find_conversation()?;
-        let conversation = self.conversation.insert(conversation).clone();
+        let conversation = self.find_own().await?;
         let mut state = conversation.state.lock().await;
-        if state.log.items > self.passage.envelope.items.len() {
-            // Another request has gone on with it meanwhile.
-            drop(state);
-            let own = Arc::new(Conversation::new(self.known()?, self.new_state()));
-            let own = self.conversation.insert(own).clone();
-            let mut state = own.state.lock().await;
-            self.feed(&mut state)?;
-            return self.fit(&mut state, &Occasion::Routine).await;
-        }
         self.feed(&mut state)?;
         self.fit(&mut state, &Occasion::Routine).await
+    }
+
+    /// The request's input as it would be sent, in tokens, and whether that is less than the client's history. It is not
+    /// shortened now.
+    ///
+    /// # Errors
+    /// [`Fault`] if it cannot be read.
+    pub(super) async fn count(&mut self) -> Result<(u64, bool), Fault> {
+        let conversation = self.find_own().await?;
+        let mut state = conversation.state.lock().await;
+        self.feed(&mut state)?;
+        let fixed = state.fixed.as_ref().map_or(0, |(_, tokens)| *tokens);
+        let is_shortened = state.log.history.edits().iter().any(|edit| edit.active);
+        Ok((meter::read(&state.log.history, fixed).total, is_shortened))
+    }
+
+    /// The conversation of the request; one of its own if another request has gone on with it meanwhile.
+    async fn find_own(&mut self) -> Result<Arc<Conversation>, Fault> {
+        let conversation = self.find_conversation()?;
+        let is_ahead = conversation.state.lock().await.log.items > self.passage.envelope.items.len();
+        let conversation = match is_ahead {
+            true => Arc::new(Conversation::new(self.known()?, self.new_state())),
+            false => conversation,
+        };
+        Ok(self.conversation.insert(conversation).clone())
     }
 
     /// Makes room after a refusal; `None` if nothing got smaller.

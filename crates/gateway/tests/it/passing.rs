@@ -101,3 +101,13 @@ async fn an_output_limit_beyond_the_window_is_clamped() {
     gateway.answer(chat(body.clone())).await;
     assert_eq!(server.sent()[1].body, body.as_bytes());
 }
+
+#[tokio::test]
+async fn tokens_are_counted_without_asking_anybody() {
+    let server = Server::start(|_, _| Does::Json(200, said("hi", 9, 1))).await;
+    let reply = server.gateway(8_000).count_tokens(chat(request(&[user(words(100, 1))], false))).await;
+    assert_eq!(header(&reply, "x-longhaul-view"), "client");
+    let tokens = body_json(reply).await["input_tokens"].as_u64().unwrap();
+    assert!((90..160).contains(&tokens), "{tokens}");
+    assert!(server.sent().is_empty());
+}

@@ -87,9 +87,9 @@ mod tests {
     #[test]
     fn it_ends_at_ninety_percent_between_two_words() {
         let mut pause = Pause::new(1_000, 800);
-        let words = "word ".repeat(79);
-        assert!(!due(&mut pause, &seen(&format!("{words}word")), " x"), "99 of 100 tokens");
-        let full = format!("{words}{}word", "word ".repeat(20));
+        let words = "word ".repeat(78);
+        assert!(!due(&mut pause, &seen(&format!("{words}word")), " x"), "fewer than 100 tokens");
+        let full = format!("{words}{}word", "word ".repeat(22));
         assert!(due(&mut pause, &seen(&full), " and"));
         assert!(!due(&mut pause, &seen(&full), "s"), "in a word");
         assert!(!due(&mut pause, &seen(&format!("{full} ")), "and"), "after a blank");
@@ -104,13 +104,13 @@ mod tests {
         let mut pause = Pause::new(1_000, 800);
         let text = "字".repeat(100 * 4 + 47 * 4);
         assert!(!due(&mut pause, &seen(&text), "字"));
-        assert!(due(&mut pause, &seen(&"字".repeat(150 * 4)), "字"));
+        assert!(due(&mut pause, &seen(&"字".repeat(160 * 4)), "字"));
     }
 
     #[test]
     fn the_next_stream_has_its_own_room() {
         let mut pause = Pause::new(1_000, 800);
-        let text = "word ".repeat(100);
+        let text = "word ".repeat(101);
         let text = text.trim_end();
         assert!(due(&mut pause, &seen(text), " x"));
         pause.go_on(1_000, 400);
