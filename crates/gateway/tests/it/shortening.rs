@@ -158,10 +158,7 @@ async fn what_was_decided_outlives_the_process() {
 async fn two_requests_with_one_prefix_make_one_summary() {
     let server = model(3_000).await;
     let gateway = server.gateway(3_000);
-    let messages: Vec<Value> = (0..30)
-        .map(|at| if at % 2 == 0 { user(words(90, at)) } else { assistant(words(90, at)) })
-        .chain([user("go on")])
-        .collect();
+    let messages = long();
     let ask = || gateway.answer(chat(request(&messages, false)));
     let (one, two, three) = tokio::join!(ask(), ask(), ask());
     for reply in [one, two, three] {
@@ -208,10 +205,7 @@ async fn a_refusal_teaches_the_window() {
     let server = model(2_000).await;
     // Declared too large: the server knows better.
     let gateway = server.gateway(8_000);
-    let messages: Vec<Value> = (0..30)
-        .map(|at| if at % 2 == 0 { user(words(90, at)) } else { assistant(words(90, at)) })
-        .chain([user("go on")])
-        .collect();
+    let messages = long();
     let reply = gateway.answer(chat(request(&messages, false))).await;
     assert_eq!((reply.status, header(&reply, "x-longhaul-action")), (StatusCode::OK, "compacted"));
     assert_eq!(header(&reply, "x-longhaul-window"), "2000 (learned)");
@@ -241,10 +235,7 @@ async fn what_cannot_fit_is_refused_with_numbers() {
 async fn a_caller_may_decide_otherwise() {
     let server = model(100_000).await;
     let gateway = server.gateway(3_000);
-    let messages: Vec<Value> = (0..30)
-        .map(|at| if at % 2 == 0 { user(words(90, at)) } else { assistant(words(90, at)) })
-        .chain([user("go on")])
-        .collect();
+    let messages = long();
     let with = |name: &'static str, value: &'static str| {
         let mut call = chat(request(&messages, false));
         call.headers.insert(name, value.parse().unwrap());
@@ -271,11 +262,69 @@ async fn a_summariser_that_fails_stops_nobody() {
         Does::Json(200, said("fine", size(body), 5))
     })
     .await;
-    let messages: Vec<Value> = (0..30)
-        .map(|at| if at % 2 == 0 { user(words(90, at)) } else { assistant(words(90, at)) })
-        .chain([user("go on")])
-        .collect();
+    let messages = long();
     let reply = server.gateway(3_000).answer(chat(request(&messages, false))).await;
     assert_eq!((reply.status, header(&reply, "x-longhaul-action")), (StatusCode::OK, "compacted"));
     assert!(size(&mains(&server)[0].json()) < 2_400);
+}
+
+fn long() -> Vec<Value> {
+    (0..30)
+        .map(|at| if at % 2 == 0 { user(words(90, at)) } else { assistant(words(90, at)) })
+        .chain([user("go on")])
+        .collect()
+}
+
+#[tokio::test]
+async fn a_server_that_cuts_in_silence_is_found_out() {
+    let server = Server::start(|_, body| {
+        if is_summary_request(body) {
+            return pruned();
+        }
+        // As servers do that drop what is too much: half of the window is left, and nobody is told.
+        let size = size(body);
+        Does::Json(200, said("fine", if size > 2_000 { 1_010 } else { size }, 5))
+    })
+    .await;
+    let gateway = server.gateway(8_000);
+    let reply = gateway.answer(chat(request(&long(), false))).await;
+    assert_eq!((reply.status, header(&reply, "x-longhaul-action")), (StatusCode::OK, "compacted"));
+    let sent = mains(&server);
+    assert_eq!(sent.len(), 2, "what was answered to half a request is asked again");
+    assert!(size(&sent[1].json()) < 1_010);
+}
+
+#[tokio::test]
+async fn a_refusal_may_come_in_a_stream() {
+    let server = Server::start(|_, body| {
+        if is_summary_request(body) {
+            return pruned();
+        }
+        if size(body) <= 2_000 {
+            return Does::Events(streamed("a", "fine", None), Duration::ZERO);
+        }
+        let message = "This model's maximum context length is 2000 tokens. However, your messages resulted in 2900 tokens.";
+        let error = json!({ "error": { "message": message, "code": "context_length_exceeded" } });
+        Does::Events(vec![format!("data: {error}\n\n"), "data: [DONE]\n\n".to_owned()], Duration::ZERO)
+    })
+    .await;
+    let reply = server.gateway(8_000).answer(chat(request(&long(), true))).await;
+    assert_eq!(header(&reply, "x-longhaul-action"), "compacted");
+    let out = String::from_utf8(body(reply).await.to_vec()).unwrap();
+    assert!(out.contains("fine") && !out.contains("error"), "{out}");
+    assert_eq!(mains(&server).len(), 2);
+}
+
+#[tokio::test]
+async fn the_client_hears_something_while_a_summary_is_written() {
+    let server = Server::start(|_, body| match is_summary_request(body) {
+        true => Does::After(Duration::from_millis(120), Box::new(pruned())),
+        false => Does::Events(streamed("a", "fine", None), Duration::ZERO),
+    })
+    .await;
+    let config =
+        Config { keep_alive: Duration::from_millis(40), ..Config::new(vec![server.upstream(3_000)]) };
+    let reply = gateway(config).answer(chat(request(&long(), true))).await;
+    let out = String::from_utf8(body(reply).await.to_vec()).unwrap();
+    assert!(out.starts_with(": keep-alive\n\n: keep-alive\n\n") && out.contains("fine"), "{out}");
 }
