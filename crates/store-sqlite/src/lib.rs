@@ -14,10 +14,12 @@ mod durable;
 mod error;
 mod key;
 mod lock;
+mod memo;
 mod open;
 mod read_only;
 mod reader;
 mod store;
 mod writer;
 
+pub use crate::memo::SqliteMemo;
 pub use crate::store::SqliteStore;

@@ -5,11 +5,12 @@ use longhaul_core::event::{Event, FORMAT};
 use longhaul_core::ids::{Seq, SessionId};
 use longhaul_core::message::BlobRef;
 use longhaul_core::queue::Queued;
-use longhaul_store::{Chunk, SessionRecord, StoreError};
+use longhaul_store::{Chunk, MemoKey, SessionRecord, StoreError};
 use sqlx::SqlitePool;
 
 use crate::error::store_error;
 use crate::key::{count_from_db, event_id, from_db, last_event_id, limit_to_db, seq_of};
+use crate::writer::memo::keys_to_db;
 
 /// The connections that read.
 #[derive(Clone, Debug)]
@@ -164,6 +165,20 @@ impl Reader {
         .await
         .map_err(|error| store_error(&error))?;
         Ok(rows.into_iter().map(|row| BlobRef { hash: row.hash, bytes: from_db(row.bytes) }).collect())
+    }
+
+    /// What is remembered under `keys`: place and body of each that is known, in order.
+    pub(crate) async fn remembered(&self, keys: &[MemoKey]) -> Result<Vec<(usize, String)>, StoreError> {
+        let keys = keys_to_db(keys).map_err(|error| StoreError::Storage(error.to_string()))?;
+        let rows = sqlx::query!(
+            r#"SELECT asked.key + 0 AS "place!: i64", memo.body FROM json_each(?) AS asked
+               JOIN memo ON memo.key = unhex(asked.value) ORDER BY asked.key"#,
+            keys
+        )
+        .fetch_all(&self.pool)
+        .await
+        .map_err(|error| store_error(&error))?;
+        Ok(rows.into_iter().map(|row| (count_from_db(row.place), row.body)).collect())
     }
 
     async fn session_no(&self, id: &SessionId) -> Result<i64, StoreError> {

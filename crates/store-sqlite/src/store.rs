@@ -77,7 +77,11 @@ impl SqliteStore {
         lock::is_taken(folder)
     }
 
-    fn writer(&self) -> Result<&Writer, StoreError> {
+    pub(crate) fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    pub(crate) fn writer(&self) -> Result<&Writer, StoreError> {
         self.writer.as_ref().ok_or(StoreError::ReadOnly)
     }
 }

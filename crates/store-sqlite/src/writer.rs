@@ -11,6 +11,7 @@ pub(crate) mod chunk;
 pub(crate) mod inbox;
 pub(crate) mod lease;
 pub(crate) mod log;
+pub(crate) mod memo;
 pub(crate) mod request;
 pub(crate) mod session;
 

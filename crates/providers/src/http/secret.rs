@@ -16,7 +16,7 @@ impl Secret {
     }
 
     /// The key itself, to be sent and nothing else.
-    pub(crate) fn expose(&self) -> &str {
+    pub fn expose(&self) -> &str {
         &self.0
     }
 

@@ -4,6 +4,7 @@
 mod durability;
 #[cfg(target_os = "linux")]
 mod full_disk;
+mod memo;
 mod model;
 mod read_only;
 mod refusals;

@@ -1,0 +1,265 @@
+//! The door: a call comes in, a reply goes out.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use futures_util::Stream;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use longhaul_core::estimate::Counter;
+use longhaul_core::message::Origin;
+use longhaul_core::plan::Policy;
+use longhaul_core::strategy::PruningAgent;
+use longhaul_store::memo::{Memo, MemoryMemo};
+
+use crate::passage::{Inner, Passage};
+use crate::upstream::Upstream;
+use crate::wire::{Dialect, Fault, FaultKind, Wire};
+
+/// What a gateway is set up with. Everything has a default but the upstreams.
+///
+/// | key of `gateway:` | field |
+/// | --- | --- |
+/// | `upstreams` | [`upstreams`](Self::upstreams), each a [`Upstream`] |
+/// | `credentials: own\|forward` | [`credentials`](Self::credentials) |
+/// | `midstream: exact\|off` | [`midstream`](Self::midstream) |
+/// | `context.compression`, `pruningAgent` | [`policy`](Self::policy) |
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where models are, the preferred first. A model is looked for in their lists, then at the first that takes any.
+    pub upstreams: Vec<Upstream>,
+    /// How conversations are shortened; by default `pruning-agent`, at the gateway's own trigger (SPEC §7) unless the
+    /// policy has one.
+    pub policy: Policy,
+    /// Whose key an upstream is shown.
+    pub credentials: Credentials,
+    /// Whether an answer that outgrows its window is stopped and goes on after room was made.
+    pub midstream: Midstream,
+    /// The largest request that is read, in bytes.
+    pub max_body_bytes: usize,
+    /// Conversations that are kept ready, at most.
+    pub max_conversations: usize,
+    /// What all kept conversations may hold of requests, in bytes.
+    pub max_conversation_bytes: usize,
+    /// How long a stream may be silent before a comment keeps its line alive.
+    pub keep_alive: Duration,
+    /// Tries of a request at one upstream before its first byte, at least one.
+    pub attempts: u32,
+}
+
+impl Config {
+    /// The defaults, with these upstreams.
+    pub fn new(upstreams: Vec<Upstream>) -> Self {
+        Self {
+            upstreams,
+            policy: Policy::new(Arc::new(PruningAgent::default())),
+            credentials: Credentials::Own,
+            midstream: Midstream::Exact,
+            max_body_bytes: 128 << 20,
+            max_conversations: 512,
+            max_conversation_bytes: 256 << 20,
+            keep_alive: Duration::from_secs(10),
+            attempts: 3,
+        }
+    }
+}
+
+/// Whose key an upstream is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Credentials {
+    /// The upstream's own, as configured; the caller's is not passed on.
+    #[default]
+    Own,
+    /// The caller's.
+    Forward,
+}
+
+/// What is done about an answer that outgrows its window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Midstream {
+    /// It is stopped and goes on exactly, where the upstream can.
+    #[default]
+    Exact,
+    /// It ends as the upstream ends it.
+    Off,
+}
+
+/// What a gateway is given to work with.
+#[derive(Clone)]
+pub struct Parts {
+    /// Remembers what was decided for prefixes.
+    pub memo: Arc<dyn Memo>,
+    /// Counts for a model.
+    pub counter: Arc<dyn Fn(&Origin) -> Counter + Send + Sync>,
+    /// Seconds since 1970, for answers that are written here.
+    pub now: Arc<dyn Fn() -> u64 + Send + Sync>,
+    /// A name that no other answer has.
+    pub new_id: Arc<dyn Fn() -> String + Send + Sync>,
+}
+
+impl Default for Parts {
+    /// A memo that lives as long as the process, the structured estimate, the system's clock, and names that follow from
+    /// it.
+    fn default() -> Self {
+        let counter = |origin: &Origin| Counter::default().for_model(&origin.model);
+        let made = AtomicU64::new(0);
+        let new_id = move || {
+            let named = (since_1970().as_nanos(), made.fetch_add(1, Ordering::Relaxed));
+            blake3::hash(format!("{named:?}").as_bytes()).to_hex()[..24].to_owned()
+        };
+        Self {
+            memo: Arc::new(MemoryMemo::default()),
+            counter: Arc::new(counter),
+            now: Arc::new(|| since_1970().as_secs()),
+            new_id: Arc::new(new_id),
+        }
+    }
+}
+
+fn since_1970() -> Duration {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+}
+
+impl fmt::Debug for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parts").finish_non_exhaustive()
+    }
+}
+
+/// A request of a client.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// How it speaks, as its path says.
+    pub dialect: Dialect,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body.
+    pub body: Bytes,
+}
+
+/// What the client gets.
+#[derive(Debug)]
+pub struct Reply {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers; hop-by-hop ones and the length are the server's own.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: ReplyBody,
+}
+
+/// The body of a reply.
+pub enum ReplyBody {
+    /// All of it.
+    Whole(Bytes),
+    /// As it comes. Dropping it stops the upstream.
+    Stream(ReplyStream),
+}
+
+/// The pieces of a reply. An error has no words any more: the connection breaks.
+pub type ReplyStream = Pin<Box<dyn Stream<Item = Result<Bytes, BrokenOff>> + Send>>;
+
+/// An answer that cannot be ended in its own dialect.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the upstream broke off: {0}")]
+pub struct BrokenOff(pub String);
+
+impl fmt::Debug for ReplyBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Whole(bytes) => f.debug_tuple("Whole").field(&bytes.len()).finish(),
+            Self::Stream(_) => f.write_str("Stream"),
+        }
+    }
+}
+
+/// A model that clients can ask for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedModel {
+    /// Its name.
+    pub name: String,
+    /// Where it is.
+    pub upstream: String,
+    /// Its window in tokens as it was declared or last seen; the view that clients see has no limit.
+    pub window: Option<u64>,
+}
+
+/// Takes calls. Cheap to clone; one for a process.
+#[derive(Clone)]
+pub struct Gateway {
+    inner: Arc<Inner>,
+}
+
+impl fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gateway").finish_non_exhaustive()
+    }
+}
+
+impl Gateway {
+    /// Connects nothing yet.
+    ///
+    /// # Errors
+    /// [`SetupError`] if an upstream cannot be used.
+    pub fn new(config: Config, parts: Parts) -> Result<Self, SetupError> {
+        Ok(Self { inner: Arc::new(Inner::new(config, parts)?) })
+    }
+
+    /// Answers a call. Errors are answers in the caller's dialect.
+    pub async fn answer(&self, call: Call) -> Reply {
+        let wire = wire(call.dialect);
+        match Passage::open(Arc::clone(&self.inner), wire, call) {
+            Ok(passage) => passage.answer().await,
+            Err(fault) => refusal(wire, &fault),
+        }
+    }
+
+    /// Counts the input of a request that is not made: `{"input_tokens": N}`, of what an upstream would be sent. The
+    /// header `x-longhaul-view` says whether that is the client's history or a shortened one. Nothing is shortened
+    /// for it.
+    pub async fn count_tokens(&self, call: Call) -> Reply {
+        let wire = wire(call.dialect);
+        let counted = match Passage::open(Arc::clone(&self.inner), wire, call) {
+            Ok(passage) => passage.count().await,
+            Err(fault) => Err(fault),
+        };
+        counted.unwrap_or_else(|fault| refusal(wire, &fault))
+    }
+
+    /// The models that clients can ask for by name; upstreams that take any model are not asked for theirs.
+    pub fn models(&self) -> Vec<ListedModel> {
+        self.inner.targets.models()
+    }
+}
+
+/// Why a gateway cannot be set up.
+#[derive(Debug, thiserror::Error)]
+#[error("upstream `{upstream}`: {message}")]
+pub struct SetupError {
+    /// Which.
+    pub upstream: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+/// The dialect's rules.
+pub(crate) fn wire(dialect: Dialect) -> &'static dyn Wire {
+    match dialect {
+        Dialect::Chat => &crate::wire::chat::Chat,
+        Dialect::Messages => &crate::wire::messages::Messages,
+        Dialect::Responses => &crate::wire::responses::Responses,
+    }
+}
+
+/// An error as a reply.
+pub(crate) fn refusal(wire: &dyn Wire, fault: &Fault) -> Reply {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if fault.kind == FaultKind::ContextOverflow {
+        headers.insert("x-longhaul-action", HeaderValue::from_static("refused"));
+    }
+    Reply { status: fault.status, headers, body: ReplyBody::Whole(wire.error(fault)) }
+}

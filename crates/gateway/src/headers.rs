@@ -1,0 +1,177 @@
+//! Headers: what is passed on, what is ours.
+
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use longhaul_core::budget::Trigger;
+
+/// Headers that belong to one connection, and such as only we may write.
+fn is_ours(name: &HeaderName) -> bool {
+    const HOP: [HeaderName; 10] = [
+        header::CONNECTION,
+        header::PROXY_AUTHENTICATE,
+        header::PROXY_AUTHORIZATION,
+        header::TE,
+        header::TRAILER,
+        header::TRANSFER_ENCODING,
+        header::UPGRADE,
+        header::HOST,
+        header::CONTENT_LENGTH,
+        header::EXPECT,
+    ];
+    HOP.contains(name) || name == "keep-alive" || name == "proxy-connection"
+}
+
+/// Headers that say who calls.
+const CREDENTIALS: [&str; 4] = ["authorization", "x-api-key", "api-key", "x-goog-api-key"];
+
+/// The caller's headers for the upstream. The cookie is one of our own page; a coding of the answer would hide it from
+/// us.
+pub(crate) fn for_upstream(from: &HeaderMap, with_credentials: bool) -> HeaderMap {
+    let named = connection_names(from);
+    let passes = |name: &HeaderName| {
+        let kept = [header::COOKIE, header::ACCEPT_ENCODING, header::ORIGIN, header::REFERER];
+        let is_private = kept.contains(name) || name.as_str().starts_with("x-longhaul-");
+        let is_key = CREDENTIALS.contains(&name.as_str());
+        !is_ours(name) && !is_private && (with_credentials || !is_key) && !named.contains(&name.as_str())
+    };
+    from.iter().filter(|(name, _)| passes(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// The upstream's headers for the caller.
+pub(crate) fn for_caller(from: &HeaderMap) -> HeaderMap {
+    let named = connection_names(from);
+    let passes =
+        |name: &HeaderName| !is_ours(name) && *name != header::SET_COOKIE && !named.contains(&name.as_str());
+    from.iter().filter(|(name, _)| passes(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// Headers that `Connection` names belong to the connection too.
+fn connection_names(from: &HeaderMap) -> Vec<&str> {
+    let lists = from.get_all(header::CONNECTION).into_iter().filter_map(|value| value.to_str().ok());
+    lists.flat_map(|list| list.split(',')).map(str::trim).collect()
+}
+
+/// Names the caller: a hash of whatever it shows.
+pub(crate) fn caller(from: &HeaderMap) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new_derive_key("longhaul 2026 gateway caller");
+    for name in CREDENTIALS {
+        let value = from.get(name).map(HeaderValue::as_bytes).unwrap_or_default();
+        hasher.update(&(value.len() as u64).to_le_bytes());
+        hasher.update(value);
+    }
+    *hasher.finalize().as_bytes()
+}
+
+/// What a caller asks for in this request only.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Overrides {
+    /// `x-longhaul-compress: off`.
+    pub(crate) off: bool,
+    /// `x-longhaul-strategy: NAME`.
+    pub(crate) strategy: Option<String>,
+    /// `x-longhaul-trigger: 0.7` (share of the window) or `12000` (tokens).
+    pub(crate) trigger: Option<Trigger>,
+}
+
+impl Overrides {
+    /// # Errors
+    /// Which header has which value that cannot be read.
+    pub(crate) fn read(from: &HeaderMap) -> Result<Self, String> {
+        let text = |name: &str| from.get(name).map(|value| value.to_str().unwrap_or("?").trim().to_owned());
+        let off = match text("x-longhaul-compress").as_deref() {
+            None | Some("on") => false,
+            Some("off") => true,
+            Some(other) => return Err(format!("x-longhaul-compress is `{other}`; it must be on or off")),
+        };
+        let strategy = text("x-longhaul-strategy");
+        if let Some(name) =
+            strategy.as_deref().filter(|name| longhaul_core::strategy::by_name(name).is_none())
+        {
+            return Err(format!("x-longhaul-strategy is `{name}`, which is no strategy"));
+        }
+        let trigger = text("x-longhaul-trigger").map(|text| trigger(&text)).transpose()?;
+        Ok(Self { off, strategy, trigger })
+    }
+}
+
+fn trigger(text: &str) -> Result<Trigger, String> {
+    let wrong = || {
+        format!(
+            "x-longhaul-trigger is `{text}`; it must be a share of the window in (0, 1] or a number of tokens"
+        )
+    };
+    let number: f64 = text.parse().map_err(|_| wrong())?;
+    match number {
+        share if share > 0.0 && share <= 1.0 => Ok(Trigger::Share(share)),
+        tokens if tokens > 1.0 && tokens < 1e12 => Ok(Trigger::Tokens(tokens as u64)),
+        _ => Err(wrong()),
+    }
+}
+
+/// Adds a header of ours; what no header can carry is left out.
+pub(crate) fn say(headers: &mut HeaderMap, name: &'static str, value: &str) {
+    let plain: String =
+        value.chars().map(|c| if c.is_ascii() && !c.is_ascii_control() { c } else { '?' }).collect();
+    if let Ok(value) = HeaderValue::from_str(&plain) {
+        headers.insert(HeaderName::from_static(name), value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(list: &[(&'static str, &str)]) -> HeaderMap {
+        list.iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn what_belongs_to_a_connection_or_to_us_stays_here() {
+        let all = headers(&[
+            ("authorization", "Bearer k"),
+            ("cookie", "token=1"),
+            ("connection", "close, x-hop"),
+            ("x-hop", "1"),
+            ("host", "h"),
+            ("content-length", "3"),
+            ("accept-encoding", "gzip"),
+            ("x-longhaul-trigger", "0.5"),
+            ("x-stainless-lang", "js"),
+            ("anthropic-beta", "b"),
+        ]);
+        let names = |map: &HeaderMap| {
+            let mut names: Vec<String> = map.keys().map(|name| name.as_str().to_owned()).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(names(&for_upstream(&all, false)), ["anthropic-beta", "x-stainless-lang"]);
+        assert_eq!(names(&for_upstream(&all, true)), ["anthropic-beta", "authorization", "x-stainless-lang"]);
+        let back = headers(&[("set-cookie", "a"), ("transfer-encoding", "chunked"), ("x-request-id", "r")]);
+        assert_eq!(names(&for_caller(&back)), ["x-request-id"]);
+    }
+
+    #[test]
+    fn overrides_are_read_or_refused() {
+        let read = |name, value| Overrides::read(&headers(&[(name, value)]));
+        assert!(read("x-longhaul-compress", "off").unwrap().off);
+        assert_eq!(read("x-longhaul-trigger", "0.5").unwrap().trigger, Some(Trigger::Share(0.5)));
+        assert_eq!(read("x-longhaul-trigger", "9000").unwrap().trigger, Some(Trigger::Tokens(9000)));
+        for (name, value) in [
+            ("x-longhaul-compress", "maybe"),
+            ("x-longhaul-trigger", "-1"),
+            ("x-longhaul-trigger", "NaN"),
+            ("x-longhaul-strategy", "magic"),
+        ] {
+            assert!(read(name, value).is_err(), "{name}: {value}");
+        }
+    }
+
+    #[test]
+    fn callers_are_told_apart() {
+        let one = caller(&headers(&[("authorization", "a")]));
+        assert_ne!(one, caller(&headers(&[("x-api-key", "a")])));
+        assert_ne!(one, caller(&HeaderMap::new()));
+        assert_eq!(one, caller(&headers(&[("authorization", "a"), ("x-other", "b")])));
+    }
+}

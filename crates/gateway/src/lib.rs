@@ -1,0 +1,22 @@
+//! Between any client and any model server, so that conversations never run out of room.
+//!
+//! A client that speaks Chat Completions, Responses or Messages sends its whole history with every request. What fits
+//! goes through byte for byte. What does not is shortened as in a session (the same history, meter and planner), and
+//! what was once decided for a prefix is remembered. An answer that outgrows its window is stopped, room is made, and
+//! it goes on in the same stream.
+//!
+//! [`wire`] is pure: the shapes of requests, streams and errors, one folder for each dialect. [`encode`] writes what a
+//! model of another dialect says.
+
+pub mod encode;
+mod gateway;
+mod headers;
+mod passage;
+mod upstream;
+pub mod wire;
+
+pub use gateway::{
+    BrokenOff, Call, Config, Credentials, Gateway, ListedModel, Midstream, Parts, Reply, ReplyBody, ReplyStream,
+    SetupError,
+};
+pub use upstream::{Model, Upstream};

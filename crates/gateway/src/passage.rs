@@ -1,0 +1,252 @@
+//! One request on its way: what it says, where it goes, what is done so that it fits, and how the answer comes back.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use longhaul_core::plan::Policy;
+use longhaul_core::strategy;
+use longhaul_providers::Limits;
+
+use crate::gateway::{
+    Call, Config, Credentials, Parts, Reply, ReplyBody, ReplyStream, SetupError, refusal,
+};
+use crate::headers::{self, Overrides};
+use crate::upstream::{Target, Targets, Window};
+use crate::wire::{Edited, Envelope, Fault, FaultKind, Wire};
+
+mod cache;
+mod conversation;
+mod cross;
+mod flow;
+mod log;
+mod prepare;
+mod send;
+mod steps;
+mod summary;
+
+use cache::Cache;
+use conversation::Conversation;
+
+/// What all passages share.
+pub(crate) struct Inner {
+    pub(crate) config: Config,
+    pub(crate) parts: Parts,
+    pub(crate) targets: Targets,
+    pub(crate) conversations: Cache,
+}
+
+impl Inner {
+    pub(crate) fn new(mut config: Config, parts: Parts) -> Result<Self, SetupError> {
+        let targets = Targets::new(std::mem::take(&mut config.upstreams))?;
+        let conversations = Cache::new(config.max_conversations, config.max_conversation_bytes);
+        Ok(Self { config, parts, targets, conversations })
+    }
+}
+
+/// One request on its way.
+pub(crate) struct Passage {
+    inner: Arc<Inner>,
+    wire: &'static dyn Wire,
+    envelope: Envelope,
+    /// Where it can go, the preferred first.
+    targets: Vec<Arc<Target>>,
+    /// The caller's headers, as the upstream gets them.
+    headers: HeaderMap,
+    caller: [u8; 32],
+    /// The caller's key, if it is passed on.
+    key: Option<String>,
+    overrides: Overrides,
+}
+
+/// The same at one upstream.
+struct Route {
+    passage: Arc<Passage>,
+    target: Arc<Target>,
+    limits: Limits,
+    window: Window,
+    policy: Policy,
+    conversation: Option<Arc<Conversation>>,
+}
+
+/// What was done, for the headers.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Report {
+    action: Action,
+    before: u64,
+    after: u64,
+    why: String,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Action {
+    #[default]
+    None,
+    Pruned,
+    Compacted,
+    /// What was decided for an earlier request holds for this one.
+    Remembered,
+}
+
+impl Action {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Pruned => "pruned",
+            Self::Compacted => "compacted",
+            Self::Remembered => "remembered",
+        }
+    }
+}
+
+/// What an upstream has begun to answer.
+enum Opened {
+    /// All of it.
+    Whole(StatusCode, HeaderMap, Bytes),
+    /// A stream.
+    Stream(StatusCode, HeaderMap, ReplyStream),
+}
+
+impl Passage {
+    /// Reads a call.
+    ///
+    /// # Errors
+    /// [`Fault`] if it cannot be read or nobody has its model.
+    pub(crate) fn open(inner: Arc<Inner>, wire: &'static dyn Wire, call: Call) -> Result<Self, Fault> {
+        if call.body.len() > inner.config.max_body_bytes {
+            let (has, most) = (call.body.len(), inner.config.max_body_bytes);
+            let message = format!("the request has {has} bytes; {most} are the most that is read");
+            return Err(Fault::new(FaultKind::TooLarge, message));
+        }
+        let overrides = Overrides::read(&call.headers).map_err(|why| Fault::new(FaultKind::Invalid, why))?;
+        let envelope = wire.read(call.body)?;
+        let targets = inner.targets.find(&envelope.model)?;
+        let forward = inner.config.credentials == Credentials::Forward;
+        let key = if forward { key_of(&call.headers) } else { None };
+        Ok(Self {
+            caller: headers::caller(&call.headers),
+            headers: headers::for_upstream(&call.headers, forward),
+            key,
+            wire,
+            envelope,
+            targets,
+            overrides,
+            inner,
+        })
+    }
+
+    /// Goes to the upstream and comes back. A stream that is long in coming begins with comments.
+    pub(crate) async fn answer(self) -> Reply {
+        let passage = Arc::new(self);
+        let (wire, patience) = (passage.wire, passage.inner.config.keep_alive);
+        let is_stream = passage.envelope.stream;
+        let mut opening = Box::pin(Arc::clone(&passage).go());
+        if !is_stream {
+            return opening.await.map_or_else(|fault| refusal(wire, &fault), reply);
+        }
+        match tokio::time::timeout(patience, &mut opening).await {
+            Ok(opened) => opened.map_or_else(|fault| refusal(wire, &fault), reply),
+            Err(_) => {
+                let mut headers = HeaderMap::new();
+                headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+                headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+                headers::say(&mut headers, "x-longhaul-action", "waiting");
+                let stream = flow::late(wire, patience, opening);
+                Reply { status: StatusCode::OK, headers, body: ReplyBody::Stream(stream) }
+            }
+        }
+    }
+
+    /// Counts what the preferred upstream would be sent.
+    ///
+    /// # Errors
+    /// [`Fault`] if the request cannot be read.
+    pub(crate) async fn count(self) -> Result<Reply, Fault> {
+        let passage = Arc::new(self);
+        let no_target = || Fault::new(FaultKind::Internal, "there is no upstream");
+        let target = passage.targets.first().cloned().ok_or_else(no_target)?;
+        let mut route = Route::find(Arc::clone(&passage), target).await;
+        let (tokens, is_shortened) = route.count().await?;
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers::say(&mut headers, "x-longhaul-view", if is_shortened { "shortened" } else { "client" });
+        headers::say(&mut headers, "x-longhaul-window", &format!("{} ({})", route.window.tokens, source(route.window)));
+        let body = serde_json::json!({ "input_tokens": tokens }).to_string().into();
+        Ok(Reply { status: StatusCode::OK, headers, body: ReplyBody::Whole(body) })
+    }
+
+    /// Tries the upstreams that have the model, one after another as long as the next may do better.
+    async fn go(self: Arc<Self>) -> Result<Opened, Fault> {
+        let mut newest = None;
+        for target in &self.targets {
+            let route = Route::find(Arc::clone(&self), Arc::clone(target)).await;
+            let passes = target.server.upstream.dialects.contains(&self.wire.dialect());
+            let opened = if passes { route.go().await } else { route.cross().await };
+            match &opened {
+                Err(fault) if matches!(fault.kind, FaultKind::Unreachable | FaultKind::Timeout) => {}
+                Ok(Opened::Whole(status, ..)) if status.is_server_error() => {}
+                _ => return opened,
+            }
+            newest = Some(opened);
+        }
+        newest.unwrap_or_else(|| Err(Fault::new(FaultKind::Internal, "there is no upstream")))
+    }
+}
+
+impl Route {
+    async fn find(passage: Arc<Passage>, target: Arc<Target>) -> Self {
+        let limits = target.limits().await;
+        let window = target.window(&limits);
+        let overrides = &passage.overrides;
+        let mut policy = passage.inner.config.policy.clone();
+        if let Some(strategy) = overrides.strategy.as_deref().and_then(strategy::by_name) {
+            policy.strategy = strategy;
+            policy.trigger = None;
+        }
+        policy.trigger = overrides.trigger.or(policy.trigger).or_else(|| prepare::trigger(&policy, window.tokens));
+        policy.enabled &= !overrides.off;
+        Self { passage, target, limits, window, policy, conversation: None }
+    }
+
+    /// The changes that every form of the request has here.
+    fn edited(&self) -> Edited {
+        let is_other = self.target.model != self.passage.envelope.model;
+        Edited { model: is_other.then(|| self.target.model.clone()), ..Edited::default() }
+    }
+
+    /// Adds what was done to the headers of an answer.
+    fn describe(&self, report: &Report, headers: &mut HeaderMap) {
+        headers::say(headers, "x-longhaul-action", report.action.as_str());
+        headers::say(headers, "x-longhaul-upstream", &self.target.server.upstream.name);
+        let window = format!("{} ({})", self.window.tokens, source(self.window));
+        headers::say(headers, "x-longhaul-window", &window);
+        if report.before > 0 {
+            headers::say(headers, "x-longhaul-tokens-before", &report.before.to_string());
+            headers::say(headers, "x-longhaul-tokens-after", &report.after.to_string());
+        }
+        if !report.why.is_empty() {
+            let why: String = report.why.chars().take(300).collect();
+            headers::say(headers, "x-longhaul-reason", &why);
+        }
+    }
+}
+
+fn source(window: Window) -> &'static str {
+    match window.source {
+        longhaul_providers::LimitSource::Unknown => "assumed",
+        source => source.as_str(),
+    }
+}
+
+fn key_of(headers: &HeaderMap) -> Option<String> {
+    let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let bearer = bearer.map(|value| value.trim_start_matches("Bearer ").to_owned());
+    bearer.or_else(|| headers.get("x-api-key")?.to_str().ok().map(str::to_owned))
+}
+
+fn reply(opened: Opened) -> Reply {
+    match opened {
+        Opened::Whole(status, headers, body) => Reply { status, headers, body: ReplyBody::Whole(body) },
+        Opened::Stream(status, headers, body) => Reply { status, headers, body: ReplyBody::Stream(body) },
+    }
+}

@@ -1,0 +1,60 @@
+use longhaul_core::estimate::Counter;
+use longhaul_core::message::Origin;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::wire::Wire;
+use crate::wire::chat::Chat;
+
+fn request(texts: &[&str], mark: bool) -> Envelope {
+    let cache = if mark { json!({ "type": "ephemeral" }) } else { Value::Null };
+    let message = |text: &&str| json!({ "role": "user", "content": [{ "type": "text", "text": text, "cache_control": cache }] });
+    let messages: Vec<Value> = texts.iter().map(message).collect();
+    Chat.read(json!({ "model": "m", "messages": messages }).to_string().into()).unwrap()
+}
+
+fn state() -> State {
+    let name = "x".to_owned();
+    State::new(Counter::default(), Origin { provider: name.clone(), api: name.clone(), model: name })
+}
+
+fn find(cache: &Cache, scope: u8, envelope: &Envelope) -> Arc<Conversation> {
+    let mut names = Names::new(&Chat, envelope);
+    cache.find(&[scope; 32], &mut names, envelope, state).unwrap()
+}
+
+#[test]
+fn a_request_that_goes_on_meets_its_conversation() {
+    let cache = Cache::new(10, 1 << 20);
+    let one = find(&cache, 1, &request(&["a"], false));
+    for (texts, mark) in
+        [(&["a"][..], false), (&["a", "b"], false), (&["a", "b", "c"], true), (&["a", "b", "c"], false)]
+    {
+        assert!(Arc::ptr_eq(&one, &find(&cache, 1, &request(texts, mark))), "{texts:?} {mark}");
+    }
+    assert!(!Arc::ptr_eq(&one, &find(&cache, 2, &request(&["a", "b", "c", "d"], false))), "another caller");
+    assert!(!Arc::ptr_eq(&one, &find(&cache, 1, &request(&["a", "x", "c", "d"], false))), "another history");
+    assert!(!Arc::ptr_eq(&one, &find(&cache, 1, &request(&["a", "b"], false))), "an earlier state of it");
+    assert!(
+        Arc::ptr_eq(&one, &find(&cache, 1, &request(&["a", "b", "c", "d"], false))),
+        "the longest one goes on"
+    );
+}
+
+#[test]
+fn the_least_recently_used_gives_way() {
+    let cache = Cache::new(2, 1 << 20);
+    let (a, b) = (request(&["a"], false), request(&["b"], false));
+    let one = find(&cache, 1, &a);
+    let two = find(&cache, 1, &b);
+    assert!(Arc::ptr_eq(&one, &find(&cache, 1, &a)));
+    find(&cache, 1, &request(&["c"], false));
+    assert!(Arc::ptr_eq(&one, &find(&cache, 1, &a)));
+    assert!(!Arc::ptr_eq(&two, &find(&cache, 1, &b)));
+    let narrow = Cache::new(10, 150);
+    let one = find(&narrow, 1, &a);
+    find(&narrow, 1, &b);
+    assert!(!Arc::ptr_eq(&one, &find(&narrow, 1, &a)), "by bytes too");
+    let entries = narrow.entries.lock().unwrap();
+    assert_eq!((entries.count, entries.bytes), (1, a.bytes.len()));
+}

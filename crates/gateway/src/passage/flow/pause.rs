@@ -1,0 +1,119 @@
+//! Where an answer that streams is stopped: in its text only, between two words.
+
+use longhaul_core::estimate::Counter;
+
+use crate::wire::{Inside, Seen};
+
+/// The share of the window, in percent, at which an answer is stopped.
+const FULL_PERCENT: u64 = 90;
+
+/// How long the end of a word is waited for, in tokens. Some scripts have no blanks.
+const GRACE_TOKENS: u64 = 48;
+
+/// Bytes that are counted at a time.
+const BLOCK_BYTES: usize = 64;
+
+/// Counts what comes, and says where it is to end.
+#[derive(Debug)]
+pub(super) struct Pause {
+    counter: Option<Counter>,
+    /// Tokens of output, of all streams, at which the present one is stopped.
+    at_tokens: u64,
+    tokens: u64,
+    counted: Counted,
+}
+
+/// What was counted, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    text: usize,
+    reasoning: usize,
+}
+
+impl Pause {
+    pub(super) fn new(window: u64, input: u64) -> Self {
+        let mut pause = Self { counter: None, at_tokens: 0, tokens: 0, counted: Counted::default() };
+        pause.go_on(window, input);
+        pause
+    }
+
+    /// A new stream begins, whose input has all that was written so far.
+    pub(super) fn go_on(&mut self, window: u64, input: u64) {
+        let room = (window * FULL_PERCENT / 100).saturating_sub(input);
+        self.at_tokens = self.tokens + room;
+    }
+
+    /// Output of all streams, in tokens.
+    pub(super) fn tokens(&self) -> u64 {
+        self.tokens
+    }
+
+    /// Counts what is new.
+    pub(super) fn count(&mut self, seen: &Seen, counter: impl FnOnce() -> Counter) {
+        let (text, reasoning) = (seen.text.len(), seen.reasoning.len());
+        if text + reasoning < self.counted.text + self.counted.reasoning + BLOCK_BYTES {
+            return;
+        }
+        let counter = self.counter.get_or_insert_with(counter);
+        let new = |all: &str, from: usize| counter.text(all.get(from..).unwrap_or_default());
+        self.tokens += new(&seen.text, self.counted.text) + new(&seen.reasoning, self.counted.reasoning);
+        self.counted = Counted { text, reasoning };
+    }
+
+    /// Whether it is to end before what comes next, which says `next`.
+    pub(super) fn is_due(&self, seen: &Seen, next: impl FnOnce() -> String) -> bool {
+        if self.tokens < self.at_tokens || seen.inside != Inside::Text || seen.finish.is_some() {
+            return false;
+        }
+        let ends_in_word = seen.text.chars().next_back().is_some_and(|last| !last.is_whitespace());
+        let is_late = self.tokens >= self.at_tokens + GRACE_TOKENS;
+        ends_in_word && (is_late || next().starts_with(char::is_whitespace))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(text: &str) -> Seen {
+        Seen { text: text.to_owned(), inside: Inside::Text, ..Seen::default() }
+    }
+
+    fn due(pause: &mut Pause, seen: &Seen, next: &str) -> bool {
+        pause.count(seen, Counter::characters);
+        pause.is_due(seen, || next.to_owned())
+    }
+
+    #[test]
+    fn it_ends_at_ninety_percent_between_two_words() {
+        let mut pause = Pause::new(1_000, 800);
+        let words = "word ".repeat(78);
+        assert!(!due(&mut pause, &seen(&format!("{words}word")), " x"), "fewer than 100 tokens");
+        let full = format!("{words}{}word", "word ".repeat(22));
+        assert!(due(&mut pause, &seen(&full), " and"));
+        assert!(!due(&mut pause, &seen(&full), "s"), "in a word");
+        assert!(!due(&mut pause, &seen(&format!("{full} ")), "and"), "after a blank");
+        let thinking = Seen { inside: Inside::Reasoning, ..seen(&full) };
+        assert!(!due(&mut pause, &thinking, " and"));
+        let calling = Seen { inside: Inside::Call, ..seen(&full) };
+        assert!(!due(&mut pause, &calling, " and"));
+    }
+
+    #[test]
+    fn a_script_without_blanks_is_not_waited_for_long() {
+        let mut pause = Pause::new(1_000, 800);
+        let text = "字".repeat(100 * 4 + 47 * 4);
+        assert!(!due(&mut pause, &seen(&text), "字"));
+        assert!(due(&mut pause, &seen(&"字".repeat(160 * 4)), "字"));
+    }
+
+    #[test]
+    fn the_next_stream_has_its_own_room() {
+        let mut pause = Pause::new(1_000, 800);
+        let text = "word ".repeat(101);
+        let text = text.trim_end();
+        assert!(due(&mut pause, &seen(text), " x"));
+        pause.go_on(1_000, 400);
+        assert!(!due(&mut pause, &seen(text), " x"));
+    }
+}

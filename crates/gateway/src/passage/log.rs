@@ -1,0 +1,273 @@
+//! A log for a conversation that nobody stores: made from the client's items in one way only, so that the same items
+//! always stand at the same positions.
+
+use longhaul_core::estimate::Counter;
+use longhaul_core::event::{
+    Cut, Event, EventBody, FORMAT, NoteReason, StepKind, StepStart, ViewEdit, ViewOp,
+};
+use longhaul_core::history::History;
+use longhaul_core::ids::{CallId, LogRange, Seq};
+use longhaul_core::message::{Finish, Message, Origin, Part, Role, ToolResult, ToolStatus};
+use longhaul_core::usage::Usage;
+
+use crate::wire::Piece;
+
+/// A piece of an item: the item's index, and which of its pieces.
+pub(super) type Place = (usize, usize);
+
+/// Where the pieces of a message in the history are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Placed {
+    pub(super) seq: Seq,
+    pub(super) pieces: Vec<Place>,
+}
+
+/// What an upstream reported for a request, until its answer comes back in the next.
+#[derive(Clone, Debug)]
+pub(super) struct Reported {
+    pub(super) usage: Usage,
+    pub(super) start: Start,
+    /// What the meter had expected.
+    pub(super) estimated: u64,
+}
+
+/// A call, in figures.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Start {
+    pub(super) view_hash: String,
+    pub(super) fixed_tokens: u64,
+    pub(super) window: Option<u64>,
+}
+
+/// The log and what it means.
+#[derive(Clone, Debug)]
+pub(super) struct Log {
+    pub(super) history: History,
+    /// Messages that come from items, in order.
+    pub(super) placed: Vec<Placed>,
+    /// Positions of events that come from no item: edits, and what is said of them.
+    beside: Vec<Seq>,
+    /// The system prompt among the items, before everything else.
+    pub(super) system: Vec<Part>,
+    origin: Origin,
+    /// Items that were read.
+    pub(super) items: usize,
+    /// Parts of an answer that may go on with the next item.
+    answering: Option<(Vec<Part>, Vec<Place>)>,
+    /// What is known of the call whose answer comes next.
+    pub(super) reported: Option<Reported>,
+    ends_with_answer: bool,
+}
+
+/// The items do not follow those that were read: an answer goes on that was taken for complete.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Diverged;
+
+impl Log {
+    pub(super) fn new(counter: Counter, origin: Origin) -> Self {
+        let mut log = Self {
+            history: History::new(counter),
+            placed: Vec::new(),
+            beside: Vec::new(),
+            system: Vec::new(),
+            origin,
+            items: 0,
+            answering: None,
+            reported: None,
+            ends_with_answer: false,
+        };
+        log.add(EventBody::SessionStarted { title: None, forked_from: None, imported_from: None });
+        log.add(EventBody::RunStarted { run_id: "r".into() });
+        log
+    }
+
+    /// Appends an event. What is made here always follows.
+    fn add(&mut self, body: EventBody) -> Seq {
+        let seq = self.history.last_seq() + 1;
+        let folded = self.history.apply(&Event { seq, at: 0, format: FORMAT, body });
+        debug_assert!(folded.is_ok(), "{folded:?}");
+        seq
+    }
+
+    /// Adds items.
+    pub(super) fn feed(&mut self, items: Vec<Vec<Piece>>) -> Result<(), Diverged> {
+        let first = items.first().and_then(|pieces| pieces.first());
+        if self.ends_with_answer && matches!(first, Some(Piece::Assistant(_))) {
+            return Err(Diverged);
+        }
+        for pieces in items {
+            for (at, piece) in pieces.into_iter().enumerate() {
+                self.piece(piece, (self.items, at));
+            }
+            self.items += 1;
+        }
+        self.settle();
+        Ok(())
+    }
+
+    fn piece(&mut self, piece: Piece, place: Place) {
+        if let Piece::Assistant(parts) = piece {
+            let (said, places) = self.answering.get_or_insert_default();
+            said.extend(parts);
+            places.push(place);
+            return;
+        }
+        self.settle();
+        self.ends_with_answer = false;
+        match piece {
+            Piece::System(parts) if self.placed.is_empty() => self.system.extend(parts),
+            Piece::System(parts) | Piece::Note(parts) => self.note(parts, place),
+            Piece::Typed(parts) => {
+                let message = self.message(Role::User, parts);
+                let taken = EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None };
+                self.place(taken, vec![place]);
+            }
+            Piece::Result { call, failed, content } => self.result(&call, failed, content, place),
+            Piece::Assistant(_) => {}
+        }
+    }
+
+    fn message(&self, role: Role, parts: Vec<Part>) -> Message {
+        let id = format!("m{}", self.history.last_seq() + 1).into();
+        let origin = (role == Role::Assistant).then(|| self.origin.clone());
+        Message { id, role, parts, origin }
+    }
+
+    fn place(&mut self, body: EventBody, pieces: Vec<Place>) {
+        let seq = self.add(body);
+        self.placed.push(Placed { seq, pieces });
+    }
+
+    fn note(&mut self, parts: Vec<Part>, place: Place) {
+        let message = self.message(Role::User, parts);
+        self.place(EventBody::NoteAdded { message, why: NoteReason::Imported }, vec![place]);
+    }
+
+    /// A result of a call that is open, of the newest step that has one by that name; of several there the first. Any
+    /// other is a note.
+    fn result(&mut self, call: &str, failed: bool, content: Vec<Part>, place: Place) {
+        let open = self.history.open_calls().iter().map(|open| &open.call);
+        let named: Vec<_> = open.filter(|open| open.provider_id.as_deref() == Some(call)).collect();
+        let step = |id: &CallId| id.as_str().rsplit_once('.').map(|(step, _)| step.to_owned());
+        let newest = named.last().and_then(|call| step(&call.call_id));
+        let first = named.iter().find(|call| step(&call.call_id) == newest);
+        let Some(call_id) = first.map(|call| call.call_id.clone()) else {
+            return self.note(content, place);
+        };
+        let status = if failed { ToolStatus::Error } else { ToolStatus::Completed };
+        let result = ToolResult { call_id, status, content, truncated: None };
+        self.place(EventBody::ToolFinished { result }, vec![place]);
+    }
+
+    /// An answer is complete: nothing of the model's follows.
+    fn settle(&mut self) {
+        let Some((mut parts, places)) = self.answering.take() else { return };
+        let seq = self.history.last_seq();
+        for (at, part) in parts.iter_mut().enumerate() {
+            if let Part::ToolCall(call) = part {
+                // Servers repeat their ids; ours says where the call was made.
+                call.call_id = CallId::new(format!("{}#{seq}.{at}", call.call_id));
+            }
+        }
+        let message = self.message(Role::Assistant, parts);
+        let reported = self.reported.take();
+        self.answer(message, None, reported.as_ref(), places);
+        self.ends_with_answer = true;
+    }
+
+    fn answer(
+        &mut self,
+        message: Message,
+        cut: Option<Cut>,
+        reported: Option<&Reported>,
+        places: Vec<Place>,
+    ) {
+        let step_id: longhaul_core::ids::StepId = format!("s{}", self.history.last_seq()).into();
+        let start = reported.map(|reported| reported.start.clone()).unwrap_or_default();
+        let estimated = reported.map_or(0, |reported| reported.estimated);
+        self.add(EventBody::StepStarted(Box::new(self.step(&step_id, start, estimated))));
+        let finish = if message.tool_calls().next().is_some() { Finish::ToolCalls } else { Finish::Stop };
+        self.place(EventBody::AssistantAdded { step_id: step_id.clone(), message, finish, cut }, places);
+        self.add(EventBody::StepFinished {
+            step_id,
+            usage: reported.map(|reported| reported.usage.clone()),
+            estimated_input: estimated,
+            envelope: None,
+        });
+    }
+
+    /// The log with the beginning of an answer that was stopped.
+    pub(super) fn paused(&self, text: &str) -> Self {
+        let mut paused = self.clone();
+        let message = paused.message(Role::Assistant, vec![Part::text(text)]);
+        paused.answer(message, Some(Cut::Paused), None, Vec::new());
+        paused
+    }
+
+    /// Commits an edit whose positions are those of this log.
+    pub(super) fn commit(&mut self, edit: ViewEdit) {
+        let seq = self.add(EventBody::ViewEdited(Box::new(edit)));
+        self.beside.push(seq);
+    }
+
+    /// The upstream refused the request for its length, and may have said how long it was.
+    pub(super) fn refused(&mut self, start: &Start, used: Option<u64>, limit: Option<u64>) {
+        let step_id: longhaul_core::ids::StepId = format!("s{}", self.history.last_seq()).into();
+        let begun = self.add(EventBody::StepStarted(Box::new(self.step(&step_id, start.clone(), 0))));
+        let failed = self.add(EventBody::StepFailed {
+            step_id,
+            code: longhaul_core::error::ErrorCode::ContextOverflow,
+            message: String::new(),
+            used_tokens: used,
+            limit_tokens: limit,
+            usage: None,
+        });
+        self.beside.extend([begun, failed]);
+    }
+
+    fn step(&self, step_id: &longhaul_core::ids::StepId, start: Start, estimated_input: u64) -> StepStart {
+        StepStart {
+            step_id: step_id.clone(),
+            run_id: "r".into(),
+            purpose: StepKind::Main,
+            model: self.origin.clone(),
+            system_hash: String::new(),
+            tools_hash: String::new(),
+            view_hash: start.view_hash,
+            fixed_tokens: start.fixed_tokens,
+            estimated_input,
+            max_output_tokens: 0,
+            window_tokens: start.window,
+        }
+    }
+
+    /// The edits, their positions as they are in a log without edits; and the last item that one of them touches.
+    pub(super) fn portable(&self) -> Option<(Vec<ViewEdit>, usize)> {
+        let edits = self.history.edits().iter().filter(|state| state.active);
+        let edits: Vec<ViewEdit> =
+            edits.map(|state| moved(&state.edit, |seq| self.without_edits(seq))).collect();
+        let ops = self.history.edits().iter().flat_map(|state| &state.edit.ops);
+        let last = ops.map(|op| op.range().to).max()?;
+        let touched = self.placed.iter().take_while(|placed| placed.seq <= last).last()?;
+        Some((edits, touched.pieces.last()?.0))
+    }
+
+    fn without_edits(&self, seq: Seq) -> Seq {
+        seq - self.beside.iter().filter(|beside| **beside < seq).count() as Seq
+    }
+}
+
+/// An edit with other positions.
+fn moved(edit: &ViewEdit, to: impl Fn(Seq) -> Seq) -> ViewEdit {
+    let range = |range: &LogRange| LogRange { from: to(range.from), to: to(range.to) };
+    let op = |op: &ViewOp| match op {
+        ViewOp::Drop { range: at } => ViewOp::Drop { range: range(at) },
+        ViewOp::Replace { range: at, parts, summary } => {
+            ViewOp::Replace { range: range(at), parts: parts.clone(), summary: *summary }
+        }
+        ViewOp::Placeholder { seq, excerpt } => {
+            ViewOp::Placeholder { seq: to(*seq), excerpt: excerpt.clone() }
+        }
+    };
+    ViewEdit { ops: edit.ops.iter().map(op).collect(), ..edit.clone() }
+}

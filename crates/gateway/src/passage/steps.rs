@@ -1,0 +1,135 @@
+//! From a view to the items of a request.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use longhaul_core::history::{CLEARED, History, ItemKind, ViewItem};
+use longhaul_core::ids::Seq;
+
+use super::log::Log;
+use crate::wire::{Fate, Step};
+
+/// The items that show the view; `None` if they are the client's, all of them.
+pub(super) fn steps(log: &Log, items: usize) -> Option<Vec<Step>> {
+    let history = &log.history;
+    if !history.edits().iter().any(|state| state.active) {
+        return None;
+    }
+    let shown: BTreeMap<Seq, &ViewItem> =
+        history.view().iter().filter(|item| !is_ours(item)).map(|item| (item.range.to, item)).collect();
+    let mut fates: BTreeMap<usize, Vec<(usize, Fate)>> = BTreeMap::new();
+    for placed in &log.placed {
+        let fate = fate(history, &shown, placed.seq);
+        for (item, piece) in &placed.pieces {
+            fates.entry(*item).or_default().push((*piece, fate.clone()));
+        }
+    }
+    let mut says: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    for item in history.view().iter().filter(|item| is_ours(item)) {
+        let first = log.placed.iter().find(|placed| placed.seq >= item.range.from);
+        let place = first.and_then(|placed| placed.pieces.first()).map_or(items, |place| place.0);
+        says.entry(place).or_default().push(without_handles(&item.message.text()));
+    }
+    Some(line_up(items, &fates, &mut says))
+}
+
+fn is_ours(item: &ViewItem) -> bool {
+    matches!(item.kind, ItemKind::Summary(_) | ItemKind::Removed(_))
+}
+
+fn fate(history: &History, shown: &BTreeMap<Seq, &ViewItem>, seq: Seq) -> Fate {
+    match shown.get(&seq) {
+        Some(ViewItem { kind: ItemKind::Result { cleared: Some(_), .. }, .. }) => {
+            Fate::Show(CLEARED.to_owned())
+        }
+        Some(_) => Fate::Keep,
+        None => {
+            let active = history.edits().iter().filter(|state| state.active);
+            let is_gone = active.flat_map(|state| &state.edit.ops).any(|op| op.range().contains(seq));
+            if is_gone { Fate::Drop } else { Fate::Keep }
+        }
+    }
+}
+
+fn line_up(
+    items: usize,
+    fates: &BTreeMap<usize, Vec<(usize, Fate)>>,
+    says: &mut BTreeMap<usize, Vec<String>>,
+) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    for item in 0..items {
+        steps.extend(says.remove(&item).unwrap_or_default().into_iter().map(Step::Say));
+        let mut pieces = fates.get(&item).cloned().unwrap_or_default();
+        pieces.sort_by_key(|(piece, _)| *piece);
+        let kinds: BTreeSet<u8> = pieces.iter().map(|(_, fate)| kind(fate)).collect();
+        match (kinds.len(), kinds.first()) {
+            (0, _) | (1, Some(0)) => keep(&mut steps, item),
+            (1, Some(1)) => {}
+            _ => {
+                let fates = pieces.into_iter().map(|(_, fate)| fate).collect();
+                steps.push(Step::Change { item, fates });
+            }
+        }
+    }
+    steps.extend(says.remove(&items).unwrap_or_default().into_iter().map(Step::Say));
+    steps
+}
+
+fn kind(fate: &Fate) -> u8 {
+    match fate {
+        Fate::Keep => 0,
+        Fate::Drop => 1,
+        Fate::Show(_) => 2,
+    }
+}
+
+fn keep(steps: &mut Vec<Step>, item: usize) {
+    match steps.last_mut() {
+        Some(Step::Keep(range)) if range.end == item => range.end = item + 1,
+        _ => steps.push(Step::Keep(item..item + 1)),
+    }
+}
+
+/// In pass-through the model has no tool that returns what went: it is not told of one.
+fn without_handles(text: &str) -> String {
+    let text = without(text, "; the tool `recall` with handle ", " returns the originals");
+    let text = without(&text, " The tool `recall` with handle ", " returns them.");
+    text.replace("(older messages; recall them by their handle)", "(older messages)")
+}
+
+fn without(text: &str, start: &str, end: &str) -> String {
+    let mut rest = text;
+    let mut out = String::with_capacity(text.len());
+    while let Some((before, after)) = rest.split_once(start) {
+        let line = after.lines().next().unwrap_or_default();
+        match line.find(end) {
+            Some(at) => {
+                out.push_str(before);
+                rest = &after[at + end.len()..];
+            }
+            None => {
+                out.push_str(before);
+                out.push_str(start);
+                rest = after;
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_told_of_a_tool_that_is_not_there() {
+        let text = "[SUMMARY] of 3 earlier messages; the tool `recall` with handle lh:3-9, lh:12 returns the originals.\n\nGoal";
+        assert_eq!(without_handles(text), "[SUMMARY] of 3 earlier messages.\n\nGoal");
+        let note = "[4 earlier messages were removed here to make room. The tool `recall` with handle lh:3 returns them.]";
+        assert_eq!(without_handles(note), "[4 earlier messages were removed here to make room.]");
+        assert_eq!(
+            without_handles("plain; the tool `recall` with handle x"),
+            "plain; the tool `recall` with handle x"
+        );
+    }
+}

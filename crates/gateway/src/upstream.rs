@@ -1,0 +1,400 @@
+//! Where models are: which upstream has which, what is known of its limits, and how a request gets there.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use longhaul_core::budget::ASSUMED_WINDOW;
+use longhaul_core::message::Origin;
+use longhaul_providers::connect::{self, Kind};
+use longhaul_providers::http::{Secret, Timeouts};
+use longhaul_providers::openai_chat::OpenAiChat;
+use longhaul_providers::openai_chat::family::Prefill;
+use longhaul_providers::{Ability, Declared, Endpoint, LimitSource, Limits, SharedProvider, known};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::gateway::{ListedModel, SetupError};
+use crate::wire::{Dialect, Fault, FaultKind};
+
+/// How long what a server said of itself holds before it is asked again, beside the calls.
+const REREAD_AFTER: Duration = Duration::from_secs(5);
+
+/// Models of which nothing is asked for that are remembered at one upstream: their names come from clients.
+const MAX_MODELS: usize = 256;
+
+/// A server with models.
+#[derive(Clone, Debug)]
+pub struct Upstream {
+    /// Its name, for people and in the header `x-longhaul-upstream`.
+    pub name: String,
+    /// What it speaks.
+    pub kind: Kind,
+    /// Where it is, its key, further headers, time-outs, and what is declared of all its models. `model` and `body`
+    /// are not looked at.
+    pub endpoint: Endpoint,
+    /// The dialects in which requests pass to it as they are; those of other clients are put into its own. By default
+    /// what every server of its kind speaks; llama.cpp and vLLM speak all three.
+    pub dialects: Vec<Dialect>,
+    /// The models that it has for clients; empty: it takes any name as it is.
+    pub models: Vec<Model>,
+}
+
+/// A model as clients know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Model {
+    /// What clients ask for.
+    pub name: String,
+    /// What the upstream calls it.
+    pub upstream_name: String,
+    /// What is declared of it, over what is declared of the upstream.
+    pub declared: Declared,
+}
+
+impl Upstream {
+    /// An upstream that takes any model.
+    pub fn new(name: impl Into<String>, kind: Kind, base_url: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            endpoint: Endpoint::new(kind.as_str(), base_url, ""),
+            dialects: dialects(kind),
+            models: Vec::new(),
+        }
+    }
+}
+
+/// The dialects that every server of a kind speaks.
+fn dialects(kind: Kind) -> Vec<Dialect> {
+    match kind {
+        Kind::OpenAiCompatible => vec![Dialect::Chat],
+        Kind::OpenAi => vec![Dialect::Responses, Dialect::Chat],
+        Kind::Anthropic => vec![Dialect::Messages],
+        Kind::Gemini | Kind::Ollama => Vec::new(),
+    }
+}
+
+/// All upstreams.
+pub(crate) struct Targets {
+    servers: Vec<Arc<Server>>,
+}
+
+/// One upstream with what was learned of it.
+pub(crate) struct Server {
+    pub(crate) upstream: Upstream,
+    client: reqwest::Client,
+    headers: HeaderMap,
+    models: Mutex<HashMap<String, Arc<Target>>>,
+}
+
+/// One model of one upstream.
+pub(crate) struct Target {
+    pub(crate) server: Arc<Server>,
+    /// What the upstream calls it.
+    pub(crate) model: String,
+    declared: Declared,
+    provider: SharedProvider,
+    chat: Option<Arc<OpenAiChat>>,
+    limits: tokio::sync::OnceCell<Mutex<Read>>,
+    reread: Mutex<Option<Reread>>,
+    /// The window that a refusal has named; 0 for none.
+    learned: AtomicU64,
+    /// The most that one call has had.
+    largest: AtomicU64,
+}
+
+#[derive(Clone, Copy)]
+struct Read {
+    limits: Limits,
+    at: Instant,
+}
+
+/// A task that asks a server again; it ends with its owner.
+struct Reread(JoinHandle<()>);
+
+impl Drop for Reread {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Targets {
+    pub(crate) fn new(upstreams: Vec<Upstream>) -> Result<Self, SetupError> {
+        let servers = upstreams.into_iter().map(|upstream| Server::new(upstream).map(Arc::new));
+        Ok(Self { servers: servers.collect::<Result<_, _>>()? })
+    }
+
+    /// Where a model is, the preferred first.
+    ///
+    /// # Errors
+    /// [`Fault`] if nobody has it.
+    pub(crate) fn find(&self, model: &str) -> Result<Vec<Arc<Target>>, Fault> {
+        let listed = self.servers.iter().filter_map(|server| {
+            let known = server.upstream.models.iter().find(|known| known.name == model)?;
+            Some(server.target(&known.upstream_name, known.declared))
+        });
+        let open = self.servers.iter().filter(|server| server.upstream.models.is_empty());
+        let open = open.map(|server| server.target(model, Declared::default()));
+        let found: Result<Vec<_>, SetupError> = listed.chain(open).collect();
+        let found = found.map_err(|error| Fault::new(FaultKind::Internal, error.to_string()))?;
+        if found.is_empty() {
+            let known: Vec<&str> = self
+                .servers
+                .iter()
+                .flat_map(|server| &server.upstream.models)
+                .map(|known| known.name.as_str())
+                .take(20)
+                .collect();
+            let name: String = model.chars().take(100).collect();
+            let message = format!("there is no model `{name}`; there are: {}", known.join(", "));
+            return Err(Fault {
+                param: Some("model".to_owned()),
+                ..Fault::new(FaultKind::NotFound, message)
+            });
+        }
+        Ok(found)
+    }
+
+    pub(crate) fn models(&self) -> Vec<ListedModel> {
+        let of = |server: &Arc<Server>| {
+            let list = |model: &Model| ListedModel {
+                name: model.name.clone(),
+                upstream: server.upstream.name.clone(),
+                window: server.known_window(model),
+            };
+            server.upstream.models.iter().map(list).collect::<Vec<_>>()
+        };
+        self.servers.iter().flat_map(of).collect()
+    }
+}
+
+impl Server {
+    fn new(upstream: Upstream) -> Result<Self, SetupError> {
+        let wrong = |message: String| SetupError { upstream: upstream.name.clone(), message };
+        let url = reqwest::Url::parse(&upstream.endpoint.base_url)
+            .map_err(|error| wrong(format!("base URL `{}`: {error}", upstream.endpoint.base_url)))?;
+        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+            return Err(wrong("the base URL must begin with http:// or https:// and name a host".to_owned()));
+        }
+        let mut builder = reqwest::Client::builder()
+            .connect_timeout(upstream.endpoint.timeouts.connect)
+            .redirect(reqwest::redirect::Policy::none())
+            .tcp_nodelay(true)
+            .pool_max_idle_per_host(64);
+        let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+        if host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+        {
+            builder = builder.no_proxy();
+        }
+        let client = builder.build().map_err(|error| wrong(format!("no HTTP client: {error}")))?;
+        let headers = own_headers(&upstream).map_err(wrong)?;
+        Ok(Self { upstream, client, headers, models: Mutex::default() })
+    }
+
+    fn target(self: &Arc<Self>, model: &str, declared: Declared) -> Result<Arc<Target>, SetupError> {
+        let mut models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = models.get(model).filter(|known| known.declared == declared) {
+            return Ok(Arc::clone(known));
+        }
+        let target = Arc::new(Target::new(Arc::clone(self), model, declared)?);
+        if models.len() >= MAX_MODELS {
+            models.clear();
+        }
+        models.insert(model.to_owned(), Arc::clone(&target));
+        Ok(target)
+    }
+
+    fn known_window(&self, model: &Model) -> Option<u64> {
+        let models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = models.get(&model.upstream_name).and_then(|target| target.window_seen());
+        model.declared.window.or(self.upstream.endpoint.declared.window).or(seen)
+    }
+
+    /// The request for a path below the base URL. The upstream's own headers win.
+    pub(crate) fn post(
+        &self,
+        path: &str,
+        headers: &HeaderMap,
+        own_key: bool,
+        body: Bytes,
+    ) -> reqwest::RequestBuilder {
+        let url = format!("{}{path}", self.upstream.endpoint.base_url.trim_end_matches('/'));
+        let mut all = headers.clone();
+        for (name, value) in &self.headers {
+            let is_key = matches!(name.as_str(), "authorization" | "x-api-key");
+            if own_key || !is_key {
+                all.insert(name.clone(), value.clone());
+            }
+        }
+        all.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        self.client.post(url).headers(all).body(body)
+    }
+
+    pub(crate) fn timeouts(&self) -> Timeouts {
+        self.upstream.endpoint.timeouts
+    }
+}
+
+/// What every request to the upstream carries.
+fn own_headers(upstream: &Upstream) -> Result<HeaderMap, String> {
+    let endpoint = &upstream.endpoint;
+    let key = endpoint.api_key.as_ref().map(|key| upstream.kind.key_headers(key.expose()));
+    let key = key.into_iter().flatten().map(|(name, value)| (name.to_owned(), value));
+    let others = endpoint.headers.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
+    let mut headers = HeaderMap::new();
+    for (name, value) in key.chain(others) {
+        let unsendable = |_| format!("the header `{name}` cannot be sent");
+        let field = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unsendable(()))?;
+        let mut value = HeaderValue::from_str(&value).map_err(|_| unsendable(()))?;
+        value.set_sensitive(true);
+        headers.insert(field, value);
+    }
+    Ok(headers)
+}
+
+impl Target {
+    fn new(server: Arc<Server>, model: &str, declared: Declared) -> Result<Self, SetupError> {
+        let mut endpoint = server.upstream.endpoint.clone();
+        endpoint.model = model.to_owned();
+        endpoint.declared = over(declared, endpoint.declared);
+        let wrong = |error: longhaul_providers::ProviderError| SetupError {
+            upstream: server.upstream.name.clone(),
+            message: error.message,
+        };
+        let base = endpoint.base_url.clone();
+        let (provider, chat): (SharedProvider, _) = match server.upstream.kind {
+            Kind::OpenAiCompatible => {
+                let chat = Arc::new(OpenAiChat::new(endpoint).map_err(wrong)?);
+                (chat.clone(), Some(chat))
+            }
+            kind => (connect::connect(kind, endpoint).map_err(wrong)?, None),
+        };
+        Ok(Self {
+            provider: known::completed(provider, base),
+            chat,
+            model: model.to_owned(),
+            declared,
+            limits: tokio::sync::OnceCell::new(),
+            reread: Mutex::default(),
+            learned: AtomicU64::new(0),
+            largest: AtomicU64::new(0),
+            server,
+        })
+    }
+
+    pub(crate) fn origin(&self) -> Origin {
+        self.provider.origin()
+    }
+
+    /// What writes summaries. With a key of the caller's it is another client.
+    pub(crate) fn summariser(&self, key: Option<&str>) -> SharedProvider {
+        let Some(key) = key else { return Arc::clone(&self.provider) };
+        let mut endpoint = self.server.upstream.endpoint.clone();
+        endpoint.model.clone_from(&self.model);
+        endpoint.api_key = Some(Secret::new(key));
+        connect::connect(self.server.upstream.kind, endpoint).unwrap_or_else(|_| Arc::clone(&self.provider))
+    }
+
+    /// Whether the server goes on with an answer that was begun only when told so.
+    pub(crate) fn must_be_told(&self) -> bool {
+        let fields = |chat: &Arc<OpenAiChat>| matches!(chat.family().prefill, Prefill::Fields(fields) if !fields.is_empty());
+        self.chat.as_ref().is_some_and(fields)
+    }
+
+    /// What is known of the model's limits: asked for before the first call, later beside the calls.
+    pub(crate) async fn limits(self: &Arc<Self>) -> Limits {
+        let first =
+            || async { Mutex::new(Read { limits: self.provider.limits().await, at: Instant::now() }) };
+        let read = self.limits.get_or_init(first).await;
+        let known = *read.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.at.elapsed() > REREAD_AFTER && known.limits.source != LimitSource::Declared {
+            self.read_again();
+        }
+        known.limits
+    }
+
+    /// Asks the server again while the call goes on.
+    fn read_again(self: &Arc<Self>) {
+        let mut reread = self.reread.lock().unwrap_or_else(PoisonError::into_inner);
+        if reread.as_ref().is_some_and(|task| !task.0.is_finished()) {
+            return;
+        }
+        // The task must not keep what owns it.
+        let (provider, target) = (Arc::clone(&self.provider), Arc::downgrade(self));
+        *reread = Some(Reread(tokio::spawn(async move {
+            let limits = provider.limits().await;
+            let Some(target) = target.upgrade() else { return };
+            if let Some(read) = target.limits.get() {
+                *read.lock().unwrap_or_else(PoisonError::into_inner) = Read { limits, at: Instant::now() };
+            }
+        })));
+    }
+
+    fn window_seen(&self) -> Option<u64> {
+        let read = self.limits.get()?;
+        read.lock().unwrap_or_else(PoisonError::into_inner).limits.window
+    }
+
+    /// The window to reckon with, in tokens, and who said it: a refusal counts for less than what is declared, and
+    /// for more than what is only assumed.
+    pub(crate) fn window(&self, limits: &Limits) -> Window {
+        let learned = self.learned.load(Ordering::Relaxed);
+        let largest = self.largest.load(Ordering::Relaxed);
+        let said = limits.window;
+        if learned > 0 && said.is_none_or(|said| learned < said) {
+            return Window { tokens: learned, source: LimitSource::Learned };
+        }
+        match said {
+            Some(tokens) => Window { tokens, source: limits.source },
+            // Nobody said it, but more than what is assumed has gone through.
+            None => Window { tokens: ASSUMED_WINDOW.max(largest), source: LimitSource::Unknown },
+        }
+    }
+
+    /// A refusal has named the window.
+    pub(crate) fn learn_window(&self, tokens: u64) {
+        if tokens >= 512 {
+            self.learned.store(tokens, Ordering::Relaxed);
+        }
+    }
+
+    /// A call has had so many tokens in all: the window is no smaller.
+    pub(crate) fn saw_call(&self, tokens: u64) {
+        if tokens < 1 << 32 {
+            self.largest.fetch_max(tokens, Ordering::Relaxed);
+            if self.learned.load(Ordering::Relaxed) < tokens {
+                self.learned.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Whether an answer that was begun can go on.
+    pub(crate) fn can_prefill(&self, limits: &Limits) -> bool {
+        // Where the message itself must be marked is not known to us.
+        let is_marked = |chat: &Arc<OpenAiChat>| chat.family().prefill == Prefill::Prefix;
+        limits.prefill == Ability::Yes && !self.chat.as_ref().is_some_and(is_marked)
+    }
+}
+
+/// A window and who said it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub(crate) tokens: u64,
+    pub(crate) source: LimitSource,
+}
+
+/// What is declared of a model, over what is declared of its upstream.
+fn over(model: Declared, upstream: Declared) -> Declared {
+    Declared {
+        window: model.window.or(upstream.window),
+        max_output: model.max_output.or(upstream.max_output),
+        tools: model.tools.or(upstream.tools),
+        images: model.images.or(upstream.images),
+        files: model.files.or(upstream.files),
+        prefill: model.prefill.or(upstream.prefill),
+        reasoning: model.reasoning.or(upstream.reasoning),
+    }
+}

@@ -1,0 +1,417 @@
+//! What the three dialects have in common, for everybody who does not care which it is.
+//!
+//! A request's bytes are read once into an [`Envelope`], ranges only; what is not known yet of its messages is read
+//! item by item into [`Piece`]s; [`Wire::render`] writes a request again with as many of the client's own bytes as
+//! possible. Streams are read event by event by a [`Watcher`], and two of them made one by a [`Splice`].
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use http::StatusCode;
+use longhaul_core::message::{Finish, Part, ToolSpec};
+use longhaul_core::usage::Usage;
+
+pub mod canonical;
+pub mod chat;
+pub mod echo;
+pub mod envelope;
+pub mod json;
+pub mod media;
+pub mod messages;
+pub mod patch;
+pub mod responses;
+pub mod sse;
+pub mod volatile;
+
+pub use envelope::Envelope;
+pub use sse::{Event, Events};
+
+/// How a client or a server speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Dialect {
+    /// OpenAI's Chat Completions: `/v1/chat/completions`.
+    Chat,
+    /// OpenAI's Responses: `/v1/responses`.
+    Responses,
+    /// Anthropic's Messages: `/v1/messages`.
+    Messages,
+}
+
+impl Dialect {
+    /// As it is named in [`Origin::api`](longhaul_core::message::Origin::api).
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Chat => "openai-chat",
+            Self::Responses => "openai-responses",
+            Self::Messages => "anthropic-messages",
+        }
+    }
+
+    /// The path below an upstream's base URL (which ends with `/v1` as a rule).
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::Chat => "/chat/completions",
+            Self::Responses => "/responses",
+            Self::Messages => "/messages",
+        }
+    }
+}
+
+/// One dialect. Everything here is a function of its arguments.
+pub trait Wire: Send + Sync {
+    /// Which one.
+    fn dialect(&self) -> Dialect;
+
+    /// Reads a request: which fields stand where. Messages are not looked into.
+    ///
+    /// # Errors
+    /// [`Bad`] if it is no JSON object or a field that is needed has another form.
+    fn read(&self, bytes: Bytes) -> Result<Envelope, Bad>;
+
+    /// What the items say, in order: the outer list is as long as `items`, an item without any piece is one that the
+    /// model is not shown. `items` are JSON texts as the client wrote them; `before` is how many items precede them.
+    ///
+    /// # Errors
+    /// [`Bad`] if one is no item of this dialect.
+    fn pieces(&self, items: &[&str], before: usize) -> Result<Vec<Vec<Piece>>, Bad>;
+
+    /// The system prompt that stands outside of the items, and the tools: what counts as fixed.
+    ///
+    /// # Errors
+    /// [`Bad`] if one of them has another form.
+    fn fixed(&self, envelope: &Envelope) -> Result<Fixed, Bad>;
+
+    /// The form of an item that stays the same when a client sends it again: no whitespace, keys in order, no cache
+    /// marks, nothing of [`volatile`]. `index` is its place among the items. Appends to `out`.
+    ///
+    /// # Errors
+    /// [`Bad`] if it is no JSON.
+    fn canonical(&self, item: &str, index: usize, out: &mut Vec<u8>) -> Result<(), Bad>;
+
+    /// The request with `edited`'s changes: everything else is the client's bytes, and nothing before the first
+    /// change differs. Without any change it is the request.
+    ///
+    /// # Errors
+    /// [`Bad`] if a change cannot be expressed.
+    fn render(&self, envelope: &Envelope, edited: &Edited) -> Result<Bytes, Bad>;
+
+    /// A reader for a stream in this dialect.
+    fn watcher(&self) -> Box<dyn Watcher>;
+
+    /// What makes one stream of several.
+    fn splice(&self) -> Box<dyn Splice>;
+
+    /// What a whole answer (not a stream) says; `None` if it is no answer.
+    fn answer(&self, body: &[u8]) -> Option<Seen>;
+
+    /// The whole answer that a stream's events make, and what else a client that asked for no stream would have been
+    /// told. `None` if they end before the answer does.
+    fn collect(&self, events: &[Bytes]) -> Option<Bytes>;
+
+    /// An error as the body of an answer.
+    fn error(&self, fault: &Fault) -> Bytes;
+
+    /// An error inside a stream that has begun, with everything that ends the stream.
+    fn error_event(&self, fault: &Fault) -> Bytes;
+}
+
+/// A request that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Bad {
+    /// What is wrong, for the client.
+    pub message: String,
+    /// The field, if it is one: `messages`, `messages[3].content`.
+    pub param: Option<String>,
+}
+
+impl Bad {
+    /// The request as a whole.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), param: None }
+    }
+
+    /// One field.
+    pub fn field(param: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { message: message.into(), param: Some(param.into()) }
+    }
+}
+
+/// A part of a client's item that can be kept or left out by itself. As a rule an item is one piece; an item of the
+/// Messages dialect with results and text is one piece for each result and one for the text.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Piece {
+    /// A system prompt among the items. Always kept.
+    System(Vec<Part>),
+    /// What a person typed.
+    Typed(Vec<Part>),
+    /// What stands in a person's place but nobody typed: reminders of the client, our own summaries come back.
+    Note(Vec<Part>),
+    /// What the model said. Tool calls have the client's ids as `call_id` and `provider_id`.
+    Assistant(Vec<Part>),
+    /// A tool's answer.
+    Result {
+        /// The call it answers, as the client names it.
+        call: String,
+        /// Whether it reports an error.
+        failed: bool,
+        /// What the tool gave.
+        content: Vec<Part>,
+    },
+}
+
+/// What every request of a conversation carries beside its items.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Fixed {
+    /// The system prompt outside of the items; empty for none.
+    pub system: String,
+    /// The tools.
+    pub tools: Vec<ToolSpec>,
+}
+
+/// What to change in a request.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Edited {
+    /// The model's name, if it is another.
+    pub model: Option<String>,
+    /// The output limit in tokens, if it is another.
+    pub max_output: Option<u64>,
+    /// Whether a stream is asked for, if that is another.
+    pub stream: Option<bool>,
+    /// Whether the server is asked to report usage in the stream although the client did not ask.
+    pub include_usage: bool,
+    /// The items, if they are others.
+    pub steps: Option<Vec<Step>>,
+    /// The beginning of the answer that the model is to go on with.
+    pub prefill: Option<Prefill>,
+}
+
+impl Edited {
+    /// Whether nothing changes.
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What stands at a place among the items.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// These items as the client wrote them.
+    Keep(Range<usize>),
+    /// This item with other pieces: one fate for each that [`Wire::pieces`] gave. At least one is kept or shown.
+    Change {
+        /// Which item.
+        item: usize,
+        /// What becomes of each piece.
+        fates: Vec<Fate>,
+    },
+    /// A user-role message of our own: a summary, a note. Merged with an item in a person's place that follows, else
+    /// with one that precedes, where roles must alternate.
+    Say(String),
+}
+
+/// What becomes of a piece.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It stays as it is.
+    Keep,
+    /// It goes.
+    Drop,
+    /// It stays, but this is its only content.
+    Show(String),
+}
+
+/// The beginning of an answer, as it was streamed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Prefill {
+    /// Its text.
+    pub text: String,
+    /// The upstream goes on with a last assistant message only when told so (vLLM: `continue_final_message`).
+    pub must_be_told: bool,
+}
+
+/// What has been read of an answer so far.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Seen {
+    /// The upstream's name of the answer.
+    pub id: Option<String>,
+    /// The text, all of it.
+    pub text: String,
+    /// The readable reasoning, all of it.
+    pub reasoning: String,
+    /// The tool calls that were begun: name and arguments as far as they came.
+    pub calls: Vec<SeenCall>,
+    /// Where the stream is now.
+    pub inside: Inside,
+    /// Why the model stopped, once that was said.
+    pub finish: Option<Finish>,
+    /// What was reported; the newest report.
+    pub usage: Option<Usage>,
+    /// An error inside the stream, as JSON text.
+    pub error: Option<String>,
+    /// Whether the stream's own end has been read (`[DONE]`, `message_stop`, `response.completed`).
+    pub over: bool,
+}
+
+impl Seen {
+    /// Bytes of everything that the model wrote.
+    pub fn written_bytes(&self) -> usize {
+        let calls = self.calls.iter().map(|call| call.name.len() + call.arguments.len());
+        self.text.len() + self.reasoning.len() + calls.sum::<usize>()
+    }
+
+    /// The answer as parts of a message: what a client sends back, as far as it was said.
+    pub fn parts(&self) -> Vec<Part> {
+        let text = (!self.text.is_empty()).then(|| Part::text(self.text.as_str()));
+        let calls = self.calls.iter().map(|call| {
+            Part::ToolCall(longhaul_core::message::ToolCall {
+                call_id: call.id.as_str().into(),
+                name: call.name.clone(),
+                arguments: call.arguments.clone(),
+                provider_id: Some(call.id.clone()),
+                native: None,
+            })
+        });
+        text.into_iter().chain(calls).collect()
+    }
+}
+
+/// A tool call as far as it was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SeenCall {
+    /// Its id.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// The arguments so far.
+    pub arguments: String,
+}
+
+/// Where a stream is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Inside {
+    /// Before the first word, or between blocks.
+    #[default]
+    Nothing,
+    /// In the text: the one place where an answer may be cut.
+    Text,
+    /// In reasoning.
+    Reasoning,
+    /// In a tool call, or after one: what was begun with it cannot be continued.
+    Call,
+}
+
+/// Reads a stream as it passes. What it does not know it ignores.
+pub trait Watcher: Send {
+    /// One event.
+    fn read(&mut self, event: &Event<'_>);
+
+    /// What was read so far.
+    fn seen(&self) -> &Seen;
+}
+
+/// Makes one answer of several upstream streams: one id, one start, indices without gaps, one finish, no repeated text.
+///
+/// Of each stream every event is passed through in order; between two streams [`go_on`](Self::go_on) is called. The
+/// first stream's events come out as they went in, except that the end of the answer is held back until it is known
+/// that the answer really ends there ([`end`](Self::end)).
+pub trait Splice: Send {
+    /// One event of the present stream, as it came with its empty line (`raw`): appends to `out` what the client is
+    /// shown of it.
+    fn pass(&mut self, raw: &[u8], out: &mut Vec<u8>);
+
+    /// The present stream was left, whether it had ended or not. What was held back of its end is forgotten. `prefill`
+    /// is what the next stream was told to go on with: if it begins by repeating that, the repetition is left out.
+    fn go_on(&mut self, prefill: &str);
+
+    /// The answer is over. Appends what was held back of its end, or if there is none (the stream was left) an end
+    /// with the finish reason for an output limit. Usage in it: input as the newest stream reported, output the sum of
+    /// all streams, of which `output_tokens_before` were counted in streams that were left.
+    fn end(&mut self, output_tokens_before: u64, out: &mut Vec<u8>);
+
+    /// What was read of the whole answer.
+    fn seen(&self) -> &Seen;
+}
+
+/// What went wrong, before it has a dialect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The status of an answer that is only this error.
+    pub status: StatusCode,
+    /// What kind it is.
+    pub kind: FaultKind,
+    /// What went wrong, for the client: plain, with numbers.
+    pub message: String,
+    /// The field it is about.
+    pub param: Option<String>,
+}
+
+/// Kinds of errors, as far as the dialects tell them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// The request has a mistake.
+    Invalid,
+    /// It cannot be made to fit the window.
+    ContextOverflow,
+    /// No credential, or a wrong one.
+    Auth,
+    /// No such model or path.
+    NotFound,
+    /// The body is too large.
+    TooLarge,
+    /// Too many requests.
+    RateLimit,
+    /// The upstream cannot be reached, or broke off.
+    Unreachable,
+    /// The upstream did not answer in time.
+    Timeout,
+    /// The upstream's answer makes no sense.
+    Upstream,
+    /// The fault is ours.
+    Internal,
+}
+
+impl FaultKind {
+    /// The usual status.
+    pub fn status(self) -> StatusCode {
+        match self {
+            Self::Invalid | Self::ContextOverflow => StatusCode::BAD_REQUEST,
+            Self::Auth => StatusCode::UNAUTHORIZED,
+            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::RateLimit => StatusCode::TOO_MANY_REQUESTS,
+            Self::Unreachable | Self::Upstream => StatusCode::BAD_GATEWAY,
+            Self::Timeout => StatusCode::GATEWAY_TIMEOUT,
+            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// Our own stable name of it, `code` where a dialect has one. Clients of OpenAI know `context_length_exceeded`.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Invalid => "invalid_request",
+            Self::ContextOverflow => "context_length_exceeded",
+            Self::Auth => "invalid_api_key",
+            Self::NotFound => "not_found",
+            Self::TooLarge => "request_too_large",
+            Self::RateLimit => "rate_limit_exceeded",
+            Self::Unreachable => "upstream_unreachable",
+            Self::Timeout => "upstream_timeout",
+            Self::Upstream => "upstream_error",
+            Self::Internal => "internal_error",
+        }
+    }
+}
+
+impl Fault {
+    /// With the usual status.
+    pub fn new(kind: FaultKind, message: impl Into<String>) -> Self {
+        Self { status: kind.status(), kind, message: message.into(), param: None }
+    }
+}
+
+impl From<Bad> for Fault {
+    fn from(bad: Bad) -> Self {
+        Self { param: bad.param, ..Self::new(FaultKind::Invalid, bad.message) }
+    }
+}

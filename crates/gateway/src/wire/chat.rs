@@ -1,0 +1,111 @@
+//! OpenAI's Chat Completions.
+
+use bytes::Bytes;
+use longhaul_providers::ToolChoice;
+
+use super::canonical::Node;
+use super::json::{field, fields, string};
+use super::{Bad, Dialect, Edited, Envelope, Fault, Fixed, Piece, Seen, Splice, Watcher, Wire};
+
+mod error;
+mod item;
+mod render;
+mod splice;
+mod stream;
+mod whole;
+
+pub use splice::ChatSplice;
+pub use stream::ChatWatcher;
+
+use super::envelope::Names;
+
+const NAMES: Names = Names {
+    items: "messages",
+    max_output: &["max_completion_tokens", "max_tokens"],
+    system: "",
+    others: &["n", "stream_options", "tool_choice"],
+    items_may_be_text: false,
+};
+
+/// Whether the model may, must or must not call a tool.
+///
+/// # Errors
+/// [`Bad`] if it is said in a way that other dialects do not have.
+pub fn tool_choice(envelope: &Envelope) -> Result<ToolChoice, Bad> {
+    let Some(raw) = envelope.other("tool_choice").filter(|raw| *raw != "null") else {
+        return Ok(ToolChoice::Auto);
+    };
+    let bad = || Bad::field("tool_choice", "this `tool_choice` cannot be expressed for this model's server");
+    match string(raw).as_deref() {
+        Some("auto") => return Ok(ToolChoice::Auto),
+        Some("none") => return Ok(ToolChoice::None),
+        Some("required") => return Ok(ToolChoice::Required),
+        Some(_) => return Err(bad()),
+        None => {}
+    }
+    let named = fields(raw).and_then(|said| string(field(&fields(field(&said, "function")?)?, "name")?));
+    named.map(ToolChoice::Named).ok_or_else(bad)
+}
+
+/// The dialect.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Chat;
+
+impl Wire for Chat {
+    fn dialect(&self) -> Dialect {
+        Dialect::Chat
+    }
+
+    fn read(&self, bytes: Bytes) -> Result<Envelope, Bad> {
+        Envelope::read(bytes, &NAMES)
+    }
+
+    fn pieces(&self, items: &[&str], before: usize) -> Result<Vec<Vec<Piece>>, Bad> {
+        let read = |(index, item): (usize, &&str)| item::piece(item, before + index).map(|piece| vec![piece]);
+        items.iter().enumerate().map(read).collect()
+    }
+
+    fn fixed(&self, envelope: &Envelope) -> Result<Fixed, Bad> {
+        let tools = envelope.tools_at.as_ref().map(|at| item::tools(envelope.text(at))).transpose()?;
+        Ok(Fixed { system: String::new(), tools: tools.unwrap_or_default() })
+    }
+
+    fn canonical(&self, item: &str, index: usize, out: &mut Vec<u8>) -> Result<(), Bad> {
+        let mut node: Node<'_> =
+            serde_json::from_str(item).map_err(|error| item::unreadable(index, &error))?;
+        item::settle(&mut node);
+        node.write(out);
+        Ok(())
+    }
+
+    fn render(&self, envelope: &Envelope, edited: &Edited) -> Result<Bytes, Bad> {
+        render::render(envelope, edited)
+    }
+
+    fn watcher(&self) -> Box<dyn Watcher> {
+        Box::<ChatWatcher>::default()
+    }
+
+    fn splice(&self) -> Box<dyn Splice> {
+        Box::<ChatSplice>::default()
+    }
+
+    fn answer(&self, body: &[u8]) -> Option<Seen> {
+        whole::read(body)
+    }
+
+    fn collect(&self, events: &[Bytes]) -> Option<Bytes> {
+        whole::collect(events)
+    }
+
+    fn error(&self, fault: &Fault) -> Bytes {
+        error::body(fault)
+    }
+
+    fn error_event(&self, fault: &Fault) -> Bytes {
+        error::event(fault)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,259 @@
+//! Reading a stream as it passes.
+
+use std::borrow::Cow;
+
+use longhaul_core::message::{Finish, RawJson};
+use longhaul_core::usage::Usage;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::super::{Event, Inside, Seen, SeenCall, Watcher};
+
+/// One chunk of a stream, or a whole answer. What is typed otherwise than expected is let pass.
+#[derive(Default, Deserialize)]
+pub(super) struct Chunk<'a> {
+    #[serde(borrow, default)]
+    id: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    object: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(super) choices: Option<Vec<Choice<'a>>>,
+    #[serde(borrow, default)]
+    pub(super) usage: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Choice<'a> {
+    #[serde(default)]
+    index: Option<u64>,
+    #[serde(borrow, default)]
+    delta: Option<Delta<'a>>,
+    #[serde(borrow, default)]
+    message: Option<Delta<'a>>,
+    #[serde(borrow, default)]
+    pub(super) finish_reason: Option<Cow<'a, str>>,
+}
+
+#[derive(Default, Deserialize)]
+struct Delta<'a> {
+    #[serde(borrow, default)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    refusal: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    reasoning_content: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    reasoning: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    tool_calls: Option<Vec<CallPiece<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct CallPiece<'a> {
+    #[serde(default)]
+    index: Option<usize>,
+    #[serde(borrow, default)]
+    id: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    function: Option<FunctionPiece<'a>>,
+}
+
+#[derive(Deserialize)]
+struct FunctionPiece<'a> {
+    #[serde(borrow, default)]
+    name: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Counts {
+    #[serde(default)]
+    prompt_tokens: u64,
+    #[serde(default)]
+    completion_tokens: u64,
+    #[serde(default)]
+    prompt_tokens_details: Option<PromptDetails>,
+    #[serde(default)]
+    completion_tokens_details: Option<OutputDetails>,
+}
+
+#[derive(Deserialize)]
+struct PromptDetails {
+    #[serde(default)]
+    cached_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct OutputDetails {
+    #[serde(default)]
+    reasoning_tokens: Option<u64>,
+}
+
+/// A string, if it is one.
+fn text<'a>(raw: Option<&'a RawValue>) -> Option<Cow<'a, str>> {
+    #[derive(Deserialize)]
+    #[serde(transparent)]
+    struct Text<'t>(#[serde(borrow)] Cow<'t, str>);
+    let text: Text<'a> = serde_json::from_str(raw?.get()).ok()?;
+    (!text.0.is_empty()).then_some(text.0)
+}
+
+impl<'a> Choice<'a> {
+    fn is_first(&self) -> bool {
+        self.index.unwrap_or_default() == 0
+    }
+
+    /// What is said; a whole message where there is no delta.
+    fn said(&self) -> Option<&Delta<'a>> {
+        self.delta.as_ref().or(self.message.as_ref())
+    }
+
+    fn finish(&self) -> Option<Finish> {
+        let reason = self.finish_reason.as_deref().filter(|reason| !reason.is_empty())?;
+        Some(match reason {
+            "stop" => Finish::Stop,
+            "tool_calls" | "function_call" => Finish::ToolCalls,
+            "length" => Finish::Length,
+            "content_filter" => Finish::ContentFilter,
+            _ => Finish::Other,
+        })
+    }
+}
+
+impl<'a> Delta<'a> {
+    fn text(&self) -> Option<Cow<'a, str>> {
+        text(self.content).or_else(|| text(self.refusal))
+    }
+
+    fn reasoning(&self) -> Option<Cow<'a, str>> {
+        text(self.reasoning_content).or_else(|| text(self.reasoning))
+    }
+}
+
+/// What was reported, if it can be read.
+fn usage(raw: &RawValue) -> Option<Usage> {
+    let counts: Counts = serde_json::from_str(raw.get()).ok()?;
+    Some(Usage {
+        input_tokens: counts.prompt_tokens,
+        output_tokens: counts.completion_tokens,
+        reasoning_tokens: counts.completion_tokens_details.and_then(|of| of.reasoning_tokens).unwrap_or(0),
+        cache_read_tokens: counts.prompt_tokens_details.and_then(|of| of.cached_tokens).unwrap_or(0),
+        cache_write_tokens: 0,
+        raw: Some(RawJson(raw.get().to_owned())),
+    })
+}
+
+/// Reads one stream.
+#[derive(Debug, Default)]
+pub struct ChatWatcher {
+    seen: Seen,
+    /// For each call the server's index of it.
+    indices: Vec<usize>,
+}
+
+impl Watcher for ChatWatcher {
+    fn read(&mut self, event: &Event<'_>) {
+        let data = event.data.trim();
+        if data == "[DONE]" {
+            self.seen.over = true;
+        } else if !data.is_empty() {
+            match serde_json::from_str::<Chunk<'_>>(data) {
+                Ok(chunk) => self.take(&chunk, data),
+                Err(_) if data.starts_with('[') || data.contains("\"error\"") => {
+                    self.seen.error = Some(data.to_owned());
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn seen(&self) -> &Seen {
+        &self.seen
+    }
+}
+
+impl ChatWatcher {
+    /// Takes a chunk that was read.
+    pub(super) fn take(&mut self, chunk: &Chunk<'_>, data: &str) {
+        let is_error = chunk.object.as_deref() == Some("error") && chunk.choices.is_none();
+        if is_error || chunk.error.is_some_and(|error| error.get() != "null") {
+            self.seen.error = Some(data.to_owned());
+        }
+        if self.seen.id.is_none() {
+            self.seen.id = chunk.id.as_deref().map(str::to_owned);
+        }
+        for choice in chunk.choices.iter().flatten().filter(|choice| choice.is_first()) {
+            if let Some(delta) = choice.said() {
+                self.grow(delta);
+            }
+            self.seen.finish = choice.finish().or(self.seen.finish);
+        }
+        if let Some(reported) = chunk.usage.and_then(usage) {
+            self.seen.usage = Some(reported);
+        }
+    }
+
+    fn grow(&mut self, delta: &Delta<'_>) {
+        if let Some(text) = delta.reasoning() {
+            self.seen.reasoning.push_str(&text);
+            self.go_to(Inside::Reasoning);
+        }
+        if let Some(text) = delta.text() {
+            self.text(&text);
+        }
+        for piece in delta.tool_calls.iter().flatten() {
+            self.call(piece);
+        }
+    }
+
+    /// More text, from wherever it came.
+    pub(super) fn text(&mut self, text: &str) {
+        self.seen.text.push_str(text);
+        self.go_to(Inside::Text);
+    }
+
+    /// After a call nothing can be continued.
+    fn go_to(&mut self, inside: Inside) {
+        if self.seen.inside != Inside::Call {
+            self.seen.inside = inside;
+        }
+    }
+
+    fn call(&mut self, piece: &CallPiece<'_>) {
+        self.seen.inside = Inside::Call;
+        let id = piece.id.as_deref().unwrap_or_default();
+        let newest = self.seen.calls.last().map(|call| call.id.as_str()).unwrap_or_default();
+        // Some servers give no index: a new id is a new call.
+        let index = piece.index.unwrap_or_else(|| {
+            let is_new = self.indices.is_empty() || !id.is_empty() && id != newest;
+            if is_new { self.indices.len() } else { self.indices.len() - 1 }
+        });
+        let at = match self.indices.iter().position(|known| *known == index) {
+            Some(at) => at,
+            None => {
+                self.indices.push(index);
+                self.seen.calls.push(SeenCall { id: id.to_owned(), ..SeenCall::default() });
+                self.indices.len() - 1
+            }
+        };
+        let (Some(call), Some(function)) = (self.seen.calls.get_mut(at), &piece.function) else { return };
+        call.name.push_str(function.name.as_deref().unwrap_or_default());
+        call.arguments.push_str(&text(function.arguments).unwrap_or_default());
+    }
+
+    /// A new stream goes on with the answer.
+    pub(super) fn go_on(&mut self) {
+        self.seen.finish = None;
+        self.seen.usage = None;
+        self.seen.over = false;
+        self.seen.error = None;
+    }
+
+    /// The calls so far keep their numbers; those of the next stream come after them.
+    pub(super) fn calls(&self) -> usize {
+        self.indices.iter().map(|index| index + 1).max().unwrap_or(0)
+    }
+}

@@ -1,0 +1,117 @@
+//! JSON texts taken apart by their ranges: what is not looked into stays the bytes it was.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// The fields of an object in their order, values as they stand in the text. `None` if it is no object.
+pub fn fields(object: &str) -> Option<Vec<(Cow<'_, str>, &str)>> {
+    let mut deserializer = serde_json::Deserializer::from_str(object);
+    let fields = deserializer.deserialize_map(Fields).ok()?;
+    deserializer.end().ok()?;
+    Some(fields)
+}
+
+/// The elements of a list as they stand in the text. `None` if it is no list.
+pub fn elements(list: &str) -> Option<Vec<&str>> {
+    let elements: Vec<&RawValue> = serde_json::from_str(list).ok()?;
+    Some(elements.into_iter().map(RawValue::get).collect())
+}
+
+/// The string. `None` if it is none.
+pub fn string(text: &str) -> Option<String> {
+    serde_json::from_str(text).ok()
+}
+
+/// The newest field of that name: of a repeated one readers take the last.
+pub fn field<'a>(fields: &[(Cow<'_, str>, &'a str)], name: &str) -> Option<&'a str> {
+    fields.iter().rev().find(|(key, _)| key == name).map(|(_, value)| *value)
+}
+
+/// A string as JSON text.
+pub fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Where `part`, a slice of `whole`, stands in it.
+pub fn place(whole: &str, part: &str) -> Range<usize> {
+    let start = part.as_ptr().addr() - whole.as_ptr().addr();
+    start..start + part.len()
+}
+
+/// An object with one field set: its value replaced, or the field appended. Everything else stays as it is.
+pub fn with_field(object: &str, name: &str, value: &str) -> Option<String> {
+    let fields = fields(object)?;
+    let mut changed = String::with_capacity(object.len() + name.len() + value.len() + 8);
+    if let Some(old) = field(&fields, name) {
+        let at = place(object, old);
+        changed.push_str(&object[..at.start]);
+        changed.push_str(value);
+        changed.push_str(&object[at.end..]);
+        return Some(changed);
+    }
+    let end = object.rfind('}')?;
+    changed.push_str(object[..end].trim_end());
+    if !fields.is_empty() {
+        changed.push(',');
+    }
+    changed.push_str(&quoted(name));
+    changed.push(':');
+    changed.push_str(value);
+    changed.push_str(&object[end..]);
+    Some(changed)
+}
+
+struct Fields;
+
+impl<'a> Visitor<'a> for Fields {
+    type Value = Vec<(Cow<'a, str>, &'a str)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut fields = Vec::new();
+        while let Some(key) = map.next_key::<Name<'a>>()? {
+            fields.push((key.0, map.next_value::<&'a RawValue>()?.get()));
+        }
+        Ok(fields)
+    }
+}
+
+/// A key: borrowed unless it has escapes.
+#[derive(serde::Deserialize)]
+#[serde(transparent)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_stand_where_they_stand() {
+        let object = r#"{ "a" : 1.0e2, "\u0062":[1, 2] ,"a":"x"}"#;
+        let fields = fields(object).unwrap();
+        let names: Vec<&str> = fields.iter().map(|(name, _)| &**name).collect();
+        assert_eq!(names, ["a", "b", "a"]);
+        assert_eq!(field(&fields, "a"), Some("\"x\""));
+        let list = field(&fields, "b").unwrap();
+        assert_eq!(&object[place(object, list)], "[1, 2]");
+        assert_eq!(elements(list).unwrap(), ["1", "2"]);
+        assert_eq!(elements("{}"), None);
+        assert!(super::fields("[]").is_none() && super::fields("{} x").is_none());
+    }
+
+    #[test]
+    fn a_field_is_set_and_nothing_else_changes() {
+        let set = |object| with_field(object, "n", "1").unwrap();
+        assert_eq!(set(r#"{"a":1.0, "n" : [2] ,"b":3}"#), r#"{"a":1.0, "n" : 1 ,"b":3}"#);
+        assert_eq!(set(r#"{"a":"}" }"#), r#"{"a":"}","n":1}"#);
+        assert_eq!(set("{ }"), r#"{"n":1}"#);
+        assert_eq!(with_field("[]", "n", "1"), None);
+    }
+}

@@ -1,0 +1,104 @@
+//! Pictures and files in a request, as the planner counts them.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use longhaul_core::message::{BlobRef, Media, Part};
+
+use super::canonical::Node;
+
+/// Content that stands in the request in base64. `None` if it is none.
+pub fn encoded(media_type: &str, name: Option<String>, base64: &str) -> Option<Part> {
+    let bytes = STANDARD.decode(base64.trim()).ok()?;
+    let size = if is_picture(media_type) { imagesize::blob_size(&bytes).ok() } else { None };
+    let side = |side: usize| u32::try_from(side).ok();
+    Some(part(Media {
+        blob: BlobRef { hash: blake3::hash(&bytes).to_hex().to_string(), bytes: bytes.len() as u64 },
+        media_type: media_type.to_owned(),
+        name,
+        width: size.as_ref().and_then(|size| side(size.width)),
+        height: size.as_ref().and_then(|size| side(size.height)),
+    }))
+}
+
+/// Content that stands elsewhere: known by its address only.
+pub fn linked(media_type: &str, name: Option<String>, address: &str) -> Part {
+    let blob = BlobRef { hash: blake3::hash(address.as_bytes()).to_hex().to_string(), bytes: 0 };
+    part(Media { blob, media_type: media_type.to_owned(), name, width: None, height: None })
+}
+
+/// Content behind an address: a data URL is content, any other address stays one. `None` if it is a data URL that
+/// cannot be read.
+pub fn behind(url: &str, media_type: &str, name: Option<String>) -> Option<Part> {
+    match url.strip_prefix("data:").map(|rest| rest.split_once(";base64,")) {
+        None => Some(linked(media_type, name, url)),
+        Some(Some((kind, base64))) => encoded(kind.split(';').next().unwrap_or(media_type), name, base64),
+        Some(None) => None,
+    }
+}
+
+/// The bytes of everything in an item that stands there in base64, by hash: what another dialect's request needs.
+pub fn contents(item: &str) -> BTreeMap<String, Bytes> {
+    let mut found = BTreeMap::new();
+    if let Some(node) = Node::parse(item) {
+        gather(&node, &mut found);
+    }
+    found
+}
+
+fn gather(node: &Node<'_>, found: &mut BTreeMap<String, Bytes>) {
+    let base64 = match node {
+        Node::Text(text) => text.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")),
+        Node::List(list) => return list.iter().for_each(|node| gather(node, found)),
+        Node::Object(fields) => {
+            fields.iter().for_each(|(_, node)| gather(node, found));
+            let is_source = node.get("type").and_then(Node::as_text) == Some("base64");
+            node.get("data").and_then(Node::as_text).filter(|_| is_source).map(|data| ("", data))
+        }
+        _ => None,
+    };
+    if let Some(bytes) = base64.and_then(|(_, base64)| STANDARD.decode(base64.trim()).ok()) {
+        found.insert(blake3::hash(&bytes).to_hex().to_string(), bytes.into());
+    }
+}
+
+fn is_picture(media_type: &str) -> bool {
+    media_type.starts_with("image/")
+}
+
+fn part(media: Media) -> Part {
+    if is_picture(&media.media_type) { Part::Image(media) } else { Part::File(media) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_is_measured() {
+        let gif = STANDARD.encode(b"GIF89a\x05\x00\x07\x00\x00\x00\x00;");
+        let url = format!("data:image/gif;base64,{gif}");
+        for part in [encoded("image/gif", None, &gif), behind(&url, "image/png", None)] {
+            let Some(Part::Image(media)) = part else { panic!("{part:?}") };
+            assert_eq!((media.width, media.height, media.blob.bytes), (Some(5), Some(7), 14));
+            assert_eq!(media.media_type, "image/gif");
+        }
+        let Some(Part::Image(media)) = encoded("image/gif", None, &gif) else { panic!() };
+        for item in [
+            format!(r#"{{"content":[{{"source":{{"type":"base64","data":"{gif}"}}}}]}}"#),
+            format!(r#"{{"content":[{{"type":"image_url","image_url":{{"url":"{url}"}}}}]}}"#),
+            format!(r#"{{"content":[{{"type":"input_image","image_url":"{url}"}},{{"text":"data: no"}}]}}"#),
+        ] {
+            let contents = contents(&item);
+            assert_eq!(contents.keys().collect::<Vec<_>>(), [&media.blob.hash], "{item}");
+            assert_eq!(contents[&media.blob.hash].len(), 14);
+        }
+        assert!(contents("{").is_empty());
+        assert_eq!(encoded("image/gif", None, "no base64!"), None);
+        assert_eq!(behind("data:image/gif,x", "image/png", None), None);
+        assert!(matches!(behind("https://x/y.png", "image/png", None), Some(Part::Image(_))));
+        assert!(matches!(linked("application/pdf", None, "file_1"), Part::File(_)));
+    }
+}

@@ -1,0 +1,168 @@
+//! Anthropic's Messages: `/v1/messages`, also as llama.cpp, vLLM and Ollama serve it.
+
+mod collect;
+mod errors;
+mod item;
+mod render;
+mod splice;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+use bytes::Bytes;
+use longhaul_core::message::{Part, RawJson, ToolSpec};
+use longhaul_providers::ToolChoice;
+
+use super::canonical::{Node, settle_content};
+use super::envelope::Names;
+use super::json::{elements, field, fields, string};
+use super::volatile::is_volatile;
+use super::{Bad, Dialect, Edited, Envelope, Fault, Fixed, Piece, Seen, Splice, Watcher, Wire};
+
+pub use self::errors::kind_of;
+pub use self::item::NOTES;
+
+const NAMES: Names = Names {
+    items: "messages",
+    max_output: &["max_tokens"],
+    system: "system",
+    others: &["tool_choice", "thinking", "stop_sequences", "temperature", "top_p", "top_k"],
+    items_may_be_text: false,
+};
+
+/// The Messages dialect.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Messages;
+
+impl Wire for Messages {
+    fn dialect(&self) -> Dialect {
+        Dialect::Messages
+    }
+
+    fn read(&self, bytes: Bytes) -> Result<Envelope, Bad> {
+        Envelope::read(bytes, &NAMES)
+    }
+
+    fn pieces(&self, items: &[&str], before: usize) -> Result<Vec<Vec<Piece>>, Bad> {
+        (before..).zip(items).map(|(index, item)| item::pieces(item, index)).collect()
+    }
+
+    fn fixed(&self, envelope: &Envelope) -> Result<Fixed, Bad> {
+        let system = envelope.system_at.as_ref().map(|at| system(envelope.text(at))).transpose()?;
+        let tools = envelope.tools_at.as_ref().map(|at| tools(envelope.text(at))).transpose()?;
+        Ok(Fixed { system: system.unwrap_or_default(), tools: tools.unwrap_or_default() })
+    }
+
+    fn canonical(&self, item: &str, index: usize, out: &mut Vec<u8>) -> Result<(), Bad> {
+        let place = || format!("messages[{index}]");
+        let mut node = Node::parse(item).ok_or_else(|| Bad::field(place(), "not JSON"))?;
+        if let Some(content) = node.get_mut("content") {
+            settle_content(content, "text");
+            settle_results(content);
+        }
+        node.write(out);
+        Ok(())
+    }
+
+    fn render(&self, envelope: &Envelope, edited: &Edited) -> Result<Bytes, Bad> {
+        render::render(envelope, edited)
+    }
+
+    fn watcher(&self) -> Box<dyn Watcher> {
+        Box::<watch::Reader>::default()
+    }
+
+    fn splice(&self) -> Box<dyn Splice> {
+        Box::<splice::Joint>::default()
+    }
+
+    fn answer(&self, body: &[u8]) -> Option<Seen> {
+        watch::whole(std::str::from_utf8(body).ok()?)
+    }
+
+    fn collect(&self, events: &[Bytes]) -> Option<Bytes> {
+        collect::collect(events)
+    }
+
+    fn error(&self, fault: &Fault) -> Bytes {
+        errors::body(fault).into()
+    }
+
+    fn error_event(&self, fault: &Fault) -> Bytes {
+        format!("event: error\ndata: {}\n\n", errors::body(fault)).into()
+    }
+}
+
+/// What tools answered may be written as text or as blocks, too.
+fn settle_results(content: &mut Node<'_>) {
+    let Node::List(blocks) = content else { return };
+    let is_result = |block: &Node<'_>| block.get("type").and_then(Node::as_text) == Some("tool_result");
+    for block in blocks.iter_mut().filter(|block| is_result(block)) {
+        if let Some(content) = block.get_mut("content") {
+            settle_content(content, "text");
+        }
+    }
+}
+
+/// The system prompt: a text, or blocks of text. What is another with every request is no part of it.
+fn system(raw: &str) -> Result<String, Bad> {
+    if let Some(text) = string(raw) {
+        return Ok(text);
+    }
+    let blocks = elements(raw).ok_or_else(|| Bad::field("system", "`system` must be a string or a list"))?;
+    let texts = blocks.into_iter().filter_map(|block| string(field(&fields(block)?, "text")?));
+    let texts = texts.filter(|text: &String| !is_volatile(text));
+    Ok(texts.collect::<Vec<String>>().join("\n\n"))
+}
+
+/// The tools. Those that Anthropic's servers run have no schema: what is known of them is all that counts.
+fn tools(raw: &str) -> Result<Vec<ToolSpec>, Bad> {
+    let tools = elements(raw).ok_or_else(|| Bad::field("tools", "`tools` must be a list"))?;
+    let spec = |(index, tool): (usize, &str)| {
+        let bad = |what| Bad::field(format!("tools[{index}]"), what);
+        let fields = fields(tool).ok_or_else(|| bad("a tool must be an object"))?;
+        let text = |name| field(&fields, name).and_then(string);
+        let name = text("name").ok_or_else(|| bad("`name` is missing"))?;
+        let parameters = field(&fields, "input_schema").unwrap_or(tool).to_owned();
+        Ok(ToolSpec {
+            name,
+            description: text("description").unwrap_or_default(),
+            parameters: RawJson(parameters),
+            read_only: false,
+            poll: false,
+            source: "client".to_owned(),
+        })
+    };
+    tools.into_iter().enumerate().map(spec).collect()
+}
+
+/// A text part, unless there is nothing to say.
+fn text(text: String) -> Option<Part> {
+    let text = super::volatile::without_notices(&text).unwrap_or(text);
+    (!text.is_empty()).then(|| Part::text(text))
+}
+
+/// Whether the model may, must or must not ask for a tool.
+///
+/// # Errors
+/// [`Bad`] if that is said in a way that no other dialect has.
+pub fn tool_choice(envelope: &Envelope) -> Result<ToolChoice, Bad> {
+    let Some(raw) = envelope.other("tool_choice").filter(|raw| *raw != "null") else {
+        return Ok(ToolChoice::Auto);
+    };
+    let bad = || Bad::field("tool_choice", "this `tool_choice` cannot be expressed for this model's server");
+    let said = fields(raw).ok_or_else(bad)?;
+    let text = |name| field(&said, name).and_then(string);
+    match text("type").as_deref() {
+        Some("auto") => Ok(ToolChoice::Auto),
+        Some("none") => Ok(ToolChoice::None),
+        Some("any") => Ok(ToolChoice::Required),
+        Some("tool") => text("name").map(ToolChoice::Named).ok_or_else(bad),
+        _ => Err(bad()),
+    }
+}
+
+/// The answer to `/v1/messages/count_tokens`.
+pub fn count(input_tokens: u64) -> Bytes {
+    serde_json::json!({ "input_tokens": input_tokens }).to_string().into()
+}

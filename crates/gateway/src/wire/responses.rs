@@ -1,0 +1,192 @@
+//! OpenAI's Responses: `/v1/responses`.
+
+mod errors;
+mod item;
+mod render;
+mod splice;
+#[cfg(test)]
+mod tests;
+mod watch;
+mod whole;
+
+use bytes::Bytes;
+use longhaul_core::message::{RawJson, ToolSpec};
+use longhaul_providers::ToolChoice;
+
+use super::canonical::{Node, settle_content};
+use super::envelope::Names;
+use super::json::{elements, field, fields, string};
+use super::{Bad, Dialect, Edited, Envelope, Fault, Fixed, Piece, Seen, Splice, Watcher, Wire};
+
+const NAMES: Names = Names {
+    items: "input",
+    max_output: &["max_output_tokens"],
+    system: "instructions",
+    others: &[
+        "previous_response_id",
+        "conversation",
+        "store",
+        "background",
+        "truncation",
+        "context_management",
+        "tool_choice",
+        "reasoning",
+        "text",
+    ],
+    items_may_be_text: true,
+};
+
+/// What a tool that takes a text takes where only objects are known.
+const TEXT_INPUT: &str = r#"{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}"#;
+
+/// The Responses dialect. Every item is one piece: what a model says in one answer is several of them in a row.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Responses;
+
+impl Wire for Responses {
+    fn dialect(&self) -> Dialect {
+        Dialect::Responses
+    }
+
+    fn read(&self, bytes: Bytes) -> Result<Envelope, Bad> {
+        Envelope::read(bytes, &NAMES)
+    }
+
+    fn pieces(&self, items: &[&str], before: usize) -> Result<Vec<Vec<Piece>>, Bad> {
+        let one = |(index, item): (usize, &&str)| Ok(item::piece(item, index)?.into_iter().collect());
+        (before..).zip(items).map(one).collect()
+    }
+
+    fn fixed(&self, envelope: &Envelope) -> Result<Fixed, Bad> {
+        let bad = || Bad::field("instructions", "`instructions` must be a string");
+        let system =
+            envelope.system_at.as_ref().map(|at| string(envelope.text(at)).ok_or_else(bad)).transpose()?;
+        let tools = envelope.tools_at.as_ref().map(|at| tools(envelope.text(at))).transpose()?;
+        Ok(Fixed { system: system.unwrap_or_default(), tools: tools.unwrap_or_default() })
+    }
+
+    fn canonical(&self, item: &str, index: usize, out: &mut Vec<u8>) -> Result<(), Bad> {
+        let bad = || Bad::field(format!("input[{index}]"), "not JSON");
+        let mut node = Node::parse(item).ok_or_else(bad)?;
+        if let Node::Text(text) = &mut node {
+            let text = std::mem::take(text);
+            node = Node::Object(vec![
+                ("role".into(), Node::Text("user".into())),
+                ("content".into(), Node::Text(text)),
+            ]);
+        }
+        // Some clients send an answer's items back with what the server called them, some without.
+        for name in ["id", "status"] {
+            node.remove(name);
+        }
+        if node.get("type").and_then(Node::as_text) == Some("message") {
+            node.remove("type");
+        }
+        let by_model = node.get("role").and_then(Node::as_text) == Some("assistant");
+        if let Some(content) = node.get_mut("content") {
+            settle_content(content, if by_model { "output_text" } else { "input_text" });
+            settle_details(content);
+        }
+        node.write(out);
+        Ok(())
+    }
+
+    fn render(&self, envelope: &Envelope, edited: &Edited) -> Result<Bytes, Bad> {
+        render::render(envelope, edited)
+    }
+
+    fn watcher(&self) -> Box<dyn Watcher> {
+        Box::<watch::Reader>::default()
+    }
+
+    fn splice(&self) -> Box<dyn Splice> {
+        Box::<splice::Joint>::default()
+    }
+
+    fn answer(&self, body: &[u8]) -> Option<Seen> {
+        whole::answer(std::str::from_utf8(body).ok()?)
+    }
+
+    fn collect(&self, events: &[Bytes]) -> Option<Bytes> {
+        whole::collect(events)
+    }
+
+    fn error(&self, fault: &Fault) -> Bytes {
+        errors::body(fault).into()
+    }
+
+    fn error_event(&self, fault: &Fault) -> Bytes {
+        errors::events(fault).into()
+    }
+}
+
+/// Empty details of a text say nothing.
+fn settle_details(content: &mut Node<'_>) {
+    let Node::List(blocks) = content else { return };
+    for block in blocks {
+        for name in ["annotations", "logprobs"] {
+            if matches!(block.get(name), Some(Node::List(list)) if list.is_empty()) {
+                block.remove(name);
+            }
+        }
+    }
+}
+
+/// The tools. Those that OpenAI's servers run have no schema: what is known of them is all that counts.
+fn tools(raw: &str) -> Result<Vec<ToolSpec>, Bad> {
+    let tools = elements(raw).ok_or_else(|| Bad::field("tools", "`tools` must be a list"))?;
+    let spec = |(index, tool): (usize, &str)| {
+        let bad = |what| Bad::field(format!("tools[{index}]"), what);
+        let fields = fields(tool).ok_or_else(|| bad("a tool must be an object"))?;
+        let text = |name| field(&fields, name).and_then(string);
+        let kind = text("type").ok_or_else(|| bad("`type` is missing"))?;
+        let parameters =
+            if kind == "custom" { TEXT_INPUT } else { field(&fields, "parameters").unwrap_or(tool) };
+        let grammar = field(&fields, "format").and_then(self::fields);
+        let grammar = grammar.and_then(|grammar| field(&grammar, "definition").and_then(string));
+        let described = [text("description"), grammar].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
+        Ok(ToolSpec {
+            name: text("name").unwrap_or(kind),
+            description: described,
+            parameters: RawJson(parameters.to_owned()),
+            read_only: false,
+            poll: false,
+            source: "client".to_owned(),
+        })
+    };
+    tools.into_iter().enumerate().map(spec).collect()
+}
+
+/// The names of the tools that take a text and no JSON.
+pub fn custom_tools(envelope: &Envelope) -> Vec<String> {
+    let tools = envelope.tools_at.as_ref().and_then(|at| elements(envelope.text(at))).unwrap_or_default();
+    let name = |tool: &str| {
+        let fields = fields(tool)?;
+        let text = |name| field(&fields, name).and_then(string);
+        text("type").filter(|kind| kind == "custom").and(text("name"))
+    };
+    tools.into_iter().filter_map(name).collect()
+}
+
+/// Whether the model may, must or must not ask for a tool.
+///
+/// # Errors
+/// [`Bad`] if that is said in a way that no other dialect has.
+pub fn tool_choice(envelope: &Envelope) -> Result<ToolChoice, Bad> {
+    let Some(raw) = envelope.other("tool_choice").filter(|raw| *raw != "null") else {
+        return Ok(ToolChoice::Auto);
+    };
+    let bad = || Bad::field("tool_choice", "this `tool_choice` cannot be expressed for this model's server");
+    match string(raw).as_deref() {
+        Some("auto") => return Ok(ToolChoice::Auto),
+        Some("none") => return Ok(ToolChoice::None),
+        Some("required") => return Ok(ToolChoice::Required),
+        _ => {}
+    }
+    let said = fields(raw).ok_or_else(bad)?;
+    let text = |name| field(&said, name).and_then(string);
+    match text("type").as_deref() {
+        Some("function" | "custom") => text("name").map(ToolChoice::Named).ok_or_else(bad),
+        _ => Err(bad()),
+    }
+}

@@ -1,0 +1,172 @@
+//! Server-sent events as they stand in a body: cut at their empty lines, bytes untouched.
+
+use bytes::{Buf, Bytes, BytesMut};
+
+/// One event of a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Event<'a> {
+    /// Its name, if it has one.
+    pub name: Option<&'a str>,
+    /// Its data. Of several `data:` lines the first: none of the dialects has more.
+    pub data: &'a str,
+}
+
+impl<'a> Event<'a> {
+    /// Reads an event with or without its empty line. What is no UTF-8 or has no data (a comment) has empty data.
+    pub fn parse(raw: &'a [u8]) -> Self {
+        let mut event = Self::default();
+        let mut has_data = false;
+        for line in raw.split(|byte| matches!(byte, b'\n' | b'\r')) {
+            let Some(at) = line.iter().position(|byte| *byte == b':') else { continue };
+            let value = line[at + 1..].strip_prefix(b" ").unwrap_or(&line[at + 1..]);
+            match &line[..at] {
+                b"event" => event.name = std::str::from_utf8(value).ok(),
+                b"data" if !has_data => {
+                    has_data = true;
+                    event.data = std::str::from_utf8(value).unwrap_or_default();
+                }
+                _ => {}
+            }
+        }
+        event
+    }
+}
+
+/// Cuts a body into events, wherever the network cut it.
+#[derive(Debug, Default)]
+pub struct Events {
+    /// What has come of an event that is not complete.
+    rest: BytesMut,
+    /// Bytes of `rest` in which no end begins.
+    searched: usize,
+    /// What came last and has not been cut yet.
+    chunk: Bytes,
+}
+
+impl Events {
+    /// Takes more of the body.
+    pub fn feed(&mut self, chunk: Bytes) {
+        if self.rest.is_empty() && self.chunk.is_empty() {
+            self.chunk = chunk;
+        } else {
+            let before = std::mem::take(&mut self.chunk);
+            self.rest.extend_from_slice(&before);
+            self.rest.extend_from_slice(&chunk);
+        }
+    }
+
+    /// The next complete event, its empty line included.
+    pub fn next_event(&mut self) -> Option<Bytes> {
+        if self.rest.is_empty() {
+            if let Some(end) = end_of_event(&self.chunk, 0) {
+                return Some(self.chunk.split_to(end));
+            }
+            let chunk = std::mem::take(&mut self.chunk);
+            self.rest.extend_from_slice(&chunk);
+            self.searched = self.rest.len().saturating_sub(3);
+            return None;
+        }
+        match end_of_event(&self.rest, self.searched) {
+            Some(end) => {
+                self.searched = 0;
+                Some(self.rest.split_to(end).freeze())
+            }
+            None => {
+                self.searched = self.rest.len().saturating_sub(3);
+                None
+            }
+        }
+    }
+
+    /// Whether no event has begun.
+    pub fn is_between(&self) -> bool {
+        self.rest.is_empty() && self.chunk.is_empty()
+    }
+
+    /// What is left when the body is over: an event without its empty line.
+    pub fn rest(&mut self) -> Bytes {
+        self.searched = 0;
+        let mut rest = std::mem::take(&mut self.rest);
+        rest.extend_from_slice(&std::mem::take(&mut self.chunk));
+        let rest = rest.freeze();
+        if rest.chunk().trim_ascii().is_empty() { Bytes::new() } else { rest }
+    }
+}
+
+/// Where the first event at or after `from` ends, its empty line included.
+fn end_of_event(bytes: &[u8], from: usize) -> Option<usize> {
+    let mut at = from;
+    while let Some(found) = bytes.get(at..)?.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
+        let line_end = at + found;
+        let after = skip_end_of_line(bytes, line_end);
+        match bytes.get(after) {
+            // A `\r` at the very end may be half of an end of line.
+            None => return None,
+            Some(b'\n' | b'\r') => {
+                if bytes[after] == b'\r' && after + 1 == bytes.len() {
+                    return None;
+                }
+                return Some(skip_end_of_line(bytes, after));
+            }
+            Some(_) => at = after,
+        }
+    }
+    None
+}
+
+fn skip_end_of_line(bytes: &[u8], at: usize) -> usize {
+    if bytes[at] == b'\r' && bytes.get(at + 1) == Some(&b'\n') { at + 2 } else { at + 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(pieces: &[&[u8]]) -> Vec<Vec<u8>> {
+        let mut events = Events::default();
+        let mut all = Vec::new();
+        for piece in pieces {
+            events.feed(Bytes::copy_from_slice(piece));
+            while let Some(event) = events.next_event() {
+                all.push(event.to_vec());
+            }
+        }
+        let rest = events.rest();
+        all.extend((!rest.is_empty()).then(|| rest.to_vec()));
+        all
+    }
+
+    #[test]
+    fn every_cut_gives_the_same_events() {
+        for end in ["\n", "\r\n"] {
+            let body =
+                "event: a\ndata: {\"x\":\"é\"}\n\n: hello\n\ndata: 1\n\ndata: [DONE]\n\n".replace('\n', end);
+            let expected = cut(&[body.as_bytes()]);
+            assert_eq!(expected.len(), 4);
+            assert_eq!(expected.concat(), body.as_bytes(), "no byte is lost");
+            for place in 0..=body.len() {
+                let (a, b) = body.as_bytes().split_at(place);
+                let found = cut(&[a, b]);
+                assert_eq!(found.concat(), body.as_bytes(), "cut at {place}");
+                let parsed = |events: &[Vec<u8>]| -> Vec<(Option<String>, String)> {
+                    let event = |raw: &Vec<u8>| {
+                        let event = Event::parse(raw);
+                        (event.name.map(str::to_owned), event.data.to_owned())
+                    };
+                    events.iter().map(event).collect()
+                };
+                assert_eq!(parsed(&found), parsed(&expected), "cut at {place} with {end:?}");
+            }
+            let bytes: Vec<&[u8]> = body.as_bytes().chunks(1).collect();
+            assert_eq!(cut(&bytes).concat(), body.as_bytes());
+        }
+    }
+
+    #[test]
+    fn an_event_is_its_name_and_data() {
+        let event = Event::parse(b"event: message_start\ndata: {\"a\":1}\n\n");
+        assert_eq!(event, Event { name: Some("message_start"), data: "{\"a\":1}" });
+        assert_eq!(Event::parse(b": comment\n\n"), Event::default());
+        assert_eq!(Event::parse(b"data:[DONE]\n").data, "[DONE]");
+    }
+}

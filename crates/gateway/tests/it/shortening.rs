@@ -1,0 +1,330 @@
+//! What does not fit is made to fit, once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use longhaul_gateway::{Config, Gateway, Parts};
+use longhaul_store::memo::MemoryMemo;
+use serde_json::{Value, json};
+
+use crate::upstream::*;
+
+/// Whether a summary is asked for.
+pub(crate) fn is_summary_request(body: &Value) -> bool {
+    let messages = body["messages"].as_array().cloned().unwrap_or_default();
+    let last = messages.last().map(|message| message["content"].to_string()).unwrap_or_default();
+    last.contains("You prune the history") || last.contains("The conversation is about to be shortened")
+}
+
+/// A pruning agent that lets everything go.
+pub(crate) fn pruned() -> Does {
+    let text = json!({ "prunedConversation": [], "summary": "They spoke of stones." }).to_string();
+    Does::Events(streamed("s", &text, Some((100, 20))), Duration::ZERO)
+}
+
+/// Words of everything that is sent: a token each, nearly.
+fn size(body: &Value) -> u64 {
+    body["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| message.to_string().split(' ').count() as u64 + 8)
+        .sum()
+}
+
+/// A model with a window, which counts what it is sent.
+async fn model(window: u64) -> Server {
+    Server::start(move |number, body| {
+        if is_summary_request(body) {
+            return pruned();
+        }
+        match size(body) {
+            size if size > window => {
+                let message = format!(
+                    "This model's maximum context length is {window} tokens. However, your messages resulted in {size} tokens."
+                );
+                Does::Json(400, json!({ "error": { "message": message, "code": "context_length_exceeded" } }))
+            }
+            size => Does::Json(200, said(&format!("answer {number} {}", words(40, number)), size, 50)),
+        }
+    })
+    .await
+}
+
+fn mains(server: &Server) -> Vec<Sent> {
+    server.sent().into_iter().filter(|sent| !is_summary_request(&sent.json())).collect()
+}
+
+/// Requests for summaries; none is ever made twice.
+fn summaries(server: &Server) -> usize {
+    let asked =
+        server.sent().into_iter().filter(|sent| is_summary_request(&sent.json())).map(|sent| sent.body);
+    let asked: Vec<_> = asked.collect();
+    let different: std::collections::BTreeSet<_> = asked.iter().collect();
+    assert_eq!(different.len(), asked.len(), "the same summary is asked for once");
+    asked.len()
+}
+
+/// A client that knows nothing of windows.
+struct Client {
+    messages: Vec<Value>,
+}
+
+impl Client {
+    fn new() -> Self {
+        Self { messages: vec![json!({ "role": "system", "content": "You are brief." })] }
+    }
+
+    /// One turn; the header that says what was done.
+    async fn turn(&mut self, gateway: &Gateway, says: String) -> String {
+        self.messages.push(user(says));
+        let reply = gateway.answer(chat(request(&self.messages, false))).await;
+        assert_eq!(reply.status, StatusCode::OK, "{:?}", reply.headers);
+        let action = header(&reply, "x-longhaul-action").to_owned();
+        let answer = body_json(reply).await;
+        self.messages.push(answer["choices"][0]["message"].clone());
+        action
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_of_many_windows_meets_no_error() {
+    let server = model(3_000).await;
+    let gateway = server.gateway(3_000);
+    let mut client = Client::new();
+    let mut actions = Vec::new();
+    for turn in 0..60 {
+        let says = format!("turn {turn}: {}", words(150, turn));
+        actions.push(client.turn(&gateway, says.clone()).await);
+        let sent = mains(&server).last().unwrap().messages();
+        assert!(
+            sent.last().unwrap()["content"].as_str().unwrap().ends_with(&says),
+            "the newest message is intact"
+        );
+        assert_eq!(sent[0], client.messages[0], "the system prompt stays");
+        let roles: Vec<String> =
+            sent.iter().skip(1).map(|m| m["role"].as_str().unwrap().to_owned()).collect();
+        assert!(
+            roles.chunks(2).all(|pair| pair[0] == "user" && pair.get(1).is_none_or(|r| r == "assistant")),
+            "{roles:?}"
+        );
+    }
+    let sent = mains(&server);
+    assert_eq!(sent.len(), 60, "nothing was refused, nothing was sent twice");
+    let compactions = actions.iter().filter(|action| *action == "compacted").count();
+    assert!((3..15).contains(&compactions), "{actions:?}");
+    assert!(summaries(&server) >= compactions);
+    assert_eq!(actions[0], "none");
+    // Between two compactions the upstream's prompt cache is of use.
+    let cached = sent.windows(2).filter(|pair| {
+        let (old, new) = (pair[0].messages(), pair[1].messages());
+        new.len() > old.len() && new[..old.len()] == old[..]
+    });
+    assert_eq!(cached.count(), 59 - compactions);
+}
+
+#[tokio::test]
+async fn what_was_decided_outlives_the_process() {
+    let server = model(3_000).await;
+    let memo = Arc::new(MemoryMemo::default());
+    let start = || {
+        let parts = Parts { memo: memo.clone(), ..Parts::default() };
+        Gateway::new(Config::new(vec![server.upstream(3_000)]), parts).unwrap()
+    };
+    let mut client = Client::new();
+    let first = start();
+    let mut turn = 0;
+    while client.turn(&first, words(150, turn)).await != "compacted" {
+        turn += 1;
+    }
+    let asked = summaries(&server);
+    let before = mains(&server).last().unwrap().messages();
+    let action = client.turn(&start(), "and now?".to_owned()).await;
+    assert_eq!(
+        (action.as_str(), summaries(&server)),
+        ("remembered", asked),
+        "another process, the same memory"
+    );
+    let after = mains(&server).last().unwrap().messages();
+    assert_eq!(after[..before.len()], before[..], "the same bytes before what is new");
+    let mut other = chat(request(&client.messages[..client.messages.len() - 1], false));
+    other.headers.insert("authorization", "Bearer somebody-else".parse().unwrap());
+    let action = header(&start().answer(other).await, "x-longhaul-action").to_owned();
+    assert_eq!(action, "compacted", "nobody meets another's summary");
+}
+
+#[tokio::test]
+async fn two_requests_with_one_prefix_make_one_summary() {
+    let server = model(3_000).await;
+    let gateway = server.gateway(3_000);
+    let messages = long();
+    let ask = || gateway.answer(chat(request(&messages, false)));
+    let (one, two, three) = tokio::join!(ask(), ask(), ask());
+    for reply in [one, two, three] {
+        assert_eq!(reply.status, StatusCode::OK);
+    }
+    assert!(summaries(&server) > 0);
+    let sent = mains(&server);
+    assert!(sent.iter().all(|request| request.body == sent[0].body));
+}
+
+#[tokio::test]
+async fn calls_keep_their_results() {
+    let server = model(3_000).await;
+    let gateway = server.gateway(3_000);
+    let mut messages = vec![user("look around")];
+    for at in 0..40 {
+        // Every call has the same name: local servers do that.
+        let calls = json!([{ "id": "call_0", "type": "function",
+            "function": { "name": "read", "arguments": format!("{{\"at\":{at}}}") } }]);
+        messages.push(json!({ "role": "assistant", "content": null, "tool_calls": calls }));
+        messages.push(json!({ "role": "tool", "tool_call_id": "call_0", "content": words(120, at) }));
+        let reply = gateway.answer(chat(request(&messages, false))).await;
+        assert_eq!(reply.status, StatusCode::OK, "{:?}", reply.headers);
+        let sent = mains(&server).last().unwrap().messages();
+        assert_eq!(sent.last(), messages.last(), "the newest result is intact");
+        let first = sent[0]["content"].as_str().unwrap();
+        assert!(sent[0]["role"] == "user" && first.contains("look around"), "{first}");
+        for (at, message) in sent.iter().enumerate() {
+            let calls = |message: &Value| message["tool_calls"].is_array();
+            let (is_call, is_result) = (calls(message), message["role"] == "tool");
+            assert!(
+                !is_call || sent.get(at + 1).is_some_and(|next| next["role"] == "tool"),
+                "a call without result"
+            );
+            assert!(!is_result || at > 0 && calls(&sent[at - 1]), "a result without call");
+        }
+    }
+    assert_eq!(mains(&server).len(), 40);
+    assert!(summaries(&server) > 0);
+}
+
+#[tokio::test]
+async fn a_refusal_teaches_the_window() {
+    let server = model(2_000).await;
+    // Declared too large: the server knows better.
+    let gateway = server.gateway(8_000);
+    let messages = long();
+    let reply = gateway.answer(chat(request(&messages, false))).await;
+    assert_eq!((reply.status, header(&reply, "x-longhaul-action")), (StatusCode::OK, "compacted"));
+    assert_eq!(header(&reply, "x-longhaul-window"), "2000 (learned)");
+    let sent = mains(&server);
+    assert_eq!(sent.len(), 2, "refused once, sent once more");
+    assert_eq!(sent[0].body, request(&messages, false));
+    assert!(size(&sent[1].json()) < 2_000);
+    let more: Vec<Value> = messages.iter().cloned().chain([assistant("yes"), user("and on")]).collect();
+    let reply = gateway.answer(chat(request(&more, false))).await;
+    assert_eq!(reply.status, StatusCode::OK);
+    assert_eq!(mains(&server).len(), 3, "the next is not refused");
+}
+
+#[tokio::test]
+async fn what_cannot_fit_is_refused_with_numbers() {
+    let server = model(2_000).await;
+    let gateway = server.gateway(2_000);
+    let reply = gateway.answer(chat(request(&[user(words(3_000, 1))], false))).await;
+    assert_eq!(reply.status, StatusCode::BAD_REQUEST);
+    let error = body_json(reply).await["error"].clone();
+    assert_eq!(error["code"], "context_length_exceeded");
+    assert!(error["message"].as_str().unwrap().contains("of a window of 2000"), "{error}");
+    assert!(server.sent().is_empty());
+}
+
+#[tokio::test]
+async fn a_caller_may_decide_otherwise() {
+    let server = model(100_000).await;
+    let gateway = server.gateway(3_000);
+    let messages = long();
+    let with = |name: &'static str, value: &'static str| {
+        let mut call = chat(request(&messages, false));
+        call.headers.insert(name, value.parse().unwrap());
+        gateway.answer(call)
+    };
+    let off = with("x-longhaul-compress", "off").await;
+    assert_eq!(header(&off, "x-longhaul-action"), "none");
+    assert_eq!(server.sent()[0].body, request(&messages, false));
+    let other = with("x-longhaul-strategy", "truncation").await;
+    assert_eq!(header(&other, "x-longhaul-action"), "compacted");
+    assert_eq!(summaries(&server), 0, "truncation asks nobody");
+    let low = with("x-longhaul-trigger", "700").await;
+    assert!(header(&low, "x-longhaul-tokens-after").parse::<u64>().unwrap() < 700);
+    let bad = with("x-longhaul-strategy", "magic").await;
+    assert_eq!(bad.status, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn a_summariser_that_fails_stops_nobody() {
+    let server = Server::start(|_, body| {
+        if is_summary_request(body) {
+            return Does::Json(500, json!({ "error": "no" }));
+        }
+        Does::Json(200, said("fine", size(body), 5))
+    })
+    .await;
+    let messages = long();
+    let reply = server.gateway(3_000).answer(chat(request(&messages, false))).await;
+    assert_eq!((reply.status, header(&reply, "x-longhaul-action")), (StatusCode::OK, "compacted"));
+    assert!(size(&mains(&server)[0].json()) < 2_400);
+}
+
+fn long() -> Vec<Value> {
+    (0..30)
+        .map(|at| if at % 2 == 0 { user(words(90, at)) } else { assistant(words(90, at)) })
+        .chain([user("go on")])
+        .collect()
+}
+
+#[tokio::test]
+async fn a_server_that_cuts_in_silence_is_found_out() {
+    let server = Server::start(|_, body| {
+        if is_summary_request(body) {
+            return pruned();
+        }
+        // As servers do that drop what is too much: half of the window is left, and nobody is told.
+        let size = size(body);
+        Does::Json(200, said("fine", if size > 2_000 { 1_010 } else { size }, 5))
+    })
+    .await;
+    let gateway = server.gateway(8_000);
+    let reply = gateway.answer(chat(request(&long(), false))).await;
+    assert_eq!((reply.status, header(&reply, "x-longhaul-action")), (StatusCode::OK, "compacted"));
+    let sent = mains(&server);
+    assert_eq!(sent.len(), 2, "what was answered to half a request is asked again");
+    assert!(size(&sent[1].json()) < 1_010);
+}
+
+#[tokio::test]
+async fn a_refusal_may_come_in_a_stream() {
+    let server = Server::start(|_, body| {
+        if is_summary_request(body) {
+            return pruned();
+        }
+        if size(body) <= 2_000 {
+            return Does::Events(streamed("a", "fine", None), Duration::ZERO);
+        }
+        let message = "This model's maximum context length is 2000 tokens. However, your messages resulted in 2900 tokens.";
+        let error = json!({ "error": { "message": message, "code": "context_length_exceeded" } });
+        Does::Events(vec![format!("data: {error}\n\n"), "data: [DONE]\n\n".to_owned()], Duration::ZERO)
+    })
+    .await;
+    let reply = server.gateway(8_000).answer(chat(request(&long(), true))).await;
+    assert_eq!(header(&reply, "x-longhaul-action"), "compacted");
+    let out = String::from_utf8(body(reply).await.to_vec()).unwrap();
+    assert!(out.contains("fine") && !out.contains("error"), "{out}");
+    assert_eq!(mains(&server).len(), 2);
+}
+
+#[tokio::test]
+async fn the_client_hears_something_while_a_summary_is_written() {
+    let server = Server::start(|_, body| match is_summary_request(body) {
+        true => Does::After(Duration::from_millis(120), Box::new(pruned())),
+        false => Does::Events(streamed("a", "fine", None), Duration::ZERO),
+    })
+    .await;
+    let config =
+        Config { keep_alive: Duration::from_millis(40), ..Config::new(vec![server.upstream(3_000)]) };
+    let reply = gateway(config).answer(chat(request(&long(), true))).await;
+    let out = String::from_utf8(body(reply).await.to_vec()).unwrap();
+    assert!(out.starts_with(": keep-alive\n\n: keep-alive\n\n") && out.contains("fine"), "{out}");
+}

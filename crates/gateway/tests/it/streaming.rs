@@ -1,0 +1,153 @@
+//! An answer that outgrows its window goes on in the same stream.
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use longhaul_core::message::Finish;
+use longhaul_gateway::wire::chat::{Chat, ChatWatcher};
+use longhaul_gateway::wire::{Event, Events, Seen, Watcher, Wire};
+use longhaul_gateway::{Config, Gateway, Midstream};
+use serde_json::{Value, json};
+
+use crate::shortening::{is_summary_request, pruned};
+use crate::upstream::*;
+
+const WINDOW: u64 = 4_000;
+
+/// A model that says `text`, and goes on with an answer that was begun.
+async fn model(text: String) -> Server {
+    Server::start(move |number, body| {
+        if is_summary_request(body) {
+            return pruned();
+        }
+        let messages = body["messages"].as_array().unwrap();
+        let last = messages.last().unwrap();
+        let begun = if last["role"] == "assistant" { last["content"].as_str().unwrap() } else { "" };
+        let rest = text.strip_prefix(begun).expect("it goes on where it was stopped");
+        Does::Events(streamed(&format!("id{number}"), rest, Some((500, 50))), Duration::from_micros(50))
+    })
+    .await
+}
+
+fn gateway_with(server: &Server, prefill: bool, midstream: Midstream) -> Gateway {
+    let mut upstream = server.upstream(WINDOW);
+    upstream.endpoint.declared.prefill = Some(prefill);
+    gateway(Config { midstream, ..Config::new(vec![upstream]) })
+}
+
+fn messages() -> Vec<Value> {
+    (0..12)
+        .map(|at| if at % 2 == 0 { user(words(125, at)) } else { assistant(words(125, at)) })
+        .chain([user("tell me all")])
+        .collect()
+}
+
+fn read(out: &[u8]) -> (Seen, Vec<Value>) {
+    let mut watcher = ChatWatcher::default();
+    let mut events = Events::default();
+    events.feed(out.to_vec().into());
+    let mut chunks = Vec::new();
+    while let Some(raw) = events.next_event() {
+        let event = Event::parse(&raw);
+        watcher.read(&event);
+        chunks.extend(serde_json::from_str::<Value>(event.data));
+    }
+    (watcher.seen().clone(), chunks)
+}
+
+#[tokio::test]
+async fn it_is_stopped_room_is_made_and_it_goes_on() {
+    let text = words(2_700, 3);
+    let server = model(text.clone()).await;
+    let reply = gateway_with(&server, true, Midstream::Exact).answer(chat(request(&messages(), true))).await;
+    assert_eq!(reply.status, StatusCode::OK);
+    let out = body(reply).await;
+    let (seen, chunks) = read(&out);
+    assert_eq!(seen.text, text);
+    assert_eq!((seen.finish, seen.over), (Some(Finish::Stop), true));
+    let ids: Vec<&Value> = chunks.iter().map(|chunk| &chunk["id"]).collect();
+    assert!(ids.iter().all(|id| *id == ids[0]), "one id");
+    let roles = chunks.iter().filter(|chunk| chunk["choices"][0]["delta"]["role"].is_string()).count();
+    let ends = chunks.iter().filter(|chunk| chunk["choices"][0]["finish_reason"].is_string()).count();
+    assert_eq!((roles, ends), (1, 1));
+    let said = String::from_utf8_lossy(&out);
+    assert!(said.contains(": ⚙️ Compacting conversation history…\n\n"));
+    assert!(said.contains(": ✅ Context compacted, continuing…\n\n"));
+    let mains: Vec<Sent> =
+        server.sent().into_iter().filter(|sent| !is_summary_request(&sent.json())).collect();
+    assert_eq!(mains[0].body, request(&messages(), true));
+    assert!(mains.len() >= 2);
+    let resumed = mains[1].messages();
+    assert_eq!(resumed.last().unwrap()["role"], "assistant");
+    assert!(resumed[0]["content"].as_str().unwrap().starts_with("[SUMMARY]"), "{}", resumed[0]);
+    assert!(resumed.len() < messages().len());
+    let usage = seen.usage.unwrap();
+    assert!(
+        usage.input_tokens == 500 && usage.output_tokens > 2_000,
+        "input of the last call, output of all: {usage:?}"
+    );
+}
+
+#[tokio::test]
+async fn what_was_made_in_the_middle_holds_for_the_next_request() {
+    let text = words(2_400, 3);
+    let server = model(text.clone()).await;
+    let gateway = gateway_with(&server, true, Midstream::Exact);
+    let (seen, _) = read(&body(gateway.answer(chat(request(&messages(), true))).await).await);
+    let summaries =
+        |server: &Server| server.sent().iter().filter(|sent| is_summary_request(&sent.json())).count();
+    let before = summaries(&server);
+    assert!(before > 0);
+    let mut more = messages();
+    more.extend([assistant(seen.text), user("thanks")]);
+    let reply = gateway.answer(chat(request(&more, true))).await;
+    assert_ne!(header(&reply, "x-longhaul-action"), "none");
+    let sent = server.sent().last().unwrap().messages();
+    assert!(sent[0]["content"].as_str().unwrap().starts_with("[SUMMARY]"));
+    assert_eq!(sent.last().unwrap(), &user("thanks"));
+}
+
+#[tokio::test]
+async fn a_client_that_wants_it_whole_gets_it_whole() {
+    let text = words(2_700, 3);
+    let server = model(text.clone()).await;
+    let reply = gateway_with(&server, true, Midstream::Exact).answer(chat(request(&messages(), false))).await;
+    assert_eq!(header(&reply, "content-type"), "application/json");
+    let out = body(reply).await;
+    let seen = Chat.answer(&out).unwrap();
+    assert_eq!((seen.text.as_str(), seen.finish), (text.as_str(), Some(Finish::Stop)));
+    assert_eq!(server.sent()[0].json()["stream"], json!(true));
+    assert_eq!(server.sent()[0].json()["stream_options"], json!({ "include_usage": true }));
+}
+
+#[tokio::test]
+async fn where_it_cannot_go_on_it_is_left_alone() {
+    let text = words(2_700, 3);
+    for (prefill, midstream) in [(false, Midstream::Exact), (true, Midstream::Off)] {
+        let server = model(text.clone()).await;
+        let reply = gateway_with(&server, prefill, midstream).answer(chat(request(&messages(), true))).await;
+        let out = body(reply).await;
+        assert_eq!(out, streamed("id0", &text, Some((500, 50))).concat());
+        assert_eq!(server.sent().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_that_will_not_go_on_ends_the_answer_for_its_length() {
+    let text = words(2_700, 3);
+    let said = text.clone();
+    let server = Server::start(move |_, body| {
+        if is_summary_request(body) {
+            return pruned();
+        }
+        match body["messages"].as_array().unwrap().last().unwrap()["role"] == "assistant" {
+            true => Does::Json(400, json!({ "error": { "message": "prefill is not supported" } })),
+            false => Does::Events(streamed("a", &said, None), Duration::from_micros(50)),
+        }
+    })
+    .await;
+    let reply = gateway_with(&server, true, Midstream::Exact).answer(chat(request(&messages(), true))).await;
+    let (seen, _) = read(&body(reply).await);
+    assert!(text.starts_with(&seen.text) && seen.text.len() > 5_000);
+    assert_eq!((seen.finish, seen.over), (Some(Finish::Length), true));
+}

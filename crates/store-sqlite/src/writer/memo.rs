@@ -1,0 +1,92 @@
+//! What is remembered for prefixes of conversations, and what gives way.
+
+use async_trait::async_trait;
+use longhaul_store::{MemoKey, MemoLimits};
+
+use super::Write;
+use super::batch::Batch;
+use crate::error::Failure;
+use crate::key::limit_to_db;
+
+/// [`Memo::put`](longhaul_store::Memo::put), with the keys that were found since the last one.
+pub(crate) struct Put {
+    /// The oldest first.
+    pub(crate) found: Vec<MemoKey>,
+    /// None to note only what was found.
+    pub(crate) entry: Option<(MemoKey, String)>,
+    pub(crate) limits: MemoLimits,
+}
+
+#[async_trait]
+impl Write for Put {
+    type Answer = ();
+
+    async fn apply(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
+        self.touch(batch).await?;
+        let Some((key, body)) = &self.entry else { return Ok(()) };
+        let (key, bytes) = (key.as_bytes().as_slice(), limit_to_db(body.len()));
+        sqlx::query!(
+            "INSERT INTO memo (key, used, bytes, body)
+             VALUES (?1, (SELECT coalesce(max(used), 0) + 1 FROM memo), ?2, ?3)
+             ON CONFLICT (key) DO UPDATE SET used = excluded.used, bytes = excluded.bytes, body = excluded.body",
+            key,
+            bytes,
+            body
+        )
+        .execute(batch.db().await?)
+        .await?;
+        self.shrink(batch).await
+    }
+
+    fn bytes(&self) -> usize {
+        self.entry.as_ref().map_or(0, |(_, body)| body.len())
+    }
+}
+
+impl Put {
+    async fn touch(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
+        if self.found.is_empty() {
+            return Ok(());
+        }
+        let found = keys_to_db(&self.found)?;
+        let newest = sqlx::query_scalar!(r#"SELECT coalesce(max(used), 0) AS "used!: i64" FROM memo"#)
+            .fetch_one(batch.db().await?)
+            .await?;
+        sqlx::query!(
+            "UPDATE memo SET used = ?1 + 1 + found.place
+             FROM (SELECT unhex(value) AS name, max(key) AS place FROM json_each(?2) GROUP BY value) AS found
+             WHERE memo.key = found.name",
+            newest,
+            found
+        )
+        .execute(batch.db().await?)
+        .await?;
+        Ok(())
+    }
+
+    async fn shrink(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
+        let (entries, bytes) = (limit_to_db(self.limits.entries), limit_to_db(self.limits.bytes));
+        sqlx::query!(
+            "DELETE FROM memo WHERE no IN (
+                 SELECT no FROM (
+                     SELECT no, row_number() OVER newer AS place, sum(bytes) OVER newer AS total FROM memo
+                     WINDOW newer AS (ORDER BY used DESC, no DESC ROWS UNBOUNDED PRECEDING)
+                 ) WHERE place > ?1 OR total > ?2
+             )",
+            entries,
+            bytes
+        )
+        .execute(batch.db().await?)
+        .await?;
+        Ok(())
+    }
+}
+
+/// Keys for `json_each`, in order.
+///
+/// # Errors
+/// Never, as far as is known.
+pub(crate) fn keys_to_db(keys: &[MemoKey]) -> Result<String, serde_json::Error> {
+    let names: Vec<String> = keys.iter().map(MemoKey::to_hex).collect();
+    serde_json::to_string(&names)
+}

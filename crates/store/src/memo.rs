@@ -1,0 +1,138 @@
+//! View edits remembered for prefixes of conversations that nobody keeps.
+//!
+//! A client that resends its whole history on every request has no session here. What was once decided for a prefix
+//! of such a history is kept under a hash of that prefix, so that no prefix is summarised twice and the bytes that
+//! an upstream has cached stay as they were. This is a memory and not a log: what is not used gives way, and losing
+//! an entry costs a summary, never a message.
+
+pub mod conformance;
+mod limits;
+mod memory;
+
+use std::fmt;
+
+use async_trait::async_trait;
+use longhaul_core::event::ViewEdit;
+
+pub use self::limits::MemoLimits;
+pub use self::memory::MemoryMemo;
+use crate::StoreError;
+
+/// Remembers view edits. Object-safe; one instance serves all conversations of a process.
+///
+/// A back-end passes [the conformance suite](conformance). It promises:
+/// - what was acknowledged is found by every later call, until it gives way;
+/// - the entry that was put or found last is the last to give way;
+/// - there are never more entries, nor more bytes in them, than its [`MemoLimits`] say.
+#[async_trait]
+pub trait Memo: Send + Sync {
+    /// What is remembered under the first of `keys` that is known: callers give the longest prefix first.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`]. An entry that cannot be read counts as unknown.
+    async fn find(&self, keys: &[MemoKey]) -> Result<Option<Found>, StoreError>;
+
+    /// Remembers `edits`, in the order they were made, in place of what was known under `key`. Edits that are by
+    /// themselves larger than the limit are not remembered, and what was known stays.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`]; [`StoreError::ReadOnly`].
+    async fn put(&self, key: MemoKey, edits: &[ViewEdit]) -> Result<(), StoreError>;
+}
+
+/// A hit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Which of the keys.
+    pub index: usize,
+    /// What was decided for that prefix, in order.
+    pub edits: Vec<ViewEdit>,
+}
+
+/// Names a prefix of somebody's conversation with one upstream, under one policy.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MemoKey([u8; 32]);
+
+/// What two conversations must share before one may use what was decided for the other.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoScope<'a> {
+    /// Hash of the credential that the caller showed: nobody meets another's summary.
+    pub credential: &'a [u8],
+    /// The upstream and its model.
+    pub upstream: &'a str,
+    /// Everything that shaped the decision: strategy, options, window, their version.
+    pub policy: &'a str,
+}
+
+impl MemoKey {
+    /// The key of a prefix, given the hash of its canonical form.
+    pub fn new(scope: &MemoScope<'_>, prefix: &[u8; 32]) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key("longhaul 2026 memo of view edits");
+        for part in [scope.credential, scope.upstream.as_bytes(), scope.policy.as_bytes(), prefix] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        Self(*hasher.finalize().as_bytes())
+    }
+
+    /// A key that was stored.
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// The key as it is stored.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// 64 hexadecimal digits.
+    pub fn to_hex(&self) -> String {
+        blake3::Hash::from_bytes(self.0).to_hex().to_string()
+    }
+}
+
+impl fmt::Debug for MemoKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_hex()[..16])
+    }
+}
+
+/// The form in which edits are kept; its length is what counts against [`MemoLimits::bytes`].
+///
+/// # Errors
+/// [`StoreError::Storage`] if they have no such form.
+pub fn encode_edits(edits: &[ViewEdit]) -> Result<String, StoreError> {
+    serde_json::to_string(edits).map_err(|error| StoreError::Storage(error.to_string()))
+}
+
+/// Edits that were kept; `None`, and a warning, if they cannot be read.
+pub fn decode_edits(key: &MemoKey, body: &str) -> Option<Vec<ViewEdit>> {
+    let read = serde_json::from_str(body);
+    read.inspect_err(|error| tracing::warn!(?key, %error, "a remembered view edit cannot be read")).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MemoKey, MemoScope};
+
+    #[test]
+    fn every_part_of_a_scope_makes_another_key() {
+        let key = |credential: &[u8], upstream, policy, prefix| {
+            MemoKey::new(&MemoScope { credential, upstream, policy }, &[prefix; 32])
+        };
+        let first = key(b"c", "u", "p", 1);
+        assert_eq!(first, key(b"c", "u", "p", 1));
+        for other in [
+            key(b"d", "u", "p", 1),
+            key(b"c", "v", "p", 1),
+            key(b"c", "u", "q", 1),
+            key(b"c", "u", "p", 2),
+            key(b"cu", "", "p", 1),
+            key(b"c", "up", "", 1),
+        ] {
+            assert_ne!(first, other);
+        }
+        assert_eq!(MemoKey::from_bytes(*first.as_bytes()), first);
+        assert_eq!(first.to_hex().len(), 64);
+    }
+}

@@ -1,0 +1,196 @@
+//! What every memo promises, as tests that any back-end runs.
+//!
+//! A back-end writes `longhaul_store::memo_conformance!(make);` in a test module, where
+//! `async fn make(limits: MemoLimits) -> (Arc<dyn Memo>, Guard)` gives a new empty memo and whatever must outlive it.
+#![expect(clippy::unwrap_used, reason = "these are tests: a failure is their purpose")]
+
+use std::sync::Arc;
+
+use longhaul_core::event::{EditKind, EditReason, ViewEdit};
+
+use super::{Found, Memo, MemoKey, MemoScope, encode_edits};
+
+/// Makes one test of each promise. See [the module](mod@crate::memo::conformance).
+#[macro_export]
+macro_rules! memo_conformance {
+    ($make:ident) => {
+        $crate::memo_conformance! { $make:
+            nothing_is_known_at_first: 10 x 1_000_000,
+            what_was_put_is_found: 10 x 1_000_000,
+            the_first_known_key_wins: 10 x 1_000_000,
+            a_later_put_replaces: 10 x 1_000_000,
+            the_least_recently_used_gives_way: 3 x 1_000_000,
+            bytes_are_bounded_too: 1_000 x 3_000,
+            what_is_too_large_changes_nothing: 10 x 3_000,
+            thousands_of_keys_are_looked_up: 10 x 1_000_000,
+            puts_at_the_same_time_are_all_kept: 100 x 1_000_000,
+        }
+    };
+    ($make:ident: $($case:ident: $entries:literal x $bytes:literal),+ $(,)?) => {
+        mod memo_conformance {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $case() {
+                    let limits = $crate::memo::MemoLimits { entries: $entries, bytes: $bytes };
+                    let (memo, _guard) = super::$make(limits).await;
+                    $crate::memo::conformance::$case(memo).await;
+                }
+            )+
+        }
+    };
+}
+
+/// The key of the prefix of a number.
+pub fn key(number: u32) -> MemoKey {
+    let scope = MemoScope { credential: b"somebody", upstream: "here", policy: "1" };
+    MemoKey::new(&scope, blake3::hash(&number.to_le_bytes()).as_bytes())
+}
+
+/// An edit that explains itself in `why`.
+pub fn edit(why: &str) -> ViewEdit {
+    ViewEdit {
+        id: "e".into(),
+        base_view_hash: "h".to_owned(),
+        ops: Vec::new(),
+        kind: EditKind::Compaction,
+        strategy: "pruning-agent".to_owned(),
+        reason: EditReason::TokenLimit,
+        trigger_tokens: 8,
+        original_tokens: 9,
+        compressed_tokens: 4,
+        original_bound: 10,
+        compressed_bound: 5,
+        original_messages: 7,
+        compressed_messages: 2,
+        why: why.to_owned(),
+        usage: None,
+    }
+}
+
+async fn put(memo: &Arc<dyn Memo>, number: u32, why: &str) {
+    memo.put(key(number), &[edit(why)]).await.unwrap();
+}
+
+/// What is known of a prefix, in words.
+async fn known(memo: &Arc<dyn Memo>, number: u32) -> Option<String> {
+    let found = memo.find(&[key(number)]).await.unwrap()?;
+    assert_eq!(found.index, 0);
+    Some(found.edits.into_iter().map(|edit| edit.why).collect())
+}
+
+/// An empty memo knows nothing, and asking for nothing finds nothing.
+pub async fn nothing_is_known_at_first(memo: Arc<dyn Memo>) {
+    assert_eq!(memo.find(&[key(1), key(2)]).await, Ok(None));
+    put(&memo, 1, "one").await;
+    assert_eq!(memo.find(&[]).await, Ok(None));
+    assert_eq!(memo.find(&[key(2)]).await, Ok(None));
+}
+
+/// Edits come back as they went in, in their order, none included.
+pub async fn what_was_put_is_found(memo: Arc<dyn Memo>) {
+    let edits = vec![edit("first \u{1f980}\u{0}\"\\"), edit("second")];
+    memo.put(key(1), &edits).await.unwrap();
+    memo.put(key(2), &[]).await.unwrap();
+    assert_eq!(memo.find(&[key(1)]).await, Ok(Some(Found { index: 0, edits })));
+    assert_eq!(memo.find(&[key(2)]).await, Ok(Some(Found { index: 0, edits: Vec::new() })));
+}
+
+/// The order of the keys decides, not the order of the puts.
+pub async fn the_first_known_key_wins(memo: Arc<dyn Memo>) {
+    for number in [3, 1, 2] {
+        put(&memo, number, &number.to_string()).await;
+    }
+    for (asked, index, why) in
+        [([9, 8, 2, 1, 3], 2, "2"), ([9, 3, 2, 1, 3], 1, "3"), ([1, 2, 3, 8, 9], 0, "1")]
+    {
+        let found = memo.find(&asked.map(key)).await;
+        assert_eq!(found, Ok(Some(Found { index, edits: vec![edit(why)] })));
+    }
+}
+
+/// Of two puts under one key the later is known.
+pub async fn a_later_put_replaces(memo: Arc<dyn Memo>) {
+    put(&memo, 1, "old").await;
+    put(&memo, 1, "new").await;
+    assert_eq!(known(&memo, 1).await.as_deref(), Some("new"));
+}
+
+/// With room for three the entry gives way that was neither put nor found for the longest time.
+pub async fn the_least_recently_used_gives_way(memo: Arc<dyn Memo>) {
+    for number in 1..=3 {
+        put(&memo, number, "x").await;
+    }
+    assert!(known(&memo, 1).await.is_some(), "now the second is the oldest");
+    put(&memo, 4, "x").await;
+    assert_eq!(known(&memo, 2).await, None);
+    put(&memo, 3, "again").await;
+    put(&memo, 5, "x").await;
+    assert_eq!(
+        known(&memo, 1).await,
+        None,
+        "the third was put again, the fourth later than the first was found"
+    );
+    assert!(known(&memo, 3).await.is_some() && known(&memo, 4).await.is_some());
+    assert!(known(&memo, 5).await.is_some());
+    // A look for several counts for the one that was found.
+    assert_eq!(memo.find(&[key(9), key(3), key(4)]).await.unwrap().unwrap().index, 1);
+    put(&memo, 6, "x").await;
+    assert_eq!(known(&memo, 4).await, None);
+    assert!(known(&memo, 3).await.is_some());
+}
+
+/// With room for 3,000 bytes in all, large entries push out small ones.
+pub async fn bytes_are_bounded_too(memo: Arc<dyn Memo>) {
+    let frame = encode_edits(&[edit("")]).unwrap().len();
+    let sized = |bytes: usize| "x".repeat(bytes - frame);
+    for number in 1..=3 {
+        put(&memo, number, &sized(1_000)).await;
+    }
+    for number in 1..=3 {
+        assert!(known(&memo, number).await.is_some(), "3,000 bytes have room");
+    }
+    put(&memo, 4, &sized(1_001)).await;
+    assert_eq!((known(&memo, 1).await, known(&memo, 2).await), (None, None));
+    assert!(known(&memo, 3).await.is_some() && known(&memo, 4).await.is_some());
+    put(&memo, 4, &sized(2_000)).await;
+    assert!(known(&memo, 3).await.is_some(), "what is replaced counts no more");
+    put(&memo, 5, &sized(3_000)).await;
+    assert!(known(&memo, 5).await.is_some());
+    assert_eq!((known(&memo, 3).await, known(&memo, 4).await), (None, None));
+}
+
+/// What is larger than the memo pushes out nothing, not even what it should replace.
+pub async fn what_is_too_large_changes_nothing(memo: Arc<dyn Memo>) {
+    put(&memo, 1, "small").await;
+    put(&memo, 2, "other").await;
+    put(&memo, 1, &"x".repeat(3_001)).await;
+    assert_eq!(known(&memo, 1).await.as_deref(), Some("small"));
+    assert_eq!(known(&memo, 2).await.as_deref(), Some("other"));
+}
+
+/// A long conversation has thousands of prefixes.
+pub async fn thousands_of_keys_are_looked_up(memo: Arc<dyn Memo>) {
+    put(&memo, 7, "deep").await;
+    let keys: Vec<MemoKey> = (7..5_007).rev().map(key).collect();
+    assert_eq!(memo.find(&keys).await.unwrap().unwrap().index, 4_999);
+}
+
+/// None of many puts is lost, and the last word on a common key is one of them.
+pub async fn puts_at_the_same_time_are_all_kept(memo: Arc<dyn Memo>) {
+    let mut tasks = tokio::task::JoinSet::new();
+    for number in 1..=40 {
+        let memo = Arc::clone(&memo);
+        tasks.spawn(async move {
+            put(&memo, number, &number.to_string()).await;
+            put(&memo, 0, &number.to_string()).await;
+        });
+    }
+    while let Some(ended) = tasks.join_next().await {
+        ended.unwrap();
+    }
+    for number in 1..=40 {
+        assert_eq!(known(&memo, number).await, Some(number.to_string()));
+    }
+    let last: u32 = known(&memo, 0).await.unwrap().parse().unwrap();
+    assert!((1..=40).contains(&last));
+}
