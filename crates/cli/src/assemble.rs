@@ -3,6 +3,7 @@
 mod agents;
 pub(crate) mod counting;
 mod echo;
+mod gateway;
 mod hooks;
 mod policy;
 mod prompt;
@@ -30,6 +31,7 @@ use crate::failure::{Failure, Outcome};
 use crate::place::Place;
 
 pub(crate) use agents::agents;
+pub(crate) use gateway::gateway;
 pub(crate) use policy::{policy, rates};
 pub(crate) use servers::Missing;
 pub(crate) use telemetry::telemetry;

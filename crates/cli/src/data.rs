@@ -4,8 +4,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use longhaul_store::{Blobs, SharedStore, StoreError};
-use longhaul_store_sqlite::SqliteStore;
+use longhaul_store::{Blobs, Memo, MemoLimits, SharedStore, StoreError};
+use longhaul_store_sqlite::{SqliteMemo, SqliteStore};
 use rustix::process::geteuid;
 
 use crate::failure::{Failure, Outcome};
@@ -15,6 +15,8 @@ use crate::place::Place;
 pub(crate) struct Data {
     /// The sessions.
     pub(crate) store: SharedStore,
+    /// What the gateway remembers of conversations that are nobody's sessions.
+    pub(crate) memo: Arc<dyn Memo>,
     /// Their images, files and long outputs.
     pub(crate) blobs: Blobs,
 }
@@ -34,7 +36,9 @@ pub(crate) async fn open(place: &Place, max_blob_bytes: u64) -> Outcome<Data> {
         Ok(swept) => tracing::debug!("{swept} half-written blobs of a process that was killed are removed"),
         Err(error) => tracing::warn!("half-written blobs stay behind: {error}"),
     }
-    Ok(Data { store: Arc::new(store), blobs })
+    let store = Arc::new(store);
+    let memo = Arc::new(SqliteMemo::new(Arc::clone(&store), MemoLimits::default()));
+    Ok(Data { store, memo, blobs })
 }
 
 fn refused(place: &Place, error: StoreError) -> Failure {

@@ -254,6 +254,11 @@ pub(crate) fn wire(dialect: Dialect) -> &'static dyn Wire {
     }
 }
 
+/// An error as a reply in a dialect: what the server around the gateway has against a request.
+pub fn refusal_in(dialect: Dialect, fault: &Fault) -> Reply {
+    refusal(wire(dialect), fault)
+}
+
 /// An error as a reply.
 pub(crate) fn refusal(wire: &dyn Wire, fault: &Fault) -> Reply {
     let mut headers = HeaderMap::new();

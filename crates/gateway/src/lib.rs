@@ -17,6 +17,6 @@ pub mod wire;
 
 pub use gateway::{
     BrokenOff, Call, Config, Credentials, Gateway, ListedModel, Midstream, Parts, Reply, ReplyBody, ReplyStream,
-    SetupError,
+    SetupError, refusal_in,
 };
 pub use upstream::{Model, Upstream};

@@ -7,6 +7,7 @@
 mod agents;
 mod duration;
 mod error;
+mod gateway;
 mod hooks;
 mod keys;
 mod mcp;
@@ -31,6 +32,7 @@ pub use model::{
     RunConfig, StrategyKind, StrategyOptions, SummaryWriter, SystemPrompt, TelemetryConfig, TokenCounter,
     ToolsConfig, TriggerConfig,
 };
+pub use gateway::{GatewayAuth, GatewayConfig, GatewayCredentials, GatewayMidstream};
 pub use nearest::nearest;
 pub use server::{RateLimitConfig, ServerConfig};
 
@@ -64,6 +66,8 @@ pub struct Config {
     pub retry: RetryConfig,
     /// What is declared of models, by name; it wins over everything learned.
     pub models: BTreeMap<String, ModelLimits>,
+    /// The gateway: whom it answers, and how.
+    pub gateway: GatewayConfig,
     /// How the server listens, and whom it answers.
     pub server: ServerConfig,
     /// Where spans and metrics go.

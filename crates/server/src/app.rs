@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use longhaul::session::{Runtime, Session};
 use longhaul_core::ids::SessionId;
 use longhaul_core::run::Status;
+use longhaul_gateway::Gateway;
 use longhaul_store::StoreError;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -48,6 +49,10 @@ pub struct ServerConfig {
     pub max_strangers: usize,
     /// Requests that a client may make; `None`: as many as it likes.
     pub rate_limit: Option<RateLimit>,
+    /// What answers under `/v1`; `None`: nobody does.
+    pub gateway: Option<Gateway>,
+    /// Whether programs on this machine may use it without the token.
+    pub gateway_is_open: bool,
     /// What is counted: of sessions, if their store is watched ([`Counters::watching`]).
     pub counters: Counters,
     /// What the program around it knows.
@@ -68,6 +73,8 @@ impl ServerConfig {
             first_request: Duration::from_secs(10),
             max_strangers: 1_024,
             rate_limit: None,
+            gateway: None,
+            gateway_is_open: false,
             counters: Counters::default(),
             surroundings: Arc::new(Nothing),
         }

@@ -139,7 +139,7 @@ impl Key {
     }
 }
 
-async fn read(request: Request, app: &App) -> Result<(HeaderMap, Bytes), Problem> {
+pub(crate) async fn read(request: Request, app: &App) -> Result<(HeaderMap, Bytes), Problem> {
     let limit = app.config().max_body_bytes;
     let (parts, body) = request.into_parts();
     let length =

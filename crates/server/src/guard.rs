@@ -14,6 +14,7 @@ use crate::cookie;
 use crate::cors;
 use crate::door::Pass;
 use crate::problem::Problem;
+use crate::routes::gateway;
 
 /// What answers to anybody, under any name.
 const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
@@ -39,15 +40,18 @@ pub(crate) async fn guard(State(app): State<App>, mut request: Request, next: Ne
     let pass = request.extensions().get::<ConnectInfo<Pass>>().map(|info| info.0.clone());
     let (method, route) = (request.method().clone(), request.extensions().get::<MatchedPath>().cloned());
     let origin = cors::allowed(request.headers(), app.config());
+    let path = request.uri().path().to_owned();
     let admitted = if HEALTH.contains(&request.uri().path()) {
         Ok(())
     } else {
         let (uri, headers) = (request.uri(), request.headers());
         let address = pass.as_ref().map(|pass| pass.address());
-        admit(&method, uri, headers, app.config())
+        let is_near = address.is_some_and(|address| address.is_loopback());
+        admit(&method, uri, headers, app.config(), is_near)
             .and_then(|visit| {
                 app.allow(uri.path(), (address, visit.is_known))?;
-                if let (true, Some(pass)) = (visit.is_known, &pass) {
+                let is_in = visit.is_known || is_of_gateway(uri.path());
+                if let (true, Some(pass)) = (is_in, &pass) {
                     pass.let_in();
                 }
                 Ok(visit)
@@ -57,6 +61,7 @@ pub(crate) async fn guard(State(app): State<App>, mut request: Request, next: Ne
     let mut response = match admitted {
         Ok(()) if cors::is_question(&method, request.headers()) => cors::answer(),
         Ok(()) => next.run(request).await,
+        Err(problem) if is_of_gateway(&path) => gateway::refused_at(&path, &problem),
         Err(problem) => problem.into_response(),
     };
     let route = route.as_ref().map_or("other", MatchedPath::as_str);
@@ -87,7 +92,13 @@ fn known_method(method: &Method) -> &str {
     if known.contains(method) { method.as_str() } else { "other" }
 }
 
-fn admit(method: &Method, uri: &Uri, headers: &HeaderMap, config: &ServerConfig) -> Result<Visit, Problem> {
+fn admit(
+    method: &Method,
+    uri: &Uri,
+    headers: &HeaderMap,
+    config: &ServerConfig,
+    is_near: bool,
+) -> Result<Visit, Problem> {
     let host = host(uri, headers, config)?;
     check_origin(headers, &host, config)?;
     if cors::is_question(method, headers) && cors::allowed(headers, config).is_some() {
@@ -98,6 +109,11 @@ fn admit(method: &Method, uri: &Uri, headers: &HeaderMap, config: &ServerConfig)
         Shown::Nothing | Shown::CookieAlone if is_at_the_door(uri.path()) => {
             Ok(Visit { host, is_known: false })
         }
+        Shown::Nothing | Shown::CookieAlone
+            if is_near && config.gateway_is_open && is_of_gateway(uri.path()) =>
+        {
+            Ok(Visit { host, is_known: false })
+        }
         Shown::Enough => Ok(Visit { host, is_known: true }),
         Shown::CookieAlone => Err(Problem::forbidden("The cookie counts for the server's own page only.")),
         Shown::Nothing => Err(Problem::unauthorized()),
@@ -106,6 +122,11 @@ fn admit(method: &Method, uri: &Uri, headers: &HeaderMap, config: &ServerConfig)
 
 pub(crate) fn is_at_the_door(path: &str) -> bool {
     DOOR.contains(&path) || BEHIND_THE_DOOR.iter().any(|folder| path.starts_with(folder))
+}
+
+/// Whether other makers' clients ask there.
+fn is_of_gateway(path: &str) -> bool {
+    path.starts_with(gateway::ROOT)
 }
 
 /// Whether it is the page or one of its files.
@@ -122,7 +143,9 @@ enum Shown {
 }
 
 fn show(method: &Method, headers: &HeaderMap, host: &Authority, config: &ServerConfig) -> Shown {
-    if bearer(headers).is_some_and(|token| config.token.matches(token)) {
+    // Clients of Anthropic show their key in a header of their own.
+    let key = headers.get("x-api-key").and_then(|key| key.to_str().ok());
+    if [bearer(headers), key].into_iter().flatten().any(|token| config.token.matches(token)) {
         return Shown::Enough;
     }
     match cookie::is_brought(headers, host, &config.token) {
@@ -228,7 +251,7 @@ mod tests {
                 map.append(*name, HeaderValue::from_static(value));
             }
         }
-        admit(&Method::GET, &uri.parse().unwrap(), &map, &config).is_ok()
+        admit(&Method::GET, &uri.parse().unwrap(), &map, &config, false).is_ok()
     }
 
     #[test]
@@ -295,7 +318,7 @@ mod tests {
         for (name, value) in headers {
             map.insert(*name, HeaderValue::from_static(value));
         }
-        let admitted = admit(method, &path.parse().unwrap(), &map, &config);
+        let admitted = admit(method, &path.parse().unwrap(), &map, &config, false);
         admitted.map(|visit| visit.is_known).map_err(|problem| problem.status().as_u16())
     }
 

@@ -97,9 +97,12 @@ impl Problem {
         self.status == StatusCode::NOT_FOUND
     }
 
-    #[cfg(test)]
     pub(crate) fn status(&self) -> StatusCode {
         self.status
+    }
+
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
     }
 
     /// Another code than the kind's own, where programs tell more cases apart.

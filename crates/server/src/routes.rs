@@ -9,6 +9,7 @@ pub(crate) mod context;
 pub(crate) mod control;
 pub(crate) mod events;
 pub(crate) mod export;
+pub(crate) mod gateway;
 pub(crate) mod health;
 pub(crate) mod llm;
 pub(crate) mod login;
@@ -66,6 +67,11 @@ pub fn router(app: App) -> Router {
         .route("/api/ui/chat", post(ui_stream::chat))
         .route("/api/ui/chat/{id}/stream", get(ui_stream::reconnect))
         .route("/api/ag-ui", post(agui::run))
+        .route("/v1/models", get(gateway::models))
+        .route("/v1/chat/completions", post(gateway::chat))
+        .route("/v1/responses", post(gateway::responses))
+        .route("/v1/messages", post(gateway::messages))
+        .route("/v1/messages/count_tokens", post(gateway::count_tokens))
         .fallback(unknown)
         .method_not_allowed_fallback(not_allowed)
         // Bodies are read, and limited, by the extractors of this crate.

@@ -6,7 +6,7 @@ use longhaul::config::{Config, ModelConfig, ProviderKind};
 use longhaul::session::{Runtime, whole_log};
 use longhaul_core::history::History;
 use longhaul_core::message::Origin;
-use longhaul_store::{Blobs, MemoryStore, SessionRecord, StoreError};
+use longhaul_store::{Blobs, MemoryMemo, MemoryStore, SessionRecord, StoreError};
 use longhaul_store_sqlite::SqliteStore;
 
 use crate::agent_file::Loaded;
@@ -26,7 +26,7 @@ pub(super) async fn open(place: &Place, max_blob_bytes: u64) -> Outcome<Data> {
         Ok(store) => store,
         Err(StoreError::NotFound(_)) => {
             let blobs = Blobs::in_memory(max_blob_bytes);
-            return Ok(Data { store: Arc::new(MemoryStore::new()), blobs });
+            return Ok(Data { store: Arc::new(MemoryStore::new()), memo: Arc::new(MemoryMemo::default()), blobs });
         }
         // Nobody of this version has it: it is brought up to date on the way.
         Err(StoreError::Outdated(_)) => return data::open(place, max_blob_bytes).await,
@@ -37,7 +37,7 @@ pub(super) async fn open(place: &Place, max_blob_bytes: u64) -> Outcome<Data> {
         true => Blobs::local(&folder, max_blob_bytes)?,
         false => Blobs::in_memory(max_blob_bytes),
     };
-    Ok(Data { store: Arc::new(store), blobs })
+    Ok(Data { store: Arc::new(store), memo: Arc::new(MemoryMemo::default()), blobs })
 }
 
 /// The session that is meant, and the configured agent to look at it with, on the session's own model unless the

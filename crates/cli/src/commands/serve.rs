@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul::config::{Config, ModelConfig, ProviderKind};
+use longhaul::config::{Config, GatewayAuth, ModelConfig, ProviderKind};
 use longhaul::session::Runtime;
+use longhaul_gateway::Gateway;
 use longhaul_server::{App, Backend, Counters, Later, RateLimit, ServerConfig, Surroundings, Token, serve};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
@@ -48,14 +49,20 @@ pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
     let mut interrupts = Interrupts::listen()?;
     let asking = if args.yes { Asking::Allowed } else { Asking::Person };
     let counters = Counters::default();
-    let (runtime, chosen) = open(place, loaded.clone(), asking, &counters).await?;
+    let Opened { runtime, chosen, gateway } = open(place, loaded.clone(), asking, &counters).await?;
     let is_demo = chosen == Chosen::Demo;
     let token_path = token_file.unwrap_or_else(|| place.data_dir.join(TOKEN_FILE));
     let token = token(&token_path, place)?;
     let listener = TcpListener::bind(addr).await;
     let listener = listener.map_err(|error| Failure::new(format!("{addr} cannot be used: {error}")))?;
     let address = listener.local_addr()?;
-    let config = ServerConfig { counters, ..config(&loaded, token, address, is_demo) };
+    let is_open = loaded.config.gateway.auth == GatewayAuth::OpenOnLoopback;
+    let config = ServerConfig {
+        counters,
+        gateway,
+        gateway_is_open: is_open,
+        ..config(&loaded, token, address, is_demo)
+    };
     let app = App::new(runtime, config);
     let link = format!("http://{}{}", reachable(address), app.opening_path()?);
     out::line(&format!("http://{address}"))?;
@@ -94,6 +101,14 @@ async fn end(app: &App, interrupts: &mut Interrupts) {
     }
 }
 
+/// The data folder, open.
+struct Opened {
+    runtime: Runtime,
+    chosen: Chosen,
+    /// `None` where no server of models is known.
+    gateway: Option<Gateway>,
+}
+
 /// Which model answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Chosen {
@@ -111,7 +126,7 @@ async fn open(
     loaded: Loaded,
     asking: Asking,
     counters: &Counters,
-) -> Outcome<(Runtime, Chosen)> {
+) -> Outcome<Opened> {
     let is_named = loaded.names_a_server;
     let loaded_file = loaded.file.clone();
     let (mut config, chosen) = match backend::complete(place, loaded.clone()).await {
@@ -127,6 +142,7 @@ async fn open(
     }
     assemble::check_key(place, &config.model)?;
     let data = data::open(place, config.blobs.max_bytes).await?;
+    let gateway = assemble::gateway(place, &config, data.memo)?;
     let mut agent = assemble::agent(place, &config, asking, Missing::Refused).await?;
     agent.telemetry = assemble::telemetry(&config)?;
     if chosen == Chosen::Demo {
@@ -136,7 +152,7 @@ async fn open(
     let agents = assemble::agents(place, &config, agent, asking).await;
     let runtime = Runtime::of(agents, counters.watching(data.store), data.blobs);
     settings::apply(place, loaded_file.as_deref(), &runtime).await;
-    Ok((runtime, chosen))
+    Ok(Opened { runtime, chosen, gateway })
 }
 
 /// The address under which a browser on this machine finds the server.

@@ -1,5 +1,6 @@
 //! Every key of the agent file: kind, default, meaning. The one list behind checks, defaults and reference.
 
+use super::gateway::{GatewayAuth, GatewayCredentials, GatewayMidstream};
 use super::model::StrategyKind::{
     self, Adaptive, Importance, MiddleRemoval, ProactiveThreshold, PruningAgent, ReactiveOverflow,
     Summarization, Truncation,
@@ -391,11 +392,31 @@ pub(super) const KEYS: &[Key] = &[
         "{}",
         "What is declared of models, by name; it wins over what the server and the catalogue say: { window: TOKENS, maxOutput: TOKENS, prices: { input: USD, cachedInput: USD, cacheWrite: USD, output: USD } per million tokens, tools: true, media: [images, files], prefill: false, reasoning_retention: never|turn|always }. Where `prefill` is true an answer that would run into the end of the window is paused, room is made, and it goes on.",
     ),
-    later("gateway.noticesInText", "false", "Show notices of the gateway in the answer's text."),
+    key(
+        "gateway.noticesInText",
+        Kind::Flag,
+        "false",
+        "Whether what the gateway does stands in the answer's text too, not only in comments and headers.",
+    ),
     later("gateway.recall", "off", "Let the gateway add the recall tool."),
-    later("gateway.midstream", "exact", "How an answer goes on after a compaction in its middle."),
-    later("gateway.auth", "open-on-loopback", "Who may use the gateway."),
-    later("gateway.credentials", "own", "Whose key goes upstream."),
+    key(
+        "gateway.midstream",
+        Kind::Choice { now: GatewayMidstream::NAMES, later: &["best-effort"] },
+        "exact",
+        "An answer that outgrows its window: exact stops it, makes room and goes on in the same stream, where the model's server can go on exactly; off lets it end.",
+    ),
+    key(
+        "gateway.auth",
+        Kind::Choice { now: GatewayAuth::NAMES, later: &[] },
+        "open-on-loopback",
+        "Who may use the gateway without the server's token: open-on-loopback, programs on this machine; token, nobody.",
+    ),
+    key(
+        "gateway.credentials",
+        Kind::Choice { now: GatewayCredentials::NAMES, later: &[] },
+        "own",
+        "Whose key the model's server is shown: own, the one of this file; forward, the caller's.",
+    ),
     later("gateway.upstreams", "[]", "Servers behind the gateway."),
     key(
         "server.addr",

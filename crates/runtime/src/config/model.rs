@@ -30,6 +30,8 @@ macro_rules! choices {
     };
 }
 
+pub(super) use choices;
+
 choices!(
     /// Who serves the model.
     ProviderKind {

@@ -1,6 +1,7 @@
 //! The file's sections, read one after another.
 
 use super::Config;
+use super::gateway::{GatewayAuth, GatewayConfig, GatewayCredentials, GatewayMidstream};
 use super::hooks::HooksConfig;
 use super::model::{
     ApprovalsConfig, BlobsConfig, Compression, ContextConfig, ModelConfig, ParallelTools, ProviderKind,
@@ -40,11 +41,22 @@ pub(super) fn config(reader: &mut Reader<'_>) -> Config {
             max_delay: reader.time("retry.maxDelay").unwrap_or_default(),
         },
         models: reader.models("models"),
+        gateway: gateway(reader),
         server: server(reader),
         telemetry: TelemetryConfig {
             otlp: reader.optional_url("telemetry.otlp"),
             content: reader.flag("telemetry.content"),
         },
+    }
+}
+
+fn gateway(reader: &mut Reader<'_>) -> GatewayConfig {
+    let (exact, open, own) = (GatewayMidstream::Exact, GatewayAuth::OpenOnLoopback, GatewayCredentials::Own);
+    GatewayConfig {
+        notices_in_text: reader.flag("gateway.noticesInText"),
+        midstream: reader.choice("gateway.midstream", GatewayMidstream::from_name, exact),
+        auth: reader.choice("gateway.auth", GatewayAuth::from_name, open),
+        credentials: reader.choice("gateway.credentials", GatewayCredentials::from_name, own),
     }
 }
 

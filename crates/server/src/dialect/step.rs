@@ -67,7 +67,7 @@ impl Step {
         let told = &mut self.told[voice as usize];
         let passed = usize::try_from(told.saturating_sub(offset)).unwrap_or(usize::MAX);
         *told = (*told).max(offset + text.chars().count() as u64);
-        let rest: String = text.chars().skip(passed * 0).collect();
+        let rest: String = text.chars().skip(passed).collect();
         if rest.is_empty() {
             return;
         }

@@ -40,7 +40,8 @@ pub(crate) async fn count_tokens(State(app): State<App>, request: Request) -> Re
 /// The models that clients can ask for, in the shape that the clients of both makers read.
 pub(crate) async fn models(State(app): State<App>) -> Response {
     let Some(gateway) = &app.config().gateway else { return missing(Dialect::Chat) };
-    let data: Vec<Value> = app.config().surroundings.models().await.into_iter().map(|name| entry(gateway, &name)).collect();
+    let names = app.runtime().models().await;
+    let data: Vec<Value> = names.iter().map(|name| entry(gateway, name)).collect();
     Json(json!({ "object": "list", "data": data, "has_more": false })).into_response()
 }
 
@@ -116,5 +117,5 @@ fn refused(dialect: Dialect, problem: &Problem) -> Response {
 }
 
 fn told(dialect: Dialect, fault: Fault) -> Response {
-    response(longhaul_gateway::refusal(dialect, &fault))
+    response(longhaul_gateway::refusal_in(dialect, &fault))
 }
