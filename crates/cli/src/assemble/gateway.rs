@@ -33,8 +33,6 @@ pub(crate) fn gateway(place: &Place, config: &Config, memo: Arc<dyn Memo>) -> Ou
             GatewayMidstream::Exact => Midstream::Exact,
             GatewayMidstream::Off => Midstream::Off,
         },
-        notices_in_text: config.gateway.notices_in_text,
-        max_body_bytes: config.server.max_body_bytes,
         ..longhaul_gateway::Config::new(vec![upstream])
     };
     let parts = Parts { memo, ..Parts::default() };

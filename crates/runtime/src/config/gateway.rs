@@ -35,8 +35,6 @@ choices!(
 /// The gateway: whom it answers, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatewayConfig {
-    /// Whether what it does stands in the answer's text too.
-    pub notices_in_text: bool,
     /// What is done about an answer that outgrows its window.
     pub midstream: GatewayMidstream,
     /// Who may use it.

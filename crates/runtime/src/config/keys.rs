@@ -392,12 +392,7 @@ pub(super) const KEYS: &[Key] = &[
         "{}",
         "What is declared of models, by name; it wins over what the server and the catalogue say: { window: TOKENS, maxOutput: TOKENS, prices: { input: USD, cachedInput: USD, cacheWrite: USD, output: USD } per million tokens, tools: true, media: [images, files], prefill: false, reasoning_retention: never|turn|always }. Where `prefill` is true an answer that would run into the end of the window is paused, room is made, and it goes on.",
     ),
-    key(
-        "gateway.noticesInText",
-        Kind::Flag,
-        "false",
-        "Whether what the gateway does stands in the answer's text too, not only in comments and headers.",
-    ),
+    later("gateway.noticesInText", "false", "Show notices of the gateway in the answer's text."),
     later("gateway.recall", "off", "Let the gateway add the recall tool."),
     key(
         "gateway.midstream",

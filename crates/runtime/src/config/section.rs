@@ -53,7 +53,6 @@ pub(super) fn config(reader: &mut Reader<'_>) -> Config {
 fn gateway(reader: &mut Reader<'_>) -> GatewayConfig {
     let (exact, open, own) = (GatewayMidstream::Exact, GatewayAuth::OpenOnLoopback, GatewayCredentials::Own);
     GatewayConfig {
-        notices_in_text: reader.flag("gateway.noticesInText"),
         midstream: reader.choice("gateway.midstream", GatewayMidstream::from_name, exact),
         auth: reader.choice("gateway.auth", GatewayAuth::from_name, open),
         credentials: reader.choice("gateway.credentials", GatewayCredentials::from_name, own),
