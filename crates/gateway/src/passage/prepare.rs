@@ -179,10 +179,8 @@ impl Route {
     fn count_fixed(&self, state: &mut State) -> Result<(), Fault> {
         let envelope = &self.passage.envelope;
         let places = [&envelope.system_at, &envelope.tools_at];
-        let raw = places.into_iter().flatten().map(|at| envelope.text(at));
-        let is_same =
-            |(known, _): &(Vec<u8>, u64)| raw.clone().flat_map(str::bytes).eq(known.iter().copied());
-        if state.fixed.as_ref().is_some_and(is_same) {
+        let raw = places.map(|at| at.as_ref().map(|at| envelope.text(at)).unwrap_or_default());
+        if state.fixed.as_ref().is_some_and(|(known, _)| raw.iter().eq(known.iter())) {
             return Ok(());
         }
         let fixed = self.passage.wire.fixed(envelope)?;
@@ -190,7 +188,7 @@ impl Route {
         let head: u64 = state.log.system.iter().map(|part| counter.part(part)).sum();
         let tools: u64 = fixed.tools.iter().map(|tool| counter.tool(tool)).sum();
         let tokens = head + counter.text(&fixed.system) + tools + counter.framing().reply;
-        state.fixed = Some((raw.flat_map(str::bytes).collect(), tokens));
+        state.fixed = Some((raw.map(str::to_owned), tokens));
         Ok(())
     }
 
