@@ -359,3 +359,24 @@ impl Route {
         Ok(self.prepared(&state, fixed, (before, after), done))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_acts_where_an_estimate_with_room_for_an_answer_is_eighty_percent() {
+        let policy = Policy::new(Arc::new(longhaul_core::strategy::PruningAgent::default()));
+        for window in [4_096_u64, 8_192, 10_000, 32_000, 128_000, 200_000, 1_000_000] {
+            let Some(Trigger::Tokens(line)) = trigger(&policy, window) else { panic!("no trigger") };
+            let is_full = |tokens: u64| {
+                // In fifths, so that nothing is rounded.
+                let buffer = (window - tokens).max(5_000);
+                5 * tokens + buffer >= 4 * window
+            };
+            assert!(is_full(line) && !is_full(line - 1), "{line} of {window}");
+        }
+        let other = Policy::new(Arc::new(Truncation::default()));
+        assert_eq!(trigger(&other, 8_000), None, "other strategies have their own");
+    }
+}
