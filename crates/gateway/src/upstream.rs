@@ -225,7 +225,9 @@ impl Server {
         let mut all = headers.clone();
         for (name, value) in &self.headers {
             let is_key = matches!(name.as_str(), "authorization" | "x-api-key");
-            if own_key || !is_key {
+            // The version of an API is what the caller was written for.
+            let is_said = name.as_str() == "anthropic-version" && all.contains_key(name);
+            if (own_key || !is_key) && !is_said {
                 all.insert(name.clone(), value.clone());
             }
         }

@@ -30,8 +30,8 @@ pub(super) struct Known {
 /// What was made of the items.
 pub(super) struct State {
     pub(super) log: Log,
-    /// System prompt and tools as they were counted last: their bytes, and their tokens.
-    pub(super) fixed: Option<(Vec<u8>, u64)>,
+    /// System prompt and tools as they were counted last: how they were written, and their tokens.
+    pub(super) fixed: Option<([String; 2], u64)>,
     /// Whether the memo was asked for this conversation.
     pub(super) asked_memo: bool,
 }

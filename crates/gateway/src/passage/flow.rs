@@ -317,7 +317,7 @@ impl Flow {
             if let Some(usage) = seen.usage.clone().filter(|_| self.restarts == 0) {
                 route.remember_usage(usage, &self.prepared).await;
             }
-            let overflow = route.suspicion(seen, &self.prepared);
+            let overflow = route.suspicion(seen, &self.prepared).filter(|_| self.restarts == 0);
             if let Some(limit) =
                 overflow.filter(|_| seen.finish != Some(Finish::Length)).and_then(|o| o.limit_tokens)
             {
@@ -354,7 +354,8 @@ async fn resume(route: Route, old: Prepared, text: String, tokens: u64) -> Resum
     let made = route.make_room_for_rest(old.items, &text).await;
     let is_last = made.is_err();
     // Without room it goes on to the real limit.
-    let prepared = made.unwrap_or_else(|_| Prepared { input: old.input + tokens, bound: old.bound, ..old });
+    let prepared =
+        made.unwrap_or_else(|_| Prepared { input: old.input + tokens, bound: old.bound + tokens, ..old });
     let sent = match route.body(&prepared, Some((&text, tokens)), !route.passage.envelope.stream) {
         Ok(body) => route.send(body).await,
         Err(fault) => Err(fault),

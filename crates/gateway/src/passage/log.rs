@@ -271,3 +271,6 @@ fn moved(edit: &ViewEdit, to: impl Fn(Seq) -> Seq) -> ViewEdit {
     };
     ViewEdit { ops: edit.ops.iter().map(op).collect(), ..edit.clone() }
 }
+
+#[cfg(test)]
+mod tests;

@@ -179,10 +179,8 @@ impl Route {
     fn count_fixed(&self, state: &mut State) -> Result<(), Fault> {
         let envelope = &self.passage.envelope;
         let places = [&envelope.system_at, &envelope.tools_at];
-        let raw = places.into_iter().flatten().map(|at| envelope.text(at));
-        let is_same =
-            |(known, _): &(Vec<u8>, u64)| raw.clone().flat_map(str::bytes).eq(known.iter().copied());
-        if state.fixed.as_ref().is_some_and(is_same) {
+        let raw = places.map(|at| at.as_ref().map(|at| envelope.text(at)).unwrap_or_default());
+        if state.fixed.as_ref().is_some_and(|(known, _)| raw.iter().eq(known.iter())) {
             return Ok(());
         }
         let fixed = self.passage.wire.fixed(envelope)?;
@@ -190,7 +188,7 @@ impl Route {
         let head: u64 = state.log.system.iter().map(|part| counter.part(part)).sum();
         let tools: u64 = fixed.tools.iter().map(|tool| counter.tool(tool)).sum();
         let tokens = head + counter.text(&fixed.system) + tools + counter.framing().reply;
-        state.fixed = Some((raw.flat_map(str::bytes).collect(), tokens));
+        state.fixed = Some((raw.map(str::to_owned), tokens));
         Ok(())
     }
 
@@ -359,5 +357,26 @@ impl Route {
         self.commit(&mut state, edit).await;
         let after = meter::read(&state.log.paused(text).history, fixed);
         Ok(self.prepared(&state, fixed, (before, after), done))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_acts_where_an_estimate_with_room_for_an_answer_is_eighty_percent() {
+        let policy = Policy::new(Arc::new(longhaul_core::strategy::PruningAgent::default()));
+        for window in [4_096_u64, 8_192, 10_000, 32_000, 128_000, 200_000, 1_000_000] {
+            let Some(Trigger::Tokens(line)) = trigger(&policy, window) else { panic!("no trigger") };
+            let is_full = |tokens: u64| {
+                // In fifths, so that nothing is rounded.
+                let buffer = (window - tokens).max(5_000);
+                5 * tokens + buffer >= 4 * window
+            };
+            assert!(is_full(line) && !is_full(line - 1), "{line} of {window}");
+        }
+        let other = Policy::new(Arc::new(Truncation::default()));
+        assert_eq!(trigger(&other, 8_000), None, "other strategies have their own");
     }
 }

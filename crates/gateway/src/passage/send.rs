@@ -83,7 +83,7 @@ impl Route {
         let said = prefill.map_or(0, |(_, tokens)| tokens);
         let left =
             envelope.max_output.filter(|limit| *limit < u64::MAX).map(|limit| limit.saturating_sub(said));
-        let room = self.window.tokens.saturating_sub(prepared.bound + said).max(1);
+        let room = self.window.tokens.saturating_sub(prepared.bound).max(1);
         let is_known = self.limits.window.is_some() && prepared.input > 0;
         let max_output = left.filter(|left| is_known && *left > room).map(|_| room);
         let edited = Edited {
@@ -198,7 +198,7 @@ impl Route {
         }
         let sent = Sent {
             estimated: prepared.input,
-            margin: (prepared.bound - prepared.input) as f64 / prepared.input as f64,
+            margin: prepared.bound.saturating_sub(prepared.input) as f64 / prepared.input as f64,
             window: self.limits.window,
             source: self.window.source,
             max_output: self.passage.envelope.max_output.filter(|limit| *limit < u64::MAX),

@@ -111,3 +111,17 @@ async fn tokens_are_counted_without_asking_anybody() {
     assert!((90..160).contains(&tokens), "{tokens}");
     assert!(server.sent().is_empty());
 }
+
+#[tokio::test]
+async fn what_the_upstream_counts_is_what_the_next_request_is_measured_by() {
+    let server = Server::start(|_, _| Does::Json(200, said("one two three", 700, 40))).await;
+    let gateway = server.gateway(8_000);
+    let mut messages = vec![user(words(200, 1))];
+    let before =
+        |reply: &longhaul_gateway::Reply| header(reply, "x-longhaul-tokens-before").parse::<u64>().unwrap();
+    let first = gateway.answer(chat(request(&messages, false))).await;
+    assert!((180..300).contains(&before(&first)), "an estimate: {}", before(&first));
+    messages.extend([assistant("one two three"), user("and?")]);
+    let second = gateway.answer(chat(request(&messages, false))).await;
+    assert!((741..760).contains(&before(&second)), "700 and 40 and what is new: {}", before(&second));
+}

@@ -24,7 +24,7 @@ async fn model(text: String) -> Server {
         let last = messages.last().unwrap();
         let begun = if last["role"] == "assistant" { last["content"].as_str().unwrap() } else { "" };
         let rest = text.strip_prefix(begun).expect("it goes on where it was stopped");
-        Does::Events(streamed(&format!("id{number}"), rest, Some((500, 50))), Duration::from_micros(50))
+        Does::Events(streamed(&format!("id{number}"), rest, Some((500, 50))), Duration::ZERO)
     })
     .await
 }
@@ -142,7 +142,7 @@ async fn an_upstream_that_will_not_go_on_ends_the_answer_for_its_length() {
         }
         match body["messages"].as_array().unwrap().last().unwrap()["role"] == "assistant" {
             true => Does::Json(400, json!({ "error": { "message": "prefill is not supported" } })),
-            false => Does::Events(streamed("a", &said, None), Duration::from_micros(50)),
+            false => Does::Events(streamed("a", &said, None), Duration::ZERO),
         }
     })
     .await;
@@ -150,4 +150,28 @@ async fn an_upstream_that_will_not_go_on_ends_the_answer_for_its_length() {
     let (seen, _) = read(&body(reply).await);
     assert!(text.starts_with(&seen.text) && seen.text.len() > 5_000);
     assert_eq!((seen.finish, seen.over), (Some(Finish::Length), true));
+}
+
+#[tokio::test]
+async fn wherever_the_window_ends_nothing_is_lost_or_said_twice() {
+    let mut pauses = 0;
+    for window in (2_600..4_600).step_by(97) {
+        let text = words(2_600, window as usize);
+        let server = model(text.clone()).await;
+        let mut upstream = server.upstream(window);
+        upstream.endpoint.declared.prefill = Some(true);
+        let reply = gateway(Config::new(vec![upstream])).answer(chat(request(&messages(), true))).await;
+        let out = body(reply).await;
+        let (seen, chunks) = read(&out);
+        assert_eq!(
+            (seen.text == text, seen.finish),
+            (true, Some(Finish::Stop)),
+            "window {window}: {}",
+            seen.text
+        );
+        let ends = chunks.iter().filter(|chunk| chunk["choices"][0]["finish_reason"].is_string()).count();
+        assert_eq!(ends, 1, "window {window}");
+        pauses += String::from_utf8_lossy(&out).matches("Compacting").count();
+    }
+    assert!(pauses >= 5, "{pauses}");
 }

@@ -139,7 +139,9 @@ async fn respond(does: Does) -> Response<Body> {
         }
         Does::Events(events, gap) => {
             let slow = bytes(events).then(move |event| async move {
-                tokio::time::sleep(gap).await;
+                if !gap.is_zero() {
+                    tokio::time::sleep(gap).await;
+                }
                 event
             });
             stream(Body::from_stream(slow))
