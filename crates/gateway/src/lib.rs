@@ -16,7 +16,7 @@ mod upstream;
 pub mod wire;
 
 pub use gateway::{
-    BrokenOff, Call, Config, Credentials, Gateway, ListedModel, Midstream, Parts, Reply, ReplyBody, ReplyStream,
-    SetupError, refusal_in,
+    BrokenOff, Call, Config, Credentials, Gateway, ListedModel, Midstream, Parts, Reply, ReplyBody,
+    ReplyStream, SetupError, refusal_in,
 };
 pub use upstream::{Model, Upstream};

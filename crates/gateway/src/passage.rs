@@ -8,9 +8,7 @@ use longhaul_core::plan::Policy;
 use longhaul_core::strategy;
 use longhaul_providers::Limits;
 
-use crate::gateway::{
-    Call, Config, Credentials, Parts, Reply, ReplyBody, ReplyStream, SetupError, refusal,
-};
+use crate::gateway::{Call, Config, Credentials, Parts, Reply, ReplyBody, ReplyStream, SetupError, refusal};
 use crate::headers::{self, Overrides};
 use crate::upstream::{Target, Targets, Window};
 use crate::wire::{Edited, Envelope, Fault, FaultKind, Wire};
@@ -170,7 +168,11 @@ impl Passage {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers::say(&mut headers, "x-longhaul-view", if is_shortened { "shortened" } else { "client" });
-        headers::say(&mut headers, "x-longhaul-window", &format!("{} ({})", route.window.tokens, source(route.window)));
+        headers::say(
+            &mut headers,
+            "x-longhaul-window",
+            &format!("{} ({})", route.window.tokens, source(route.window)),
+        );
         let body = serde_json::json!({ "input_tokens": tokens }).to_string().into();
         Ok(Reply { status: StatusCode::OK, headers, body: ReplyBody::Whole(body) })
     }
@@ -203,7 +205,8 @@ impl Route {
             policy.strategy = strategy;
             policy.trigger = None;
         }
-        policy.trigger = overrides.trigger.or(policy.trigger).or_else(|| prepare::trigger(&policy, window.tokens));
+        policy.trigger =
+            overrides.trigger.or(policy.trigger).or_else(|| prepare::trigger(&policy, window.tokens));
         policy.enabled &= !overrides.off;
         Self { passage, target, limits, window, policy, conversation: None }
     }

@@ -24,6 +24,7 @@ mod tests;
 
 pub use agents::AgentSource;
 pub use error::{ConfigError, Problem, ProblemKind};
+pub use gateway::{GatewayAuth, GatewayConfig, GatewayCredentials, GatewayMidstream};
 pub use hooks::{HookConfig, HookTarget, HooksConfig};
 pub use mcp::{McpCommand, McpRemote, McpServerConfig, McpTransport};
 pub use model::{
@@ -32,7 +33,6 @@ pub use model::{
     RunConfig, StrategyKind, StrategyOptions, SummaryWriter, SystemPrompt, TelemetryConfig, TokenCounter,
     ToolsConfig, TriggerConfig,
 };
-pub use gateway::{GatewayAuth, GatewayConfig, GatewayCredentials, GatewayMidstream};
 pub use nearest::nearest;
 pub use server::{RateLimitConfig, ServerConfig};
 

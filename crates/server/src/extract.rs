@@ -76,7 +76,8 @@ impl<T: DeserializeOwned> FromRequest<App> for Brief<T> {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
-        let body = tokio::time::timeout(app.config().body_patience, axum::body::to_bytes(body, BRIEF_BYTES)).await;
+        let body =
+            tokio::time::timeout(app.config().body_patience, axum::body::to_bytes(body, BRIEF_BYTES)).await;
         let body = body.map_err(|_| Problem::too_slow())?;
         let body = body.map_err(|_| Problem::too_large(BRIEF_BYTES as u64))?;
         json(&parts.headers, &body).map(Self)

@@ -26,7 +26,11 @@ pub(super) async fn open(place: &Place, max_blob_bytes: u64) -> Outcome<Data> {
         Ok(store) => store,
         Err(StoreError::NotFound(_)) => {
             let blobs = Blobs::in_memory(max_blob_bytes);
-            return Ok(Data { store: Arc::new(MemoryStore::new()), memo: Arc::new(MemoryMemo::default()), blobs });
+            return Ok(Data {
+                store: Arc::new(MemoryStore::new()),
+                memo: Arc::new(MemoryMemo::default()),
+                blobs,
+            });
         }
         // Nobody of this version has it: it is brought up to date on the way.
         Err(StoreError::Outdated(_)) => return data::open(place, max_blob_bytes).await,

@@ -121,12 +121,7 @@ enum Chosen {
 }
 
 /// Opens the data folder under the configured agent; under the demo's model if nobody named one and none is found.
-async fn open(
-    place: &Place,
-    loaded: Loaded,
-    asking: Asking,
-    counters: &Counters,
-) -> Outcome<Opened> {
+async fn open(place: &Place, loaded: Loaded, asking: Asking, counters: &Counters) -> Outcome<Opened> {
     let is_named = loaded.names_a_server;
     let loaded_file = loaded.file.clone();
     let (mut config, chosen) = match backend::complete(place, loaded.clone()).await {

@@ -88,7 +88,8 @@ fn response(reply: Reply) -> Response {
 }
 
 fn missing(dialect: Dialect) -> Response {
-    let message = "There is no model server behind this gateway: name one with `model:` in longhaul.yml, or start one.";
+    let message =
+        "There is no model server behind this gateway: name one with `model:` in longhaul.yml, or start one.";
     told(dialect, Fault::new(FaultKind::NotFound, message.to_owned()))
 }
 

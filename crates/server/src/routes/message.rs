@@ -54,12 +54,7 @@ async fn accept(app: &App, key: Key, body: Body) -> Result<Value, Problem> {
     Ok(answer(session.id(), &sent))
 }
 
-pub(crate) async fn take(
-    app: &App,
-    session: &Session,
-    key: &Key,
-    content: Content,
-) -> Result<Sent, Problem> {
+pub(crate) async fn take(app: &App, session: &Session, key: &Key, content: Content) -> Result<Sent, Problem> {
     let parts = content.parts(app, session.id()).await?;
     match session.adopt_model().await {
         Ok(_) | Err(SessionError::Busy) => {}

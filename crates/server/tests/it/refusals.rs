@@ -65,7 +65,12 @@ fn takes_key((method, path): &&(&str, &str)) -> bool {
 const HASH: &str = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262";
 
 /// One request by hand: what the wire carries is what is written here.
-pub(crate) async fn raw(world: &World, head: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, String, Value) {
+pub(crate) async fn raw(
+    world: &World,
+    head: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> (u16, String, Value) {
     let mut socket = TcpStream::connect(world.address).await.unwrap();
     let mut request = format!("{head} HTTP/1.1\r\nConnection: close\r\n");
     for (name, value) in headers {
