@@ -105,6 +105,14 @@ enum Opened {
     Stream(StatusCode, HeaderMap, ReplyStream),
 }
 
+impl Opened {
+    /// Whether it is no error.
+    fn is_answer(&self) -> bool {
+        let (Self::Whole(status, ..) | Self::Stream(status, ..)) = self;
+        status.is_success()
+    }
+}
+
 impl Passage {
     /// Reads a call.
     ///

@@ -26,6 +26,9 @@ const REREAD_AFTER: Duration = Duration::from_secs(5);
 /// Models of which nothing is asked for that are remembered at one upstream: their names come from clients.
 const MAX_MODELS: usize = 256;
 
+/// Bytes of a model's name.
+const MAX_NAME_BYTES: usize = 512;
+
 /// A server with models.
 #[derive(Clone, Debug)]
 pub struct Upstream {
@@ -132,6 +135,11 @@ impl Targets {
     /// # Errors
     /// [`Fault`] if nobody has it.
     pub(crate) fn find(&self, model: &str) -> Result<Vec<Arc<Target>>, Fault> {
+        if model.len() > MAX_NAME_BYTES {
+            let message =
+                format!("the model's name has {} bytes; no name has more than {MAX_NAME_BYTES}", model.len());
+            return Err(Fault { param: Some("model".to_owned()), ..Fault::new(FaultKind::Invalid, message) });
+        }
         let listed = self.servers.iter().filter_map(|server| {
             let known = server.upstream.models.iter().find(|known| known.name == model)?;
             Some(server.target(&known.upstream_name, known.declared))

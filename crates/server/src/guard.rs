@@ -104,7 +104,7 @@ fn admit(
     if cors::is_question(method, headers) && cors::allowed(headers, config).is_some() {
         return Ok(Visit { host, is_known: false });
     }
-    let shown = show(method, headers, &host, config);
+    let shown = show(method, uri, headers, &host, config);
     match shown {
         Shown::Nothing | Shown::CookieAlone if is_at_the_door(uri.path()) => {
             Ok(Visit { host, is_known: false })
@@ -142,9 +142,10 @@ enum Shown {
     Nothing,
 }
 
-fn show(method: &Method, headers: &HeaderMap, host: &Authority, config: &ServerConfig) -> Shown {
+fn show(method: &Method, uri: &Uri, headers: &HeaderMap, host: &Authority, config: &ServerConfig) -> Shown {
     // Clients of Anthropic show their key in a header of their own.
-    let key = headers.get("x-api-key").and_then(|key| key.to_str().ok());
+    let key =
+        headers.get("x-api-key").filter(|_| is_of_gateway(uri.path())).and_then(|key| key.to_str().ok());
     if [bearer(headers), key].into_iter().flatten().any(|token| config.token.matches(token)) {
         return Shown::Enough;
     }

@@ -30,6 +30,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{StatusCode, Uri};
 use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, patch, post};
 use longhaul_core::error::ErrorCode;
 
@@ -67,11 +68,7 @@ pub fn router(app: App) -> Router {
         .route("/api/ui/chat", post(ui_stream::chat))
         .route("/api/ui/chat/{id}/stream", get(ui_stream::reconnect))
         .route("/api/ag-ui", post(agui::run))
-        .route("/v1/models", get(gateway::models))
-        .route("/v1/chat/completions", post(gateway::chat))
-        .route("/v1/responses", post(gateway::responses))
-        .route("/v1/messages", post(gateway::messages))
-        .route("/v1/messages/count_tokens", post(gateway::count_tokens))
+        .nest("/v1", gateway::routes())
         .fallback(unknown)
         .method_not_allowed_fallback(not_allowed)
         // Bodies are read, and limited, by the extractors of this crate.
@@ -99,12 +96,20 @@ fn of_session() -> Router<App> {
         .route("/blobs/{hash}", get(blobs::read))
 }
 
-async fn unknown(uri: Uri) -> Problem {
+async fn unknown(uri: Uri) -> Response {
     let path: String = uri.path().chars().take(200).collect();
-    Problem::not_found(format!("route {path}"))
+    refused(&uri, Problem::not_found(format!("route {path}")))
 }
 
-async fn not_allowed() -> Problem {
+async fn not_allowed(uri: Uri) -> Response {
     let detail = "This route does not take this method.";
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, ErrorCode::InvalidRequest, detail)
+    refused(&uri, Problem::new(StatusCode::METHOD_NOT_ALLOWED, ErrorCode::InvalidRequest, detail))
+}
+
+/// A problem, in the dialect of those who ask there.
+fn refused(uri: &Uri, problem: Problem) -> Response {
+    match uri.path().starts_with(gateway::ROOT) {
+        true => gateway::refused_at(uri.path(), &problem),
+        false => problem.into_response(),
+    }
 }

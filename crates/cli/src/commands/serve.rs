@@ -57,6 +57,7 @@ pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
     let listener = listener.map_err(|error| Failure::new(format!("{addr} cannot be used: {error}")))?;
     let address = listener.local_addr()?;
     let is_open = loaded.config.gateway.auth == GatewayAuth::OpenOnLoopback;
+    let has_gateway = gateway.is_some();
     let config = ServerConfig {
         counters,
         gateway,
@@ -74,6 +75,10 @@ pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
         Chosen::Named => {}
         Chosen::ByKey(model) => out::message(&format!("model  {model}\n")),
         Chosen::Demo => out::message("model  none was found: the demo's scripted one answers\n"),
+    }
+    if has_gateway {
+        let root = reachable(address);
+        out::message(&format!("v1     http://{root}/v1, a gateway for clients of OpenAI and Anthropic\n"));
     }
     if args.open {
         browser::open(place, &link);

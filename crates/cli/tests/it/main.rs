@@ -13,6 +13,7 @@ mod fake;
 #[cfg(target_os = "linux")]
 mod faults;
 mod front_ends;
+mod gateway;
 mod lab;
 mod llama;
 mod llama_wire;

@@ -59,7 +59,7 @@ fn it_serves_behind_its_token_and_ends_when_told() {
 }
 
 /// A server, its address, and what it says on standard error, line by line.
-fn start(mut command: std::process::Command) -> (Child, String, BufReader<ChildStderr>) {
+pub(crate) fn start(mut command: std::process::Command) -> (Child, String, BufReader<ChildStderr>) {
     let mut server = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -69,12 +69,12 @@ fn start(mut command: std::process::Command) -> (Child, String, BufReader<ChildS
 }
 
 /// The token that a server made for itself.
-fn token(bench: &Bench) -> String {
+pub(crate) fn token(bench: &Bench) -> String {
     std::fs::read_to_string(bench.data().join("token")).unwrap().trim().to_owned()
 }
 
 /// Tells it to end, and waits until it has.
-fn end(server: &mut Child) {
+pub(crate) fn end(server: &mut Child) {
     signal(server, "TERM");
     assert!(server.wait().unwrap().success());
 }

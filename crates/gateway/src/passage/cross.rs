@@ -25,6 +25,9 @@ impl Route {
     /// # Errors
     /// [`Fault`] if the request cannot be expressed there, or there is no answer.
     pub(super) async fn cross(mut self) -> Result<Opened, Fault> {
+        if self.passage.wire.dialect() == Dialect::Responses {
+            responses::check_whole(&self.passage.envelope)?;
+        }
         let mut prepared = self.prepare().await?;
         let mut may_shorten = self.conversation.is_some();
         loop {

@@ -67,7 +67,8 @@ impl Route {
                     let message = "the upstream refused the request for its length; nothing can be left out";
                     return Err(Fault::new(FaultKind::ContextOverflow, message));
                 }
-                Err(fault) => return Err(fault),
+                // It was answered after all: what only looked like a refusal is the client's.
+                Err(fault) => return answer.filter(Opened::is_answer).ok_or(fault),
             }
         }
     }

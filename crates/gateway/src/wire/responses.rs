@@ -168,6 +168,22 @@ pub fn custom_tools(envelope: &Envelope) -> Vec<String> {
     tools.into_iter().filter_map(name).collect()
 }
 
+/// Whether a request says everything by itself: only OpenAI's own server knows what it has kept.
+///
+/// # Errors
+/// [`Bad`] with the field that points to more.
+pub fn check_whole(envelope: &Envelope) -> Result<(), Bad> {
+    for name in ["previous_response_id", "conversation"] {
+        if envelope.other(name).is_some_and(|raw| raw != "null") {
+            let message = format!(
+                "`{name}` cannot be followed: the model's server keeps no conversations; send the whole input"
+            );
+            return Err(Bad::field(name, message));
+        }
+    }
+    Ok(())
+}
+
 /// Whether the model may, must or must not ask for a tool.
 ///
 /// # Errors

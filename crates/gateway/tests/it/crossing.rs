@@ -128,3 +128,21 @@ async fn an_upstream_that_speaks_the_callers_dialect_is_sent_the_callers_bytes()
         assert!(items.last().unwrap().to_string().contains("go on"));
     }
 }
+
+#[tokio::test]
+async fn what_a_server_is_to_remember_is_refused_by_name() {
+    let server = Server::start(|_, _| Does::Events(streamed("a", "yes", None), Duration::ZERO)).await;
+    let gateway = server.gateway(8_000);
+    let call = |more: &str| {
+        let body = format!(r#"{{"model":"m","input":"who am I?",{more}}}"#);
+        Call { dialect: Dialect::Responses, ..chat(body) }
+    };
+    for name in ["previous_response_id", "conversation"] {
+        let reply = gateway.answer(call(&format!(r#""{name}":"resp_1""#))).await;
+        assert_eq!(reply.status, StatusCode::BAD_REQUEST);
+        assert_eq!(body_json(reply).await["error"]["param"], name);
+    }
+    assert!(server.sent().is_empty());
+    let reply = gateway.answer(call(r#""previous_response_id":null"#)).await;
+    assert_eq!(reply.status, StatusCode::OK);
+}

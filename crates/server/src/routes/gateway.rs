@@ -1,11 +1,12 @@
 //! `/v1`: clients that speak another maker's dialect. What they get is the gateway's; what this server has against a
 //! request is told in their dialect too.
 
-use axum::Json;
 use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::http::StatusCode;
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
 use longhaul_gateway::wire::{Dialect, Fault, FaultKind};
 use longhaul_gateway::{Call, Gateway, Reply, ReplyBody};
 use serde_json::{Value, json};
@@ -17,36 +18,58 @@ use crate::problem::Problem;
 /// Below this everything is the gateway's.
 pub(crate) const ROOT: &str = "/v1/";
 
+/// Its routes. Their description is the makers' own.
+pub(crate) fn routes() -> Router<App> {
+    Router::new()
+        .route("/models", get(models))
+        .route("/models/{name}", get(model))
+        .route("/chat/completions", post(chat))
+        .route("/responses", post(responses))
+        .route("/messages", post(messages))
+        .route("/messages/count_tokens", post(count_tokens))
+}
+
 /// Chat Completions.
-pub(crate) async fn chat(State(app): State<App>, request: Request) -> Response {
+async fn chat(State(app): State<App>, request: Request) -> Response {
     answered(&app, Dialect::Chat, request, Asked::Answer).await
 }
 
 /// OpenAI's Responses.
-pub(crate) async fn responses(State(app): State<App>, request: Request) -> Response {
+async fn responses(State(app): State<App>, request: Request) -> Response {
     answered(&app, Dialect::Responses, request, Asked::Answer).await
 }
 
 /// Anthropic's Messages.
-pub(crate) async fn messages(State(app): State<App>, request: Request) -> Response {
+async fn messages(State(app): State<App>, request: Request) -> Response {
     answered(&app, Dialect::Messages, request, Asked::Answer).await
 }
 
 /// How long a request of the Messages dialect would be.
-pub(crate) async fn count_tokens(State(app): State<App>, request: Request) -> Response {
+async fn count_tokens(State(app): State<App>, request: Request) -> Response {
     answered(&app, Dialect::Messages, request, Asked::Count).await
 }
 
 /// The models that clients can ask for, in the shape that the clients of both makers read.
-pub(crate) async fn models(State(app): State<App>) -> Response {
+async fn models(State(app): State<App>) -> Response {
     let Some(gateway) = &app.config().gateway else { return missing(Dialect::Chat) };
     let names = app.runtime().models().await;
-    let data: Vec<Value> = names.iter().map(|name| entry(gateway, name)).collect();
+    let data: Vec<Value> = names.iter().map(|name| entry(&app, gateway, name)).collect();
     Json(json!({ "object": "list", "data": data, "has_more": false })).into_response()
 }
 
-fn entry(gateway: &Gateway, name: &str) -> Value {
-    let window = gateway.models().into_iter().find(|model| model.name == name).and_then(|model| model.window);
+/// One of them.
+async fn model(State(app): State<App>, Path(name): Path<String>) -> Response {
+    let Some(gateway) = &app.config().gateway else { return missing(Dialect::Chat) };
+    if app.runtime().models().await.contains(&name) {
+        return Json(entry(&app, gateway, &name)).into_response();
+    }
+    told(Dialect::Chat, Fault::new(FaultKind::NotFound, format!("there is no model `{name}`")))
+}
+
+fn entry(app: &App, gateway: &Gateway, name: &str) -> Value {
+    let known = gateway.models().into_iter().find(|model| model.name == name).and_then(|model| model.window);
+    let usual = app.runtime().agent();
+    let window = known.or_else(|| usual.limits.window.filter(|_| usual.provider.origin().model == name));
     // The window is the model's own: through the gateway a conversation may be longer.
     json!({
         "id": name, "object": "model", "created": 0, "owned_by": "longhaul",
@@ -69,11 +92,26 @@ async fn answered(app: &App, dialect: Dialect, request: Request, asked: Asked) -
         Ok(read) => read,
         Err(problem) => return refused(dialect, &problem),
     };
-    let call = Call { dialect, headers, body };
+    let call = Call { dialect, headers: without_token(app, headers), body };
     response(match asked {
         Asked::Answer => gateway.answer(call).await,
         Asked::Count => gateway.count_tokens(call).await,
     })
+}
+
+/// What a client shows to get in here is for nobody behind the gateway.
+fn without_token(app: &App, mut headers: HeaderMap) -> HeaderMap {
+    let token = &app.config().token;
+    let is_ours = |value: &HeaderValue| {
+        let words = value.to_str().unwrap_or_default().split_whitespace();
+        words.last().is_some_and(|word| token.matches(word))
+    };
+    let ours: Vec<_> =
+        headers.iter().filter(|(_, value)| is_ours(value)).map(|(name, _)| name.clone()).collect();
+    for name in ours {
+        headers.remove(name);
+    }
+    headers
 }
 
 fn response(reply: Reply) -> Response {
