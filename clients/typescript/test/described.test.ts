@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { Longhaul } from "../src/index.js";
 
 /** What the client has no method for: doors, pages and what `request` is for. */
-const WITHOUT = [/^\/(web|open|healthz|readyz|metrics|openapi)/, /^\/$/, /^\/v1/, /^\/api\/(login|logout|render|models|agents|search|settings)\b/, /\/llm$/];
+const WITHOUT = [/^\/(web|open|healthz|readyz|metrics|openapi)/, /^\/$/, /^\/v1/, /^\/api\/(ui|ag-ui)\b/, /^\/api\/(login|logout|render|models|agents|search|settings)\b/, /\/llm$/];
 
 interface Description {
   paths: Record<string, Record<string, { parameters?: { name: string; in: string }[] }>>;

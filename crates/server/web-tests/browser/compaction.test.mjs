@@ -16,6 +16,8 @@ async function grown(t, options) {
     await it.page.getByText(`Read part ${at}.`, { exact: true }).waitFor();
     await until('rest', async () => !(await it.page.locator('#stop').isVisible()));
   }
+  // The page may show the end of a run a moment before the server has noted it.
+  await it.page.waitForTimeout(500);
   return it;
 }
 
