@@ -37,6 +37,16 @@ plan-peers:
     npm install --prefix target/plan-peers/node --no-audit --no-fund --silent
     cargo run --release --manifest-path crates/core/peers/Cargo.toml --target-dir target/peers
 
+# The gateway beside other gateways (installs them: minutes), five rounds in about five minutes. Needs the fixtures.
+gateway-peers rounds="5":
+    cargo build --release
+    python3 -m venv target/gateway-peers/venv
+    target/gateway-peers/venv/bin/pip install --quiet -r crates/gateway/peers/requirements.txt
+    mkdir -p target/gateway-peers/node
+    cp crates/gateway/peers/package.json target/gateway-peers/node/
+    npm install --prefix target/gateway-peers/node --no-audit --no-fund --silent
+    cargo run --release --manifest-path crates/gateway/peers/Cargo.toml --target-dir target/peers -- --rounds {{rounds}}
+
 # What sessions cost in memory: idle, evicted, streaming. Takes six minutes.
 memory:
     cargo test -p longhaul-cli --test it -- memory::report --ignored --nocapture --test-threads=1
@@ -45,6 +55,12 @@ memory:
 fuzz-api examples="200" seed="1":
     cargo build
     LONGHAUL_FUZZ_SECONDS=3600 clients/checks/schemathesis.sh target/debug/longhaul {{examples}} {{seed}}
+
+# The gateway with the SDKs of others, and with their agents (codex, Claude Code, opencode, aider …): minutes to install.
+gateway-clients:
+    cargo build
+    clients/checks/gateway/sdks.sh target/debug/longhaul
+    clients/checks/gateway/agents.sh target/debug/longhaul
 
 # The demo, as a newcomer sees it.
 demo:

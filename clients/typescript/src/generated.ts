@@ -808,6 +808,7 @@ export interface components {
             survival?: components["schemas"]["Survival"];
             /** Format: int64 */
             trigger: number | null;
+            undo: components["schemas"]["UndoNow"];
             why: string;
         };
         CompactionMade: {
@@ -1337,6 +1338,11 @@ export interface components {
             role: components["schemas"]["Role"];
             /** Format: int64 */
             seq: number;
+            /**
+             * Format: int64
+             * @description When the tool began to run, in milliseconds since 1970; a call that never ran has none.
+             */
+            startedAt?: number;
             status?: components["schemas"]["Outcome"];
             /**
              * Format: int64
@@ -1822,7 +1828,7 @@ export interface components {
             percentage?: number | null;
             /** Format: int64 */
             triggerTokens?: number | null;
-            /** @description `threshold`, which need not be said, or `overflow`, `planner` without a figure. */
+            /** @description `threshold`, which need not be said, or `overflow`, `planner`, `manual` without a figure. */
             type?: string | null;
         };
         /**
@@ -2002,6 +2008,11 @@ export interface components {
         UiPart: {
             type: string;
         };
+        /**
+         * @description What an undo would come to now: `built-on` means that a later edit must be undone first.
+         * @enum {string}
+         */
+        UndoNow: "possible" | "undone" | "built-on" | "no-room";
         /** @description Of a picture or a file that the model does not take. */
         UnsupportedDetails: {
             name: string | null;

@@ -10,7 +10,7 @@ const AFTER: &str = "\
 Exit status: 0 done · 1 the run ended otherwise than by its answer · 2 usage or configuration · 130 cancelled.
 Data goes to standard output, everything else to standard error.
 
-Without a command: `serve --open`.
+Without a command: `serve --open`, with the options of `serve`.
 
 Try it without a model:
   longhaul demo
@@ -24,6 +24,9 @@ pub(crate) struct Args {
     /// What holds for every command.
     #[command(flatten)]
     pub(crate) globals: Globals,
+    /// What holds without a command.
+    #[command(flatten, next_help_heading = "Without a command")]
+    pub(crate) bare: ServeArgs,
     /// The command; without one it serves, and opens the page.
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -78,6 +81,8 @@ pub(crate) enum Command {
     Context(ContextArgs),
     /// Compact a session now, or see what that would do
     Compact(CompactArgs),
+    /// List a session's compactions: when, why, what each left, what it cost, and whether it can be undone
+    Compactions(CompactionsArgs),
     /// Undo a compaction or a prune: the newest, or the one named
     Undo(UndoArgs),
     /// Get back anything a session ever contained, by words or by handle
@@ -95,8 +100,37 @@ pub(crate) enum Command {
     /// Replay recorded sessions under context policies: what each costs and keeps
     #[command(subcommand)]
     Lab(LabCommand),
+    /// Point a client at the gateway: print what it needs, write it down, or start it so
+    Wrap(WrapArgs),
     /// See what is here: servers, keys, folders, sandbox
     Doctor,
+}
+
+/// `wrap`.
+#[derive(Debug, Group)]
+pub(crate) struct WrapArgs {
+    /// The client: claude, codex, opencode, qwen, aider, pi, continue, cline, mini; openai and anthropic for programs
+    /// that are built with their makers' libraries
+    #[arg(value_name = "CLIENT")]
+    pub(crate) client: String,
+    /// Where the gateway is [default: the server that runs here, else where it would]
+    #[arg(long, value_name = "URL")]
+    pub(crate) at: Option<String>,
+    /// Write it into the client's own files: asks first, and keeps a copy of what was there
+    #[arg(long, conflicts_with_all = ["undo", "run"])]
+    pub(crate) write: bool,
+    /// Put back what was there before --write
+    #[arg(long, conflicts_with = "run")]
+    pub(crate) undo: bool,
+    /// Do not ask
+    #[arg(short = 'y', long)]
+    pub(crate) yes: bool,
+    /// Start the client, only this once so; what follows `--` is for the client
+    #[arg(long)]
+    pub(crate) run: bool,
+    /// For the client
+    #[arg(last = true, requires = "run", value_name = "ARGS")]
+    pub(crate) args: Vec<String>,
 }
 
 /// `lab`.
@@ -137,7 +171,7 @@ pub(crate) struct ReplayArgs {
 }
 
 /// `serve`.
-#[derive(Debug, Default, Group)]
+#[derive(Debug, Default, PartialEq, Eq, Group)]
 pub(crate) struct ServeArgs {
     /// Where to listen [default: 127.0.0.1:4400, or what the agent file says]; port 0 takes a free one
     #[arg(long, value_name = "HOST:PORT")]
@@ -250,6 +284,9 @@ pub(crate) enum SessionsCommand {
         session: String,
         /// The last position that is shared [default: the newest]
         seq: Option<u64>,
+        /// The same
+        #[arg(long, value_name = "SEQ", conflicts_with = "seq")]
+        at: Option<u64>,
     },
     /// Delete a session for good
     Delete {
@@ -287,6 +324,14 @@ pub(crate) struct CompactArgs {
     /// What the summary should mind
     #[arg(long, value_name = "TEXT")]
     pub(crate) instructions: Option<String>,
+}
+
+/// `compactions`.
+#[derive(Debug, Group)]
+pub(crate) struct CompactionsArgs {
+    /// Its id, the start of it, or `last`
+    #[arg(default_value = "last")]
+    pub(crate) session: String,
 }
 
 /// `undo`.

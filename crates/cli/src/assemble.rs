@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use longhaul::agent::Agent;
-use longhaul::config::{AgentSource, Config, ModelConfig, ReasoningRetention};
+use longhaul::config::{AgentSource, Config, ModelConfig, ModelLimits, ReasoningRetention};
 use longhaul::sandbox::{Sandbox, SandboxPolicy};
 use longhaul::telemetry::Telemetry;
 use longhaul::tools::{ToolLimits, ToolSet};
@@ -31,7 +31,7 @@ use crate::failure::{Failure, Outcome};
 use crate::place::Place;
 
 pub(crate) use agents::agents;
-pub(crate) use gateway::gateway;
+pub(crate) use gateway::{gateway, upstream_key};
 pub(crate) use policy::{policy, rates};
 pub(crate) use servers::Missing;
 pub(crate) use telemetry::telemetry;
@@ -110,7 +110,9 @@ pub(crate) fn sandbox(place: &Place, config: &Config) -> Outcome<Sandbox> {
         AgentSource::Here(agent) => agent.model.api_key_env.clone(),
         AgentSource::File(_) => None,
     });
-    policy.secret = config.model.api_key_env.iter().cloned().chain(beside).chain(usual_keys).collect();
+    let upstreams = config.gateway.upstreams.iter().filter_map(|upstream| upstream.api_key_env.clone());
+    policy.secret =
+        config.model.api_key_env.iter().cloned().chain(beside).chain(upstreams).chain(usual_keys).collect();
     Ok(Sandbox::new(policy)?)
 }
 
@@ -147,7 +149,11 @@ pub(crate) fn declared(config: &Config) -> Declared {
 
 /// What the list of models declares of one.
 pub(crate) fn listed(config: &Config, model: &str) -> Declared {
-    let listed = config.models.get(model).copied().unwrap_or_default();
+    of_limits(&config.models.get(model).copied().unwrap_or_default())
+}
+
+/// The same in the words of the providers.
+fn of_limits(listed: &ModelLimits) -> Declared {
     let retention = |kept| match kept {
         ReasoningRetention::Never => Retention::Never,
         ReasoningRetention::Turn => Retention::Turn,

@@ -1,5 +1,6 @@
 //! Model servers on this machine: which answer, and which one is used when nobody named one.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use longhaul::config::{ModelConfig, ProviderKind};
@@ -44,6 +45,15 @@ pub(crate) async fn probe() -> Vec<Backend> {
         Some(Backend { usual_owner, base_url, models })
     });
     futures_util::future::join_all(asked).await.into_iter().flatten().collect()
+}
+
+/// Whether what answers at an address of this machine is a server of ours: it shows its page to everybody.
+pub(crate) async fn is_longhaul(address: SocketAddr) -> bool {
+    let shown = async {
+        let client = Client::builder().timeout(PATIENCE).no_proxy().build()?;
+        client.get(format!("http://{address}/")).send().await?.text().await
+    };
+    shown.await.is_ok_and(|page| page.contains("<title>Longhaul</title>"))
 }
 
 /// The models of a server of this machine; `None` if it does not answer as one.

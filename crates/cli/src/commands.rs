@@ -3,6 +3,7 @@
 pub(crate) mod acp;
 pub(crate) mod chat;
 pub(crate) mod compact;
+pub(crate) mod compactions;
 pub(crate) mod context;
 pub(crate) mod demo;
 pub(crate) mod doctor;
@@ -16,6 +17,7 @@ pub(crate) mod serve;
 pub(crate) mod sessions;
 pub(crate) mod tokens;
 pub(crate) mod undo;
+pub(crate) mod wrap;
 
 use std::io;
 use std::process::ExitCode;
@@ -54,12 +56,27 @@ pub(crate) fn start(args: Args, hidden: io::Result<()>) -> ExitCode {
             tracing::warn!("this process is not hidden from others of the same user: {error}");
         }
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        let bare = Command::Serve(ServeArgs { open: true, ..ServeArgs::default() });
-        let done = runtime.block_on(Box::pin(dispatch(args.command.unwrap_or(bare), &place)));
+        let command = meant(args.command, args.bare)?;
+        let done = runtime.block_on(Box::pin(dispatch(command, &place)));
         runtime.shutdown_timeout(LEAVE_AFTER);
         done
     });
     done.unwrap_or_else(|failure| explain(&failure))
+}
+
+/// The command; without one the server, as it is then.
+///
+/// # Errors
+/// Usage: options of the server before a command.
+fn meant(command: Option<Command>, bare: ServeArgs) -> Outcome<Command> {
+    match command {
+        None => Ok(Command::Serve(ServeArgs { open: true, ..bare })),
+        Some(command) if bare == ServeArgs::default() => Ok(command),
+        Some(_) => Err(Failure::usage(
+            "--addr, --token-file, --yes and --open stand behind the command they belong to, \
+             for example `longhaul serve --addr 127.0.0.1:4401`",
+        )),
+    }
 }
 
 async fn dispatch(command: Command, place: &Place) -> Outcome {
@@ -70,6 +87,7 @@ async fn dispatch(command: Command, place: &Place) -> Outcome {
         Command::Sessions(command) => sessions::run(command, place).await,
         Command::Context(args) => context::run(args, place).await,
         Command::Compact(args) => compact::run(args, place).await,
+        Command::Compactions(args) => compactions::run(args, place).await,
         Command::Undo(args) => undo::run(args, place).await,
         Command::Recall(args) => recall::run(args, place).await,
         Command::Tokens(args) => tokens::run(&args, place).await,
@@ -78,6 +96,7 @@ async fn dispatch(command: Command, place: &Place) -> Outcome {
         Command::Acp(args) => acp::run(args, place).await,
         Command::Mcp => mcp::run(place).await,
         Command::Lab(command) => lab::run(command, place).await,
+        Command::Wrap(args) => wrap::run(&args, place).await,
         Command::Doctor => doctor::run(place).await,
     }
 }

@@ -10,6 +10,7 @@ use rustix::process::geteuid;
 
 use crate::failure::{Failure, Outcome};
 use crate::place::Place;
+use crate::serving::Serving;
 
 /// Everything that is kept.
 pub(crate) struct Data {
@@ -46,12 +47,27 @@ fn refused(place: &Place, error: StoreError) -> Failure {
         StoreError::Locked { by, .. } => {
             let by = by.map(|by| format!(" ({by})")).unwrap_or_default();
             let folder = place.shown(&place.data_dir);
+            if let Some(serving) = Serving::find(&place.data_dir) {
+                return taken_by_server(place, &folder, &by, &serving);
+            }
             Failure::new(format!(
                 "the data folder {folder} is in use by another longhaul{by}; end that one, or name another folder with --data-dir"
             ))
         }
         other => Failure::from(other),
     }
+}
+
+/// Another server would be of no use: the conversations are behind the page of this one.
+fn taken_by_server(place: &Place, folder: &str, by: &str, serving: &Serving) -> Failure {
+    Failure::new(format!(
+        "the data folder {folder} is in use by another longhaul{by}, a server\n\
+         \n  its page         {}\
+         \n  it may ask for   the token in {}\
+         \n  a second server  longhaul --data-dir DIR serve --addr HOST:PORT",
+        serving.page,
+        place.shown(&serving.token_file),
+    ))
 }
 
 /// Makes the folder, or closes one of ours to others. Somebody else's is not touched.

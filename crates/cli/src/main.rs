@@ -12,6 +12,7 @@ mod data;
 mod demo;
 mod facts;
 mod failure;
+mod gone;
 mod hint;
 mod hosted;
 mod lookup;
@@ -19,6 +20,7 @@ mod offer;
 mod place;
 #[cfg(test)]
 mod sample;
+mod serving;
 mod signals;
 mod term;
 mod trust;

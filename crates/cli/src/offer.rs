@@ -5,27 +5,38 @@ use std::collections::BTreeMap;
 use longhaul::compaction;
 use longhaul::session::{Session, SessionError};
 use longhaul_core::budget::Budget;
-use longhaul_core::event::{Event, EventBody, StepStart};
+use longhaul_core::event::{EditKind, Event, EventBody, StepStart};
 use longhaul_core::history::{EditState, History, UndoError};
+use longhaul_core::ids::EditId;
 use longhaul_core::meter;
+use longhaul_core::plan::Writer;
 use longhaul_core::run::Run;
 
+use crate::gone::{self, Gone};
 use crate::term::happening::{Happening, Undo};
 
 /// For every edit of a session, by its name.
 pub(crate) type Offers = BTreeMap<String, Undo>;
 
-/// Completes the notice of an edit that was just made: which strategy acted, and whether it can be undone.
+/// Completes the notice of an edit that was just made: which strategy acted, what went, and whether it can be undone; of
+/// one that is being made, whether a model writes it.
 pub(crate) async fn complete(session: &Session, happening: &mut Happening) {
+    if let Happening::Compacting { is_extract } = happening {
+        let is_nobody = |run: &Run| run.settings().policy.writer == Writer::Nobody;
+        *is_extract = session.look(is_nobody).await.unwrap_or(false);
+    }
     let Some(shrunk) = happening.edit() else { return };
     let id = shrunk.id.clone();
     let look = move |run: &Run| {
         let state = run.history().edits().iter().find(|state| state.edit.id.as_str() == id)?;
-        Some((state.edit.strategy.clone(), of(run.history(), state, || fits(run, state))))
+        let gone = (state.edit.kind == EditKind::Compaction).then(|| {
+            Gone::by(&state.edit.ops, &gone::before(run.history(), Some(&state.edit)), run.history())
+        });
+        Some((state.edit.strategy.clone(), gone, of(run.history(), state, || fits(run, state))))
     };
     // A session that has ended offers nothing.
-    if let Ok(Some((strategy, undo))) = session.look(look).await {
-        (shrunk.strategy, shrunk.undo) = (strategy, undo);
+    if let Ok(Some((strategy, gone, undo))) = session.look(look).await {
+        (shrunk.strategy, shrunk.gone, shrunk.undo) = (strategy, gone.unwrap_or(shrunk.gone), undo);
     }
 }
 
@@ -66,10 +77,18 @@ fn of(history: &History, state: &EditState, fits: impl FnOnce() -> bool) -> Undo
     let newest = history.edits().iter().rev().find(|state| state.active);
     match history.check_undo(&state.edit.id) {
         Err(UndoError::NotFound(_)) => Undo::Refused("undone since"),
-        Err(UndoError::BuiltOn { by, .. }) => Undo::After(by.as_str().to_owned()),
+        Err(UndoError::BuiltOn { by, .. }) => Undo::After(last(history, by).as_str().to_owned()),
         Ok(_) if !fits() => Undo::Refused("no room to undo"),
         Ok(_) if newest.is_some_and(|newest| newest.edit.id == state.edit.id) => Undo::Newest,
         Ok(_) => Undo::Named,
+    }
+}
+
+/// The edit that was built on all others of a chain.
+pub(crate) fn last(history: &History, edit: EditId) -> EditId {
+    match history.check_undo(&edit) {
+        Err(UndoError::BuiltOn { by, .. }) => last(history, by),
+        _ => edit,
     }
 }
 

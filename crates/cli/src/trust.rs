@@ -12,6 +12,7 @@ use longhaul::config::{
     AgentSource, Config, Decision, HookTarget, McpTransport, ProviderKind, ServerConfig, SystemPrompt,
 };
 
+use crate::assemble;
 use crate::data;
 use crate::failure::{Failure, Outcome};
 use crate::place::{Overrides, Place};
@@ -91,6 +92,13 @@ fn wants(place: &Place, config: &Config, overrides: &Overrides) -> Option<String
     }
     if let Some(url) = config.telemetry.otlp.as_deref().filter(|url| !is_local(url)) {
         return Some(format!("tells {} what the agent does", server_of(url)));
+    }
+    if let Some(upstream) = config.gateway.upstreams.iter().find(|upstream| !is_local(&upstream.base_url)) {
+        let server = server_of(&upstream.base_url);
+        return Some(match assemble::upstream_key(place, upstream) {
+            Some(key) => format!("sends the key in {key} to {server}"),
+            None => format!("sends conversations to {server}"),
+        });
     }
     let url = remote_address(config, overrides)?;
     Some(match config.model.api_key_env.as_deref().filter(|name| place.variable(name).is_some()) {

@@ -154,9 +154,10 @@ impl Index {
         self.terms.get(word).map_or(0, |postings| before(postings, within).len())
     }
 
-    /// The texts that hold `word`, written small, as a word of its own.
-    pub fn texts_with(&self, word: &str) -> impl Iterator<Item = usize> + '_ {
-        self.terms.get(word).into_iter().flatten().map(|posting| posting.text as usize)
+    /// Which of the first `within` texts hold `word`, written small, as a word of its own; oldest first.
+    pub fn texts_with(&self, word: &str, within: usize) -> impl DoubleEndedIterator<Item = usize> + '_ {
+        let postings = self.terms.get(word).map_or(&[][..], |postings| before(postings, within));
+        postings.iter().map(|posting| posting.text as usize)
     }
 
     /// Reads a query against the first `within` texts.
@@ -192,8 +193,14 @@ impl Index {
             .filter(|(_, _, weight)| *weight > 0.0)
             .map(|(at, score, weight)| Candidate { at, score: score * weight, weight })
             .collect();
-        found.sort_by(|left, right| right.score.total_cmp(&left.score).then(right.at.cmp(&left.at)));
-        found.truncate(CLOSELY_RANKED);
+        let better = |left: &Candidate, right: &Candidate| {
+            right.score.total_cmp(&left.score).then(right.at.cmp(&left.at))
+        };
+        if found.len() > CLOSELY_RANKED {
+            found.select_nth_unstable_by(CLOSELY_RANKED, better);
+            found.truncate(CLOSELY_RANKED);
+        }
+        found.sort_unstable_by(better);
         found
     }
 

@@ -169,6 +169,19 @@ pub enum Instead {
     },
 }
 
+impl Instead {
+    /// The same for which no model is asked.
+    pub(crate) fn without_model(self) -> Self {
+        match self {
+            Self::Note | Self::Extract { .. } => self,
+            Self::Ledger { ledger_tokens, tokens } => Self::Extract { ledger_tokens, tokens },
+            Self::Summary { tokens } | Self::Chapters { tokens, .. } | Self::Pruned { tokens } => {
+                Self::Extract { ledger_tokens: 0, tokens }
+            }
+        }
+    }
+}
+
 /// What is known before a step without a look at the view. Tokens throughout.
 #[derive(Clone, Copy, Debug)]
 pub struct Outlook<'a> {

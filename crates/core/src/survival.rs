@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::message::Message;
+use crate::message::{Message, Part};
 use facts::Facts;
 
 /// How the facts of each class fared.
@@ -68,9 +68,27 @@ pub fn survey(before: &[&Message], after_text: &str, handles_visible: bool) -> S
     survey_within(before, after_text, if handles_visible { Reach::Model } else { Reach::User })
 }
 
+/// [`survey`] of messages among which are summaries: what `folded`, the originals behind them, say counts as far as it
+/// stands in them.
+pub fn survey_folded(before: &[&Message], folded: &[&Message], after_text: &str) -> Survival {
+    let mut facts = Facts::default();
+    folded.iter().for_each(|message| facts.read(message));
+    let shown: String =
+        before.iter().flat_map(|message| message.parts.iter().filter_map(Part::as_text)).collect();
+    let single_spaced = facts::single_spaced(&shown);
+    let shown = After::read(&shown, &single_spaced);
+    facts.sentences.values_mut().for_each(|items| items.retain(|item| shown.has_sentence(item)));
+    facts.words.clear();
+    facts.sentences.retain(|_, items| !items.is_empty());
+    tallied(before, facts, after_text, Reach::Model)
+}
+
 /// [`survey`] for a history that is not a session's: who can reach what left the view is given.
 pub fn survey_within(before: &[&Message], after_text: &str, reach: Reach) -> Survival {
-    let mut facts = Facts::default();
+    tallied(before, Facts::default(), after_text, reach)
+}
+
+fn tallied(before: &[&Message], mut facts: Facts, after_text: &str, reach: Reach) -> Survival {
     for message in before {
         facts.read(message);
     }
@@ -124,9 +142,9 @@ impl<'a> After<'a> {
     }
 
     fn has_sentence(&self, sentence: &str) -> bool {
-        let places = facts::word_pairs(sentence).next().and_then(|(_, pair)| self.places.get(&pair));
+        let Some((_, pair)) = facts::word_pairs(sentence).next() else { return self.text.contains(sentence) };
         let stands_at = |at: &usize| self.text.get(*at..).is_some_and(|rest| rest.starts_with(sentence));
-        places.is_some_and(|places| places.iter().any(stands_at))
+        self.places.get(&pair).is_some_and(|places| places.iter().any(stands_at))
     }
 }
 

@@ -8,7 +8,7 @@ mod tests;
 
 use bytes::Bytes;
 use longhaul_core::message::{Answer, Part, ToolCall};
-use longhaul_providers::ModelEvent;
+pub use longhaul_providers::ModelEvent;
 
 use crate::wire::{Dialect, Fault};
 

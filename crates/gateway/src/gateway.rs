@@ -29,7 +29,8 @@ use crate::wire::{Dialect, Fault, FaultKind, Wire};
 /// | `context.compression`, `pruningAgent` | [`policy`](Self::policy) |
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where models are, the preferred first. A model is looked for in their lists, then at the first that takes any.
+    /// Where models are, the preferred first. A model is looked for in their lists; one that
+    /// nobody lists is asked for where any name is taken.
     pub upstreams: Vec<Upstream>,
     /// How conversations are shortened; by default `pruning-agent`, at the gateway's own trigger (SPEC §7) unless the
     /// policy has one.
@@ -211,7 +212,7 @@ impl Gateway {
     /// Answers a call. Errors are answers in the caller's dialect.
     pub async fn answer(&self, call: Call) -> Reply {
         let wire = wire(call.dialect);
-        match Passage::open(Arc::clone(&self.inner), wire, call) {
+        match self.open(wire, call).await {
             Ok(passage) => passage.answer().await,
             Err(fault) => refusal(wire, &fault),
         }
@@ -222,11 +223,28 @@ impl Gateway {
     /// for it.
     pub async fn count_tokens(&self, call: Call) -> Reply {
         let wire = wire(call.dialect);
-        let counted = match Passage::open(Arc::clone(&self.inner), wire, call) {
+        let counted = match self.open(wire, call).await {
             Ok(passage) => passage.count().await,
             Err(fault) => Err(fault),
         };
         counted.unwrap_or_else(|fault| refusal(wire, &fault))
+    }
+
+    async fn open(&self, wire: &'static dyn Wire, call: Call) -> Result<Passage, Fault> {
+        let bytes = call.body.len();
+        self.inner.desk.read(bytes, || Passage::open(Arc::clone(&self.inner), wire, call)).await
+    }
+
+    /// Shortens the conversation of a request of the Responses dialect, and answers with the items that stand for it
+    /// (`object: response.compaction`). They are messages that any model can read, but where OpenAI itself is the
+    /// upstream: then they are OpenAI's.
+    pub async fn compact(&self, call: Call) -> Reply {
+        let wire = wire(Dialect::Responses);
+        let compacted = match Passage::open(Arc::clone(&self.inner), wire, call) {
+            Ok(passage) => passage.compact().await,
+            Err(fault) => Err(fault),
+        };
+        compacted.unwrap_or_else(|fault| refusal(wire, &fault))
     }
 
     /// The models that clients can ask for by name; upstreams that take any model are not asked for theirs.
@@ -263,8 +281,12 @@ pub fn refusal_in(dialect: Dialect, fault: &Fault) -> Reply {
 pub(crate) fn refusal(wire: &dyn Wire, fault: &Fault) -> Reply {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    if fault.kind == FaultKind::ContextOverflow {
+    if matches!(fault.kind, FaultKind::ContextOverflow | FaultKind::DoesNotFit) {
         headers.insert("x-longhaul-action", HeaderValue::from_static("refused"));
+    }
+    if let Some(wait) = fault.retry_after {
+        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     Reply { status: fault.status, headers, body: ReplyBody::Whole(wire.error(fault)) }
 }

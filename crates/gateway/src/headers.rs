@@ -23,8 +23,8 @@ fn is_ours(name: &HeaderName) -> bool {
 /// Headers that say who calls.
 const CREDENTIALS: [&str; 4] = ["authorization", "x-api-key", "api-key", "x-goog-api-key"];
 
-/// The caller's headers for the upstream. The cookie is one of our own page; a coding of the answer would hide it from
-/// us.
+/// The caller's headers for the upstream. The cookie is one of our own page. Whatever coding the caller takes, the
+/// upstream is asked for none: what is coded could not be read on its way.
 pub(crate) fn for_upstream(from: &HeaderMap, with_credentials: bool) -> HeaderMap {
     let named = connection_names(from);
     let passes = |name: &HeaderName| {
@@ -33,14 +33,35 @@ pub(crate) fn for_upstream(from: &HeaderMap, with_credentials: bool) -> HeaderMa
         let is_key = CREDENTIALS.contains(&name.as_str());
         !is_ours(name) && !is_private && (with_credentials || !is_key) && !named.contains(&name.as_str())
     };
-    from.iter().filter(|(name, _)| passes(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+    let mut headers: HeaderMap = from
+        .iter()
+        .filter(|(name, _)| passes(name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    headers
+}
+
+/// Whether a header of an answer says something to a client of a model: what the answer is, whose, and when to ask
+/// again. Cookies, redirects, challenges and the rules for web pages are between the upstream and us.
+fn is_for_clients(name: &str) -> bool {
+    const KNOWN: [&str; 6] =
+        ["content-type", "content-language", "cache-control", "retry-after", "retry-after-ms", "cf-ray"];
+    const MAKERS: [&str; 3] = ["x-", "openai-", "anthropic-"];
+    const WORDS: [&str; 3] = ["request-id", "ratelimit", "rate-limit"];
+    // Orders to servers before us, and what only we may say.
+    const NEVER: [&str; 5] = ["x-longhaul-", "x-accel-", "x-sendfile", "x-lighttpd-", "x-reproxy-"];
+    let begins = |starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
+    let is_known = KNOWN.contains(&name) || begins(&MAKERS) || WORDS.iter().any(|word| name.contains(word));
+    is_known && !begins(&NEVER)
 }
 
 /// The upstream's headers for the caller.
 pub(crate) fn for_caller(from: &HeaderMap) -> HeaderMap {
     let named = connection_names(from);
-    let passes =
-        |name: &HeaderName| !is_ours(name) && *name != header::SET_COOKIE && !named.contains(&name.as_str());
+    let passes = |name: &HeaderName| {
+        is_for_clients(name.as_str()) && !is_ours(name) && !named.contains(&name.as_str())
+    };
     from.iter().filter(|(name, _)| passes(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
@@ -145,10 +166,45 @@ mod tests {
             names.sort();
             names
         };
-        assert_eq!(names(&for_upstream(&all, false)), ["anthropic-beta", "x-stainless-lang"]);
-        assert_eq!(names(&for_upstream(&all, true)), ["anthropic-beta", "authorization", "x-stainless-lang"]);
-        let back = headers(&[("set-cookie", "a"), ("transfer-encoding", "chunked"), ("x-request-id", "r")]);
-        assert_eq!(names(&for_caller(&back)), ["x-request-id"]);
+        let sent = for_upstream(&all, false);
+        assert_eq!(names(&sent), ["accept-encoding", "anthropic-beta", "x-stainless-lang"]);
+        assert_eq!(sent["accept-encoding"], "identity");
+        assert!(for_upstream(&all, true).contains_key("authorization"));
+    }
+
+    #[test]
+    fn a_caller_is_told_what_is_meant_for_clients() {
+        let kept = [
+            "content-type",
+            "retry-after",
+            "request-id",
+            "x-request-id",
+            "x-ratelimit-remaining-tokens",
+            "anthropic-ratelimit-tokens-reset",
+            "ratelimit-limit",
+            "openai-processing-ms",
+            "apim-request-id",
+            "x-groq-region",
+        ];
+        let dropped = [
+            "access-control-allow-origin",
+            "access-control-allow-credentials",
+            "content-security-policy",
+            "www-authenticate",
+            "set-cookie",
+            "location",
+            "refresh",
+            "clear-site-data",
+            "content-encoding",
+            "transfer-encoding",
+            "strict-transport-security",
+            "x-accel-redirect",
+            "x-longhaul-action",
+        ];
+        let all: Vec<_> = kept.iter().chain(&dropped).map(|name| (*name, "1")).collect();
+        let passed = for_caller(&headers(&all));
+        assert!(kept.iter().all(|name| passed.contains_key(*name)), "{passed:?}");
+        assert_eq!(passed.len(), kept.len(), "{passed:?}");
     }
 
     #[test]

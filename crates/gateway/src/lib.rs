@@ -8,6 +8,7 @@
 //! [`wire`] is pure: the shapes of requests, streams and errors, one folder for each dialect. [`encode`] writes what a
 //! model of another dialect says.
 
+mod carry;
 pub mod encode;
 mod gateway;
 mod headers;

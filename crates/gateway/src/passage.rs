@@ -10,21 +10,28 @@ use longhaul_providers::Limits;
 
 use crate::gateway::{Call, Config, Credentials, Parts, Reply, ReplyBody, ReplyStream, SetupError, refusal};
 use crate::headers::{self, Overrides};
-use crate::upstream::{Target, Targets, Window};
+use crate::upstream::{Speaks, Target, Targets, Window};
 use crate::wire::{Edited, Envelope, Fault, FaultKind, Wire};
 
 mod cache;
+mod compact;
 mod conversation;
 mod cross;
+mod desk;
 mod flow;
 mod log;
 mod prepare;
 mod send;
 mod steps;
 mod summary;
+mod totals;
+mod turns;
 
 use cache::Cache;
 use conversation::Conversation;
+use desk::Desk;
+use totals::Totals;
+use turns::Turns;
 
 /// What all passages share.
 pub(crate) struct Inner {
@@ -32,13 +39,15 @@ pub(crate) struct Inner {
     pub(crate) parts: Parts,
     pub(crate) targets: Targets,
     pub(crate) conversations: Cache,
+    pub(crate) desk: Desk,
+    pub(crate) turns: Turns,
 }
 
 impl Inner {
     pub(crate) fn new(mut config: Config, parts: Parts) -> Result<Self, SetupError> {
         let targets = Targets::new(std::mem::take(&mut config.upstreams))?;
         let conversations = Cache::new(config.max_conversations, config.max_conversation_bytes);
-        Ok(Self { config, parts, targets, conversations })
+        Ok(Self { config, parts, targets, conversations, desk: Desk::new(), turns: Turns::default() })
     }
 }
 
@@ -65,6 +74,9 @@ struct Route {
     window: Window,
     policy: Policy,
     conversation: Option<Arc<Conversation>>,
+    totals: Arc<Totals>,
+    /// What a refusal has left for the answer, in tokens.
+    most_output: Option<u64>,
 }
 
 /// What was done, for the headers.
@@ -103,14 +115,6 @@ enum Opened {
     Whole(StatusCode, HeaderMap, Bytes),
     /// A stream.
     Stream(StatusCode, HeaderMap, ReplyStream),
-}
-
-impl Opened {
-    /// Whether it is no error.
-    fn is_answer(&self) -> bool {
-        let (Self::Whole(status, ..) | Self::Stream(status, ..)) = self;
-        status.is_success()
-    }
 }
 
 impl Passage {
@@ -185,21 +189,69 @@ impl Passage {
         Ok(Reply { status: StatusCode::OK, headers, body: ReplyBody::Whole(body) })
     }
 
+    /// The items that stand for the conversation, at the preferred upstream.
+    ///
+    /// # Errors
+    /// [`Fault`] if the request cannot be read, or there is no answer.
+    pub(crate) async fn compact(self) -> Result<Reply, Fault> {
+        let passage = Arc::new(self);
+        let no_target = || Fault::new(FaultKind::Internal, "there is no upstream");
+        let target = passage.targets.first().cloned().ok_or_else(no_target)?;
+        Ok(reply(Route::find(passage, target).await.compact().await?))
+    }
+
     /// Tries the upstreams that have the model, one after another as long as the next may do better.
     async fn go(self: Arc<Self>) -> Result<Opened, Fault> {
         let mut newest = None;
         for target in &self.targets {
-            let route = Route::find(Arc::clone(&self), Arc::clone(target)).await;
-            let passes = target.server.upstream.dialects.contains(&self.wire.dialect());
-            let opened = if passes { route.go().await } else { route.cross().await };
-            match &opened {
-                Err(fault) if matches!(fault.kind, FaultKind::Unreachable | FaultKind::Timeout) => {}
-                Ok(Opened::Whole(status, ..)) if status.is_server_error() => {}
-                _ => return opened,
+            let opened = self.at(target).await;
+            if !is_for_the_next(&opened) {
+                return opened;
             }
             newest = Some(opened);
         }
         newest.unwrap_or_else(|| Err(Fault::new(FaultKind::Internal, "there is no upstream")))
+    }
+
+    /// Asks one upstream, in the caller's dialect where it speaks that.
+    async fn at(self: &Arc<Self>, target: &Arc<Target>) -> Result<Opened, Fault> {
+        let route = Route::find(Arc::clone(self), Arc::clone(target)).await;
+        if route.crosses() {
+            return route.cross().await;
+        }
+        let is_sure = target.speaks(self.wire.dialect()) == Speaks::Yes;
+        let opened = route.go().await;
+        let has_no_path = |opened: &Opened| match opened {
+            Opened::Whole(status, ..) => {
+                matches!(
+                    *status,
+                    StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED
+                )
+            }
+            Opened::Stream(..) => false,
+        };
+        if is_sure || !opened.as_ref().is_ok_and(has_no_path) {
+            return opened;
+        }
+        target.does_not_speak(self.wire.dialect(), true);
+        let crossed = Route::find(Arc::clone(self), Arc::clone(target)).await.cross().await;
+        if crossed.is_err() {
+            target.does_not_speak(self.wire.dialect(), false);
+            return opened;
+        }
+        crossed
+    }
+}
+
+/// Whether another upstream may do better: this one is not there, has no time, or is broken, and has said nothing yet.
+fn is_for_the_next(opened: &Result<Opened, Fault>) -> bool {
+    match opened {
+        Ok(Opened::Whole(status, ..)) => status.is_server_error() || *status == StatusCode::TOO_MANY_REQUESTS,
+        Ok(Opened::Stream(..)) => false,
+        Err(fault) => matches!(
+            fault.kind,
+            FaultKind::Unreachable | FaultKind::Timeout | FaultKind::RateLimit | FaultKind::Upstream
+        ),
     }
 }
 
@@ -216,7 +268,31 @@ impl Route {
         policy.trigger =
             overrides.trigger.or(policy.trigger).or_else(|| prepare::trigger(&policy, window.tokens));
         policy.enabled &= !overrides.off;
-        Self { passage, target, limits, window, policy, conversation: None }
+        Self {
+            passage,
+            target,
+            limits,
+            window,
+            policy,
+            conversation: None,
+            totals: Arc::default(),
+            most_output: None,
+        }
+    }
+
+    /// Whether the upstream does not speak the caller's dialect.
+    fn crosses(&self) -> bool {
+        self.target.speaks(self.passage.wire.dialect()) == Speaks::No
+    }
+
+    /// Work that takes its time by the size of the request.
+    async fn work<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.work_on(self.passage.envelope.bytes.len(), work).await
+    }
+
+    /// Work that takes its time by so many bytes of it.
+    async fn work_on<T>(&self, bytes: usize, work: impl FnOnce() -> T) -> T {
+        self.passage.inner.desk.work(bytes, work).await
     }
 
     /// The changes that every form of the request has here.

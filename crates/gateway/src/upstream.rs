@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use longhaul_core::budget::ASSUMED_WINDOW;
-use longhaul_core::message::Origin;
+use longhaul_core::message::{Origin, Part};
 use longhaul_providers::connect::{self, Kind};
 use longhaul_providers::http::{Secret, Timeouts};
 use longhaul_providers::openai_chat::OpenAiChat;
-use longhaul_providers::openai_chat::family::Prefill;
+use longhaul_providers::openai_chat::family::{Documents, Prefill};
 use longhaul_providers::{Ability, Declared, Endpoint, LimitSource, Limits, SharedProvider, known};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -26,8 +26,14 @@ const REREAD_AFTER: Duration = Duration::from_secs(5);
 /// Models of which nothing is asked for that are remembered at one upstream: their names come from clients.
 const MAX_MODELS: usize = 256;
 
+/// The media type of the documents that servers take.
+const PDF: &str = "application/pdf";
+
 /// Bytes of a model's name.
 const MAX_NAME_BYTES: usize = 512;
+
+/// Where a conversation is shortened by whoever keeps it, below the base URL.
+pub(crate) const COMPACT_PATH: &str = "/responses/compact";
 
 /// A server with models.
 #[derive(Clone, Debug)]
@@ -42,6 +48,9 @@ pub struct Upstream {
     /// The dialects in which requests pass to it as they are; those of other clients are put into its own. By default
     /// what every server of its kind speaks; llama.cpp and vLLM speak all three.
     pub dialects: Vec<Dialect>,
+    /// Whether it is sent requests of further dialects, too, where it says of itself that it is a server which speaks
+    /// them (llama.cpp, vLLM). One that turns out not to is sent its own again.
+    pub finds_dialects: bool,
     /// The models that it has for clients; empty: it takes any name as it is.
     pub models: Vec<Model>,
 }
@@ -65,6 +74,7 @@ impl Upstream {
             kind,
             endpoint: Endpoint::new(kind.as_str(), base_url, ""),
             dialects: dialects(kind),
+            finds_dialects: kind == Kind::OpenAiCompatible,
             models: Vec::new(),
         }
     }
@@ -90,6 +100,8 @@ pub(crate) struct Server {
     pub(crate) upstream: Upstream,
     client: reqwest::Client,
     headers: HeaderMap,
+    /// Where requests go, by the path below the base URL.
+    urls: Vec<(&'static str, reqwest::Url)>,
     models: Mutex<HashMap<String, Arc<Target>>>,
 }
 
@@ -107,6 +119,17 @@ pub(crate) struct Target {
     learned: AtomicU64,
     /// The most that one call has had.
     largest: AtomicU64,
+    /// Dialects that the server was found not to speak.
+    unspoken: Mutex<Vec<Dialect>>,
+}
+
+/// Whether a server takes requests of a dialect as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Speaks {
+    Yes,
+    /// Servers of its kind do, in their newer versions.
+    Perhaps,
+    No,
 }
 
 #[derive(Clone, Copy)]
@@ -130,7 +153,7 @@ impl Targets {
         Ok(Self { servers: servers.collect::<Result<_, _>>()? })
     }
 
-    /// Where a model is, the preferred first.
+    /// Where a model is, the preferred first: those that list it, else those that take any.
     ///
     /// # Errors
     /// [`Fault`] if nobody has it.
@@ -144,7 +167,9 @@ impl Targets {
             let known = server.upstream.models.iter().find(|known| known.name == model)?;
             Some(server.target(&known.upstream_name, known.declared))
         });
-        let open = self.servers.iter().filter(|server| server.upstream.models.is_empty());
+        let is_listed =
+            self.servers.iter().any(|server| server.upstream.models.iter().any(|known| known.name == model));
+        let open = self.servers.iter().filter(|server| !is_listed && server.upstream.models.is_empty());
         let open = open.map(|server| server.target(model, Declared::default()));
         let found: Result<Vec<_>, SetupError> = listed.chain(open).collect();
         let found = found.map_err(|error| Fault::new(FaultKind::Internal, error.to_string()))?;
@@ -187,19 +212,19 @@ impl Server {
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
             return Err(wrong("the base URL must begin with http:// or https:// and name a host".to_owned()));
         }
-        let mut builder = reqwest::Client::builder()
-            .connect_timeout(upstream.endpoint.timeouts.connect)
-            .redirect(reqwest::redirect::Policy::none())
+        let builder = longhaul_providers::http::builder(&url, upstream.endpoint.timeouts.connect)
             .tcp_nodelay(true)
             .pool_max_idle_per_host(64);
-        let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-        if host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-        {
-            builder = builder.no_proxy();
-        }
         let client = builder.build().map_err(|error| wrong(format!("no HTTP client: {error}")))?;
         let headers = own_headers(&upstream).map_err(wrong)?;
-        Ok(Self { upstream, client, headers, models: Mutex::default() })
+        let below = |path: &'static str| {
+            let url = format!("{}{path}", upstream.endpoint.base_url.trim_end_matches('/'));
+            let url = reqwest::Url::parse(&url).map_err(|error| wrong(format!("`{url}`: {error}")))?;
+            Ok((path, url))
+        };
+        let dialects = [Dialect::Chat, Dialect::Responses, Dialect::Messages].map(Dialect::path);
+        let urls = dialects.into_iter().chain([COMPACT_PATH]).map(below).collect::<Result<_, _>>()?;
+        Ok(Self { upstream, client, headers, urls, models: Mutex::default() })
     }
 
     fn target(self: &Arc<Self>, model: &str, declared: Declared) -> Result<Arc<Target>, SetupError> {
@@ -222,14 +247,18 @@ impl Server {
     }
 
     /// The request for a path below the base URL. The upstream's own headers win.
+    ///
+    /// # Errors
+    /// [`Fault`] if there is no such path.
     pub(crate) fn post(
         &self,
         path: &str,
         headers: &HeaderMap,
         own_key: bool,
         body: Bytes,
-    ) -> reqwest::RequestBuilder {
-        let url = format!("{}{path}", self.upstream.endpoint.base_url.trim_end_matches('/'));
+    ) -> Result<reqwest::RequestBuilder, Fault> {
+        let url = self.urls.iter().find(|(known, _)| *known == path).map(|(_, url)| url.clone());
+        let url = url.ok_or_else(|| Fault::new(FaultKind::Internal, format!("no path `{path}`")))?;
         let mut all = headers.clone();
         for (name, value) in &self.headers {
             let is_key = matches!(name.as_str(), "authorization" | "x-api-key");
@@ -240,7 +269,19 @@ impl Server {
             }
         }
         all.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        self.client.post(url).headers(all).body(body)
+        let mut request = reqwest::Request::new(Method::POST, url);
+        *request.headers_mut() = all;
+        *request.body_mut() = Some(body.into());
+        Ok(reqwest::RequestBuilder::from_parts(self.client.clone(), request))
+    }
+
+    /// What it says without what it was shown of ours.
+    pub(crate) fn hide_secrets(&self, said: Bytes) -> Bytes {
+        let endpoint = &self.upstream.endpoint;
+        let shown = endpoint.api_key.iter().chain(endpoint.headers.iter().map(|(_, value)| value));
+        let Ok(text) = std::str::from_utf8(&said) else { return said };
+        let hidden = shown.flat_map(Secret::forms).fold(text.to_owned(), |text, secret| secret.hide_in(text));
+        if hidden == text { said } else { hidden.into() }
     }
 
     pub(crate) fn timeouts(&self) -> Timeouts {
@@ -291,6 +332,7 @@ impl Target {
             reread: Mutex::default(),
             learned: AtomicU64::new(0),
             largest: AtomicU64::new(0),
+            unspoken: Mutex::default(),
             server,
         })
     }
@@ -378,6 +420,72 @@ impl Target {
             if self.learned.load(Ordering::Relaxed) < tokens {
                 self.learned.store(0, Ordering::Relaxed);
             }
+        }
+    }
+
+    /// Whether requests of a dialect pass as they are. What the server says of itself is known after
+    /// [`limits`](Self::limits).
+    pub(crate) fn speaks(&self, dialect: Dialect) -> Speaks {
+        let upstream = &self.server.upstream;
+        if upstream.dialects.contains(&dialect) {
+            return Speaks::Yes;
+        }
+        let known = |chat: &Arc<OpenAiChat>| matches!(chat.family().name, "vllm" | "llama.cpp");
+        let unspoken = self.unspoken.lock().unwrap_or_else(PoisonError::into_inner);
+        let may = upstream.finds_dialects && !unspoken.contains(&dialect);
+        if may && self.chat.as_ref().is_some_and(known) { Speaks::Perhaps } else { Speaks::No }
+    }
+
+    /// Whether the server was found to have no path for a dialect.
+    pub(crate) fn does_not_speak(&self, dialect: Dialect, is_so: bool) {
+        let mut unspoken = self.unspoken.lock().unwrap_or_else(PoisonError::into_inner);
+        unspoken.retain(|known| *known != dialect);
+        unspoken.extend(is_so.then_some(dialect));
+    }
+
+    /// Whether it is a server that people run themselves.
+    pub(crate) fn is_local(&self) -> bool {
+        let family =
+            |chat: &Arc<OpenAiChat>| matches!(chat.family().name, "vllm" | "llama.cpp" | "LM Studio");
+        self.server.upstream.kind == Kind::Ollama || self.chat.as_ref().is_some_and(family)
+    }
+
+    /// Whether a picture or a file gets there, as it is or by its address.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub(crate) fn takes(&self, part: &Part, by_address: bool, limits: &Limits) -> Result<(), &'static str> {
+        let kind = self.server.upstream.kind;
+        let family = self.chat.as_ref().map(|chat| chat.family());
+        match part {
+            Part::Image(_) if !limits.images.may() => Err("the model takes no pictures"),
+            Part::Image(_) if family.is_some_and(|family| !family.images.may()) => {
+                Err("the upstream takes no pictures")
+            }
+            Part::File(_) if !limits.files.may() => Err("the model takes no files"),
+            Part::File(_) if kind == Kind::Ollama => Err("the upstream takes no files"),
+            _ if by_address && matches!(kind, Kind::Gemini | Kind::Ollama) => {
+                Err("the upstream takes nothing by its address: send the content itself")
+            }
+            Part::Image(media) if kind == Kind::Anthropic && !by_address => {
+                let known = ["image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp"];
+                known
+                    .contains(&media.media_type.as_str())
+                    .then_some(())
+                    .ok_or("the upstream takes PNG, JPEG, GIF and WebP only")
+            }
+            Part::File(media) => match (kind, family.map(|family| family.documents)) {
+                (_, Some(Documents::Unknown | Documents::No)) => Err("the upstream takes no files"),
+                (_, Some(Documents::File)) if by_address => {
+                    Err("the upstream takes no file by its address: send the content itself")
+                }
+                (_, Some(_)) if media.media_type != PDF => Err("the upstream takes PDF only"),
+                (Kind::Anthropic, _) if media.media_type != PDF && !media.media_type.starts_with("text/") => {
+                    Err("the upstream takes PDF and text only")
+                }
+                _ => Ok(()),
+            },
+            _ => Ok(()),
         }
     }
 

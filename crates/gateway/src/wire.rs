@@ -5,6 +5,7 @@
 //! possible. Streams are read event by event by a [`Watcher`], and two of them made one by a [`Splice`].
 
 use std::ops::Range;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -20,6 +21,7 @@ pub mod media;
 pub mod messages;
 pub mod patch;
 pub mod responses;
+pub mod slots;
 pub mod sse;
 pub mod volatile;
 
@@ -344,6 +346,8 @@ pub struct Fault {
     pub message: String,
     /// The field it is about.
     pub param: Option<String>,
+    /// When the upstream wants to be asked again, if it said so.
+    pub retry_after: Option<Duration>,
 }
 
 /// Kinds of errors, as far as the dialects tell them apart.
@@ -353,6 +357,9 @@ pub enum FaultKind {
     Invalid,
     /// It cannot be made to fit the window.
     ContextOverflow,
+    /// Nothing can be left out to make the request fit. Clients that shorten by themselves and try again must not take it
+    /// for [`ContextOverflow`](Self::ContextOverflow): they would do so without end.
+    DoesNotFit,
     /// No credential, or a wrong one.
     Auth,
     /// No such model or path.
@@ -375,7 +382,7 @@ impl FaultKind {
     /// The usual status.
     pub fn status(self) -> StatusCode {
         match self {
-            Self::Invalid | Self::ContextOverflow => StatusCode::BAD_REQUEST,
+            Self::Invalid | Self::ContextOverflow | Self::DoesNotFit => StatusCode::BAD_REQUEST,
             Self::Auth => StatusCode::UNAUTHORIZED,
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
@@ -391,6 +398,7 @@ impl FaultKind {
         match self {
             Self::Invalid => "invalid_request",
             Self::ContextOverflow => "context_length_exceeded",
+            Self::DoesNotFit => "prompt_does_not_fit",
             Self::Auth => "invalid_api_key",
             Self::NotFound => "not_found",
             Self::TooLarge => "request_too_large",
@@ -406,7 +414,7 @@ impl FaultKind {
 impl Fault {
     /// With the usual status.
     pub fn new(kind: FaultKind, message: impl Into<String>) -> Self {
-        Self { status: kind.status(), kind, message: message.into(), param: None }
+        Self { status: kind.status(), kind, message: message.into(), param: None, retry_after: None }
     }
 }
 

@@ -34,16 +34,20 @@ pub(crate) struct Study {
     index: Index,
     /// For each entry what it needs of earlier ones; empty for all but answers.
     needs: Vec<Vec<Need>>,
+    /// What is needed by any answer: the entries that hold it, oldest first.
+    holders: Vec<Vec<usize>>,
     /// Entries by the name of their text, the first of equals.
     by_id: HashMap<u64, usize>,
+    /// For each entry the first with the same text.
+    first: Vec<usize>,
 }
 
 /// Something that an answer uses and earlier messages hold.
 #[derive(Clone, Debug)]
 pub(crate) struct Need {
     pub(crate) text: Arc<str>,
-    /// Earlier entries that hold it.
-    pub(crate) holders: Vec<usize>,
+    /// Which of the study's lists of holders is its own, and how many of them are earlier.
+    holders: (usize, usize),
 }
 
 /// How the needs of one answer fare.
@@ -58,26 +62,44 @@ pub(crate) struct Found {
 
 impl Study {
     pub(crate) fn of(recording: &Recording) -> Self {
-        let mut study = Self { index: Index::default(), needs: Vec::new(), by_id: HashMap::new() };
+        let mut study = Self {
+            index: Index::default(),
+            needs: Vec::new(),
+            holders: Vec::new(),
+            by_id: HashMap::new(),
+            first: Vec::new(),
+        };
         let mut places = Places::default();
         let answers: BTreeSet<usize> = recording.answers().collect();
         for (at, entry) in recording.entries.iter().enumerate() {
             let needs = if answers.contains(&at) { items(&entry.text) } else { BTreeSet::new() };
             let needs = needs.into_iter().filter_map(|item| {
                 let holders = places.holders(&item, recording, at);
-                (!holders.is_empty()).then(|| Need { text: item.text.into(), holders })
+                (holders.1 > 0).then(|| Need { text: item.text.into(), holders })
             });
             study.needs.push(needs.collect());
             places.read(at, &entry.text);
             study.index.add(&entry.text);
-            study.by_id.entry(recording.id(at)).or_insert(at);
+            study.first.push(*study.by_id.entry(recording.id(at)).or_insert(at));
         }
+        study.holders = places.found;
         study
     }
 
     /// The entry whose text has that name.
     pub(crate) fn entry_of(&self, id: u64) -> Option<usize> {
         self.by_id.get(&id).copied()
+    }
+
+    /// The first entry with the same text.
+    fn first_of(&self, at: usize) -> usize {
+        self.first[at]
+    }
+
+    /// Earlier entries that hold what is needed, oldest first.
+    fn holders(&self, need: &Need) -> &[usize] {
+        let (list, earlier) = need.holders;
+        &self.holders[list][..earlier]
     }
 
     /// What the answer `at` needs.
@@ -90,8 +112,9 @@ impl Study {
 #[derive(Default)]
 struct Places {
     entries: HashMap<Box<str>, Vec<usize>>,
-    /// What was found before, and up to which entry.
-    known: HashMap<String, (usize, Vec<usize>)>,
+    /// Which list of `found` an item has, and up to which entry it was looked for.
+    known: HashMap<String, (usize, usize)>,
+    found: Vec<Vec<usize>>,
 }
 
 impl Places {
@@ -105,8 +128,14 @@ impl Places {
         }
     }
 
-    fn holders(&mut self, item: &Item, recording: &Recording, before: usize) -> Vec<usize> {
-        let (upto, found) = self.known.entry(item.text.clone()).or_default();
+    /// The list of the entries that hold an item, and how many of it are there so far.
+    fn holders(&mut self, item: &Item, recording: &Recording, before: usize) -> (usize, usize) {
+        let next = self.found.len();
+        let (list, upto) = self.known.entry(item.text.clone()).or_insert((next, 0));
+        if *list == next {
+            self.found.push(Vec::new());
+        }
+        let found = &mut self.found[*list];
         let rarest = runs(&item.text)
             .map(|run| self.entries.get(run))
             .min_by_key(|entries| entries.map_or(0, Vec::len));
@@ -116,7 +145,7 @@ impl Places {
             |at: &&usize| recording.entries[**at].tokens > 0 && item.is_in(&recording.entries[**at].text);
         found.extend(new.iter().filter(is_held));
         *upto = before;
-        found.clone()
+        (*list, found.len())
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use longhaul_core::event::{Event, EventBody, FORMAT, NoteReason, StepKind, StepStart};
-use longhaul_core::history::{EntryKind, History};
+use longhaul_core::history::{EntryKind, History, ViewItem};
 use longhaul_core::ids::{LogRange, Millis};
 use longhaul_core::message::{Finish, Message, Origin, Part, ToolResult};
 use longhaul_core::meter;
@@ -31,8 +31,11 @@ pub struct Ours {
     /// Model calls for summaries that were written while work went on, since the last request.
     made_ahead: Vec<SideCall>,
     /// Items of the view as they were sent last.
-    sent: HashMap<LogRange, (Arc<Message>, Segment)>,
+    sent: Vec<Sent>,
 }
+
+/// An item of the view, and what it was sent as.
+type Sent = (LogRange, Arc<Message>, Segment);
 
 impl std::fmt::Debug for Ours {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -96,7 +99,7 @@ impl Ours {
             log: Log::default(),
             fed: 0,
             made_ahead: Vec::new(),
-            sent: HashMap::new(),
+            sent: Vec::new(),
         }
     }
 
@@ -149,19 +152,24 @@ impl Ours {
 
     /// The view, every item with the name it had when it was sent before.
     fn view(&mut self) -> Vec<Segment> {
-        let mut sent = HashMap::with_capacity(self.sent.len());
-        let mut view = Vec::with_capacity(self.log.history.view().len());
-        for item in self.log.history.view() {
-            let known = self.sent.get(&item.range).filter(|(message, _)| Arc::ptr_eq(message, &item.message));
-            let segment = match known {
-                Some((_, segment)) => segment.clone(),
-                None => Segment::new(text_of(&item.message), item.tokens),
-            };
-            sent.insert(item.range, (item.message.clone(), segment.clone()));
-            view.push(segment);
+        let view = self.log.history.view();
+        let is_same = |(range, message, _): &Sent, item: &ViewItem| {
+            *range == item.range && Arc::ptr_eq(message, &item.message)
+        };
+        let same = self.sent.iter().zip(view).take_while(|(sent, item)| is_same(sent, item)).count();
+        let others = self.sent.split_off(same);
+        let others: HashMap<LogRange, Sent> = others.into_iter().map(|sent| (sent.0, sent)).collect();
+        for item in &view[same..] {
+            let known = others.get(&item.range).filter(|sent| is_same(sent, item));
+            self.sent.push(match known {
+                Some(sent) => sent.clone(),
+                None => {
+                    let segment = Segment::new(text_of(&item.message), item.tokens);
+                    (item.range, item.message.clone(), segment)
+                }
+            });
         }
-        self.sent = sent;
-        view
+        self.sent.iter().map(|(_, _, segment)| segment.clone()).collect()
     }
 }
 

@@ -1,5 +1,6 @@
 //! One model behind one server: what every wire needs to know of it.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde_json::{Map, Value};
@@ -42,6 +43,23 @@ impl Endpoint {
             declared: Declared::default(),
             timeouts: Timeouts::default(),
         }
+    }
+
+    /// The same with the fields of one request: they win, and groups of fields are merged.
+    pub(crate) fn with(&self, fields: &Map<String, Value>) -> Cow<'_, Self> {
+        if fields.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let mut endpoint = self.clone();
+        for (name, value) in fields {
+            match (endpoint.body.get_mut(name), value) {
+                (Some(Value::Object(known)), Value::Object(more)) => known.extend(more.clone()),
+                _ => {
+                    endpoint.body.insert(name.clone(), value.clone());
+                }
+            }
+        }
+        Cow::Owned(endpoint)
     }
 
     /// All headers; the key, if there is one, as `name: prefix + key`.

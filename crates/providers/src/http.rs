@@ -3,6 +3,7 @@
 
 pub(crate) mod answer;
 mod bounds;
+mod client;
 pub(crate) mod failure;
 mod key;
 mod redirect;
@@ -22,6 +23,9 @@ use tokio::time::timeout;
 
 use crate::ProviderError;
 
+use client::is_loopback;
+
+pub use client::builder;
 pub use secret::Secret;
 
 /// The most of an error's body that is kept, in bytes.
@@ -83,13 +87,8 @@ impl Http {
         headers: &[(String, Secret)],
         timeouts: Timeouts,
     ) -> Result<Self, ProviderError> {
-        let mut builder = Client::builder()
-            .connect_timeout(timeouts.connect)
-            .redirect(reqwest::redirect::Policy::none())
+        let mut builder = client::builder(base, timeouts.connect)
             .user_agent(concat!("longhaul/", env!("CARGO_PKG_VERSION")));
-        if is_loopback(base) {
-            builder = builder.no_proxy();
-        }
         if base.scheme() == "http" {
             // llama.cpp closes a connection after each stream although it said that it keeps it: the next request
             // would be lost with it. Without TLS a new one costs next to nothing.
@@ -245,12 +244,6 @@ fn header_map(headers: &[(String, Secret)]) -> Result<HeaderMap, ProviderError> 
 
 fn unsendable(name: &str) -> ProviderError {
     ProviderError::new(ErrorCode::InvalidRequest, format!("header `{name}` cannot be sent"))
-}
-
-/// A proxy from the environment is never meant for the machine itself.
-fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// The server of a base URL, as it may be shown.

@@ -103,6 +103,11 @@ pub struct Request {
     pub max_output_tokens: Option<u64>,
     /// The bytes of every picture and file in `messages`, by hash; of nothing else.
     pub media: BTreeMap<String, Bytes>,
+    /// Of those without bytes, the addresses from which the server takes them itself, by hash. Chat Completions,
+    /// Responses (files too) and Messages know that.
+    pub links: BTreeMap<String, String>,
+    /// Fields of this request only, over those of the endpoint's [`body`](Endpoint::body); groups are merged.
+    pub fields: serde_json::Map<String, serde_json::Value>,
 }
 
 /// Whether the model may, must or must not ask for a tool.

@@ -224,7 +224,10 @@ fn check_calls(index: usize, message: &Message) -> Result<(), Violation> {
 
 fn check_media(index: usize, part: &Part, request: &Request) -> Result<(), Violation> {
     match part {
-        Part::Image(media) | Part::File(media) if !request.media.contains_key(&media.blob.hash) => {
+        Part::Image(media) | Part::File(media)
+            if !request.media.contains_key(&media.blob.hash)
+                && !request.links.contains_key(&media.blob.hash) =>
+        {
             Err(Violation::MissingMedia { index, hash: media.blob.hash.clone() })
         }
         Part::ToolResult(result) => check_result_content(index, &result.content, request),

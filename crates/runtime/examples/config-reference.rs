@@ -6,7 +6,8 @@ const STRATEGIES: &str = "\
 ## Strategies
 
 `context.compression.strategy` says how old messages make room once the trigger is reached. `trigger` moves the point where \
-it acts; when a request would not fit at all, every strategy acts. An option that belongs to other strategies is an error.
+it acts; `overflow` waits until what is usable is full, `manual` acts only on request. When a request would not fit at all, every strategy \
+acts, also with `manual`. An option that belongs to other strategies is an error.
 
 | strategy | acts at | own options (default) | what it does, and what it is good for |
 | --- | --- | --- | --- |
@@ -22,6 +23,11 @@ it acts; when a request would not fit at all, every strategy acts. An option tha
 Before all but `pruning-agent` and `adaptive` act, old tool results are cleared by mark if that alone is enough: \
 `pruneProtectTokens`, `pruneMinimumTokens` and `protectedTools` say which. `adaptive` clears by itself and minds the first \
 and the last of them. Cleared or left out, everything stays in the log, and `recall` finds it.
+
+`truncation` is also the last resort of every other strategy: where what that would do is not enough, the newest messages that \
+fit stay, and the row says `truncation`. A trigger beyond what is usable (the window without the room for the answer) acts \
+there; `longhaul context` says so. In windows of less than 4,000 tokens there is hardly room for a ledger: do not count on \
+it there to keep rules that were said early.
 
 When `adaptive` acts depends on prices, if `models.NAME.prices` declares them for the model or it is one whose list prices \
 are known (`longhaul models` shows them): an edit makes every later call cheaper and has the provider read the conversation \

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use longhaul_core::event::{Event, EventBody, ViewEdit};
-use longhaul_core::history::History;
+use longhaul_core::history::{EntryKind, History, ItemKind};
 use longhaul_core::ids::{EditId, Seq};
 use longhaul_core::message::Message;
 use longhaul_core::plan::{Plan, Policy, SummaryDraft, Writer};
@@ -104,6 +104,8 @@ pub fn survival(log: &[Event], edit_id: &EditId) -> Option<Survival> {
 #[derive(Clone, Debug)]
 pub struct Shown {
     messages: Vec<Arc<Message>>,
+    /// What was typed and answered behind the summaries among them.
+    folded: Vec<Arc<Message>>,
     /// What was said up to this position.
     until: Seq,
 }
@@ -112,7 +114,17 @@ impl Shown {
     /// What it is shown now.
     pub fn of(history: &History) -> Self {
         let messages = history.view().iter().map(|item| Arc::clone(&item.message)).collect();
-        Self { messages, until: history.last_seq() }
+        let is_behind = |seq: Seq| {
+            let mut summaries =
+                history.view().iter().filter(|item| matches!(item.kind, ItemKind::Summary(_)));
+            summaries
+                .any(|item| item.range.contains(seq) || item.covers.iter().any(|range| range.contains(seq)))
+        };
+        let said = history.entries().iter().filter(|entry| {
+            matches!(entry.kind, EntryKind::Typed | EntryKind::Assistant(_)) && is_behind(entry.seq)
+        });
+        let folded = said.map(|entry| Arc::clone(&entry.message)).collect();
+        Self { messages, folded, until: history.last_seq() }
     }
 
     /// How its facts have fared in a later view of the same session; what was said since then does not count. In a
@@ -121,7 +133,8 @@ impl Shown {
         let before: Vec<&Message> = self.messages.iter().map(AsRef::as_ref).collect();
         let view = after.view().iter().filter(|item| item.range.from <= self.until);
         let after: String = view.map(|item| crate::recall::plain_text(&item.message) + "\n").collect();
-        survival::survey(&before, &after, true)
+        let folded: Vec<&Message> = self.folded.iter().map(AsRef::as_ref).collect();
+        survival::survey_folded(&before, &folded, &after)
     }
 }
 

@@ -24,7 +24,10 @@ mod tests;
 
 pub use agents::AgentSource;
 pub use error::{ConfigError, Problem, ProblemKind};
-pub use gateway::{GatewayAuth, GatewayConfig, GatewayCredentials, GatewayMidstream};
+pub use gateway::{
+    GatewayAuth, GatewayConfig, GatewayCredentials, GatewayDialect, GatewayMidstream, UpstreamConfig,
+    UpstreamModel,
+};
 pub use hooks::{HookConfig, HookTarget, HooksConfig};
 pub use mcp::{McpCommand, McpRemote, McpServerConfig, McpTransport};
 pub use model::{
@@ -34,7 +37,7 @@ pub use model::{
     ToolsConfig, TriggerConfig,
 };
 pub use nearest::nearest;
-pub use server::{RateLimitConfig, ServerConfig};
+pub use server::{RateLimit, ServerConfig};
 
 use std::collections::{BTreeMap, BTreeSet};
 

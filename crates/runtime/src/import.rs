@@ -13,6 +13,7 @@ mod native;
 mod openai;
 mod pi;
 mod sink;
+mod surrogates;
 mod swe_agent;
 mod tape;
 mod tau;
@@ -20,6 +21,7 @@ mod tau;
 mod tests;
 mod time;
 
+use std::borrow::Cow;
 use std::fmt;
 
 use bytes::Bytes;
@@ -193,7 +195,13 @@ pub fn import(bytes: &[u8], at: Millis) -> Result<Import, ImportError> {
     }
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii();
     let format = recognise(bytes)?;
-    let sessions = match format {
+    // What we export has none, and stays byte for byte.
+    let (bytes, replaced) = match format {
+        Format::Longhaul => (Cow::Borrowed(bytes), 0),
+        _ => surrogates::replaced(bytes),
+    };
+    let bytes = &*bytes;
+    let mut sessions = match format {
         Format::Longhaul => vec![native::read(bytes)?],
         Format::Pi => vec![pi::read(bytes, at)?],
         Format::OpenaiMessages => vec![openai::read(bytes, at)?],
@@ -203,6 +211,10 @@ pub fn import(bytes: &[u8], at: Millis) -> Result<Import, ImportError> {
         Format::TapeAgents => vec![tape::read(bytes, at)?],
         Format::ClaudeCode => vec![claude_code::read(bytes, at)?],
     };
+    if let (Some(first), 1..) = (sessions.first_mut(), replaced) {
+        let message = format!("escapes of half a character: {replaced} replaced by U+FFFD");
+        first.warnings.insert(0, Warning { place: None, message });
+    }
     Ok(Import { format, sessions })
 }
 

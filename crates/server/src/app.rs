@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use longhaul::config::RateLimit;
 use longhaul::session::{Runtime, Session};
 use longhaul_core::ids::SessionId;
 use longhaul_core::run::Status;
@@ -14,11 +15,12 @@ use tokio_util::task::TaskTracker;
 
 use crate::counters::Counters;
 use crate::guard::is_of_page;
-use crate::limit::{Allowances, Client, RateLimit};
+use crate::limit::{Allowances, Client};
 use crate::once::Requests;
 use crate::openings::Openings;
 use crate::problem::Problem;
 use crate::render::Renderer;
+use crate::routes::Conversations;
 use crate::sse::Readings;
 use crate::surroundings::{Nothing, Surroundings};
 use crate::token::{Token, TokenError};
@@ -94,6 +96,7 @@ struct Shared {
     openings: Openings,
     rendering: Semaphore,
     allowances: Allowances,
+    conversations: Conversations,
     draining: CancellationToken,
     closing: CancellationToken,
     tasks: TaskTracker,
@@ -111,6 +114,7 @@ impl App {
             openings: Openings::default(),
             rendering: Semaphore::new(RENDERING),
             allowances: Allowances::default(),
+            conversations: Conversations::default(),
             draining: CancellationToken::new(),
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -184,6 +188,10 @@ impl App {
         &self.0.requests
     }
 
+    pub(crate) fn conversations(&self) -> &Conversations {
+        &self.0.conversations
+    }
+
     pub(crate) fn openings(&self) -> &Openings {
         &self.0.openings
     }
@@ -246,6 +254,11 @@ impl App {
             tracing::error!(%error, "texts were not rendered");
             Problem::internal()
         })
+    }
+
+    /// Does `work` to its end beside whatever else is done.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        drop(self.0.tasks.spawn(work));
     }
 
     /// Does `work` to its end, also when the client leaves before.

@@ -15,7 +15,7 @@ mod turn;
 use serde_json::Value;
 
 pub(crate) use self::fold::Fold;
-pub(crate) use self::stream::{answer, data};
+pub(crate) use self::stream::{acts, answer, data};
 pub(crate) use self::turn::{Decision, Turn, Wish, conversation, running};
 
 /// Which of an answer's two voices.

@@ -22,6 +22,9 @@ use crate::wording::plain;
 const DRAIN_TIME: Duration = Duration::from_secs(10);
 const DRAIN_TIMES: usize = 8;
 
+/// Room that is made for a body that says how long it is, before it comes.
+const AT_ONCE_BYTES: usize = 1 << 20;
+
 /// The largest body of somebody who has shown no token yet.
 const BRIEF_BYTES: usize = 4_096;
 
@@ -152,7 +155,8 @@ pub(crate) async fn read(request: Request, app: &App) -> Result<(HeaderMap, Byte
     }
     let kept = if is_too_large { 0 } else { limit };
     let patience = app.config().body_patience;
-    let body = collect(body, kept, patience).await?.ok_or_else(|| Problem::too_large(limit as u64))?;
+    let body =
+        collect(body, length, kept, patience).await?.ok_or_else(|| Problem::too_large(limit as u64))?;
     Ok((parts.headers, body))
 }
 
@@ -162,9 +166,15 @@ fn asks_first(headers: &HeaderMap) -> bool {
 }
 
 /// The whole body, `None` if it has more than `limit` bytes. For each piece of it there is so much patience.
-async fn collect(body: Body, limit: usize, patience: Duration) -> Result<Option<Bytes>, Problem> {
+async fn collect(
+    body: Body,
+    length: Option<u64>,
+    limit: usize,
+    patience: Duration,
+) -> Result<Option<Bytes>, Problem> {
     let mut pieces = body.into_data_stream();
-    let mut whole = BytesMut::new();
+    let room = length.map_or(0, |length| length.min(limit.min(AT_ONCE_BYTES) as u64));
+    let mut whole = BytesMut::with_capacity(room as usize);
     let stuck = |_| Problem::too_slow();
     while let Some(piece) = tokio::time::timeout(patience, pieces.next()).await.map_err(stuck)? {
         let piece = piece.map_err(|_| Problem::invalid("The body broke off."))?;

@@ -46,7 +46,7 @@ pub(crate) async fn guard(State(app): State<App>, mut request: Request, next: Ne
     } else {
         let (uri, headers) = (request.uri(), request.headers());
         let address = pass.as_ref().map(|pass| pass.address());
-        let is_near = address.is_some_and(|address| address.is_loopback());
+        let is_near = address.is_some_and(|address| address.is_loopback()) && !is_passed_on(headers);
         admit(&method, uri, headers, app.config(), is_near)
             .and_then(|visit| {
                 app.allow(uri.path(), (address, visit.is_known))?;
@@ -110,7 +110,7 @@ fn admit(
             Ok(Visit { host, is_known: false })
         }
         Shown::Nothing | Shown::CookieAlone
-            if is_near && config.gateway_is_open && is_of_gateway(uri.path()) =>
+            if is_near && is_loopback(&host) && config.gateway_is_open && is_of_gateway(uri.path()) =>
         {
             Ok(Visit { host, is_known: false })
         }
@@ -200,12 +200,21 @@ fn is_known(host: &Authority, config: &ServerConfig) -> bool {
     if !port.is_some_and(|port| port.is_empty() || is_port(port)) {
         return false;
     }
-    let is_loopback = name.eq_ignore_ascii_case("localhost")
-        || name == "[::1]"
-        || name.parse::<Ipv4Addr>().is_ok_and(|ip| ip.is_loopback());
     let is_allowed =
         |allowed: &String| allowed.eq_ignore_ascii_case(name) || allowed.eq_ignore_ascii_case(host.as_str());
-    is_loopback || config.allowed_hosts.iter().any(is_allowed)
+    is_loopback(host) || config.allowed_hosts.iter().any(is_allowed)
+}
+
+fn is_loopback(host: &Authority) -> bool {
+    let name = host.host();
+    name.eq_ignore_ascii_case("localhost")
+        || name == "[::1]"
+        || name.parse::<Ipv4Addr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+/// Whether a proxy of this machine asks for somebody who may be anywhere.
+fn is_passed_on(headers: &HeaderMap) -> bool {
+    ["forwarded", "x-forwarded-for", "x-real-ip", "via"].iter().any(|name| headers.contains_key(*name))
 }
 
 /// Whether it is `:` and a number that a port can have.
@@ -299,6 +308,23 @@ mod tests {
         ] {
             assert!(!from(origin), "{origin}");
         }
+    }
+
+    #[test]
+    fn the_gateway_is_open_to_this_machine_under_its_own_names_alone() {
+        let mut config = ServerConfig::new(Token::new("right"));
+        config.allowed_hosts = vec!["box.lan".to_owned()];
+        config.gateway_is_open = true;
+        let enters = |config: &ServerConfig, host: &'static str, path: &str, is_near: bool| {
+            let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static(host))]);
+            admit(&Method::POST, &path.parse().unwrap(), &headers, config, is_near).is_ok()
+        };
+        assert!(enters(&config, "localhost:4400", "/v1/messages", true));
+        assert!(!enters(&config, "localhost:4400", "/v1/messages", false), "from elsewhere");
+        assert!(!enters(&config, "box.lan", "/v1/messages", true), "a proxy of this machine, for others");
+        assert!(!enters(&config, "localhost:4400", "/api/sessions", true), "only the gateway");
+        config.gateway_is_open = false;
+        assert!(!enters(&config, "localhost:4400", "/v1/messages", true));
     }
 
     #[test]

@@ -32,9 +32,10 @@ mod token;
 mod uploads;
 mod wording;
 
+pub use longhaul::config::RateLimit;
+
 pub use crate::app::{App, ServerConfig};
 pub use crate::counters::Counters;
-pub use crate::limit::RateLimit;
 pub use crate::openapi::openapi;
 pub use crate::routes::router;
 pub use crate::serve::serve;

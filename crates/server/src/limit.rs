@@ -2,39 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use longhaul::config::RateLimit;
+
 /// Clients that are remembered at most. Those that have asked for nothing lately are forgotten.
 const CLIENTS: usize = 4_096;
-
-/// So many requests in a span of time, for example `120/min`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RateLimit {
-    /// How many; at least 1.
-    pub requests: u32,
-    /// In how long a time.
-    pub per: Duration,
-}
-
-impl FromStr for RateLimit {
-    type Err = String;
-
-    /// Reads `COUNT/s`, `COUNT/min` or `COUNT/h`.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let unknown = || format!("`{text}` is no rate such as 120/min (s, min or h)");
-        let (count, unit) = text.split_once('/').ok_or_else(unknown)?;
-        let seconds = match unit.trim() {
-            "s" => 1,
-            "min" => 60,
-            "h" => 3_600,
-            _ => return Err(unknown()),
-        };
-        let requests = count.trim().parse().ok().filter(|count| *count > 0).ok_or_else(unknown)?;
-        Ok(Self { requests, per: Duration::from_secs(seconds) })
-    }
-}
 
 /// Who asks: from where, and whether with the token or the cookie.
 pub(crate) type Client = (Option<IpAddr>, bool);
@@ -81,15 +55,6 @@ mod tests {
     use super::*;
 
     const LIMIT: RateLimit = RateLimit { requests: 3, per: Duration::from_secs(60) };
-
-    #[test]
-    fn rates_are_read() {
-        assert_eq!("120/min".parse(), Ok(RateLimit { requests: 120, per: Duration::from_secs(60) }));
-        assert_eq!("5 / s".parse(), Ok(RateLimit { requests: 5, per: Duration::from_secs(1) }));
-        for wrong in ["", "120", "0/min", "-1/s", "x/s", "5/day", "/s"] {
-            assert!(wrong.parse::<RateLimit>().is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn so_many_at_once_and_then_one_after_another() {

@@ -1,6 +1,7 @@
 //! The routes: one file for each subject.
 
 pub(crate) mod agents;
+pub(crate) mod agents_as_models;
 pub(crate) mod agui;
 pub(crate) mod approvals;
 pub(crate) mod blobs;
@@ -34,6 +35,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, patch, post};
 use longhaul_core::error::ErrorCode;
 
+pub(crate) use self::agents_as_models::Conversations;
 pub(crate) use self::queue::entries as queue_entries;
 use crate::app::App;
 use crate::guard::guard;

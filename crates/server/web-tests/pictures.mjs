@@ -10,7 +10,7 @@ const [binary, folder] = process.argv.slice(2);
 if (!binary || !folder) throw new Error('node pictures.mjs BINARY FOLDER');
 mkdirSync(folder, { recursive: true });
 
-const WINDOW = 8_500;
+const WINDOW = 10_000;
 const SIZE = { width: 1180, height: 830 };
 
 const model = await startModel({ window: WINDOW });

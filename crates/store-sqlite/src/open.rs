@@ -6,7 +6,7 @@ use std::path::Path;
 use longhaul_store::StoreError;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{ConnectOptions, SqliteConnection, SqlitePool};
+use sqlx::{ConnectOptions, Connection, SqliteConnection, SqlitePool};
 
 use crate::durable;
 use crate::error::store_error;
@@ -139,12 +139,15 @@ fn is_new_enough(version: &str) -> bool {
     numbers.as_slice() >= OLDEST_SQLITE.as_slice()
 }
 
+/// All at once: each by itself would be flushed twice.
 async fn migrate(db: &mut SqliteConnection) -> Result<(), StoreError> {
-    MIGRATOR.run(db).await.map_err(|error| match error {
+    let mut all = db.begin().await.map_err(|error| store_error(&error))?;
+    MIGRATOR.run(&mut *all).await.map_err(|error| match error {
         MigrateError::VersionMissing(version) | MigrateError::VersionTooNew(version, _) => newer(version),
         MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => store_error(&error),
         other => StoreError::Storage(format!("the data folder's schema is not as expected: {other}")),
-    })
+    })?;
+    all.commit().await.map_err(|error| store_error(&error))
 }
 
 /// The newest schema that this version knows.

@@ -1,29 +1,30 @@
-//! The gateway in front of the configured model's server.
+//! The gateway in front of the servers that `gateway.upstreams` names, and of the configured model's.
 
 use std::sync::Arc;
 
-use longhaul::config::{Config, GatewayCredentials, GatewayMidstream};
-use longhaul_gateway::{Credentials, Gateway, Midstream, Parts, Upstream};
+use longhaul::config::{
+    Config, GatewayCredentials, GatewayDialect, GatewayMidstream, ModelConfig, UpstreamConfig, UpstreamModel,
+};
+use longhaul_gateway::wire::Dialect;
+use longhaul_gateway::{Credentials, Gateway, Midstream, Model, Parts, Upstream};
+use longhaul_providers::Declared;
 use longhaul_providers::http::Secret;
 use longhaul_store::Memo;
 
-use super::{declared, key_variable};
+use super::{declared, key_variable, of_limits};
 use crate::failure::{Failure, Outcome};
 use crate::place::Place;
 
-/// The gateway; `None` for a model that has no server.
+/// The gateway; `None` if there is no server to stand in front of.
 ///
 /// # Errors
 /// Usage, for a server that cannot be used.
 pub(crate) fn gateway(place: &Place, config: &Config, memo: Arc<dyn Memo>) -> Outcome<Option<Gateway>> {
-    let model = &config.model;
-    let Some(kind) = model.provider.kind() else { return Ok(None) };
-    let mut upstream = Upstream::new(kind.as_str(), kind, &model.base_url);
-    let endpoint = &mut upstream.endpoint;
-    endpoint.api_key = key_variable(place, model).and_then(|name| place.variable(name)).map(Secret::new);
-    endpoint.headers =
-        model.headers.iter().map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
-    endpoint.declared = declared(config);
+    let listed = config.gateway.upstreams.iter().filter_map(|listed| upstream(place, listed));
+    let upstreams: Vec<Upstream> = listed.chain(of_model(place, config)).collect();
+    if upstreams.is_empty() {
+        return Ok(None);
+    }
     let settings = longhaul_gateway::Config {
         credentials: match config.gateway.credentials {
             GatewayCredentials::Own => Credentials::Own,
@@ -33,8 +34,59 @@ pub(crate) fn gateway(place: &Place, config: &Config, memo: Arc<dyn Memo>) -> Ou
             GatewayMidstream::Exact => Midstream::Exact,
             GatewayMidstream::Off => Midstream::Off,
         },
-        ..longhaul_gateway::Config::new(vec![upstream])
+        ..longhaul_gateway::Config::new(upstreams)
     };
     let parts = Parts { memo, ..Parts::default() };
     Gateway::new(settings, parts).map(Some).map_err(|error| Failure::usage(error.to_string()))
+}
+
+/// The server of the configured model; it takes any model's name.
+fn of_model(place: &Place, config: &Config) -> Option<Upstream> {
+    let model = &config.model;
+    let kind = model.provider.kind()?;
+    let mut upstream = Upstream::new(kind.as_str(), kind, &model.base_url);
+    let endpoint = &mut upstream.endpoint;
+    endpoint.api_key = key_variable(place, model).and_then(|name| place.variable(name)).map(Secret::new);
+    endpoint.headers =
+        model.headers.iter().map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
+    endpoint.declared = declared(config);
+    Some(upstream)
+}
+
+fn upstream(place: &Place, listed: &UpstreamConfig) -> Option<Upstream> {
+    let kind = listed.provider.kind()?;
+    let mut upstream = Upstream::new(&listed.name, kind, &listed.base_url);
+    let key = upstream_key(place, listed).and_then(|name| place.variable(&name).map(Secret::new));
+    upstream.endpoint.api_key = key;
+    upstream.endpoint.declared = Declared { window: listed.window, ..Declared::default() };
+    if let Some(dialects) = &listed.dialects {
+        upstream.dialects = dialects.iter().map(|dialect| of(*dialect)).collect();
+        upstream.finds_dialects = false;
+    }
+    let model = |model: &UpstreamModel| Model {
+        name: model.name.clone(),
+        upstream_name: model.model.clone(),
+        declared: of_limits(&model.limits),
+    };
+    upstream.models = listed.models.iter().map(model).collect();
+    Some(upstream)
+}
+
+fn of(dialect: GatewayDialect) -> Dialect {
+    match dialect {
+        GatewayDialect::Chat => Dialect::Chat,
+        GatewayDialect::Responses => Dialect::Responses,
+        GatewayDialect::Messages => Dialect::Messages,
+    }
+}
+
+/// The variable that an upstream's key is taken from, if it is set.
+pub(crate) fn upstream_key(place: &Place, listed: &UpstreamConfig) -> Option<String> {
+    let model = ModelConfig {
+        provider: listed.provider,
+        base_url: listed.base_url.clone(),
+        api_key_env: listed.api_key_env.clone(),
+        ..Config::default().model
+    };
+    key_variable(place, &model).map(str::to_owned)
 }

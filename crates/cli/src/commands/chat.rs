@@ -213,7 +213,7 @@ impl Talk<'_> {
             transcript.row(&format!("\n{}", self.style.dim(&more)));
         }
         let offers = self.session.look(offer::of_run).await?;
-        let text = super::sessions::conversation(&events[from..], &offers, transcript);
+        let text = super::sessions::conversation(&events, from, &offers, transcript);
         Ok(format!("{}\n", text.trim_end_matches('\n')))
     }
 

@@ -7,6 +7,7 @@ use longhaul::compaction::{self, Preview, only_leaves_out};
 use longhaul::config::{Config, StrategyKind, SummaryWriter};
 use longhaul::session::{Runtime, Session};
 use longhaul_core::event::{EditKind, ViewEdit, ViewOp};
+use longhaul_core::history::History;
 use longhaul_core::ids::Handle;
 use longhaul_core::plan::{Plan, Policy, SummaryDraft, Writer};
 use longhaul_core::run::{CompactionOutcome, Run};
@@ -17,6 +18,7 @@ use crate::agent_file;
 use crate::args::CompactArgs;
 use crate::assemble::Asking;
 use crate::failure::{DONE, Failure, Outcome};
+use crate::gone::{self, Gone};
 use crate::place::Place;
 use crate::term::happening::{self, Happening};
 use crate::term::human::{count, grouped, short};
@@ -71,6 +73,8 @@ pub(super) struct Made {
     failed: Option<String>,
     /// Whether a model wrote any of it.
     pub(super) is_by_model: bool,
+    /// Whether it is an extract because extracts are what is configured.
+    is_extract: bool,
 }
 
 /// Compacts now, and tells what happens meanwhile.
@@ -85,7 +89,7 @@ pub(super) async fn make(
     let mut take = |announcement: &Announcement| {
         let Some(happening) = happening::of_announcement(announcement) else { return };
         match &happening {
-            Happening::Compacting => is_asked = true,
+            Happening::Compacting { .. } => is_asked = true,
             Happening::CompactionFailed { reason } => failed = Some(reason.clone()),
             _ => {}
         }
@@ -102,12 +106,22 @@ pub(super) async fn make(
     while let Ok(announcement) = watch.try_recv() {
         take(&announcement);
     }
-    let nobody = session.look(|run| run.settings().policy.writer == Writer::Nobody).await?;
-    Ok(Made { outcome, is_by_model: is_asked && failed.is_none() && !nobody, failed })
+    let is_nobody = session.look(|run| run.settings().policy.writer == Writer::Nobody).await?;
+    let is_by_model = is_asked && failed.is_none() && !is_nobody;
+    let is_extract = is_asked && is_nobody;
+    Ok(Made { outcome, is_by_model, is_extract, failed })
 }
 
-/// Said where there were instructions, and nobody to read them.
-pub(super) const UNHEARD: &str = "the instructions were not used: no model wrote a summary";
+impl Made {
+    /// What to say where there were instructions, and nobody to read them.
+    pub(super) fn unheard(&self) -> Option<&'static str> {
+        match (self.is_by_model, self.is_extract) {
+            (true, _) => None,
+            (false, true) => Some("the instructions were not used: an extract quotes what was said"),
+            (false, false) => Some("the instructions were not used: no model wrote a summary"),
+        }
+    }
+}
 
 /// The longest instructions, in characters: they go into the request for a summary, whose room is reckoned without
 /// them.
@@ -133,12 +147,16 @@ async fn compact(runtime: &Runtime, session: &Session, args: CompactArgs, place:
     let strategy = named(&runtime.agent().rules.policy, args.strategy.as_deref())?;
     let is_instructed = args.instructions.is_some();
     let before = session.look(|run| run.meter().total).await?;
+    let (for_good, is_nobody) =
+        session.look(|run| (for_good(run), run.settings().policy.writer == Writer::Nobody)).await?;
     let tell = |happening: &Happening| {
-        if *happening == Happening::Compacting && place.terminal.messages {
-            out::message("compacting … a summary is being written\n");
+        if matches!(happening, Happening::Compacting { .. }) && place.terminal.messages {
+            let what = if is_nobody { "an extract is being made" } else { "a summary is being written" };
+            out::told(&format!("compacting … {what}\n{}", for_good.clone().unwrap_or_default()));
         }
     };
     let made = make(session, strategy, args.instructions, tell).await?;
+    let unheard = made.unheard();
     match made.outcome {
         CompactionOutcome::Committed(edit) => {
             let after = session.look(|run| run.meter().total).await?;
@@ -146,11 +164,13 @@ async fn compact(runtime: &Runtime, session: &Session, args: CompactArgs, place:
             let log = runtime.log(session.id()).await.unwrap_or_default();
             let mut notes = Vec::new();
             notes.extend(made.failed.map(|why| instead(&edit, &why)));
-            notes.extend((is_instructed && !made.is_by_model).then(|| UNHEARD.to_owned()));
-            let id = edit.id.clone();
-            let refused = session.look(move |run| compaction::check_undo(run, &id).err()).await?;
+            notes.extend(unheard.filter(|_| is_instructed).map(str::to_owned));
+            let this = ViewEdit::clone(&edit);
+            let look = move |run: &Run| (gone(&this, run), compaction::check_undo(run, &this.id).err());
+            let (gone, refused) = session.look(look).await?;
             Ok(committed(&Committed {
                 edit: &edit,
+                gone,
                 totals: (before, after),
                 notes: &notes,
                 survival: compaction::survival(&log, &edit.id).as_ref(),
@@ -190,6 +210,8 @@ fn instead(edit: &ViewEdit, why: &str) -> String {
 /// What can be said of a compaction that was made.
 struct Committed<'a> {
     edit: &'a ViewEdit,
+    /// What went, in words.
+    gone: String,
     /// The meter's totals, before and after: what `context` shows.
     totals: (u64, u64),
     /// What did not go as it was asked for, a line each.
@@ -199,7 +221,7 @@ struct Committed<'a> {
 }
 
 fn committed(made: &Committed<'_>) -> String {
-    let Committed { edit, totals, notes, survival, undo } = made;
+    let Committed { edit, gone, totals, notes, survival, undo } = made;
     let done = match edit.kind {
         EditKind::Prune => "cleared",
         EditKind::Compaction if only_leaves_out(&edit.strategy) => "left out",
@@ -207,12 +229,11 @@ fn committed(made: &Committed<'_>) -> String {
     };
     let notes: String = notes.iter().map(|note| format!("{note}\n")).collect();
     format!(
-        "{done} {} · {} → {} tokens · {} · {}\n{notes}{}{undo}\n",
-        gone(edit),
+        "{done} {gone} · {} → {} tokens · {} · {}\n{notes}{}{undo}\n",
         short(totals.0),
         short(totals.1),
         edit.strategy,
-        edit.why,
+        happening::reason(&edit.why),
         survival.map(|survival| report(survival, "of what the model was shown")).unwrap_or_default(),
     )
 }
@@ -236,16 +257,31 @@ pub(super) fn previewed(
     let asked = strategy.as_ref().unwrap_or(&policy.strategy).name().to_owned();
     let is_instructed = instructions.is_some();
     let preview = Preview::of(run, strategy, instructions);
-    let is_by_model = matches!(preview.plan, Plan::Summarise(_)) && policy.writer != Writer::Nobody;
-    let unheard = match is_instructed && !is_by_model {
-        true => "the instructions would not be used: no model would write a summary\n",
-        false => "",
+    let is_draft = matches!(preview.plan, Plan::Summarise(_));
+    let unheard = match (is_draft, policy.writer) {
+        _ if !is_instructed => "",
+        (true, Writer::Nobody) => "the instructions would not be used: an extract quotes what was said\n",
+        (true, _) => "",
+        (false, _) => "the instructions would not be used: no model would write a summary\n",
     };
-    format!("{}{unheard}", described(&preview, &asked, policy.writer))
+    let for_good = match preview.plan {
+        Plan::Edit(_) | Plan::Summarise(_) => for_good(run).unwrap_or_default(),
+        Plan::Fits | Plan::DoesNotFit(_) => String::new(),
+    };
+    format!("{}{unheard}{for_good}", described(&preview, &asked, policy.writer, Some(run.history())))
+}
+
+/// That a compaction could not be undone, if it could not: what is shown now has more tokens than there is room for.
+fn for_good(run: &Run) -> Option<String> {
+    let (tokens, usable) = (run.meter().bound(), run.budget().usable);
+    (tokens > usable).then(|| {
+        let (tokens, usable) = (short(tokens), short(usable));
+        format!("it cannot be undone: the view as it is has up to {tokens} tokens, and {usable} are usable; `recall` still returns what goes\n")
+    })
 }
 
 /// A plan in words. Nothing has happened. The strategy that was asked need not be the one that the plan comes from.
-fn described(preview: &Preview, asked: &str, writer: Writer) -> String {
+fn described(preview: &Preview, asked: &str, writer: Writer, history: Option<&History>) -> String {
     let plan = &preview.plan;
     let strategy = match plan {
         Plan::Fits | Plan::DoesNotFit(_) => asked,
@@ -260,17 +296,25 @@ fn described(preview: &Preview, asked: &str, writer: Writer) -> String {
             let goes = |op: &&ViewOp| edit.kind == EditKind::Prune || !is_cleared(op);
             let handles: Vec<Handle> = edit.ops.iter().filter(goes).map(|op| Handle(op.range())).collect();
             text.push_str(&format!("would do    {}\n", edit.why));
-            text.push_str(&format!("goes        {} · {}\n", gone(edit), listed(&handles)));
+            text.push_str(&format!("goes        {} · {}\n", would_go(edit, history), listed(&handles)));
             text.push_str(&clears((edit.ops.len() - handles.len()) as u64));
             text.push_str(&sizes(edit.original_tokens, edit.compressed_tokens, ""));
         }
         Plan::Summarise(draft) => {
             let (messages, handles) = draft.what_goes();
             text.push_str(&format!("would do    {}\n", written(draft, writer)));
-            text.push_str(&format!("goes        {} · {}\n", count(messages, "message"), listed(&handles)));
+            let goes = match history {
+                Some(history) => {
+                    let drop = |handle: &Handle| ViewOp::Drop { range: handle.0 };
+                    let ops: Vec<ViewOp> = handles.iter().map(drop).collect();
+                    Gone::by(&ops, &gone::before(history, None), history)
+                }
+                None => Gone::some(messages),
+            };
+            text.push_str(&format!("goes        {} · {}\n", goes.words(), listed(&handles)));
             text.push_str(&clears(draft.cleared_results()));
             let (after, bound) = afterwards(draft);
-            text.push_str(&sizes(draft.original_tokens(), after, bound));
+            text.push_str(&sizes(draft.original_tokens(), after, &bound));
             text.push_str(&format!("floor       {} without any summary\n", short(draft.floor_tokens())));
         }
     }
@@ -285,13 +329,25 @@ fn described(preview: &Preview, asked: &str, writer: Writer) -> String {
     text
 }
 
-/// What an edit takes away.
-fn gone(edit: &ViewEdit) -> String {
+/// What an edit of a session took away.
+pub(super) fn gone(edit: &ViewEdit, run: &Run) -> String {
     match edit.kind {
         EditKind::Prune => count(edit.ops.len() as u64, "old tool result"),
         EditKind::Compaction => {
-            count((edit.original_messages + 1).saturating_sub(edit.compressed_messages), "message")
+            let history = run.history();
+            Gone::by(&edit.ops, &gone::before(history, Some(edit)), history).words()
         }
+    }
+}
+
+/// What an edit that nobody has made would take away.
+fn would_go(edit: &ViewEdit, history: Option<&History>) -> String {
+    match (edit.kind, history) {
+        (EditKind::Prune, _) => count(edit.ops.len() as u64, "old tool result"),
+        (EditKind::Compaction, Some(history)) => {
+            Gone::by(&edit.ops, &gone::before(history, None), history).words()
+        }
+        (EditKind::Compaction, None) => Gone::of_edit(edit).words(),
     }
 }
 
@@ -356,13 +412,16 @@ fn written(draft: &SummaryDraft, writer: Writer) -> String {
 }
 
 /// The size afterwards, and how far that is known.
-fn afterwards(draft: &SummaryDraft) -> (u64, &'static str) {
+fn afterwards(draft: &SummaryDraft) -> (u64, String) {
     let with_summary = draft.floor_tokens() + draft.limit_tokens();
     match draft.strategy() {
         // What it leaves is up to the agent, but it must be under the trigger.
-        "pruning-agent" => (draft.trigger_tokens().min(draft.original_tokens()), " at most"),
-        "adaptive" => (with_summary, " at most, besides the ledger"),
-        _ => (with_summary, " at most"),
+        "pruning-agent" => (draft.trigger_tokens().min(draft.original_tokens()), " at most".to_owned()),
+        "adaptive" => {
+            let ledger = short(draft.ledger_tokens());
+            (with_summary, format!(" at most, besides a ledger of at most {ledger}"))
+        }
+        _ => (with_summary, " at most".to_owned()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! `longhaul context`: what fills a session's window.
 
+use crate::agent_file;
 use crate::args::ContextArgs;
 use crate::failure::{DONE, Outcome};
 use crate::place::Place;
@@ -11,17 +12,19 @@ pub(crate) async fn run(args: ContextArgs, place: &Place) -> Outcome {
     let (runtime, record) = reading::session(place, &args.session).await?;
     let run = runtime.glance(&record.id).await?;
     let report = runtime.context(&run);
-    let text = if args.json {
-        format!("{}\n", serde_json::to_string_pretty(&report)?)
-    } else {
-        let model = run.history().model().map(|origin| origin.model.clone());
-        table::table(
-            &report,
-            &table::Beside::of(&run),
-            &model.unwrap_or_else(|| runtime.agent().provider.origin().model),
-        )
+    let loaded = agent_file::load(place)?;
+    let configured = runtime.agent().provider.origin().model;
+    let model = match run.history().model().map(|origin| origin.model.clone()) {
+        Some(own) if loaded.names_a_model && own == loaded.config.model.name => own,
+        Some(own) => format!("{own} (the session's own)"),
+        None if loaded.names_a_model => configured,
+        None => "a model that nobody has named".to_owned(),
     };
     runtime.close().await;
-    out::data(&text)?;
+    if args.json {
+        out::line(&serde_json::to_string_pretty(&report)?)?;
+    } else {
+        out::rows(&table::table(&report, &table::Beside::of(&run), &model))?;
+    }
     Ok(DONE)
 }

@@ -1,11 +1,12 @@
 //! `longhaul doctor`: what is here, and what would be used.
 
+mod hook;
 mod mcp;
 mod model;
 
 use std::sync::Arc;
 
-use longhaul::config::{ModelConfig, ProviderKind};
+use longhaul::config::{ModelConfig, ProviderKind, UpstreamConfig};
 use longhaul::sandbox::Sandbox;
 
 use crate::agent_file::{self, Loaded};
@@ -43,12 +44,16 @@ pub(crate) async fn run(place: &Place) -> Outcome {
     facts.extend(would_use(place, &used, &server).await);
     facts.push(("key", key(place, used.as_ref().map_or(&config.model, |used| &used.config.model))));
     let sandbox = assemble::sandbox(place, &config).map(Arc::new);
+    facts.extend(
+        config.gateway.upstreams.iter().map(|upstream| ("upstream", self::upstream(place, upstream))),
+    );
     facts.push(("sandbox", confined(&sandbox)));
     if let Ok(sandbox) = &sandbox {
+        facts.extend(hook::facts(place, &config, sandbox, style).await);
         facts.extend(mcp::facts(place, &config, sandbox, style).await);
     }
     for (label, fact) in facts {
-        out::line(&format!("{} {fact}", style.dim(&format!("{label:<LABEL$}"))))?;
+        out::rows(&format!("{} {fact}\n", style.dim(&format!("{label:<LABEL$}"))))?;
     }
     loaded.map(|_| DONE)
 }
@@ -121,6 +126,13 @@ fn is_scripted(model: &ModelConfig) -> bool {
     model.provider == ProviderKind::Scripted
 }
 
+/// What is used where there is no model: the server makes do with the demo's.
+const NO_MODEL: &str =
+    "the demo's scripted model, on the page (longhaul, longhaul serve); there is none for run and chat";
+
+/// A provider of others was named, and none of its models.
+const NO_NAME: &str = "nothing: no model is named (--model NAME)";
+
 /// What `run`, `chat` and `serve` would talk to, found as they find it; else why there is nothing.
 async fn used(
     place: &Place,
@@ -136,7 +148,7 @@ async fn used(
         return Err("nothing: the server that is named does not answer");
     }
     let completed = backend::complete(place, loaded.clone()).await;
-    completed.map_err(|_| "nothing: there is no model; try longhaul demo")
+    completed.map_err(|_| if loaded.names_a_server { NO_NAME } else { NO_MODEL })
 }
 
 /// The same in lines.
@@ -163,6 +175,19 @@ async fn would_use(
         facts.extend(model::facts(&known));
     }
     facts
+}
+
+/// A server behind the gateway, in a line. It is not asked.
+fn upstream(place: &Place, listed: &UpstreamConfig) -> String {
+    let names: Vec<String> = listed.models.iter().map(|model| model.name.clone()).collect();
+    let models = if names.is_empty() { "any model".to_owned() } else { some_of(&names) };
+    let key = match (assemble::upstream_key(place, listed), &listed.api_key_env) {
+        (Some(name), _) => format!(" · {name} is set"),
+        (None, Some(name)) => format!(" · {name} is not set"),
+        (None, None) => String::new(),
+    };
+    let (name, url) = (visible(&listed.name), visible(&listed.base_url));
+    format!("{name}: {} at {url} · {models}{key}", listed.provider.as_str())
 }
 
 fn key(place: &Place, model: &ModelConfig) -> String {

@@ -1,5 +1,6 @@
 //! `longhaul lab`: recorded sessions under context policies. Only files are read, no model is called.
 
+mod progress;
 mod sessions;
 mod wanted;
 
@@ -73,10 +74,22 @@ async fn replayed(recordings: Vec<Recording>, wanted: &Wanted, options: &Options
     out::message(&format!("{sessions}, {}\n", count(replays as u64, "replay")));
     let (wanted, options) = (wanted.clone(), options.clone());
     let work = move || {
-        let makers = wanted.makers();
+        let mut makers = wanted.makers();
+        if std::io::stderr().is_terminal() {
+            makers = progress::told(
+                makers,
+                &wanted.policies,
+                &recordings,
+                wanted.windows.len() * wanted.prices.len(),
+            );
+        }
         replay::run(&recordings, &makers, &wanted.windows, &wanted.prices, &options)
     };
-    Ok(tokio::task::spawn_blocking(work).await?)
+    let outcomes = tokio::task::spawn_blocking(work).await?;
+    if std::io::stderr().is_terminal() {
+        progress::end();
+    }
+    Ok(outcomes)
 }
 
 fn large_enough(mut recordings: Vec<Recording>, min_tokens: u64) -> Outcome<Vec<Recording>> {

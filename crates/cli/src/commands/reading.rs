@@ -76,7 +76,12 @@ async fn with_agent(
     if let Some(own) = history.model().filter(|_| place.overrides.model.is_none()) {
         talk_to(place, &mut loaded.config.model, own);
     }
-    let agent = assemble::agent(place, &loaded.config, Asking::Nobody, Missing::Told).await?;
+    let mut agent = assemble::agent(place, &loaded.config, Asking::Nobody, Missing::Told).await?;
+    let is_scripted = loaded.config.model.provider == ProviderKind::Scripted;
+    if is_scripted && history.window().is_some() && assemble::declared(&loaded.config).window.is_none() {
+        // No server says it, and each script has its own: that of the newest call holds.
+        agent.limits.window = None;
+    }
     Ok((Runtime::new(agent, data.store, data.blobs), record))
 }
 
@@ -84,7 +89,11 @@ async fn with_agent(
 /// log does not say where the server is: that of another provider is looked for where that provider usually is, unless
 /// it would not answer for want of a key.
 fn talk_to(place: &Place, model: &mut ModelConfig, own: &Origin) {
-    model.name.clone_from(&own.model);
+    if model.name != own.model {
+        // Declared beside the name of another one.
+        (model.context_window, model.max_output_tokens) = (None, None);
+        model.name.clone_from(&own.model);
+    }
     let overrides = &place.overrides;
     let named = overrides.provider.is_some() || overrides.base_url.is_some();
     let provider = ProviderKind::from_name(&own.provider).filter(|provider| *provider != model.provider);

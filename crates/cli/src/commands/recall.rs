@@ -2,8 +2,8 @@
 
 use longhaul::recall::Source;
 use longhaul::session::whole_log;
-use longhaul_core::history::History;
-use longhaul_core::ids::Handle;
+use longhaul_core::history::{EditState, History};
+use longhaul_core::ids::{Handle, Seq};
 use longhaul_core::truncate::Limit;
 use longhaul_store::Blobs;
 use serde_json::{Value, json};
@@ -19,12 +19,19 @@ use super::reading;
 /// A person has all the room they need.
 const EVERYTHING: Limit = Limit { max_chars: u32::MAX as u64, max_tokens: u32::MAX as u64 };
 
+/// Handles of an edit that are named.
+const COVERS: usize = 6;
+
 pub(crate) async fn run(args: RecallArgs, place: &Place) -> Outcome {
     let data = reading::usual(place).await?;
     let record = lookup::session(place, &data.store, &args.session).await?;
     let history = History::fold(&whole_log(&data.store, &record.id).await?)?;
     let query = args.query.join(" ");
-    let found = recall(&Source::of(&history), &data.blobs, &query, args.limit).await;
+    let undo = place.command(&format!("undo {}", args.session));
+    let found = match check(&query, &history, &undo) {
+        Ok(()) => recall(&Source::of(&history), &data.blobs, &query, args.limit).await,
+        Err(failure) => Err(failure),
+    };
     data.store.close().await;
     let found = found?;
     let is_handle = !handles(&query).is_empty();
@@ -37,6 +44,36 @@ pub(crate) async fn run(args: RecallArgs, place: &Place) -> Outcome {
         out::line(found.trim_end_matches('\n'))?;
     }
     Ok(DONE)
+}
+
+/// Refuses what is meant as a handle and is none of this session's.
+///
+/// # Errors
+/// Another form, the name of an edit, a place where nothing is stored.
+pub(super) fn check(query: &str, history: &History, undo: &str) -> Outcome<()> {
+    let words: Vec<&str> = words(query).collect();
+    if words.is_empty() || !words.iter().all(|word| word.starts_with("lh:")) {
+        let edit = history.edits().iter().find(|state| state.edit.id.as_str() == query.trim());
+        let Some(EditState { edit, .. }) = edit else { return Ok(()) };
+        let handles: Vec<String> = edit.ops.iter().map(|op| Handle(op.range()).to_string()).collect();
+        let covers = handles.iter().take(COVERS).cloned().collect::<Vec<_>>().join(" ");
+        let more = if handles.len() > COVERS { " …" } else { "" };
+        return Err(Failure::new(format!(
+            "{id} is an edit of the view, not a handle: it covers {covers}{more}, which recall returns; \
+             `{undo} {id}` undoes it",
+            id = edit.id
+        )));
+    }
+    for word in words {
+        let Handle(range) = word.parse()?;
+        if !history.entries().iter().any(|entry| range.contains(entry.seq)) {
+            let away = |seq: Seq| range.from.abs_diff(seq).min(range.to.abs_diff(seq));
+            let nearest = history.entries().iter().map(|entry| entry.seq).min_by_key(|seq| away(*seq));
+            let nearest = nearest.map(|seq| format!("; the nearest is lh:{seq}")).unwrap_or_default();
+            return Err(Failure::new(format!("nothing is stored under {word} in this session{nearest}")));
+        }
+    }
+    Ok(())
 }
 
 /// The original that a handle names, those of several one after the other, each under its handle, or the passages
@@ -67,8 +104,11 @@ pub(super) async fn recall(source: &Source, blobs: &Blobs, query: &str, limit: u
 
 /// The handles of a query that consists of nothing else: as they are pasted, with blanks or commas between them.
 fn handles(query: &str) -> Vec<Handle> {
-    let words = query.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty());
-    words.map(|word| word.parse().ok()).collect::<Option<Vec<Handle>>>().unwrap_or_default()
+    words(query).map(|word| word.parse().ok()).collect::<Option<Vec<Handle>>>().unwrap_or_default()
+}
+
+fn words(query: &str) -> impl Iterator<Item = &str> {
+    query.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty())
 }
 
 async fn original(handle: &Handle, source: &Source, blobs: &Blobs) -> Outcome<String> {

@@ -147,7 +147,7 @@ impl Show {
         let person = place.terminal.output;
         let colour = if person { place.terminal.colour_output() } else { place.terminal.colour_messages() };
         let style = Style::new(colour);
-        let transcript = Transcript::new(style, Setting::Shell, out::width());
+        let transcript = Transcript::new(style, Setting::Shell, out::width()).rows_of(out::row_width());
         Self { json, person, style, transcript, usage: String::new() }
     }
 

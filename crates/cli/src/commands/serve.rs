@@ -3,6 +3,7 @@
 mod browser;
 mod settings;
 
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use longhaul::config::{Config, GatewayAuth, ModelConfig, ProviderKind};
 use longhaul::session::Runtime;
 use longhaul_gateway::Gateway;
-use longhaul_server::{App, Backend, Counters, Later, RateLimit, ServerConfig, Surroundings, Token, serve};
+use longhaul_server::{App, Backend, Counters, Later, ServerConfig, Surroundings, Token, serve};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 
@@ -19,13 +20,14 @@ use crate::agent_file::{self, Loaded};
 use crate::args::ServeArgs;
 use crate::assemble::{self, Asking, Missing};
 use crate::failure::{DONE, Failure, Outcome};
-use crate::place::Place;
+use crate::place::{AGENT_FILE, Place};
+use crate::serving::Serving;
 use crate::signals::Interrupts;
 use crate::term::out;
 use crate::{backend, data, demo, hosted};
 
 /// The token's name in the data folder.
-const TOKEN_FILE: &str = "token";
+pub(super) const TOKEN_FILE: &str = "token";
 
 /// Files that the server may have open. Not as many as there may be: tools inherit it, and some programs close
 /// every file they might have.
@@ -49,12 +51,18 @@ pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
     let mut interrupts = Interrupts::listen()?;
     let asking = if args.yes { Asking::Allowed } else { Asking::Person };
     let counters = Counters::default();
-    let Opened { runtime, chosen, gateway } = open(place, loaded.clone(), asking, &counters).await?;
+    let opened = open(place, loaded.clone(), asking, &counters).await;
+    if let (Err(_), true, Some(other)) = (&opened, args.open, Serving::find(&place.data_dir)) {
+        browser::open(place, &other.page);
+    }
+    let Opened { runtime, chosen, gateway } = opened?;
     let is_demo = chosen == Chosen::Demo;
     let token_path = token_file.unwrap_or_else(|| place.data_dir.join(TOKEN_FILE));
     let token = token(&token_path, place)?;
-    let listener = TcpListener::bind(addr).await;
-    let listener = listener.map_err(|error| Failure::new(format!("{addr} cannot be used: {error}")))?;
+    let listener = match TcpListener::bind(addr).await {
+        Ok(listener) => listener,
+        Err(error) => return Err(unusable(place, addr, &error).await),
+    };
     let address = listener.local_addr()?;
     let is_open = loaded.config.gateway.auth == GatewayAuth::OpenOnLoopback;
     let has_gateway = gateway.is_some();
@@ -65,20 +73,25 @@ pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
         ..config(&loaded, token, address, is_demo)
     };
     let app = App::new(runtime, config);
-    let link = format!("http://{}{}", reachable(address), app.opening_path()?);
+    let page = format!("http://{}", reachable(address));
+    let link = format!("{page}{}", app.opening_path()?);
+    let told = Serving::here(page, token_path.clone()).tell(&place.data_dir);
+    if let Err(error) = &told {
+        tracing::warn!(%error, "whoever starts a second server is not told of this one");
+    }
     out::line(&format!("http://{address}"))?;
-    out::message(&format!(
+    out::told(&format!(
         "open   {link}   (once, within ten minutes)\ntoken  {}, for other clients\n",
         place.shown(&token_path)
     ));
     match chosen {
         Chosen::Named => {}
-        Chosen::ByKey(model) => out::message(&format!("model  {model}\n")),
-        Chosen::Demo => out::message("model  none was found: the demo's scripted one answers\n"),
+        Chosen::ByKey { model, terms } => out::told(&format!("model  {model}\n       {terms}\n")),
+        Chosen::Demo => out::told("model  none was found: the demo's scripted one answers\n"),
     }
     if has_gateway {
         let root = reachable(address);
-        out::message(&format!("v1     http://{root}/v1, a gateway for clients of OpenAI and Anthropic\n"));
+        out::told(&format!("v1     http://{root}/v1, a gateway for clients of OpenAI and Anthropic\n"));
     }
     if args.open {
         browser::open(place, &link);
@@ -99,7 +112,7 @@ async fn end(app: &App, interrupts: &mut Interrupts) {
         return;
     }
     let seconds = DRAINING.as_secs();
-    out::message(&format!("what runs may finish, for {seconds} s at most; once more ends it now\n"));
+    out::told(&format!("what runs may finish, for {seconds} s at most; once more ends it now\n"));
     tokio::select! {
         () = drained => {}
         () = interrupts.next() => {}
@@ -119,8 +132,8 @@ struct Opened {
 enum Chosen {
     /// The one that was named, or one of a server on this machine.
     Named,
-    /// One that a key of the environment opens, and why, in words.
-    ByKey(String),
+    /// One that a key of the environment opens: which and why, and what it costs, in words.
+    ByKey { model: String, terms: String },
     /// The demo's.
     Demo,
 }
@@ -131,8 +144,9 @@ async fn open(place: &Place, loaded: Loaded, asking: Asking, counters: &Counters
     let loaded_file = loaded.file.clone();
     let (mut config, chosen) = match backend::complete(place, loaded.clone()).await {
         Ok(completed) => {
-            let by_key = hosted::said(&completed).map_or(Chosen::Named, Chosen::ByKey);
-            (completed.config, by_key)
+            let by_key = |model| Chosen::ByKey { model, terms: hosted::terms(&completed) };
+            let chosen = hosted::said(&completed).map_or(Chosen::Named, by_key);
+            (completed.config, chosen)
         }
         Err(_) if !is_named => (loaded.config, Chosen::Demo),
         Err(failure) => return Err(failure),
@@ -167,6 +181,23 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     near
 }
 
+/// Why nobody can listen there, and where one could.
+async fn unusable(place: &Place, addr: SocketAddr, error: &io::Error) -> Failure {
+    if error.kind() != io::ErrorKind::AddrInUse {
+        return Failure::new(format!("{addr} cannot be used: {error}"));
+    }
+    let near = reachable(addr);
+    let by = match backend::is_longhaul(near).await {
+        true => format!("another longhaul, whose page is http://{near}"),
+        false => "another program".to_owned(),
+    };
+    let next = SocketAddr::new(addr.ip(), addr.port().checked_add(1).unwrap_or(0));
+    let other = place.talking(&format!("serve --addr {next}"));
+    Failure::new(format!(
+        "{addr} is in use by {by}: take another port with `{other}`, or as server.addr in {AGENT_FILE}"
+    ))
+}
+
 /// What the server is told of this machine.
 #[derive(Debug)]
 struct Here {
@@ -192,7 +223,7 @@ impl Surroundings for Here {
 }
 
 /// The token's file that the agent file names, seen from where that file lies.
-fn token_file(loaded: &Loaded) -> Option<PathBuf> {
+pub(super) fn token_file(loaded: &Loaded) -> Option<PathBuf> {
     let named = loaded.config.server.token_file.as_ref()?;
     let folder = loaded.file.as_deref().and_then(Path::parent).unwrap_or(Path::new("."));
     Some(folder.join(named))
@@ -234,7 +265,7 @@ fn config(loaded: &Loaded, token: Token, address: SocketAddr, is_demo: bool) -> 
     config.allowed_hosts.clone_from(&server.allowed_hosts);
     config.allowed_origins.clone_from(&server.allowed_origins);
     config.max_body_bytes = server.max_body_bytes;
-    config.rate_limit = server.rate_limit.map(|limit| RateLimit { requests: limit.requests, per: limit.per });
+    config.rate_limit = server.rate_limit;
     if !address.ip().is_loopback() && !address.ip().is_unspecified() {
         config.allowed_hosts.push(address.to_string());
     }

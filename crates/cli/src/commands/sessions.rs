@@ -21,10 +21,11 @@ use serde_json::json;
 use crate::args::SessionsCommand;
 use crate::data::{self, Data};
 use crate::failure::{DONE, Failure, Outcome};
+use crate::gone;
 use crate::lookup::{self, ALL};
 use crate::offer::{self, Offers};
 use crate::place::Place;
-use crate::term::happening;
+use crate::term::happening::{self, Happening};
 use crate::term::human::{ago, count, grouped};
 use crate::term::out;
 use crate::term::style::Style;
@@ -41,7 +42,7 @@ pub(crate) async fn run(command: SessionsCommand, place: &Place) -> Outcome {
             data.store.close().await;
             done.map(|()| DONE)
         }
-        SessionsCommand::Fork { session, seq } => fork(place, &session, seq).await,
+        SessionsCommand::Fork { session, seq, at } => fork(place, &session, seq.or(at)).await,
         SessionsCommand::Import { files } => import(place, &files).await,
         SessionsCommand::Delete { sessions, yes } => delete::run(place, &sessions, yes).await,
     }
@@ -146,14 +147,23 @@ async fn show(data: &Data, place: &Place, meant: &str) -> Outcome<()> {
     let about = format!("{} · {}", count(record.last_seq, "event"), ago(record.updated_at, now_ms()));
     out::line(&format!("{head}\n{}\n", style.dim(&about)))?;
     let transcript = Transcript::new(style, Setting::Shell, out::width());
-    Ok(out::data(&conversation(&events, &offer::of_log(&events), transcript))?)
+    let transcript = transcript.rows_of(out::row_width()).with_reasons();
+    Ok(out::data(&conversation(&events, 0, &offer::of_log(&events), transcript))?)
 }
 
-/// What was said, as it was printed then; of each edit, whether it can be undone now.
-pub(super) fn conversation(events: &[Event], offers: &Offers, mut transcript: Transcript) -> String {
-    for event in events {
+/// What was said from the event at `from` on, as it was printed then; of each edit, whether it can be undone now.
+pub(super) fn conversation(
+    events: &[Event],
+    from: usize,
+    offers: &Offers,
+    mut transcript: Transcript,
+) -> String {
+    let gone = gone::of_log(events);
+    for event in &events[from..] {
         for mut happening in happening::of_event(event) {
+            let is_compaction = matches!(happening, Happening::Compacted(_));
             if let Some(edit) = happening.edit() {
+                edit.gone = gone.get(&edit.id).filter(|_| is_compaction).copied().unwrap_or(edit.gone);
                 edit.undo = offers.get(&edit.id).cloned().unwrap_or_default();
             }
             transcript.take(&happening, event.at);

@@ -1,10 +1,13 @@
 //! `longhaul undo`: the model sees the original again.
 
 use longhaul::session::{Session, SessionError};
+use longhaul_core::event::EventBody;
+use longhaul_core::history::{History, UndoError};
 use longhaul_core::ids::EditId;
 
 use crate::args::UndoArgs;
 use crate::failure::{DONE, Failure, Outcome};
+use crate::offer;
 use crate::place::Place;
 use crate::term::human::short;
 use crate::term::out;
@@ -16,12 +19,31 @@ pub(crate) async fn run(args: UndoArgs, place: &Place) -> Outcome {
     let session = super::find(place, &runtime, &args.session).await?;
     let done = undo(&session, args.edit).await;
     runtime.close().await;
-    out::line(&done?)?;
+    out::line(&done?.words())?;
     Ok(DONE)
 }
 
-/// Undoes an edit of the view, the newest active one if none is named, and says what that did.
-pub(super) async fn undo(session: &Session, edit: Option<String>) -> Outcome<String> {
+/// An edit that was undone.
+pub(super) struct Undone {
+    edit: EditId,
+    before: u64,
+    after: u64,
+}
+
+impl Undone {
+    /// What that did.
+    pub(super) fn words(&self) -> String {
+        format!("undone {} · {} · the model sees the original again", self.edit, self.sizes())
+    }
+
+    /// How full the window was, and how full it is.
+    pub(super) fn sizes(&self) -> String {
+        format!("{} → {} tokens", short(self.before), short(self.after))
+    }
+}
+
+/// Undoes an edit of the view, the newest active one if none is named.
+pub(super) async fn undo(session: &Session, edit: Option<String>) -> Outcome<Undone> {
     let edit = match edit {
         Some(edit) => EditId::new(edit),
         None => newest(session)
@@ -29,13 +51,25 @@ pub(super) async fn undo(session: &Session, edit: Option<String>) -> Outcome<Str
             .ok_or_else(|| Failure::new("nothing to undo: nothing is compacted or cleared"))?,
     };
     let before = session.look(|run| run.meter().total).await?;
-    session.undo(edit.clone()).await.map_err(|error| refused(&edit, error))?;
+    if let Err(error) = session.undo(edit.clone()).await {
+        let named = edit.clone();
+        let first = session.look(move |run| built_on(run.history(), &named)).await.unwrap_or_default();
+        return Err(refused(&edit, error, &first));
+    }
     let after = session.look(|run| run.meter().total).await?;
-    Ok(format!(
-        "undone {edit} · {} → {} tokens · the model sees the original again",
-        short(before),
-        short(after)
-    ))
+    Ok(Undone { edit, before, after })
+}
+
+/// What has to be undone before an edit, in that order.
+fn built_on(history: &History, edit: &EditId) -> Vec<EditId> {
+    let mut history = history.clone();
+    let mut first = Vec::new();
+    while let Err(UndoError::BuiltOn { by, .. }) = history.check_undo(edit) {
+        let newest = offer::last(&history, by);
+        history = history.with(EventBody::ViewRestored { edit_id: newest.clone() });
+        first.push(newest);
+    }
+    first
 }
 
 async fn newest(session: &Session) -> Outcome<Option<EditId>> {
@@ -46,8 +80,15 @@ async fn newest(session: &Session) -> Outcome<Option<EditId>> {
     Ok(session.look(newest).await?)
 }
 
-fn refused(edit: &EditId, error: SessionError) -> Failure {
+fn refused(edit: &EditId, error: SessionError, first: &[EditId]) -> Failure {
     match error {
+        SessionError::Conflict(_) if !first.is_empty() => {
+            let first: Vec<&str> = first.iter().map(EditId::as_str).collect();
+            Failure::new(format!(
+                "{edit} stays: later edits were built on it; undo {}, then {edit}",
+                first.join(", then ")
+            ))
+        }
         SessionError::DoesNotFit { tokens, usable } => Failure::new(format!(
             "{edit} stays: without it the request would have {} tokens and {} are usable; nothing changed, `recall` \
              still returns what it covers",

@@ -18,9 +18,11 @@ use crate::term::meter::Meter;
 use crate::term::out;
 use crate::term::style::Style;
 use crate::term::transcript::{Setting, Transcript};
+use crate::term::wrap::fitting;
 
-/// Cells of the meter's bar.
+/// Cells of the meter's bar, and columns beside it.
 const BAR: usize = 32;
+const BESIDE: usize = 29;
 
 /// Prints what happens in a session.
 pub(super) struct Screen {
@@ -86,10 +88,11 @@ impl Screen {
         match of_announcement(announcement) {
             Some(Happening::Usage) => {
                 let meter = Meter::of(&session.context().await?);
-                self.row(&format!("       {}", meter.line(BAR, self.style)));
+                let cells = out::width().saturating_sub(BESIDE).clamp(8, BAR);
+                self.row(&format!("       {}", meter.line(cells, self.style)));
             }
             // The demo says it with figures; its model never keeps anybody waiting.
-            Some(Happening::Restored { .. } | Happening::Compacting) | None => {}
+            Some(Happening::Restored { .. } | Happening::Compacting { .. }) | None => {}
             Some(mut happening) => {
                 offer::complete(session, &mut happening).await;
                 self.transcript.take(&happening, now_ms());
@@ -139,16 +142,19 @@ impl Screen {
         let id: String = id.as_str().chars().take(13).collect();
         self.row(&format!(
             "\u{20}\n{}\nAll calls together read {} tokens; the largest had {} of a window of {}.\n\
-             The session is kept: {longhaul} context {id} · {longhaul} sessions show {id}",
+             The session is kept:",
             self.style.bold(&result),
             short(used),
             short(outcome.largest),
             short(report.window)
         ));
+        // To be copied: the terminal breaks them, and knows that it did.
+        self.transcript.row(&format!("  {longhaul} context {id}\n  {longhaul} sessions show {id}"));
+        self.print();
     }
 
     fn row(&mut self, text: &str) {
-        self.transcript.row(text);
+        self.transcript.row(&fitting(text, out::width()));
         self.print();
     }
 

@@ -1,9 +1,13 @@
 //! What is worth showing, from either side: announcements while it happens, stored events afterwards.
 
 use longhaul::announce::Announcement;
-use longhaul_core::event::{Cut, EditKind, Event, EventBody, ViewEdit};
+use longhaul_core::event::{Cut, EditKind, EditReason, Event, EventBody, ViewEdit};
 use longhaul_core::message::{Message, Part, ToolResult};
 use serde_json::Value;
+
+use crate::gone::Gone;
+
+use super::human::short;
 
 /// Something worth showing.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,8 +42,8 @@ pub(crate) enum Happening {
     Asked { approval_id: String, call: Call },
     /// The question is answered.
     Decided { approval_id: String },
-    /// A summary is being written.
-    Compacting,
+    /// A summary is being written, or an extract made in its place.
+    Compacting { is_extract: bool },
     /// Messages became a summary or a note.
     Compacted(Shrunk),
     /// Tool results became placeholders.
@@ -104,13 +108,15 @@ pub(crate) struct Shrunk {
     pub(crate) id: String,
     /// Which strategy did it: not always the configured one.
     pub(crate) strategy: String,
-    /// Messages, or tool results.
-    pub(crate) count: u64,
+    /// Messages and what stood for earlier ones, or tool results.
+    pub(crate) gone: Gone,
     pub(crate) before_tokens: u64,
     pub(crate) after_tokens: u64,
     /// Whether extracts stand where a model would have written.
     pub(crate) is_extract: bool,
     pub(crate) undo: Undo,
+    /// The choice, in words.
+    pub(crate) why: String,
 }
 
 /// A finished run.
@@ -156,7 +162,7 @@ pub(crate) fn of_announcement(announcement: &Announcement) -> Option<Happening> 
             Happening::Asked { approval_id: text("approvalId"), call: call(announcement) }
         }
         "tool:approval-response" => Happening::Decided { approval_id: text("approvalId") },
-        "context:compacting" => Happening::Compacting,
+        "context:compacting" => Happening::Compacting { is_extract: false },
         "context:compressed" => Happening::Compacted(compacted(announcement)),
         "context:pruned" => Happening::Cleared(shrunk(announcement, number("prunedCount"))),
         "context:compact-failed" => Happening::CompactionFailed { reason: text("reason") },
@@ -210,7 +216,31 @@ fn ended(announcement: &Announcement) -> Ended {
 
 fn compacted(announcement: &Announcement) -> Shrunk {
     let number = |key: &str| announcement.payload.get(key).and_then(Value::as_u64).unwrap_or(0);
-    shrunk(announcement, gone(number("originalMessages"), number("compressedMessages")))
+    let gone = (number("originalMessages") + 1).saturating_sub(number("compressedMessages").max(1));
+    shrunk(announcement, gone)
+}
+
+/// The choice in words, without how many messages it takes at its beginning: who tells of an edit counts them.
+pub(crate) fn reason(why: &str) -> &str {
+    let parts = why.split_once(" left out, ").or_else(|| why.split_once(" replaced by "));
+    let Some((first, rest)) = parts else { return why };
+    let is_count = first.starts_with(|c: char| c.is_ascii_digit())
+        && (first.ends_with(" messages") || first.ends_with(" message"));
+    if is_count { rest } else { why }
+}
+
+/// What made an edit necessary, and the choice.
+pub(crate) fn why(edit: &ViewEdit) -> String {
+    let cause = match edit.reason {
+        EditReason::TokenLimit => format!("the trigger was reached, {} tokens", short(edit.trigger_tokens)),
+        EditReason::OverflowError => "the server said that the request was too long".to_owned(),
+        EditReason::ModelSwitch => "the new model has a smaller window".to_owned(),
+        EditReason::Requested => "it was asked for".to_owned(),
+    };
+    match reason(&edit.why) {
+        "" => cause,
+        choice => format!("{cause}; {choice}"),
+    }
 }
 
 /// An edit says so in its reason only: whose summary it is, no field of it tells.
@@ -218,21 +248,17 @@ fn is_extract(why: &str) -> bool {
     why.contains("extract without a model") || why.contains("extracts without a model")
 }
 
-/// The messages that one summary or note stands for.
-fn gone(original: u64, compressed: u64) -> u64 {
-    (original + 1).saturating_sub(compressed.max(1))
-}
-
 fn shrunk(announcement: &Announcement, count: u64) -> Shrunk {
     let number = |key: &str| announcement.payload.get(key).and_then(Value::as_u64).unwrap_or(0);
     Shrunk {
         id: announcement.text("compactionId").to_owned(),
         strategy: announcement.text("strategy").to_owned(),
-        count,
+        gone: Gone::some(count),
         before_tokens: number("originalTokens"),
         after_tokens: number("compressedTokens"),
         is_extract: is_extract(announcement.text("costNote")),
         undo: Undo::Unknown,
+        why: reason(announcement.text("costNote")).to_owned(),
     }
 }
 
@@ -320,18 +346,19 @@ fn finished(result: &ToolResult) -> Ended {
 }
 
 fn edited(edit: &ViewEdit) -> Happening {
-    let count = match edit.kind {
-        EditKind::Prune => edit.ops.len() as u64,
-        EditKind::Compaction => gone(edit.original_messages, edit.compressed_messages),
+    let gone = match edit.kind {
+        EditKind::Prune => Gone::some(edit.ops.len() as u64),
+        EditKind::Compaction => Gone::of_edit(edit),
     };
     let shrunk = Shrunk {
         id: edit.id.to_string(),
         strategy: edit.strategy.clone(),
-        count,
+        gone,
         before_tokens: edit.original_tokens,
         after_tokens: edit.compressed_tokens,
         is_extract: is_extract(&edit.why),
         undo: Undo::Unknown,
+        why: why(edit),
     };
     match edit.kind {
         EditKind::Prune => Happening::Cleared(shrunk),

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use super::wrap::wrapped;
+use super::wrap::{fitting, wrapped};
 
 /// The widest line that is comfortable to read, in columns.
 const WIDEST: usize = 100;
@@ -38,6 +38,19 @@ pub(crate) fn message(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
+/// Writes rows for people: at a terminal none breaks within a word.
+///
+/// # Errors
+/// As [`data`].
+pub(crate) fn rows(text: &str) -> io::Result<()> {
+    if io::stdout().is_terminal() { data(&fitting(text, width())) } else { data(text) }
+}
+
+/// The same as messages.
+pub(crate) fn told(text: &str) {
+    if io::stderr().is_terminal() { message(&fitting(text, width())) } else { message(text) }
+}
+
 /// Writes a message of any length: where a person reads, no line breaks within a word.
 pub(crate) fn complaint(text: &str) {
     if io::stderr().is_terminal() {
@@ -52,6 +65,11 @@ pub(crate) fn columns() -> usize {
     let size =
         rustix::termios::tcgetwinsize(io::stdout()).or_else(|_| rustix::termios::tcgetwinsize(io::stderr()));
     size.map_or(USUAL, |size| usize::from(size.ws_col)).max(1)
+}
+
+/// Columns that a row may take before it is broken: where no terminal shows it, none is.
+pub(crate) fn row_width() -> usize {
+    if io::stdout().is_terminal() { width() } else { usize::MAX }
 }
 
 /// Columns that text may take: one less than there are, so that the cursor never wraps by itself.

@@ -1,6 +1,7 @@
 //! The context window as a table of plain text, fit for an issue.
 
 use longhaul::context::ContextReport;
+use longhaul_core::budget::Trigger;
 use longhaul_core::event::EditKind;
 use longhaul_core::history::EditState;
 use longhaul_core::run::Run;
@@ -9,8 +10,8 @@ use serde_json::Value;
 use super::human::{count, grouped, percent, short};
 use super::text::visible;
 
-/// Columns of a label.
-const LABEL: usize = 22;
+/// Columns of a label. A row of figures fits a terminal of 45 columns.
+const LABEL: usize = 20;
 
 /// What the table says beside the report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,6 +20,10 @@ pub(crate) struct Beside {
     trigger: u64,
     /// Compactions that are not undone.
     compactions: u64,
+    /// Where it would act if the window had room for that.
+    asked: u64,
+    /// Whether it never acts.
+    is_off: bool,
 }
 
 impl Beside {
@@ -26,7 +31,13 @@ impl Beside {
     pub(crate) fn of(run: &Run) -> Self {
         let is_one = |state: &&EditState| state.active && state.edit.kind == EditKind::Compaction;
         let compactions = run.history().edits().iter().filter(is_one).count() as u64;
-        Self { trigger: run.line().tokens, compactions }
+        let policy = &run.settings().policy;
+        let asked = match policy.trigger.unwrap_or_else(|| policy.strategy.trigger()) {
+            Trigger::Share(share) => (run.budget().window as f64 * share) as u64,
+            Trigger::Tokens(tokens) => tokens,
+            Trigger::Overflow | Trigger::Manual | Trigger::Planner => 0,
+        };
+        Self { trigger: run.line().tokens, compactions, asked, is_off: !policy.enabled }
     }
 }
 
@@ -88,7 +99,7 @@ impl Table {
     fn row(&mut self, label: &str, tokens: u64, mark: &str) {
         let share = percent(tokens as f64 * 100.0 / self.window as f64);
         let tokens = format!("{mark}{}", grouped(tokens));
-        self.text.push_str(&format!("  {label:<LABEL$}{tokens:>12}{share:>8} %\n"));
+        self.text.push_str(&format!("  {label:<LABEL$}{tokens:>11}{share:>7} %\n"));
     }
 
     /// A part that may be too much.
@@ -96,7 +107,7 @@ impl Table {
         let share = percent(tokens as f64 * 100.0 / self.window as f64);
         let sign = if tokens < 0 { "−" } else { "" };
         let tokens = format!("{sign}{}", grouped(tokens.unsigned_abs()));
-        self.text.push_str(&format!("  {label:<LABEL$}{tokens:>12}{share:>8} %\n"));
+        self.text.push_str(&format!("  {label:<LABEL$}{tokens:>11}{share:>7} %\n"));
     }
 
     fn fact(&mut self, label: &str, fact: &str) {
@@ -109,8 +120,16 @@ impl Table {
             source => source,
         };
         self.fact("window from", source);
+        if self.beside.is_off {
+            let how = "`/compact` in a chat and `longhaul compact` make room";
+            return self.fact("acts at", &format!("no point: compaction is off (context.enabled); {how}"));
+        }
         if let Some(trigger) = report.thresholds.first() {
             self.fact("acts at", &format!("{} · {}", self.point(self.beside.trigger), trigger.name));
+            if self.beside.asked > self.beside.trigger {
+                let asked = self.point(self.beside.asked);
+                self.fact("  limited by", &format!("the window: {asked} is configured"));
+            }
             if trigger.tokens < self.beside.trigger {
                 let error = percent(report.expected_error * 100.0);
                 let what = format!("{}, its error of {error} % counted in", self.point(trigger.tokens));
@@ -156,6 +175,9 @@ impl Table {
             self.fact("compacted", &format!("{messages} in {compactions}{undone}"));
         } else if all > 0 {
             self.fact("compacted", &format!("nothing: {} undone", count(all, "compaction")));
+        }
+        if all > 0 {
+            self.fact("  why", "`/compactions` in a chat, `longhaul compactions`");
         }
         let used = |key: &str| report.token_usage.get(key).and_then(Value::as_u64).unwrap_or(0);
         let all = format!("{} in, {} out", short(used("inputTokens")), short(used("outputTokens")));
@@ -206,29 +228,30 @@ mod tests {
         let expected = "\
 context of qwen3-30b · 52.1K of 200K tokens · 26 % · estimated, error up to 0.6 %
 
-  system prompt                 ~412     0.2 %
-  tools                       ~2,310     1.2 %
-  messages                   ~49,378      25 %
-    text                     ~12,000     6.0 %
-    tool results             ~37,378      19 %
-  total                      ~52,100      26 %
-  output reserve               4,096     2.0 %
-  free                       143,804      72 %
-  window                     200,000     100 %
+  system prompt              ~412    0.2 %
+  tools                    ~2,310    1.2 %
+  messages                ~49,378     25 %
+    text                  ~12,000    6.0 %
+    tool results          ~37,378     19 %
+  total                   ~52,100     26 %
+  output reserve            4,096    2.0 %
+  free                    143,804     72 %
+  window                  200,000    100 %
 
-  window from           server
-  acts at               195,904 (98 %) · reactive-overflow
-    by this estimate    194,735 (97 %), its error of 0.6 % counted in
-  total is              reported + estimated
-  parts counted by      structured estimate
-  last call reported    51,000 in, 200 out
-  estimated since       ~900
-  last estimate was     -0.6 % off
-  cleared               3 old tool results
-  compacted             41 messages in 2 compactions
-  all calls together    210K in, 12K out
+  window from         server
+  acts at             195,904 (98 %) · reactive-overflow
+    by this estimate  194,735 (97 %), its error of 0.6 % counted in
+  total is            reported + estimated
+  parts counted by    structured estimate
+  last call reported  51,000 in, 200 out
+  estimated since     ~900
+  last estimate was   -0.6 % off
+  cleared             3 old tool results
+  compacted           41 messages in 2 compactions
+    why               `/compactions` in a chat, `longhaul compactions`
+  all calls together  210K in, 12K out
 ";
-        let beside = Beside { trigger: 195_904, compactions: 2 };
+        let beside = Beside { trigger: 195_904, compactions: 2, ..Beside::default() };
         assert_eq!(table(&report, &beside, "qwen3-30b"), expected);
         let exact = ContextReport {
             expected_error: 0.0,
@@ -236,11 +259,18 @@ context of qwen3-30b · 52.1K of 200K tokens · 26 % · estimated, error up to 0
             ..report.clone()
         };
         assert!(!table(&exact, &beside, "m").contains("by this estimate"), "there is one figure");
+        let off = table(&report, &Beside { is_off: true, ..beside }, "m");
+        assert!(
+            off.contains("acts at             no point: compaction is off") && !off.contains("98 %"),
+            "{off}"
+        );
+        let limited = table(&report, &Beside { asked: 250_000, ..beside }, "m");
+        assert!(limited.contains("limited by        the window: 250,000 (125 %) is configured"), "{limited}");
         let told = |compactions| {
             let text = table(&report, &Beside { compactions, ..beside }, "m");
             text.lines().find(|line| line.contains("compacted")).unwrap().trim().to_owned()
         };
-        assert_eq!(told(1), "compacted             41 messages in 1 compaction; 1 more undone");
-        assert_eq!(told(0), "compacted             nothing: 2 compactions undone");
+        assert_eq!(told(1), "compacted           41 messages in 1 compaction; 1 more undone");
+        assert_eq!(told(0), "compacted           nothing: 2 compactions undone");
     }
 }

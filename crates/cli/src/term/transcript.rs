@@ -10,9 +10,9 @@ use longhaul_core::ids::Millis;
 use super::happening::{Call, Ended, Happening, RunEnded, Shrunk, Undo};
 use super::human::{count, short};
 use super::style::Style;
-use super::text::{fit, visible, width};
+use super::text::{visible, width};
 use super::tool_row;
-use super::wrap::{Wrap, wrapped};
+use super::wrap::{Wrap, broken, fitting, wrapped};
 
 /// Columns before what is said.
 const INDENT: usize = 7;
@@ -44,6 +44,10 @@ pub(crate) struct Transcript {
     style: Style,
     setting: Setting,
     columns: usize,
+    /// Columns that a row of the runtime's may take before it is broken; `None`: as all others.
+    row_columns: Option<usize>,
+    /// Whether the reason of an edit is told.
+    has_reasons: bool,
     calls: HashMap<String, (Call, Option<Millis>)>,
     wrap: Option<Wrap>,
     dequeued: bool,
@@ -67,6 +71,8 @@ impl Transcript {
             style,
             setting,
             columns,
+            row_columns: None,
+            has_reasons: false,
             calls: HashMap::new(),
             wrap: None,
             dequeued: false,
@@ -78,6 +84,18 @@ impl Transcript {
             is_failed: false,
             out: String::new(),
         }
+    }
+
+    /// Rows of the runtime's own are broken at so many columns, whatever the text is set for.
+    pub(crate) fn rows_of(mut self, columns: usize) -> Self {
+        self.row_columns = Some(columns);
+        self
+    }
+
+    /// The row of an edit is followed by its reason.
+    pub(crate) fn with_reasons(mut self) -> Self {
+        self.has_reasons = true;
+        self
     }
 
     /// Something stands above: the first turn keeps its distance.
@@ -144,9 +162,15 @@ impl Transcript {
                 }
             }
             Happening::Ended(ended) => self.ended(ended, now),
-            Happening::Compacting => self.rule("compacting … a summary is being written"),
+            Happening::Compacting { is_extract: true } => self.rule("compacting … an extract is being made"),
+            Happening::Compacting { is_extract: false } => {
+                self.rule("compacting … a summary is being written")
+            }
             Happening::Compacted(shrunk) => self.compacted(shrunk),
-            Happening::Cleared(shrunk) => self.shrunk("cleared", "old tool result", &shrunk.strategy, shrunk),
+            Happening::Cleared(shrunk) => {
+                let what = format!("cleared {}", count(shrunk.gone.messages, "old tool result"));
+                self.shrunk(&what, &shrunk.strategy, shrunk);
+            }
             Happening::CompactionFailed { reason } => {
                 self.rule(&format!("no summary: {}", visible(reason)));
                 self.is_failed = true;
@@ -198,8 +222,10 @@ impl Transcript {
 
     fn note(&mut self, text: &str) {
         self.end_text();
-        let note = fit(&super::text::one_line(text), self.columns.saturating_sub(2));
-        self.out.push_str(&format!("  {}\n", self.style.dim(&note)));
+        let note = broken(&format!("  {}", super::text::one_line(text)), 2, self.room_of_rows());
+        for row in note.lines() {
+            self.out.push_str(&format!("  {}\n", self.style.dim(row.trim_start())));
+        }
     }
 
     fn stream(&mut self, delta: &str) {
@@ -260,36 +286,35 @@ impl Transcript {
         self.begun = true;
         let (call, started) = self.calls.remove(&ended.id).unwrap_or_default();
         let took = started.map_or(Duration::ZERO, |at| Duration::from_millis(now.saturating_sub(at)));
-        self.out.push_str(&tool_row::row(&call, ended, took, self.columns, self.style));
+        let row = tool_row::row(&call, ended, took, self.columns, self.style);
+        self.out.push_str(&fitting(&row, self.columns));
     }
 
     fn compacted(&mut self, shrunk: &Shrunk) {
         let no_summary = std::mem::take(&mut self.is_failed);
         if only_leaves_out(&shrunk.strategy) {
-            return self.shrunk("left out", "message", &shrunk.strategy, shrunk);
+            return self.shrunk(&format!("left out {}", shrunk.gone.words()), &shrunk.strategy, shrunk);
         }
         let how = match no_summary || shrunk.is_extract {
             true => format!("an extract by {}", shrunk.strategy),
             false => shrunk.strategy.clone(),
         };
-        self.shrunk("compacted", "message", &how, shrunk);
+        self.shrunk(&format!("compacted {}", shrunk.gone.words()), &how, shrunk);
     }
 
-    /// In a row: what was done, how, and what can be done about it. What has no room is left out.
-    fn shrunk(&mut self, verb: &str, thing: &str, how: &str, shrunk: &Shrunk) {
+    /// What was done, how, and what can be done about it: in a row, or in as many as it takes.
+    fn shrunk(&mut self, what: &str, how: &str, shrunk: &Shrunk) {
         let sizes = format!("{} → {}", short(shrunk.before_tokens), short(shrunk.after_tokens));
-        let what = format!("{verb} {} · {sizes}", count(shrunk.count, thing));
-        let how = if how.is_empty() { String::new() } else { format!(" · {}", visible(how)) };
-        let undo = self.undo(shrunk).map_or_else(String::new, |undo| format!(" · {undo}"));
-        let rows = [
-            format!("{what}{how} · all recoverable{undo}"),
-            format!("{what}{how}{undo}"),
-            format!("{what}{undo}"),
-            format!("{verb} · {sizes}{undo}"),
-        ];
-        let room = self.columns.saturating_sub(2);
-        let row = rows.iter().find(|row| width(row) <= room).unwrap_or(&rows[3]);
-        self.rule(row);
+        let how = (!how.is_empty()).then(|| visible(how));
+        let told =
+            [Some(what.to_owned()), Some(sizes), how, Some("all recoverable".to_owned()), self.undo(shrunk)];
+        self.rule_of(&told.into_iter().flatten().collect::<Vec<_>>());
+        if self.has_reasons && !shrunk.why.is_empty() {
+            let why =
+                broken(&format!("  why: {}", super::text::one_line(&shrunk.why)), 7, self.room_of_rows());
+            let rows: Vec<String> = why.lines().map(|row| self.style.dim(row)).collect();
+            self.row(&rows.join("\n"));
+        }
     }
 
     /// The command that undoes it, or why none does; nothing if nobody has looked.
@@ -336,8 +361,31 @@ impl Transcript {
     }
 
     fn rule(&mut self, text: &str) {
-        let text = fit(&super::text::one_line(text), self.columns.saturating_sub(2));
-        let row = self.style.accent(&format!("─ {text}"));
+        self.rule_of(&[text.to_owned()]);
+    }
+
+    fn room_of_rows(&self) -> usize {
+        self.row_columns.unwrap_or(self.columns)
+    }
+
+    /// A row of several things. It is broken between them where it can be, and nothing of it is left out.
+    fn rule_of(&mut self, told: &[String]) {
+        let room = self.room_of_rows();
+        let mut rows = vec![String::from("─ ")];
+        for (at, told) in told.iter().enumerate() {
+            let told = super::text::one_line(told);
+            let joint = if at == 0 { "" } else { " · " };
+            match rows.last_mut() {
+                Some(row) if at == 0 || width(row) + width(joint) + width(&told) <= room => {
+                    row.push_str(&format!("{joint}{told}"));
+                }
+                _ => rows.push(format!("  {told}")),
+            }
+        }
+        let rows = rows.iter().map(|row| broken(row, 2, room));
+        let rows: Vec<String> =
+            rows.flat_map(|row| row.lines().map(|row| self.style.accent(row)).collect::<Vec<_>>()).collect();
+        let row = rows.join("\n");
         // Room is made in the middle of an answer.
         match self.pieces {
             Some(_) => self.aside(&row),

@@ -1,6 +1,6 @@
-//! Words that arrive in pieces, set into lines of a given width with a hanging indent.
+//! Words that arrive in pieces, set into lines of a given width with a hanging indent; and lines that are too wide.
 
-use super::text::{char_width, width};
+use super::text::{char_width, visible, width};
 
 /// Sets a stream of text. A word is held back until it is known to be whole.
 #[derive(Clone, Debug)]
@@ -111,6 +111,46 @@ pub(crate) fn wrapped(text: &str, column: usize, indent: usize, width: usize) ->
     out
 }
 
+/// A painted line that is too wide, broken between words; what is broken off hangs below `hanging` columns.
+pub(crate) fn broken(line: &str, hanging: usize, columns: usize) -> String {
+    let mut text = String::with_capacity(line.len() + hanging);
+    let mut used = 0;
+    for word in line.split_inclusive(' ') {
+        let shown = visible(word);
+        if used + width(shown.trim_end()) > columns && used > hanging {
+            text.truncate(text.trim_end().len());
+            text.push('\n');
+            text.push_str(&" ".repeat(hanging));
+            used = hanging;
+        }
+        text.push_str(word);
+        used += width(&shown);
+    }
+    text
+}
+
+/// Painted lines as a terminal can show them: what is too wide is broken, and hangs below its first words, or below
+/// what stands behind its label.
+pub(crate) fn fitting(text: &str, columns: usize) -> String {
+    let fit = |line: &str| match visible(line) {
+        shown if width(shown.trim_end()) <= columns => line.to_owned(),
+        shown => broken(line, hanging(&shown).min(columns / 2), columns),
+    };
+    text.split('\n').map(fit).collect::<Vec<_>>().join("\n")
+}
+
+/// The column of what stands behind the first gap of a line, else of its first word.
+fn hanging(line: &str) -> usize {
+    let words = line.trim_start();
+    let indent = line.len() - words.len();
+    let behind = words.find("  ").map(|gap| indent + width(&words[..gap]) + gap_of(&words[gap..]));
+    behind.unwrap_or(indent)
+}
+
+fn gap_of(text: &str) -> usize {
+    text.len() - text.trim_start_matches(' ').len()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,6 +161,19 @@ mod tests {
         assert_eq!(wrapped("a\n\n    code line\n", 2, 2, 20), "a\n\n      code line\n");
         assert_eq!(wrapped("abcdefghijklmno", 2, 2, 10), "abcdefgh\n  ijklmno");
         assert_eq!(wrapped("日本語日本語", 2, 2, 10), "日本語日\n  本語");
+    }
+
+    #[test]
+    fn lines_that_are_too_wide_hang_below_their_first_words() {
+        let text = "server        none answers on localhost (1234, 8080)\nshort\n  its page  http://127.0.0.1:4400/open here\n";
+        let set = fitting(text, 30);
+        let expected = "server        none answers on\n              localhost (1234,\n              8080)\nshort\n\
+                        \x20 its page  http://127.0.0.1:4400/open\n            here\n";
+        assert_eq!(set, expected);
+        assert_eq!(fitting(text, 200), text);
+        let painted = "\u{1b}[2mlabel  \u{1b}[0mone two three";
+        assert_eq!(fitting(painted, 14), "\u{1b}[2mlabel  \u{1b}[0mone two\n       three");
+        assert_eq!(fitting("one two three four", 9), "one two\nthree\nfour");
     }
 
     #[test]

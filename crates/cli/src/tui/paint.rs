@@ -24,24 +24,6 @@ pub(crate) fn rows(text: &str, columns: usize) -> Vec<Line<'static>> {
     rows
 }
 
-/// A painted line that is too wide, broken between words; what is broken off hangs below `hanging` columns.
-pub(crate) fn broken(line: &str, hanging: usize, columns: usize) -> String {
-    let mut text = String::with_capacity(line.len() + hanging);
-    let mut used = 0;
-    for word in line.split_inclusive(' ') {
-        let needed: usize = pieces(word).iter().map(|(_, piece)| width(piece.trim_end())).sum();
-        if used + needed > columns && used > hanging {
-            text.truncate(text.trim_end().len());
-            text.push('\n');
-            text.push_str(&" ".repeat(hanging));
-            used = hanging;
-        }
-        text.push_str(word);
-        used += pieces(word).iter().map(|(_, piece)| width(piece)).sum::<usize>();
-    }
-    text
-}
-
 #[derive(Default)]
 struct Row {
     columns: usize,
@@ -110,6 +92,7 @@ pub(crate) fn codes(style: (Color, Modifier)) -> String {
 mod tests {
     use super::*;
     use crate::term::style::Style as House;
+    use crate::term::wrap::broken;
 
     #[test]
     fn paint_survives_and_takes_no_columns() {

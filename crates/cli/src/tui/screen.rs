@@ -244,3 +244,6 @@ impl Write for Logged {
 fn unusable(error: io::Error) -> Failure {
     Failure::new(format!("the terminal cannot be used for typing: {error}"))
 }
+
+#[cfg(test)]
+mod tests;

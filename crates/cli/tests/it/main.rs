@@ -14,6 +14,7 @@ mod fake;
 mod faults;
 mod front_ends;
 mod gateway;
+mod gateway_llama;
 mod lab;
 mod llama;
 mod llama_wire;
@@ -33,3 +34,5 @@ mod telemetry;
 mod trust;
 #[cfg(target_os = "linux")]
 mod tui;
+mod upstreams;
+mod wrap;

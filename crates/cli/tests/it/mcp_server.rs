@@ -1,7 +1,7 @@
 //! `longhaul mcp`: under the official client, and line by line.
 
 use std::io::Write as _;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -28,8 +28,18 @@ fn the_tools_under_the_official_client() {
     check(&node, &["mcp.mjs"], &bench.with(&fake, &["mcp"]), more);
 }
 
+/// What `context_status` says of the newest session.
+pub(crate) fn status(mcp: Command) -> Value {
+    let call = json!({ "name": "context_status", "arguments": {} });
+    answers_of(mcp, &[call])[1]["result"]["structuredContent"].clone()
+}
+
 /// What the server answers to some lines behind its introduction, by their ids.
 fn answers(bench: &Bench, fake: &Fake, calls: &[Value]) -> Vec<Value> {
+    answers_of(bench.with(fake, &["mcp"]), calls)
+}
+
+fn answers_of(mcp: Command, calls: &[Value]) -> Vec<Value> {
     let about = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
     let mut input = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": about }).to_string();
     input.push_str("\n{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n");
@@ -37,7 +47,7 @@ fn answers(bench: &Bench, fake: &Fake, calls: &[Value]) -> Vec<Value> {
         let call = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
         input.push_str(&format!("{call}\n"));
     }
-    let given = fed(bench.with(fake, &["mcp"]), &input).exits(0);
+    let given = fed(mcp, &input).exits(0);
     let read = |line: &str| serde_json::from_str(line).unwrap_or_else(|_| panic!("no protocol: {line}"));
     let mut lines: Vec<Value> = given.out.lines().map(read).collect();
     lines.sort_by_key(|line| line["id"].as_u64());

@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::bench::{Bench, signal, until};
 use crate::fake::{Fake, Say};
@@ -23,6 +23,39 @@ const MCP_ADDRESS: &str = "planted-mcp-address-7f3a96";
 const MCP_HEADER: &str = "planted-mcp-header-7f3a97";
 const OTHER_VARIABLE: &str = "planted-other-variable-7f3a98";
 const WRONG_TOKEN: &str = "planted-wrong-token-7f3a99";
+const CLIENT_KEY: &str = "planted-client-key-7f3a9a";
+const CLIENT_OTHER_KEY: &str = "planted-client-other-key-7f3a9b";
+
+/// What the gateway is asked by clients that bring keys of their own, and how the model's server answers.
+fn of_clients() -> Vec<(&'static str, String, Value, Say)> {
+    let bearer = || format!("authorization: Bearer {CLIENT_KEY}\r\n");
+    let other = || format!("x-api-key: {CLIENT_OTHER_KEY}\r\nanthropic-version: 2023-06-01\r\n");
+    let said = |more: Value| {
+        let mut body =
+            json!({ "model": "fake-1", "messages": [{ "role": "user", "content": "through the gateway" }] });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body
+    };
+    let responses = json!({ "model": "fake-1", "input": "through the gateway" });
+    vec![
+        ("POST /v1/chat/completions", bearer(), said(json!({})), Say::Refuse(401, ECHO)),
+        ("POST /v1/chat/completions", bearer(), said(json!({ "stream": true })), Say::Refuse(400, ECHO)),
+        (
+            "POST /v1/chat/completions",
+            bearer(),
+            said(json!({ "stream": true })),
+            Say::Text("It went through."),
+        ),
+        ("POST /v1/responses", bearer(), responses, Say::Refuse(403, ECHO)),
+        ("POST /v1/messages", other(), said(json!({ "max_tokens": 16 })), Say::Refuse(401, ECHO)),
+        (
+            "POST /v1/messages",
+            other(),
+            said(json!({ "max_tokens": 16, "stream": true })),
+            Say::Refuse(400, ECHO),
+        ),
+    ]
+}
 
 /// What servers say that repeat what they were sent.
 const ECHO: &str = "Incorrect API key provided: planted-api-key-7f3a91 (authorization: Bearer planted-api-key-7f3a91, \
@@ -55,8 +88,12 @@ agents:
 
 /// A request as it is written, and all that comes back within a while.
 fn exchange(address: &str, head: &str, headers: &str, body: &str) -> String {
+    exchange_within(Duration::from_millis(700), address, head, headers, body)
+}
+
+fn exchange_within(patience: Duration, address: &str, head: &str, headers: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_millis(700))).unwrap();
+    stream.set_read_timeout(Some(patience)).unwrap();
     let length = body.len();
     write!(stream, "{head} HTTP/1.1\r\nhost: {address}\r\n{headers}content-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}").unwrap();
     let mut answer = Vec::new();
@@ -128,14 +165,17 @@ fn say(address: &str, token: &str, session: Option<&str>, content: &str) -> Stri
 fn no_secret_is_in_any_log_file_event_answer_or_export() {
     let bench = Bench::new();
     let snoop = "env; cat /proc/$PPID/environ; cat /proc/*/environ; echo done";
-    let fake = Fake::start([
+    let own = [
         Say::Refuse(401, ECHO),
         Say::Refuse(500, ECHO),
         Say::Refuse(429, ECHO),
         Say::Refuse(400, ECHO),
         Say::Call("bash", json!({ "command": snoop })),
         Say::Text("There was nothing."),
-    ]);
+    ];
+    let (clients, says): (Vec<_>, Vec<_>) =
+        of_clients().into_iter().map(|(head, headers, body, say)| ((head, headers, body), say)).unzip();
+    let fake = Fake::start(own.into_iter().chain(says));
     let collector = Collector::start();
     let place = bench.write("planted.yml", &file(&fake, &collector));
     let mut command =
@@ -172,6 +212,23 @@ fn no_secret_is_in_any_log_file_event_answer_or_export() {
     ] {
         answers.insert(format!("{head} {body}"), exchange(&address, head, &headers, body));
     }
+    let told_of_sessions = fake.asked().len();
+    for (at, (head, headers, body)) in clients.iter().enumerate() {
+        let answer = exchange_within(Duration::from_secs(20), &address, head, headers, &body.to_string());
+        answers.insert(format!("{head} {at}"), answer);
+    }
+    for (head, headers) in [
+        ("GET /v1/models", format!("authorization: Bearer {CLIENT_KEY}\r\n")),
+        ("POST /v1/embeddings", format!("authorization: Bearer {CLIENT_KEY}\r\n")),
+        ("POST /v1/messages/count_tokens", format!("x-api-key: {CLIENT_OTHER_KEY}\r\n")),
+        ("GET /metrics", format!("authorization: Bearer {token}\r\n")),
+    ] {
+        let body =
+            json!({ "model": "fake-1", "messages": [{ "role": "user", "content": "count" }] }).to_string();
+        let body = if head.starts_with("POST") { body.as_str() } else { "" };
+        let answer = exchange_within(Duration::from_secs(20), &address, head, &headers, body);
+        answers.insert(format!("{head} of a client"), answer);
+    }
     signal(&server, "TERM");
     assert!(server.wait().unwrap().success());
     stdout.read_to_string(&mut out).unwrap();
@@ -183,7 +240,10 @@ fn no_secret_is_in_any_log_file_event_answer_or_export() {
 
     // All of it was there to slip out, and where it would be was looked at.
     assert!(fake.authorisations().iter().all(|sent| sent == &format!("Bearer {KEY}")));
-    assert_eq!(fake.asked().len(), 6, "{:?}", answers["the log"]);
+    assert_eq!(told_of_sessions, 6, "{:?}", answers["the log"]);
+    let through = fake.asked().split_off(told_of_sessions);
+    assert!(through.len() >= clients.len(), "{answers:?}");
+    assert!(through.iter().all(|asked| asked.to_string().contains("through the gateway")), "{through:?}");
     let seen = |what: &str, word: &str| {
         answers.iter().any(|(name, text)| name.starts_with(what) && text.contains(word))
     };
@@ -199,8 +259,17 @@ fn no_secret_is_in_any_log_file_event_answer_or_export() {
         ("GET /metrics", "longhaul"),
         ("GET /openapi.json", "3.1"),
         ("GET /api/agents", "other"),
+        ("POST /v1/chat/completions 0", "Incorrect API key"),
+        ("POST /v1/chat/completions 1", "Incorrect API key"),
+        ("POST /v1/chat/completions 2", "through."),
+        ("POST /v1/responses 3", "Incorrect API key"),
+        ("POST /v1/messages 4", "Incorrect API key"),
+        ("POST /v1/messages 5", "Incorrect API key"),
+        ("GET /v1/models of a client", "fake-1"),
+        ("POST /v1/messages/count_tokens of a client", "input_tokens"),
     ] {
-        assert!(seen(what, word), "{word} is not in {what}: {:?}", answers.keys());
+        let of = || answers.iter().filter(|(name, _)| name.starts_with(what)).collect::<Vec<_>>();
+        assert!(seen(what, word), "{word} is not in {what}: {:.2000?} of {:?}", of(), answers.keys());
     }
     let planted = [
         KEY,
@@ -212,6 +281,8 @@ fn no_secret_is_in_any_log_file_event_answer_or_export() {
         MCP_HEADER,
         OTHER_VARIABLE,
         WRONG_TOKEN,
+        CLIENT_KEY,
+        CLIENT_OTHER_KEY,
         token.as_str(),
         cookie_value.as_str(),
     ];

@@ -131,7 +131,7 @@ fn without_any_model_the_demo_answers_and_says_so() {
     }
     // A model server of this machine would be found; where one answers there is nothing to show.
     let doctor = bench.run(&["doctor"]).out;
-    let is_alone = doctor.lines().any(|line| line.starts_with("would use") && line.contains("nothing"));
+    let is_alone = doctor.lines().any(|line| line.starts_with("would use") && line.contains("the demo's"));
     assert!(is_alone, "a model server runs on this machine:\n{doctor}");
     let (mut server, address, mut said) = start(bench.command(["serve", "--addr", "127.0.0.1:0"]));
     line_with(&mut said, "demo");
@@ -145,6 +145,16 @@ fn without_any_model_the_demo_answers_and_says_so() {
         let text = messages.to_string();
         text.contains("one.md") && text.contains("scripted model")
     });
+    // What is read beside it has the window of that model.
+    let (_, shown) = ask(&address, "GET", &format!("{path}/context"), &token, "");
+    let beside: Value = serde_json::from_str(&bench.run(&["context", "--json"]).exits(0).out).unwrap();
+    let status = crate::mcp_server::status(bench.command(["mcp"]));
+    assert_eq!(shown["window"], 16_000, "{shown}");
+    for other in [&beside, &status] {
+        for field in ["window", "outputReserve", "total"] {
+            assert_eq!(other[field], shown[field], "{field} of {other}");
+        }
+    }
     end(&mut server);
 }
 
@@ -153,7 +163,7 @@ fn a_key_of_the_environment_is_found_and_said_as_the_doctor_says_it() {
     let bench = Bench::new();
     bench.write("longhaul.yml", "retry: { attempts: 1 }\n");
     let doctor = bench.run(&["doctor"]).out;
-    let is_alone = doctor.lines().any(|line| line.starts_with("would use") && line.contains("nothing"));
+    let is_alone = doctor.lines().any(|line| line.starts_with("would use") && line.contains("the demo's"));
     assert!(is_alone, "a model server runs on this machine:\n{doctor}");
     // Nothing leaves this machine: no proxy listens there.
     let with_key = |args: &[&str]| {
@@ -161,25 +171,29 @@ fn a_key_of_the_environment_is_found_and_said_as_the_doctor_says_it() {
         command.env("ANTHROPIC_API_KEY", "the-secret").env("HTTPS_PROXY", "http://127.0.0.1:9");
         command
     };
-    let told = given(with_key(&["doctor"]).output().unwrap()).exits(0).out;
-    let fact = |name: &str| told.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned();
+    let doctor = given(with_key(&["doctor"]).output().unwrap()).exits(0).out;
+    let fact =
+        |name: &str| doctor.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned();
     let (used, key) = (fact("would use"), fact("key"));
-    assert!(used.starts_with("claude-") && used.ends_with(" at https://api.anthropic.com/v1"), "{told}");
+    assert!(used.starts_with("claude-") && used.ends_with(" at https://api.anthropic.com/v1"), "{doctor}");
     assert_eq!(key, "ANTHROPIC_API_KEY is set");
 
     let (mut server, address, mut said) = start(with_key(&["serve", "--addr", "127.0.0.1:0"]));
     let line = line_with(&mut said, "model ");
     assert_eq!(line.trim(), format!("model  {used} ({key})"));
+    let terms = line_with(&mut said, "per million tokens by list");
+    assert!(terms.trim().starts_with('$') && terms.contains("--model NAME"), "{terms}");
     let (_, models) = ask(&address, "GET", "/api/models", &token(&bench), "");
     let current = models["current"]["model"].as_str().unwrap();
     assert!(models["demo"] == false && used.starts_with(current), "{models}");
     end(&mut server);
 
     let run = given(with_key(&["run", "hello"]).output().unwrap()).exits(1);
-    assert!(run.err.contains(&format!("nobody named a model; used is {used} ({key})")), "{}", run.err);
+    let told = format!("nobody named a model; used is {used} ({key}), {}", terms.trim());
+    assert!(run.err.contains(&told), "{}", run.err);
     let other = given(with_key(&["--model", "gpt-4o", "run", "hello"]).output().unwrap()).exits(2);
     assert!(other.err.contains("none for gpt-4o in OPENAI_API_KEY"), "{}", other.err);
-    assert!(!format!("{told}{line}{run:?}{other:?}").contains("the-secret"));
+    assert!(!format!("{doctor}{line}{run:?}{other:?}").contains("the-secret"));
 }
 
 #[test]
@@ -218,6 +232,61 @@ fn without_a_command_it_serves() {
 }
 
 #[test]
+fn the_options_of_serve_hold_without_a_command_and_before_another_they_are_refused() {
+    let bench = Bench::new();
+    let (mut server, address, mut said) =
+        start(bench.command(["--provider", "scripted", "--addr", "127.0.0.1:0"]));
+    line_with(&mut said, "/open/");
+    assert!(head(&address, "/", "").starts_with("HTTP/1.1 200"));
+    end(&mut server);
+    for command in ["serve", "doctor"] {
+        let refused = bench.run(&["--addr", "127.0.0.1:0", command]).exits(2);
+        assert!(refused.err.contains("longhaul serve --addr"), "{}", refused.err);
+    }
+}
+
+#[test]
+fn a_second_one_says_where_the_first_is() {
+    let bench = Bench::new();
+    let scripted = ["--provider", "scripted"];
+    let (mut server, address, _said) =
+        start(bench.command(scripted.iter().chain(&["serve", "--addr", "127.0.0.1:0"])));
+    // What opens an address: it writes down which.
+    let opener = bench.work().join("bin");
+    std::fs::create_dir(&opener).unwrap();
+    let script =
+        bench.write("bin/xdg-open", &format!("#!/bin/sh\nprintf %s \"$1\" >'{}/opened'\n", opener.display()));
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    for second in [&["--addr", "127.0.0.1:0"][..], &["serve"], &["run", "hello"]] {
+        let mut command = bench.command(scripted.iter().chain(second));
+        command.env("PATH", format!("{}:/usr/bin:/bin", opener.display())).env("DISPLAY", ":77");
+        let refused = given(command.output().unwrap()).exits(1);
+        let token = bench.data().join("token");
+        for told in [&format!("http://{address}\n"), token.to_str().unwrap(), "--data-dir"] {
+            assert!(refused.err.contains(told), "{told} is not in {}", refused.err);
+        }
+    }
+    let opened = opener.join("opened");
+    crate::bench::until("the page is opened", || {
+        std::fs::read_to_string(&opened).is_ok_and(|page| page == format!("http://{address}"))
+    });
+    // Another data folder, the same port.
+    let other = Bench::new();
+    let refused = other.run(&["--provider", "scripted", "serve", "--addr", &address]).exits(1);
+    let next = address.rsplit_once(':').unwrap().1.parse::<u32>().unwrap() + 1;
+    let port = format!("{address} is in use by another longhaul, whose page is http://{address}: ");
+    let hint = format!("serve --addr 127.0.0.1:{next}`, or as server.addr in longhaul.yml");
+    assert!(refused.err.contains(&port) && refused.err.contains(&hint), "{}", refused.err);
+    end(&mut server);
+    assert!(!crate::bench::names(&bench.data()).contains(&"serving.json".to_owned()));
+
+    let stranger = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = stranger.local_addr().unwrap().to_string();
+    let refused = other.run(&["--provider", "scripted", "serve", "--addr", &address]).exits(1);
+    assert!(refused.err.contains(&format!("{address} is in use by another program: ")), "{}", refused.err);
+}
+
+#[test]
 fn what_runs_when_it_is_told_to_end_finishes_and_what_waits_is_there_the_next_time() {
     let bench = Bench::new();
     let serve = || bench.command(["--provider", "scripted", "serve", "--addr", "127.0.0.1:0"]);
@@ -243,29 +312,69 @@ fn what_runs_when_it_is_told_to_end_finishes_and_what_waits_is_there_the_next_ti
     end(&mut server);
 }
 
+/// The text of an answer as whoever watches its session hears it.
+struct Heard(BufReader<TcpStream>);
+
+impl Heard {
+    fn of(address: &str, path: &str, token: &str) -> Self {
+        let mut stream = TcpStream::connect(address).unwrap();
+        write!(
+            stream,
+            "GET {path}/events HTTP/1.0\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\r\n"
+        )
+        .unwrap();
+        Self(BufReader::new(stream))
+    }
+
+    /// The next piece; `None` at the end.
+    fn next(&mut self) -> Option<String> {
+        let mut line = String::new();
+        while self.0.read_line(&mut line).unwrap_or(0) > 0 {
+            let event: Value = line
+                .strip_prefix("data: ")
+                .and_then(|data| serde_json::from_str(data).ok())
+                .unwrap_or_default();
+            if event["name"] == "llm:chunk" && event["chunkType"] == "text" {
+                return event["content"].as_str().map(str::to_owned);
+            }
+            line.clear();
+        }
+        None
+    }
+}
+
 #[test]
-fn a_second_signal_ends_it_at_once_and_nothing_that_waits_is_lost() {
+fn a_second_signal_ends_it_at_once_and_nothing_that_waits_or_was_heard_is_lost() {
     let bench = Bench::new();
     let serve = || bench.command(["--provider", "scripted", "serve", "--addr", "127.0.0.1:0"]);
     let (mut server, address, mut said) = start(serve());
     line_with(&mut said, "token");
     let token = token(&bench);
-    let body = serde_json::json!({ "content": "word ".repeat(20_000) }).to_string();
-    let (_, sent) = ask(&address, "POST", "/api/message", &token, &body);
-    let session = sent["sessionId"].as_str().unwrap();
+    let (_, created) = ask(&address, "POST", "/api/sessions", &token, "{}");
+    let session = created["id"].as_str().unwrap();
     let path = format!("/api/sessions/{session}");
-    crate::bench::until("it answers", || ask(&address, "GET", &path, &token, "").1["status"] == "streaming");
-    let body = serde_json::json!({ "sessionId": session, "content": "later" }).to_string();
-    assert_eq!(ask(&address, "POST", "/api/message", &token, &body).1["queued"], true);
+    let mut heard = Heard::of(&address, &path, &token);
+    let say = |content: &str| {
+        let body = serde_json::json!({ "sessionId": session, "content": content }).to_string();
+        ask(&address, "POST", "/api/message", &token, &body).1
+    };
+    assert_eq!(say(&"word ".repeat(20_000))["queued"], false);
+    // A busy machine may take its time until the model says something.
+    let mut text = heard.next().expect("the answer begins");
+    assert_eq!(say("later")["queued"], true);
     signal(&server, "TERM");
     line_with(&mut said, "may finish");
     end(&mut server);
+    text.extend(std::iter::from_fn(|| heard.next()));
 
     let (mut server, address, _said) = start(serve());
     let (_, queue) = ask(&address, "GET", &format!("/api/message/queue?sessionId={session}"), &token, "");
     assert_eq!(queue["entries"][0]["parts"][0]["text"], "later", "{queue}");
     let (_, messages) = ask(&address, "GET", &format!("{path}/messages"), &token, "");
-    assert!(messages["messages"][1]["parts"][0]["text"].as_str().unwrap().starts_with("You said: word"));
+    let answer = &messages["messages"][1];
+    let kept = answer["parts"][0]["text"].as_str().unwrap_or_else(|| panic!("no answer: {answer}"));
+    assert!(text.starts_with("You said: word") && kept.starts_with(&text), "heard {text:?}, kept {kept:?}");
+    assert_eq!(answer["interrupted"], "cancelled");
     end(&mut server);
 }
 

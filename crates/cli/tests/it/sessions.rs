@@ -112,7 +112,7 @@ fn outputs_that_were_cut_travel_with_an_export() {
 fn a_session_is_forked_and_deleted() {
     let bench = Bench::new();
     let id = imported(&bench, 3);
-    let fork = bench.run(&["sessions", "fork", &id, "3"]).exits(0).out;
+    let fork = bench.run(&["sessions", "fork", &id, "--at", "3"]).exits(0).out;
     let shown = bench.run(&["sessions", "show", fork.trim()]).exits(0).out;
     assert!(shown.contains("marker-0") && !shown.contains("marker-1"), "{shown}");
     bench.run(&["sessions", "fork", &id, "999"]).exits(1);

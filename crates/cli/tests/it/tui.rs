@@ -141,7 +141,8 @@ fn a_compaction_leaves_a_row_and_is_undone() {
         tty.until_it_shows("›");
         tty.enter("/compact");
         tty.until("the row", |screen| {
-            screen.lines().any(|line| line.starts_with("─ compacted ") && line.ends_with(" · /undo"))
+            screen.contains("─ compacted ")
+                && screen.lines().any(|line| line.ends_with("all recoverable · /undo"))
         });
         tty.enter("/undo");
         tty.until("it is undone", |screen| screen.contains("─ undone "));
@@ -323,6 +324,66 @@ fn a_terminal_that_moves_no_cursor_has_the_plain_chat() {
     let lines = Tty::start(&bench.with(&fake, &["chat", "--plain"]), 80, 24);
     lines.until_it_shows("› ");
     assert!(!String::from_utf8_lossy(&lines.bytes()).contains("\u{1b}[?2026h"), "nothing is redrawn");
+}
+
+/// Lines that the terminal had to break, though all of their words would have fitted between breaks. Commands are left
+/// to it: they are to be copied.
+fn broken_by_the_terminal(tty: &Tty, columns: usize) -> Vec<String> {
+    let text = String::from_utf8(tty.bytes()).unwrap();
+    let plain: String = text
+        .split('\u{1b}')
+        .enumerate()
+        .map(|(at, piece)| match at {
+            0 => piece,
+            _ => piece.trim_start_matches(|c: char| !c.is_ascii_alphabetic()).get(1..).unwrap_or_default(),
+        })
+        .collect();
+    let is_broken = |line: &&str| {
+        let is_command = line.trim_start().starts_with("longhaul --");
+        let longest = line.split_whitespace().map(|word| word.chars().count()).max().unwrap_or(0);
+        !is_command && line.trim_end().chars().count() > columns && longest < columns / 2
+    };
+    plain.lines().filter(is_broken).map(str::to_owned).collect()
+}
+
+#[test]
+fn in_a_narrow_terminal_no_line_breaks_within_a_word() {
+    let bench = Bench::new();
+    for name in ["one", "two", "three", "four", "five", "six", "seven"] {
+        let lines =
+            (0..60).map(|at| format!("Line {at} of {name}.md says very little about anything at all.\n"));
+        bench.write(&format!("{name}.md"), &lines.collect::<String>());
+    }
+    for (args, told) in [
+        (&["doctor"][..], "would use"),
+        (&["demo", "--fast"], "came back right"),
+        (&["context"], "output reserve"),
+        (&["sessions", "show", "last"], "read"),
+    ] {
+        let mut tty = Tty::start(&bench.command(args), 45, 40);
+        assert_eq!(tty.end().code(), Some(0), "{args:?}: {}", tty.everything());
+        let everything = tty.everything().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(everything.contains(told), "{args:?}: {everything}");
+        assert_eq!(broken_by_the_terminal(&tty, 45), [""; 0], "{args:?}");
+    }
+    let fake =
+        Fake::start([Say::Text("One answer, with many words in it, so that it takes more than one row.")]);
+    for args in [&["chat"][..], &["chat", "--plain"]] {
+        let mut tty = Tty::start(&bench.with(&fake, args), 45, 40);
+        tty.until_it_shows("›");
+        tty.enter("/context");
+        tty.until_it_shows("output reserve");
+        // What is redrawn is no line; what went up is there to be read.
+        let rows = tty.everything();
+        let cut = rows.lines().filter(|row| row.trim_end().chars().count() == 45);
+        assert_eq!(cut.collect::<Vec<_>>(), [""; 0], "{args:?}:\n{rows}");
+        assert!(
+            rows.lines().any(|row| row.trim_end().ends_with(" %") && row.contains("output reserve")),
+            "{rows}"
+        );
+        tty.press(CTRL_D);
+        tty.end();
+    }
 }
 
 /// A session of tmux on a socket of its own; it ends with this value.

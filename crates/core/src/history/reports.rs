@@ -107,9 +107,12 @@ impl History {
             return;
         };
         self.largest_call = self.largest_call.max(usage.total_tokens());
-        if self.learned_window.as_ref().is_some_and(|learned| usage.total_tokens() > learned.limit) {
-            self.learned_window = None;
-        }
+        // More was read than it is said to hold: it is not true. With the answer it was more: it holds that.
+        let total = usage.total_tokens();
+        self.learned_window = self
+            .learned_window
+            .filter(|learned| usage.input_tokens <= learned.limit)
+            .map(|learned| Learned { limit: learned.limit.max(total), ..learned });
         if self.anchor.is_some() && sent_back == usage.output_tokens {
             self.learn(&answered, usage.output_tokens);
         }

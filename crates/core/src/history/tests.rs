@@ -418,6 +418,28 @@ fn an_overflow_teaches_window_and_count() {
 }
 
 #[test]
+fn what_a_server_holds_is_more_than_it_was_said_to() {
+    let mut log = Log::begun();
+    log.typed("one");
+    let step_id = log.begin();
+    log.add(EventBody::StepFailed {
+        step_id,
+        code: crate::error::ErrorCode::ContextOverflow,
+        message: String::new(),
+        used_tokens: None,
+        limit_tokens: Some(4_096),
+        usage: None,
+    });
+    let usage = |input_tokens, output_tokens| Usage { input_tokens, output_tokens, ..Usage::default() };
+    log.reported(vec![Part::text("yes")], usage(4_000, 50));
+    assert_eq!(log.history.learned_window(None), Some(4_096));
+    log.reported(vec![Part::text("yes")], usage(4_096, 30));
+    assert_eq!(log.history.learned_window(None), Some(4_126), "with the answer it was more");
+    log.reported(vec![Part::text("yes")], usage(4_500, 30));
+    assert_eq!(log.history.learned_window(None), None, "more was read");
+}
+
+#[test]
 fn a_new_run_forgets_the_last_one() {
     let mut log = Log::begun();
     log.answer(vec![call("c1")], None);

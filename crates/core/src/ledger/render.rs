@@ -3,8 +3,8 @@
 use super::{Ledger, Verb, line};
 use crate::estimate::Counter;
 
-/// How many sections come before everything else: goal, rules, open todos, files.
-const FIRST: usize = 5;
+/// How many sections come before everything else: goal, rules, open todos, files, rules in what was pasted.
+const FIRST: usize = 6;
 
 /// Items are cut after so many characters; files never.
 const MOST_CHARS: usize = 400;
@@ -24,10 +24,12 @@ pub(super) struct Section {
     binds: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum End {
     First,
     Last,
+    /// Each that fits, in this order.
+    Best(Vec<usize>),
 }
 
 /// A section with the tokens of its lines.
@@ -58,16 +60,20 @@ pub(super) fn sections(ledger: &Ledger) -> Vec<Section> {
         0 => "Errors, newest first".to_owned(),
         resolved => format!("Errors, newest first ({resolved} resolved since)"),
     };
+    let ((own, own_order), (pasted, pasted_order)) =
+        (ledger.said.rules_by_worth(false), ledger.said.rules_by_worth(true));
+    let (own_evicted, pasted_evicted) = if pasted.is_empty() { (rules, 0) } else { (0, rules) };
     let said = |title: &str, items: Vec<String>, evicted, stays| section(title, items, evicted, stays);
     let mut sections = vec![
         said("Goal", ledger.said.goal().map(str::to_owned).into_iter().collect(), 0, End::First),
-        Section {
-            binds: true,
-            ..said("Rules set by the user", ledger.rules().map(str::to_owned).collect(), rules, End::Last)
-        },
+        Section { binds: true, ..said("Rules set by the user", own, own_evicted, End::Best(own_order)) },
         said(&todos_title, todos.collect(), ledger.todos.evicted(), End::First),
         said("Files changed, newest last", changed.collect(), 0, End::Last),
         said("Files read, newest last", read.collect(), ledger.files.evicted(), End::Last),
+        Section {
+            share: 2,
+            ..said("Rules in long texts of the user", pasted, pasted_evicted, End::Best(pasted_order))
+        },
         Section {
             share: 3,
             ..said(
@@ -220,20 +226,31 @@ impl<'a> Measured<'a> {
         if used > room {
             return (String::new(), 0);
         }
-        let mut fits = |cost: &&u64| {
-            used += **cost;
-            let fits = used <= room;
-            used -= if fits { 0 } else { **cost };
+        let mut fits = |cost: u64| {
+            let fits = used + cost <= room;
+            used += if fits { cost } else { 0 };
             fits
         };
-        let taken = match self.section.stays {
-            End::First => self.items.iter().take_while(&mut fits).count(),
-            End::Last => self.items.iter().rev().take_while(&mut fits).count(),
+        let count = items.len();
+        let taken: Vec<usize> = match &self.section.stays {
+            End::First => (0..count).take_while(|at| fits(self.items[*at])).collect(),
+            End::Last => {
+                let mut taken: Vec<usize> = (0..count).rev().take_while(|at| fits(self.items[*at])).collect();
+                taken.reverse();
+                taken
+            }
+            End::Best(order) => {
+                let mut taken: Vec<usize> =
+                    order.iter().copied().filter(|at| fits(self.items[*at])).collect();
+                taken.sort_unstable();
+                taken
+            }
         };
-        let more = more((items.len() - taken) as u64 + evicted);
+        let more = more((count - taken.len()) as u64 + evicted);
+        let items: String = taken.into_iter().map(|at| items[at].as_str()).collect();
         let text = match self.section.stays {
-            End::First => [items[..taken].concat(), more].concat(),
-            End::Last => [more, items[items.len() - taken..].concat()].concat(),
+            End::First => [items, more].concat(),
+            End::Last | End::Best(_) => [more, items].concat(),
         };
         ([self.section.title.as_str(), &text].concat(), used)
     }

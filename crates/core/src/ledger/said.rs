@@ -1,52 +1,93 @@
 //! What people typed: the goal, the rules they set, everything else they asked for.
 
-use std::collections::BTreeSet;
-use std::sync::LazyLock;
+use std::cmp::Reverse;
 
 use super::kept::Kept;
 use super::line;
 use crate::message::Message;
-use crate::plan::MARK;
 use crate::survival::facts;
 
 /// The most rules and the most messages kept.
 const MOST_RULES: usize = 256;
 const MOST_MESSAGES: usize = 128;
 
+/// The most messages kept that say next to nothing.
+const MOST_SLIGHT: usize = 16;
+
 /// The most rules of one message: who pastes a manual sets no more.
 const MOST_RULES_OF_ONE: usize = 64;
+
+/// A message with more rules, or of more bytes, is mostly pasted.
+const MOST_RULES_OF_OWN: usize = 24;
+const MOST_OWN_BYTES: usize = 4_000;
+
+/// What surrounds a paste, in sentences at each end: what the person says of it.
+const OWN_SENTENCES: usize = 2;
+
+/// Rules of a message that come before those of older messages.
+const SHARE: usize = 4;
 
 /// Longer ones are cut; the survival report compares the first 400 bytes of a rule. In characters.
 const MOST_CHARS: usize = 400;
 
-/// The most of one typed message that is searched for rules, in bytes.
+/// The most of one typed message that is searched for rules, in bytes, and what is searched of the end of a longer one.
 const MOST_READ_BYTES: usize = 256 << 10;
-
-/// What makes a sentence a rule, beside the marks of [`facts::CONSTRAINT_WORDS`].
-const MORE_RULE_WORDS: &[&str] = &[
-    "dont",
-    "cant",
-    "mustn't",
-    "won't",
-    "prefer",
-    "not allowed",
-    "from now on",
-    "no longer",
-    "stick to",
-    "not touch",
-];
+const LAST_READ_BYTES: usize = 4 << 10;
 
 /// What people typed.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Said {
     goal: Option<String>,
-    rules: Kept<String>,
+    rules: Kept<Rule>,
+    /// Rules that went because there were too many.
+    evicted_rules: u64,
     messages: Kept<String>,
+    /// Messages that say next to nothing.
+    slight: Kept<String>,
+    /// Messages so far.
+    count: u64,
+}
+
+/// A sentence that binds.
+#[derive(Clone, Debug, PartialEq)]
+struct Rule {
+    text: String,
+    place: Place,
+    /// Which message set it.
+    from: u64,
+    /// How many of that message's rules come before it.
+    before: usize,
+}
+
+/// Where a rule stands, what goes first first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    /// In the midst of a long text.
+    Pasted,
+    /// At an end of a long text.
+    Beside,
+    /// In a message that is all its author's.
+    Said,
+}
+
+impl Rule {
+    /// What goes first is smallest. Each message has a share before any has more, the newest first.
+    fn worth(&self) -> (Place, Reverse<usize>, u64, Reverse<usize>) {
+        let share = if self.place == Place::Beside { 1 } else { SHARE };
+        (self.place, Reverse(self.before / share), self.from, Reverse(self.before))
+    }
 }
 
 impl Default for Said {
     fn default() -> Self {
-        Self { goal: None, rules: Kept::new(MOST_RULES), messages: Kept::new(MOST_MESSAGES) }
+        Self {
+            goal: None,
+            rules: Kept::new(MOST_RULES + 1),
+            evicted_rules: 0,
+            messages: Kept::new(MOST_MESSAGES),
+            slight: Kept::new(MOST_SLIGHT),
+            count: 0,
+        }
     }
 }
 
@@ -54,21 +95,50 @@ impl Said {
     pub(super) fn read(&mut self, message: &Message) {
         let text = message.text();
         // A summary that was imported speaks in the user's place but was not typed.
-        if text.trim_start().starts_with(MARK) || text.trim().is_empty() {
+        if facts::is_summary(&text) || text.trim().is_empty() {
             return;
         }
         let line = line::said(&text, MOST_CHARS);
         if self.goal.is_none() {
             self.goal = Some(line);
-        } else if line.contains(' ') && self.messages.get(&line).is_none() {
+        } else if is_slight(&line) {
+            self.slight.put(&line, line.clone());
+        } else if facts::says_something(&line) && self.messages.get(&line).is_none() {
             self.messages.put(&line, line.clone());
         }
-        let sentences = facts::sentences(line::head(&text, MOST_READ_BYTES));
-        for rule in sentences.filter_map(rule).take(MOST_RULES_OF_ONE) {
-            let key = rule.to_lowercase();
-            if self.rules.get(&key).is_none() {
-                self.rules.put(&key, rule);
+        self.count += 1;
+        self.read_rules(&text);
+    }
+
+    fn read_rules(&mut self, text: &str) {
+        let (found, sentences) = found_rules(text);
+        let is_own = found.len() <= MOST_RULES_OF_OWN && text.len() <= MOST_OWN_BYTES;
+        let (mut said, mut pasted) = (0, 0);
+        for (at, sentence) in found {
+            let Some(text) = rule(sentence) else { continue };
+            let from_end = at.min(sentences - 1 - at);
+            let is_quoted = sentence.trim_start().starts_with('>');
+            let (place, before) = match () {
+                () if is_own => (Place::Said, next(&mut said)),
+                () if from_end < OWN_SENTENCES && !is_quoted => (Place::Beside, from_end),
+                () => (Place::Pasted, next(&mut pasted)),
+            };
+            if before < MOST_RULES_OF_ONE {
+                self.keep(Rule { text, place, from: self.count, before });
             }
+        }
+    }
+
+    /// What was pasted and is then said by somebody becomes a rule of theirs.
+    fn keep(&mut self, rule: Rule) {
+        let key = rule.text.to_lowercase();
+        if self.rules.get(&key).is_some_and(|known| rule.place <= known.place) {
+            return;
+        }
+        self.rules.put(&key, rule);
+        if self.rules.len() > MOST_RULES {
+            let least = self.rules.iter().min_by_key(|(_, rule)| rule.worth()).map(|(key, _)| key.to_owned());
+            self.evicted_rules += u64::from(least.and_then(|key| self.rules.take(&key)).is_some());
         }
     }
 
@@ -79,58 +149,75 @@ impl Said {
 
     /// Oldest first.
     pub(super) fn rules(&self) -> impl DoubleEndedIterator<Item = &str> {
-        self.rules.iter().map(|(_, rule)| rule.as_str())
+        self.rules.iter().map(|(_, rule)| rule.text.as_str())
     }
 
-    /// Messages after the first that say more than one rule does, newest first.
+    /// The rules that were said, or those in the midst of what was pasted, oldest first; and in which order they stay
+    /// where there is little room.
+    pub(super) fn rules_by_worth(&self, pasted: bool) -> (Vec<String>, Vec<usize>) {
+        let rules: Vec<&Rule> = self
+            .rules
+            .iter()
+            .map(|(_, rule)| rule)
+            .filter(|rule| (rule.place == Place::Pasted) == pasted)
+            .collect();
+        let mut order: Vec<usize> = (0..rules.len()).collect();
+        order.sort_by_key(|at| Reverse(rules[*at].worth()));
+        (rules.into_iter().map(|rule| rule.text.clone()).collect(), order)
+    }
+
+    /// Messages after the first that say more than one rule does, newest first; then those that say next to nothing.
     pub(super) fn messages(&self) -> impl Iterator<Item = &str> {
         let is_rule =
             |line: &str| self.rules.get(&line.trim_end_matches(['.', '!', '?']).to_lowercase()).is_some();
-        self.messages.iter().rev().map(|(_, line)| line.as_str()).filter(move |line| !is_rule(line))
+        let all = self.messages.iter().rev().chain(self.slight.iter().rev());
+        all.map(|(_, line)| line.as_str()).filter(move |line| !is_rule(line))
     }
 
     /// How many rules and messages went because there were too many.
     pub(super) fn evicted(&self) -> (u64, u64) {
-        (self.rules.evicted(), self.messages.evicted())
+        (self.evicted_rules, self.messages.evicted() + self.slight.evicted())
     }
 }
 
-/// The sentence as a rule, if it is one.
+fn next(count: &mut usize) -> usize {
+    *count += 1;
+    *count - 1
+}
+
+/// The sentences that bind, each with the number of those before it, and how many sentences there are.
+fn found_rules(text: &str) -> (Vec<(usize, &str)>, usize) {
+    let start = line::head(text, MOST_READ_BYTES);
+    let (mut found, mut count) = facts::rules(start);
+    let rest = line::tail(&text[start.len()..], LAST_READ_BYTES);
+    let (last, more) = facts::rules(rest);
+    found.extend(last.into_iter().map(|(at, rule)| (at + count, rule)));
+    count += more;
+    (found, count)
+}
+
+/// Words that only say that it goes on.
+const SLIGHT_WORDS: &str = "\
+    a again ahead all alright and begin carry continue cool do fine go good great hello hey hi it just \
+    keep let let's lets me more move next nice no now number of ok okay on one part perfect please \
+    proceed resume right round s so start step sure task thank thanks that the then this to turn us well \
+    with work working y yeah yep yes you going done bitte danke gut ja mach nächste nächster nächsten \
+    schritt weiter continuez d'accord étape merci oui suite suivante continúa continua gracias paso sí \
+    sigue siguiente vale avanti bene grazie passo sì obrigado próximo sim да дальше продолжай спасибо \
+    хорошо шаг 继续 好 好的 是 是的 下一步 続けて はい 次";
+
+/// Whether a message only says that it goes on: `go on with step 45`.
+fn is_slight(line: &str) -> bool {
+    let small = line.to_lowercase().replace('’', "'");
+    let words = small.split(|char: char| !(char.is_alphanumeric() || char == '\''));
+    words
+        .filter(|word| !word.is_empty() && !word.bytes().all(|byte| byte.is_ascii_digit()))
+        .all(|word| SLIGHT_WORDS.split(' ').any(|slight| slight == word))
+}
+
+/// The sentence as a rule, if it says something.
 fn rule(sentence: &str) -> Option<String> {
-    let binds = |marks| facts::has_any(sentence, marks);
-    if !may_bind(sentence) || is_code(sentence) || !(binds(facts::CONSTRAINT_WORDS) || binds(MORE_RULE_WORDS))
-    {
-        return None;
-    }
-    Some(line::said(without_bullet(sentence), MOST_CHARS)).filter(|rule| rule.contains(' '))
-}
-
-/// Whether it was pasted from a program: a numbered line, an assignment, an open block.
-fn is_code(sentence: &str) -> bool {
-    let text = sentence.trim();
-    let after_number = text.trim_start_matches(|char: char| char.is_ascii_digit());
-    let is_numbered = after_number.len() < text.len() && after_number.starts_with(':');
-    let is_name = |char: char| char.is_alphanumeric() || matches!(char, '_' | '.');
-    let after_name = text.trim_start_matches(is_name);
-    let is_assignment = after_name.len() < text.len() && after_name.starts_with(" = ");
-    is_numbered || is_assignment || text.ends_with(['{', ';'])
-}
-
-/// Whether a word of the sentence begins a mark: most sentences need no closer look.
-fn may_bind(sentence: &str) -> bool {
-    static BEGINNINGS: LazyLock<BTreeSet<[u8; 4]>> = LazyLock::new(|| {
-        facts::CONSTRAINT_WORDS.iter().chain(MORE_RULE_WORDS).map(|mark| beginning(mark.as_bytes())).collect()
-    });
-    let words = sentence.as_bytes().split(|byte| !byte.is_ascii_alphanumeric()).filter(|word| word.len() > 1);
-    words.map(beginning).any(|word| BEGINNINGS.contains(&word))
-}
-
-/// The first letters of a word, in lower case.
-fn beginning(word: &[u8]) -> [u8; 4] {
-    let mut first = [b' '; 4];
-    let letters = word.iter().take_while(|byte| byte.is_ascii_alphanumeric());
-    first.iter_mut().zip(letters).for_each(|(first, letter)| *first = letter.to_ascii_lowercase());
-    first
+    Some(line::said(without_bullet(sentence), MOST_CHARS)).filter(|rule| facts::says_something(rule))
 }
 
 /// The sentence without the mark of its place in a list.

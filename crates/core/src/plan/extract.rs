@@ -1,10 +1,18 @@
 //! A summary without any model: the ledger, and what was said last. Verbatim lines only, as many as fit.
 
+use super::draft::{MARK, WRITTEN};
 use crate::estimate::Counter;
 use crate::history::{History, ItemKind, ViewItem};
 use crate::ids::{Handle, Seq};
 use crate::ledger::Ledger;
 use crate::message::{Message, Part};
+
+/// Titles of what an extract has below its ledger.
+const STATE: &str = "State (last words of the assistant)";
+const EARLIER: &str = "Earlier summary";
+
+/// What stands where nothing fits.
+const NOTHING_SAID: &str = "(older messages; recall them by their handle)";
 
 /// The ledger of everything that `handles` lead to, in at most `limit_tokens`.
 pub(super) fn ledger(history: &History, handles: &[Handle], limit_tokens: u64) -> String {
@@ -21,13 +29,11 @@ pub(super) fn summary(history: &History, handles: &[Handle], limit_tokens: u64, 
     let items: Vec<&ViewItem> = history.view().iter().filter(goes).collect();
     let own = if above.is_empty() { ledger(history, handles, limit_tokens * 2 / 3) } else { String::new() };
     let said = |line: &String| !above.contains(line.as_str()) && !own.contains(line.as_str());
-    let sections = [
-        ("State (last words of the assistant)", last_words(&items)),
-        ("Earlier summary", earlier(&items).into_iter().filter(said).collect()),
-    ];
+    let sections =
+        [(STATE, last_words(&items)), (EARLIER, earlier(&items).into_iter().filter(said).collect())];
     let rest = fill(&sections, limit_tokens.saturating_sub(counter.text(&own)), counter);
     match (own.is_empty(), rest.is_empty()) {
-        (true, true) => "(older messages; recall them by their handle)".to_owned(),
+        (true, true) => NOTHING_SAID.to_owned(),
         (true, false) => rest,
         (false, _) => format!("{}\n{rest}", own.trim_end()),
     }
@@ -59,12 +65,36 @@ fn fill(sections: &[(&str, Vec<String>)], limit_tokens: u64, counter: &Counter) 
 
 fn earlier(items: &[&ViewItem]) -> Vec<String> {
     let summaries = items.iter().filter(|item| matches!(item.kind, ItemKind::Summary(_)));
-    let lines =
-        summaries.flat_map(|item| plain_text(&item.message).lines().map(str::to_owned).collect::<Vec<_>>());
-    let is_said =
-        |line: &String| !line.starts_with(super::draft::MARK) && !line.starts_with(super::draft::WRITTEN);
-    let lines = lines.filter(is_said).map(|line| clip(line.trim_start_matches("- "), 300));
-    lines.filter(|line| !line.is_empty() && !line.starts_with("… and ")).collect()
+    let mut lines: Vec<String> = Vec::new();
+    for item in summaries {
+        let text = plain_text(&item.message);
+        for line in words_of(&text).lines().filter(|line| !line.starts_with(MARK)) {
+            let line = clip(line.trim_start_matches("- "), 300);
+            if !line.is_empty() && !line.starts_with("… and ") && !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+    }
+    lines
+}
+
+/// What a summary says besides its ledger, which is made anew from the messages themselves. What an extract took from
+/// earlier ones stands in it without their headings.
+fn words_of(summary: &str) -> String {
+    if let Some((_, written)) = summary.split_once(WRITTEN) {
+        return written.to_owned();
+    }
+    let heading = |title: &str| format!("{title}:");
+    let headings = [heading(STATE), heading(EARLIER)];
+    let is_heading =
+        |line: &str| headings.iter().any(|heading| line.trim_start_matches("- ").trim() == heading);
+    match summary.lines().position(is_heading) {
+        Some(at) => {
+            let words = summary.lines().skip(at).filter(|line| !is_heading(line));
+            words.collect::<Vec<_>>().join("\n")
+        }
+        None => summary.replace(NOTHING_SAID, ""),
+    }
 }
 
 fn last_words(items: &[&ViewItem]) -> Vec<String> {
@@ -99,4 +129,23 @@ pub(crate) fn plain_text(message: &Message) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_extract_took_from_earlier_ones_is_not_nested() {
+        let first = format!(
+            "{MARK} of 9 messages\n\nTools: read 9 times\n\n{STATE}:\n- all read\n{EARLIER}:\n- go on\n"
+        );
+        assert_eq!(words_of(&first), "- all read\n- go on");
+        let nested = format!("{MARK} of 3\n\nTools: read 12 times\n{EARLIER}:\n- {EARLIER}:\n- go on\n");
+        assert_eq!(words_of(&nested), "- go on");
+        let written = format!("{MARK} of 3\n\nTools: read 12 times\n\n{WRITTEN}\nWe go on.");
+        assert_eq!(words_of(&written).trim(), "We go on.");
+        assert_eq!(words_of(&format!("{MARK} of 3\n\n{NOTHING_SAID}")).trim(), format!("{MARK} of 3"));
+        assert_eq!(words_of("plain words"), "plain words");
+    }
 }

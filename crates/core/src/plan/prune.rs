@@ -40,7 +40,8 @@ impl Scene<'_> {
             return None;
         }
         let ops = marked.iter().map(|at| ViewOp::clear(view[*at].range.from)).collect();
-        let why = format!("{} old tool results cleared, about {saved} tokens saved", marked.len());
+        let less = self.now.total.saturating_sub(after.total);
+        let why = format!("{} old tool results cleared, about {less} tokens saved", marked.len());
         let edit = self.view_edit(ops, EditKind::Prune, "prune", &after, self.messages(), why);
         Some(Plan::Edit(Box::new(edit)))
     }

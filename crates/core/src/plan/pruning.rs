@@ -118,6 +118,11 @@ impl Pruning {
         Ok(())
     }
 
+    /// Whether it has written not a word.
+    pub(super) fn is_silent(&self) -> bool {
+        self.summaries.is_empty() && !self.kept.iter().any(|kept| matches!(kept, Kept::Text(_)))
+    }
+
     pub(super) fn summary(&self) -> String {
         self.summaries.join("\n")
     }

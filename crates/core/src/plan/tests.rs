@@ -1,9 +1,9 @@
 use super::*;
 use crate::estimate::Counter;
-use crate::event::{Event, EventBody, FORMAT, StepKind, StepStart};
+use crate::event::{EditKind, Event, EventBody, FORMAT, StepKind, StepStart, ViewOp};
 use crate::history::{CLEARED, request_messages};
 use crate::ids::{LogRange, Seq};
-use crate::message::{Answer, Finish, Origin, ToolCall, ToolStatus};
+use crate::message::{Answer, Finish, Message, Origin, Part, ToolCall, ToolStatus};
 use crate::strategy;
 use crate::usage::Usage;
 

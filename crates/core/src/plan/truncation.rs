@@ -66,10 +66,10 @@ impl Scene<'_> {
     /// `keeps_newest`: the newest step stays as it is.
     fn ladder(&self, target: u64, keeps_newest: bool) -> Option<ViewEdit> {
         let fits = |edit: &ViewEdit| edit.compressed_bound < target && edit.compressed_bound < self.before;
-        // Older steps stay beside the ledger, not in its place.
-        let beside = target.saturating_sub(self.room_of_ledger(target));
-        let whole = self.newest_steps(beside, usize::MAX).or_else(|| self.newest_steps(target, 1));
-        let cleared = || self.what_fits(beside);
+        let whole = self.steps_beside_ledger(target, usize::MAX).or_else(|| {
+            self.newest_steps(1, |choice| self.removal_by(choice, NAME).compressed_bound < target)
+        });
+        let cleared = || self.what_fits(target.saturating_sub(self.room_of_ledger(target)));
         let shortest = if keeps_newest { whole } else { whole.or_else(cleared) };
         let edit = shortest.map(|choice| self.with_ledger(&choice, target)).filter(fits);
         if keeps_newest {
@@ -83,7 +83,7 @@ impl Scene<'_> {
     /// The newest steps, at most so many, and the ledger of what goes in all its room.
     pub(super) fn beside_ledger(&self, steps: usize) -> Option<Plan> {
         let target = self.trigger;
-        let choice = self.newest_steps(target.saturating_sub(self.room_of_ledger(target)), steps)?;
+        let choice = self.steps_beside_ledger(target, steps)?;
         let edit = self.with_ledger(&choice, target);
         let fits = edit.compressed_bound < target && edit.compressed_bound < self.before;
         fits.then(|| Plan::Edit(Box::new(edit)))
@@ -103,20 +103,37 @@ impl Scene<'_> {
     /// What a choice comes to, with a ledger below its note if there is room for one.
     fn with_ledger(&self, choice: &Choice, target: u64) -> ViewEdit {
         let bare = self.removal_by(choice, NAME);
-        // The expected error of what is new is an eighth at most, and a request that is full to the brim helps nobody.
-        let room = (target - target / 32).saturating_sub(bare.compressed_bound) * 8 / 9;
-        let most = room.min(self.most_of_ledger());
-        let ledger = match most {
-            0..LEAST_LEDGER_TOKENS => String::new(),
-            most => extract::ledger(self.history, &self.handles(&choice.gone), most),
-        };
+        let fits = |told: &ViewEdit| told.compressed_bound < below_brim(target);
+        if let Some(told) = self.told(choice, self.most_of_ledger()).filter(fits) {
+            return told;
+        }
+        // The expected error of what is new is an eighth at most.
+        let room = below_brim(target).saturating_sub(bare.compressed_bound) * 8 / 9;
+        let told = self.told(choice, room.min(self.most_of_ledger()));
+        told.filter(|told| told.compressed_bound < target).unwrap_or(bare)
+    }
+
+    /// What a choice comes to with a ledger of at most so many tokens; `None` if that says nothing.
+    fn told(&self, choice: &Choice, most: u64) -> Option<ViewEdit> {
+        if most < LEAST_LEDGER_TOKENS {
+            return None;
+        }
+        let ledger = extract::ledger(self.history, &self.handles(&choice.gone), most);
         if ledger.is_empty() {
-            return bare;
+            return None;
         }
         let mut note = self.note(&choice.gone);
         note.push(Part::text(format!("\n\nWhat they said and did:\n\n{}", ledger.trim_end())));
-        let told = self.removal_with(choice, NAME, note);
-        if told.compressed_bound < target { told } else { bare }
+        Some(self.removal_with(choice, NAME, note))
+    }
+
+    /// The newest steps, at most so many, that stay beside the whole ledger of what goes, not in its place.
+    fn steps_beside_ledger(&self, target: u64, most: usize) -> Option<Choice> {
+        self.newest_steps(most, |choice| {
+            let told = self.told(choice, self.most_of_ledger());
+            let edit = told.unwrap_or_else(|| self.removal_by(choice, NAME));
+            edit.compressed_bound < below_brim(target)
+        })
     }
 
     /// The newest step, and of the others whatever fits below `target`, newest first.
@@ -130,15 +147,15 @@ impl Scene<'_> {
         (keeps_newest && choice.gone.contains(&true)).then_some(choice)
     }
 
-    /// The largest number of newest steps, from one to `most`, that stays below `target`.
-    fn newest_steps(&self, target: u64, most: usize) -> Option<Choice> {
+    /// The largest number of newest steps, from one to `most`, that fits.
+    fn newest_steps(&self, most: usize, fits: impl Fn(&Choice) -> bool) -> Option<Choice> {
         let mut best = None;
         let mut low = 1;
         let mut high = self.steps_newest_first().count().min(most);
         while low <= high {
             let middle = low + (high - low) / 2;
             let choice = self.all_but(middle).map(|gone| Choice::new(gone, Instead::Note));
-            match choice.filter(|choice| self.removal_by(choice, NAME).compressed_bound < target) {
+            match choice.filter(&fits) {
                 Some(choice) => {
                     best = Some(choice);
                     low = middle + 1;
@@ -218,4 +235,9 @@ impl Scene<'_> {
             ViewOp::Drop { .. } | ViewOp::Placeholder { .. } => Groups::default(),
         }
     }
+}
+
+/// What a request may have beside a ledger: one that is full to the brim helps nobody.
+fn below_brim(target: u64) -> u64 {
+    target - target / 32
 }

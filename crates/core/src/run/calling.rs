@@ -231,6 +231,11 @@ impl Run {
         self.step.refusal = Some(error.message.clone());
         self.phase = Phase::Storing;
         if std::mem::replace(&mut self.step.overflowed, true) || !self.settings.policy.enabled {
+            let message = match self.settings.policy.enabled {
+                true => error.message,
+                false => format!("{} (compaction is off; one on request makes room)", error.message),
+            };
+            let error = ErrorInfo { code: error.code, message };
             let then = Then::Finish { end: RunEnd::Error, error: Some(error) };
             return self.append_with(events, Vec::new(), vec![step.clone()], then, out);
         }

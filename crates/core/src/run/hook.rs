@@ -3,10 +3,10 @@
 use super::ahead::Stage;
 use super::{CompactionOutcome, Effect, Phase, Run, Then, Timer};
 use crate::error::ErrorCode;
-use crate::event::{EditKind, EditReason, EventBody};
+use crate::event::{EditKind, EditReason, EventBody, ViewEdit};
 use crate::history::History;
 use crate::ids::Handle;
-use crate::plan::{Occasion, Plan, SummaryDraft};
+use crate::plan::{self, Occasion, Plan, SummaryDraft};
 
 /// What a PreCompact hook is told. Tokens throughout.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,12 +79,18 @@ impl Run {
             Plan::Summarise(draft) => {
                 let (count, handles) = draft.what_goes();
                 let instructions = draft.instructions().map(str::to_owned);
-                (draft.reason(), draft.trigger_tokens(), count, handles, instructions)
+                (
+                    draft.reason(),
+                    draft.trigger_tokens().min(draft.original_tokens()),
+                    count,
+                    handles,
+                    instructions,
+                )
             }
             Plan::Edit(edit) => {
                 let count = (edit.original_messages + 1).saturating_sub(edit.compressed_messages);
                 let handles = edit.ops.iter().map(|op| Handle(op.range())).collect();
-                (edit.reason, edit.trigger_tokens, count, handles, None)
+                (edit.reason, edit.trigger_tokens.min(edit.original_tokens), count, handles, None)
             }
             Plan::Fits | Plan::DoesNotFit(_) => (EditReason::TokenLimit, 0, 0, Vec::new(), None),
         };
@@ -148,11 +154,37 @@ impl Run {
         if answer.cancel {
             return self.hook_cancelled(&occasion, answer.reason.as_deref(), out);
         }
-        let Plan::Summarise(mut draft) = plan else { return self.carry_out(plan, occasion, out) };
+        let mut draft = match plan {
+            Plan::Summarise(draft) => draft,
+            Plan::Edit(edit) if filled(answer.custom_summary.as_deref()).is_some() => {
+                return self.summary_for(*edit, occasion, &answer, out);
+            }
+            plan => return self.carry_out(plan, occasion, out),
+        };
         if self.heard(&answer).apply(&mut draft, &self.history) {
             return self.finish_summary(draft, &occasion, out);
         }
         self.carry_out(Plan::Summarise(draft), occasion, out);
+    }
+
+    /// An edit for which no model would have been asked, with a hook's summary where it has an extract.
+    fn summary_for(
+        &mut self,
+        mut edit: ViewEdit,
+        occasion: Occasion,
+        answer: &PreCompactAnswer,
+        out: &mut Vec<Effect>,
+    ) {
+        let (settings, budget) = (&self.settings, self.budget());
+        let draft =
+            plan::extract_draft(&self.history, settings.fixed.tokens, &budget, &settings.policy, &occasion);
+        if let Some(mut draft) = draft.filter(|draft| draft.became(&edit))
+            && self.heard(answer).apply(&mut draft, &self.history)
+        {
+            return self.finish_summary(Box::new(draft), &occasion, out);
+        }
+        edit.why.push_str("; a hook's summary was not used: it does not fit here");
+        self.carry_out(Plan::Edit(Box::new(edit)), occasion, out);
     }
 
     /// What can be used of a hook's answer.

@@ -3,33 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::message::{Message, Part, Role};
+use crate::plan::MARK;
+
+mod binding;
+mod code;
 
 /// Facts longer than this are compared by their start. In bytes.
 const MAX_FACT_BYTES: usize = 400;
-
-/// What makes a sentence of a user a constraint.
-pub(crate) const CONSTRAINT_WORDS: &[&str] = &[
-    "must",
-    "never",
-    "always",
-    "only",
-    "don't",
-    "do not",
-    "cannot",
-    "can't",
-    "shouldn't",
-    "should not",
-    "avoid",
-    "required",
-    "forbidden",
-    "without",
-    "make sure",
-    "ensure",
-    "at least",
-    "at most",
-    "no more than",
-    "need to",
-];
 
 /// What makes a sentence of the model a decision.
 const DECISION_WORDS: &[&str] = &[
@@ -96,10 +76,12 @@ impl Facts {
 
     fn read_text(&mut self, role: Role, text: &str) {
         match role {
-            // A summary speaks in the user's place but was not typed by one.
-            Role::User if text.starts_with("[SUMMARY]") => {}
-            Role::User => self.add_sentences("userConstraints", text, CONSTRAINT_WORDS),
-            Role::Assistant => self.add_sentences("decisions", text, DECISION_WORDS),
+            // A summary speaks in the user's place but was not typed by one; an imported one has no count.
+            Role::User if is_summary(text) || text.starts_with(&[MARK, "\n"].concat()) => {}
+            Role::User => {
+                rules(text).0.iter().for_each(|(_, rule)| self.add_sentence("userConstraints", rule));
+            }
+            Role::Assistant => self.add_decisions(text),
             Role::Tool => self.add_error_lines(text),
         }
         add_words(&mut self.words, text);
@@ -122,11 +104,9 @@ impl Facts {
         }
     }
 
-    fn add_sentences(&mut self, class: &'static str, text: &str, marks: &[&str]) {
-        for sentence in sentences(text) {
-            if has_any(sentence, marks) {
-                self.add_sentence(class, sentence);
-            }
+    fn add_decisions(&mut self, text: &str) {
+        for sentence in sentences(text).filter(|sentence| has_any(sentence, DECISION_WORDS)) {
+            self.add_sentence("decisions", sentence);
         }
     }
 
@@ -143,32 +123,102 @@ impl Facts {
         let text = single_spaced(sentence.trim_start_matches(|char: char| !char.is_alphanumeric()));
         let end = text.floor_char_boundary(MAX_FACT_BYTES);
         let text = text.get(..end).unwrap_or_default();
-        if word_pairs(text).next().is_some() {
+        if says_something(text) {
             self.sentences.entry(class).or_default().insert(text.to_owned());
         }
     }
 }
 
+/// Whether a text begins the way our own summaries do.
+pub(crate) fn is_summary(text: &str) -> bool {
+    let count = text.trim_start().strip_prefix(MARK).and_then(|rest| rest.strip_prefix(" of "));
+    count.is_some_and(|count| count.starts_with(|char: char| char.is_ascii_digit()))
+}
+
+/// The sentences of a person that set a rule, each with the number of sentences before it, and how many sentences there
+/// are. Code that was pasted sets none.
+pub(crate) fn rules(text: &str) -> (Vec<(usize, &str)>, usize) {
+    let lines = code::Lines::of(text);
+    let (mut found, mut count) = (Vec::new(), 0);
+    for (at, line) in lines.iter() {
+        for sentence in sentences_of_line(line).into_iter().filter(|sentence| !sentence.trim().is_empty()) {
+            if binding::binds(sentence) && !lines.is_code(at) {
+                found.push((count, sentence));
+            }
+            count += 1;
+        }
+    }
+    (found, count)
+}
+
+/// Whether a text has more than one word. Scripts without blanks have them in one run.
+pub(crate) fn says_something(text: &str) -> bool {
+    word_pairs(text).next().is_some() || text.chars().filter(|char| code::is_unspaced(*char)).nth(3).is_some()
+}
+
 /// Pieces that end with a full stop, a question mark, an exclamation mark (not included) or a line.
-pub(crate) fn sentences(text: &str) -> impl Iterator<Item = &str> {
+fn sentences(text: &str) -> impl Iterator<Item = &str> {
     text.lines().flat_map(sentences_of_line)
 }
 
 fn sentences_of_line(line: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut start = 0;
-    for (at, _) in line.match_indices(['.', '!', '?']) {
-        if line.get(at + 1..).is_some_and(|rest| rest.starts_with(' ')) {
-            found.extend(line.get(start..at));
-            start = at + 1;
+    for (at, end) in line.match_indices(['.', '!', '?', '。', '！', '？']) {
+        let (before, after) = (&line[start..at], &line[at + end.len()..]);
+        let is_end = match end {
+            "." => after.starts_with(' ') && !is_abbreviation(before, after),
+            "!" | "?" => after.starts_with(' '),
+            _ => true,
+        };
+        if is_end {
+            found.push(before);
+            start = at + end.len();
         }
     }
-    found.extend(line.get(start..).map(|rest| rest.trim_end().trim_end_matches(['.', '!', '?'])));
+    found.push(line[start..].trim_end().trim_end_matches(['.', '!', '?']));
     found
 }
 
+/// Words whose full stop ends no sentence.
+const ABBREVIATIONS: &[&str] = &[
+    "approx", "bspw", "bzw", "ca", "cf", "dr", "ej", "esp", "evtl", "ex", "ggf", "incl", "inkl", "mr", "mrs",
+    "ms", "nr", "resp", "usw", "vgl", "viz", "vs", "напр", "т.е", "т.д",
+];
+
+/// Whether the full stop between `before` and `after` belongs to the word before it: `e.g. this`, `z. B. das`, `v. 2`.
+fn is_abbreviation(before: &str, after: &str) -> bool {
+    let word = before.rsplit([' ', '(', '"', '“', '„']).next().unwrap_or_default();
+    let next = after.trim_start().chars().next();
+    let goes_on = next.is_some_and(|char| char.is_lowercase());
+    let is_number = next.is_some_and(|char| char.is_ascii_digit());
+    let small = word.to_lowercase();
+    let is_letter = word.chars().count() == 1 && word.chars().all(char::is_alphabetic);
+    let is_letters = word.contains('.') && word.split('.').all(|part| part.chars().count() == 1);
+    match small.as_str() {
+        "i" => false,
+        "etc" => goes_on,
+        "no" | "v" | "ver" | "version" | "p" => is_number || (small == "p" && goes_on),
+        _ if is_number && word.ends_with(|char: char| char.is_ascii_digit()) && before.trim() != word => true,
+        _ => {
+            is_letter && (goes_on || word.chars().all(char::is_lowercase) || ends_abbreviated(before, word))
+                || is_letters && word.chars().all(|char| !char.is_ascii_digit())
+                || ABBREVIATIONS.contains(&small.as_str())
+        }
+    }
+}
+
+/// Whether the word before the last letter was abbreviated too: `z. B.`.
+fn ends_abbreviated(before: &str, letter: &str) -> bool {
+    let rest = before.strip_suffix(letter).unwrap_or_default().trim_end();
+    let mut chars = rest.chars().rev();
+    chars.next() == Some('.')
+        && chars.next().is_some_and(char::is_alphabetic)
+        && !chars.next().is_some_and(char::is_alphanumeric)
+}
+
 /// Whether one of `marks` stands in the sentence as words of its own.
-pub(crate) fn has_any(sentence: &str, marks: &[&str]) -> bool {
+fn has_any(sentence: &str, marks: &[&str]) -> bool {
     let plain = |char: char| match char {
         '’' => '\'',
         '\'' => char,
@@ -304,3 +354,6 @@ fn is_hex_id(word: &str) -> bool {
     let hex = word.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
     hex && digits > 0 && word.bytes().any(|byte| byte.is_ascii_alphabetic()) && word.len() >= 7
 }
+
+#[cfg(test)]
+mod tests;

@@ -112,3 +112,16 @@ fn the_wire_form_is_camel_case() {
         r#"{"classes":{"userConstraints":{"verbatim":0,"recoverableByModel":1,"recoverableByUser":0,"lost":0}}}"#
     );
 }
+
+#[test]
+fn a_rule_that_a_summary_quotes_is_still_a_rule() {
+    let rule = says(Role::User, "Never touch prod.db. You must be brief.");
+    let summary = says(Role::User, "[SUMMARY] of 2 earlier messages\n\nUser's rules:\n- Never touch prod.db");
+    let report = survey_folded(&[&summary], &[&rule], "Rules:\n- Never touch prod.db");
+    let kept = Tally { verbatim: 1, ..Tally::default() };
+    assert_eq!(report.classes["userConstraints"], kept, "what was not shown before is not missed");
+    let report = survey_folded(&[&summary], &[&rule], "nothing");
+    let gone = Tally { recoverable_by_model: 1, ..Tally::default() };
+    assert_eq!(report.classes["userConstraints"], gone);
+    assert!(!survey_folded(&[&summary], &[], "nothing").classes.contains_key("userConstraints"));
+}

@@ -1,7 +1,7 @@
 //! Conversations that are kept ready, the least recently used give way.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::conversation::{Conversation, Known, Name, Names, State};
 use crate::wire::{Bad, Envelope};
@@ -10,7 +10,16 @@ use crate::wire::{Bad, Envelope};
 pub(super) type Scope = [u8; 32];
 
 /// Names the beginning of a conversation.
-type Head = [u8; 32];
+pub(super) type Head = [u8; 32];
+
+/// Tells the beginning of a request from most others; equal ones are compared.
+type Start = [u8; 32];
+
+/// How much of an item's beginning and end is in it, in bytes.
+const EDGE_BYTES: usize = 64;
+
+/// Starts that are remembered for each conversation that may be kept.
+const STARTS_OF_ONE: usize = 4;
 
 pub(crate) struct Cache {
     max_entries: usize,
@@ -21,6 +30,8 @@ pub(crate) struct Cache {
 #[derive(Default)]
 struct Entries {
     by_head: HashMap<Head, Vec<Entry>>,
+    /// The newest that has begun so, as it was written.
+    by_start: HashMap<Start, Weak<Conversation>>,
     uses: u64,
     count: usize,
     bytes: usize,
@@ -45,19 +56,17 @@ impl Cache {
         &self,
         scope: &Scope,
         names: &mut Names<'_>,
-        envelope: &Envelope,
         new: impl FnOnce() -> State,
     ) -> Result<Arc<Conversation>, Bad> {
+        let envelope = names.envelope();
         if names.len() == 0 {
             let known = Known { bytes: envelope.bytes.clone(), items: Vec::new(), names: Vec::new() };
             return Ok(Arc::new(Conversation::new(known, new())));
         }
         let first = names.get(0)?;
-        let long = match names.len() {
-            1 => None,
-            _ => Some(head(scope, &first, Some(&names.get(1)?))),
-        };
+        let second = if names.len() == 1 { None } else { Some(names.get(1)?) };
         let short = head(scope, &first, None);
+        let long = second.map(|second| head(scope, &first, Some(&second)));
         let heads = [long, Some(short)];
         // What is read of the items is read while nobody waits.
         for candidate in self.candidates(&heads) {
@@ -65,6 +74,7 @@ impl Cache {
         }
         let known =
             Known { bytes: envelope.bytes.clone(), items: envelope.items.clone(), names: names.all()? };
+        let starts = starts(scope, envelope);
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let mut found = None;
         for head in heads.iter().flatten() {
@@ -79,13 +89,28 @@ impl Cache {
             }
             None => Arc::new(Conversation::new(known, new())),
         };
+        entries.begin(&starts, &conversation, self.max_entries);
         entries.put(long.unwrap_or(short), Arc::clone(&conversation), envelope.bytes.len());
         entries.shrink(self.max_entries, self.max_bytes);
         Ok(conversation)
     }
-}
 
-impl Cache {
+    /// Names the items that a kept conversation has in the same bytes: it costs no more than to compare them.
+    pub(super) fn recall(&self, scope: &Scope, names: &mut Names<'_>) {
+        let starts = starts(scope, names.envelope());
+        let alike: Vec<Arc<Conversation>> = {
+            let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+            starts.iter().filter_map(|start| entries.by_start.get(start)?.upgrade()).collect()
+        };
+        alike.iter().for_each(|conversation| names.recall_all(&conversation.known()));
+        let Some(first) = names.made(0) else { return };
+        let heads =
+            [names.made(1).map(|second| head(scope, &first, Some(&second))), Some(head(scope, &first, None))];
+        for candidate in self.candidates(&heads) {
+            names.recall(&candidate.known(), 0);
+        }
+    }
+
     fn candidates(&self, heads: &[Option<Head>]) -> Vec<Arc<Conversation>> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let lists = heads.iter().flatten().filter_map(|head| entries.by_head.get(head));
@@ -120,6 +145,16 @@ impl Entries {
         self.by_head.entry(head).or_default().push(Entry { conversation, used, bytes });
     }
 
+    fn begin(&mut self, starts: &[Start], conversation: &Arc<Conversation>, max_entries: usize) {
+        if self.by_start.len() >= STARTS_OF_ONE * max_entries {
+            self.by_start.retain(|_, begun| begun.strong_count() > 0);
+        }
+        if self.by_start.len() >= STARTS_OF_ONE * max_entries {
+            self.by_start.clear();
+        }
+        self.by_start.extend(starts.iter().map(|start| (*start, Arc::downgrade(conversation))));
+    }
+
     fn shrink(&mut self, max_entries: usize, max_bytes: usize) {
         while self.count > 1 && (self.count > max_entries || self.bytes > max_bytes) {
             let all =
@@ -142,7 +177,22 @@ impl Entries {
     }
 }
 
-fn head(scope: &Scope, first: &Name, second: Option<&Name>) -> Head {
+/// Names what a request begins with by what is quickly read of it: the sizes of its first items and their edges.
+fn starts(scope: &Scope, envelope: &Envelope) -> Vec<Start> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(scope);
+    let mut starts = Vec::with_capacity(2);
+    for at in envelope.items.iter().take(2) {
+        let item = envelope.bytes.get(at.clone()).unwrap_or_default();
+        hasher.update(&(item.len() as u64).to_le_bytes());
+        hasher.update(&item[..item.len().min(EDGE_BYTES)]);
+        hasher.update(&item[item.len().saturating_sub(EDGE_BYTES)..]);
+        starts.push(*hasher.finalize().as_bytes());
+    }
+    starts
+}
+
+pub(super) fn head(scope: &Scope, first: &Name, second: Option<&Name>) -> Head {
     let mut hasher = blake3::Hasher::new();
     hasher.update(scope);
     hasher.update(first);

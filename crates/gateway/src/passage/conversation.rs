@@ -1,11 +1,12 @@
 //! A conversation that a client sends again and again: what is known of its items, and what was made of them.
 
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use longhaul_core::estimate::Counter;
 use longhaul_core::message::Origin;
+use tokio::sync::OwnedMutexGuard;
 
 use super::log::Log;
 use crate::wire::{Bad, Envelope, Wire};
@@ -17,7 +18,7 @@ pub(super) type Name = [u8; 32];
 pub(super) struct Conversation {
     known: Mutex<Known>,
     /// What was made of it. Held while a request is prepared: requests that share a prefix make one summary.
-    pub(super) state: tokio::sync::Mutex<State>,
+    pub(super) state: Arc<tokio::sync::Mutex<State>>,
 }
 
 /// Its items as the newest request had them.
@@ -32,23 +33,31 @@ pub(super) struct State {
     pub(super) log: Log,
     /// System prompt and tools as they were counted last: how they were written, and their tokens.
     pub(super) fixed: Option<([String; 2], u64)>,
-    /// Whether the memo was asked for this conversation.
-    pub(super) asked_memo: bool,
 }
 
 impl State {
     pub(super) fn new(counter: Counter, origin: Origin) -> Self {
-        Self { log: Log::new(counter, origin), fixed: None, asked_memo: false }
+        Self { log: Log::new(counter, origin), fixed: None }
     }
 }
 
 impl Conversation {
     pub(super) fn new(known: Known, state: State) -> Self {
-        Self { known: Mutex::new(known), state: tokio::sync::Mutex::new(state) }
+        Self { known: Mutex::new(known), state: Arc::new(tokio::sync::Mutex::new(state)) }
     }
 
     pub(super) fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was made of it, with nobody else at it.
+    pub(super) async fn locked(&self) -> OwnedMutexGuard<State> {
+        Arc::clone(&self.state).lock_owned().await
+    }
+
+    /// The names of its first items.
+    pub(super) fn names(&self, items: usize) -> Vec<Name> {
+        self.known().names.iter().take(items).copied().collect()
     }
 }
 
@@ -69,6 +78,40 @@ impl<'a> Names<'a> {
         self.names.len()
     }
 
+    pub(super) fn envelope(&self) -> &'a Envelope {
+        self.envelope
+    }
+
+    /// The name of an item, if it was made.
+    pub(super) fn made(&self, index: usize) -> Option<Name> {
+        self.names.get(index).copied().flatten()
+    }
+
+    /// Bytes of the items that have no name yet.
+    pub(super) fn new_bytes(&self) -> usize {
+        let all = self.names.iter().zip(&self.envelope.items);
+        all.filter(|(name, _)| name.is_none()).map(|(_, at)| at.len()).sum()
+    }
+
+    /// Takes over the names of items with the same bytes from one on. Gives the first that is another.
+    pub(super) fn recall(&mut self, known: &Known, from: usize) -> usize {
+        let ours = self.envelope;
+        let same = known.items.iter().zip(&ours.items).zip(&known.names).zip(&mut self.names);
+        let is_same = |known_at: &Range<usize>, at: &Range<usize>| {
+            let bytes = ours.bytes.get(at.clone());
+            bytes.is_some() && known.bytes.get(known_at.clone()) == bytes
+        };
+        let mut next = from;
+        for (((known_at, at), name), slot) in same.skip(from) {
+            if slot.map_or_else(|| !is_same(known_at, at), |slot| slot != *name) {
+                break;
+            }
+            *slot = Some(*name);
+            next += 1;
+        }
+        next
+    }
+
     /// # Errors
     /// [`Bad`] if the item is no JSON of the dialect.
     pub(super) fn get(&mut self, index: usize) -> Result<Name, Bad> {
@@ -84,22 +127,26 @@ impl<'a> Names<'a> {
         Ok(name)
     }
 
+    /// Takes over the name of every item that has the same bytes.
+    pub(super) fn recall_all(&mut self, known: &Known) {
+        let mut next = self.recall(known, 0);
+        while next < known.items.len().min(self.len()) {
+            next = self.recall(known, next + 1);
+        }
+    }
+
     /// Whether the request goes on with the known items, or is the same. Items with the same bytes need no name.
     pub(super) fn extend(&mut self, known: &Known) -> Result<bool, Bad> {
         if known.items.len() > self.len() {
             return Ok(false);
         }
-        for (index, at) in known.items.iter().enumerate() {
-            let name = known.names.get(index).copied();
-            let is_same = || {
-                let ours = self.envelope.items.get(index).and_then(|at| self.envelope.bytes.get(at.clone()));
-                known.bytes.get(at.clone()) == ours
-            };
-            if self.names[index].is_none() && is_same() {
-                self.names[index] = name;
-            } else if Some(self.get(index)?) != name {
+        let mut next = self.recall(known, 0);
+        while let Some(name) = known.names.get(next) {
+            if self.get(next)? != *name {
                 return Ok(false);
             }
+            // Written in another way; what follows may be as it was.
+            next = self.recall(known, next + 1);
         }
         Ok(true)
     }

@@ -9,20 +9,28 @@ use bytes::Bytes;
 use futures_util::stream::unfold;
 use futures_util::{Stream, StreamExt};
 use longhaul_core::message::Finish;
-use longhaul_providers::overflow::{self, Overflow};
-use tokio::time::timeout;
+use longhaul_providers::overflow::{self, Overflow, Suspicion};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::prepare::Prepared;
 use super::{Opened, Route};
 use crate::gateway::ReplyStream;
 use crate::wire::{Event, Events, Fault, FaultKind, Seen, Splice, Watcher, Wire};
 
+mod coding;
 mod pause;
 
+use coding::Coding;
 use pause::Pause;
 
 /// How often one answer is stopped and gone on with at most.
 const MOST_RESTARTS: u32 = 3;
+
+/// The most that one event of a stream may have, in bytes.
+const MAX_EVENT_BYTES: usize = 16 << 20;
+
+/// The most that is read of one stream, in bytes: what it says is kept until it ends.
+const MAX_STREAM_BYTES: usize = 512 << 20;
 
 /// Keeps a line alive; readers of events skip it.
 pub(super) const COMMENT: &[u8] = b": keep-alive\n\n";
@@ -30,21 +38,25 @@ pub(super) const COMMENT: &[u8] = b": keep-alive\n\n";
 /// An upstream's body as it comes.
 pub(super) struct Body {
     stream: Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>,
+    coding: Option<Coding>,
     /// What was read ahead.
-    first: Option<Bytes>,
+    first: Option<Result<Option<Bytes>, Fault>>,
     idle: Duration,
-    over: bool,
+    heard_at: Instant,
 }
 
 impl Body {
-    pub(super) fn new(response: reqwest::Response, idle: Duration) -> Self {
-        let over = response.content_length() == Some(0);
-        Self { stream: Box::pin(response.bytes_stream()), first: None, idle, over }
-    }
-
-    /// Whether everything has come; a body whose length nobody said is over when it ends.
-    pub(super) fn is_over(&self) -> bool {
-        self.over
+    /// # Errors
+    /// [`Fault`] if it comes in a coding that cannot be read.
+    pub(super) fn new(response: reqwest::Response, idle: Duration) -> Result<Self, Fault> {
+        let coding = Coding::of(response.headers())?;
+        Ok(Self {
+            stream: Box::pin(response.bytes_stream()),
+            coding,
+            first: None,
+            idle,
+            heard_at: Instant::now(),
+        })
     }
 
     /// The next piece; `None` at the end.
@@ -53,14 +65,26 @@ impl Body {
     /// [`Fault`] if it breaks off or nothing comes for too long.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Fault> {
         if let Some(first) = self.first.take() {
-            return Ok(Some(first));
+            return first;
         }
-        match timeout(self.idle, self.stream.next()).await {
-            Ok(None) => {
-                self.over = true;
-                Ok(None)
+        loop {
+            let Some(chunk) = self.next_piece().await? else { return Ok(None) };
+            let Some(coding) = &mut self.coding else { return Ok(Some(chunk)) };
+            let plain = coding.decode(&chunk)?;
+            if !plain.is_empty() {
+                return Ok(Some(plain));
             }
-            Ok(Some(Ok(chunk))) => Ok(Some(chunk)),
+        }
+    }
+
+    async fn next_piece(&mut self) -> Result<Option<Bytes>, Fault> {
+        // Whoever waits may give up and come again: the silence goes on.
+        match timeout_at(self.heard_at + self.idle, self.stream.next()).await {
+            Ok(None) => Ok(None),
+            Ok(Some(Ok(chunk))) => {
+                self.heard_at = Instant::now();
+                Ok(Some(chunk))
+            }
             Ok(Some(Err(error))) => {
                 let message = format!("the upstream broke off in its answer: {error}");
                 Err(Fault::new(FaultKind::Unreachable, message))
@@ -74,8 +98,10 @@ impl Body {
 
     /// The overflow that a stream begins with instead of an answer. What was read of it is read again.
     pub(super) async fn first_error(&mut self, wire: &dyn Wire) -> Option<Overflow> {
-        let chunk = self.next().await.ok().flatten()?;
-        self.first = Some(chunk.clone());
+        let first = self.next().await;
+        let chunk = first.as_ref().ok().cloned().flatten();
+        self.first = Some(first);
+        let chunk = chunk?;
         let mut events = Events::default();
         events.feed(chunk);
         let raw = events.next_event().unwrap_or_else(|| events.rest());
@@ -99,6 +125,13 @@ pub(super) struct Flow {
     restarts: u32,
     /// Output of streams that were left, in tokens.
     left_tokens: u64,
+    /// Bytes of the upstream's, of all streams.
+    taken_bytes: usize,
+    /// When it last said anything but a comment, and how long it may say nothing else.
+    said_at: Instant,
+    patience: Duration,
+    /// Why it has no end of its own.
+    fault: Option<Fault>,
 }
 
 /// Who sees the events.
@@ -110,7 +143,7 @@ enum Reader {
 }
 
 enum Phase {
-    Reading(Body),
+    Reading(Box<Body>),
     /// Room is being made.
     Waiting(Pin<Box<dyn Future<Output = Resumed> + Send>>),
     Ended,
@@ -137,6 +170,7 @@ impl Reader {
 impl Flow {
     pub(super) fn new(route: Route, body: Body, prepared: Prepared) -> Self {
         let wire = route.passage.wire;
+        let patience = route.target.server.timeouts().header;
         let pause = route.may_continue().then(|| Pause::new(route.window.tokens, prepared.input));
         let reader = match &pause {
             Some(_) => Reader::Joins(wire.splice()),
@@ -149,11 +183,15 @@ impl Flow {
             prepared,
             events: Events::default(),
             reader,
-            phase: Phase::Reading(body),
+            phase: Phase::Reading(Box::new(body)),
             out: VecDeque::new(),
             pause,
             restarts: 0,
             left_tokens: 0,
+            taken_bytes: 0,
+            said_at: Instant::now(),
+            patience,
+            fault: None,
         }
     }
 
@@ -173,12 +211,21 @@ impl Flow {
         let mut events = Vec::new();
         while let Some(bytes) = self.next().await {
             all.feed(bytes);
-            events.extend(std::iter::from_fn(|| all.next_event()));
+            // Comments say nothing to somebody who waits for the whole.
+            let all = std::iter::from_fn(|| all.next_event());
+            events.extend(all.filter(|raw| !is_comment(raw)));
         }
-        match self.reader.seen().finish {
-            Some(_) => Ok(events),
-            None => Err(Fault::new(FaultKind::Upstream, "the upstream broke off in its answer")),
+        let seen = self.reader.seen();
+        if seen.finish.is_some() {
+            return Ok(events);
         }
+        let broken = || match &seen.error {
+            Some(error) => {
+                format!("the upstream broke off: {}", error.chars().take(2_000).collect::<String>())
+            }
+            None => "the upstream broke off in its answer".to_owned(),
+        };
+        Err(self.fault.take().unwrap_or_else(|| Fault::new(FaultKind::Upstream, broken())))
     }
 
     async fn next(&mut self) -> Option<Bytes> {
@@ -191,10 +238,9 @@ impl Flow {
                 Phase::Reading(body) => match timeout(self.keep_alive, body.next()).await {
                     Ok(Ok(Some(chunk))) => self.take(chunk),
                     Ok(Ok(None)) => self.finish().await,
-                    Ok(Err(fault)) => self.break_off(&fault),
-                    // Between two events only.
-                    Err(_) if self.events.is_between() => return Some(Bytes::from_static(COMMENT)),
-                    Err(_) => {}
+                    Ok(Err(fault)) => self.break_off(fault),
+                    // What went out ends with an event.
+                    Err(_) => return Some(Bytes::from_static(COMMENT)),
                 },
                 Phase::Waiting(making) => match timeout(self.keep_alive, making).await {
                     Ok(resumed) => self.resume(resumed),
@@ -204,17 +250,41 @@ impl Flow {
         }
     }
 
+    /// More of the upstream's stream. Only whole events go out: what ends the answer must stand by itself.
     fn take(&mut self, chunk: Bytes) {
-        self.events.feed(chunk.clone());
-        if let Reader::Watches(watcher) = &mut self.reader {
-            while let Some(raw) = self.events.next_event() {
-                watcher.read(&Event::parse(&raw));
+        self.taken_bytes += chunk.len();
+        let says = match &mut self.reader {
+            Reader::Watches(watcher) => {
+                let (out, says) = watched(watcher.as_mut(), &mut self.events, chunk);
+                self.out.extend((!out.is_empty()).then_some(out));
+                says
             }
-            self.out.push_back(chunk);
-            return;
+            Reader::Joins(_) => self.join(chunk),
+        };
+        if says || self.events.begun_bytes() > 0 {
+            self.said_at = Instant::now();
         }
+        let too_long = |what: &str, most: usize| {
+            let message = format!("{what} of the upstream's has more than {most} bytes");
+            Fault::new(FaultKind::Upstream, message)
+        };
+        if self.events.begun_bytes() > MAX_EVENT_BYTES {
+            self.break_off(too_long("an event", MAX_EVENT_BYTES));
+        } else if self.taken_bytes > MAX_STREAM_BYTES {
+            self.break_off(too_long("a stream", MAX_STREAM_BYTES));
+        } else if self.said_at.elapsed() > self.patience {
+            let message = format!("the upstream sent only comments for {} s", self.patience.as_secs_f64());
+            self.break_off(Fault::new(FaultKind::Timeout, message));
+        }
+    }
+
+    /// Whether anything but comments came.
+    fn join(&mut self, chunk: Bytes) -> bool {
         let mut out = Vec::with_capacity(chunk.len());
+        let mut says = false;
+        self.events.feed(chunk);
         while let Some(raw) = self.events.next_event() {
+            says |= !is_comment(&raw);
             if self.must_stop(&raw) {
                 self.stop(&mut out);
                 break;
@@ -226,6 +296,7 @@ impl Flow {
         if !out.is_empty() {
             self.out.push_back(out.into());
         }
+        says
     }
 
     /// Whether the answer is to be stopped before this event.
@@ -254,6 +325,7 @@ impl Flow {
         self.left_tokens = tokens;
         self.events = Events::default();
         out.extend_from_slice("⚙️ Compacting conversation history…".comment().as_bytes());
+        route.totals.left(self.prepared.input, tokens);
         let prepared = self.prepared.clone();
         // The upstream's connection closes here: most local servers have room for one request.
         self.phase = Phase::Waiting(Box::pin(resume(route, prepared, text, tokens)));
@@ -263,10 +335,11 @@ impl Flow {
         let Resumed { route, prepared, body, is_last } = resumed;
         let window = route.window.tokens;
         self.route = Some(route);
+        self.said_at = Instant::now();
         match body {
             Ok(body) => {
                 self.prepared = prepared;
-                self.phase = Phase::Reading(body);
+                self.phase = Phase::Reading(Box::new(body));
                 if is_last || self.restarts >= MOST_RESTARTS {
                     self.pause = None;
                     self.out.push_back("⚠️ Max compaction attempts reached".comment().into());
@@ -287,9 +360,15 @@ impl Flow {
     /// Nothing more comes: the answer ends as the newest stream ended it, or for its length.
     fn end(&mut self) {
         self.phase = Phase::Ended;
+        if let Some(route) = &self.route {
+            route.totals.add(self.reader.seen().usage.as_ref());
+        }
         if let Reader::Joins(splice) = &mut self.reader {
             let mut out = Vec::new();
             splice.end(self.left_tokens, &mut out);
+            if let Some(route) = &self.route {
+                out = route.totals.at_end(&self.prepared.report, self.wire.dialect(), out);
+            }
             self.out.push_back(out.into());
         }
     }
@@ -297,9 +376,14 @@ impl Flow {
     /// The upstream's stream is over.
     async fn finish(&mut self) {
         let rest = self.events.rest();
-        if !rest.is_empty() {
+        // Half an event is nobody's.
+        if is_whole(&rest) {
             match &mut self.reader {
-                Reader::Watches(watcher) => watcher.read(&Event::parse(&rest)),
+                Reader::Watches(watcher) => {
+                    watcher.read(&Event::parse(&rest));
+                    self.out.push_back(rest);
+                }
+                Reader::Joins(_) if rest.trim_ascii().is_empty() => {}
                 Reader::Joins(splice) => {
                     let mut out = Vec::new();
                     splice.pass(&[&rest[..], b"\n\n"].concat(), &mut out);
@@ -310,14 +394,15 @@ impl Flow {
         let seen = self.reader.seen();
         if seen.finish.is_none() && seen.error.is_none() && !seen.over {
             let fault = Fault::new(FaultKind::Upstream, "the upstream's stream ended before its answer did");
-            return self.break_off(&fault);
+            return self.break_off(fault);
         }
         if let Some(route) = self.route.as_ref().filter(|_| seen.finish.is_some()) {
             // What several streams reported is no count of this request.
             if let Some(usage) = seen.usage.clone().filter(|_| self.restarts == 0) {
                 route.remember_usage(usage, &self.prepared).await;
             }
-            let overflow = route.suspicion(seen, &self.prepared).filter(|_| self.restarts == 0);
+            let suspicion = route.suspicion(seen, &self.prepared).filter(|_| self.restarts == 0);
+            let overflow = suspicion.map(Suspicion::overflow);
             if let Some(limit) =
                 overflow.filter(|_| seen.finish != Some(Finish::Length)).and_then(|o| o.limit_tokens)
             {
@@ -328,14 +413,40 @@ impl Flow {
     }
 
     /// The error, in the stream.
-    fn break_off(&mut self, fault: &Fault) {
+    fn break_off(&mut self, fault: Fault) {
         self.phase = Phase::Ended;
-        if !self.events.is_between() {
-            // The event that was begun is ended, so that the error is one of its own.
-            self.out.push_back(Bytes::from_static(b"\n\n"));
-        }
-        self.out.push_back(self.wire.error_event(fault));
+        self.out.push_back(self.wire.error_event(&fault));
+        self.fault = Some(fault);
     }
+}
+
+/// What of a chunk ends with an event, as it came, and whether that is more than comments; what is behind waits for the
+/// rest of its own.
+fn watched(watcher: &mut dyn Watcher, events: &mut Events, chunk: Bytes) -> (Bytes, bool) {
+    let begun = events.begun_bytes() > 0;
+    events.feed(chunk.clone());
+    let (mut whole_bytes, mut joined, mut says) = (0, Vec::new(), false);
+    while let Some(raw) = events.next_event() {
+        watcher.read(&Event::parse(&raw));
+        whole_bytes += raw.len();
+        says |= !is_comment(&raw);
+        if begun {
+            joined.extend_from_slice(&raw);
+        }
+    }
+    (if begun { joined.into() } else { chunk.slice(..whole_bytes) }, says)
+}
+
+/// Whether an event says nothing to a reader.
+fn is_comment(raw: &[u8]) -> bool {
+    Event::parse(raw).data.is_empty()
+}
+
+/// Whether the end of a body, which has no empty line, is an event all the same (or nothing).
+fn is_whole(rest: &[u8]) -> bool {
+    let data = Event::parse(rest).data.trim();
+    let is_json = || serde_json::from_str::<serde::de::IgnoredAny>(data).is_ok();
+    !rest.is_empty() && (data == "[DONE]" || rest.trim_ascii().is_empty() || !data.is_empty() && is_json())
 }
 
 /// A notice where readers of events do not see it.
@@ -351,25 +462,26 @@ impl Comment for str {
 
 /// Makes room, and asks the upstream to go on.
 async fn resume(route: Route, old: Prepared, text: String, tokens: u64) -> Resumed {
-    let made = route.make_room_for_rest(old.items, &text).await;
+    let made = route.make_room_for_rest(&old, &text).await;
     let is_last = made.is_err();
     // Without room it goes on to the real limit.
     let prepared =
         made.unwrap_or_else(|_| Prepared { input: old.input + tokens, bound: old.bound + tokens, ..old });
-    let sent = match route.body(&prepared, Some((&text, tokens)), !route.passage.envelope.stream) {
-        Ok(body) => route.send(body).await,
-        Err(fault) => Err(fault),
-    };
-    let idle = route.target.server.timeouts().idle;
-    let body = match sent {
-        Ok(response) if response.status().is_success() => Ok(Body::new(response, idle)),
-        Ok(response) => {
-            let message = format!("the upstream would not go on: status {}", response.status());
-            Err(Fault::new(FaultKind::Upstream, message))
-        }
-        Err(fault) => Err(fault),
-    };
+    let body = go_on(&route, &prepared, &text, tokens).await;
     Resumed { route, prepared, body, is_last }
+}
+
+async fn go_on(route: &Route, prepared: &Prepared, text: &str, tokens: u64) -> Result<Body, Fault> {
+    let body = route.body(prepared, Some((text, tokens)), !route.passage.envelope.stream).await?;
+    let response = route.send(body).await?;
+    let status = response.status();
+    if !status.is_success() {
+        return Err(Fault::new(
+            FaultKind::Upstream,
+            format!("the upstream would not go on: status {status}"),
+        ));
+    }
+    Body::new(response, route.target.server.timeouts().idle)
 }
 
 /// A stream whose upstream is long in coming: comments until then, errors inside.

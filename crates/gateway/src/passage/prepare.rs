@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use longhaul_core::budget::{Budget, Trigger};
 use longhaul_core::event::{EditKind, ViewEdit};
-use longhaul_core::history::History;
-use longhaul_core::message::Origin;
+use longhaul_core::history::{History, request_messages};
+use longhaul_core::message::{Message, Origin, Part};
 use longhaul_core::meter::{self, Reading};
 use longhaul_core::plan::{self, Occasion, Plan, Policy};
 use longhaul_core::strategy::Truncation;
 use longhaul_store::memo::{MemoKey, MemoScope};
-use tokio::sync::MutexGuard;
+use tokio::sync::{MutexGuard, OwnedMutexGuard};
 
-use super::conversation::{Conversation, Known, Names, State, chain};
+use super::conversation::{Conversation, Known, Name, Names, State, chain};
 use super::log::{Log, Start};
-use super::{Action, Report, Route, steps, summary};
+use super::{Action, Report, Route, cache, steps, summary};
 use crate::wire::{Fault, FaultKind, Step};
 
 /// Of what shaped a decision everything that is in no other part of its name.
@@ -47,6 +47,16 @@ pub(super) struct Prepared {
     pub(super) start: Start,
     /// Items of the client's in it.
     pub(super) items: usize,
+    /// What it says, for an upstream of another dialect.
+    pub(super) said: Option<Said>,
+}
+
+/// A conversation in neutral form.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Said {
+    /// System prompts that stand among the items.
+    pub(super) system: Vec<String>,
+    pub(super) messages: Vec<Message>,
 }
 
 impl Route {
@@ -62,12 +72,27 @@ impl Route {
     /// [`Fault`] if it cannot be read, or cannot fit.
     pub(super) async fn prepare(&mut self) -> Result<Prepared, Fault> {
         if !self.policy.enabled {
-            return Ok(Prepared::default());
+            // Nothing is counted and nothing cut: for another dialect the items are read all the same.
+            let said = if self.crosses() { Some(self.work(|| self.said_alone()).await?) } else { None };
+            return Ok(Prepared { said, ..Prepared::default() });
         }
-        let conversation = self.find_own().await?;
-        let mut state = conversation.state.lock().await;
-        self.feed(&mut state)?;
+        let mut state = self.join().await?;
         self.fit(&mut state, &Occasion::Routine).await
+    }
+
+    /// Shortens the conversation because its client asks for it.
+    ///
+    /// # Errors
+    /// [`Fault`] if it cannot be read, or nothing can be left out.
+    pub(super) async fn compacted(&mut self) -> Result<Prepared, Fault> {
+        let mut state = self.join().await?;
+        self.fit(&mut state, &Occasion::Requested { instructions: None }).await
+    }
+
+    fn said_alone(&self) -> Result<Said, Fault> {
+        let mut state = self.new_state();
+        self.feed(&mut state)?;
+        Ok(said(&state.log))
     }
 
     /// The request's input as it would be sent, in tokens, and whether that is less than the client's history. It is not
@@ -76,23 +101,34 @@ impl Route {
     /// # Errors
     /// [`Fault`] if it cannot be read.
     pub(super) async fn count(&mut self) -> Result<(u64, bool), Fault> {
-        let conversation = self.find_own().await?;
-        let mut state = conversation.state.lock().await;
-        self.feed(&mut state)?;
+        let state = self.join().await?;
         let fixed = state.fixed.as_ref().map_or(0, |(_, tokens)| *tokens);
         let is_shortened = state.log.history.edits().iter().any(|edit| edit.active);
         Ok((meter::read(&state.log.history, fixed).total, is_shortened))
     }
 
-    /// The conversation of the request; one of its own if another request has gone on with it meanwhile.
-    async fn find_own(&mut self) -> Result<Arc<Conversation>, Fault> {
-        let conversation = self.find_conversation()?;
-        let is_ahead = conversation.state.lock().await.log.items > self.passage.envelope.items.len();
-        let conversation = match is_ahead {
-            true => Arc::new(Conversation::new(self.known()?, self.new_state())),
-            false => conversation,
-        };
-        Ok(self.conversation.insert(conversation).clone())
+    /// Finds the conversation of the request and adds what is new in it. From here on nobody else is at it.
+    async fn join(&mut self) -> Result<OwnedMutexGuard<State>, Fault> {
+        let conversation = self.find_conversation().await?;
+        let mut state = conversation.locked().await;
+        if state.log.items > self.passage.envelope.items.len() {
+            drop(state);
+            return self.leave().await;
+        }
+        let new_bytes = self.new_bytes(&state);
+        self.work_on(new_bytes, || self.feed(&mut state)).await?;
+        self.conversation = Some(conversation);
+        Ok(state)
+    }
+
+    /// A conversation of the request's own: another request has gone on with the common one.
+    async fn leave(&mut self) -> Result<OwnedMutexGuard<State>, Fault> {
+        let known = self.work(|| self.known()).await?;
+        let conversation = Arc::new(Conversation::new(known, self.new_state()));
+        let mut state = conversation.locked().await;
+        self.work(|| self.feed(&mut state)).await?;
+        self.conversation = Some(conversation);
+        Ok(state)
     }
 
     /// Makes room after a refusal; `None` if nothing got smaller.
@@ -114,29 +150,49 @@ impl Route {
             }
         }
         let Some(conversation) = self.conversation.clone() else { return Ok(None) };
-        let mut state = conversation.state.lock().await;
+        let mut state = conversation.locked().await;
         if state.log.items != refused.items {
-            return Ok(None);
+            drop(state);
+            state = self.leave().await?;
         }
         state.log.refused(&refused.start, used, limit);
         let made = self.fit(&mut state, &Occasion::Overflow).await?;
         Ok((made.steps != refused.steps).then_some(made))
     }
 
-    fn find_conversation(&self) -> Result<Arc<Conversation>, Fault> {
-        let passage = &self.passage;
+    async fn find_conversation(&self) -> Result<Arc<Conversation>, Fault> {
+        let (passage, scope) = (&self.passage, self.scope());
         let mut names = Names::new(passage.wire, &passage.envelope);
         let conversations = &passage.inner.conversations;
-        Ok(conversations.find(&self.scope(), &mut names, &passage.envelope, || self.new_state())?)
+        conversations.recall(&scope, &mut names);
+        let new_bytes = names.new_bytes();
+        let find = || conversations.find(&scope, &mut names, || self.new_state());
+        Ok(self.work_on(new_bytes, find).await?)
     }
 
-    pub(super) fn known(&self) -> Result<Known, Fault> {
+    /// Bytes of the request that the state knows nothing of.
+    fn new_bytes(&self, state: &State) -> usize {
+        let envelope = &self.passage.envelope;
+        let fixed = self.fixed_texts();
+        let is_counted = state.fixed.as_ref().is_some_and(|(known, _)| fixed.iter().eq(known.iter()));
+        let fixed_bytes = if is_counted { 0 } else { fixed.iter().map(|text| text.len()).sum() };
+        envelope.bytes_from(state.log.items) + fixed_bytes
+    }
+
+    /// System prompt and tools as they are written.
+    fn fixed_texts(&self) -> [&str; 2] {
+        let envelope = &self.passage.envelope;
+        let places = [&envelope.system_at, &envelope.tools_at];
+        places.map(|at| at.as_ref().map(|at| envelope.text(at)).unwrap_or_default())
+    }
+
+    fn known(&self) -> Result<Known, Fault> {
         let envelope = &self.passage.envelope;
         let names = Names::new(self.passage.wire, envelope).all()?;
         Ok(Known { bytes: envelope.bytes.clone(), items: envelope.items.clone(), names })
     }
 
-    pub(super) fn new_state(&self) -> State {
+    fn new_state(&self) -> State {
         let origin = self.target.origin();
         let counter = (self.passage.inner.parts.counter)(&origin);
         // What a client of another dialect calls the model's own item is none of this upstream's.
@@ -162,7 +218,7 @@ impl Route {
     }
 
     /// Adds what is new of the request.
-    pub(super) fn feed(&self, state: &mut State) -> Result<(), Fault> {
+    fn feed(&self, state: &mut State) -> Result<(), Fault> {
         let (wire, envelope) = (self.passage.wire, &self.passage.envelope);
         let (from, to) = (state.log.items, envelope.items.len());
         if from < to {
@@ -177,13 +233,11 @@ impl Route {
 
     /// Counts system prompt and tools, if they are others than last time.
     fn count_fixed(&self, state: &mut State) -> Result<(), Fault> {
-        let envelope = &self.passage.envelope;
-        let places = [&envelope.system_at, &envelope.tools_at];
-        let raw = places.map(|at| at.as_ref().map(|at| envelope.text(at)).unwrap_or_default());
+        let raw = self.fixed_texts();
         if state.fixed.as_ref().is_some_and(|(known, _)| raw.iter().eq(known.iter())) {
             return Ok(());
         }
-        let fixed = self.passage.wire.fixed(envelope)?;
+        let fixed = self.passage.wire.fixed(&self.passage.envelope)?;
         let counter = state.log.history.counter();
         let head: u64 = state.log.system.iter().map(|part| counter.part(part)).sum();
         let tools: u64 = fixed.tools.iter().map(|tool| counter.tool(tool)).sum();
@@ -196,14 +250,50 @@ impl Route {
     async fn fit(&self, state: &mut State, occasion: &Occasion) -> Result<Prepared, Fault> {
         let fixed = state.fixed.as_ref().map_or(0, |(_, tokens)| *tokens);
         let before = meter::read(&state.log.history, fixed);
-        self.remember(state, fixed, occasion).await?;
-        let edit = self.act(&state.log, fixed, occasion).await?;
-        let done = edit.as_ref().map(|edit| (edit.kind, edit.why.clone()));
-        if let Some(edit) = edit {
-            self.commit(state, edit).await;
+        let plan_bytes = if self.is_roomy(&before, occasion) { 0 } else { self.passage.envelope.bytes.len() };
+        let plan = self.work_on(plan_bytes, || self.plan(&state.log.history, fixed, occasion)).await;
+        let mut done = None;
+        if !matches!(plan, Plan::Fits) {
+            let _turn = match plan {
+                Plan::Summarise(_) => Some(self.turn().await),
+                _ => None,
+            };
+            self.remember(state).await?;
+            if let Some(edit) = self.act(&state.log, fixed, occasion).await? {
+                done = Some((edit.kind, edit.why.clone()));
+                self.commit(state, edit).await;
+            }
         }
-        let after = meter::read(&state.log.history, fixed);
-        Ok(self.prepared(state, fixed, (before, after), done))
+        let end = || {
+            let after = meter::read(&state.log.history, fixed);
+            self.prepared(state, fixed, (before, after), done)
+        };
+        let end_bytes = if self.is_unchanged(state) { 0 } else { self.passage.envelope.bytes.len() };
+        Ok(self.work_on(end_bytes, end).await)
+    }
+
+    /// Whether there will be nothing to plan.
+    fn is_roomy(&self, before: &Reading, occasion: &Occasion) -> bool {
+        let line = self.policy.trigger.map(|trigger| self.budget().trigger(trigger));
+        *occasion == Occasion::Routine && line.is_some_and(|line| before.bound() < line)
+    }
+
+    /// Whether the upstream gets what the client has sent.
+    fn is_unchanged(&self, state: &State) -> bool {
+        !self.crosses() && state.log.history.edits().is_empty()
+    }
+
+    /// Waits until no other conversation with the same beginning has a summary made: it may hold for this one too.
+    async fn turn(&self) -> OwnedMutexGuard<()> {
+        let names = self.names(2);
+        let first = names.first().copied().unwrap_or_default();
+        self.passage.inner.turns.wait(cache::head(&self.scope(), &first, names.get(1))).await
+    }
+
+    /// The names of the request's first items.
+    fn names(&self, items: usize) -> Vec<Name> {
+        let items = items.min(self.passage.envelope.items.len());
+        self.conversation.as_ref().map(|conversation| conversation.names(items)).unwrap_or_default()
     }
 
     fn prepared(
@@ -233,18 +323,13 @@ impl Route {
             bound: after.bound(),
             start,
             items: state.log.items,
+            said: self.crosses().then(|| said(&state.log)),
         }
     }
 
-    /// Does what the memo knows to do.
-    async fn remember(&self, state: &mut State, fixed: u64, occasion: &Occasion) -> Result<(), Fault> {
-        let acts = || !matches!(self.plan(&state.log.history, fixed, occasion), Plan::Fits);
-        if state.asked_memo || !state.log.history.edits().is_empty() || !acts() {
-            return Ok(());
-        }
-        state.asked_memo = true;
-        let envelope = &self.passage.envelope;
-        let chain = chain(&Names::new(self.passage.wire, envelope).all()?);
+    /// Does what the memo knows to do, if that is more than was done here.
+    async fn remember(&self, state: &mut State) -> Result<(), Fault> {
+        let chain = self.work(|| chain(&self.names(usize::MAX))).await;
         let keys: Vec<MemoKey> = chain.iter().rev().take(MAX_KEYS).map(|name| self.memo_key(name)).collect();
         let found = match self.passage.inner.parts.memo.find(&keys).await {
             Ok(found) => found,
@@ -255,17 +340,27 @@ impl Route {
         };
         let Some(found) = found else { return Ok(()) };
         let last = chain.len() - 1 - found.index;
+        let remembered = self.work(|| self.log_with(found.edits, last)).await?;
+        // By the bare estimate, which both have: what the server has counted is known of one only.
+        let total = |log: &Log| log.history.view_tokens();
+        let is_less = |log: &Log| state.log.history.edits().is_empty() || total(log) < total(&state.log);
+        if let Some(log) = remembered.filter(is_less) {
+            state.log = log;
+        }
+        Ok(())
+    }
+
+    /// The log of the request with edits that were made when `last` was the last of its items; `None` if they are none
+    /// for it.
+    fn log_with(&self, edits: Vec<ViewEdit>, last: usize) -> Result<Option<Log>, Fault> {
+        let envelope = &self.passage.envelope;
         let items: Vec<&str> = (0..envelope.items.len()).map(|index| envelope.item(index)).collect();
         let mut pieces = self.passage.wire.pieces(&items, 0)?;
         let rest = pieces.split_off(last + 1);
         let mut log = self.new_state().log;
         let follows = log.feed(pieces).is_ok();
-        found.edits.into_iter().for_each(|edit| log.commit(edit));
-        if !follows || log.feed(rest).is_err() {
-            return Ok(());
-        }
-        state.log = log;
-        Ok(())
+        edits.into_iter().for_each(|edit| log.commit(edit));
+        Ok((follows && log.feed(rest).is_ok()).then_some(log))
     }
 
     fn memo_key(&self, prefix: &[u8; 32]) -> MemoKey {
@@ -285,8 +380,8 @@ impl Route {
         );
         state.log.commit(edit);
         let Some((edits, item)) = state.log.portable() else { return };
-        let names = Names::new(self.passage.wire, &self.passage.envelope).all().unwrap_or_default();
-        let Some(prefix) = chain(&names).get(item).copied() else { return };
+        let chain = self.work(|| chain(&self.names(item + 1))).await;
+        let Some(prefix) = chain.get(item).copied() else { return };
         if let Err(error) = self.passage.inner.parts.memo.put(self.memo_key(&prefix), &edits).await {
             tracing::warn!(%error, "what was decided cannot be remembered");
         }
@@ -308,11 +403,12 @@ impl Route {
     ) -> Result<Option<ViewEdit>, Fault> {
         let mut policy = self.policy.clone();
         for _ in 0..MOST_PLANS {
-            match plan::plan_with(&log.history, fixed, &self.budget(), &policy, occasion, None) {
+            let plan = || plan::plan_with(&log.history, fixed, &self.budget(), &policy, occasion, None);
+            match self.work(plan).await {
                 Plan::Fits => return Ok(None),
                 Plan::Edit(edit) => return Ok(Some(*edit)),
                 Plan::DoesNotFit(misfit) => {
-                    return Err(Fault::new(FaultKind::ContextOverflow, misfit.to_string()));
+                    return Err(Fault::new(FaultKind::DoesNotFit, misfit.to_string()));
                 }
                 Plan::Summarise(draft) => {
                     if let Some(edit) = summary::finish(self, log, *draft).await {
@@ -345,18 +441,35 @@ impl Route {
     ///
     /// # Errors
     /// [`Fault`] if there is none to be made.
-    pub(super) async fn make_room_for_rest(&self, items: usize, text: &str) -> Result<Prepared, Fault> {
+    pub(super) async fn make_room_for_rest(&self, old: &Prepared, text: &str) -> Result<Prepared, Fault> {
         let nothing = || Fault::new(FaultKind::ContextOverflow, "nothing can be left out to go on");
         let conversation = self.conversation.clone().ok_or_else(nothing)?;
-        let mut state = self.state(&conversation, items).await.ok_or_else(nothing)?;
+        let mut state = self.state(&conversation, old.items).await.ok_or_else(nothing)?;
         let fixed = state.fixed.as_ref().map_or(0, |(_, tokens)| *tokens);
-        let paused = state.log.paused(text);
-        let before = meter::read(&paused.history, fixed);
-        let edit = self.act(&paused, fixed, &Occasion::Pause).await?.ok_or_else(nothing)?;
-        let done = Some((edit.kind, edit.why.clone()));
-        self.commit(&mut state, edit).await;
-        let after = meter::read(&state.log.paused(text).history, fixed);
-        Ok(self.prepared(&state, fixed, (before, after), done))
+        let pause = || {
+            let paused = state.log.paused(text);
+            (meter::read(&paused.history, fixed), paused)
+        };
+        let (before, paused) = self.work(pause).await;
+        let edit = self.act(&paused, fixed, &Occasion::Pause).await?;
+        let done = edit.as_ref().map(|edit| (edit.kind, edit.why.clone()));
+        if let Some(edit) = edit {
+            self.commit(&mut state, edit).await;
+        }
+        let end = || {
+            let after = meter::read(&state.log.paused(text).history, fixed);
+            self.prepared(&state, fixed, (before, after), done)
+        };
+        let made = self.work(end).await;
+        // The same request, asked twice, may have made the room already.
+        if made.steps == old.steps { Err(nothing()) } else { Ok(made) }
+    }
+}
+
+fn said(log: &Log) -> Said {
+    Said {
+        system: log.system.iter().filter_map(Part::as_text).map(str::to_owned).collect(),
+        messages: request_messages(&steps::told(&log.history)),
     }
 }
 

@@ -1,12 +1,13 @@
 //! To the upstream and back: bytes, time-outs, another try, and what is done about a refusal for length.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode, header};
 use longhaul_core::message::{Answer, Finish};
 use longhaul_core::usage::Usage;
-use longhaul_providers::overflow::{self, Overflow, Sent};
+use longhaul_providers::overflow::{self, Overflow, Sent, Suspicion};
 use tokio::time::{sleep, timeout};
 
 use super::flow::{Body, Flow};
@@ -22,6 +23,12 @@ const MAX_WHOLE_BYTES: usize = 256 << 20;
 /// How long the first of further tries waits.
 const BEFORE_NEXT_TRY: Duration = Duration::from_millis(200);
 
+/// What of a window stays free where a server counts a little differently each time: this share.
+const ROOM_MARGIN_SHARE: u64 = 100;
+
+/// An answer for which less than this share of the window is left is not worth asking for.
+const LEAST_ANSWER_SHARE: u64 = 8;
+
 impl Route {
     /// Sends the request, in a form that fits.
     ///
@@ -32,32 +39,48 @@ impl Route {
         let mut may_shorten = self.conversation.is_some();
         loop {
             let collects = self.must_collect(&prepared);
-            let body = self.body(&prepared, None, collects)?;
+            let body = self.body(&prepared, None, collects).await?;
             let response = self.send(body).await?;
             let (status, upstream_headers) = (response.status(), response.headers().clone());
+            self.check_place(status, &upstream_headers)?;
             let is_stream = is_event_stream(&upstream_headers);
             let refusal = if status.is_success() && is_stream {
-                let mut body = Body::new(response, self.target.server.timeouts().idle);
+                let mut body = Body::new(response, self.target.server.timeouts().idle)?;
                 match body.first_error(self.passage.wire).await.filter(|_| may_shorten) {
-                    Some(overflow) => (overflow, None),
+                    Some(overflow) => (overflow, None, false),
                     None => {
                         return self.streaming(status, &upstream_headers, body, prepared, collects).await;
                     }
                 }
             } else {
                 let bytes = self.whole(response).await?;
-                let overflow = self.overflow(status, &bytes, &prepared).filter(|_| may_shorten);
+                // Some servers repeat a key that they refuse.
+                let bytes = if status.is_success() { bytes } else { self.target.server.hide_secrets(bytes) };
+                let seen = self.read(status, &bytes).await;
+                let overflow = self.overflow(status, &bytes, seen.as_ref(), &prepared);
+                let overflow = overflow.filter(|_| may_shorten);
                 let mut headers = headers::for_caller(&upstream_headers);
                 self.describe(&prepared.report, &mut headers);
                 let Some(overflow) = overflow else {
-                    self.check(status, &bytes)?;
-                    self.note(status, &bytes, &prepared).await;
+                    self.check(status, &bytes, seen.as_ref())?;
+                    let usage = seen.and_then(|seen| seen.usage);
+                    self.totals.add(usage.as_ref());
+                    if let Some(usage) = usage {
+                        self.remember_usage(usage, &prepared).await;
+                    }
+                    let bytes =
+                        if status.is_success() { self.totals.beside(&prepared.report, bytes) } else { bytes };
                     return Ok(Opened::Whole(status, headers, bytes));
                 };
-                (overflow, Some(Opened::Whole(status, headers, bytes)))
+                let is_usable = self.is_merely_cut(seen.as_ref(), &prepared);
+                (overflow, Some(Opened::Whole(status, headers, bytes)), is_usable)
             };
+            let (overflow, answer, is_usable) = refusal;
+            if let Some(most) = self.room_for_answer(&overflow) {
+                self.most_output = Some(most);
+                continue;
+            }
             may_shorten = false;
-            let (overflow, answer) = refusal;
             match self.make_room(&prepared, overflow.used_tokens, overflow.limit_tokens).await {
                 Ok(Some(shorter)) => prepared = shorter,
                 Ok(None) if answer.is_some() => {
@@ -65,16 +88,18 @@ impl Route {
                 }
                 Ok(None) => {
                     let message = "the upstream refused the request for its length; nothing can be left out";
-                    return Err(Fault::new(FaultKind::ContextOverflow, message));
+                    return Err(Fault::new(FaultKind::DoesNotFit, message));
                 }
-                // It was answered after all: what only looked like a refusal is the client's.
-                Err(fault) => return answer.filter(Opened::is_answer).ok_or(fault),
+                Err(fault) => return answer.filter(|_| is_usable).ok_or(fault),
             }
         }
     }
 
     /// The request's bytes. If nothing has to change they are the client's.
-    pub(super) fn body(
+    ///
+    /// # Errors
+    /// [`Fault`] if a change cannot be expressed, or the client wanted no more than was said.
+    pub(super) async fn body(
         &self,
         prepared: &Prepared,
         prefill: Option<(&str, u64)>,
@@ -84,9 +109,10 @@ impl Route {
         let said = prefill.map_or(0, |(_, tokens)| tokens);
         let left =
             envelope.max_output.filter(|limit| *limit < u64::MAX).map(|limit| limit.saturating_sub(said));
-        let room = self.window.tokens.saturating_sub(prepared.bound).max(1);
-        let is_known = self.limits.window.is_some() && prepared.input > 0;
-        let max_output = left.filter(|left| is_known && *left > room).map(|_| room);
+        if said > 0 && left == Some(0) {
+            return Err(Fault::new(FaultKind::Invalid, "nothing is left of the output limit"));
+        }
+        let max_output = self.room(prepared).filter(|room| left.is_some_and(|left| left > *room));
         let edited = Edited {
             max_output: max_output.or(left.filter(|_| said > 0)),
             steps: prepared.steps.clone(),
@@ -98,14 +124,32 @@ impl Route {
         };
         match edited.is_nothing() {
             true => Ok(envelope.bytes.clone()),
-            false => Ok(self.passage.wire.render(envelope, &edited)?),
+            false => Ok(self.work(|| self.passage.wire.render(envelope, &edited)).await?),
         }
+    }
+
+    /// What the window has left for an answer, if it is known.
+    fn room(&self, prepared: &Prepared) -> Option<u64> {
+        let is_known = self.limits.window.is_some() && prepared.input > 0;
+        let room = self.window.tokens.saturating_sub(prepared.bound).max(1);
+        self.most_output.or(Some(room).filter(|_| is_known))
+    }
+
+    /// What remains for an answer where only input and output together were too much: a shorter answer, then, and
+    /// nothing is left out. Once for a request.
+    fn room_for_answer(&self, overflow: &Overflow) -> Option<u64> {
+        let (used, limit) = overflow.used_tokens.zip(overflow.limit_tokens)?;
+        let asked = self.passage.envelope.max_output.filter(|_| self.most_output.is_none())?;
+        let room = limit.saturating_sub(used).saturating_sub(limit / ROOM_MARGIN_SHARE);
+        (room >= limit / LEAST_ANSWER_SHARE && asked > room).then_some(room)
     }
 
     /// Whether an answer that the client wants whole may have to be stopped on its way.
     fn must_collect(&self, prepared: &Prepared) -> bool {
         let line = self.policy.trigger.map_or(self.window.tokens, |trigger| self.budget().trigger(trigger));
-        !self.passage.envelope.stream && self.may_continue() && prepared.input > line / 2
+        let may_outgrow = |most: u64| prepared.bound.saturating_add(most) > self.window.tokens / 10 * 9;
+        let is_long = prepared.input > line / 2 || self.passage.envelope.max_output.is_some_and(may_outgrow);
+        !self.passage.envelope.stream && self.may_continue() && is_long
     }
 
     /// Whether an answer can be stopped and gone on with here.
@@ -144,7 +188,7 @@ impl Route {
     async fn send_once(&self, body: Bytes) -> Result<reqwest::Response, Fault> {
         let (passage, server) = (&self.passage, &self.target.server);
         let own = passage.inner.config.credentials == crate::gateway::Credentials::Own;
-        let request = server.post(passage.wire.dialect().path(), &passage.headers, own, body);
+        let request = server.post(passage.wire.dialect().path(), &passage.headers, own, body)?;
         let limit = server.timeouts().header;
         let name = &server.upstream.name;
         match timeout(limit, request.send()).await {
@@ -166,34 +210,51 @@ impl Route {
     }
 
     async fn whole(&self, response: reqwest::Response) -> Result<Bytes, Fault> {
-        let mut body = Body::new(response, self.target.server.timeouts().idle);
+        let mut body = Body::new(response, self.target.server.timeouts().idle)?;
         let mut all = BytesMut::new();
         while let Some(chunk) = body.next().await? {
             if all.len() + chunk.len() > MAX_WHOLE_BYTES {
                 let message = format!("the upstream's answer has more than {MAX_WHOLE_BYTES} bytes");
                 return Err(Fault::new(FaultKind::Upstream, message));
             }
-            if all.is_empty() && body.is_over() {
-                return Ok(chunk);
-            }
             all.extend_from_slice(&chunk);
         }
         Ok(all.freeze())
     }
 
+    /// What a whole answer says that came with success.
+    async fn read(&self, status: StatusCode, bytes: &[u8]) -> Option<Seen> {
+        let wire = self.passage.wire;
+        let read = || wire.answer(bytes);
+        if status.is_success() { self.passage.inner.desk.work(bytes.len(), read).await } else { None }
+    }
+
     /// Whether the upstream says, or shows, that the request was too long.
-    fn overflow(&self, status: StatusCode, bytes: &[u8], prepared: &Prepared) -> Option<Overflow> {
+    fn overflow(
+        &self,
+        status: StatusCode,
+        bytes: &[u8],
+        seen: Option<&Seen>,
+        prepared: &Prepared,
+    ) -> Option<Overflow> {
         if !status.is_success() {
             return overflow::recognise(Some(status.as_u16()), std::str::from_utf8(bytes).ok()?);
         }
-        match self.passage.wire.answer(bytes) {
-            Some(seen) => self.suspicion(&seen, prepared),
+        match seen {
+            Some(seen) => self.suspicion(seen, prepared).map(Suspicion::overflow),
             None => overflow::recognise(Some(200), std::str::from_utf8(bytes).ok()?),
         }
     }
 
+    /// Whether it is an answer to all that was sent, which only the end of the window has cut. It is the client's if
+    /// nothing can be left out.
+    fn is_merely_cut(&self, seen: Option<&Seen>, prepared: &Prepared) -> bool {
+        let suspicion = seen.and_then(|seen| self.suspicion(seen, prepared));
+        matches!(suspicion, Some(Suspicion::WindowFull { .. }))
+    }
+
     /// An overflow that looks like success.
-    pub(super) fn suspicion(&self, seen: &Seen, prepared: &Prepared) -> Option<Overflow> {
+    pub(super) fn suspicion(&self, seen: &Seen, prepared: &Prepared) -> Option<Suspicion> {
         if prepared.input == 0 {
             return None;
         }
@@ -202,31 +263,48 @@ impl Route {
             margin: prepared.bound.saturating_sub(prepared.input) as f64 / prepared.input as f64,
             window: self.limits.window,
             source: self.window.source,
-            max_output: self.passage.envelope.max_output.filter(|limit| *limit < u64::MAX),
+            max_output: self
+                .passage
+                .envelope
+                .max_output
+                .filter(|limit| *limit < u64::MAX)
+                .map(|limit| self.room(prepared).map_or(limit, |room| room.min(limit))),
             ..Sent::default()
         };
-        overflow::suspect(&sent, &answer_of(seen)).map(overflow::Suspicion::overflow)
+        overflow::suspect(&sent, &answer_of(seen))
     }
 
     /// An answer that came with success must be one.
-    fn check(&self, status: StatusCode, bytes: &[u8]) -> Result<(), Fault> {
-        if !status.is_success() || self.passage.wire.answer(bytes).is_some() {
+    fn check(&self, status: StatusCode, bytes: &[u8], seen: Option<&Seen>) -> Result<(), Fault> {
+        if !status.is_success() || seen.is_some() {
             return Ok(());
         }
         let name = &self.target.server.upstream.name;
-        let quote: String = String::from_utf8_lossy(bytes).chars().take(200).collect();
+        let said = self.target.server.hide_secrets(Bytes::copy_from_slice(bytes));
+        let quote: String = String::from_utf8_lossy(&said).chars().take(200).collect();
         let message = format!("the upstream `{name}` answered with success, but not with an answer: {quote}");
         Err(Fault::new(FaultKind::Upstream, message))
     }
 
-    /// Remembers what a whole answer reports.
-    async fn note(&self, status: StatusCode, bytes: &[u8], prepared: &Prepared) {
-        if !status.is_success() {
-            return;
+    /// A redirect is not followed: the request would be shown to a place that nobody has named.
+    fn check_place(&self, status: StatusCode, headers: &HeaderMap) -> Result<(), Fault> {
+        if !status.is_redirection() && !status.is_informational() {
+            return Ok(());
         }
-        if let Some(usage) = self.passage.wire.answer(bytes).and_then(|seen| seen.usage) {
-            self.remember_usage(usage, prepared).await;
+        let name = &self.target.server.upstream.name;
+        if status.is_informational() {
+            let message = format!("the upstream `{name}` answered {}, which is no answer", status.as_u16());
+            return Err(Fault::new(FaultKind::Upstream, message));
         }
+        let place = headers.get(header::LOCATION).and_then(|place| place.to_str().ok());
+        // What stands behind `?` may be somebody's secret.
+        let place = place.and_then(|place| place.split(['?', '#']).next()).unwrap_or("nowhere");
+        let place: String = place.chars().take(200).collect();
+        let message = format!(
+            "the upstream `{name}` answered {} and points to {place}; set its base URL to where it is",
+            status.as_u16(),
+        );
+        Err(Fault::new(FaultKind::Upstream, message))
     }
 
     /// What was reported for the request is the anchor of the next.
@@ -253,6 +331,9 @@ impl Route {
         let mut headers = headers::for_caller(upstream_headers);
         self.describe(&prepared.report, &mut headers);
         let wire = self.passage.wire;
+        // Some servers stream although nobody asked for it.
+        let (totals, report) = (Arc::clone(&self.totals), prepared.report.clone());
+        let collects = collects || !self.passage.envelope.stream;
         let flow = Flow::new(self, body, prepared);
         if !collects {
             return Ok(Opened::Stream(status, headers, flow.into_stream()));
@@ -261,7 +342,7 @@ impl Route {
         headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
         let whole = wire.collect(&events);
         let broken = || Fault::new(FaultKind::Upstream, "the upstream's answer ended before it was complete");
-        Ok(Opened::Whole(status, headers, whole.ok_or_else(broken)?))
+        Ok(Opened::Whole(status, headers, totals.beside(&report, whole.ok_or_else(broken)?)))
     }
 }
 

@@ -1,9 +1,11 @@
 //! From a view to the items of a request.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use longhaul_core::history::{CLEARED, History, ItemKind, ViewItem};
 use longhaul_core::ids::Seq;
+use longhaul_core::message::Part;
 
 use super::log::Log;
 use crate::wire::{Fate, Step};
@@ -87,6 +89,19 @@ fn keep(steps: &mut Vec<Step>, item: usize) {
         Some(Step::Keep(range)) if range.end == item => range.end = item + 1,
         _ => steps.push(Step::Keep(item..item + 1)),
     }
+}
+
+/// The view as a model is told of it that has none of our tools.
+pub(super) fn told(history: &History) -> Vec<ViewItem> {
+    let mut view = history.view().to_vec();
+    for item in view.iter_mut().filter(|item| is_ours(item)) {
+        for part in &mut Arc::make_mut(&mut item.message).parts {
+            if let Some(text) = part.as_text().map(without_handles) {
+                *part = Part::text(text);
+            }
+        }
+    }
+    view
 }
 
 /// In pass-through the model has no tool that returns what went: it is not told of one.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use longhaul_core::error::ErrorCode;
 use longhaul_core::event::ViewEdit;
 use longhaul_core::message::{Answer, Message, Part};
 use longhaul_core::plan::{SummaryDraft, SummaryForm, SummaryRequest};
@@ -20,15 +21,18 @@ pub(super) async fn finish(route: &Route, log: &Log, mut draft: SummaryDraft) ->
         Ok(written) => written,
         Err(_) => Err(format!("it did not come within {} s", limit.as_secs())),
     };
-    let edit = written.and_then(|()| draft.finish(history).map_err(|rejected| rejected.to_string()));
-    let edit = edit.and_then(|edit| route.policy.strategy.validate(history, &edit).map(|()| edit));
-    match edit {
-        Ok(edit) => Some(edit),
-        Err(problem) => {
-            tracing::warn!(problem, "no summary by a model: an extract stands in its place");
-            draft.finish_extractive(history).ok()
+    let end = || {
+        let edit = written.and_then(|()| draft.finish(history).map_err(|rejected| rejected.to_string()));
+        let edit = edit.and_then(|edit| route.policy.strategy.validate(history, &edit).map(|()| edit));
+        match edit {
+            Ok(edit) => Some(edit),
+            Err(problem) => {
+                tracing::warn!(problem, "no summary by a model: an extract stands in its place");
+                draft.finish_extractive(history).ok()
+            }
         }
-    }
+    };
+    route.work(end).await
 }
 
 /// Answers the draft's requests until it has none.
@@ -36,8 +40,14 @@ async fn write(route: &Route, log: &Log, draft: &mut SummaryDraft) -> Result<(),
     let history = &log.history;
     let shown = history.view();
     let end = shown.len() - usize::from(history.is_paused());
-    while let Some(asked) = draft.request(&shown[..end], &route.budget()) {
-        let answer = ask(route, log, asked).await.map_err(|error| error.message)?;
+    while let Some(asked) = route.work(|| draft.request(&shown[..end], &route.budget())).await {
+        let answer = ask(route, log, asked).await.map_err(|error| {
+            // The next request is measured by it.
+            if let Some(limit) = error.limit_tokens.filter(|_| error.code == ErrorCode::ContextOverflow) {
+                route.target.learn_window(limit);
+            }
+            error.message
+        })?;
         draft.take(answer).map_err(|rejected| rejected.to_string())?;
     }
     Ok(())
@@ -62,11 +72,11 @@ async fn ask(route: &Route, log: &Log, asked: SummaryRequest) -> Result<Answer, 
     let mut stream = provider.call(request).await?;
     while let Some(event) = stream.next().await {
         if let ModelEvent::Finished(answer) = event? {
+            route.totals.add(answer.usage.as_ref());
             return Ok(answer);
         }
     }
-    let code = longhaul_core::error::ErrorCode::TruncatedStream;
-    Err(ProviderError::new(code, "the stream ended before the summary did"))
+    Err(ProviderError::new(ErrorCode::TruncatedStream, "the stream ended before the summary did"))
 }
 
 /// Pictures stand in the client's request only; a summary does without.

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use memchr::memmem;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -60,9 +61,11 @@ impl Envelope {
     /// # Errors
     /// [`Bad`] if it is no JSON object, if `model` or the items are missing or if a field has another type.
     pub fn read(bytes: Bytes, names: &Names) -> Result<Self, Bad> {
+        let bytes = without_half_characters(bytes);
         let text = std::str::from_utf8(&bytes).map_err(|_| Bad::new("the request is not UTF-8"))?;
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        let fields = deserializer.deserialize_map(FieldsOf(names)).map_err(|error| not_json(&error))?;
+        let fields =
+            deserializer.deserialize_map(FieldsOf { names, text }).map_err(|error| not_json(&error))?;
         deserializer.end().map_err(|error| not_json(&error))?;
         let at = |part: &str| range_in(text, part);
         let model = fields.model.ok_or_else(|| Bad::field("model", "`model` is missing"))?;
@@ -113,10 +116,62 @@ impl Envelope {
         self.items.get(index).map(|at| self.text(at)).unwrap_or_default()
     }
 
+    /// Bytes of the items from one on.
+    pub fn bytes_from(&self, index: usize) -> usize {
+        self.items.get(index).map_or(0, |first| self.items_at.end.saturating_sub(first.start))
+    }
+
     /// The text of another field, if it is there.
     pub fn other(&self, name: &str) -> Option<&str> {
         self.others_at.iter().find(|(known, _)| *known == name).map(|(_, at)| self.text(at))
     }
+}
+
+/// The same with `\ufffd` for every half of a surrogate pair that stands alone: programs in JavaScript write them where
+/// they cut a text, no reader here and few servers take them. Nothing else moves.
+fn without_half_characters(bytes: Bytes) -> Bytes {
+    let mut mended: Option<BytesMut> = None;
+    for half in [b"\\ud", b"\\uD"] {
+        for at in memmem::find_iter(&bytes, half).filter(|at| is_half_character(&bytes, *at)) {
+            let mended = mended.get_or_insert_with(|| BytesMut::from(&bytes[..]));
+            mended[at..at + ESCAPE_BYTES].copy_from_slice(b"\\ufffd");
+        }
+    }
+    mended.map_or(bytes, BytesMut::freeze)
+}
+
+/// Bytes of `\u` with its digits.
+const ESCAPE_BYTES: usize = 6;
+
+/// Which half of a pair an escape stands for.
+#[derive(PartialEq, Eq)]
+enum Half {
+    First,
+    Second,
+}
+
+/// Whether the escape that may stand here is a half of a pair without the other one beside it.
+fn is_half_character(bytes: &[u8], at: usize) -> bool {
+    match half(bytes, at) {
+        Some(Half::First) => half(bytes, at + ESCAPE_BYTES) != Some(Half::Second),
+        Some(Half::Second) => {
+            let before = at.checked_sub(ESCAPE_BYTES).and_then(|before| half(bytes, before));
+            before != Some(Half::First)
+        }
+        None => false,
+    }
+}
+
+/// The half that an escape stands for. What comes after an odd number of backslashes is only a text about one.
+fn half(bytes: &[u8], at: usize) -> Option<Half> {
+    let [b'\\', b'u', b'd' | b'D', digits @ ..] = bytes.get(at..at + ESCAPE_BYTES)? else { return None };
+    let half = match digits.first()? {
+        b'8' | b'9' | b'a' | b'b' | b'A' | b'B' => Half::First,
+        b'c'..=b'f' | b'C'..=b'F' => Half::Second,
+        _ => return None,
+    };
+    let backslashes = bytes[..at].iter().rev().take_while(|byte| **byte == b'\\').count();
+    (digits.iter().all(u8::is_ascii_hexdigit) && backslashes % 2 == 0).then_some(half)
 }
 
 fn limit_of(name: &str, raw: &str) -> Result<u64, Bad> {
@@ -148,9 +203,25 @@ struct Fields<'a> {
     others: Vec<(&'static str, &'a str)>,
 }
 
-struct FieldsOf<'n>(&'n Names);
+struct FieldsOf<'n, 'a> {
+    names: &'n Names,
+    text: &'a str,
+}
 
-impl<'a> Visitor<'a> for FieldsOf<'_> {
+impl<'a> FieldsOf<'_, 'a> {
+    /// The text from a key's value on, if the key is written without escapes.
+    fn behind(&self, key: &Cow<'a, str>) -> Option<&'a str> {
+        let Cow::Borrowed(key) = key else { return None };
+        let rest = self.text[range_in(self.text, key).end..].strip_prefix('"')?;
+        Some(after_space(after_space(rest).strip_prefix(':')?))
+    }
+}
+
+fn after_space(text: &str) -> &str {
+    text.trim_start_matches([' ', '\t', '\n', '\r'])
+}
+
+impl<'a> Visitor<'a> for FieldsOf<'_, 'a> {
     type Value = Fields<'a>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -158,11 +229,11 @@ impl<'a> Visitor<'a> for FieldsOf<'_> {
     }
 
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Fields<'a>, A::Error> {
-        let names = self.0;
+        let names = self.names;
         let mut fields = Fields { max_output: vec![None; names.max_output.len()], ..Fields::default() };
         while let Some(key) = map.next_key_seed(Key)? {
             if key == names.items {
-                let (raw, list) = map.next_value_seed(Items)?;
+                let (raw, list) = map.next_value_seed(Items { rest: self.behind(&key) })?;
                 (fields.items, fields.list) = (Some(raw), list);
                 continue;
             }
@@ -214,12 +285,21 @@ impl<'a> Visitor<'a> for Key {
 }
 
 /// The items: the text as a whole, and if it is a list its elements.
-struct Items;
+struct Items<'a> {
+    /// The text from there on, if that is known: a list is read once only then.
+    rest: Option<&'a str>,
+}
 
-impl<'a> DeserializeSeed<'a> for Items {
+impl<'a> DeserializeSeed<'a> for Items<'a> {
     type Value = (&'a str, Option<Vec<&'a str>>);
 
     fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        if let Some(rest) = self.rest.filter(|rest| rest.starts_with('[')) {
+            let list = deserializer.deserialize_seq(Elements)?;
+            let end = list.last().map_or(1, |item| range_in(rest, item).end);
+            let end = rest.len() - after_space(&rest[end..]).len() + 1;
+            return Ok((&rest[..end], Some(list)));
+        }
         let raw: &'a RawValue = serde::Deserialize::deserialize(deserializer)?;
         if !raw.get().starts_with('[') {
             return Ok((raw.get(), None));
@@ -245,5 +325,84 @@ impl<'a> Visitor<'a> for Elements {
             list.push(element.get());
         }
         Ok(list)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_character_is_a_mark_and_nothing_else_moves() {
+        let mended = |text: &'static str| without_half_characters(Bytes::from_static(text.as_bytes()));
+        for whole in [r#"{"a":"\ud83d\ude00 \\ud83d \n\u00e9 \\\"}"#, "", "\\", "\\u", "\\ud8", "\\ud83g"] {
+            assert_eq!(mended(whole), whole);
+        }
+        for (half, expected) in [
+            (r#"["\ud83d"]"#, r#"["\ufffd"]"#),
+            (r#"["\ud83d\ud83d\ude00x\uDE00"]"#, r#"["\ufffd\ud83d\ude00x\ufffd"]"#),
+            (r#"["\\\ude00\ud83d\n"]"#, r#"["\\\ufffd\ufffd\n"]"#),
+            (r#"["\\ud83d\ude00\uD83D\\ude00"]"#, r#"["\\ud83d\ufffd\ufffd\\ude00"]"#),
+        ] {
+            assert_eq!(mended(half), expected);
+            assert!(serde_json::from_slice::<Vec<String>>(&mended(half)).is_ok());
+        }
+    }
+    /// The same, escape by escape from the beginning.
+    fn mended_by_walking(text: &str) -> String {
+        let code = |at: usize| u16::from_str_radix(text.get(at..at + 6)?.strip_prefix("\\u")?, 16).ok();
+        let (mut mended, mut at) = (String::new(), 0);
+        while at < text.len() {
+            let bytes = match code(at) {
+                Some(0xD800..=0xDBFF) if matches!(code(at + 6), Some(0xDC00..=0xDFFF)) => 12,
+                Some(0xD800..=0xDFFF) => {
+                    mended.push_str("\\ufffd");
+                    at += 6;
+                    continue;
+                }
+                Some(_) => 6,
+                None if text[at..].starts_with('\\') => 2,
+                None => 1,
+            };
+            let end = (at + bytes).min(text.len());
+            mended.push_str(&text[at..end]);
+            at = end;
+        }
+        mended
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_half_is_one_wherever_it_stands(pieces in proptest::collection::vec(0..9_usize, 0..24)) {
+            let all = ["\\", "\\\\", "u", "\\ud83d", "\\uDE00", "\\ude00", "d8", "\\u00e9", "x"];
+            let text: String = pieces.into_iter().map(|piece| all[piece]).collect();
+            let mended = without_half_characters(Bytes::from(text.clone().into_bytes()));
+            let expected = mended_by_walking(&text);
+            proptest::prop_assert_eq!(&mended[..], expected.as_bytes());
+        }
+    }
+
+    #[test]
+    fn the_list_stands_where_it_stands_however_its_key_is_written() {
+        let names = Names { items: "m", max_output: &[], system: "", others: &[], items_may_be_text: true };
+        for (list, items) in [
+            ("[]", vec![]),
+            ("[ \n\t]", vec![]),
+            ("[1]", vec!["1"]),
+            ("[ {\"a\":[\"]\"]} ,\r\n\"]\\\"\" \t]", vec![r#"{"a":["]"]}"#, r#""]\"""#]),
+            (r#""text\n""#, vec![r#""text\n""#]),
+        ] {
+            for key in [r#""m":"#, r#""m" : "#, "\n\"m\"\r\n\t:\n", r#""\u006d":"#, r#""m":[0,{}],"m":"#] {
+                let text = format!("{{ \"model\":\"x\",{key}{list} , \"stream\": true}}");
+                let envelope = Envelope::read(text.clone().into(), &names).unwrap();
+                assert_eq!(envelope.text(&envelope.items_at), list, "{text}");
+                let read: Vec<&str> = (0..envelope.items.len()).map(|at| envelope.item(at)).collect();
+                assert_eq!(read, items, "{text}");
+                assert!(envelope.stream);
+            }
+        }
+        for bad in [r#"{"model":"x","m":[1,]}"#, r#"{"model":"x","m":[1"#, r#"{"model":"x","m":[1}]}"#] {
+            assert!(Envelope::read(bad.into(), &names).is_err(), "{bad}");
+        }
     }
 }

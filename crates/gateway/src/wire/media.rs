@@ -39,29 +39,52 @@ pub fn behind(url: &str, media_type: &str, name: Option<String>) -> Option<Part>
     }
 }
 
-/// The bytes of everything in an item that stands there in base64, by hash: what another dialect's request needs.
-pub fn contents(item: &str) -> BTreeMap<String, Bytes> {
-    let mut found = BTreeMap::new();
+/// What an item has of pictures and files, by hash: what another dialect's request needs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    /// The bytes of what stands there in base64.
+    pub contents: BTreeMap<String, Bytes>,
+    /// The addresses (`http`, `https`) of what stands elsewhere.
+    pub links: BTreeMap<String, String>,
+}
+
+/// Everything of that kind in an item.
+pub fn found(item: &str) -> Found {
+    let mut found = Found::default();
     if let Some(node) = Node::parse(item) {
         gather(&node, &mut found);
     }
     found
 }
 
-fn gather(node: &Node<'_>, found: &mut BTreeMap<String, Bytes>) {
+/// Where addresses stand: in a `source` (Messages), in `image_url` (the others), in a file.
+const ADDRESSES: [&str; 3] = ["url", "image_url", "file_url"];
+
+fn gather(node: &Node<'_>, found: &mut Found) {
     let base64 = match node {
         Node::Text(text) => text.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")),
         Node::List(list) => return list.iter().for_each(|node| gather(node, found)),
         Node::Object(fields) => {
-            fields.iter().for_each(|(_, node)| gather(node, found));
+            for (name, node) in fields {
+                gather(node, found);
+                let address = node.as_text().filter(|_| ADDRESSES.contains(&&**name));
+                let is_web = |text: &&str| text.starts_with("http://") || text.starts_with("https://");
+                if let Some(address) = address.filter(is_web) {
+                    found.links.insert(named(address.as_bytes()), address.to_owned());
+                }
+            }
             let is_source = node.get("type").and_then(Node::as_text) == Some("base64");
             node.get("data").and_then(Node::as_text).filter(|_| is_source).map(|data| ("", data))
         }
         _ => None,
     };
     if let Some(bytes) = base64.and_then(|(_, base64)| STANDARD.decode(base64.trim()).ok()) {
-        found.insert(blake3::hash(&bytes).to_hex().to_string(), bytes.into());
+        found.contents.insert(named(&bytes), bytes.into());
     }
+}
+
+fn named(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex().to_string()
 }
 
 fn is_picture(media_type: &str) -> bool {
@@ -91,11 +114,17 @@ mod tests {
             format!(r#"{{"content":[{{"type":"image_url","image_url":{{"url":"{url}"}}}}]}}"#),
             format!(r#"{{"content":[{{"type":"input_image","image_url":"{url}"}},{{"text":"data: no"}}]}}"#),
         ] {
-            let contents = contents(&item);
+            let contents = found(&item).contents;
             assert_eq!(contents.keys().collect::<Vec<_>>(), [&media.blob.hash], "{item}");
             assert_eq!(contents[&media.blob.hash].len(), 14);
         }
-        assert!(contents("{").is_empty());
+        assert_eq!(found("{"), Found::default());
+        let item =
+            r#"{"content":[{"type":"input_image","image_url":"https://x/y.png"},{"text":"http://no"}]}"#;
+        let links = found(item).links;
+        assert_eq!(links.values().collect::<Vec<_>>(), ["https://x/y.png"]);
+        let Some(Part::Image(media)) = behind("https://x/y.png", "image/png", None) else { panic!() };
+        assert!(links.contains_key(&media.blob.hash));
         assert_eq!(encoded("image/gif", None, "no base64!"), None);
         assert_eq!(behind("data:image/gif,x", "image/png", None), None);
         assert!(matches!(behind("https://x/y.png", "image/png", None), Some(Part::Image(_))));

@@ -1,6 +1,6 @@
 //! Server-sent events as they stand in a body: cut at their empty lines, bytes untouched.
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 
 /// One event of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub struct Event<'a> {
 impl<'a> Event<'a> {
     /// Reads an event with or without its empty line. What is no UTF-8 or has no data (a comment) has empty data.
     pub fn parse(raw: &'a [u8]) -> Self {
+        // A body may begin with a byte order mark.
+        let raw = raw.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(raw);
         let mut event = Self::default();
         let mut has_data = false;
         for line in raw.split(|byte| matches!(byte, b'\n' | b'\r')) {
@@ -83,13 +85,17 @@ impl Events {
         self.rest.is_empty() && self.chunk.is_empty()
     }
 
-    /// What is left when the body is over: an event without its empty line.
+    /// Bytes of the event that has begun.
+    pub fn begun_bytes(&self) -> usize {
+        self.rest.len() + self.chunk.len()
+    }
+
+    /// What is left when the body is over: an event without its empty line, or blank lines.
     pub fn rest(&mut self) -> Bytes {
         self.searched = 0;
         let mut rest = std::mem::take(&mut self.rest);
         rest.extend_from_slice(&std::mem::take(&mut self.chunk));
-        let rest = rest.freeze();
-        if rest.chunk().trim_ascii().is_empty() { Bytes::new() } else { rest }
+        rest.freeze()
     }
 }
 
@@ -168,5 +174,6 @@ mod tests {
         assert_eq!(event, Event { name: Some("message_start"), data: "{\"a\":1}" });
         assert_eq!(Event::parse(b": comment\n\n"), Event::default());
         assert_eq!(Event::parse(b"data:[DONE]\n").data, "[DONE]");
+        assert_eq!(Event::parse("\u{feff}data: 1\n\n".as_bytes()).data, "1", "a byte order mark");
     }
 }

@@ -77,6 +77,13 @@ async fn it_is_shortened_too() {
     let asked = json!({ "model": "m", "max_tokens": 100, "messages": messages });
     let reply = server.gateway(3_000).answer(messages_call(&asked)).await;
     assert_eq!((reply.status, header(&reply, "x-longhaul-action")), (StatusCode::OK, "compacted"));
+    let total = body_json(reply).await["x_longhaul"].clone();
+    assert_eq!(
+        (&total["action"], &total["calls"]),
+        (&json!("compacted"), &json!(server.sent().len())),
+        "{total}"
+    );
+    assert!(total["billed"]["input_tokens"].as_u64().unwrap() > 900, "the summary was billed too: {total}");
     let sent = server.sent().last().unwrap().messages();
     assert!(sent.len() < 20 && sent[0]["content"].to_string().contains("[SUMMARY]"), "{sent:?}");
 }
@@ -85,19 +92,38 @@ async fn it_is_shortened_too() {
 async fn what_cannot_be_said_there_and_what_fails_there_is_an_error_in_the_callers_words() {
     let server = Server::start(|_, _| Does::Json(401, json!({ "error": { "message": "bad key" } }))).await;
     let gateway = gateway(Config::new(vec![server.upstream(8_000)]));
-    let image =
-        json!({ "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": "AAAA" } });
-    let picture =
-        json!({ "model": "m", "max_tokens": 9, "messages": [{ "role": "user", "content": [image] }] });
+    let image = json!({ "type": "image", "source": { "type": "file", "file_id": "file_1" } });
+    let picture = json!({ "model": "m", "max_tokens": 9, "messages": [user("see"), { "role": "user", "content": [image] }] });
     let reply = gateway.answer(messages_call(&picture)).await;
     assert_eq!(reply.status, StatusCode::BAD_REQUEST);
     let error = body_json(reply).await;
     assert_eq!((&error["type"], &error["error"]["type"]), (&json!("error"), &json!("invalid_request_error")));
+    assert!(error["error"]["message"].as_str().unwrap().contains("messages[1]"), "{error}");
     assert!(server.sent().is_empty());
     let plain = json!({ "model": "m", "max_tokens": 9, "messages": [user("hi")] });
     let reply = gateway.answer(messages_call(&plain)).await;
     assert_eq!(reply.status, StatusCode::UNAUTHORIZED);
     assert_eq!(body_json(reply).await["error"]["type"], "authentication_error");
+}
+
+#[tokio::test]
+async fn a_refusal_keeps_its_status_and_when_to_ask_again() {
+    for (status, wait, expected) in [(429, "17", "17"), (503, "2", "2"), (529, "", "")] {
+        let server = Server::start(move |_, _| {
+            let wait = (!wait.is_empty()).then(|| ("retry-after", wait.to_owned()));
+            let headers = [("content-type", "application/json".to_owned())].into_iter().chain(wait).collect();
+            Does::Head(status, headers, json!({ "error": { "message": "busy" } }).to_string().into())
+        })
+        .await;
+        let asked = json!({ "model": "m", "max_tokens": 9, "messages": [user("hi")] });
+        let reply = server.gateway(8_000).answer(messages_call(&asked)).await;
+        assert_eq!((reply.status.as_u16(), header(&reply, "retry-after")), (status, expected));
+        let error = body_json(reply).await;
+        assert!(
+            error["type"] == "error" && error["error"]["message"].to_string().contains("busy"),
+            "{error}"
+        );
+    }
 }
 
 #[tokio::test]
@@ -145,4 +171,175 @@ async fn what_a_server_is_to_remember_is_refused_by_name() {
     assert!(server.sent().is_empty());
     let reply = gateway.answer(call(r#""previous_response_id":null"#)).await;
     assert_eq!(reply.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn fields_are_carried_named_or_refused() {
+    let server = Server::start(|_, _| Does::Events(streamed("a", "fine", None), Duration::ZERO)).await;
+    let gateway = server.gateway(8_000);
+    let mut asked = json!({
+        "model": "m", "max_tokens": 100, "messages": [user("hi")], "temperature": 0.2, "top_p": 0.9,
+        "stop_sequences": ["END"], "metadata": { "user_id": "me" },
+        "tools": [
+            { "name": "ls", "input_schema": { "type": "object" } },
+            { "type": "web_search_20250305", "name": "web_search" },
+        ],
+    });
+    let reply = gateway.answer(messages_call(&asked)).await;
+    assert_eq!(header(&reply, "x-longhaul-ignored"), "metadata.user_id,tools[1] (web_search)");
+    let sent = server.sent()[0].json();
+    assert_eq!(
+        (&sent["temperature"], &sent["top_p"], &sent["stop"]),
+        (&json!(0.2), &json!(0.9), &json!(["END"]))
+    );
+    assert_eq!(sent["tools"].as_array().unwrap().len(), 1);
+    asked["tool_choice"] = json!({ "type": "tool", "name": "web_search" });
+    let reply = gateway.answer(messages_call(&asked)).await;
+    assert_eq!(reply.status, StatusCode::BAD_REQUEST);
+    asked.as_object_mut().unwrap().remove("tool_choice");
+    asked["container"] = json!("c");
+    let reply = gateway.answer(messages_call(&asked)).await;
+    assert_eq!(reply.status, StatusCode::BAD_REQUEST);
+    assert!(body_json(reply).await["error"]["message"].as_str().unwrap().contains("`container`"));
+    assert_eq!(server.sent().len(), 1);
+}
+
+const PNG: &str = "iVBORw0KGgo=";
+
+#[tokio::test]
+async fn pictures_cross() {
+    let server = Server::start(|_, _| Does::Events(streamed("a", "a dog", None), Duration::ZERO)).await;
+    let gateway = server.gateway(8_000);
+    let bytes =
+        json!({ "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": PNG } });
+    let link = json!({ "type": "image", "source": { "type": "url", "url": "https://x/dog.png" } });
+    let asked = json!({ "model": "m", "max_tokens": 100, "messages": [
+        { "role": "user", "content": [{ "type": "text", "text": "these" }, bytes, link] },
+        { "role": "assistant", "content": [{ "type": "tool_use", "id": "t1", "name": "shot", "input": {} }] },
+        { "role": "user", "content": [{ "type": "tool_result", "tool_use_id": "t1", "content": [bytes] }] },
+    ] });
+    let reply = gateway.answer(messages_call(&asked)).await;
+    assert_eq!(reply.status, StatusCode::OK);
+    let sent = server.sent()[0].messages();
+    let urls = |message: &Value| -> Vec<String> {
+        let blocks = message["content"].as_array().unwrap().iter();
+        blocks.filter_map(|block| Some(block["image_url"]["url"].as_str()?.to_owned())).collect()
+    };
+    let png = format!("data:image/png;base64,{PNG}");
+    assert_eq!(urls(&sent[0]), [png.clone(), "https://x/dog.png".to_owned()]);
+    assert_eq!((&sent[2]["role"], urls(&sent[3])), (&json!("tool"), vec![png.clone()]));
+
+    let input = json!([{ "role": "user", "content": [
+        { "type": "input_image", "image_url": png },
+        { "type": "input_image", "image_url": "https://x/dog.png" },
+    ] }]);
+    let call = |input: &Value| {
+        let body = json!({ "model": "m", "input": input }).to_string();
+        Call { dialect: Dialect::Responses, ..chat(body) }
+    };
+    assert_eq!(gateway.answer(call(&input)).await.status, StatusCode::OK);
+    assert_eq!(urls(&server.sent()[1].messages()[0]), [png, "https://x/dog.png".to_owned()]);
+
+    // Nobody has said that this server takes files.
+    let file = json!([{ "role": "user", "content": [
+        { "type": "input_file", "filename": "a.pdf", "file_data": format!("data:application/pdf;base64,{PNG}") }] }]);
+    let reply = gateway.answer(call(&file)).await;
+    assert_eq!(reply.status, StatusCode::BAD_REQUEST);
+    let error = body_json(reply).await;
+    assert_eq!(error["error"]["param"], "input[0]");
+    assert_eq!(server.sent().len(), 2);
+}
+
+/// A stream of Anthropic's that says nothing.
+fn nothing_said() -> Does {
+    let event = |name: &str, data: Value| format!("event: {name}\ndata: {data}\n\n");
+    let start = json!({ "type": "message_start", "message": { "id": "m", "type": "message", "role": "assistant",
+        "model": "c", "content": [], "usage": { "input_tokens": 5, "output_tokens": 1 } } });
+    let stop = json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn" }, "usage": { "output_tokens": 1 } });
+    Does::Events(
+        vec![
+            event("message_start", start),
+            event("message_delta", stop),
+            event("message_stop", json!({ "type": "message_stop" })),
+        ],
+        Duration::ZERO,
+    )
+}
+
+#[tokio::test]
+async fn pictures_files_and_fields_reach_anthropic() {
+    let server = Server::start(|_, _| nothing_said()).await;
+    let mut upstream =
+        longhaul_gateway::Upstream::new("a", longhaul_providers::connect::Kind::Anthropic, &server.url);
+    let declared = &mut upstream.endpoint.declared;
+    (declared.window, declared.tools, declared.images) = (Some(8_000), Some(true), Some(true));
+    let gateway = gateway(Config::new(vec![upstream]));
+    let pdf = format!("data:application/pdf;base64,{PNG}");
+    let asked = json!({ "model": "claude-x", "temperature": 1.4, "seed": 3, "stop": ["END"], "messages": [
+        { "role": "user", "content": [
+            { "type": "text", "text": "read" },
+            { "type": "image_url", "image_url": { "url": format!("data:image/png;base64,{PNG}") } },
+            { "type": "image_url", "image_url": { "url": "https://x/dog.png" } },
+            { "type": "file", "file": { "filename": "a.pdf", "file_data": pdf } },
+        ] } ] });
+    let reply = gateway.answer(chat(asked.to_string())).await;
+    assert_eq!(reply.status, StatusCode::OK);
+    assert_eq!(
+        (header(&reply, "x-longhaul-ignored"), header(&reply, "x-longhaul-changed")),
+        ("seed", "temperature=1")
+    );
+    let sent = server.sent().last().unwrap().json();
+    assert_eq!((&sent["temperature"], &sent["stop_sequences"]), (&json!(1.0), &json!(["END"])));
+    let sources: Vec<_> = sent["messages"][0]["content"].as_array().unwrap()[1..]
+        .iter()
+        .map(|block| (block["type"].as_str().unwrap(), block["source"]["type"].as_str().unwrap()))
+        .collect();
+    assert_eq!(sources, [("image", "base64"), ("image", "url"), ("document", "base64")]);
+    let several = json!({ "model": "claude-x", "n": 2, "messages": [user("hi")] });
+    let reply = gateway.answer(chat(several.to_string())).await;
+    assert_eq!(reply.status, StatusCode::BAD_REQUEST);
+    assert_eq!(body_json(reply).await["error"]["param"], "n");
+    let sound = json!({ "model": "claude-x", "messages": [{ "role": "user", "content": [
+        { "type": "input_audio", "input_audio": { "data": "AA==", "format": "wav" } }] }] });
+    let reply = gateway.answer(chat(sound.to_string())).await;
+    assert_eq!(
+        (reply.status, &body_json(reply).await["error"]["param"]),
+        (StatusCode::BAD_REQUEST, &json!("input_audio"))
+    );
+}
+
+#[tokio::test]
+async fn a_conversation_is_compacted_when_its_client_asks() {
+    let server = Server::start(|_, body| match is_summary_request(body) {
+        true => pruned(),
+        false => Does::Events(streamed("a", "fine", None), Duration::ZERO),
+    })
+    .await;
+    let gateway = server.gateway(100_000);
+    let call = |input: Value| {
+        let body = json!({ "model": "m", "input": input }).to_string();
+        Call { dialect: Dialect::Responses, ..chat(body) }
+    };
+    let long: Vec<Value> = (0..30)
+        .map(|at| if at % 2 == 0 { user(words(90, at)) } else { assistant(words(90, at)) })
+        .chain([user("go on")])
+        .collect();
+    let reply = gateway.compact(call(json!(long))).await;
+    assert_eq!((reply.status, header(&reply, "x-longhaul-action")), (StatusCode::OK, "compacted"));
+    let compaction = body_json(reply).await;
+    assert_eq!(compaction["object"], "response.compaction");
+    assert!(compaction["id"].as_str().unwrap().starts_with("resp_"), "{compaction}");
+    let usage = &compaction["usage"];
+    assert!(usage["output_tokens"].as_u64().unwrap() < usage["input_tokens"].as_u64().unwrap(), "{usage}");
+    let items = compaction["output"].as_array().unwrap();
+    assert!(items.len() < 20 && items[0].to_string().contains("[SUMMARY]"), "{items:?}");
+    assert!(items.last().unwrap().to_string().contains("go on"));
+    // What it gave is taken as a conversation, and what is short stays as it is.
+    let again = gateway.answer(call(json!(items))).await;
+    assert_eq!((again.status, header(&again, "x-longhaul-action")), (StatusCode::OK, "none"));
+    let short = body_json(gateway.compact(call(json!("hi"))).await).await;
+    assert_eq!(short["output"][0]["content"][0]["text"], "hi");
+    let kept = json!({ "model": "m", "input": "hi", "previous_response_id": "resp_1" }).to_string();
+    let reply = gateway.compact(Call { dialect: Dialect::Responses, ..chat(kept) }).await;
+    assert_eq!(reply.status, StatusCode::BAD_REQUEST);
 }

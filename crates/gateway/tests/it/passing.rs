@@ -1,9 +1,12 @@
 //! What fits goes through as it is.
 
+use std::io::Write;
 use std::time::Duration;
 
 use axum::http::StatusCode;
 use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::{GzEncoder, ZlibEncoder};
 use longhaul_gateway::{Config, Credentials, Model, ReplyBody};
 use longhaul_providers::Declared;
 use longhaul_providers::http::Secret;
@@ -124,4 +127,110 @@ async fn what_the_upstream_counts_is_what_the_next_request_is_measured_by() {
     messages.extend([assistant("one two three"), user("and?")]);
     let second = gateway.answer(chat(request(&messages, false))).await;
     assert!((741..760).contains(&before(&second)), "700 and 40 and what is new: {}", before(&second));
+}
+
+#[tokio::test]
+async fn what_is_between_the_upstream_and_the_gateway_stays_there() {
+    let server = Server::start(|_, _| {
+        let headers = [
+            ("content-type", "application/json"),
+            ("x-ratelimit-remaining-requests", "7"),
+            ("retry-after", "3"),
+            ("openai-processing-ms", "12"),
+            ("access-control-allow-origin", "*"),
+            ("content-security-policy", "default-src 'none'"),
+            ("www-authenticate", "Basic realm=\"up\""),
+            ("set-cookie", "up=1"),
+            ("location", "http://elsewhere.example/"),
+        ];
+        let headers = headers.map(|(name, value)| (name, value.to_owned())).to_vec();
+        Does::Head(429, headers, json!({ "error": { "message": "slower" } }).to_string().into())
+    })
+    .await;
+    let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], false))).await;
+    assert_eq!(reply.status, StatusCode::TOO_MANY_REQUESTS);
+    let names: Vec<&str> = reply
+        .headers
+        .keys()
+        .map(|name| name.as_str())
+        .filter(|name| !name.starts_with("x-longhaul"))
+        .collect();
+    assert_eq!(
+        names,
+        ["content-type", "x-ratelimit-remaining-requests", "retry-after", "openai-processing-ms"]
+    );
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed_and_names_its_place() {
+    let server = Server::start(|_, _| {
+        let place = "https://elsewhere.example/v1/chat/completions?key=secret".to_owned();
+        Does::Head(307, vec![("location", place)], Bytes::new())
+    })
+    .await;
+    let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], true))).await;
+    assert_eq!((reply.status, header(&reply, "location")), (StatusCode::BAD_GATEWAY, ""));
+    let error = body_json(reply).await["error"]["message"].as_str().unwrap().to_owned();
+    assert!(error.contains("https://elsewhere.example/v1/chat/completions"), "{error}");
+    assert!(error.contains("307") && !error.contains("secret"), "{error}");
+}
+
+fn gzip(text: &str) -> Bytes {
+    let mut coder = GzEncoder::new(Vec::new(), Compression::fast());
+    coder.write_all(text.as_bytes()).unwrap();
+    coder.finish().unwrap().into()
+}
+
+fn deflate(text: &str) -> Bytes {
+    let mut coder = ZlibEncoder::new(Vec::new(), Compression::fast());
+    coder.write_all(text.as_bytes()).unwrap();
+    coder.finish().unwrap().into()
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_coded_is_read_or_refused() {
+    let whole = said("hi", 9, 1).to_string();
+    let events = streamed("a", "hello there you", Some((9, 3))).concat();
+    for (name, coded, stream) in [
+        ("gzip", gzip(&whole), false),
+        ("deflate", deflate(&whole), false),
+        ("GZIP", gzip(&events), true),
+        ("identity", events.clone().into(), true),
+    ] {
+        let kind = if stream { "text/event-stream" } else { "application/json" };
+        let server = Server::start(move |_, _| {
+            let headers = vec![("content-type", kind.to_owned()), ("content-encoding", name.to_owned())];
+            Does::Head(200, headers, coded.clone())
+        })
+        .await;
+        let mut call = chat(request(&[user("hi")], stream));
+        call.headers.insert("accept-encoding", "gzip, br".parse().unwrap());
+        let reply = server.gateway(8_000).answer(call).await;
+        assert_eq!((reply.status, header(&reply, "content-encoding")), (StatusCode::OK, ""), "{name}");
+        assert_eq!(body(reply).await, if stream { events.clone() } else { whole.clone() }, "{name}");
+        assert_eq!(server.sent()[0].headers["accept-encoding"], "identity");
+    }
+    for (name, coded) in [("br", whole.clone().into()), ("gzip, gzip", gzip(&whole)), ("gzip", whole.into())]
+    {
+        let coded: Bytes = coded;
+        let server = Server::start(move |_, _| {
+            let headers =
+                vec![("content-type", "application/json".to_owned()), ("content-encoding", name.to_owned())];
+            Does::Head(200, headers, coded.clone())
+        })
+        .await;
+        let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], false))).await;
+        assert_eq!(reply.status, StatusCode::BAD_GATEWAY, "{name}");
+        let error = body_json(reply).await["error"]["message"].to_string();
+        assert!(error.contains("coded as"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_nobody_asked_for_is_made_one_answer() {
+    let server =
+        Server::start(|_, _| Does::Events(streamed("a", "hello there", Some((9, 3))), Duration::ZERO)).await;
+    let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], false))).await;
+    assert_eq!((reply.status, header(&reply, "content-type")), (StatusCode::OK, "application/json"));
+    assert_eq!(body_json(reply).await["choices"][0]["message"]["content"], "hello there");
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use longhaul_gateway::{Config, Gateway, Parts};
+use longhaul_gateway::wire::Dialect;
+use longhaul_gateway::{Call, Config, Gateway, Parts};
 use longhaul_store::memo::MemoryMemo;
 use serde_json::{Value, json};
 
@@ -170,6 +171,104 @@ async fn two_requests_with_one_prefix_make_one_summary() {
 }
 
 #[tokio::test]
+async fn branches_of_one_history_share_their_summary() {
+    let branch = |at: usize| {
+        let mut messages = long();
+        messages.push(assistant("and now?"));
+        messages.push(user(format!("this is branch {at}")));
+        messages
+    };
+    let alone = model(3_000).await;
+    assert_eq!(alone.gateway(3_000).answer(chat(request(&branch(0), false))).await.status, StatusCode::OK);
+    let server = model(3_000).await;
+    let gateway = server.gateway(3_000);
+    let asked = (0..8).map(|at| {
+        let gateway = gateway.clone();
+        async move { gateway.answer(chat(request(&branch(at), false))).await }
+    });
+    let replies = futures_util::future::join_all(asked).await;
+    assert!(replies.iter().all(|reply| reply.status == StatusCode::OK));
+    assert_eq!(summaries(&server), summaries(&alone), "eight branches, one summary");
+    let mut newest: Vec<String> =
+        mains(&server).iter().map(|sent| sent.messages().last().unwrap()["content"].to_string()).collect();
+    newest.sort();
+    let expected: Vec<String> = (0..8).map(|at| format!("\"this is branch {at}\"")).collect();
+    assert_eq!(newest, expected, "each is asked what it asked");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn requests_that_overtake_each_other_stay_apart() {
+    for dialect in [Dialect::Chat, Dialect::Messages] {
+        let server = Server::start(|_, body| match is_summary_request(body) {
+            true => Does::After(Duration::from_millis(20), Box::new(pruned())),
+            false => Does::Json(200, said("fine", 500, 2)),
+        })
+        .await;
+        for round in 0..20 {
+            let gateway = server.gateway(3_000);
+            let grown = |by: usize| {
+                let more = (0..by).flat_map(|at| [assistant(format!("yes {at}")), user(format!("and {at}"))]);
+                let first = user(format!("round {round}"));
+                [first].into_iter().chain(long().into_iter().skip(1)).chain(more).collect::<Vec<_>>()
+            };
+            let before = server.sent().len();
+            // One has a summary made; the others wait for the same conversation, or have gone on with it.
+            let ask = |by: usize| {
+                let body = json!({ "model": "m", "max_tokens": 50, "messages": grown(by) }).to_string();
+                let gateway = gateway.clone();
+                tokio::spawn(async move { gateway.answer(Call { dialect, ..chat(body) }).await })
+            };
+            let replies = futures_util::future::join_all([ask(0), ask(1), ask(2), ask(3)]).await;
+            for reply in replies {
+                assert_eq!(reply.unwrap().status, StatusCode::OK, "{dialect:?}");
+            }
+            let sent = server.sent().split_off(before);
+            let mains = sent.iter().filter(|sent| !is_summary_request(&sent.json()));
+            let mut ends: Vec<String> = mains
+                .map(|sent| {
+                    let text = sent.messages().last().unwrap()["content"].as_str().unwrap().to_owned();
+                    assert!(!text.contains("recall"), "no tool that is not there: {text}");
+                    // A summary may stand in the same message.
+                    text.rsplit("\n\n").next().unwrap().to_owned()
+                })
+                .collect();
+            ends.sort();
+            assert_eq!(ends, ["and 0", "and 1", "and 2", "go on"], "{dialect:?} {round}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_is_mended_although_another_request_has_gone_on() {
+    let server = Server::start(|number, body| {
+        if is_summary_request(body) {
+            return pruned();
+        }
+        let message = "This model's maximum context length is 2000 tokens. However, your messages resulted in 2900 tokens.";
+        let refused = json!({ "error": { "message": message, "code": "context_length_exceeded" } });
+        match number {
+            0 => Does::After(Duration::from_millis(150), Box::new(Does::Json(400, refused))),
+            _ => Does::Json(200, said("fine", 500, 2)),
+        }
+    })
+    .await;
+    let gateway = server.gateway(8_000);
+    let first = gateway.answer(chat(request(&long(), false)));
+    let grown: Vec<Value> = long().into_iter().chain([assistant("yes"), user("and on")]).collect();
+    let second = async {
+        while server.sent().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        gateway.answer(chat(request(&grown, false))).await
+    };
+    let (first, second) = tokio::join!(first, second);
+    assert_eq!((second.status, first.status), (StatusCode::OK, StatusCode::OK));
+    assert_eq!(header(&first, "x-longhaul-action"), "compacted");
+    let again = mains(&server).last().unwrap().messages();
+    assert_eq!(again.last().unwrap(), &user("go on"), "nothing of the other's");
+}
+
+#[tokio::test]
 async fn calls_keep_their_results() {
     let server = model(3_000).await;
     let gateway = server.gateway(3_000);
@@ -226,7 +325,7 @@ async fn what_cannot_fit_is_refused_with_numbers() {
     let reply = gateway.answer(chat(request(&[user(words(3_000, 1))], false))).await;
     assert_eq!(reply.status, StatusCode::BAD_REQUEST);
     let error = body_json(reply).await["error"].clone();
-    assert_eq!(error["code"], "context_length_exceeded");
+    assert_eq!(error["code"], "prompt_does_not_fit");
     assert!(error["message"].as_str().unwrap().contains("of a window of 2000"), "{error}");
     assert!(server.sent().is_empty());
 }
@@ -251,6 +350,23 @@ async fn a_caller_may_decide_otherwise() {
     assert!(header(&low, "x-longhaul-tokens-after").parse::<u64>().unwrap() < 700);
     let bad = with("x-longhaul-strategy", "magic").await;
     assert_eq!(bad.status, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn a_summary_that_is_refused_teaches_the_window() {
+    let server = Server::start(|_, body| {
+        if is_summary_request(body) {
+            let message = "This model's maximum context length is 2800 tokens. However, your messages resulted in 2900 tokens.";
+            return Does::Json(400, json!({ "error": { "message": message, "code": "context_length_exceeded" } }));
+        }
+        Does::Json(200, said("fine", size(body), 5))
+    })
+    .await;
+    let gateway = server.gateway(3_000);
+    let reply = gateway.answer(chat(request(&long(), false))).await;
+    assert_eq!(header(&reply, "x-longhaul-action"), "compacted", "an extract stands in its place");
+    let reply = gateway.answer(chat(request(&[user("hi")], false))).await;
+    assert_eq!(header(&reply, "x-longhaul-window"), "2800 (learned)");
 }
 
 #[tokio::test]
@@ -327,4 +443,25 @@ async fn the_client_hears_something_while_a_summary_is_written() {
     let reply = gateway(config).answer(chat(request(&long(), true))).await;
     let out = String::from_utf8(body(reply).await.to_vec()).unwrap();
     assert!(out.starts_with(": keep-alive\n\n: keep-alive\n\n") && out.contains("fine"), "{out}");
+}
+
+#[tokio::test]
+async fn an_answer_that_may_be_too_long_is_asked_to_be_shorter() {
+    let server = Server::start(|_, asked| match asked["max_tokens"].as_u64() {
+        Some(most) if 3_023 + most > 5_600 => {
+            let message = format!("input length and `max_tokens` exceed context limit: 3023 + {most} > 5600");
+            Does::Json(400, json!({ "error": { "message": message } }))
+        }
+        _ => Does::Json(200, said("short, then", 3_023, 3)),
+    })
+    .await;
+    let mut asked: Value = serde_json::from_slice(&request(&[user(words(2_000, 1))], false)).unwrap();
+    asked["max_tokens"] = json!(3_200);
+    let reply = server.gateway(56_000).answer(chat(asked.to_string())).await;
+    assert_eq!(reply.status, StatusCode::OK);
+    assert_eq!(reply.headers["x-longhaul-action"], "none", "nothing is left out");
+    let sent: Vec<Value> = server.sent().iter().map(Sent::json).collect();
+    assert_eq!(sent.len(), 2);
+    assert_eq!(sent[1]["messages"], sent[0]["messages"]);
+    assert_eq!(sent[1]["max_tokens"], 5_600 - 3_023 - 56);
 }

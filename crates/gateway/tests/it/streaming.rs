@@ -153,6 +153,20 @@ async fn an_upstream_that_will_not_go_on_ends_the_answer_for_its_length() {
 }
 
 #[tokio::test]
+async fn what_is_left_of_the_clients_limit_is_never_nothing() {
+    let text = words(2_700, 3);
+    let server = model(text.clone()).await;
+    let gateway = gateway_with(&server, true, Midstream::Exact);
+    // A server that does not keep to the limit: by our count more was said than the client wants.
+    let asked = json!({ "model": "m", "messages": messages(), "stream": true, "max_tokens": 1_200 });
+    let (seen, _) = read(&body(gateway.answer(chat(asked.to_string())).await).await);
+    assert!(text.starts_with(&seen.text) && seen.text.len() > 5_000);
+    assert_eq!((seen.finish, seen.over), (Some(Finish::Length), true));
+    let mains = server.sent().into_iter().filter(|sent| !is_summary_request(&sent.json()));
+    assert_eq!(mains.count(), 1, "it is not asked to say nothing more");
+}
+
+#[tokio::test]
 async fn wherever_the_window_ends_nothing_is_lost_or_said_twice() {
     let mut pauses = 0;
     for window in (2_600..4_600).step_by(97) {

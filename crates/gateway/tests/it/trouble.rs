@@ -3,9 +3,11 @@
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
-use longhaul_gateway::{Config, Upstream};
+use longhaul_gateway::wire::Dialect;
+use longhaul_gateway::{Call, Config, Upstream};
 use longhaul_providers::connect::Kind;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::upstream::*;
 
@@ -160,11 +162,12 @@ async fn errors_after_that_stand_in_the_stream() {
 async fn a_stream_that_breaks_or_stalls_or_just_ends_says_so() {
     let begun: Vec<String> = streamed("a", "hello you there", None).into_iter().take(3).collect();
     let half = begun.concat() + "data: {\"id\":\"a\",\"cho";
-    for kind in 0..3 {
+    for kind in 0..4 {
         let (events, half) = (begun.clone(), half.clone());
         let server = Server::start(move |_, _| match kind {
             0 => Does::Breaks(vec![half.clone()]),
-            1 => Does::Stalls(events.clone()),
+            1 => Does::Stalls(vec![half.clone()]),
+            2 => Does::Events(vec![half.clone()], Duration::ZERO),
             _ => Does::Events(events.clone(), Duration::ZERO),
         })
         .await;
@@ -175,9 +178,12 @@ async fn a_stream_that_breaks_or_stalls_or_just_ends_says_so() {
             let config = Config { keep_alive: Duration::from_secs(1), ..Config::new(vec![upstream]) };
             let reply = gateway(config).answer(chat(request(&[user("hi")], true))).await;
             let out = String::from_utf8(body(reply).await.to_vec()).unwrap();
-            assert!(out.starts_with(&begun.concat()), "{kind}: {out}");
-            let last = out.rsplit("\n\n").find(|event| event.contains("error")).unwrap();
-            assert!(last.starts_with("data: {\"error\":"), "{kind} {prefill}: {out}");
+            let rest = out.strip_prefix(&begun.concat()).unwrap();
+            assert!(
+                rest.starts_with("data: {\"error\":"),
+                "nothing of the half event: {kind} {prefill}: {out}"
+            );
+            assert_eq!(rest.matches("\n\n").count(), 2, "the error and the end: {out}");
         }
     }
 }
@@ -195,4 +201,326 @@ async fn answers_that_make_no_sense_pass_or_are_named() {
         assert_eq!(reply.status, StatusCode::BAD_GATEWAY);
         assert_eq!(error(&body(reply).await)["code"], "upstream_error");
     }
+}
+
+#[tokio::test]
+async fn an_answer_that_the_window_has_cut_is_the_clients_if_nothing_can_be_left_out() {
+    let full = |input: u64, output: u64| {
+        let mut answer = said("as far as it went", input, output);
+        answer["choices"][0]["finish_reason"] = json!("length");
+        answer
+    };
+    let cut = full(60, 3_940);
+    let answered = cut.clone();
+    let server = Server::start(move |_, _| Does::Json(200, answered.clone())).await;
+    let reply = server.gateway(4_000).answer(chat(request(&[user("go on for ever")], false))).await;
+    assert_eq!((reply.status, body_json(reply).await), (StatusCode::OK, cut));
+    // One that has read a part of the request is no answer to it.
+    let server = Server::start(|_, _| Does::Json(200, said("what?", 1_010, 3))).await;
+    let reply = server.gateway(4_000).answer(chat(request(&[user(words(2_000, 1))], false))).await;
+    assert_eq!(reply.status, StatusCode::BAD_REQUEST);
+    // Nor is an error that came with 200.
+    let error = json!({ "error": "Context size has been exceeded" });
+    let server = Server::start(move |_, _| Does::Json(200, error.clone())).await;
+    let reply = server.gateway(4_000).answer(chat(request(&[user("hi")], false))).await;
+    assert!(!reply.status.is_success(), "{:?}", reply.status);
+}
+
+#[tokio::test]
+async fn a_name_that_no_model_has_is_not_kept() {
+    let server = Server::start(|_, _| Does::Json(200, said("hi", 9, 1))).await;
+    let gateway = server.gateway(4_000);
+    let asked = json!({ "model": "m".repeat(513), "messages": [user("hi")] }).to_string();
+    let reply = gateway.answer(chat(asked)).await;
+    assert_eq!(reply.status, StatusCode::BAD_REQUEST);
+    assert_eq!(error(&body(reply).await)["param"], "model");
+    assert!(server.sent().is_empty());
+}
+
+#[tokio::test]
+async fn a_whole_stream_passes_however_it_ends_and_comes() {
+    let events = streamed("a", "hello you there", Some((9, 3))).concat();
+    let bare = events.trim_end().to_owned();
+    let odd = format!("\u{feff}: hello\n\n{events}\n");
+    let crlf = events.replace('\n', "\r\n");
+    for whole in [events, bare, odd, crlf] {
+        let pieces: Vec<String> = whole.chars().map(String::from).collect();
+        let server = Server::start(move |_, _| Does::Events(pieces.clone(), Duration::ZERO)).await;
+        let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], true))).await;
+        assert_eq!(String::from_utf8_lossy(&body(reply).await), whole);
+    }
+}
+
+#[tokio::test]
+async fn an_end_that_is_half_an_event_is_left_out() {
+    let mut events = streamed("a", "hello you there", Some((9, 3)));
+    events.pop();
+    let usage = events.pop().unwrap();
+    let whole = events.concat();
+    let half = format!("{whole}{}", &usage[..usage.len() / 2]);
+    let server = Server::start(move |_, _| Does::Events(vec![half.clone()], Duration::ZERO)).await;
+    let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], true))).await;
+    assert_eq!(String::from_utf8_lossy(&body(reply).await), whole);
+}
+
+#[tokio::test]
+async fn an_event_without_end_is_not_kept() {
+    for prefill in [false, true] {
+        let more = bytes::Bytes::from(vec![b'x'; 1 << 20]);
+        let begun = streamed("a", "hello", None)[..2].concat();
+        let first = format!("{begun}data: ");
+        let server =
+            Server::start(move |_, _| Does::Endless(first.clone(), more.clone(), Duration::ZERO)).await;
+        let mut upstream = server.upstream(8_000);
+        upstream.endpoint.declared.prefill = Some(prefill);
+        let reply = gateway(Config::new(vec![upstream])).answer(chat(request(&[user("hi")], true))).await;
+        let out = String::from_utf8(body(reply).await.to_vec()).unwrap();
+        let rest = out.strip_prefix(&begun).unwrap();
+        assert!(rest.starts_with("data: {\"error\":") && rest.contains("16777216 bytes"), "{rest:.300}");
+    }
+}
+
+#[tokio::test]
+async fn silence_ends_however_often_the_line_is_kept_alive() {
+    for prefill in [false, true] {
+        let begun = streamed("a", "hello", None)[..2].to_vec();
+        let script = begun.clone();
+        let server = Server::start(move |_, _| Does::Stalls(script.clone())).await;
+        let mut upstream = server.upstream(8_000);
+        upstream.endpoint.declared.prefill = Some(prefill);
+        upstream.endpoint.timeouts.idle = Duration::from_millis(300);
+        let config = Config { keep_alive: Duration::from_millis(40), ..Config::new(vec![upstream]) };
+        let reply = gateway(config).answer(chat(request(&[user("hi")], true))).await;
+        let out = tokio::time::timeout(Duration::from_secs(20), body(reply)).await.unwrap();
+        let out = String::from_utf8(out.to_vec()).unwrap().replace(": keep-alive\n\n", "");
+        let rest = out.strip_prefix(&begun.concat()).unwrap();
+        assert!(rest.contains("upstream_timeout"), "{out}");
+    }
+}
+
+#[tokio::test]
+async fn comments_for_ever_are_no_answer() {
+    for (stream, prefill) in [(true, false), (true, true), (false, false)] {
+        let comment = bytes::Bytes::from_static(b": still here\n\n");
+        let gap = Duration::from_millis(10);
+        let server = Server::start(move |_, _| Does::Endless(String::new(), comment.clone(), gap)).await;
+        let mut upstream = server.upstream(8_000);
+        upstream.endpoint.declared.prefill = Some(prefill);
+        upstream.endpoint.timeouts.header = Duration::from_millis(300);
+        let gateway = gateway(Config::new(vec![upstream]));
+        let ask = async { body(gateway.answer(chat(request(&[user("hi")], stream))).await).await };
+        let out = tokio::time::timeout(Duration::from_secs(20), ask).await.unwrap();
+        let out = String::from_utf8(out.to_vec()).unwrap();
+        assert!(out.contains("upstream_timeout"), "{out}");
+    }
+}
+
+/// An upstream that is not even HTTP as it should be: what it says to each connection, and whether it hangs up then.
+async fn raw(said: Vec<u8>, hangs_up: bool) -> (Upstream, tokio::sync::mpsc::UnboundedReceiver<()>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let (left, was_left) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let (said, left) = (said.clone(), left.clone());
+            tokio::spawn(async move {
+                let mut read = vec![0; 1 << 16];
+                let _ = stream.read(&mut read).await;
+                let _ = stream.write_all(&said).await;
+                if !hangs_up {
+                    while stream.read(&mut read).await.is_ok_and(|read| read > 0) {}
+                    let _ = left.send(());
+                }
+            });
+        }
+    });
+    let mut upstream = nowhere();
+    upstream.endpoint.base_url = url;
+    upstream.endpoint.timeouts.header = Duration::from_secs(5);
+    upstream.endpoint.timeouts.idle = Duration::from_millis(500);
+    (upstream, was_left)
+}
+
+#[tokio::test]
+async fn a_server_that_lies_about_its_answer_is_found_out() {
+    let whole = said("hi", 9, 1).to_string();
+    let head = |length: usize| {
+        format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n")
+    };
+    let fill = "x-filler: 1\r\n".repeat(100_000);
+    for (what, said, hangs_up) in [
+        ("too short", head(whole.len() + 50) + &whole, true),
+        ("too short and waits", head(whole.len() + 50) + &whole, false),
+        ("too long", head(whole.len() - 20) + &whole, false),
+        ("nothing", String::new(), true),
+        ("no HTTP", "SSH-2.0-OpenSSH_9.9\r\n".to_owned(), false),
+        (
+            "another kind",
+            format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 27\r\n\r\n{}",
+                r#"{"object":"list","data":[]}"#
+            ),
+            false,
+        ),
+        ("a head without end", format!("HTTP/1.1 200 OK\r\n{fill}"), false),
+        (
+            "a chunk that is none",
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n"
+                .to_owned(),
+            false,
+        ),
+        (
+            "a switch",
+            "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n".to_owned(),
+            false,
+        ),
+        ("no content", "HTTP/1.1 204 No Content\r\n\r\n".to_owned(), false),
+        ("not modified", "HTTP/1.1 304 Not Modified\r\n\r\n".to_owned(), false),
+    ] {
+        let (upstream, _left) = raw(said.into_bytes(), hangs_up).await;
+        let gateway = gateway(Config { attempts: 1, ..Config::new(vec![upstream]) });
+        for stream in [false, true] {
+            let ask = async {
+                let reply = gateway.answer(chat(request(&[user("hi")], stream))).await;
+                (reply.status, body(reply).await)
+            };
+            let (status, out) = tokio::time::timeout(Duration::from_secs(20), ask).await.expect(what);
+            let out = String::from_utf8(out.to_vec()).unwrap();
+            let is_error = status.is_server_error() || out.starts_with("data: {\"error\":");
+            assert!(is_error && out.contains("\"message\""), "{what}: {status} {out}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_takes_its_request_with_it() {
+    let event = streamed("a", "hello", None)[..2].concat();
+    let begun = format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n{event}");
+    for (said, stream) in [(begun.as_str(), true), ("", true), ("", false)] {
+        let (mut upstream, mut left) = raw(said.as_bytes().to_vec(), false).await;
+        upstream.endpoint.timeouts.idle = Duration::from_secs(60);
+        upstream.endpoint.timeouts.header = Duration::from_secs(60);
+        let config = Config { keep_alive: Duration::from_millis(50), ..Config::new(vec![upstream]) };
+        let gateway = gateway(config);
+        let asked = async {
+            let reply = gateway.answer(chat(request(&[user("hi")], stream))).await;
+            let longhaul_gateway::ReplyBody::Stream(mut pieces) = reply.body else { panic!("no stream") };
+            futures_util::StreamExt::next(&mut pieces).await.unwrap().unwrap();
+        };
+        // What is dropped here is all that holds the request.
+        let _ = tokio::time::timeout(Duration::from_millis(300), asked).await;
+        tokio::time::timeout(Duration::from_secs(20), left.recv())
+            .await
+            .expect("the upstream's line is open");
+    }
+}
+
+/// Every field of a request, and of what is in it, as something else.
+fn distorted(whole: &Value) -> Vec<Value> {
+    let deep = (0..100).fold(Value::Null, |inner, _| json!([inner]));
+    let others = [
+        Value::Null,
+        json!(true),
+        json!(-1),
+        json!(1e300),
+        json!("x"),
+        json!([]),
+        json!({}),
+        json!([[7]]),
+        deep,
+    ];
+    let mut all = Vec::new();
+    let inside: Vec<(String, Value)> = match whole {
+        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+        Value::Array(list) => {
+            list.iter().enumerate().map(|(at, value)| (at.to_string(), value.clone())).collect()
+        }
+        _ => Vec::new(),
+    };
+    for (name, value) in inside {
+        let place = |other: Value| {
+            let mut changed = whole.clone();
+            match &mut changed {
+                Value::Object(fields) => drop(fields.insert(name.clone(), other)),
+                Value::Array(list) => list[name.parse::<usize>().unwrap()] = other,
+                _ => {}
+            }
+            changed
+        };
+        all.extend(others.iter().cloned().map(place));
+        all.extend(distorted(&value).into_iter().map(place));
+    }
+    all
+}
+
+#[tokio::test]
+async fn whatever_a_field_is_the_answer_is_one() {
+    let chat_server = Server::start(|_, _| Does::Json(200, said("hi", 9, 1))).await;
+    let any = Server::start(|_, _| Does::Json(400, json!({ "error": { "message": "no" } }))).await;
+    let mut speaks_all = any.upstream(8_000);
+    speaks_all.dialects = vec![Dialect::Chat, Dialect::Messages, Dialect::Responses];
+    let gateways =
+        [gateway(Config::new(vec![chat_server.upstream(8_000)])), gateway(Config::new(vec![speaks_all]))];
+    let call = json!({ "id": "c", "type": "function", "function": { "name": "f", "arguments": "{}" } });
+    let tool =
+        json!({ "type": "function", "function": { "name": "f", "description": "d", "parameters": {} } });
+    let chat_body = json!({ "model": "m", "stream": false, "max_tokens": 9, "n": 1, "temperature": 1,
+        "stream_options": { "include_usage": true }, "tool_choice": "auto", "tools": [tool], "messages": [
+            { "role": "system", "content": "s" }, { "role": "user", "content": [{ "type": "text", "text": "t" }] },
+            { "role": "assistant", "content": null, "tool_calls": [call] },
+            { "role": "tool", "tool_call_id": "c", "content": "r" }] });
+    let messages_body = json!({ "model": "m", "stream": false, "max_tokens": 9, "system": [{ "type": "text", "text": "s" }],
+        "tools": [{ "name": "f", "description": "d", "input_schema": {} }], "tool_choice": { "type": "auto" },
+        "thinking": { "type": "disabled" }, "stop_sequences": ["x"], "messages": [
+            { "role": "user", "content": [{ "type": "text", "text": "t", "cache_control": { "type": "ephemeral" } }] },
+            { "role": "assistant", "content": [{ "type": "tool_use", "id": "c", "name": "f", "input": {} }] },
+            { "role": "user", "content": [{ "type": "tool_result", "tool_use_id": "c", "content": [{ "type": "text", "text": "r" }] }] }] });
+    let responses_body = json!({ "model": "m", "stream": false, "max_output_tokens": 90, "instructions": "s", "store": false,
+        "tools": [{ "type": "function", "name": "f", "parameters": {} }], "tool_choice": "auto", "text": { "format": { "type": "text" } },
+        "reasoning": { "effort": "low" }, "input": [
+            { "type": "message", "role": "user", "content": [{ "type": "input_text", "text": "t" }] },
+            { "type": "function_call", "call_id": "c", "name": "f", "arguments": "{}" },
+            { "type": "function_call_output", "call_id": "c", "output": "r" }] });
+    for (dialect, whole) in
+        [(Dialect::Chat, chat_body), (Dialect::Messages, messages_body), (Dialect::Responses, responses_body)]
+    {
+        for asked in distorted(&whole) {
+            for gateway in &gateways {
+                let reply = gateway.answer(Call { dialect, ..chat(asked.to_string()) }).await;
+                let status = reply.status.as_u16();
+                assert!(matches!(status, 200 | 400 | 404), "{dialect:?}: {status} {asked}");
+                let out = body(reply).await;
+                if status != 200 {
+                    error(&out);
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn odd_texts_are_read_or_refused() {
+    let server = Server::start(|_, _| Does::Json(200, said("hi", 9, 1))).await;
+    let gateway = server.gateway(8_000);
+    let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+    let asked =
+        |more: &str| format!(r#"{{"model":"m","messages":[{{"role":"user","content":"hi"}}]{more}}}"#);
+    for (asked, status) in [
+        (asked(&format!(r#","metadata":{deep}"#)), 200),
+        (asked(&format!(r#","tools":{deep}"#)), 400),
+        (asked(r#","max_tokens":1e400"#), 200),
+        (asked(r#","max_tokens":-5"#), 200),
+        (asked(r#","seed":123456789012345678901234567890"#), 200),
+        (asked(r#","model":"m","messages":[{"role":"user","content":"again"}]"#), 200),
+        (format!(r#"{{"model":"m","messages":[{{"role":"user","content":{deep}}}]}}"#), 400),
+        (format!("\u{feff}{}", asked("")), 400),
+        (asked("") + "x", 400),
+        (r#"{"model":"m","messages":[{"role":"user","content":"half \ud83d"}]}"#.to_owned(), 200),
+    ] {
+        let reply = gateway.answer(chat(asked.clone())).await;
+        assert_eq!(reply.status.as_u16(), status, "{asked:.200}");
+    }
+    assert!(String::from_utf8_lossy(&server.sent().last().unwrap().body).contains("half \\ufffd"));
+    let reply = gateway.answer(chat(b"{\"model\":\"m\",\"messages\":[\"\xff\"]}".to_vec())).await;
+    assert_eq!(reply.status, StatusCode::BAD_REQUEST);
 }

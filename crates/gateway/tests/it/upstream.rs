@@ -29,6 +29,10 @@ pub(crate) enum Does {
     Stalls(Vec<String>),
     /// Nothing at all.
     Hangs,
+    /// Anything, with these headers.
+    Head(u16, Vec<(&'static str, String)>, Bytes),
+    /// A stream that says this, and then the other for ever, so long between two.
+    Endless(String, Bytes, Duration),
     /// The same, but only after a while.
     After(Duration, Box<Does>),
 }
@@ -68,9 +72,19 @@ impl Drop for Server {
 impl Server {
     /// `script` is given the number of the request, from 0, and its body.
     pub(crate) async fn start(script: impl Fn(usize, &Value) -> Does + Send + Sync + 'static) -> Self {
+        Self::start_with("/none", Value::Null, script).await
+    }
+
+    /// The same with a page that says what the server is.
+    pub(crate) async fn start_with(
+        page: &str,
+        says: Value,
+        script: impl Fn(usize, &Value) -> Does + Send + Sync + 'static,
+    ) -> Self {
         let sent: Arc<Mutex<Vec<Sent>>> = Arc::default();
         let state: (Script, Arc<Mutex<Vec<Sent>>>) = (Arc::new(script), Arc::clone(&sent));
         let app = Router::new()
+            .route(page, axum::routing::get(async move || axum::Json(says)))
             .fallback(axum::routing::get(async || StatusCode::NOT_FOUND).post(answer))
             .layer(axum::extract::DefaultBodyLimit::disable())
             .with_state(state);
@@ -157,6 +171,18 @@ async fn respond(does: Does) -> Response<Body> {
             stream(Body::from_stream(bytes(events).chain(futures_util::stream::pending())))
         }
         Does::Hangs => std::future::pending().await,
+        Does::Head(status, headers, body) => {
+            let response = Response::builder().status(status);
+            let response = headers.into_iter().fold(response, |all, (name, value)| all.header(name, value));
+            response.body(Body::from(body)).unwrap()
+        }
+        Does::Endless(first, more, gap) => {
+            let more = futures_util::stream::repeat(more).then(move |more| async move {
+                tokio::time::sleep(gap).await;
+                Ok(more)
+            });
+            stream(Body::from_stream(bytes(vec![first]).chain(more)))
+        }
         Does::After(time, does) => {
             tokio::time::sleep(time).await;
             Box::pin(respond(*does)).await

@@ -14,7 +14,8 @@ pub(super) struct Shown<'a> {
     recording: &'a Recording,
     study: &'a Study,
     next: usize,
-    ids: HashSet<u64>,
+    /// Of entries with the same text only the first says whether they are shown.
+    shown: Vec<bool>,
     /// What is shown and is no message as it was: summaries, notes, what is left of a message.
     others: Vec<&'a str>,
     /// Their words.
@@ -24,32 +25,37 @@ pub(super) struct Shown<'a> {
 impl<'a> Shown<'a> {
     pub(super) fn new(recording: &'a Recording, next: usize, view: &'a [Segment]) -> Self {
         let study = recording.study();
-        let is_entry = |segment: &&Segment| study.entry_of(segment.id).is_some_and(|at| at < next);
-        let (entries, others): (Vec<&Segment>, Vec<&Segment>) = view.iter().partition(is_entry);
+        let (mut shown, mut others) = (vec![false; next], Vec::new());
+        for segment in view {
+            match study.entry_of(segment.id).filter(|at| *at < next) {
+                Some(at) => shown[at] = true,
+                None => others.push(&*segment.text),
+            }
+        }
         let fixed = std::iter::once(&*recording.fixed_text);
         Self {
             recording,
             study,
             next,
-            ids: entries.iter().map(|segment| segment.id).collect(),
-            others: others.into_iter().map(|segment| &*segment.text).chain(fixed).collect(),
+            shown,
+            others: others.into_iter().chain(fixed).collect(),
             other_words: OnceCell::new(),
         }
     }
 
     /// Whether an entry is shown as it was.
     pub(super) fn shows(&self, entry: usize) -> bool {
-        self.ids.contains(&self.recording.id(entry))
+        self.shown.get(self.study.first_of(entry)) == Some(&true)
     }
 
     pub(super) fn holds_need(&self, need: &Need) -> bool {
-        need.holders.iter().any(|at| self.shows(*at))
+        self.study.holders(need).iter().rev().any(|at| self.shows(*at))
             || self.others.iter().any(|text| items::is_in(&need.text, text))
     }
 
     /// Whether a word, written small, stands in view as a word of its own.
     fn holds_word(&self, word: &str) -> bool {
-        let mut entries = self.study.index.texts_with(word).take_while(|at| *at < self.next);
+        let mut entries = self.study.index.texts_with(word, self.next).rev();
         entries.any(|at| self.shows(at)) || self.other_words().contains(word)
     }
 

@@ -74,6 +74,14 @@ pub fn encode(request: &Request, config: &Config) -> Result<Bytes, ProviderError
 /// # Errors
 /// As [`encode`].
 pub(super) fn call(request: &Request, config: &Config, stale: Stale) -> Result<Bytes, ProviderError> {
+    let own;
+    let config = match request.fields.is_empty() {
+        true => config,
+        false => {
+            own = Config { endpoint: config.endpoint.with(&request.fields).into_owned(), ..config.clone() };
+            &own
+        }
+    };
     write(request, config, stale, &config.endpoint.body, true)
 }
 

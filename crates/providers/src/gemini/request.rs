@@ -26,7 +26,7 @@ const OURS: &[&str] =
 /// answers no call of this request.
 pub fn encode(request: &Request, endpoint: &Endpoint) -> Result<Bytes, ProviderError> {
     let mut body = Body::default();
-    put(&mut body, request, endpoint)?;
+    put(&mut body, request, &endpoint.with(&request.fields))?;
     Ok(body.finish())
 }
 

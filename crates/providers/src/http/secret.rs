@@ -26,7 +26,7 @@ impl Secret {
     }
 
     /// The forms in which an error may repeat it: as it is, and without its scheme (`Bearer …`).
-    pub(crate) fn forms(&self) -> Vec<Secret> {
+    pub fn forms(&self) -> Vec<Secret> {
         let bare = self.0.rsplit(' ').next().unwrap_or_default();
         let mut forms = vec![self.clone()];
         if bare != self.0 {
@@ -36,7 +36,7 @@ impl Secret {
     }
 
     /// `text` with the key replaced.
-    pub(crate) fn hide_in(&self, text: String) -> String {
+    pub fn hide_in(&self, text: String) -> String {
         if self.0.len() < MIN_HIDDEN_BYTES || !text.contains(&self.0) {
             return text;
         }

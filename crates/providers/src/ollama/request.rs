@@ -26,6 +26,7 @@ const OURS: &[&str] = &["model", "messages", "stream", "options"];
 /// `invalid-request` if a tool's schema is no JSON, a call's arguments are no JSON object, a tool result answers
 /// no call of this request, or the model would have to be made to call a tool: Ollama has no way to say that.
 pub fn encode(request: &Request, endpoint: &Endpoint, window: Option<u64>) -> Result<Bytes, ProviderError> {
+    let endpoint = &*endpoint.with(&request.fields);
     // A model that thinks goes on with its answer only if it need not think first.
     let goes_on = request.messages.last().is_some_and(|last| last.role == Role::Assistant);
     let mut body = Body::default();

@@ -39,7 +39,9 @@ const PROMPT_FIELDS: &[&str] = &[
 /// Whether a request holds what only the model's own reader can count.
 pub(super) fn has_media(request: &Request) -> bool {
     let holds = |part: &Part| match part {
-        Part::Image(media) | Part::File(media) => request.media.contains_key(&media.blob.hash),
+        Part::Image(media) | Part::File(media) => {
+            request.media.contains_key(&media.blob.hash) || request.links.contains_key(&media.blob.hash)
+        }
         _ => false,
     };
     request.messages.iter().flat_map(|message| &message.parts).any(|part| match part {

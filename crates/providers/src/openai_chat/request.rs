@@ -29,6 +29,7 @@ use crate::{Endpoint, ProviderError, Request, ToolChoice};
 /// # Errors
 /// `invalid-request` if a tool's schema is no JSON, or a tool result answers no call of this request.
 pub fn encode(request: &Request, endpoint: &Endpoint, family: &Family) -> Result<Bytes, ProviderError> {
+    let endpoint = &*endpoint.with(&request.fields);
     let declared = &endpoint.body;
     let mut body = Body::default();
     body.put("model", &endpoint.model)?;
@@ -128,9 +129,12 @@ fn fields(json: &RawJson) -> Option<BTreeMap<String, Box<RawValue>>> {
     serde_json::from_str(json.as_str()).ok()
 }
 
-/// A picture or a file as a data URL; nothing if its bytes did not come with the request.
+/// A picture or a file as a data URL, or the address from which the server takes it; nothing if neither came with the
+/// request.
 pub(crate) fn data_url(media: &Media, request: &Request) -> Option<String> {
-    let bytes = request.media.get(&media.blob.hash)?;
+    let Some(bytes) = request.media.get(&media.blob.hash) else {
+        return request.links.get(&media.blob.hash).cloned();
+    };
     Some(format!("data:{};base64,{}", media.media_type, STANDARD.encode(bytes)))
 }
 

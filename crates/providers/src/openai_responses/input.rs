@@ -168,6 +168,9 @@ impl<'a> Writer<'a> {
         if !is_file {
             return Content::Item(json!({"type": "input_image", "image_url": url}).to_string());
         }
+        if self.request.links.contains_key(&media.blob.hash) {
+            return Content::Item(json!({"type": "input_file", "file_url": url}).to_string());
+        }
         let name = media.name.as_deref().unwrap_or("document.pdf");
         Content::Item(json!({"type": "input_file", "filename": name, "file_data": url}).to_string())
     }

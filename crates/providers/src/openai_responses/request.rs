@@ -53,6 +53,7 @@ const COUNTED: &[&str] = &[
 /// `invalid-request` if a tool's schema is no JSON, a tool result answers no call of this request, or an
 /// assistant message holds what it cannot.
 pub fn encode(request: &Request, endpoint: &Endpoint) -> Result<Bytes, ProviderError> {
+    let endpoint = &*endpoint.with(&request.fields);
     let declared = &endpoint.body;
     let is_stored = declared.get("store").and_then(Value::as_bool).unwrap_or_default();
     let mut body = Body::default();

@@ -17,6 +17,9 @@ const ESTIMATED_PERCENT: u64 = 50;
 /// Fewer missing tokens than this are no proof: a single odd text can be estimated so badly.
 const MIN_MISSING_TOKENS: u64 = 256;
 
+/// By so much a request must have grown before a count that stays the same, to the token, is no chance.
+const MIN_GROWN_TOKENS: u64 = 64;
+
 /// No server that cuts in silence has a smaller window than 2,048 tokens, and none keeps less than half of it.
 const MIN_KEPT_TOKENS: u64 = 1_000;
 
@@ -46,6 +49,8 @@ pub struct Sent {
     pub counted_before: u64,
     /// The part that is estimated since.
     pub estimated: u64,
+    /// The input that this server reported last, of a request that this one begins with; 0 if there was none.
+    pub last_input: u64,
     /// Of both, what the server may leave out and still have read everything: reasoning of earlier turns, media that
     /// it does not count.
     pub may_be_left_out: u64,
@@ -150,12 +155,21 @@ impl Sent {
             && self.window.is_some_and(|window| self.at_most() <= window);
         !no_reason
             && reported >= MIN_KEPT_TOKENS
-            && missing >= MIN_MISSING_TOKENS
-            && reported < self.at_least()
+            && (missing >= MIN_MISSING_TOKENS && reported < self.at_least() || self.stands_still_at(reported))
+    }
+
+    /// Whether it counts to the token what it counted last time, although more was sent: that is where it cuts.
+    fn stands_still_at(&self, reported: u64) -> bool {
+        let grown = self.counted().saturating_sub(self.may_be_left_out).saturating_sub(self.last_input);
+        reported == self.last_input && grown >= MIN_GROWN_TOKENS
     }
 
     fn was_ended_by_the_window(&self, answer: &Answer) -> bool {
         let usage = answer.usage.as_ref();
+        // As many as were asked for.
+        if usage.zip(self.max_output).is_some_and(|(usage, most)| usage.output_tokens >= most) {
+            return false;
+        }
         let input = usage.map(|usage| usage.input_tokens).filter(|input| *input > 0);
         let output = usage.map(|usage| usage.output_tokens);
         match self.window {

@@ -1,6 +1,6 @@
 //! The gateway: whom it answers, and how.
 
-use super::model::choices;
+use super::model::{ModelLimits, ProviderKind, choices};
 
 choices!(
     /// Who may use the gateway.
@@ -32,9 +32,54 @@ choices!(
     }
 );
 
+choices!(
+    /// How clients speak.
+    GatewayDialect {
+        /// Chat Completions.
+        Chat = "chat",
+        /// OpenAI's Responses.
+        Responses = "responses",
+        /// Anthropic's Messages.
+        Messages = "messages",
+    }
+);
+
+/// A server behind the gateway.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UpstreamConfig {
+    /// Its name, for people and in headers.
+    pub name: String,
+    /// What it is.
+    pub provider: ProviderKind,
+    /// Where its API begins.
+    pub base_url: String,
+    /// The environment variable that holds its key.
+    pub api_key_env: Option<String>,
+    /// The dialects in which requests pass to it as they are; `None`: those that its kind speaks, and those that it is
+    /// found to speak.
+    pub dialects: Option<Vec<GatewayDialect>>,
+    /// The window of those of its models that have no other, in tokens.
+    pub window: Option<u64>,
+    /// Its models as clients know them; empty: any name is passed on as it is.
+    pub models: Vec<UpstreamModel>,
+}
+
+/// A model of a server behind the gateway.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UpstreamModel {
+    /// What clients ask for.
+    pub name: String,
+    /// What the server calls it.
+    pub model: String,
+    /// What is declared of it; prices are not looked at.
+    pub limits: ModelLimits,
+}
+
 /// The gateway: whom it answers, and how.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct GatewayConfig {
+    /// Servers behind it, the preferred first, before that of the model.
+    pub upstreams: Vec<UpstreamConfig>,
     /// What is done about an answer that outgrows its window.
     pub midstream: GatewayMidstream,
     /// Who may use it.

@@ -59,6 +59,8 @@ pub(super) enum Kind {
     Rules,
     /// `{ command, args, env }` or `{ url, headers }` by server name.
     McpServers,
+    /// A list of `{ name, provider, base_url, api_key_env, dialects, window, models }`.
+    Upstreams,
     /// `{ command | url, timeoutMs }`, or `none`.
     Hook,
     /// `{ window, maxOutput, prices, tools, media, prefill, reasoning_retention }` by model name.
@@ -412,7 +414,12 @@ pub(super) const KEYS: &[Key] = &[
         "own",
         "Whose key the model's server is shown: own, the one of this file; forward, the caller's.",
     ),
-    later("gateway.upstreams", "[]", "Servers behind the gateway."),
+    key(
+        "gateway.upstreams",
+        Kind::Upstreams,
+        "[]",
+        "Servers behind the gateway, the preferred first, before that of `model`: { name: NAME, provider: openai-compatible, base_url: URL, api_key_env: NAME, dialects: [chat, responses, messages], window: TOKENS, models: { NAME: { model: NAME AT THE SERVER, window: TOKENS, maxOutput: TOKENS, tools: true, media: [images, files], prefill: false, reasoning_retention: never|turn|always } } }. Without `models` it takes any name; without `dialects` it is sent those that its kind speaks. A model that several have is asked for at the next one where the first cannot be reached, is out of requests (429) or fails (5xx) before its answer begins.",
+    ),
     key(
         "server.addr",
         Kind::Address,

@@ -6,6 +6,7 @@ mod hooks;
 mod mcp;
 mod models;
 mod server;
+mod upstreams;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -311,7 +312,7 @@ impl<'a> Reader<'a> {
     }
 
     fn bad(&mut self, node: &Node, path: &str, expected: &str) {
-        let secret = path == "model.headers" || path == "model.base_url";
+        let secret = path == "model.headers" || path.ends_with(".base_url");
         let found = match (&node.value, expected.contains("text")) {
             (Value::Text(_), _) if secret => "this text".to_owned(),
             (Value::Map(_), _) if secret => "a group with other values".to_owned(),

@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
+use super::gateway::GatewayDialect;
 use super::keys::{self, Key, Kind};
-use super::model::{Decision, ReasoningRetention, TokenCounter, TriggerConfig};
+use super::model::{Decision, ProviderKind, ReasoningRetention, TokenCounter, TriggerConfig};
 use super::node;
 
 pub(super) fn render() -> Value {
@@ -82,6 +83,7 @@ fn shape(key: &Key) -> Value {
             json!({ "type": "object", "additionalProperties": server })
         }
         Kind::Hook => hook(),
+        Kind::Upstreams => json!({ "type": "array", "items": upstream() }),
         Kind::Models => {
             json!({ "type": "object", "additionalProperties": declared_of_a_model() })
         }
@@ -130,6 +132,26 @@ fn declared_of_a_model() -> Value {
         "prefill": { "type": "boolean" },
         "reasoning_retention": { "enum": ReasoningRetention::NAMES },
     }))
+}
+
+fn upstream() -> Value {
+    let mut model = declared_of_a_model();
+    if let Some(fields) = model["properties"].as_object_mut() {
+        fields.remove("prices");
+        fields.insert("model".to_owned(), json!({ "type": "string", "minLength": 1 }));
+    }
+    let providers: Vec<&str> =
+        ProviderKind::NAMES.iter().copied().filter(|name| *name != ProviderKind::Scripted.as_str()).collect();
+    let fields = json!({
+        "name": { "type": "string", "minLength": 1 },
+        "provider": { "enum": providers },
+        "base_url": { "type": "string", "pattern": "^https?://." },
+        "api_key_env": { "type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" },
+        "dialects": { "type": "array", "items": { "enum": GatewayDialect::NAMES } },
+        "window": tokens(),
+        "models": { "type": "object", "additionalProperties": model },
+    });
+    required(fields, &["name"])
 }
 
 fn mcp_command() -> Value {

@@ -53,6 +53,7 @@ pub(super) fn config(reader: &mut Reader<'_>) -> Config {
 fn gateway(reader: &mut Reader<'_>) -> GatewayConfig {
     let (exact, open, own) = (GatewayMidstream::Exact, GatewayAuth::OpenOnLoopback, GatewayCredentials::Own);
     GatewayConfig {
+        upstreams: reader.upstreams("gateway.upstreams"),
         midstream: reader.choice("gateway.midstream", GatewayMidstream::from_name, exact),
         auth: reader.choice("gateway.auth", GatewayAuth::from_name, open),
         credentials: reader.choice("gateway.credentials", GatewayCredentials::from_name, own),

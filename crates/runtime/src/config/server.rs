@@ -1,6 +1,7 @@
 //! How the server listens, and whom it answers.
 
 use std::net::SocketAddr;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// How the server listens, and whom it answers.
@@ -17,29 +18,32 @@ pub struct ServerConfig {
     /// The largest request, in bytes.
     pub max_body_bytes: usize,
     /// How many requests one client may make; `None`: as many as it likes.
-    pub rate_limit: Option<RateLimitConfig>,
+    pub rate_limit: Option<RateLimit>,
 }
 
-/// So many requests at once, and as many again in each span of time.
+/// So many requests at once, and as many again in each span of time, for example `120/min`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RateLimitConfig {
+pub struct RateLimit {
     /// How many; at least 1.
     pub requests: u32,
     /// In how long a time.
     pub per: Duration,
 }
 
-impl RateLimitConfig {
-    /// `120/min`; `None` if the text has another form or allows nothing.
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        let (count, unit) = text.split_once('/')?;
+impl FromStr for RateLimit {
+    type Err = String;
+
+    /// Reads `COUNT/s`, `COUNT/min` or `COUNT/h`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let unknown = || format!("`{text}` is no rate such as 120/min (s, min or h)");
+        let (count, unit) = text.split_once('/').ok_or_else(unknown)?;
         let seconds = match unit.trim() {
             "s" => 1,
             "min" => 60,
             "h" => 3_600,
-            _ => return None,
+            _ => return Err(unknown()),
         };
-        let requests = count.trim().parse().ok().filter(|count| *count > 0)?;
-        Some(Self { requests, per: Duration::from_secs(seconds) })
+        let requests = count.trim().parse().ok().filter(|count| *count > 0).ok_or_else(unknown)?;
+        Ok(Self { requests, per: Duration::from_secs(seconds) })
     }
 }

@@ -106,6 +106,7 @@ fn another_value(key: &keys::Key) -> String {
         Kind::McpServers => "{ files: { command: mcp-files } }".into(),
         Kind::Hook => "{ command: ./hook }".into(),
         Kind::Models => "{ m: { window: 8192 } }".into(),
+        Kind::Upstreams => "[{ name: box, base_url: 'http://box:8000/v1' }]".into(),
         Kind::Address => "127.0.0.1:9".into(),
         Kind::PathOrNone => "token.txt".into(),
         Kind::RateOrNone => "5/s".into(),
@@ -238,10 +239,10 @@ fn the_server_listens_where_it_is_told_and_answers_whom_it_is_told() {
         (vec!["https://example.org".to_owned()], 4_096)
     );
     let rate = |text: &str| parse(&format!("server: {{ rateLimit: {text} }}")).server.rate_limit;
-    let of = |requests, seconds| Some(RateLimitConfig { requests, per: Duration::from_secs(seconds) });
+    let of = |requests, seconds| Some(RateLimit { requests, per: Duration::from_secs(seconds) });
     assert_eq!(server.rate_limit, of(120, 60));
     assert_eq!((rate("5 / s"), rate("\"9/h\""), rate("none")), (of(5, 1), of(9, 3_600), None));
-    for wrong in ["0/min", "120", "-1/s", "5/day", "/s"] {
+    for wrong in ["0/min", "120", "-1/s", "x/s", "5/day", "/s"] {
         assert!(errors(&format!("server: {{ rateLimit: '{wrong}' }}")).contains("120/min"), "{wrong}");
     }
     insta::assert_snapshot!(errors(
@@ -717,4 +718,61 @@ fn a_collector_is_an_address_or_none() {
     longhaul.yml:1:20: `telemetry.otlp` must be an address that begins with http:// or https://, or none, not `localhost:4318`
     longhaul.yml:1:47: `telemetry.content` must be true or false, not 1
     ");
+}
+
+#[test]
+fn servers_behind_the_gateway() {
+    let config = parse(
+        "gateway:
+  upstreams:
+    - name: box
+      base_url: http://box:8000/v1
+      api_key_env: BOX_KEY
+      dialects: [chat, messages]
+      window: 32768
+      models:
+        coder: { model: Qwen/Qwen3-Coder, window: 131072, media: [images] }
+        small:
+    - { name: claude, provider: anthropic }
+",
+    );
+    let [first, second] = config.gateway.upstreams.as_slice() else { panic!("{config:?}") };
+    assert_eq!((first.name.as_str(), first.base_url.as_str()), ("box", "http://box:8000/v1"));
+    assert_eq!((first.api_key_env.as_deref(), first.window), (Some("BOX_KEY"), Some(32_768)));
+    assert_eq!(first.dialects.as_deref(), Some(&[GatewayDialect::Chat, GatewayDialect::Messages][..]));
+    let names: Vec<_> =
+        first.models.iter().map(|model| (model.name.as_str(), model.model.as_str())).collect();
+    assert_eq!(names, [("coder", "Qwen/Qwen3-Coder"), ("small", "small")]);
+    let limits = first.models[0].limits;
+    assert_eq!((limits.window, limits.images, limits.files), (Some(131_072), Some(true), Some(false)));
+    assert_eq!(
+        (second.provider, second.base_url.as_str()),
+        (ProviderKind::Anthropic, "https://api.anthropic.com/v1")
+    );
+    assert_eq!((second.dialects.as_ref(), second.models.len()), (None, 0));
+}
+
+#[test]
+fn servers_behind_the_gateway_are_checked() {
+    let error = errors(
+        "gateway:
+  upstreams:
+    - { base_url: box:8000, provider: scripted }
+    - { name: a, api_key_env: sk-very-secret, dialects: [chat, morse], models: { m: { prices: 1 } } }
+    - { name: a, url: http://x }
+",
+    );
+    assert!(!error.contains("secret"), "{error}");
+    insta::assert_snapshot!(error, @r"
+    longhaul.yml:3:7: `gateway.upstreams[0]` needs `name`
+    longhaul.yml:3:19: `gateway.upstreams[0].base_url` must be an address, http://… or https://…, not this text
+    longhaul.yml:3:39: `gateway.upstreams[0].provider` cannot be `scripted`: the choices are openai, openai-compatible, anthropic, gemini, ollama
+    longhaul.yml:4:31: `gateway.upstreams[1].api_key_env` must be the name of an environment variable (letters, digits and _), not this value (a key itself never stands in the file)
+    longhaul.yml:4:64: `gateway.upstreams[1].dialects` cannot be `morse`: the choices are chat, responses, messages
+    longhaul.yml:4:87: unknown key `prices` in `gateway.upstreams[1].models.m`: the keys here are model, window, maxOutput, tools, media, prefill, reasoning_retention
+    longhaul.yml:5:7: `gateway.upstreams[2]` has the name of another one, `a`
+    longhaul.yml:5:18: unknown key `url` in `gateway.upstreams[2]`: the keys here are name, provider, base_url, api_key_env, dialects, window, models
+    ");
+    let error = errors("gateway: { upstreams: { a: b } }");
+    assert!(error.contains("`gateway.upstreams` must be a list of"), "{error}");
 }

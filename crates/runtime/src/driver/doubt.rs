@@ -80,6 +80,7 @@ impl Driver {
         Sent {
             counted_before: reading.reported,
             estimated: reading.estimated,
+            last_input: self.run.history().anchor().map_or(0, |anchor| anchor.input),
             may_be_left_out: 0,
             margin: reading.margin,
             window: limits.window,

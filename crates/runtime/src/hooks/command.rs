@@ -24,6 +24,10 @@ const SHELL: &str = "/bin/sh";
 /// The exit code that means no.
 const BLOCK: i32 = 2;
 
+/// What a shell's exit codes 126 and 127 mean here.
+const UNREACHABLE: &str = "its command was not found, or may not be run: hooks are confined to the workspace and the \
+                           system's folders (docs/guide/hooks.md); `longhaul doctor` looks for it";
+
 /// What of standard error is kept as the reason, in bytes.
 const MAX_REASON_BYTES: u64 = 16 << 10;
 
@@ -79,6 +83,7 @@ impl Hook for CommandHook {
         match status.code() {
             Some(0) => written(&said.answer),
             Some(BLOCK) => Ok(blocked(event, &String::from_utf8_lossy(&said.words))),
+            Some(code @ (126 | 127)) => Err(HookError::Ended(format!("exit code {code}: {UNREACHABLE}"))),
             Some(code) => Err(HookError::Ended(format!("exit code {code}"))),
             None => Err(HookError::Ended(format!("signal {}", status.signal().unwrap_or_default()))),
         }

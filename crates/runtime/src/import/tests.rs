@@ -185,6 +185,19 @@ fn calls_and_results_that_do_not_match_are_repaired() {
 }
 
 #[test]
+fn half_a_character_does_not_take_the_text_with_it() {
+    let session = one(r#"[{"role":"user","content":"\ud800 lone \ud83d\ude00"},
+        {"role":"assistant","content":[{"type":"text","text":"a \udfff b"}]}]"#);
+    insta::assert_snapshot!(outline(&session), @r#"
+    session Some("� lone 😀") from Some("openai-messages")
+    user m2: � lone 😀
+    assistant m3 s1 Stop None: a � b []
+      usage None
+    ! escapes of half a character: 2 replaced by U+FFFD
+    "#);
+}
+
+#[test]
 fn media_and_reasoning_keep_their_bytes() {
     let session = one(r#"[
         {"role":"user","content":[

@@ -1,6 +1,5 @@
 //! An answer on its way to a client.
 
-use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::time::Duration;
@@ -18,28 +17,37 @@ use crate::sse::{event, held};
 /// How long a session may be at rest before a message that waits in it is not taken soon.
 const GRACE: Duration = Duration::from_millis(500);
 
-struct Telling<D> {
+/// An answer as it comes.
+struct Telling {
     frames: Pin<Box<dyn Stream<Item = Bytes> + Send>>,
     session: Session,
     fold: Fold,
-    dialect: D,
-    ready: VecDeque<Bytes>,
+    opening: Vec<Act>,
+}
+
+/// The acts of an answer, as many at a time as come together.
+pub(crate) fn acts(turn: Turn) -> impl Stream<Item = Vec<Act>> + Send {
+    let Turn { session, watcher, mut fold } = turn;
+    let opening = fold.open();
+    let telling = Telling { frames: Box::pin(watcher.told()), session, fold, opening };
+    futures_util::stream::unfold(telling, async |mut telling| {
+        let acts = telling.next().await?;
+        Some((acts, telling))
+    })
 }
 
 /// The answer in a dialect, with heartbeats. A client that leaves stops nothing.
 pub(crate) fn answer<D: Dialect>(
     app: &App,
     turn: Turn,
-    dialect: D,
+    mut dialect: D,
 ) -> impl Stream<Item = Result<Bytes, Infallible>> + use<D> {
-    let Turn { session, watcher, mut fold } = turn;
-    let opening = fold.open();
-    let frames: Pin<Box<dyn Stream<Item = Bytes> + Send>> = Box::pin(watcher.told());
-    let mut telling = Telling { frames, session, fold, dialect, ready: VecDeque::new() };
-    telling.write(opening);
-    let told = futures_util::stream::unfold(telling, async |mut telling| {
-        let frame = telling.next().await?;
-        Some((frame, telling))
+    let told = acts(turn).filter_map(move |acts| {
+        let mut text = String::new();
+        for act in acts {
+            dialect.write(act, &mut text);
+        }
+        std::future::ready((!text.is_empty()).then(|| Bytes::from(text)))
     });
     held(told, app.config().heartbeat)
 }
@@ -51,18 +59,15 @@ pub(crate) fn data(value: &Value, out: &mut String) {
     out.push_str("\n\n");
 }
 
-impl<D: Dialect> Telling<D> {
-    async fn next(&mut self) -> Option<Bytes> {
-        loop {
-            if let Some(frame) = self.ready.pop_front() {
-                return Some(frame);
-            }
-            if self.fold.is_over() {
-                return None;
-            }
-            let acts = self.hear().await;
-            self.write(acts);
+impl Telling {
+    async fn next(&mut self) -> Option<Vec<Act>> {
+        if !self.opening.is_empty() {
+            return Some(std::mem::take(&mut self.opening));
         }
+        if self.fold.is_over() {
+            return None;
+        }
+        Some(self.hear().await)
     }
 
     async fn hear(&mut self) -> Vec<Act> {
@@ -80,16 +85,6 @@ impl<D: Dialect> Telling<D> {
                 let message = "The session or the server has ended; what was said is kept.".to_owned();
                 self.fold.break_off(End::Failed { code: "interrupted".to_owned(), message })
             }
-        }
-    }
-
-    fn write(&mut self, acts: Vec<Act>) {
-        let mut text = String::new();
-        for act in acts {
-            self.dialect.write(act, &mut text);
-        }
-        if !text.is_empty() {
-            self.ready.push_back(text.into());
         }
     }
 }

@@ -282,6 +282,8 @@ pub(crate) struct Message {
     call_id: Option<String>,
     status: Option<Outcome>,
     truncated: Option<bool>,
+    /// When the tool began to run, in milliseconds since 1970; a call that never ran has none.
+    started_at: Option<u64>,
     /// When a placeholder took its place, in milliseconds since 1970.
     compacted_at: Option<u64>,
 }

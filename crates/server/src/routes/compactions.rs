@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use longhaul::compaction::{self, Preview};
-use longhaul::session::Session;
+use longhaul::session::{Session, SessionError};
 use longhaul_core::event::{EditReason, Event, EventBody, ViewOp};
 use longhaul_core::history::EditState;
 use longhaul_core::ids::{EditId, Handle};
@@ -110,7 +110,7 @@ async fn outcome(app: &App, session: &Session, done: CompactionOutcome) -> Resul
 }
 
 fn shown_if(run: &Run, id: &EditId) -> Option<Value> {
-    run.history().edits().iter().find(|state| state.edit.id == *id).map(shown)
+    run.history().edits().iter().find(|state| state.edit.id == *id).map(|state| shown(run, state))
 }
 
 fn preview(preview: &Preview) -> Result<Value, Problem> {
@@ -146,19 +146,29 @@ fn preview(preview: &Preview) -> Result<Value, Problem> {
     responses((status = 200, body = answer::Compactions, description = "The oldest first")))]
 pub(crate) async fn list(State(app): State<App>, Named(id): Named<String>) -> Result<Json<Value>, Problem> {
     let session = app.open(&id).await?;
-    let all = |run: &Run| run.history().edits().iter().map(shown).collect::<Vec<_>>();
+    let all = |run: &Run| run.history().edits().iter().map(|state| shown(run, state)).collect::<Vec<_>>();
     Ok(Json(json!({ "compactions": session.look(all).await? })))
 }
 
-fn shown(state: &EditState) -> Value {
+fn shown(run: &Run, state: &EditState) -> Value {
     let edit = &state.edit;
     json!({
         "id": edit.id, "seq": state.seq, "kind": edit.kind, "strategy": edit.strategy, "reason": edit.reason,
-        "trigger": edit.trigger_tokens, "why": edit.why, "active": state.active, "released": state.released,
+        "trigger": edit.trigger_tokens, "why": edit.why, "active": state.active, "released": state.released, "undo": undo_now(run, &edit.id),
         "originalTokens": edit.original_tokens, "compressedTokens": edit.compressed_tokens,
         "originalMessages": edit.original_messages, "compressedMessages": edit.compressed_messages,
         "handles": edit.ops.iter().map(|op| Handle(op.range()).to_string()).collect::<Vec<_>>(),
     })
+}
+
+/// What an undo would come to now.
+fn undo_now(run: &Run, id: &EditId) -> &'static str {
+    match compaction::check_undo(run, id) {
+        Ok(()) => "possible",
+        Err(SessionError::DoesNotFit { .. }) => "no-room",
+        Err(SessionError::Conflict(_)) => "built-on",
+        Err(_) => "undone",
+    }
 }
 
 /// The model sees the original again

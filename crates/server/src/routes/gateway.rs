@@ -1,18 +1,23 @@
 //! `/v1`: clients that speak another maker's dialect. What they get is the gateway's; what this server has against a
 //! request is told in their dialect too.
 
+use std::collections::BTreeSet;
+
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use longhaul::agents::AgentEntry;
 use longhaul_gateway::wire::{Dialect, Fault, FaultKind};
 use longhaul_gateway::{Call, Gateway, Reply, ReplyBody};
 use serde_json::{Value, json};
 
+use super::agents_as_models::{self, Ask};
 use crate::app::App;
 use crate::extract;
+use crate::guard::Visit;
 use crate::problem::Problem;
 
 /// Below this everything is the gateway's.
@@ -22,9 +27,10 @@ pub(crate) const ROOT: &str = "/v1/";
 pub(crate) fn routes() -> Router<App> {
     Router::new()
         .route("/models", get(models))
-        .route("/models/{name}", get(model))
+        .route("/models/{*name}", get(model))
         .route("/chat/completions", post(chat))
         .route("/responses", post(responses))
+        .route("/responses/compact", post(compact))
         .route("/messages", post(messages))
         .route("/messages/count_tokens", post(count_tokens))
 }
@@ -39,6 +45,11 @@ async fn responses(State(app): State<App>, request: Request) -> Response {
     answered(&app, Dialect::Responses, request, Asked::Answer).await
 }
 
+/// The items that stand for a conversation of OpenAI's Responses.
+async fn compact(State(app): State<App>, request: Request) -> Response {
+    answered(&app, Dialect::Responses, request, Asked::Compaction).await
+}
+
 /// Anthropic's Messages.
 async fn messages(State(app): State<App>, request: Request) -> Response {
     answered(&app, Dialect::Messages, request, Asked::Answer).await
@@ -49,21 +60,64 @@ async fn count_tokens(State(app): State<App>, request: Request) -> Response {
     answered(&app, Dialect::Messages, request, Asked::Count).await
 }
 
-/// The models that clients can ask for, in the shape that the clients of both makers read.
-async fn models(State(app): State<App>) -> Response {
-    let Some(gateway) = &app.config().gateway else { return missing(Dialect::Chat) };
-    let names = app.runtime().models().await;
-    let data: Vec<Value> = names.iter().map(|name| entry(&app, gateway, name)).collect();
-    Json(json!({ "object": "list", "data": data, "has_more": false })).into_response()
+/// What a client can ask for, in the shape that the clients of both makers read: models, and for those who show the
+/// token agents too.
+async fn models(State(app): State<App>, request: Request) -> Response {
+    match entries(&app, shows_token(&request)).await {
+        Some(data) => Json(json!({ "object": "list", "data": data, "has_more": false })).into_response(),
+        None => missing(Dialect::Chat),
+    }
 }
 
 /// One of them.
-async fn model(State(app): State<App>, Path(name): Path<String>) -> Response {
-    let Some(gateway) = &app.config().gateway else { return missing(Dialect::Chat) };
-    if app.runtime().models().await.contains(&name) {
-        return Json(entry(&app, gateway, &name)).into_response();
+async fn model(State(app): State<App>, Path(name): Path<String>, request: Request) -> Response {
+    let Some(data) = entries(&app, shows_token(&request)).await else { return missing(Dialect::Chat) };
+    match data.into_iter().find(|entry| entry["id"] == name.as_str()) {
+        Some(entry) => Json(entry).into_response(),
+        None => told(Dialect::Chat, Fault::new(FaultKind::NotFound, format!("there is no model `{name}`"))),
     }
-    told(Dialect::Chat, Fault::new(FaultKind::NotFound, format!("there is no model `{name}`")))
+}
+
+async fn entries(app: &App, with_agents: bool) -> Option<Vec<Value>> {
+    let mut entries = Vec::new();
+    let mut models = BTreeSet::new();
+    match &app.config().gateway {
+        Some(gateway) => {
+            models = names(app, gateway).await;
+            entries.extend(models.iter().map(|name| entry(app, gateway, name)));
+        }
+        None if !with_agents => return None,
+        None => {}
+    }
+    if with_agents {
+        let agents = app.runtime().agents().into_iter().filter(|agent| agent.why.is_none());
+        entries.extend(agents.map(|agent| of_agent(&agent, models.contains(&agent.name))));
+    }
+    Some(entries)
+}
+
+/// Whether a name is one of a model's.
+pub(super) async fn is_listed(app: &App, name: &str) -> bool {
+    match &app.config().gateway {
+        Some(gateway) => names(app, gateway).await.contains(name),
+        None => false,
+    }
+}
+
+/// An agent as a model. One that has the name of a model is asked for with the prefix.
+fn of_agent(agent: &AgentEntry, is_model: bool) -> Value {
+    let prefix = if is_model { agents_as_models::PREFIX } else { "" };
+    json!({
+        "id": format!("{prefix}{}", agent.name), "object": "model", "created": 0, "owned_by": "longhaul",
+        "type": "model", "display_name": agent.name, "x_longhaul": { "agent": true, "model": agent.model },
+    })
+}
+
+/// Those of the gateway's upstreams by name, and those of the configured model's server.
+async fn names(app: &App, gateway: &Gateway) -> BTreeSet<String> {
+    let mut names: BTreeSet<String> = app.runtime().models().await.into_iter().collect();
+    names.extend(gateway.models().into_iter().map(|model| model.name));
+    names
 }
 
 fn entry(app: &App, gateway: &Gateway, name: &str) -> Value {
@@ -81,22 +135,42 @@ fn entry(app: &App, gateway: &Gateway, name: &str) -> Value {
 enum Asked {
     Answer,
     Count,
+    Compaction,
 }
 
 async fn answered(app: &App, dialect: Dialect, request: Request, asked: Asked) -> Response {
-    let Some(gateway) = &app.config().gateway else { return missing(dialect) };
     if let Err(problem) = app.takes_work() {
         return refused(dialect, &problem);
     }
+    let is_known = shows_token(&request);
     let (headers, body) = match extract::read(request, app).await {
         Ok(read) => read,
         Err(problem) => return refused(dialect, &problem),
     };
+    if let Some((agent, model)) = agents_as_models::meant(app, &body).await {
+        return match (is_known, asked) {
+            (false, _) => refused(dialect, &Problem::unauthorized()),
+            (true, Asked::Answer) => {
+                agents_as_models::answer(app, Ask { dialect, agent, model, headers, body }).await
+            }
+            (true, Asked::Count | Asked::Compaction) => {
+                let message = format!("`{model}` is an agent: it keeps its conversations itself");
+                told(dialect, Fault::new(FaultKind::Invalid, message))
+            }
+        };
+    }
+    let Some(gateway) = &app.config().gateway else { return missing(dialect) };
     let call = Call { dialect, headers: without_token(app, headers), body };
     response(match asked {
         Asked::Answer => gateway.answer(call).await,
         Asked::Count => gateway.count_tokens(call).await,
+        Asked::Compaction => gateway.compact(call).await,
     })
+}
+
+/// Whether whoever asks has shown the token.
+fn shows_token(request: &Request) -> bool {
+    request.extensions().get::<Visit>().is_some_and(|visit| visit.is_known)
 }
 
 /// What a client shows to get in here is for nobody behind the gateway.
@@ -142,6 +216,11 @@ pub(crate) fn refused_at(path: &str, problem: &Problem) -> Response {
 }
 
 fn refused(dialect: Dialect, problem: &Problem) -> Response {
+    told(dialect, fault_of(problem))
+}
+
+/// A problem as the gateway tells of it.
+pub(super) fn fault_of(problem: &Problem) -> Fault {
     let kind = match problem.status() {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => FaultKind::Auth,
         StatusCode::NOT_FOUND => FaultKind::NotFound,
@@ -151,10 +230,9 @@ fn refused(dialect: Dialect, problem: &Problem) -> Response {
         status if status.is_client_error() => FaultKind::Invalid,
         _ => FaultKind::Internal,
     };
-    let fault = Fault { status: problem.status(), ..Fault::new(kind, problem.detail().to_owned()) };
-    told(dialect, fault)
+    Fault { status: problem.status(), ..Fault::new(kind, problem.detail().to_owned()) }
 }
 
-fn told(dialect: Dialect, fault: Fault) -> Response {
+pub(super) fn told(dialect: Dialect, fault: Fault) -> Response {
     response(longhaul_gateway::refusal_in(dialect, &fault))
 }

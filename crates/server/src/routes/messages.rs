@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use longhaul_core::event::{Cut, Event, EventBody, ViewOp};
 use longhaul_core::history::{EditState, Entry, EntryKind, History};
-use longhaul_core::ids::{Millis, Seq, SessionId};
+use longhaul_core::ids::{CallId, Millis, Seq, SessionId};
 use longhaul_core::message::{Message, Part, ToolCall};
 use longhaul_core::run::Run;
 use longhaul_core::usage::Usage;
@@ -69,6 +69,8 @@ struct Shown {
     fields: Map<String, Value>,
     /// The edits that took it from the view: the field that says when, and where.
     edited: Option<(&'static str, Seq)>,
+    /// The call that it is the result of.
+    answers: Option<CallId>,
 }
 
 /// Everything that was said, page by page
@@ -168,7 +170,7 @@ fn of_summary(seq: Seq, state: &EditState, parts: &[Part]) -> Shown {
     fields.insert("parts".to_owned(), json!(parts));
     fields.insert("isSummary".to_owned(), true.into());
     let message_id = state.edit.id.to_string();
-    Shown { seq, said_in: message_id.clone(), message_id, fields, edited: None }
+    Shown { seq, said_in: message_id.clone(), message_id, fields, edited: None, answers: None }
 }
 
 fn of_entry(entry: &Entry, history: &History, run: &Run) -> Shown {
@@ -186,7 +188,11 @@ fn of_entry(entry: &Entry, history: &History, run: &Run) -> Shown {
     let field = if is_result { "compactedAt" } else { "summarizedAt" };
     let edited = taken_by(entry.seq, history).map(|seq| (field, seq));
     let said_in = entry.message.id.to_string();
-    Shown { seq: entry.seq, message_id: message.id.to_string(), said_in, fields, edited }
+    let answers = match message.parts.first() {
+        Some(Part::ToolResult(result)) if is_result => Some(result.call_id.clone()),
+        _ => None,
+    };
+    Shown { seq: entry.seq, message_id: message.id.to_string(), said_in, fields, edited, answers }
 }
 
 /// The oldest edit that still applies and hides the message.
@@ -259,6 +265,8 @@ struct Known {
     at: BTreeMap<Seq, Millis>,
     /// By message.
     usage: BTreeMap<String, Usage>,
+    /// When tools began to run, by call.
+    started: BTreeMap<CallId, Millis>,
 }
 
 impl Known {
@@ -287,6 +295,9 @@ impl Known {
         if let EventBody::StepFinished { step_id, usage: Some(usage), .. } = &event.body {
             self.usage.insert(format!("m-{step_id}"), usage.clone());
         }
+        if let EventBody::ToolStarted { call_id } = &event.body {
+            self.started.insert(call_id.clone(), event.at);
+        }
     }
 
     fn complete(&self, shown: Shown) -> Value {
@@ -297,6 +308,9 @@ impl Known {
         message.extend(shown.fields);
         if let Some(usage) = self.usage.get(&shown.said_in) {
             message.insert("tokenUsage".to_owned(), longhaul::announce::token_usage(usage));
+        }
+        if let Some(started) = shown.answers.and_then(|call_id| self.started.get(&call_id)) {
+            message.insert("startedAt".to_owned(), json!(started));
         }
         if let Some((field, seq)) = shown.edited {
             message.insert(field.to_owned(), json!(self.at.get(&seq)));

@@ -71,7 +71,7 @@ struct Sources {
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "a shape that is described, never held")]
 pub(crate) struct SettingsTrigger {
-    /// `threshold`, which need not be said, or `overflow`, `planner` without a figure.
+    /// `threshold`, which need not be said, or `overflow`, `planner`, `manual` without a figure.
     r#type: Option<String>,
     /// Of the window, above 0 and at most 1.
     percentage: Option<f64>,
@@ -142,7 +142,7 @@ async fn shown(app: &App, holding: Holding) -> Settings {
         },
         allowed: Allowed {
             strategy: strategy::NAMES.to_vec(),
-            trigger: vec!["none", "percentage", "triggerTokens", "overflow", "planner"],
+            trigger: vec!["none", "percentage", "triggerTokens", "overflow", "planner", "manual"],
             pruning_agent: with(&pruning_agent.0, pruners(&agents, &models)),
             auto_recall: vec![false, true],
             summarize_with: with(&summarize_with.0, writers(&models)),

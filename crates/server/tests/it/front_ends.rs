@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use longhaul_core::message::Role;
 use longhaul_core::run::Approval;
 use longhaul_providers::Request;
-use longhaul_providers::scripted::{Fault, Script, ScriptedAnswer};
+use longhaul_providers::scripted::{Fault, Script, Scripted, ScriptedAnswer};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 
@@ -14,7 +15,7 @@ use crate::world::{PATIENCE, World, expect, slowly};
 fn looking() -> Script {
     Script::closure(|request: &Request, _| {
         let last = request.messages.last().unwrap();
-        if last.role == longhaul_core::message::Role::Tool {
+        if last.role == Role::Tool {
             ScriptedAnswer::text("That is what is there.")
         } else if last.text().contains("look") {
             ScriptedAnswer::reasoning("I could look.").then("I look.").call("ls", "{}")
@@ -196,7 +197,7 @@ async fn what_failed_is_an_error_and_trying_again_goes_on() {
 
 async fn asking() -> World {
     let script = Script::closure(|request: &Request, _| {
-        if request.messages.iter().any(|message| message.role == longhaul_core::message::Role::Tool) {
+        if request.messages.iter().any(|message| message.role == Role::Tool) {
             ScriptedAnswer::text("Understood.")
         } else {
             ScriptedAnswer::text("May I?").call("write", r#"{"path":"a.txt","content":"hello"}"#)
@@ -299,4 +300,83 @@ async fn strangers_and_nonsense_are_refused() {
     expect(posted(&world, "/api/ui/chat", &agent).await, StatusCode::BAD_REQUEST).await;
     let none = world.request(Method::GET, "/api/sessions/chat-1").send().await.unwrap();
     expect(none, StatusCode::NOT_FOUND).await;
+}
+
+/// No part of it comes twice.
+fn tale() -> String {
+    let parts: Vec<String> = (0..900).map(|at| format!("part{at}")).collect();
+    format!("{}.", parts.join(" "))
+}
+
+/// A server whose small window is half full of `thread`, and whose model tells the tale when it is asked for all of it,
+/// going on word for word with what a request ends with.
+async fn half_full(thread: &str) -> World {
+    let script = Script::closure(|request: &Request, _| {
+        let last = request.messages.last().unwrap();
+        let answer = match (last.role, tale().strip_prefix(&last.text())) {
+            (Role::Assistant, rest) => ScriptedAnswer::text(rest.unwrap_or("[this is not where I was]")),
+            _ if last.text().contains("all of it") => ScriptedAnswer::text(tale()),
+            _ => return Some(ScriptedAnswer::text(" word".repeat(350))),
+        };
+        Some(answer.pace(Duration::from_millis(1)))
+    });
+    let world = World::of(Scripted::new(script).window(4_096).without_tools().with_prefill()).await;
+    for turn in 0..7 {
+        let parts =
+            talk(&world, thread, json!([said(&format!("q{turn}"), &format!("question {turn}"))])).await;
+        assert_eq!(of_kind(&parts, "finish")[0]["finishReason"], "stop", "{parts:?}");
+    }
+    world
+}
+
+/// The values of a field that the frames of a kind have, each once.
+fn each<'a>(frames: &[&'a Value], field: &str) -> Vec<&'a str> {
+    let mut values: Vec<&str> = frames.iter().map(|frame| frame[field].as_str().unwrap()).collect();
+    values.dedup();
+    values
+}
+
+/// That room was made in the middle of the answer, between pieces of its text.
+fn is_in_the_middle(frames: &[Value], of_text: &str, is_edit: impl Fn(&Value) -> bool) -> bool {
+    let edit = frames.iter().position(is_edit).unwrap_or_else(|| panic!("no room was made: {frames:?}"));
+    let is_text = |frame: &Value| frame["type"] == of_text;
+    frames[..edit].iter().any(is_text) && frames[edit..].iter().any(is_text)
+}
+
+#[tokio::test]
+async fn an_answer_that_is_paused_to_make_room_is_one_message_of_the_chat() {
+    let world = half_full("chat-1").await;
+    let parts = talk(&world, "chat-1", json!([said("1", "tell me all of it")])).await;
+    assert_eq!(text(&parts, "text-delta"), tale(), "word for word, and nothing twice");
+    let kinds = ["start", "text-start", "text-end", "finish", "[DONE]"];
+    assert_eq!(kinds.map(|kind| of_kind(&parts, kind).len()), [1; 5], "{parts:?}");
+    let ids = each(&of_kind(&parts, "text-delta"), "id");
+    assert_eq!(ids, each(&of_kind(&parts, "text-start"), "id"), "one text");
+    assert!(is_in_the_middle(&parts, "text-delta", |part| {
+        part["type"] == "data-compaction" || part["type"] == "data-prune"
+    }));
+    assert_eq!(of_kind(&parts, "finish")[0]["finishReason"], "stop");
+    assert_eq!(parts[parts.len() - 1]["type"], "[DONE]");
+    assert_eq!(world.model.invalid_requests(), 0);
+    // Who comes again hears the same answer.
+    let again = talk(&world, "chat-1", json!([said("1", "tell me all of it")])).await;
+    assert_eq!((text(&again, "text-delta"), &again[0]), (tale(), &parts[0]));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_paused_to_make_room_is_one_message_of_the_thread() {
+    let world = half_full("thread-1").await;
+    let asked = json!([{ "id": "1", "role": "user", "content": "tell me all of it" }]);
+    let events = read(posted(&world, "/api/ag-ui", &input("thread-1", "run-1", asked)).await).await;
+    assert_eq!(text(&events, "TEXT_MESSAGE_CONTENT"), tale(), "word for word, and nothing twice");
+    let kinds = ["RUN_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_END", "RUN_FINISHED"];
+    assert_eq!(kinds.map(|kind| of_kind(&events, kind).len()), [1; 4], "{events:?}");
+    let ids = each(&of_kind(&events, "TEXT_MESSAGE_CONTENT"), "messageId");
+    assert_eq!(ids, each(&of_kind(&events, "TEXT_MESSAGE_START"), "messageId"), "one message");
+    assert!(is_in_the_middle(&events, "TEXT_MESSAGE_CONTENT", |event| {
+        event["type"] == "ACTIVITY_SNAPSHOT" && event["activityType"] != "longhaul.tool-output"
+    }));
+    let last = &events[events.len() - 1];
+    assert_eq!((&last["type"], &last["outcome"]["type"]), (&json!("RUN_FINISHED"), &json!("success")));
+    assert_eq!(world.model.invalid_requests(), 0);
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
 
 mod agents;
+mod agents_as_models;
 mod approvals;
 mod crowd;
 mod described;

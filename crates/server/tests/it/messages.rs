@@ -221,6 +221,8 @@ async fn cancelling_a_tool_leaves_no_process_and_no_open_call() {
     let page = world.get(&format!("/api/sessions/{session}/messages")).await;
     assert_eq!(page["messages"][1]["toolCalls"][0]["status"], "cancelled");
     assert_eq!(page["messages"][2]["status"], "cancelled");
+    let (started, ended) = (&page["messages"][2]["startedAt"], &page["messages"][2]["at"]);
+    assert!(started.is_u64() && started.as_u64() <= ended.as_u64(), "{started} to {ended}");
     world.say(&session, "and now?").await;
     world.until(&session, "idle").await;
     assert_eq!(world.said(&session).await.last().unwrap().1, "Next.");

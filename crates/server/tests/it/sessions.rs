@@ -134,6 +134,7 @@ async fn a_compaction_is_previewed_made_listed_undone_and_released() {
     assert_eq!(messages.iter().filter(|message| message["isSummary"] == true).count(), 1);
     assert_eq!(messages.len(), 13, "nothing is lost");
 
+    assert_eq!(done["compaction"]["undo"], "possible");
     let undone = world.post(&format!("{path}/compactions/{id}/undo"), json!({})).await;
     assert_eq!(undone["compactionId"], json!(id));
     let again = world.request(Method::POST, &format!("{path}/compactions/{id}/undo")).send().await.unwrap();
@@ -145,7 +146,10 @@ async fn a_compaction_is_previewed_made_listed_undone_and_released() {
     let listed = world.get(&format!("{path}/compactions")).await;
     let first = &listed["compactions"][0];
     assert!(first.get("survival").is_none(), "a list is short");
-    assert_eq!((&first["active"], &first["released"]), (&json!(false), &json!(true)));
+    assert_eq!(
+        (&first["active"], &first["released"], &first["undo"]),
+        (&json!(false), &json!(true), &json!("undone"))
+    );
 
     let truncated = world.post(&format!("{path}/compact"), json!({ "strategy": "truncation" })).await;
     assert_eq!(truncated["compaction"]["strategy"], "truncation");

@@ -51,6 +51,31 @@ async fn settings_are_changed_and_given_back() {
 }
 
 #[tokio::test]
+async fn every_trigger_that_may_be_chosen_is_taken_and_no_other_is() {
+    let world = World::new(Script::always("Yes.")).await;
+    put(&world, json!({ "strategy": "adaptive" }), StatusCode::OK).await;
+    let allowed = world.get("/api/settings").await["allowed"]["trigger"].clone();
+    let choices = [
+        ("none", json!("none")),
+        ("percentage", json!({ "percentage": 0.5 })),
+        ("triggerTokens", json!({ "triggerTokens": 5_000 })),
+        ("overflow", json!({ "type": "overflow" })),
+        ("planner", json!({ "type": "planner" })),
+        ("manual", json!({ "type": "manual" })),
+    ];
+    assert_eq!(allowed, json!(choices.each_ref().map(|(name, _)| *name)));
+    for (name, choice) in choices {
+        let holds = put(&world, json!({ "trigger": choice }), StatusCode::OK).await["trigger"].clone();
+        let told = match name {
+            "none" => holds.is_null(),
+            "percentage" | "triggerTokens" => holds[name] == choice[name],
+            _ => holds["type"] == name,
+        };
+        assert!(told, "{name}: {holds}");
+    }
+}
+
+#[tokio::test]
 async fn nothing_else_can_be_set() {
     let world = World::new(Script::always("Yes.")).await;
     let before = world.get("/api/settings").await;

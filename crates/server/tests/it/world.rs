@@ -77,6 +77,11 @@ impl World {
         Self::start(Scripted::new(script).window(WINDOW), None, agent, config).await
     }
 
+    /// With a model of the test's own.
+    pub(crate) async fn of(model: Scripted) -> Self {
+        Self::start(model, None, |_| {}, |_| {}).await
+    }
+
     /// Over the data in `folder`, as a new process would.
     pub(crate) async fn over(
         folder: &Path,
@@ -94,6 +99,16 @@ impl World {
     ) -> Self {
         let model = Scripted::new(script).window(WINDOW);
         Self::start_with(model, folder.map(Path::to_owned), |_| {}, |_| {}, gather).await
+    }
+
+    /// Its model's agent among others, served in another way.
+    pub(crate) async fn serving(
+        script: Script,
+        gather: impl FnOnce(Agent) -> Agents + Send + 'static,
+        config: impl FnOnce(&mut ServerConfig) + Send + 'static,
+    ) -> Self {
+        let model = Scripted::new(script).window(WINDOW);
+        Self::start_with(model, None, |_| {}, config, gather).await
     }
 
     async fn start(

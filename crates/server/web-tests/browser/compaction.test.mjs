@@ -116,13 +116,13 @@ test('a pruned result is marked where it stands, the row of the prune leads to i
   assert.deepEqual(page.failures, []);
 });
 
-test('while room is made the meter pulses, the field says that messages wait, and they do', async (t) => {
+test('while it is compacted the meter pulses, the field says that messages wait, and they do', async (t) => {
   const { page, model } = await grown(t);
   const rest = gate();
   model.answers.push({ forSummary: true, text: 'A summary.', hold: rest.closed });
   await say(page, '/compact');
   await page.locator('.meter.compacting').waitFor();
-  await page.locator('#status', { hasText: 'Makes room' }).waitFor();
+  await page.locator('#status', { hasText: 'Compacting' }).waitFor();
   await until('the field', async () => (await page.locator('#input').getAttribute('placeholder')) === 'Message will be queued...');
   await say(page, 'And then this');
   await page.locator('#queue .chip', { hasText: 'And then this' }).waitFor();
@@ -130,5 +130,49 @@ test('while room is made the meter pulses, the field says that messages wait, an
   await page.locator('#toast').getByText(/Context compressed/).waitFor();
   await until('its answer', async () => /And then this/.test((await conversation(page)).at(-1)?.[1] ?? ''));
   await until('a quiet meter', async () => (await page.locator('.meter.compacting').count()) === 0);
+  assert.deepEqual(page.failures, []);
+});
+
+test('an undo is offered only where there is room for the original, and a refusal says why', async (t) => {
+  const { page, server, model } = await grown(t);
+  await say(page, '/compact');
+  const toast = page.locator('#toast');
+  await toast.getByRole('button', { name: 'Undo' }).waitFor();
+  const fold = page.locator('.fold').first();
+  await fold.getByRole('button', { name: 'Undo' }).waitFor();
+  // Between the look and the click somebody else was faster.
+  const [{ id }] = (await server.api('GET', '/api/sessions')).sessions;
+  const [edit] = (await server.api('GET', `/api/sessions/${id}/compactions`)).compactions;
+  await page.route('**/undo', (route) => route.fulfill({
+    status: 409, contentType: 'application/problem+json',
+    body: JSON.stringify({ code: 'context-overflow', detail: 'The view would have 9100 tokens; 7500 are usable.', tokens: 9_100, usable: 7_500 }),
+  }));
+  await fold.getByRole('button', { name: 'Undo' }).click();
+  await fold.getByText('It would fill 9.1K tokens, and 7.5K can be used.').waitFor();
+  await page.unroute('**/undo');
+  // With new words in the window the original fits no more.
+  const missing = (await server.api('GET', `/api/sessions/${id}/context`)).thresholds.find(({ name }) => name === 'usable').tokens - edit.originalTokens;
+  model.answers.push({ text: 'word '.repeat(missing), piece: 4_000 });
+  await say(page, 'Say much');
+  await page.locator('.prose', { hasText: 'word word' }).waitFor();
+  await page.locator('#stop').waitFor({ state: 'hidden' });
+  await page.locator('#scroller').evaluate((each) => { each.scrollTop = 0; });
+  await fold.getByText('no room to undo').waitFor();
+  assert.equal(await fold.getByRole('button', { name: 'Undo' }).count(), 0);
+  await assert.rejects(server.api('POST', `/api/sessions/${id}/compactions/${edit.id}/undo`, {}), /409/, 'the server says the same');
+  await say(page, '/undo');
+  await page.locator('#composer-said', { hasText: 'There is no room to undo it' }).waitFor();
+  assert.equal(await page.locator('[data-command="undo"]').evaluate((each) => each.disabled), true);
+  assert.deepEqual(page.failures.filter((text) => !/409/.test(text)), []);
+});
+
+test('what brought back the original may be compacted again, in words that say what the button does', async (t) => {
+  const { page, server } = await grown(t);
+  await say(page, '/compact');
+  await page.locator('.fold').first().getByRole('button', { name: 'Undo' }).click();
+  const [{ id }] = (await server.api('GET', '/api/sessions')).sessions;
+  await page.getByRole('button', { name: 'Allow compacting again' }).click();
+  await until('it is released', async () => (await server.api('GET', `/api/sessions/${id}/compactions`)).compactions.at(-1).released);
+  await page.getByRole('button', { name: 'Allow compacting again' }).waitFor({ state: 'detached' });
   assert.deepEqual(page.failures, []);
 });

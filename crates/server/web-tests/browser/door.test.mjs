@@ -100,6 +100,8 @@ test('a session that does not open takes no words, and opens by itself once the 
 test('an empty page says who answers and how others get in', async (t) => {
   const { page, server } = await world(t);
   await page.locator('.answers', { hasText: 'calm-30b answers' }).waitFor();
+  await page.getByText('A client of OpenAI or Anthropic', { exact: true }).click();
+  assert.match(await page.locator('.pointing pre:visible').innerText(), new RegExp(`OPENAI_BASE_URL=${server.base}/v1 `));
   await page.getByText('A script', { exact: true }).click();
   assert.match(await page.locator('.pointing pre:visible').innerText(), new RegExp(`${server.base}/api/message`));
   await page.getByText('An editor', { exact: true }).click();

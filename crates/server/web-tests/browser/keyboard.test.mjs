@@ -51,6 +51,7 @@ test('everything can be done by keys alone', async (t) => {
   await page.keyboard.press('?');
   await page.locator('#help').waitFor();
   assert.match(await page.locator('#help').innerText(), /Shift \+ Enter/);
+  assert.match(await page.locator('#help').innerText(), /Esc\s+Close what has the focus .*; else stop the agent/);
   await page.keyboard.press('Escape');
   await page.keyboard.press(',');
   await page.locator('#settings').waitFor();
@@ -84,6 +85,67 @@ test('everything can be done by keys alone', async (t) => {
   await tabTo(page, /^Delete for good$/);
   await page.keyboard.press('Enter');
   await until('none is left', async () => (await page.locator('.session').count()) === 0);
+  assert.deepEqual(page.failures, []);
+});
+
+const focused = (page) => page.evaluate(() => document.activeElement.id || document.activeElement.innerText || document.activeElement.tagName);
+
+test('a question cannot be lost by keys: its line and Review lead to the answer, and the answer to the field', async (t) => {
+  const { page, model, server } = await world(t);
+  const ask = (number) => model.answers.push({ text: `May I ${number}?`, calls: [{ name: 'bash', args: { command: `echo ${number}` } }] });
+  ask('one');
+  await page.locator('#input').fill('Go');
+  await page.keyboard.press('Enter');
+  await page.locator('.approval').waitFor();
+  await tabTo(page, /^Review$/, 'Shift+Tab');
+  await page.keyboard.press('Enter');
+  assert.equal(await focused(page), 'Allow');
+  const line = page.locator('.tool-line');
+  await line.focus();
+  await page.keyboard.press('Enter');
+  assert.equal(await line.getAttribute('aria-expanded'), 'true');
+  assert.equal(await focused(page), 'Allow');
+  await page.locator('#input').focus();
+  await page.keyboard.press('Alt+r');
+  assert.equal(await focused(page), 'Allow');
+  ask('two');
+  await page.keyboard.press('Enter');
+  await page.locator('pre.command', { hasText: 'echo two' }).waitFor();
+  assert.equal(await focused(page), 'input', 'after Allow');
+
+  await page.keyboard.press('Alt+r');
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  await page.keyboard.type('Not this');
+  ask('three');
+  await page.keyboard.press('Enter');
+  await page.locator('pre.command', { hasText: 'echo three' }).waitFor();
+  assert.equal(await focused(page), 'input', 'after Deny');
+
+  await page.keyboard.press('Alt+r');
+  await page.keyboard.press('Escape');
+  await page.locator('#stop').waitFor({ state: 'hidden' });
+  await until('the field has it after Esc', async () => (await focused(page)) === 'input');
+
+  ask('four');
+  await page.keyboard.type('Once more');
+  await page.keyboard.press('Enter');
+  await page.locator('pre.command', { hasText: 'echo four' }).waitFor();
+  await page.locator('#stop').focus();
+  await page.keyboard.press('Enter');
+  await page.locator('#stop').waitFor({ state: 'hidden' });
+  await until('the field has it after Stop', async () => (await focused(page)) === 'input');
+  await page.keyboard.press('Alt+r');
+  assert.equal(await focused(page), 'input', 'nothing waits');
+
+  ask('five');
+  await page.keyboard.type('And again');
+  await page.keyboard.press('Enter');
+  await page.locator('pre.command', { hasText: 'echo five' }).waitFor();
+  await page.locator('#status-review').focus();
+  await server.api('POST', `/api/sessions/${new URL(page.url()).hash.split('/').at(-1)}/cancel`, {});
+  await page.locator('#status-review').waitFor({ state: 'hidden' });
+  assert.equal(await focused(page), 'input', 'answered from elsewhere');
   assert.deepEqual(page.failures, []);
 });
 

@@ -88,6 +88,13 @@ test('text can be read: at least 4.5 to 1, light and dark, in every state', asyn
   await page.locator('#input').fill('/');
   await both('commands');
   await page.locator('#input').fill('');
+  await page.locator('#stop').click();
+  await page.locator('#queue .held').waitFor();
+  await both('what waits after a stop');
+  model.answers.push({ status: 401, error: 'No `key`.' });
+  await page.getByRole('button', { name: 'Send now' }).click();
+  await page.getByRole('button', { name: 'Try again' }).waitFor();
+  await both('a failed run');
   await server.end('SIGKILL');
   await page.locator('#banner').waitFor();
   await both('no connection');
@@ -97,6 +104,10 @@ test('360 pixels are enough: nothing sticks out, the list is a drawer', async (t
   const { page, model } = await world(t, { page: { viewport: { width: 360, height: 640 } } });
   const sticksOut = () => page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
   assert.equal(await sticksOut(), 0);
+  await page.locator('#model').waitFor();
+  const [title, chip] = await Promise.all(['#title', '#model'].map((each) => page.locator(each).boundingBox()));
+  const overlap = title.x < chip.x + chip.width && chip.x < title.x + title.width && title.y < chip.y + chip.height && chip.y < title.y + title.height;
+  assert.equal(overlap, false, JSON.stringify({ title, chip }));
   model.answers.push({ text: `${'Verylongword'.repeat(20)}\n\n\`\`\`\n${'code '.repeat(60)}\n\`\`\`\n\n| ${'a | '.repeat(20)}\n|${'--|'.repeat(20)}\n| ${'1 | '.repeat(20)}`, calls: [{ name: 'bash', args: { command: 'echo '.repeat(80) } }] });
   await say(page, 'Wide things please');
   await page.locator('.approval').waitFor();
@@ -130,4 +141,41 @@ test('the theme can be chosen and is kept; those who want no motion have none', 
   await page.locator('.prose', { hasText: 'You said' }).waitFor();
   const moving = await page.evaluate(() => document.getAnimations().filter((each) => each.effect.getComputedTiming().duration > 1).length);
   assert.equal(moving, 0);
+});
+
+test('the first click on the theme is seen, and the next goes back', async (t) => {
+  for (const colorScheme of ['light', 'dark']) {
+    const { page } = await world(t, { page: { colorScheme } });
+    const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const [before, button] = [await ground(), page.getByRole('button', { name: 'Light or dark' })];
+    await button.click();
+    const other = await ground();
+    assert.notEqual(other, before, colorScheme);
+    await button.click();
+    assert.equal(await ground(), before, colorScheme);
+  }
+});
+
+test('a wide table is scrolled and keeps its words whole; the copy button stands beside the text', async (t) => {
+  const { page, model } = await world(t, { page: { viewport: { width: 360, height: 640 } } });
+  await page.getByText('A script', { exact: true }).click();
+  const beside = () => page.locator('.code-frame:visible').evaluateAll((all) => all.map((frame) => {
+    const [pre, copy] = [frame.querySelector('pre'), frame.querySelector('.copy')].map((each) => each.getBoundingClientRect());
+    return copy.width > 0 && copy.left >= pre.right - 0.5 && copy.right <= frame.getBoundingClientRect().right;
+  }));
+  assert.deepEqual(await beside(), [true]);
+  const names = ['component', 'measurement', 'configuration', 'description', 'responsible'];
+  model.answers.push({ text: `| ${names.join(' | ')} |\n|${'--|'.repeat(names.length)}\n| ${names.join(' | ')} |\n\n\`\`\`\n${'a long line of code '.repeat(8)}\n\`\`\`` });
+  await say(page, 'A table');
+  const table = page.locator('.block table');
+  await table.waitFor();
+  await page.locator('.prose .code-frame').waitFor();
+  const seen = await table.evaluate((each) => ({
+    scrolls: each.scrollWidth > each.clientWidth, inside: each.getBoundingClientRect().right <= innerWidth,
+    lines: Math.max(...[...each.querySelectorAll('td')].map((cell) => cell.getBoundingClientRect().height)),
+  }));
+  assert.ok(seen.scrolls && seen.inside, JSON.stringify(seen));
+  assert.ok(seen.lines < 40, `a word has one line: ${seen.lines} px`);
+  assert.deepEqual(await beside(), [true]);
+  assert.deepEqual(page.failures, []);
 });

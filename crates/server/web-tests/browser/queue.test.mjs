@@ -53,3 +53,29 @@ test('what waits is there again after a reload', async (t) => {
   rest.open();
   await until('its answer', async () => (await conversation(page)).at(-1)?.[1] === 'You said: wait for me');
 });
+
+test('what waits after a stop says so, here and in the list, and goes by its button or by /resume', async (t) => {
+  const { page, model } = await world(t);
+  const held = page.locator('#queue .held');
+  for (const [at, goOn] of [() => page.getByRole('button', { name: 'Send now' }).click(), () => say(page, '/resume')].entries()) {
+    const rest = gate();
+    model.answers.push({ text: 'Working', hold: rest.closed });
+    await say(page, `Begin ${at}`);
+    await page.locator('.caret').waitFor();
+    await say(page, `wait for me ${at}`);
+    await page.locator('#queue .chip').waitFor();
+    assert.equal(await held.count(), 0, 'while the agent works it needs nobody');
+    await page.keyboard.press('Escape');
+    await held.getByText('It waits for your next message').waitFor();
+    rest.open();
+    await page.locator('.session[data-status="held"] .session-meta', { hasText: '1 waits' }).waitFor();
+    assert.match(await page.locator('#input').getAttribute('placeholder'), /\/resume/);
+    await page.reload();
+    await held.waitFor();
+    await goOn();
+    await until('its answer', async () => (await conversation(page)).at(-1)?.[1] === `You said: wait for me ${at}`);
+    await page.locator('#queue').waitFor({ state: 'hidden' });
+    await page.locator('#stop').waitFor({ state: 'hidden' });
+  }
+  assert.deepEqual(page.failures, []);
+});

@@ -31,3 +31,20 @@ test('settings are saved when they are changed, and can be given back', async (t
   await settings.locator('.form-said[role="alert"]').waitFor();
   assert.deepEqual(page.failures, []);
 });
+
+test('each strategy is explained; compacting only by hand can be chosen', async (t) => {
+  const { page, server } = await world(t);
+  await page.locator('#settings-open').click();
+  const settings = page.locator('#settings');
+  await settings.getByText(/Compacts when it pays/).first().waitFor();
+  await settings.locator('#strategy').selectOption('truncation');
+  await settings.locator('.field', { has: page.locator('#strategy') }).getByText('Keeps the newest messages only.').waitFor();
+  await settings.getByText('What each strategy does').click();
+  assert.equal(await settings.locator('.strategies dd:visible').count(), 8);
+  await settings.locator('#trigger').selectOption('manual');
+  await until('it is kept', async () => (await server.api('GET', '/api/settings')).trigger?.type === 'manual');
+  await page.reload();
+  await page.locator('#settings-open').click();
+  await until('it is shown again', async () => (await settings.locator('#trigger').inputValue()) === 'manual');
+  assert.deepEqual(page.failures, []);
+});

@@ -23,8 +23,8 @@ test('an answer streams, with a caret, and ends as it was said', async (t) => {
   assert.equal(await page.locator('.reasoning:visible').getAttribute('open'), null, 'what was thought is folded');
   await page.locator('.reasoning:visible summary').click();
   await page.getByText('First I think.').waitFor();
-  await until('the meter', async () => /reported/.test(await page.locator('#meter-caption').innerText()));
-  assert.match(await page.locator('#meter-caption').innerText(), /[\d.]+K \/ 32K · [\d.]+ % · as the model reported/);
+  await until('the meter', async () => /counted by/.test(await page.locator('#meter-caption').innerText()));
+  assert.match(await page.locator('#meter-caption').innerText(), /[\d.]+K \/ 32K · [\d.]+ % · counted by the model$/);
   assert.deepEqual(page.failures, []);
 });
 
@@ -70,6 +70,37 @@ test('the page comes back by itself after the server restarted, and says so mean
   await until('the next answer', async () => (await conversation(page)).length === 4);
   assert.deepEqual((await conversation(page)).map(([, text]) => text), ['Before', 'You said: Before', 'After', 'I am here.']);
   await page.locator('#banner').waitFor({ state: 'hidden' });
+});
+
+test('what an ending server refused comes back into the field, and its words go with the reconnect', async (t) => {
+  const { page, server } = await world(t);
+  await say(page, 'Before');
+  await until('an answer', async () => (await conversation(page)).length === 2);
+  const held = gate();
+  await page.route('**/api/message', async (route) => {
+    await held.closed;
+    await route.fulfill({ status: 503, contentType: 'application/problem+json', body: JSON.stringify({ code: 'interrupted', detail: 'The server is ending.' }) });
+  });
+  await say(page, 'First');
+  await say(page, 'Second');
+  await page.locator('#input').fill('being written');
+  held.open();
+  await page.locator('#composer-said', { hasText: 'The server is ending.' }).waitFor();
+  await until('both are back', async () => (await page.locator('#input').inputValue()) === 'First\n\nSecond\n\nbeing written');
+  await page.keyboard.type('!');
+  assert.match(await page.locator('#input').inputValue(), /being written!$/, 'the caret stays where it was');
+  await page.locator('#input').fill('');
+  await say(page, 'Third');
+  await page.locator('#composer-said', { hasText: 'The server is ending.' }).waitFor();
+  await page.unroute('**/api/message');
+  await server.end('SIGKILL');
+  await page.locator('#banner', { hasText: 'No connection' }).waitFor();
+  await server.restart();
+  await page.locator('#banner', { hasText: 'Connected again' }).waitFor({ timeout: 20_000 });
+  assert.equal(await page.locator('#composer-said').innerText(), '');
+  assert.equal(await page.locator('#input').inputValue(), 'Third');
+  await page.locator('#input').press('Enter');
+  await until('it is sent', async () => (await conversation(page)).at(-1)?.[1] === 'You said: Third');
 });
 
 test('a server that dies in mid-answer leaves what it said, marked, and no caret', async (t) => {

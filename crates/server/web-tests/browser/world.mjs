@@ -8,11 +8,11 @@ if (!binary) throw new Error('LONGHAUL names the binary to test');
 
 let browser = null;
 
-/** A world of its own. `options` go to the server; `page` options to the window. */
-export async function world(t, { page: pageOptions = {}, modelOptions = {}, ...options } = {}) {
+/** A world of its own. `options` go to the server, a `config` may be made of the model's address; `page` options to the window. */
+export async function world(t, { page: pageOptions = {}, modelOptions = {}, config = '', ...options } = {}) {
   browser ??= await launch();
   const model = await startModel(modelOptions);
-  const server = await startServer(binary, { modelUrl: model.url, ...options });
+  const server = await startServer(binary, { modelUrl: model.url, config: typeof config === 'function' ? config(model.url) : config, ...options });
   const page = await openPage(browser, server, pageOptions);
   t.after(async () => {
     await page.context().close();

@@ -30,7 +30,8 @@ test('a window that is over-full keeps its parts', () => {
 
 test('the caption says how far it may be off', () => {
   assert.equal(captionOf({ ...REPORT, estimated: 2_000 }), '52.1K / 200K · 26 % · accurate to 0.6 %');
-  assert.equal(captionOf({ ...REPORT, expectedError: 0, estimated: 0 }), '52.1K / 200K · 26 % · as the model reported');
+  assert.equal(captionOf({ ...REPORT, expectedError: 0, estimated: 0 }), '52.1K / 200K · 26 % · counted by the model');
+  assert.equal(captionOf({ ...REPORT, estimated: 2_000 }, { ...REPORT, windowSource: 'assumed' }), '52.1K / 200K · 26 % · accurate to 0.6 % · window assumed');
   assert.equal(captionOf(null), '');
   assert.deepEqual(ticksOf(REPORT).map((tick) => tick.at), [0.75, 0.96]);
 });
@@ -38,7 +39,7 @@ test('the caption says how far it may be off', () => {
 test('the table has every row of the report, each explained', () => {
   const rows = tableOf(REPORT);
   assert.ok(rows.every((row) => row.says.length > 20), 'each row is explained');
-  for (const label of ['Total', 'Tools · files', 'Room is made at (adaptive)', 'Messages compacted', 'Input of the last call', 'New since then']) {
+  for (const label of ['Total', 'Tools · files', 'Compacts at (adaptive)', 'Messages compacted', 'Input of the last call', 'New since then']) {
     assert.ok(rows.some((row) => row.label === label), label);
   }
   assert.ok(!rows.some((row) => row.label === 'Framing'), 'an empty row is left out');

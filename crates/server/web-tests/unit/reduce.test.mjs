@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { reduce } from '../../web/js/state/reduce.js';
-import { coverage, rangeOf, rowMaker } from '../../web/js/state/rows.js';
-import { activity, emptyState, isBusy } from '../../web/js/state/state.js';
+import { newestUndo, undoOf } from '../../web/js/state/offers.js';
+import { rangeOf } from '../../web/js/state/ranges.js';
+import { coverage, rowMaker } from '../../web/js/state/rows.js';
+import { activity, emptyState, isBusy, isHeld } from '../../web/js/state/state.js';
 
 let clock = 0;
 const run = (events, state = emptyState('s')) => events.reduce((now, event) => reduce(now, { at: clock += 10, ...event }), state);
@@ -169,6 +171,68 @@ test('how a run ended is said once', () => {
   const end = { name: 'run:complete', seq: 9, runId: 'r', finishReason: 'error', error: { code: 'auth', message: 'no key' } };
   const state = run([{ name: 'run:started', seq: 1, runId: 'r' }, { name: 'llm:error', seq: 8, error: 'no key', code: 'auth', recoverable: false }, end, end]);
   assert.deepEqual(state.notices.map(({ tone, detail }) => [tone, detail]), [['failure', 'no key']]);
+  const told = [{ name: 'llm:error', seq: 8, error: 'no key', code: 'auth', recoverable: false }, end];
+  const atRest = { name: 'page:session', session: { status: 'idle', lastSeq: 9, lastFinishReason: 'error' }, at: 1 };
+  const late = run([typed(2, 'hello'), atRest, ...told]);
+  assert.deepEqual(late.notices.map(({ detail, code }) => [detail, code]), [['no key', 'auth']], 'also to who comes after the run began');
+  const plain = run([typed(2, 'hello'), told[0], { ...end, error: undefined }]);
+  assert.equal(plain.notices[0].detail, 'no key', 'an end without a reason has that of its step');
+});
+
+test('a failed turn offers to go on until something is said, and stands apart from the next', () => {
+  const end = { name: 'run:complete', seq: 9, runId: 'r', finishReason: 'error', error: { code: 'auth', message: 'no key' } };
+  const rows = (state) => rowMaker()(state).map(({ kind, goOn, speaks, notice }) => [kind, kind === 'notice' ? goOn || notice.text : Boolean(speaks)]);
+  const failed = run([typed(2, 'one'), end]);
+  assert.deepEqual(rows(failed), [['message', true], ['notice', 'Try again']]);
+  assert.deepEqual(rows(run([{ name: 'run:started', seq: 10, runId: 'r2' }], failed)).at(-1), ['notice', 'The run failed. Everything up to here is kept.'], 'not while it is tried');
+  const next = run([typed(11, 'two')], failed);
+  assert.deepEqual(rows(next).map(([kind]) => kind), ['message', 'notice', 'message']);
+  assert.deepEqual(rows(next).slice(1), [['notice', 'The run failed. Everything up to here is kept.'], ['message', true]], 'it is over, and the next turn says who speaks');
+  const reloaded = run([{ name: 'page:messages', isOlder: true, hasMore: false, messages: [item(2, 'user'), item(11, 'user')] }]);
+  assert.deepEqual(rows(reloaded), [['message', true], ['notice', 'No answer came to this message.'], ['message', true]]);
+  const steps = run([typed(2, 'one'), { ...end, finishReason: 'max-steps', error: undefined }]);
+  assert.equal(rows(steps).at(-1)[1], 'Go on');
+  const stopped = run([typed(2, 'one'), { ...end, finishReason: 'cancelled', error: undefined }]);
+  assert.equal(rows(stopped).at(-1)[1], 'Stopped. What was said is kept.');
+  assert.equal(run([{ name: 'llm:error', seq: 8, error: 'the call was stopped', code: 'interrupted', recoverable: false }, { ...end, finishReason: 'cancelled', error: undefined }]).notices[0].detail, undefined, 'who stops it needs no reason');
+  const cut = run([{ name: 'page:messages', messages: [item(4, 'assistant', { interrupted: 'cancelled' })] }], stopped);
+  assert.deepEqual(rows(cut).map(([kind]) => kind), ['message', 'message'], 'an answer that says it itself is enough');
+});
+
+test('what waits is held where nothing runs', () => {
+  const entries = [{ id: 'a', position: 1, parts: [{ type: 'text', text: 'x' }] }];
+  const busy = run([{ name: 'run:started', seq: 1, runId: 'r' }, { name: 'queue:snapshot', entries }]);
+  assert.equal(isHeld(busy), false);
+  const stopped = run([{ name: 'run:complete', seq: 9, runId: 'r', finishReason: 'cancelled' }], busy);
+  assert.equal(isHeld(stopped), true);
+  assert.equal(isHeld(run([{ name: 'message:removed', id: 'a' }], stopped)), false);
+});
+
+test('an undo is offered where it would be accepted', () => {
+  const edit = (id, seq, handles, more = {}) => ({ id, seq, kind: 'compaction', active: true, handles, originalTokens: 9_000, compressedTokens: 1_000, ...more });
+  const [first, later, apart] = [edit('a', 5, ['lh:2-4']), edit('b', 9, ['lh:4-8']), edit('c', 12, ['lh:10-11'])];
+  assert.equal(undoOf(first, [first]), '', 'what nobody refused is offered');
+  assert.equal(undoOf(first, [first, later]), 'built-on');
+  assert.equal(undoOf(later, [first, later]), '');
+  assert.equal(undoOf(first, [first, { ...later, active: false }]), '', 'what is undone is no obstacle');
+  assert.equal(undoOf(first, [first, apart]), '');
+  assert.equal(undoOf({ ...first, active: false }, [first]), 'undone');
+  assert.equal(undoOf({ ...first, undo: 'no-room' }, [first]), 'no-room');
+  assert.equal(undoOf({ ...first, undo: 'built-on' }, [first, { ...later, active: false }]), '', 'what happened since counts');
+  const state = { ...emptyState('s'), edits: [first, { ...later, undo: 'no-room' }] };
+  assert.deepEqual(newestUndo(state), { edit: state.edits[1], refused: 'no-room' });
+  assert.equal(newestUndo(emptyState('s')), null);
+  const folded = run([{ name: 'page:messages', isOlder: true, hasMore: false, messages: [item(2, 'user'), item(4, 'assistant')] }, { name: 'page:compactions', compactions: [first] }]);
+  const rows = rowMaker();
+  assert.equal(rows(folded)[0].undo, '');
+  assert.equal(rows(run([{ name: 'page:compactions', compactions: [{ ...first, undo: 'no-room' }] }], folded))[0].undo, 'no-room');
+});
+
+test('a tool has run from its start to its end; one that never ran has no time', () => {
+  const page = (more) => run([{ name: 'page:messages', isOlder: true, hasMore: false, messages: [asks(3, 'c'), { ...gives(90, 'c'), ...more }] }]).messages[0].calls[0];
+  const ran = page({ startedAt: 88_000 });
+  assert.equal(ran.endedAt - ran.startedAt, 2_000, 'the wait before it does not count');
+  assert.equal(page({ status: 'cancelled' }).startedAt, undefined);
 });
 
 test('a fold that begins before what is known says so', () => {

@@ -3,10 +3,11 @@ import { test } from 'node:test';
 import { change, outcome, subject } from '../../web/js/text/calls.js';
 import { completions, parseCommand } from '../../web/js/text/commands.js';
 import { diffLines, hunks, tally } from '../../web/js/text/diff.js';
-import { leftOut, reasonOf, sizes, survivalLine } from '../../web/js/text/edits.js';
+import { leftOut, reasonOf, refusedUndo, sizes, survivalLine, whyNot } from '../../web/js/text/edits.js';
 import { retryLine, statusLine } from '../../web/js/view/now.js';
 import { factsOf, modelOf, spentOn } from '../../web/js/controls/header.js';
-import { choicesOf, readTrigger, writeTrigger } from '../../web/js/controls/settings.js';
+import { STRATEGIES, choicesOf, readTrigger, writeTrigger } from '../../web/js/controls/settings.js';
+import { ways } from '../../web/js/text/ways.js';
 import { emptyState } from '../../web/js/state/state.js';
 
 const call = (name, args, more = {}) => ({ name, args: typeof args === 'string' ? args : JSON.stringify(args), status: 'completed', ...more });
@@ -52,7 +53,8 @@ test('commands are known, and nothing else is one', () => {
   assert.equal(parseCommand('/frobnicate').unknown, true);
   for (const text of ['hello /undo', '/etc/passwd is there', '/ undo', '']) assert.equal(parseCommand(text), null, text);
   assert.deepEqual(completions('/co').map((each) => each.name), ['compact']);
-  assert.equal(completions('/').length, 8);
+  assert.equal(completions('/').length, 10);
+  for (const name of ['retry', 'resume']) assert.deepEqual(parseCommand(`/${name}`), { name, rest: '' });
   assert.equal(completions('/compact x').length, 0);
 });
 
@@ -76,7 +78,7 @@ test('what is set is among the choices, whatever the server offers', () => {
 });
 
 test('a trigger survives being shown and saved', () => {
-  for (const trigger of [null, { percentage: 0.625 }, { triggerTokens: 50_000 }, { type: 'overflow' }, { type: 'planner' }]) {
+  for (const trigger of [null, { percentage: 0.625 }, { triggerTokens: 50_000 }, { type: 'overflow' }, { type: 'planner' }, { type: 'manual' }]) {
     const { kind, figure } = readTrigger(trigger);
     assert.deepEqual(writeTrigger(kind, figure), trigger);
   }
@@ -102,4 +104,24 @@ test('one line says what goes on, and for how long', () => {
   assert.match(statusLine({ ...state, writing: [{ name: 'edit', length: 1_200 }] }, 0).text, /arguments of edit · 1,200 characters/);
   assert.deepEqual(statusLine({ ...state, retry: { error: 'busy', attempt: 1, until: 9_000 } }, 0), { tone: 'attention', text: 'busy · again in 9 s · try 2' });
   assert.equal(statusLine(emptyState('s'), 0).text, '');
+});
+
+test('an undo that cannot be is explained, before it is tried and after', () => {
+  assert.equal(whyNot(''), null);
+  for (const refused of ['undone', 'built-on', 'no-room']) assert.ok(whyNot(refused)[1].length > 20, refused);
+  assert.match(refusedUndo({ code: 'conflict' }), /Undo that one first|undo that one first/);
+  assert.match(refusedUndo({ code: 'already-undone' }), /undone already/);
+  assert.match(refusedUndo({ code: 'context-overflow', tokens: 9_100, usable: 7_500 }), /9\.1K tokens, and 7\.5K can be used/);
+  assert.equal(refusedUndo({ code: 'storage', message: 'The disk is full.' }), 'The disk is full.');
+});
+
+test('each strategy has its line, and each way in what it needs', () => {
+  const names = ['reactive-overflow', 'proactive-threshold', 'middle-removal', 'truncation', 'importance', 'summarization', 'pruning-agent', 'adaptive'];
+  assert.deepEqual(Object.keys(STRATEGIES), names);
+  const all = ways('http://127.0.0.1:4400');
+  const text = all.map((way) => way.text).join('\n');
+  for (const part of ['OPENAI_BASE_URL=http://127.0.0.1:4400/v1 ', 'ANTHROPIC_BASE_URL=http://127.0.0.1:4400 ', 'http://127.0.0.1:4400/api/message']) assert.ok(text.includes(part), part);
+  assert.ok(!/cat token/.test(text), 'the path of the token does not depend on where one is');
+  for (const { title, says } of all.filter((way) => !/OpenAI/.test(way.title))) assert.match(says, /--data-dir/, title);
+  for (const title of ['An editor', 'Another agent']) JSON.parse(all.find((way) => way.title === title).text);
 });

@@ -1,12 +1,13 @@
 // What the commands do.
 import { api } from './net/api.js';
-import { sizes } from './text/edits.js';
+import { sizes, whyNot } from './text/edits.js';
 
 /** Does a command; what it refuses is thrown. */
 export async function sendCommand({ name, rest }, page) {
   const id = page.currentId();
   if (name === 'help') return page.openHelp();
   if (name === 'new') return page.go('#/');
+  if (name === 'model') return page.model(rest);
   if (!id) throw new Error('No session is open yet: send a message first.');
   return COMMANDS[name](id, rest, page);
 }
@@ -18,10 +19,12 @@ const COMMANDS = {
   },
 
   async undo(id, _, page) {
-    const newest = page.edits().findLast((edit) => edit.active);
+    const newest = page.newestUndo();
     if (!newest) throw new Error('Nothing to undo: the model sees everything as it was said.');
-    await api.undo(id, newest.id);
-    page.toast({ title: 'Undone', lines: [`The model sees the original again (${sizes({ originalTokens: newest.compressedTokens, compressedTokens: newest.originalTokens })}).`] });
+    if (newest.refused) throw new Error(whyNot(newest.refused)[1]);
+    const { originalTokens, compressedTokens } = newest.edit;
+    await page.undo(newest.edit.id);
+    page.toast({ title: 'Undone', lines: [`The model sees the original again (${sizes({ originalTokens: compressedTokens, compressedTokens: originalTokens })}).`] });
   },
 
   async fork(id, _, page) {
@@ -41,9 +44,9 @@ const COMMANDS = {
     setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
   },
 
-  async model(id, name, page) {
-    await page.model(name);
-  },
+  retry: (id, _, page) => page.goOn(),
+
+  resume: (id, _, page) => page.goOn(),
 
   async rename(id, title, page) {
     if (!title) throw new Error('Say how it shall be called: /rename <title>');

@@ -55,4 +55,11 @@ export function show(element, ...children) {
   return element;
 }
 
+/** A text of which what stands between backticks is code. */
+export function coded(text) {
+  const pieces = text.split('`');
+  if (pieces.length % 2 === 0) return [text];
+  return pieces.map((piece, at) => (at % 2 ? h('code', {}, piece) : piece));
+}
+
 export const byId = (id) => document.getElementById(id);

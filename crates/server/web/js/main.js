@@ -13,9 +13,10 @@ import { Queue } from './controls/queue.js';
 import { Sessions, titleOf } from './controls/sessions.js';
 import { openSettings } from './controls/settings.js';
 import { Status } from './controls/status.js';
-import { currentTheme, nextTheme, setTheme } from './controls/theme.js';
-import { closeToast, toast } from './controls/toast.js';
+import { currentTheme, otherTheme, setTheme } from './controls/theme.js';
+import { closeToast, toast, toastHasFocus } from './controls/toast.js';
 import { sendCommand } from './commands.js';
+import { whoChanged } from './controls/empty.js';
 import { byId } from './dom.js';
 import { SessionList } from './list.js';
 import { Meter } from './meter/meter.js';
@@ -23,17 +24,21 @@ import { Panel } from './meter/panel.js';
 import { api } from './net/api.js';
 import { news } from './news.js';
 import { Opening } from './opening.js';
-import { currentId, go, listed, page, state, tell } from './page.js';
-import { send, stop } from './sending.js';
+import { currentId, go, isFresh, listed, page, state, tell } from './page.js';
+import { goOn, send, stop, switchModel } from './sending.js';
+import { newestUndo, undoOf } from './state/offers.js';
 import { entryText } from './state/queue.js';
-import { isBusy } from './state/state.js';
+import { isBusy, isHeld } from './state/state.js';
+import { refusedUndo } from './text/edits.js';
 import { Transcript } from './view/transcript.js';
 
 const transcript = new Transcript({
   get sessionId() { return currentId(); },
   decide: (id, decision, reason) => api.decide(currentId(), id, decision, reason),
+  toField: () => composer.takeFocus(),
   recall: (handle) => api.recall(currentId(), handle),
-  undo: (id) => api.undo(currentId(), id),
+  undo,
+  goOn,
   release: (id) => api.release(currentId(), id).then(() => page.open.refreshEdits([])),
   needSummary: (edit) => page.open?.loadSummary(edit),
   loadOlder: () => page.open?.loadOlder().catch(() => {}),
@@ -54,11 +59,13 @@ const meter = new Meter(() => panel.toggle());
 const banner = new Banner(() => page.open?.watch?.retry());
 const drawer = new Drawer();
 const status = new Status({
-  look: state, review: (callId) => transcript.revealCall(callId), goOn: () => api.resume(currentId()).catch(tell),
+  look: state, toCall: (callId) => transcript.revealCall(callId), goOn: () => goOn().catch(tell),
+  leave: () => composer.takeFocus(),
 });
 const queue = new Queue({
   edit: (entry) => composer.edit({ ...entry, text: entryText(entry) }),
   remove: (id) => api.removeQueued(currentId(), id).catch(tell),
+  goOn: () => goOn().catch(tell),
 });
 const composer = new Composer({
   send: async (text, files) => {
@@ -85,7 +92,7 @@ const sessions = new Sessions({
   search: (words) => api.search(words),
   found: (words) => transcript.mark(words),
 });
-const list = new SessionList(sessions, () => header.update(state(), listed()));
+const list = new SessionList(sessions, () => draw());
 const header = new Header({
   rename: async () => {
     const title = await askText({ title: 'Rename the session', label: 'Title', value: state().session?.title ?? '', action: 'Rename' });
@@ -94,15 +101,26 @@ const header = new Header({
   command: (name) => sendCommand({ name, rest: '' }, commandActions).catch(tell),
 });
 const models = new ModelMenu({
-  current: () => ({ current: state().session?.model?.model ?? null, agent: state().session?.agent ?? null }),
-  choose: async (choice) => {
-    const answer = await api.switchModel(currentId(), choice);
+  current: () => {
+    if (isFresh()) return { current: page.chosen?.shown ?? page.usual?.model ?? null, agent: page.chosen?.agent ?? null, note: 'It answers in the session that you begin.' };
+    const { model, agent } = state().session ?? {};
+    return { current: model?.model ?? null, agent: agent ?? null, note: 'The whole history stays. For a smaller window it may be compacted first.' };
+  },
+  choose: async (choice, shown) => {
+    if (isFresh()) {
+      page.chosen = { agent: choice.agent ?? page.chosen?.agent, model: choice.model, shown };
+      whoChanged();
+      draw();
+      return {};
+    }
+    const answer = await switchModel(currentId(), choice);
     await page.open?.refreshSession();
     if (answer.when === 'next-step') toast({ title: 'The model changes at the next step', lines: ['What is being written now is finished first.'] });
     return answer;
   },
 });
 const opening = new Opening({
+  pickModel: () => models.open(),
   transcript, composer, panel, banner, list, draw, drawNow,
   told: (events, now) => {
     news(events, now, newsActions);
@@ -113,17 +131,37 @@ const opening = new Opening({
 const commandActions = {
   currentId, go, openHelp, toast,
   refreshList: () => list.refresh(),
-  edits: () => state().edits,
+  newestUndo: () => newestUndo(state()),
+  undo, goOn,
   title: () => titleOf(state().session ?? {}),
   rename: (title) => rename(currentId(), title),
-  model: (name) => (name ? models.choose({ model: name }) : models.open()),
+  model: (name) => {
+    if (!currentId() && !isFresh()) throw new Error('No session is open.');
+    return name ? models.choose({ model: name }, name) : models.open();
+  },
 };
 
 const newsActions = {
-  undo: (id) => api.undo(currentId(), id),
+  undo,
+  undoOf: async (id) => {
+    const { open } = page;
+    await open.refreshEdits([]).catch(() => {});
+    const edit = page.open === open ? state().edits.find((each) => each.id === id) : null;
+    return edit ? undoOf(edit, state().edits) : null;
+  },
   reveal: (id) => transcript.revealEdit(id),
   toast, announce,
 };
+
+/** What is refused is said in words that say what to do. */
+async function undo(id) {
+  try {
+    await api.undo(currentId(), id);
+  } catch (problem) {
+    page.open?.refreshEdits([]).catch(() => {});
+    throw problem.status === 409 ? new Error(refusedUndo(problem)) : problem;
+  }
+}
 
 async function rename(id, title) {
   const session = await api.rename(id, title);
@@ -144,22 +182,22 @@ function draw() {
 function drawNow() {
   const now = state();
   transcript.update(now);
-  queue.update(now.queue);
+  queue.update(now.queue, isHeld(now));
   meter.update(now);
   panel.update(now);
-  header.update(now, listed());
+  header.update(now, listed(), isFresh() ? page.chosen?.shown ?? page.usual?.model : null);
   status.draw();
-  composer.update({ isBusy: Boolean(currentId()) && isBusy(now), canStop: isBusy(now) });
+  composer.update({ isBusy: Boolean(currentId()) && isBusy(now), canStop: isBusy(now), isHeld: isHeld(now) });
   if (composer.editing && !now.queue.some((entry) => entry.id === composer.editing)) composer.stopEditing(true);
 }
 
-/** Esc: closes what is open, the nearest first; else stops the agent. */
+/** Esc: closes what has the focus; else stops the agent; else closes what is open. */
 function escape() {
   if (drawer.isOpen) drawer.toggle(false);
-  else if (closeToast()) return;
+  else if (toastHasFocus()) closeToast();
   else if (panel.isOpen && panel.element.contains(document.activeElement)) panel.close();
   else if (isBusy(state())) stop();
-  else if (panel.isOpen) panel.close();
+  else if (!closeToast() && panel.isOpen) panel.close();
 }
 
 function begin() {
@@ -167,14 +205,14 @@ function begin() {
   byId('settings-open').addEventListener('click', openSettings);
   byId('help-open').addEventListener('click', openHelp);
   byId('theme-toggle').addEventListener('click', () => {
-    setTheme(nextTheme());
-    announce(`Theme: ${currentTheme()}`);
+    setTheme(otherTheme());
+    announce(`Theme: ${currentTheme() === 'system' ? 'as the system has it' : currentTheme()}`);
   });
   document.querySelectorAll('[data-close]').forEach((each) => each.addEventListener('click', () => each.closest('dialog').close()));
   listenForKeys({
     escape, neighbour: (step) => list.neighbour(step), help: openHelp, settings: openSettings,
     panel: () => currentId() && panel.toggle(), fresh: () => go('#/'), field: () => composer.input.focus(),
-    search: () => drawer.search(),
+    search: () => drawer.search(), review: () => status.review(),
   });
   list.watch();
   if (location.hash === '#opening-link-spent') {

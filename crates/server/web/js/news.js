@@ -1,6 +1,6 @@
 // What is told of events beyond the conversation: toasts for what happened out of sight, words for those who listen.
 import { firstLine, tokens } from './text/format.js';
-import { reasonOf, sizes, survivalLine } from './text/edits.js';
+import { reasonOf, sizes, survivalLine, whyNot } from './text/edits.js';
 import { subject } from './text/calls.js';
 
 export function news(events, state, page) {
@@ -10,17 +10,21 @@ export function news(events, state, page) {
 }
 
 const NEWS = {
-  'context:compressed'(event, state, page) {
+  async 'context:compressed'(event, state, page) {
+    page.announce(`Context compressed: ${sizes(event)}. ${survivalLine(event.survival)}`);
     const reason = reasonOf(event);
+    // Whether it could be undone only the server knows by now.
+    const undo = await page.undoOf(event.compactionId);
+    if (undo === null) return;
+    const refused = whyNot(undo);
     page.toast({
       title: `Context compressed: ${sizes(event)}`,
-      lines: [reason ? `Because ${reason}.` : event.costNote, survivalLine(event.survival)],
+      lines: [reason ? `Because ${reason}.` : event.costNote, survivalLine(event.survival), refused?.[1]],
       actions: [
-        { label: 'Undo', symbol: 'undo', run: () => page.undo(event.compactionId) },
+        ...(refused ? [] : [{ label: 'Undo', symbol: 'undo', run: () => page.undo(event.compactionId) }]),
         { label: 'Show', run: async () => page.reveal(event.compactionId) },
       ],
     });
-    page.announce(`Context compressed: ${sizes(event)}. ${survivalLine(event.survival)}`);
   },
 
   'context:pruned'(event, state, page) {
@@ -28,7 +32,7 @@ const NEWS = {
   },
 
   'context:compact-failed'({ reason }, state, page) {
-    page.toast({ title: 'No room could be made', lines: [firstLine(reason, 200), 'Nothing was changed.'], tone: 'failure' });
+    page.toast({ title: 'Compaction failed', lines: [firstLine(reason, 200), 'Nothing was changed.'], tone: 'failure' });
   },
 
   'context:restored'(event, state, page) {

@@ -14,9 +14,12 @@ const PATIENCE_MS = 150;
 const AGAIN_MS = 3_000;
 
 export class Opening {
-  /** `told(events, state)` hears what happens in the open session, `draw()` that something is to be shown. */
-  constructor({ transcript, composer, panel, banner, list, draw, drawNow, told }) {
-    Object.assign(this, { transcript, composer, panel, banner, list, draw, drawNow, told });
+  /**
+   * `told(events, state)` hears what happens in the open session, `draw()` that something is to be shown; `pickModel()`
+   * offers who may answer.
+   */
+  constructor({ transcript, composer, panel, banner, list, draw, drawNow, told, pickModel }) {
+    Object.assign(this, { transcript, composer, panel, banner, list, draw, drawNow, told, pickModel });
     addEventListener('hashchange', () => this.follow());
   }
 
@@ -36,7 +39,7 @@ export class Opening {
     }
     this.panel.close();
     this.draw();
-    showEmpty(byId('empty'), { ask: (text, isSent) => this.ask(text, isSent) });
+    showEmpty(byId('empty'), { ask: (text, isSent) => this.ask(text, isSent), pickModel: this.pickModel, known: this.draw });
     this.composer.input.focus({ preventScroll: true });
   }
 
@@ -66,6 +69,7 @@ export class Opening {
       onChange: this.draw,
       onEvents: this.told,
       onConnection: (line) => {
+        if (line.state === 'open') this.composer.connected();
         if (line.problem?.status === 401) showLogin();
         else this.banner.update(line);
       },

@@ -10,11 +10,17 @@ export const page = {
   /** The sessions as they were listed last. */
   sessions: [],
   hasList: false,
+  /** Who answers by default: `{model}`, once it is known. */
+  usual: null,
+  /** Who shall answer in the next new session: `{agent?, model?, shown}`; `null` for the usual one. */
+  chosen: null,
 };
 
 export const state = () => page.open?.state ?? emptyState(null);
 export const currentId = () => page.open?.id ?? null;
 /** The session of the address as it was listed, whether it could be opened or not. */
+/** Whether the page stands before the first word of a new session. */
+export const isFresh = () => !page.open && readAddress(location.hash).id === null;
 export const listed = () => page.sessions.find((each) => each.id === readAddress(location.hash).id);
 
 /** Says what was refused; where the door is shut, asks for the token. */

@@ -69,7 +69,7 @@ export class OpenSession {
     if (has('stream:gap')) this.soon('reload', 0, () => this.reload());
     if (has('message:queued', 'message:edited')) this.soon('queue', 60, () => this.refreshQueue());
     if (has('context:compressed', 'context:pruned', 'context:restored')) this.soon('edits', 0, () => this.refreshEdits(events));
-    if (has('context:usage', 'context:restored', 'llm:tool-result', 'message:added', 'run:complete')) this.soon('context', 250, () => this.refreshContext());
+    if (has('context:usage', 'context:restored', 'llm:tool-result', 'llm:switched', 'message:added', 'run:complete')) this.soon('context', 250, () => this.refreshContext());
     if (events.some((event) => event.name === 'run:complete' && event.finishReason !== 'stop')) this.soon('end', 50, () => this.refreshEnd());
     if (has('llm:response')) this.soon('cost', 400, () => this.refreshSession());
     if (has('run:complete', 'run:started', 'queue:snapshot', 'context:compacting', 'context:compressed', 'context:compact-failed')) this.soon('session', 50, () => this.refreshSession());
@@ -85,8 +85,10 @@ export class OpenSession {
   }
 
   async refreshContext() {
-    const report = await api.context(this.id);
-    this.apply([{ name: 'page:report', report }]);
+    // How much room there is says also which edits could be undone.
+    const hasEdits = this.state.edits.some((edit) => edit.active);
+    const [report, known] = await Promise.all([api.context(this.id), hasEdits ? api.compactions(this.id) : { compactions: [] }]);
+    this.apply([{ name: 'page:report', report }, { name: 'page:compactions', ...known }]);
   }
 
   async refreshSession() {

@@ -104,3 +104,28 @@ impl Store for Lent {
     /// There are others who still need it.
     async fn close(&self) {}
 }
+
+#[cfg(test)]
+mod tests {
+    use longhaul_core::event::EventBody;
+    use longhaul_store_sqlite::SqliteStore;
+
+    use super::*;
+
+    fn session(id: &str) -> NewSession {
+        let started = EventBody::SessionStarted { title: None, forked_from: None, imported_from: None };
+        NewSession { id: id.into(), title: None, at: 1, events: vec![(1, started)] }
+    }
+
+    #[tokio::test]
+    async fn one_who_leaves_takes_the_store_from_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let store: SharedStore = std::sync::Arc::new(SqliteStore::open(folder.path()).await.unwrap());
+        let (one, other) = (Lent(store.clone()), Lent(store.clone()));
+        one.close().await;
+        other.create(session("a")).await.unwrap();
+        assert_eq!(one.sessions(1).await.unwrap().len(), 1, "nor from itself: it is the owner's to close");
+        store.close().await;
+        assert!(other.create(session("b")).await.is_err());
+    }
+}

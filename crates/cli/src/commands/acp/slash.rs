@@ -6,7 +6,7 @@ use agent_client_protocol::v1::schema::{
 use longhaul::session::Session;
 use longhaul_core::run::CompactionOutcome;
 
-use crate::commands::compact::{UNHEARD, check_length, make};
+use crate::commands::compact::{check_length, make};
 use crate::commands::undo::undo;
 use crate::failure::{Failure, Outcome};
 use crate::term::human::short;
@@ -49,7 +49,7 @@ impl Slash {
                 let beside = session.look(Beside::of).await?;
                 Ok(fenced(&table(&report, &beside, model)))
             }
-            Self::Undo(edit) => undo(session, edit).await,
+            Self::Undo(edit) => Ok(undo(session, edit).await?.words()),
             Self::Compact(instructions) => compact(session, instructions).await,
         }
     }
@@ -60,11 +60,12 @@ async fn compact(session: &Session, instructions: Option<String>) -> Outcome<Str
     let is_instructed = instructions.is_some();
     let before = session.look(|run| run.meter().total).await?;
     let made = Box::pin(make(session, None, instructions, |_| ())).await?;
+    let unheard = made.unheard();
     match made.outcome {
         CompactionOutcome::Committed(edit) => {
             let after = session.look(|run| run.meter().total).await?;
             let unheard =
-                if is_instructed && !made.is_by_model { format!("\n\n{UNHEARD}") } else { String::new() };
+                unheard.filter(|_| is_instructed).map(|why| format!("\n\n{why}")).unwrap_or_default();
             let (before, after, id) = (short(before), short(after), &edit.id);
             Ok(format!(
                 "Compacted: {before} → {after} tokens. {}\n\n`/undo {id}` brings it back.{unheard}",

@@ -29,6 +29,8 @@ pub(super) struct Talk {
     tickets: Lock<Vec<CancellationToken>>,
     /// Cancels that are under way: what comes after them waits for them.
     cancels: watch::Sender<usize>,
+    /// Held while a prompt is handed over: what a cancel behind it still has to cancel is not the next one's.
+    handing: tokio::sync::Mutex<()>,
 }
 
 /// A prompt that has come. It is made while messages are read in their order, so that a cancel behind it finds it.
@@ -39,7 +41,15 @@ impl Talk {
         let root = room.runtime.agent().workspace.root().to_owned();
         let follower = Mutex::new(Follower::new(&session, &room, root, shows));
         let (tickets, cancels) = (Lock::default(), watch::Sender::new(0));
-        Self { session, room, follower, is_titled: AtomicBool::new(is_titled), tickets, cancels }
+        Self {
+            session,
+            room,
+            follower,
+            is_titled: AtomicBool::new(is_titled),
+            tickets,
+            cancels,
+            handing: tokio::sync::Mutex::default(),
+        }
     }
 
     /// Tells the whole conversation so far.
@@ -125,6 +135,10 @@ impl Talk {
         if !self.is_titled.swap(true, Ordering::Relaxed) {
             self.entitle(to, title).await;
         }
+        let handing = self.handing.lock().await;
+        if ticket.0.is_cancelled() {
+            return Ok(StopReason::Cancelled);
+        }
         match self.session.adopt_model().await {
             Ok(_) | Err(SessionError::Busy) => {}
             Err(error) => return Err(self.refused(&error)),
@@ -142,6 +156,7 @@ impl Talk {
             // The cancel may have been done before there was anything to cancel.
             let _ = self.session.cancel(true).await;
         }
+        drop(handing);
         self.settle(to).await
     }
 

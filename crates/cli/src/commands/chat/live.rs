@@ -20,6 +20,7 @@ use crate::term::human::count;
 use crate::term::meter::Meter;
 use crate::term::out;
 use crate::term::transcript::{Setting, Transcript};
+use crate::term::wrap::fitting;
 
 use super::approvals::{Answer, Approvals, question};
 use super::console::{Console, Typed};
@@ -60,7 +61,7 @@ pub(super) async fn talk(talk: &mut Talk<'_>, console: &mut Console, opening: &s
         interrupted: None,
         columns: out::columns(),
     };
-    live.console.print(opening).await;
+    live.console.print(&fitting(opening, out::width())).await;
     live.read_meter().await?;
     live.go_on(watch).await
 }
@@ -223,7 +224,7 @@ impl Live<'_, '_> {
 
     fn reply(&mut self, text: &str) {
         if !text.is_empty() {
-            self.transcript.aside(text);
+            self.transcript.aside(&fitting(text, out::width()));
         }
     }
 

@@ -28,9 +28,9 @@ const CELLS: usize = 20;
 pub(super) async fn talk(talk: &mut Talk<'_>, opening: &str) -> Outcome<Next> {
     let mut interrupts = Interrupts::listen()?;
     let mut watch = talk.session.watch();
-    let mut transcript = Transcript::new(talk.style, Setting::Chat, out::width());
+    let mut transcript = Transcript::new(talk.style, Setting::Chat, out::width()).rows_of(out::row_width());
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
-    out::message(opening);
+    out::told(opening);
     loop {
         let line = tokio::select! {
             line = lines.next_line() => line?,
@@ -81,7 +81,7 @@ async fn command(talk: &Talk<'_>, slash: Slash, turn: &mut Turn<'_>) -> Outcome<
     turn.drain().await?;
     match done {
         Ok(text) if text.is_empty() => {}
-        Ok(text) => out::line(text.trim_end_matches('\n'))?,
+        Ok(text) => out::rows(&format!("{}\n", text.trim_end_matches('\n')))?,
         Err(failure) => out::message(&format!("{}\n", failure.message())),
     }
     Ok(None)
@@ -127,7 +127,7 @@ impl Turn<'_> {
     async fn print(&mut self, announcement: &Announcement) -> io::Result<()> {
         let Some(mut happening) = happening::of_announcement(announcement) else { return Ok(()) };
         // Nobody waits at a pipe.
-        if happening == Happening::Compacting && !self.is_seen {
+        if matches!(happening, Happening::Compacting { .. }) && !self.is_seen {
             return Ok(());
         }
         offer::complete(&self.session, &mut happening).await;

@@ -9,7 +9,7 @@ use longhaul::session::Resumed;
 use longhaul_core::ids::{QueueId, Seq};
 use longhaul_core::message::Part;
 use longhaul_core::queue::Queued;
-use longhaul_core::run::{CompactionOutcome, Status};
+use longhaul_core::run::{CompactionOutcome, Run, Status};
 
 use crate::failure::{DONE, Failure, Outcome};
 use crate::lookup::{self, ALL};
@@ -24,8 +24,9 @@ use crate::term::wrap::wrapped;
 use crate::term::{out, table};
 
 use super::{Go, Next, Talk, model};
-use crate::commands::compact::{UNHEARD, check_length, make, previewed};
-use crate::commands::recall::recall;
+use crate::commands::compact::{check_length, make, previewed};
+use crate::commands::compactions;
+use crate::commands::recall::{check, recall};
 use crate::commands::sessions::{Target, conversation, export, fork_at, left_out, listed};
 use crate::commands::undo::undo;
 
@@ -44,6 +45,7 @@ const HELP: &str = "\
 /recall WORDS           find anything that was said; handles (lh:12) give the exact originals
 /compact [WORDS]        make room now; WORDS say what the summary should mind
 /preview [WORDS]        what /compact would do; nothing is changed
+/compactions            every compaction: when, why, what it left, what it cost
 /undo [ID]              undo the newest compaction, or the one named
 /queue                  messages that wait; edit N TEXT, remove N, clear
 /retry                  go on after an error, or with what waits; /resume is the same
@@ -65,6 +67,7 @@ pub(super) enum Slash {
     Recall(String),
     Preview(Option<String>),
     Compact(Option<String>),
+    Compactions,
     Undo(Option<String>),
     Queue(QueueWork),
     Retry,
@@ -114,6 +117,7 @@ impl Slash {
             },
             "preview" => Self::Preview(argument),
             "compact" => Self::Compact(argument),
+            "compactions" => Self::Compactions,
             "undo" => Self::Undo(argument),
             "queue" => QueueWork::of(argument.as_deref().unwrap_or_default()),
             "retry" | "resume" => Self::Retry,
@@ -167,8 +171,12 @@ impl Talk<'_> {
                 self.session.look(|run| previewed(run, None, instructions)).await?
             }
             Slash::Compact(instructions) => return self.compact(instructions),
+            Slash::Compactions => {
+                let events = self.runtime.log(self.session.id()).await?;
+                self.session.look(move |run| compactions::listed(run, &events, "/undo")).await?
+            }
             // The row in the transcript says the rest.
-            Slash::Undo(edit) => undo(&self.session, edit).await.map(|_| String::new())?,
+            Slash::Undo(edit) => format!("{}\n", undo(&self.session, edit).await?.sizes()),
             Slash::Queue(work) => self.queue(work).await?,
             Slash::Retry => match self.session.resume().await? {
                 Resumed::NothingToDo => "nothing waits for an answer: send a message to go on\n".to_owned(),
@@ -205,11 +213,14 @@ impl Talk<'_> {
     async fn show(&self) -> Outcome<String> {
         let events = self.runtime.log(self.session.id()).await?;
         let offers = self.session.look(offer::of_run).await?;
-        Ok(conversation(&events, &offers, Transcript::new(self.style, Setting::Chat, out::width())))
+        let transcript = Transcript::new(self.style, Setting::Chat, out::width());
+        Ok(conversation(&events, 0, &offers, transcript.rows_of(out::row_width()).with_reasons()))
     }
 
     async fn recall(&self, query: &str) -> Outcome<String> {
-        let source = self.session.look(|run| Source::of(run.history())).await?;
+        let asked = query.to_owned();
+        let look = move |run: &Run| check(&asked, run.history(), "/undo").map(|()| Source::of(run.history()));
+        let source = self.session.look(look).await??;
         let found = recall(&source, self.runtime.blobs(), query, RECALLED).await?;
         Ok(visible(&found))
     }
@@ -231,10 +242,12 @@ impl Talk<'_> {
         Ok(Reply::Work(Box::pin(async move {
             let asked = instructions.is_some();
             let made = make(&session, None, instructions, |_| ()).await?;
+            let unheard = made.unheard();
             match made.outcome {
                 // The row in the transcript says the rest.
-                CompactionOutcome::Committed(_) if asked && !made.is_by_model => Ok(UNHEARD.to_owned()),
-                CompactionOutcome::Committed(_) => Ok(String::new()),
+                CompactionOutcome::Committed(_) => {
+                    Ok(unheard.filter(|_| asked).unwrap_or_default().to_owned())
+                }
                 CompactionOutcome::NothingToDo => Ok("nothing to compact: what is there stays".to_owned()),
                 CompactionOutcome::Refused(why) => Err(Failure::new(format!("not compacted: {why}"))),
             }
@@ -334,9 +347,25 @@ mod tests {
     use super::*;
 
     /// Everything that [`Slash::of`] knows.
-    const NAMES: [&str; 17] = [
-        "context", "show", "recall", "preview", "compact", "undo", "queue", "retry", "resume", "model",
-        "sessions", "fork", "export", "help", "?", "quit", "exit",
+    const NAMES: [&str; 18] = [
+        "context",
+        "show",
+        "recall",
+        "preview",
+        "compact",
+        "compactions",
+        "undo",
+        "queue",
+        "retry",
+        "resume",
+        "model",
+        "sessions",
+        "fork",
+        "export",
+        "help",
+        "?",
+        "quit",
+        "exit",
     ];
 
     #[test]

@@ -59,7 +59,7 @@ impl Activity {
             Happening::ToolInput { tool } if !tool.is_empty() => {
                 self.begin(Doing::Preparing(tool.clone()), now)
             }
-            Happening::Compacting => self.begin(Doing::Compacting, now),
+            Happening::Compacting { .. } => self.begin(Doing::Compacting, now),
             Happening::Retrying { after_ms, .. } => {
                 self.begin(Doing::Retrying(now + after_ms), now);
             }

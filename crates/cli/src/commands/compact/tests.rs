@@ -1,5 +1,5 @@
 use longhaul_core::budget::{Budget, Trigger};
-use longhaul_core::history::{History, ItemKind};
+use longhaul_core::history::ItemKind;
 use longhaul_core::plan::{self, Occasion, Scene};
 use longhaul_core::strategy::{self, Choice, Instead, Protection};
 use longhaul_lab::recording::Recording;
@@ -19,7 +19,7 @@ fn preview_of(recording: &Recording, window: u64, policy: &Policy) -> String {
     let budget = Budget::new(window, None);
     let asked = Occasion::Requested { instructions: None };
     let plan = plan::plan(&history, recording.fixed_tokens, &budget, policy, &asked);
-    described(&bare(plan), policy.strategy.name(), policy.writer)
+    described(&bare(plan), policy.strategy.name(), policy.writer, None)
 }
 
 /// The preview of a support agent's morning.
@@ -54,7 +54,7 @@ fn a_preview_says_what_each_strategy_would_have_written_and_by_whom() {
         let text = preview(&policy(name));
         assert!(text.contains(expected), "{name}: {text}");
         assert!(text.starts_with(&format!("strategy    {name}\n")), "{text}");
-        assert_eq!(text.contains("besides the ledger"), name == "adaptive", "{text}");
+        assert_eq!(text.contains(", besides a ledger of at most "), name == "adaptive", "{text}");
     }
     let by = |writer| preview(&Policy { writer, ..policy("summarization") });
     let text = by(Writer::Nobody);
@@ -70,10 +70,10 @@ fn a_preview_says_what_each_strategy_would_have_written_and_by_whom() {
 fn a_plan_names_the_strategy_that_it_comes_from() {
     let why = "the newest step alone was too large: 2 of its results cleared";
     let plan = Plan::Edit(Box::new(edit(EditKind::Prune, Vec::new(), why)));
-    let text = described(&bare(plan), "reactive-overflow", Writer::Session);
+    let text = described(&bare(plan), "reactive-overflow", Writer::Session, None);
     assert!(text.starts_with("strategy    truncation\n"), "{text}");
     assert!(text.contains(why), "{text}");
-    let text = described(&bare(Plan::Fits), "reactive-overflow", Writer::Session);
+    let text = described(&bare(Plan::Fits), "reactive-overflow", Writer::Session, None);
     assert!(text.starts_with("strategy    reactive-overflow\n"), "{text}");
 }
 
@@ -114,7 +114,7 @@ fn results_that_are_cleared_are_counted() {
     let gone = "lh:3-8".parse::<Handle>().unwrap();
     let ops = vec![ViewOp::Drop { range: gone.0 }, ViewOp::clear(11), ViewOp::clear(13)];
     let described = |kind, ops| {
-        described(&bare(Plan::Edit(Box::new(edit(kind, ops, "why")))), "truncation", Writer::Session)
+        described(&bare(Plan::Edit(Box::new(edit(kind, ops, "why")))), "truncation", Writer::Session, None)
     };
     let text = described(EditKind::Compaction, ops);
     assert!(text.contains("goes        4 messages · lh:3-8\nclears      2 old tool results\n"), "{text}");
@@ -145,7 +145,12 @@ fn a_preview_says_whether_a_summary_would_keep_more() {
     let survival = Some(survived(&[("paths", Tally { verbatim: 1, ..Tally::default() })]));
     let text = |without_summary| {
         let plan = Plan::Edit(Box::new(edit(EditKind::Compaction, Vec::new(), "why")));
-        described(&Preview { plan, survival: survival.clone(), without_summary }, "adaptive", Writer::Session)
+        described(
+            &Preview { plan, survival: survival.clone(), without_summary },
+            "adaptive",
+            Writer::Session,
+            None,
+        )
     };
     assert!(text(true).contains("; without the summary, at least\n"), "{}", text(true));
     assert!(!text(false).contains("without the summary"), "{}", text(false));
@@ -157,7 +162,8 @@ fn what_was_done_is_told_by_its_kind() {
     let told = |kind| {
         let edit = edit(kind, vec![ViewOp::clear(11), ViewOp::clear(13)], "why");
         let undo = "undo with: longhaul undo s1 e1".to_owned();
-        committed(&Committed { edit: &edit, totals: (9_000, 4_000), notes: &[], survival: None, undo })
+        let (gone, totals) = (would_go(&edit, None), (9_000, 4_000));
+        committed(&Committed { edit: &edit, gone, totals, notes: &[], survival: None, undo })
     };
     assert_eq!(
         told(EditKind::Prune),

@@ -1,5 +1,6 @@
 //! Recordings of files, and those made by a program.
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use longhaul::clock::now_ms;
@@ -10,6 +11,7 @@ use longhaul_lab::recording::Recording;
 use longhaul_lab::synthetic;
 use tokio::io::AsyncReadExt;
 
+use super::progress;
 use crate::failure::{Failure, Outcome};
 use crate::term::text::one_line;
 
@@ -23,9 +25,12 @@ const SUPPORT_TURNS: [usize; 2] = [150, 400];
 /// Usage, for a file that cannot be read as one of the known formats.
 pub(super) async fn read(files: &[PathBuf], counter: &Counter) -> Outcome<Vec<Recording>> {
     let mut all: Vec<Recording> = Vec::new();
-    for file in files {
+    for (at, file) in files.iter().enumerate() {
         let shown = if file == Path::new("-") { "standard input".into() } else { file.display().to_string() };
         let named = |error: &dyn std::fmt::Display| Failure::usage(format!("{shown}: {error}"));
+        if std::io::stderr().is_terminal() {
+            progress::say(&format!("reading file {} of {} · {shown}", at + 1, files.len()));
+        }
         let bytes = content(file).await.map_err(|error| named(&error))?;
         let found = import::import(&bytes, now_ms()).map_err(|error| named(&error))?;
         let (group, several) = (found.format.as_str(), found.sessions.len() > 1);
@@ -36,6 +41,9 @@ pub(super) async fn read(files: &[PathBuf], counter: &Counter) -> Outcome<Vec<Re
             let name = unused(name, &all);
             all.push(recording(name, group, session, counter).map_err(|error| named(&error))?);
         }
+    }
+    if std::io::stderr().is_terminal() {
+        progress::end();
     }
     Ok(all)
 }

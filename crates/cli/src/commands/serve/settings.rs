@@ -21,11 +21,11 @@ pub(super) async fn apply(place: &Place, agent_file: Option<&Path>, runtime: &Ru
     match runtime.use_settings(SettingsFile::new(path, Config::written(&text))).await {
         Ok(choices) if choices.is_empty() => {}
         Ok(choices) => {
-            out::message(&format!(
+            out::told(&format!(
                 "settings  {shown} stands above the agent file: {}\n",
                 choices.names().join(", ")
             ));
         }
-        Err(error) => out::message(&format!("settings  {shown} is damaged, and not used: {error}\n")),
+        Err(error) => out::told(&format!("settings  {shown} is damaged, and not used: {error}\n")),
     }
 }

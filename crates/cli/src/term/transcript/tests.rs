@@ -1,4 +1,5 @@
 use super::*;
+use crate::gone::Gone;
 
 fn printed(happenings: &[Happening]) -> String {
     let mut transcript = Transcript::new(Style::default(), Setting::Chat, 60);
@@ -29,11 +30,11 @@ fn a_turn_reads_from_top_to_bottom() {
     let shrunk = Shrunk {
         id: "e9".into(),
         strategy: "adaptive".into(),
-        count: 41,
+        gone: Gone::some(41),
         before_tokens: 96_200,
         after_tokens: 11_400,
-        is_extract: false,
         undo: Undo::Newest,
+        ..Shrunk::default()
     };
     let text = printed(&[
         dequeued,
@@ -55,7 +56,8 @@ you    Please split lexer.rs into smaller files, without
        changing what it does.
 agent  I'll read the file first.
   ▸ read lexer.rs                     12 lines · 2 s
-─ compacted 41 messages · 96.2K → 11.4K · adaptive · /undo
+─ compacted 41 messages · 96.2K → 11.4K · adaptive
+  all recoverable · /undo
 agent  Done.
 ";
     assert_eq!(text, expected);
@@ -72,11 +74,11 @@ fn an_answer_that_was_paused_is_printed_once_and_in_one_piece() {
     let shrunk = Shrunk {
         id: "e9".into(),
         strategy: "adaptive".into(),
-        count: 41,
+        gone: Gone::some(41),
         before_tokens: 96_200,
         after_tokens: 11_400,
-        is_extract: false,
         undo: Undo::Newest,
+        ..Shrunk::default()
     };
     let rule = || Happening::Compacted(shrunk.clone());
     let piece = |text: &str| Happening::Piece { text: text.into() };
@@ -148,7 +150,7 @@ fn a_row_in_between_does_not_wait_for_an_answer_that_halts() {
 #[test]
 fn the_notice_says_what_was_done() {
     let told = |strategy: &str| {
-        let shrunk = Shrunk { strategy: strategy.to_owned(), count: 2, ..Shrunk::default() };
+        let shrunk = Shrunk { strategy: strategy.to_owned(), gone: Gone::some(2), ..Shrunk::default() };
         printed(&[Happening::Compacted(shrunk)])
     };
     assert!(told("truncation").contains("left out 2 messages"), "{}", told("truncation"));
@@ -157,7 +159,8 @@ fn the_notice_says_what_was_done() {
 
 fn edit(strategy: &str, undo: Undo) -> Shrunk {
     let (id, strategy) = ("e9".to_owned(), strategy.to_owned());
-    Shrunk { id, strategy, count: 41, before_tokens: 96_200, after_tokens: 11_400, is_extract: false, undo }
+    let gone = Gone::some(41);
+    Shrunk { id, strategy, gone, before_tokens: 96_200, after_tokens: 11_400, undo, ..Shrunk::default() }
 }
 
 /// The rows of edits in so many columns.
@@ -168,16 +171,45 @@ fn rows(setting: Setting, columns: usize, happenings: &[Happening]) -> String {
 }
 
 #[test]
-fn the_notice_names_the_strategy_as_long_as_there_is_room() {
-    let told = |columns| {
-        rows(Setting::Chat, columns, &[Happening::Compacted(edit("proactive-threshold", Undo::Newest))])
+fn a_row_that_is_too_wide_is_broken_and_loses_nothing() {
+    let made = || Shrunk {
+        gone: Gone { messages: 41, summaries: 2, notes: 0 },
+        why: "41 messages and what stood for others".into(),
+        ..edit("proactive-threshold", Undo::Newest)
     };
-    let what = "─ compacted 41 messages · 96.2K → 11.4K";
-    assert_eq!(told(99), format!("{what} · proactive-threshold · all recoverable · /undo\n"));
-    assert_eq!(told(79), format!("{what} · proactive-threshold · /undo\n"));
-    assert_eq!(told(60), format!("{what} · /undo\n"));
+    let told = |columns| rows(Setting::Shell, columns, &[Happening::Compacted(made())]);
+    let what = "─ compacted 41 messages and 2 earlier summaries";
+    assert_eq!(
+        told(120),
+        format!("{what} · 96.2K → 11.4K · proactive-threshold · all recoverable · undo e9\n")
+    );
+    let narrow = format!("{what}\n  96.2K → 11.4K · proactive-threshold\n  all recoverable · undo e9\n");
+    assert_eq!(told(50), narrow);
+    for columns in [24, 40, 60] {
+        assert!(told(columns).lines().all(|row| width(row) <= columns), "{}", told(columns));
+        let words =
+            |text: &str| text.replace(" · ", " ").split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(&told(columns)), words(&told(120)), "in {columns} columns");
+    }
+    let mut piped = Transcript::new(Style::default(), Setting::Shell, 40).rows_of(usize::MAX).with_reasons();
+    piped.take(&Happening::Compacted(made()), 0);
+    let reason = "  why: 41 messages and what stood for others\n";
+    assert_eq!(piped.output(), format!("{}{reason}", told(120)), "what no terminal shows is not broken");
     let cleared = rows(Setting::Chat, 99, &[Happening::Cleared(edit("reactive-overflow", Undo::Newest))]);
-    assert!(cleared.contains(" · reactive-overflow · "), "{cleared}");
+    assert!(
+        cleared.starts_with("─ cleared 41 old tool results · ")
+            && cleared.contains(" · reactive-overflow · ")
+    );
+}
+
+#[test]
+fn a_reason_is_told_in_full() {
+    let reason = "the answer was cut off at its length limit, which is not what was asked for".to_owned();
+    let text = rows(Setting::Chat, 40, &[Happening::CompactionFailed { reason: reason.clone() }]);
+    assert_eq!(text.split_whitespace().collect::<Vec<_>>().join(" "), format!("─ no summary: {reason}"));
+    let text = rows(Setting::Chat, 40, &[Happening::Note { text: reason.clone() }]);
+    assert_eq!(text.split_whitespace().collect::<Vec<_>>().join(" "), reason);
+    assert!(text.lines().all(|row| width(row) <= 40), "{text}");
 }
 
 #[test]
@@ -198,8 +230,11 @@ fn an_undo_is_offered_only_where_it_would_succeed() {
 fn an_extract_is_told_from_a_summary() {
     let failed = || Happening::CompactionFailed { reason: "the answer was empty".into() };
     let made = |strategy| Happening::Compacted(edit(strategy, Undo::Newest));
-    let text =
-        rows(Setting::Chat, 99, &[Happening::Compacting, failed(), made("adaptive"), made("adaptive")]);
+    let text = rows(
+        Setting::Chat,
+        99,
+        &[Happening::Compacting { is_extract: false }, failed(), made("adaptive"), made("adaptive")],
+    );
     let expected = "\
 ─ compacting … a summary is being written
 ─ no summary: the answer was empty

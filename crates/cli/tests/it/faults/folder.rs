@@ -142,7 +142,11 @@ async fn the_second_server_of_a_folder_is_refused() {
     let refused = place.try_start(Rules::default()).await.err().expect("the folder has two owners");
     assert_eq!(refused.status.code(), Some(1), "{refused:?}");
     let owner = format!("is in use by another longhaul (process {})", first.pid());
-    assert!(refused.said.contains(&owner) && refused.said.trim().lines().count() == 1, "{refused:?}");
+    assert!(
+        refused.said.contains(&owner) && refused.said.contains("  its page         http://"),
+        "{refused:?}"
+    );
+    assert_eq!(refused.said.trim().lines().count(), 5, "{refused:?}");
     let talker = Talker::new("s", 0, place.position());
     conclude(&first.api, std::slice::from_ref(&talker), &place, &model).await;
     first.kill().await;

@@ -20,7 +20,8 @@ fn state() -> State {
 
 fn find(cache: &Cache, scope: u8, envelope: &Envelope) -> Arc<Conversation> {
     let mut names = Names::new(&Chat, envelope);
-    cache.find(&[scope; 32], &mut names, envelope, state).unwrap()
+    cache.recall(&[scope; 32], &mut names);
+    cache.find(&[scope; 32], &mut names, state).unwrap()
 }
 
 #[test]
@@ -57,4 +58,33 @@ fn the_least_recently_used_gives_way() {
     assert!(!Arc::ptr_eq(&one, &find(&narrow, 1, &a)), "by bytes too");
     let entries = narrow.entries.lock().unwrap();
     assert_eq!((entries.count, entries.bytes), (1, a.bytes.len()));
+}
+
+#[test]
+fn what_is_known_by_its_bytes_is_not_named_again() {
+    let cache = Cache::new(10, 1 << 20);
+    let unnamed = |scope: u8, envelope: &Envelope| {
+        let mut names = Names::new(&Chat, envelope);
+        cache.recall(&[scope; 32], &mut names);
+        let new: Vec<usize> = (0..names.len()).filter(|at| names.made(*at).is_none()).collect();
+        let made: Vec<Option<Name>> = (0..names.len()).map(|at| names.made(at)).collect();
+        let all = Names::new(&Chat, envelope).all().unwrap();
+        assert!(made.iter().zip(&all).all(|(made, name)| made.is_none_or(|made| made == *name)));
+        let bytes = new.iter().map(|at| envelope.item(*at).len()).sum::<usize>();
+        assert_eq!(names.new_bytes(), bytes);
+        new
+    };
+    let old = request(&["a", "b", "c"], false);
+    assert_eq!(unnamed(1, &old), [0, 1, 2]);
+    find(&cache, 1, &old);
+    assert_eq!(unnamed(1, &old), [0; 0]);
+    assert_eq!(unnamed(2, &old), [0, 1, 2], "another caller's");
+    assert_eq!(unnamed(1, &request(&["a", "b", "c", "d"], false)), [3]);
+    assert_eq!(unnamed(1, &request(&["a", "x", "c"], false)), [1], "the same bytes at the same place");
+    assert_eq!(unnamed(1, &request(&["x", "b", "c"], false)), [0, 1, 2], "it begins in another way");
+    assert_eq!(unnamed(1, &request(&["a", "b", "c"], true)), [0, 1, 2], "it is written in another way");
+    let long = |text: &str| "-".repeat(200) + text + &"-".repeat(200);
+    let (one, other) = (long("1"), long("2"));
+    find(&cache, 1, &request(&[&one], false));
+    assert_eq!(unnamed(1, &request(&[&other], false)), [0], "only its edges are the same");
 }

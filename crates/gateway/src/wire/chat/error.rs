@@ -7,9 +7,11 @@ use super::super::{Fault, FaultKind};
 
 pub(super) fn body(fault: &Fault) -> Bytes {
     let kind = match fault.kind {
-        FaultKind::Invalid | FaultKind::ContextOverflow | FaultKind::NotFound | FaultKind::TooLarge => {
-            "invalid_request_error"
-        }
+        FaultKind::Invalid
+        | FaultKind::ContextOverflow
+        | FaultKind::DoesNotFit
+        | FaultKind::NotFound
+        | FaultKind::TooLarge => "invalid_request_error",
         FaultKind::Auth => "authentication_error",
         FaultKind::RateLimit => "rate_limit_error",
         FaultKind::Unreachable | FaultKind::Timeout | FaultKind::Upstream | FaultKind::Internal => {

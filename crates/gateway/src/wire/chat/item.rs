@@ -62,7 +62,33 @@ struct Block<'a> {
     refusal: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     image_url: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    file: Option<File<'a>>,
 }
+
+#[derive(Deserialize)]
+struct File<'a> {
+    #[serde(borrow, default)]
+    filename: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    file_data: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    file_id: Option<Cow<'a, str>>,
+}
+
+impl File<'_> {
+    fn part(self) -> Option<Part> {
+        let name = self.filename.map(Cow::into_owned);
+        match (self.file_data, self.file_id) {
+            (Some(data), _) => media::behind(&data, PDF, name),
+            (None, Some(id)) => Some(media::linked(PDF, name, &id)),
+            (None, None) => None,
+        }
+    }
+}
+
+/// What a file is that does not say.
+const PDF: &str = "application/pdf";
 
 #[derive(Deserialize)]
 struct Url<'a> {
@@ -193,6 +219,7 @@ fn block_part(raw: &RawValue) -> Option<Part> {
         Err(_) => serde_json::from_str(image.get()).ok(),
     });
     let image = url.and_then(|url| media::behind(&url, "image/*", None));
+    let image = image.or_else(|| block.file.and_then(File::part));
     let native = || RawJson(raw.get().to_owned());
     Some(image.unwrap_or_else(|| Part::Opaque(Opaque { kind: block.kind.into_owned(), native: native() })))
 }

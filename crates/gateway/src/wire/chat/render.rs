@@ -1,12 +1,11 @@
 //! A request with changes: the client's own bytes wherever nothing was changed.
 
-use std::ops::Range;
-
 use bytes::Bytes;
 use serde_json::json;
 
 use super::super::json::{elements, field, fields, quoted, string, with_field};
-use super::super::patch::{List, Patch};
+use super::super::patch::Patch;
+use super::super::slots::{Manners, Slot, Speaker, pop, settle, write};
 use super::super::{Bad, Edited, Envelope, Fate, Prefill, Step};
 
 /// The request with `edited`'s changes.
@@ -26,7 +25,7 @@ pub(super) fn render(envelope: &Envelope, edited: &Edited) -> Result<Bytes, Bad>
     if edited.steps.is_some() || edited.prefill.is_some() {
         let whole = [Step::Keep(0..envelope.items.len())];
         let slots = place(envelope, edited.steps.as_deref().unwrap_or(&whole))?;
-        let mut slots = settle(envelope, slots)?;
+        let mut slots = settle(envelope, slots, &Rules)?;
         if let Some(prefill) = edited.prefill.as_ref().filter(|prefill| !prefill.text.is_empty()) {
             begin_answer(envelope, &mut slots, prefill)?;
         }
@@ -43,14 +42,6 @@ fn report_usage(envelope: &Envelope, patch: &mut Patch) {
         Some(at) => patch.replace(at, options),
         None => patch.add("stream_options", &options),
     }
-}
-
-/// What stands at one place of the list.
-enum Slot {
-    Keep(Range<usize>),
-    Change(usize, String),
-    Own(String),
-    Say(String),
 }
 
 fn place(envelope: &Envelope, steps: &[Step]) -> Result<Vec<Slot>, Bad> {
@@ -82,74 +73,44 @@ fn no_message(index: usize) -> Bad {
     Bad::field(param.clone(), format!("{param} is not a message that can be changed"))
 }
 
-/// Many templates want roles to alternate: what we say becomes part of the person's message that follows, else of one
-/// that precedes, else it is a message of its own.
-fn settle(envelope: &Envelope, slots: Vec<Slot>) -> Result<Vec<Slot>, Bad> {
-    let mut settled: Vec<Slot> = Vec::with_capacity(slots.len());
-    let mut waiting: Vec<String> = Vec::new();
-    for slot in slots {
-        match slot {
-            Slot::Say(text) => waiting.push(text),
-            slot if waiting.is_empty() => settled.push(slot),
-            slot => {
-                let said = std::mem::take(&mut waiting).join("\n\n");
-                let (first, rest) = split_first(envelope, slot);
-                match first {
-                    Slot::Change(index, text) if is_role(&text, "user") => {
-                        settled.push(Slot::Change(index, merged(&text, index, &said, true)?));
-                    }
-                    other => {
-                        settle_behind(envelope, &mut settled, &said)?;
-                        settled.push(other);
-                    }
-                }
-                settled.extend(rest);
-            }
-        }
-    }
-    if !waiting.is_empty() {
-        settle_behind(envelope, &mut settled, &waiting.join("\n\n"))?;
-    }
-    Ok(settled)
-}
+/// How messages of this dialect are put together.
+struct Rules;
 
-/// The first message of a slot as a change that changes nothing, and the others.
-fn split_first(envelope: &Envelope, slot: Slot) -> (Slot, Option<Slot>) {
-    match slot {
-        Slot::Keep(range) => {
-            let first = Slot::Change(range.start, envelope.item(range.start).to_owned());
-            let rest = range.start + 1..range.end;
-            (first, (!rest.is_empty()).then_some(Slot::Keep(rest)))
-        }
-        other => (other, None),
+impl Manners for Rules {
+    fn speaker(&self, message: &str, _: usize) -> Result<Speaker, Bad> {
+        Ok(if is_role(message, "user") { Speaker::Person } else { Speaker::Other })
+    }
+
+    fn with(&self, message: &str, index: usize, said: &[String], before: bool) -> Result<String, Bad> {
+        merged(message, index, &said.join("\n\n"), before)
+    }
+
+    fn joined(&self, first: &str, second: &str, index: usize) -> Result<String, Bad> {
+        let wrong = || no_message(index);
+        let (fields, more) = (fields(first).ok_or_else(wrong)?, fields(second).ok_or_else(wrong)?);
+        let content = |fields| field(fields, "content").unwrap_or("null");
+        let (own, more) = (content(&fields), content(&more));
+        let joined = match (string(own), string(more)) {
+            (Some(own), Some(more)) => quoted(&format!("{own}\n\n{more}")),
+            _ => format!("[{}]", [blocks(own), blocks(more)].concat().join(",")),
+        };
+        with_field(first, "content", &joined).ok_or_else(wrong)
+    }
+
+    fn own(&self, said: &[String]) -> String {
+        json!({ "role": "user", "content": said.join("\n\n") }).to_string()
+    }
+
+    fn system_follows_person(&self) -> bool {
+        false
     }
 }
 
-/// Takes the newest message out of what is settled.
-fn pop(envelope: &Envelope, settled: &mut Vec<Slot>) -> Option<Slot> {
-    match settled.pop()? {
-        Slot::Keep(range) => {
-            let newest = range.end - 1;
-            if range.start < newest {
-                settled.push(Slot::Keep(range.start..newest));
-            }
-            Some(Slot::Change(newest, envelope.item(newest).to_owned()))
-        }
-        other => Some(other),
-    }
-}
-
-fn settle_behind(envelope: &Envelope, settled: &mut Vec<Slot>, said: &str) -> Result<(), Bad> {
-    match pop(envelope, settled) {
-        Some(Slot::Change(index, text)) if is_role(&text, "user") => {
-            settled.push(Slot::Change(index, merged(&text, index, said, false)?));
-        }
-        other => {
-            settled.extend(other);
-            settled.push(Slot::Own(json!({ "role": "user", "content": said }).to_string()));
-        }
-    }
-    Ok(())
+/// A content as blocks.
+fn blocks(content: &str) -> Vec<String> {
+    let text = |text: String| vec![json!({ "type": "text", "text": text }).to_string()];
+    let listed = || elements(content).unwrap_or_default().into_iter().map(str::to_owned).collect();
+    string(content).map_or_else(listed, text)
 }
 
 fn is_role(message: &str, role: &str) -> bool {
@@ -194,17 +155,4 @@ fn begin_answer(envelope: &Envelope, slots: &mut Vec<Slot>, prefill: &Prefill) -
         }
     }
     Ok(())
-}
-
-fn write(envelope: &Envelope, slots: Vec<Slot>) -> String {
-    let mut list = List::new(envelope);
-    for slot in slots {
-        match slot {
-            Slot::Keep(range) => list.keep(range),
-            Slot::Change(item, text) => list.change(item, &text),
-            Slot::Own(text) => list.insert(&text),
-            Slot::Say(_) => {}
-        }
-    }
-    list.finish()
 }

@@ -1,13 +1,11 @@
 //! A request with changes: the client's own bytes wherever nothing was changed.
 
-use std::ops::Range;
-
-use bytes::Bytes;
-
 use super::item::{Block, Content, Item};
 use crate::wire::json::{quoted, with_field};
-use crate::wire::patch::{List, Patch};
+use crate::wire::patch::Patch;
+use crate::wire::slots::{Manners, Slot, Speaker, pop, settle, write};
 use crate::wire::{Bad, Edited, Envelope, Fate, Prefill, Step};
+use bytes::Bytes;
 
 /// The request with `edited`'s changes.
 ///
@@ -23,23 +21,13 @@ pub(super) fn render(envelope: &Envelope, edited: &Edited) -> Result<Bytes, Bad>
     if edited.steps.is_some() || edited.prefill.is_some() {
         let whole = [Step::Keep(0..envelope.items.len())];
         let steps = edited.steps.as_deref().unwrap_or(&whole);
-        let mut messages = place(envelope, steps)?;
-        settle_says(envelope, &mut messages)?;
+        let mut messages = settle(envelope, place(envelope, steps)?, &Rules)?;
         if let Some(prefill) = &edited.prefill {
             begin_answer(envelope, &mut messages, prefill)?;
         }
         patch.replace(envelope.items_at.clone(), write(envelope, messages));
     }
     Ok(patch.apply(&envelope.bytes))
-}
-
-/// What stands at one place of the list.
-enum Slot {
-    Keep(Range<usize>),
-    Change(usize, String),
-    Own(String),
-    /// A message in a person's place that waits for one to be merged with.
-    Say(String),
 }
 
 fn place(envelope: &Envelope, steps: &[Step]) -> Result<Vec<Slot>, Bad> {
@@ -118,75 +106,38 @@ fn text_block(text: &str) -> String {
     format!(r#"{{"type":"text","text":{}}}"#, quoted(text))
 }
 
-/// Roles alternate: what we say becomes part of the message of a person that follows, else of one that precedes.
-fn settle_says(envelope: &Envelope, slots: &mut Vec<Slot>) -> Result<(), Bad> {
-    let mut settled: Vec<Slot> = Vec::with_capacity(slots.len());
-    let mut waiting: Vec<String> = Vec::new();
-    for slot in slots.drain(..) {
-        if let Slot::Say(text) = slot {
-            waiting.push(text);
-            continue;
-        }
-        if waiting.is_empty() {
-            settled.push(slot);
-            continue;
-        }
-        let said = std::mem::take(&mut waiting);
-        let (first, rest) = split_first(envelope, slot);
-        match first {
-            Slot::Change(index, text) if role(&text, index)? == "user" => {
-                settled.push(Slot::Change(index, merged(&text, index, &said, true)?));
-            }
-            other => {
-                settle_alone(envelope, &mut settled, &said)?;
-                settled.push(other);
-            }
-        }
-        settled.extend(rest);
-    }
-    if !waiting.is_empty() {
-        settle_alone(envelope, &mut settled, &waiting)?;
-    }
-    *slots = settled;
-    Ok(())
-}
+/// How messages of this dialect are put together.
+struct Rules;
 
-/// The first message of a slot as a change that changes nothing, and the others.
-fn split_first(envelope: &Envelope, slot: Slot) -> (Slot, Option<Slot>) {
-    match slot {
-        Slot::Keep(range) => {
-            let first = Slot::Change(range.start, envelope.item(range.start).to_owned());
-            let rest = range.start + 1..range.end;
-            (first, (!rest.is_empty()).then_some(Slot::Keep(rest)))
-        }
-        other => (other, None),
+impl Manners for Rules {
+    fn speaker(&self, message: &str, index: usize) -> Result<Speaker, Bad> {
+        Ok(match role(message, index)?.as_str() {
+            "user" => Speaker::Person,
+            "system" => Speaker::System,
+            _ => Speaker::Other,
+        })
     }
-}
 
-/// What is said behind the last message: part of it if it is a person's, else a message of its own.
-fn settle_alone(envelope: &Envelope, settled: &mut Vec<Slot>, said: &[String]) -> Result<(), Bad> {
-    let last = settled.pop();
-    let (rest, last) = match last {
-        Some(Slot::Keep(range)) => {
-            let newest = range.end - 1;
-            let rest = range.start..newest;
-            let item = envelope.item(newest).to_owned();
-            ((!rest.is_empty()).then_some(Slot::Keep(rest)), Some(Slot::Change(newest, item)))
-        }
-        other => (None, other),
-    };
-    settled.extend(rest);
-    match last {
-        Some(Slot::Change(index, text)) if role(&text, index)? == "user" => {
-            settled.push(Slot::Change(index, merged(&text, index, said, false)?));
-        }
-        other => {
-            settled.extend(other);
-            let blocks: Vec<String> = said.iter().map(|text| text_block(text)).collect();
-            settled.push(Slot::Own(format!(r#"{{"role":"user","content":[{}]}}"#, blocks.join(","))));
-        }
+    fn with(&self, message: &str, index: usize, said: &[String], before: bool) -> Result<String, Bad> {
+        merged(message, index, said, before)
     }
-    Ok(())
+
+    fn joined(&self, first: &str, second: &str, index: usize) -> Result<String, Bad> {
+        let (mut results, mut own) = parts_of(first, index)?;
+        let (more_results, more) = parts_of(second, index)?;
+        results.extend(more_results);
+        own.extend(more);
+        with_blocks(first, index, &[results, own].concat())
+    }
+
+    fn own(&self, said: &[String]) -> String {
+        let blocks: Vec<String> = said.iter().map(|text| text_block(text)).collect();
+        format!(r#"{{"role":"user","content":[{}]}}"#, blocks.join(","))
+    }
+
+    fn system_follows_person(&self) -> bool {
+        true
+    }
 }
 
 fn role(message: &str, index: usize) -> Result<String, Bad> {
@@ -195,20 +146,29 @@ fn role(message: &str, index: usize) -> Result<String, Bad> {
 
 /// A person's message with more said in it: before its own words, but behind results, which must come first.
 fn merged(message: &str, index: usize, said: &[String], before: bool) -> Result<String, Bad> {
-    let item = Item::read(message, index)?;
+    let (results, own) = parts_of(message, index)?;
     let said = said.iter().map(|text| text_block(text));
-    let (results, own): (Vec<String>, Vec<String>) = match &item.content {
+    let blocks: Vec<String> = match before {
+        true => results.into_iter().chain(said).chain(own).collect(),
+        false => results.into_iter().chain(own).chain(said).collect(),
+    };
+    with_blocks(message, index, &blocks)
+}
+
+/// The results in a message, and the other blocks.
+fn parts_of(message: &str, index: usize) -> Result<(Vec<String>, Vec<String>), Bad> {
+    let item = Item::read(message, index)?;
+    Ok(match &item.content {
         Content::Text(_) => (Vec::new(), vec![format!(r#"{{"type":"text","text":{}}}"#, item.raw_content)]),
         Content::Blocks(blocks) => {
             let (results, own): (Vec<_>, Vec<_>) = blocks.iter().partition(|block| block.is_result());
             let raw = |blocks: Vec<&Block<'_>>| blocks.iter().map(|block| block.raw.to_owned()).collect();
             (raw(results), raw(own))
         }
-    };
-    let blocks: Vec<String> = match before {
-        true => results.into_iter().chain(said).chain(own).collect(),
-        false => results.into_iter().chain(own).chain(said).collect(),
-    };
+    })
+}
+
+fn with_blocks(message: &str, index: usize, blocks: &[String]) -> Result<String, Bad> {
     with_field(message, "content", &format!("[{}]", blocks.join(",")))
         .ok_or_else(|| Bad::field(format!("messages[{index}]"), "a message must be an object"))
 }
@@ -219,17 +179,7 @@ fn begin_answer(envelope: &Envelope, slots: &mut Vec<Slot>, prefill: &Prefill) -
     if begun.is_empty() {
         return Ok(());
     }
-    let (rest, last) = match slots.pop() {
-        Some(Slot::Keep(range)) => {
-            let newest = range.end - 1;
-            let rest = range.start..newest;
-            let item = envelope.item(newest).to_owned();
-            ((!rest.is_empty()).then_some(Slot::Keep(rest)), Some(Slot::Change(newest, item)))
-        }
-        other => (None, other),
-    };
-    slots.extend(rest);
-    match last {
+    match pop(envelope, slots) {
         // The client itself has begun the answer.
         Some(Slot::Change(index, text)) if role(&text, index)? == "assistant" => {
             slots.push(Slot::Change(index, continued(&text, index, begun)?));
@@ -262,16 +212,4 @@ fn continued(message: &str, index: usize, more: &str) -> Result<String, Bad> {
     };
     with_field(message, "content", &content)
         .ok_or_else(|| Bad::field(format!("messages[{index}]"), "a message must be an object"))
-}
-
-fn write(envelope: &Envelope, slots: Vec<Slot>) -> String {
-    let mut list = List::new(envelope);
-    for slot in slots {
-        match slot {
-            Slot::Keep(range) => list.keep(range),
-            Slot::Change(index, text) => list.change(index, &text),
-            Slot::Own(text) | Slot::Say(text) => list.insert(&text),
-        }
-    }
-    list.finish()
 }

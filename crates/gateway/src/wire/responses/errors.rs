@@ -6,9 +6,11 @@ use crate::wire::{Fault, FaultKind};
 
 fn kind_of(kind: FaultKind) -> &'static str {
     match kind {
-        FaultKind::Invalid | FaultKind::ContextOverflow | FaultKind::NotFound | FaultKind::TooLarge => {
-            "invalid_request_error"
-        }
+        FaultKind::Invalid
+        | FaultKind::ContextOverflow
+        | FaultKind::DoesNotFit
+        | FaultKind::NotFound
+        | FaultKind::TooLarge => "invalid_request_error",
         FaultKind::Auth => "authentication_error",
         FaultKind::RateLimit => "rate_limit_error",
         FaultKind::Unreachable | FaultKind::Timeout | FaultKind::Upstream | FaultKind::Internal => {

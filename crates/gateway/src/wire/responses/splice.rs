@@ -30,6 +30,8 @@ pub(super) struct Joint {
     ours: BTreeMap<u64, u64>,
     /// Items that the client has seen the beginning of.
     items: u64,
+    /// Items that the present stream has begun: llama.cpp gives them no numbers.
+    begun: u64,
     /// The next `sequence_number`; `None` if the first stream has none.
     next: Option<u64>,
     /// Events that close a message, and the answer, until it is known whether they do.
@@ -68,6 +70,7 @@ impl Splice for Joint {
         self.continued = true;
         self.held.clear();
         self.ours.clear();
+        self.begun = 0;
         if let Some(open) = &self.open {
             self.done.remove(&open.index);
         }
@@ -114,7 +117,7 @@ impl Joint {
     fn first(&mut self, payload: &Payload<'_>, raw: &[u8], data: &str, out: &mut Vec<u8>) {
         self.reader.take(payload, data);
         let kind = payload.r#type.as_ref();
-        let index = payload.output_index.unwrap_or_default();
+        let index = self.number(payload);
         let waits = self.is_closing(kind) || payload.is_end();
         if !waits {
             self.release(out);
@@ -126,6 +129,7 @@ impl Joint {
             }
             "response.output_item.added" => {
                 self.items = self.items.max(index + 1);
+                self.begun += 1;
                 self.open = payload.item.and_then(|item| Open::begin(item.get(), index));
             }
             "response.content_part.added" => self.begin_part(),
@@ -149,7 +153,7 @@ impl Joint {
 
     /// An event of a later stream: with the client's numbers.
     fn later(&mut self, payload: &Payload<'_>, data: &str, out: &mut Vec<u8>) {
-        let theirs = payload.output_index;
+        let theirs = Some(self.number(payload));
         match payload.r#type.as_ref() {
             "response.created" | "response.in_progress" | "response.queued" => {
                 if self.response.is_none() {
@@ -192,8 +196,17 @@ impl Joint {
         }
     }
 
+    /// The present stream's number of the item that an event is about: of the newest, or of the one that it begins,
+    /// where it does not say.
+    fn number(&self, payload: &Payload<'_>) -> u64 {
+        let begins = payload.r#type == "response.output_item.added";
+        let newest = if begins { self.begun } else { self.begun.saturating_sub(1) };
+        payload.output_index.unwrap_or(newest)
+    }
+
     fn added(&mut self, payload: &Payload<'_>, data: &str, out: &mut Vec<u8>) {
-        let theirs = payload.output_index.unwrap_or_default();
+        let theirs = self.number(payload);
+        self.begun += 1;
         let begun = payload.item.and_then(|item| Open::begin(item.get(), self.items));
         // The message that was left goes on.
         if let (Some(_), Some(open), true) = (&begun, &self.open, self.held.is_empty()) {

@@ -48,6 +48,7 @@ pub(super) enum Content<'a> {
 pub(super) enum Source<'a> {
     Base64 { media_type: &'static str, data: String },
     Text { media_type: &'static str, data: &'a str },
+    Url { url: &'a str },
 }
 
 impl<'a> Block<'a> {
@@ -120,6 +121,15 @@ impl<'a> Shown<'a> {
 
     /// Nothing for a kind that the API does not take, or whose bytes did not come with the request.
     fn media(self, media: &'a Media) -> Option<Content<'a>> {
+        if let Some(url) = self.request.links.get(&media.blob.hash).filter(|_| self.media) {
+            let (source, is_image) = (Source::Url { url }, media.media_type.starts_with("image/"));
+            let title = media.name.as_deref();
+            return Some(if is_image {
+                Content::Image { source }
+            } else {
+                Content::Document { source, title }
+            });
+        }
         let bytes = self.request.media.get(&media.blob.hash)?;
         let base64 = |media_type| Source::Base64 { media_type, data: STANDARD.encode(bytes) };
         let title = media.name.as_deref();

@@ -19,6 +19,7 @@ fn said(envelope: &str) -> Answer {
 const EXACT: Sent = Sent {
     counted_before: 0,
     estimated: 0,
+    last_input: 0,
     may_be_left_out: 0,
     margin: 0.1,
     window: None,
@@ -154,4 +155,22 @@ fn reasoning_and_calls_are_an_answer() {
         let answer = Answer { parts: vec![part], ..answer("", Finish::Stop, None) };
         assert_eq!(suspect(&long, &answer), None, "{answer:?}");
     }
+}
+
+#[test]
+fn a_count_that_stands_still_is_where_the_server_cuts() {
+    let sent = Sent { counted_before: 4_110, estimated: 150, last_input: 4_096, ..EXACT };
+    let cut = Some(Suspicion::SilentlyTruncated { reported: 4_096, counted: 4_260 });
+    assert_eq!(suspect(&sent, &answer("Yes.", Finish::Stop, Some((4_096, 9)))), cut);
+    assert_eq!(suspect(&sent, &answer("Yes.", Finish::Stop, Some((4_097, 9)))), None, "a token more");
+    let declared = Sent { window: Some(32_000), source: LimitSource::Declared, ..sent };
+    assert_eq!(suspect(&declared, &answer("Yes.", Finish::Stop, Some((4_096, 9)))), cut);
+    let again = Sent { counted_before: 4_110, estimated: 20, ..sent };
+    assert_eq!(
+        suspect(&again, &answer("Yes.", Finish::Stop, Some((4_096, 9)))),
+        None,
+        "hardly more was sent"
+    );
+    let thought = Sent { may_be_left_out: 150, ..sent };
+    assert_eq!(suspect(&thought, &answer("Yes.", Finish::Stop, Some((4_096, 9)))), None, "reasoning went");
 }

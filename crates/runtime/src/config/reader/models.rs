@@ -58,7 +58,7 @@ impl Reader<'_> {
     }
 
     /// What of [`MEDIA`] is listed: nothing else is taken.
-    fn media(&mut self, node: &Node, path: &str) -> Option<[&'static str; 2]> {
+    pub(super) fn media(&mut self, node: &Node, path: &str) -> Option<[&'static str; 2]> {
         let (node, path) = (node.get("media")?, format!("{path}.media"));
         let Value::List(items) = &node.value else {
             self.bad(node, &path, "a list of images and files; [] for neither");
@@ -75,7 +75,7 @@ impl Reader<'_> {
         Some(listed)
     }
 
-    fn retention(&mut self, node: &Node, path: &str) -> Option<ReasoningRetention> {
+    pub(super) fn retention(&mut self, node: &Node, path: &str) -> Option<ReasoningRetention> {
         let (node, path) = (node.get("reasoning_retention")?, format!("{path}.reasoning_retention"));
         let word = node.word().unwrap_or_else(|| node.describe());
         let known = ReasoningRetention::from_name(&word);
@@ -86,7 +86,7 @@ impl Reader<'_> {
     }
 }
 
-fn flag(node: &Node) -> Option<bool> {
+pub(super) fn flag(node: &Node) -> Option<bool> {
     match node.value {
         Value::Flag(flag) => Some(flag),
         _ => None,

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use super::super::error::ProblemKind;
 use super::super::node::{Value, clip};
-use super::super::server::RateLimitConfig;
+use super::super::server::RateLimit;
 use super::{Reader, text};
 
 /// The database of this version.
@@ -28,11 +28,11 @@ impl Reader<'_> {
     }
 
     /// `None` is `none`.
-    pub(in super::super) fn optional_rate(&mut self, path: &str) -> Option<RateLimitConfig> {
+    pub(in super::super) fn optional_rate(&mut self, path: &str) -> Option<RateLimit> {
         self.read(path, "a rate such as 120/min (s, min or h), or none", |node| match &node.value {
             Value::Null => Some(None),
             Value::Text(word) if word == "none" => Some(None),
-            _ => RateLimitConfig::parse(&text(node)?).map(Some),
+            _ => text(node)?.parse().ok().map(Some),
         })
         .flatten()
     }

@@ -140,12 +140,23 @@ pub(crate) struct Compaction {
     why: String,
     active: bool,
     released: bool,
+    undo: UndoNow,
     original_tokens: u64,
     compressed_tokens: u64,
     original_messages: u64,
     compressed_messages: u64,
     handles: Vec<String>,
     survival: Option<Survival>,
+}
+
+/// What an undo would come to now: `built-on` means that a later edit must be undone first.
+#[derive(ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum UndoNow {
+    Possible,
+    Undone,
+    BuiltOn,
+    NoRoom,
 }
 
 #[derive(ToSchema)]

@@ -1,6 +1,7 @@
 // The field: sends, queues, edits what waits, completes commands, takes pictures and files.
-import { button, byId, h, setText, show } from '../dom.js';
+import { button, byId, coded, h, setText, show } from '../dom.js';
 import { completions, parseCommand } from '../text/commands.js';
+import { isPassing } from '../net/api.js';
 import { Attachments } from './attachments.js';
 
 const LARGEST_PX = 260;
@@ -36,12 +37,19 @@ export class Composer {
     this.stopButton.addEventListener('click', () => this.actions.stop());
   }
 
-  update({ isBusy, canStop }) {
-    this.input.placeholder = isBusy ? 'Message will be queued...' : 'Message the agent';
+  update({ isBusy, canStop, isHeld }) {
+    this.input.placeholder = isBusy ? 'Message will be queued...' : isHeld ? 'Message, or /resume' : 'Message the agent';
+    const hadFocus = document.activeElement === this.stopButton;
     this.stopButton.hidden = !canStop;
+    if (hadFocus && !canStop) this.takeFocus();
     const label = this.editing ? 'Save' : isBusy ? 'Queue' : 'Send';
     setText(this.sendButton.querySelector('span'), label);
     this.sendButton.title = `${label} (Enter)`;
+  }
+
+  /** After what had the focus is gone. On a touch screen no keyboard is called up for it. */
+  takeFocus() {
+    if (!matchMedia('(pointer: coarse)').matches) this.input.focus({ preventScroll: true });
   }
 
   key(event) {
@@ -82,8 +90,14 @@ export class Composer {
     this.changed();
   }
 
-  say(text) {
-    setText(this.said, typeof text === 'string' ? text : text.message);
+  say(said) {
+    this.saidOfLine = isPassing(said);
+    show(this.said, said ? coded(said.message ?? said) : []);
+  }
+
+  /** The server answers again: what was said of its absence holds no longer. */
+  connected() {
+    if (this.saidOfLine) this.say('');
   }
 
   /** Changes a waiting message. */
@@ -142,15 +156,33 @@ export class Composer {
     return this.atWork;
   }
 
-  /** The field is emptied at once; what was refused comes back into it. */
+  /** The field is emptied at once; what was refused comes back into it, before what was written meanwhile. */
   async refused(text, work) {
     this.setText('');
+    this.returned = '';
     try {
       await work();
     } catch (problem) {
-      if (!this.input.value) this.setText(text);
-      this.say(problem.message);
+      this.giveBack(text);
+      this.say(problem);
     }
+  }
+
+  giveBack(text) {
+    // A command is no beginning of a message.
+    if (this.input.value && parseCommand(text)) return;
+    if (this.editing) {
+      this.draft = [text, this.draft].filter(Boolean).join('\n\n');
+      return;
+    }
+    const { value, selectionEnd } = this.input;
+    const known = this.returned && value.startsWith(this.returned) ? this.returned : '';
+    const later = value.slice(known.length).replace(/^\n\n/, '');
+    this.returned = [known, text].filter(Boolean).join('\n\n');
+    this.setText([this.returned, later].filter(Boolean).join('\n\n'));
+    if (!later) return;
+    const caret = this.input.value.length - (value.length - selectionEnd);
+    this.input.setSelectionRange(caret, caret);
   }
 }
 

@@ -1,7 +1,11 @@
-// Before the first word: what answers here, how to try it, how to point something else at it.
-import { byId, button, h, icon, show } from '../dom.js';
+// Before the first word: who answers here, how to try it, how to point something else at it.
+import { byId, button, coded, h, icon, show } from '../dom.js';
 import { api } from '../net/api.js';
+import { page } from '../page.js';
 import { plural, tokens } from '../text/format.js';
+import { modelChoices, modelsOf } from '../text/models.js';
+import { ways } from '../text/ways.js';
+import { snippet } from '../view/copy.js';
 
 const EXAMPLES = [
   'What is in this folder, and where would you start reading?',
@@ -11,20 +15,16 @@ const EXAMPLES = [
 
 const DEMO = 'Read the files of this folder one after the other and say what each is for.';
 
-/** Ways in for other programs: `[title, what for, what to paste]`. */
-function ways() {
-  return [
-    ['A script', 'Everything here goes over one HTTP API. The token is in the file that the server named at its start.', [
-      `curl ${location.origin}/api/message \\`,
-      `  -H "Authorization: Bearer $(cat token)" -H 'content-type: application/json' \\`,
-      `  -d '{"content":"hello"}'`,
-    ].join('\n')],
-    ['An editor', 'Editors that speak the Agent Client Protocol start it by themselves; this is for Zed.', '{ "agent_servers": { "Longhaul": { "type": "custom", "command": "longhaul", "args": ["acp"] } } }'],
-    ['Another agent', 'Over MCP any agent can look up what was said in your sessions.', '{ "mcpServers": { "longhaul": { "command": "longhaul", "args": ["mcp"] } } }'],
-  ];
+/** Draws anew who answers, while the page stands here. */
+let redraw = () => {};
+
+/** Somebody else shall answer. */
+export function whoChanged() {
+  redraw();
 }
 
-export async function showEmpty(place, { ask }) {
+/** `ask(text, isSent)` writes, `pickModel()` offers who may answer, `known()` hears who does. */
+export async function showEmpty(place, { ask, pickModel, known }) {
   place.hidden = false;
   const about = h('div.backends', { 'aria-live': 'polite' }, h('p.quiet', {}, 'Looking for models …'));
   const examples = h('div.examples', {}, EXAMPLES.map((text) => h('button.example', { type: 'button', onclick: () => ask(text) }, text)));
@@ -34,50 +34,58 @@ export async function showEmpty(place, { ask }) {
     h('p.lead', {}, 'It keeps every word, shows the model what fits, and tells you what it left out. Nothing is ever lost.'),
     about, examples, pointing(),
   );
-  await look(about, examples, ask);
+  await look(about, examples, { ask, pickModel, known });
 }
 
-async function look(about, examples, ask) {
+async function look(about, examples, actions) {
   try {
-    const models = await api.models();
-    show(about, backends(models, ask));
+    const [models, isOne] = await Promise.all([api.models(), isAlone()]);
+    page.usual = { model: models.current?.model ?? null };
+    redraw = () => show(about, backends(models, isOne ? null : actions.pickModel, actions.ask));
+    redraw();
+    actions.known();
     // The scripted model does one thing only.
     examples.hidden = models.demo;
   } catch (problem) {
     show(
       about,
       h('p.answers.bad', {}, icon('alert'), h('span', {}, problem.status === 404 ? 'This server does not say which models it found.' : problem.message)),
-      problem.status === 404 ? null : h('p', {}, button('Look again', { kind: 'quiet', onclick: () => look(about, examples, ask) })),
+      problem.status === 404 ? null : h('p', {}, button('Look again', { kind: 'quiet', onclick: () => look(about, examples, actions) })),
     );
   }
 }
 
+/** Whether there is nobody else to choose. */
+async function isAlone() {
+  const [agents, settings] = await Promise.allSettled([api.agents(), api.settings()]);
+  const groups = modelChoices({ agents: agents.value?.agents, models: modelsOf(settings.value) });
+  return groups.every(({ choices }) => choices.length < 2);
+}
+
 function pointing() {
-  return h('section.pointing', { 'aria-label': 'From another program' }, h('h3', {}, 'From another program'), ways().map(([title, says, text]) => h(
-    'details', { name: 'pointing' }, h('summary', {}, title), h('p', {}, says), copied(text),
+  return h('section.pointing', { 'aria-label': 'From another program' }, h('h3', {}, 'From another program'), ways(location.origin).map(({ title, says, text }) => h(
+    'details', { name: 'pointing' }, h('summary', {}, title), h('p', {}, coded(says)), snippet(text),
   )));
 }
 
-/** A text with a button that copies it. */
-function copied(text) {
-  const copy = h('button.copy', { type: 'button', onclick: async () => {
-    await navigator.clipboard?.writeText(text);
-    copy.textContent = 'Copied';
-    setTimeout(() => { copy.textContent = 'Copy'; }, 1_500);
-  } }, 'Copy');
-  return h('div.code-frame', {}, h('pre', { tabindex: '0' }, text), copy);
-}
-
-function backends({ current, backends: found = [], demo }, ask) {
-  const answers = demo
-    ? h('p.answers', {}, icon('dot'), h('span', {}, 'No model was found, so the scripted ', h('strong', {}, 'demo model'), ' answers. It shows how a session outgrows its window.'))
-    : h('p.answers.good', {}, icon('dot'), h('span', {}, h('strong', {}, current?.model ?? 'a model'), ' answers'), h('span.quiet.numbers', {}, [current?.provider, current?.window && `window ${tokens(current.window)}`].filter(Boolean).join(' · ')));
+function backends({ current, backends: found = [], demo }, pickModel, ask) {
   return [
-    answers,
+    demo && !page.chosen ? demoLine() : answerLine(current),
+    pickModel ? h('p.answers-other', {}, button('Choose who answers', { kind: 'link', onclick: pickModel })) : null,
     demo ? h('p', {}, button('Try the demo', { kind: 'primary', onclick: () => ask(DEMO, true) })) : null,
     found.length ? h('div', {}, h('h3', {}, 'Found on this machine'), h('ul.found', {}, found.map(backendLine))) : null,
-    demo && !found.length ? h('div', {}, h('p.quiet', {}, 'For a model of your own, start LM Studio, llama.cpp, vLLM or Ollama, or set a key, and start again:'), copied('longhaul --base-url http://localhost:1234/v1 --model NAME serve')) : null,
+    demo && !found.length ? h('div', {}, h('p.quiet', {}, 'For a model of your own, start LM Studio, llama.cpp, vLLM or Ollama, or set a key, and start again:'), snippet('longhaul --base-url http://localhost:1234/v1 --model NAME serve')) : null,
   ];
+}
+
+function demoLine() {
+  return h('p.answers', {}, icon('dot'), h('span', {}, 'No model was found, so the scripted ', h('strong', {}, 'demo model'), ' answers. It shows how a session outgrows its window.'));
+}
+
+function answerLine(current) {
+  const { chosen } = page;
+  const facts = chosen ? [chosen.agent && `agent ${chosen.agent}`] : [current?.provider, current?.window ? `window ${tokens(current.window)}` : 'window not stated'];
+  return h('p.answers.good', {}, icon('dot'), h('span', {}, h('strong', {}, chosen?.shown ?? current?.model ?? 'a model'), ' answers'), h('span.quiet.numbers', {}, facts.filter(Boolean).join(' · ')));
 }
 
 function backendLine({ name, baseUrl, models }) {

@@ -1,6 +1,8 @@
 // The line above the conversation: title, model, steps, tokens or cost; and what can be done with the session.
 import { byId, setText } from '../dom.js';
 import { count, dollars, plural, tokens } from '../text/format.js';
+import { newestUndo } from '../state/offers.js';
+import { whyNot } from '../text/edits.js';
 import { titleOf } from './sessions.js';
 
 export class Header {
@@ -9,6 +11,7 @@ export class Header {
     this.facts = byId('facts');
     this.model = byId('model');
     this.modelName = byId('model-name');
+    this.undo = byId('session-menu').querySelector('[data-command="undo"]');
     this.title.addEventListener('click', rename);
     for (const each of byId('session-menu').querySelectorAll('[data-command]')) {
       each.addEventListener('click', () => {
@@ -18,13 +21,15 @@ export class Header {
     }
   }
 
-  update(state, listed) {
+  /** `fresh`: the model of a session that is not begun yet. */
+  update(state, listed, fresh = null) {
     const session = state.session ?? listed;
     const title = session ? titleOf(session) : 'New session';
     setText(this.title, title);
     this.title.disabled = !state.session;
     byId('session-menu-open').hidden = !state.session;
-    const model = state.session ? modelOf(state, session) : null;
+    const model = state.session ? modelOf(state, session) : fresh;
+    this.offerUndo(state);
     this.model.hidden = !model;
     setText(this.modelName, model ?? '');
     this.model.setAttribute('aria-label', `Model ${model}. Change it`);
@@ -32,6 +37,13 @@ export class Header {
     this.facts.title = state.session ? spentOn(state, session) : '';
     const waits = (state.messages.at(-1)?.calls ?? []).some((call) => call.approval && !call.approval.decision && !call.result);
     document.title = `${waits ? '● ' : ''}${title} · Longhaul`;
+  }
+
+  offerUndo(state) {
+    const newest = state.session ? newestUndo(state) : null;
+    const why = newest ? whyNot(newest.refused)?.[1] : 'Nothing was compacted.';
+    this.undo.disabled = Boolean(why);
+    this.undo.title = why ?? '';
   }
 }
 

@@ -5,7 +5,8 @@ import { COMMANDS } from '../text/commands.js';
 export const KEYS = [
   ['Enter', 'Send'],
   ['Shift + Enter', 'A new line'],
-  ['Esc', 'Close what is open; else stop the agent'],
+  ['Esc', 'Close what has the focus (dialog, menu, list or panel); else stop the agent; else close what is still open'],
+  ['Alt + r', 'To the question that waits for you: Enter allows, Tab goes on to Deny'],
   ['↑ in an empty field', 'Edit the last message that waits'],
   ['/', 'To the field; there: commands'],
   ['n', 'New session'],

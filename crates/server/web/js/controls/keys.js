@@ -1,6 +1,6 @@
 // Keys that work anywhere on the page.
 
-export function listenForKeys({ escape, neighbour, help, settings, panel, fresh, field, search }) {
+export function listenForKeys({ escape, neighbour, help, settings, panel, fresh, field, search, review }) {
   const plain = { '?': help, ',': settings, m: panel, n: fresh, '/': field };
   addEventListener('keydown', (event) => {
     if (event.defaultPrevented || event.isComposing || document.querySelector('dialog[open]')) return;
@@ -11,6 +11,8 @@ export function listenForKeys({ escape, neighbour, help, settings, panel, fresh,
       neighbour(event.key === 'ArrowUp' ? -1 : 1);
     } else if ((event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey && event.key === 'k') {
       search();
+    } else if (event.altKey && !event.ctrlKey && !event.metaKey && event.code === 'KeyR') {
+      if (!review()) return;
     } else if (Object.hasOwn(plain, event.key) && !event.ctrlKey && !event.metaKey && !event.altKey && !isTyping(event.target)) {
       plain[event.key]();
     } else {

@@ -4,7 +4,7 @@ import { api } from '../net/api.js';
 import { modelChoices, modelsOf } from '../text/models.js';
 
 export class ModelMenu {
-  /** `current()` gives `{current, agent}`: the model and whose it is; `choose(choice)` answers a promise. */
+  /** `current()` gives `{current, agent, note}`: the model, whose it is, and what a choice means; `choose(choice, model)` answers a promise. */
   constructor({ current, choose }) {
     Object.assign(this, { current, choose });
     this.menu = byId('model-menu');
@@ -24,28 +24,31 @@ export class ModelMenu {
       show(this.menu, h('p.menu-note', { role: 'alert' }, agents.reason.message));
       return;
     }
-    const groups = modelChoices({ agents: agents.value?.agents, models: modelsOf(settings.value), ...this.current() });
+    const known = agents.value?.agents ?? [];
+    const { current, agent, note } = this.current();
+    const usual = known.find((each) => each.isDefault);
+    const groups = modelChoices({ agents: known, models: modelsOf(settings.value), current: current ?? usual?.model, agent: agent ?? usual?.name });
     this.said = h('p.menu-note.form-said', { role: 'alert' });
     show(
       this.menu,
       groups.map(({ title, choices }) => h('div', { role: 'group', 'aria-label': title }, h('p.menu-title', { 'aria-hidden': 'true' }, title), choices.map((choice) => this.item(choice)))),
       this.said,
-      h('p.menu-note', {}, 'The whole history stays. A smaller window may make room first.'),
+      h('p.menu-note', {}, note),
     );
     (this.menu.querySelector('[aria-checked="true"]') ?? this.menu.querySelector('button'))?.focus();
   }
 
-  item({ label, note, choice, isCurrent, why }) {
+  item({ label, note, model, choice, isCurrent, why }) {
     return h(
       'button.choice-item', {
         type: 'button', role: 'menuitemradio', 'aria-checked': String(isCurrent), disabled: Boolean(why), title: why ?? null,
-        onclick: () => this.chosen(choice, isCurrent),
+        onclick: () => this.chosen(choice, model, isCurrent),
       },
       isCurrent ? icon('check') : h('span.icon'), h('span.choice-label', {}, label), note ? h('span.choice-note', {}, note) : null,
     );
   }
 
-  async chosen(choice, isCurrent) {
+  async chosen(choice, model, isCurrent) {
     if (isCurrent) {
       this.menu.hidePopover();
       return;
@@ -53,7 +56,7 @@ export class ModelMenu {
     this.menu.setAttribute('aria-busy', 'true');
     this.said.textContent = '';
     try {
-      await this.choose(choice);
+      await this.choose(choice, model);
       this.menu.hidePopover();
     } catch (problem) {
       this.said.textContent = problem.message;

@@ -1,19 +1,22 @@
 // The messages that wait, as numbered chips above the field.
-import { button, byId, h, setText } from '../dom.js';
+import { button, byId, h, icon, setText } from '../dom.js';
 import { firstLine } from '../text/format.js';
 import { entryText } from '../state/queue.js';
 
 export class Queue {
-  /** `edit(entry)`, `remove(id)` */
+  /** `edit(entry)`, `remove(id)`, `goOn()` */
   constructor(actions) {
     this.actions = actions;
     this.list = byId('queue');
     this.chips = new Map();
+    this.heldWords = h('span');
+    this.held = h('li.held', {}, icon('clock'), this.heldWords, button('Send now', { symbol: 'send', onclick: () => this.actions.goOn() }));
   }
 
-  update(entries) {
-    if (entries === this.entries) return;
-    this.entries = entries;
+  /** `isHeld`: nothing takes them by itself. */
+  update(entries, isHeld) {
+    if (entries === this.entries && isHeld === this.isHeld) return;
+    Object.assign(this, { entries, isHeld });
     const known = entries.filter((entry) => entry.parts);
     const ids = new Set(known.map((entry) => entry.id));
     for (const [id, chip] of this.chips) {
@@ -28,7 +31,19 @@ export class Queue {
       chip.edit.setAttribute('aria-label', `Edit the waiting message ${at + 1}: ${firstLine(entryText(entry), 80)}`);
       chip.remove.setAttribute('aria-label', `Remove the waiting message ${at + 1}`);
     });
+    this.hold(isHeld && known.length);
     this.list.hidden = known.length === 0 && this.list.childElementCount === 0;
+  }
+
+  /** Says that they wait for a person, with what sends them. */
+  hold(number) {
+    this.list.classList.toggle('is-held', number > 0);
+    if (!number) {
+      this.held.remove();
+      return;
+    }
+    setText(this.heldWords, number === 1 ? 'It waits for your next message, or' : 'They wait for your next message, or');
+    if (this.list.lastElementChild !== this.held) this.list.append(this.held);
   }
 
   make(entry) {

@@ -1,17 +1,17 @@
 // The list of sessions: newest first, with what each is doing; found by words, renamed, deleted.
 import { button, byId, h, setText, show } from '../dom.js';
 import { addressOf } from '../text/address.js';
-import { ago, firstLine } from '../text/format.js';
+import { ago, count, firstLine, plural } from '../text/format.js';
 import { foundSessions, passage, wordsOf } from '../text/hits.js';
 import { askText, confirmed } from './dialog.js';
 
 export const STATUS_WORDS = {
   idle: 'at rest', streaming: 'writing', executing_tools: 'running tools', waiting_approval: 'waiting for you',
-  compacting: 'making room', parked: 'parked',
+  compacting: 'compacting', parked: 'parked',
 };
 
 /** The same where there is little room. */
-const BUSY = { streaming: 'writing', executing_tools: 'tools', waiting_approval: 'asks you', compacting: 'room', parked: 'parked' };
+const BUSY = { streaming: 'writing', executing_tools: 'tools', waiting_approval: 'asks you', compacting: 'compacts', parked: 'parked' };
 
 const WHO = { user: 'you ', assistant: 'agent ', tool: 'tool ' };
 
@@ -151,12 +151,13 @@ export class Sessions {
   fill(item, session) {
     const title = titleOf(session);
     setText(item.title, title);
-    setText(item.meta, BUSY[session.status] ?? ago(session.updatedAt, Date.now()));
-    item.element.dataset.status = session.status;
+    const waits = session.status === 'idle' ? session.queued ?? 0 : 0;
+    setText(item.meta, waits ? `${count(waits)} ${waits === 1 ? 'waits' : 'wait'}` : BUSY[session.status] ?? ago(session.updatedAt, Date.now()));
+    item.element.dataset.status = waits ? 'held' : session.status;
     const isCurrent = session.id === this.currentId;
     if (isCurrent) item.link.setAttribute('aria-current', 'page');
     else item.link.removeAttribute('aria-current');
-    const label = `${title}, ${STATUS_WORDS[session.status] ?? session.status}`;
+    const label = `${title}, ${waits ? `${plural(waits, 'message')} waiting for you to go on` : STATUS_WORDS[session.status] ?? session.status}`;
     if (item.label !== label) {
       item.label = label;
       item.link.setAttribute('aria-label', label);

@@ -1,5 +1,5 @@
 // Settings: what the server lets a page change, and what only this page remembers.
-import { button, byId, h, show } from '../dom.js';
+import { button, byId, coded, h, show } from '../dom.js';
 import { api } from '../net/api.js';
 import { currentTheme, setTheme } from './theme.js';
 
@@ -9,6 +9,18 @@ export function choicesOf(allowed, current) {
   return choices.some(({ value }) => value === current) ? choices : [...choices, { value: current, label: current }];
 }
 
+/** What each strategy does, in a line. */
+export const STRATEGIES = {
+  'reactive-overflow': 'Waits until the window is full, then one summary takes the place of all but the newest turns.',
+  'proactive-threshold': 'The same at half of the window, for models that get worse or slower when it fills.',
+  'middle-removal': 'Keeps the first turn and the newest messages and leaves out the middle. No model is asked.',
+  truncation: 'Keeps the newest messages only. No model is asked.',
+  importance: 'Scores every older message and leaves out the lowest first. No model is asked.',
+  summarization: 'A short summary for each batch of old messages, for long talks on one subject after another.',
+  'pruning-agent': 'A model reads the old messages and decides which stay, become shorter or go. The most selective, and the dearest.',
+  adaptive: 'Compacts when it pays: a ledger of rules, files and errors made by program, and a short summary written ahead.',
+};
+
 /** Kinds of trigger; `unit` where a figure belongs to it. */
 const TRIGGERS = [
   { value: 'none', label: 'When the strategy says (default)' },
@@ -16,7 +28,7 @@ const TRIGGERS = [
   { value: 'triggerTokens', label: 'At a number of tokens', unit: 'tokens' },
   { value: 'overflow', label: 'Only when the window is full' },
   { value: 'planner', label: 'When it pays (adaptive only)' },
-  { value: 'manual', label: 'Only when asked' },
+  { value: 'manual', label: 'Only when you ask, or nothing fits' },
 ];
 
 /** A trigger of the API as kind and figure. Pure. */
@@ -48,7 +60,7 @@ export async function openSettings() {
     new ServerSettings(server).draw(settings);
   } catch (problem) {
     const why = problem.status === 404 ? 'This server cannot be configured from the page.' : problem.message;
-    show(server, h('h3', {}, 'How room is made'), h('p', {}, why), h('p.quiet', {}, 'The agent file longhaul.yml has every key: context.compression and context.pruningAgent.'));
+    show(server, h('h3', {}, 'Compaction'), h('p', {}, why), h('p.quiet', {}, 'The agent file longhaul.yml has every key: context.compression and context.pruningAgent.'));
   }
 }
 
@@ -62,7 +74,13 @@ function appearance() {
 }
 
 function field(id, label, control, hint) {
-  return h('div.field', {}, h('label', { for: id }, label), control, hint ? h('p.quiet', {}, hint) : null);
+  return h('div.field', {}, h('label', { for: id }, label), control, hint ? h('p.quiet', {}, coded(hint)) : null);
+}
+
+/** All strategies beside each other, for who chooses. */
+function strategies(names) {
+  const known = names.filter((name) => STRATEGIES[name]);
+  return h('details.strategies', {}, h('summary', {}, 'What each strategy does'), h('dl', {}, known.map((name) => [h('dt', {}, name), h('dd', {}, STRATEGIES[name])])));
 }
 
 /** The settings of the server: each is saved when it is changed, and may be given back to the agent file. */
@@ -77,11 +95,12 @@ class ServerSettings {
     const focus = document.activeElement?.id;
     const { strategy, pruningAgent, summarizeWith, autoRecall, allowed } = settings;
     show(
-      this.place, h('h3', {}, 'How room is made'), this.said,
-      this.select('pruningAgent', 'Pruning agent', allowed.pruningAgent, pruningAgent, 'Who reads old messages and says which stay, with the strategy pruning-agent.'),
-      this.select('strategy', 'Strategy', allowed.strategy, strategy, 'None of them deletes anything.'),
+      this.place, h('h3', {}, 'Compaction'), h('p.quiet.intro', {}, 'What happens when the window fills. Nothing is deleted: everything stays in the log and can be looked up.'), this.said,
+      this.select('strategy', 'Strategy', allowed.strategy, strategy, STRATEGIES[strategy]),
+      strategies(allowed.strategy),
       this.trigger(),
-      this.select('summarizeWith', 'Who writes summaries', allowed.summarizeWith, summarizeWith),
+      this.select('pruningAgent', 'Pruning agent', allowed.pruningAgent, pruningAgent, 'Who reads old messages and says which stay, with the strategy `pruning-agent`.'),
+      this.select('summarizeWith', 'Who writes summaries', allowed.summarizeWith, summarizeWith, 'With every strategy that summarises.'),
       this.check('autoRecall', 'Bring back by itself what the newest message speaks of', autoRecall),
     );
     if (focus) byId(focus)?.focus();
@@ -120,7 +139,7 @@ class ServerSettings {
     number.addEventListener('change', save);
     changed();
     const both = h('div.figure', {}, choice, number, unit);
-    return this.withSource('trigger', field('trigger', 'Room is made', both));
+    return this.withSource('trigger', field('trigger', 'Compact', both, 'A request that would not fit at all is always compacted first.'));
   }
 
   /** A value that was changed here can be given back. */

@@ -3,23 +3,32 @@ import { byId, setText } from '../dom.js';
 import { statusLine } from '../view/now.js';
 
 export class Status {
-  /** `look()` gives the state, `review(callId)` brings a question into sight, `goOn()` resumes. */
-  constructor({ look, review, goOn }) {
-    Object.assign(this, { look, review, goOn });
+  /** `look()` gives the state, `toCall(callId)` brings a question into sight, `goOn()` resumes, `leave()` takes the focus. */
+  constructor({ look, toCall, goOn, leave }) {
+    Object.assign(this, { look, toCall, goOn, leave });
     this.line = byId('status');
     this.text = byId('status-text');
     this.button = byId('status-review');
-    this.button.addEventListener('click', () => (this.shown.canGoOn ? this.goOn() : this.review(this.shown.callId)));
+    this.button.addEventListener('click', () => (this.shown.canGoOn ? this.goOn() : this.review()));
     setInterval(() => { if (!document.hidden) this.draw(); }, 1_000);
+  }
+
+  /** Leads to what waits for a person; answers whether anything does. */
+  review() {
+    const callId = this.shown?.callId;
+    if (callId) this.toCall(callId);
+    return Boolean(callId);
   }
 
   draw() {
     this.shown = statusLine(this.look(), Date.now());
     const { text, tone, callId, canGoOn } = this.shown;
+    const hadFocus = document.activeElement === this.button;
     setText(this.text, text);
     this.line.dataset.tone = tone;
     this.line.hidden = !text;
     this.button.hidden = !callId && !canGoOn;
+    if (hadFocus && this.button.hidden) this.leave();
     setText(this.button, canGoOn ? 'Go on' : 'Review');
   }
 }

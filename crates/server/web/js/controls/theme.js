@@ -22,7 +22,10 @@ export function setTheme(theme) {
   }
 }
 
-/** The next of the three. */
-export function nextTheme() {
-  return ORDER[(ORDER.indexOf(currentTheme()) + 1) % ORDER.length];
+/** The other of what is seen now: the system's own where that is the same. */
+export function otherTheme() {
+  const ofSystem = matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
+  const seen = currentTheme() === 'system' ? ofSystem : currentTheme();
+  const other = seen === 'dark' ? 'light' : 'dark';
+  return other === ofSystem ? 'system' : other;
 }

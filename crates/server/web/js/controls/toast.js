@@ -39,6 +39,10 @@ function stay(place) {
   timer = setTimeout(leave, STAYS_MS);
 }
 
+export function toastHasFocus() {
+  return byId('toast').matches(':focus-within');
+}
+
 export function closeToast() {
   clearTimeout(timer);
   const place = byId('toast');

@@ -14,7 +14,7 @@ export function chart(steps, edits, { window, trigger }) {
   }
   const columns = columnsOf(steps, Math.floor((WIDTH - LEFT) / 4));
   const highest = Math.max(...columns.map((column) => column.input + column.output));
-  // Where room is made is shown once the steps come near it.
+  // Where it is compacted is shown once the steps come near it.
   const nearTrigger = trigger && trigger <= highest * 2 ? trigger : 0;
   const top = niceTop(Math.max(highest, nearTrigger));
   const y = (value) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - value / top);
@@ -36,7 +36,7 @@ export function chart(steps, edits, { window, trigger }) {
   ));
   const across = (kind, value, label) => s('g', { class: `limit ${kind}` }, s('title', {}, label), s('line', { x1: LEFT, x2: WIDTH, y1: y(value), y2: y(value) }));
   const limits = [
-    nearTrigger ? across('at-trigger', trigger, `Room is made at ${tokens(trigger)}`) : null,
+    nearTrigger ? across('at-trigger', trigger, `Compacts at ${tokens(trigger)}`) : null,
     window && window <= top ? across('at-window', window, `The window ends at ${tokens(window)}`) : null,
   ];
   const marks = marksOf(edits, columns).map(({ at, edit }) => {
@@ -60,5 +60,5 @@ function describe({ first, last, input, cached, output }) {
 
 function legend(hasTrigger, hasWindow) {
   const item = (kind, label) => h('li', {}, h(`span.swatch.${kind}`, { 'aria-hidden': 'true' }), label);
-  return h('ul.legend', {}, item('cached', 'read from the cache'), item('fresh', 'read anew'), item('written', 'written'), item('mark', 'compacted or pruned'), hasTrigger ? item('rule', 'room is made') : null, hasWindow ? item('rule.end', 'end of the window') : null);
+  return h('ul.legend', {}, item('cached', 'read from the cache'), item('fresh', 'read anew'), item('written', 'written'), item('mark', 'compacted or pruned'), hasTrigger ? item('rule', 'compacts here') : null, hasWindow ? item('rule.end', 'end of the window') : null);
 }

@@ -1,7 +1,7 @@
 // The meter: one thin bar and its caption. A click opens the panel.
 import { byId, h, setText } from '../dom.js';
 import { tokens } from '../text/format.js';
-import { captionOf, segmentsOf, spokenOf, ticksOf } from './segments.js';
+import { captionOf, isAssumed, segmentsOf, spokenOf, ticksOf } from './segments.js';
 
 export class Meter {
   constructor(onOpen) {
@@ -16,8 +16,8 @@ export class Meter {
     if (this.usage !== usage || this.report !== report) {
       this.usage = usage;
       this.report = report;
-      setText(this.caption, captionOf(usage));
-      this.element.setAttribute('aria-label', `${spokenOf(usage, report)} Open the details.`);
+      setText(this.caption, captionOf(usage, report));
+      this.element.setAttribute('aria-label', `${spokenOf(usage, report)}${isAssumed(report) ? ' The size of the window is assumed.' : ''} Open the details.`);
       this.draw(report, usage, activeSummaries(edits, summaries));
     }
     this.element.classList.toggle('compacting', Boolean(compacting));

@@ -4,7 +4,7 @@ import { count, percent, tokens } from '../text/format.js';
 import { reasonOf, sizes } from '../text/edits.js';
 import { chart } from './chart.js';
 import { activeSummaries } from './meter.js';
-import { segmentsOf, spokenOf, tableOf } from './segments.js';
+import { isAssumed, segmentsOf, spokenOf, tableOf } from './segments.js';
 
 export class Panel {
   constructor({ onOpen, onReveal }) {
@@ -52,10 +52,13 @@ export class Panel {
     if (!report) {
       setText(this.lead, 'The meter is read …');
       this.rest.hidden = true;
+      this.assumed.hidden = true;
       return;
     }
     this.rest.hidden = false;
     setText(this.lead, spokenOf(usage ?? report, report));
+    this.assumed.hidden = !isAssumed(report);
+    setText(this.assumed, `The window of ${tokens(report.window)} is assumed: nobody states it for this model. Declare it with model.context_window in longhaul.yml, or it is corrected once the model refuses a request.`);
     show(this.legend, legend(segmentsOf(report, activeSummaries(edits, summaries))));
     show(this.chart, chart(steps, edits, { window: report.window, trigger: report.thresholds[0]?.tokens }));
     this.table.update(tableOf(report));
@@ -65,13 +68,14 @@ export class Panel {
 
   build() {
     this.lead = h('p.panel-lead');
+    this.assumed = h('p.panel-assumed', { hidden: true });
     [this.legend, this.chart, this.estimates, this.edits] = Array.from({ length: 4 }, () => h('div'));
     this.table = new Table();
     this.rest = h(
       'div', {}, this.legend, h('h3', {}, 'Context per step'), this.chart, h('h3', {}, 'What fills it'), this.table.element,
       h('h3', {}, 'Last estimates against actuals'), this.estimates, this.edits,
     );
-    show(this.body, this.lead, this.rest);
+    show(this.body, this.lead, this.assumed, this.rest);
   }
 
   editList(edits) {

@@ -41,34 +41,39 @@ export function isEstimated(report) {
   return !report.source.startsWith('reported');
 }
 
-/** Tick marks: where room is made, and where the reserve begins, as shares of the window. */
+/** Tick marks: where it is compacted, and where the reserve begins, as shares of the window. */
 export function ticksOf(report) {
   const [trigger] = report.thresholds;
   const ticks = [];
-  if (trigger && trigger.tokens < report.window) ticks.push({ key: 'trigger', label: `Room is made at ${tokens(trigger.tokens)}`, at: trigger.tokens / report.window });
+  if (trigger && trigger.tokens < report.window) ticks.push({ key: 'trigger', label: `Compacts at ${tokens(trigger.tokens)}`, at: trigger.tokens / report.window });
   if (report.outputReserve) ticks.push({ key: 'reserve', label: `${tokens(report.outputReserve)} are kept for the answer`, at: Math.max(0, 1 - report.outputReserve / report.window) });
   return ticks;
 }
 
-/** The bar in words: `52.1K / 200K · 26 % · accurate to 0.6 %`. */
-export function captionOf(usage) {
+/** Whether nobody states how large the window is. */
+export function isAssumed(report) {
+  return report?.windowSource === 'assumed';
+}
+
+/** The bar in words: `52.1K / 200K · 26 % · accurate to 0.6 %`, and whether the window is assumed. */
+export function captionOf(usage, report = null) {
   if (!usage) return '';
   const share = `${tokens(usage.total)} / ${tokens(usage.window)} · ${percent(usage.percent)} %`;
-  return `${share} · ${accuracyOf(usage)}`;
+  return `${share} · ${accuracyOf(usage)}${isAssumed(report) ? ' · window assumed' : ''}`;
 }
 
 export function accuracyOf({ expectedError, total, estimated }) {
   if (!total) return 'nothing yet';
   if (expectedError) return `accurate to ${percent(expectedError * 100)} %`;
   if (estimated) return 'estimated';
-  return 'as the model reported';
+  return 'counted by the model';
 }
 
 /** The same for ears. */
 export function spokenOf(usage, report) {
   if (!usage) return 'The context window is not known yet.';
   const [trigger] = report?.thresholds ?? [];
-  const until = trigger && trigger.tokens > usage.total ? ` Room is made at ${tokens(trigger.tokens)}.` : '';
+  const until = trigger && trigger.tokens > usage.total ? ` It is compacted at ${tokens(trigger.tokens)}.` : '';
   return `The window is ${percent(usage.percent)} percent full: ${tokens(usage.total)} of ${tokens(usage.window)} tokens, ${accuracyOf(usage)}.${until}`;
 }
 
@@ -96,7 +101,7 @@ export function tableOf(report) {
     { label: 'Free', tokens: report.freeSpace, says: 'Window minus total minus reserve.' },
     { label: 'Window', tokens: report.window, strong: true, note: report.windowSource, says: `The most that the model takes at once: ${WHO[report.windowSource] ?? report.windowSource}.` },
     ...report.thresholds.map((threshold) => ({
-      label: threshold.name === 'usable' ? 'Usable at most' : `Room is made at (${threshold.name})`, tokens: threshold.tokens,
+      label: threshold.name === 'usable' ? 'Usable at most' : `Compacts at (${threshold.name})`, tokens: threshold.tokens,
       says: threshold.name === 'usable' ? 'Beyond this a request would not fit with the answer and the expected error.' : 'Where the strategy acts: it prunes or compacts before the next call.',
     })),
     { label: 'Tool results cleared', number: report.pruned, says: 'Outputs that the model sees as a placeholder. It can look each of them up.' },

@@ -1,15 +1,20 @@
 // Requests to the server. What it refuses comes as a `Problem` with its stable code.
 
 export class Problem extends Error {
-  constructor(status, code, detail) {
+  /** `more` has what the server says beside, for example `tokens` and `usable`. */
+  constructor(status, code, detail, more = {}) {
     super(detail);
-    this.status = status;
-    this.code = code;
+    Object.assign(this, { tokens: more.tokens, usable: more.usable, status, code });
   }
 }
 
 /** Nobody answered. */
 export class Unreachable extends Error {}
+
+/** Whether a refusal is of the line or of a server that ends or begins, not of what was asked. */
+export function isPassing(problem) {
+  return problem instanceof Unreachable || problem?.status === 503;
+}
 
 /** A name for something that is done once, however often it is asked for. */
 export function onceKey() {
@@ -48,8 +53,8 @@ export async function send(path, options) {
 export async function problemOf(response) {
   const text = await response.text().catch(() => '');
   try {
-    const { code, detail, title } = JSON.parse(text);
-    return new Problem(response.status, code ?? 'unknown', detail ?? title ?? `The server answered ${response.status}.`);
+    const { code, detail, title, ...more } = JSON.parse(text);
+    return new Problem(response.status, code ?? 'unknown', detail ?? title ?? `The server answered ${response.status}.`, more);
   } catch {
     return new Problem(response.status, 'unknown', `The server answered ${response.status}.`);
   }
@@ -78,13 +83,13 @@ const of = (id) => `/api/sessions/${encodeURIComponent(id)}`;
 export const api = {
   sessions: (limit = 200) => request('GET', '/api/sessions', { query: { limit } }),
   session: (id) => request('GET', of(id)),
-  create: (title) => insist('POST', '/api/sessions', { body: title ? { title } : {} }),
+  create: (wanted) => insist('POST', '/api/sessions', { body: wanted }),
   rename: (id, title) => request('PATCH', of(id), { body: { title } }),
   remove: (id) => request('DELETE', of(id)),
   fork: (id) => insist('POST', `${of(id)}/fork`, { body: {} }),
   messages: (id, query) => request('GET', `${of(id)}/messages`, { query }),
   context: (id) => request('GET', `${of(id)}/context`),
-  send: (sessionId, content, key) => insist('POST', '/api/message', { body: { sessionId, content }, ...(key ? { key } : {}) }),
+  send: (sessionId, content, agent) => insist('POST', '/api/message', { body: { sessionId, content, agent } }),
   cancel: (id, clearQueue = false) => insist('POST', `${of(id)}/cancel`, { body: { clearQueue } }),
   resume: (id) => insist('POST', `${of(id)}/resume`, { body: {} }),
   compact: (id, instructions) => insist('POST', `${of(id)}/compact`, { body: instructions ? { instructions } : {} }),

@@ -1,4 +1,5 @@
 // The window: the meter, what was compacted, pruned, brought back. Pure.
+import { replaced } from './messages.js';
 
 /** Estimates remembered. */
 const ESTIMATES = 50;
@@ -51,9 +52,9 @@ function pruned(state, event) {
 export function withEdit(state, edit) {
   const at = state.edits.findIndex((other) => other.id === edit.id);
   if (at >= 0) {
-    const edits = state.edits.slice();
-    edits[at] = { ...edits[at], ...edit, survival: edit.survival ?? edits[at].survival };
-    return { ...state, edits };
+    const known = state.edits[at];
+    const next = { ...known, ...edit, survival: edit.survival ?? known.survival };
+    return JSON.stringify(next) === JSON.stringify(known) ? state : { ...state, edits: replaced(state.edits, at, next) };
   }
   return { ...state, edits: [...state.edits, edit].sort((a, b) => a.seq - b.seq) };
 }

@@ -73,14 +73,7 @@ function withResults(state, made, results) {
   const begun = new Set(made.map((message) => message.id));
   let messages = state.messages.map((message) => {
     if (!begun.has(message.id) || !message.calls.some((call) => waiting.has(call.callId))) return message;
-    let before = message.at;
-    const calls = message.calls.map((call) => {
-      if (!waiting.delete(call.callId)) return call;
-      const ended = byCall[call.callId];
-      const known = { ...call, ...ended, startedAt: call.startedAt ?? before };
-      if (ended.endedAt) before = ended.endedAt;
-      return known;
-    });
+    const calls = message.calls.map((call) => (waiting.delete(call.callId) ? { ...call, ...byCall[call.callId] } : call));
     return { ...message, calls };
   });
   for (const callId of waiting) {
@@ -96,7 +89,7 @@ function withResults(state, made, results) {
 function endedBy(item) {
   const part = item.parts.find((each) => each.type === 'tool-result');
   return {
-    status: item.status, endedAt: item.at, output: undefined,
+    status: item.status, endedAt: item.at, output: undefined, ...(item.startedAt ? { startedAt: item.startedAt } : {}),
     result: { seq: item.seq, content: part?.content ?? [], truncated: part?.truncated ?? null },
   };
 }

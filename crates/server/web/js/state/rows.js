@@ -1,10 +1,7 @@
 // The rows of the conversation: what is shown, in which order, folded where history was compacted. Pure.
-
-/** `lh:12-40` -> `{from: 12, to: 40}`. */
-export function rangeOf(handle) {
-  const found = /^lh:(\d+)(?:-(\d+))?$/.exec(handle);
-  return found ? { from: Number(found[1]), to: Number(found[2] ?? found[1]) } : null;
-}
+import { undoOf } from './offers.js';
+import { rangesOf } from './ranges.js';
+import { isBusy } from './state.js';
 
 /**
  * What active edits cover. A compaction that a later one was built on is inside it.
@@ -16,7 +13,7 @@ export function coverage(edits, isResult) {
   const folds = [];
   const cleared = new Map();
   for (const edit of edits.filter((each) => each.active).reverse()) {
-    for (const range of (edit.handles ?? []).map(rangeOf).filter(Boolean)) {
+    for (const range of rangesOf(edit)) {
       const outer = folds.find((fold) => fold.from <= range.from && range.to <= fold.to);
       if (edit.kind === 'prune' || (range.from === range.to && isResult(range.from))) {
         if (!outer && !cleared.has(range.from)) cleared.set(range.from, edit);
@@ -45,7 +42,7 @@ export function rowMaker() {
   let known = null;
   let base = [];
   return (state, unfolded = new Set()) => {
-    const inputs = [state.messages, state.edits, state.notices, state.older, unfolded];
+    const inputs = [state.messages, state.edits, state.notices, state.older, isBusy(state), unfolded];
     if (!known || inputs.some((input, at) => input !== known[at])) {
       base = kept(withSpeakers(storedRows(state, unfolded)), base);
       known = inputs;
@@ -62,7 +59,7 @@ function storedRows(state, unfolded) {
   const firstSeq = state.messages[0]?.seq ?? 0;
   const foldRow = (fold) => ({
     key: `fold-${fold.edit.id}-${fold.from}`, kind: 'fold', seq: fold.to, ...fold, messages: [],
-    isCut: state.older.more && fold.from < firstSeq,
+    isCut: state.older.more && fold.from < firstSeq, undo: undoOf(fold.edit, state.edits),
   });
   const rows = [];
   const open = new Map();
@@ -81,16 +78,41 @@ function storedRows(state, unfolded) {
   const inPlace = folds.filter((fold) => unfolded.has(fold.edit.id));
   rows.push(...inPlace.map((fold) => ({ ...foldRow(fold), seq: fold.to + 0.1, unfolded: true })));
   rows.push(...editRows(state.edits, foldOf));
-  rows.push(...state.notices.map((notice) => ({ key: notice.key, kind: 'notice', seq: notice.seq, notice })));
+  const goesOn = isBusy(state) ? null : endOf(state);
+  rows.push(...state.notices.filter((notice) => !isSaid(notice, state.messages)).map((notice) => ({ key: notice.key, kind: 'notice', seq: notice.seq, notice, goOn: notice === goesOn ? notice.goOn : '' })));
+  rows.push(...unanswered(state, foldOf));
   const isKnown = (row) => row.kind === 'message' || row.seq >= firstSeq || !state.older.more;
   return rows.filter(isKnown).sort((a, b) => a.seq - b.seq);
+}
+
+/** The notice of the newest run's end, if nothing was said since. */
+function endOf({ notices, messages }) {
+  const last = notices.findLast((notice) => notice.goOn);
+  return last && (messages.at(-1)?.seq ?? 0) < last.seq ? last : null;
+}
+
+/** Where an answer says itself that it was stopped, nothing else has to. */
+function isSaid({ isStop, seq }, messages) {
+  return Boolean(isStop) && messages.findLast((message) => message.seq < seq)?.interrupted === 'cancelled';
+}
+
+const NO_ANSWER = { tone: 'quiet', text: 'No answer came to this message.' };
+
+/** Turns that end without an answer, where nothing says why: the reason is not in what was fetched. */
+function unanswered({ messages, notices }, foldOf) {
+  const ended = messages.filter((message, at) => {
+    const next = messages[at + 1];
+    if (message.kind !== 'typed' || next?.kind !== 'typed' || foldOf(message.seq)) return false;
+    return !notices.some((notice) => notice.seq > message.seq && notice.seq < next.seq);
+  });
+  return ended.map(({ id, seq }) => ({ key: `unanswered-${id}`, kind: 'notice', seq: seq + 0.4, notice: NO_ANSWER, goOn: '' }));
 }
 
 function editRows(edits, foldOf) {
   const prunes = edits.filter((edit) => edit.kind === 'prune' && edit.active && !foldOf(edit.seq));
   const undone = edits.filter((edit) => !edit.active);
   return [
-    ...prunes.map((edit) => ({ key: `prune-${edit.id}`, kind: 'prune', seq: edit.seq, edit })),
+    ...prunes.map((edit) => ({ key: `prune-${edit.id}`, kind: 'prune', seq: edit.seq, edit, undo: undoOf(edit, edits) })),
     ...undone.map((edit) => ({ key: `restored-${edit.id}`, kind: 'restored', seq: edit.seq, edit })),
   ];
 }
@@ -114,15 +136,17 @@ function withAnswer(rows, { answer, seq }) {
   };
   const row = { key: answer.messageId, kind: 'message', seq: begun.seq, message, cleared: '', live: true };
   if (known >= 0) return rows.with(known, rows[known].speaks ? { ...row, speaks: true } : row);
-  const last = rows.findLast((each) => each.kind === 'message');
-  return [...rows, last?.message.kind === 'model' ? row : { ...row, speaks: true }];
+  return [...rows, rows.at(-1)?.message?.kind === 'model' ? row : { ...row, speaks: true }];
 }
 
-/** Who speaks is said once, until somebody else does. */
+/** Who speaks is said once, until somebody else does or something else stands in between. */
 function withSpeakers(rows) {
   let speaker = null;
   return rows.map((row) => {
-    if (row.kind !== 'message') return row;
+    if (row.kind !== 'message') {
+      speaker = null;
+      return row;
+    }
     const says = row.message.kind !== speaker;
     speaker = row.message.kind;
     return says ? { ...row, speaks: true } : row;

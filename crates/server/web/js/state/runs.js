@@ -2,7 +2,7 @@
 
 export const handlers = {
   'run:started': (state, { runId, at }) => (
-    state.run?.id === runId ? state : { ...state, run: { id: runId, since: at, stepSince: at, steps: 0 }, parked: null, retry: null }
+    state.run?.id === runId ? state : { ...state, run: { id: runId, since: at, stepSince: at, steps: 0 }, parked: null, retry: null, fault: null }
   ),
   'run:complete': complete,
   'session:parked': (state, { reason }) => ({ ...state, parked: reason, run: null, answer: null, writing: [] }),
@@ -22,28 +22,28 @@ function switched(state, { seq, newConfig }) {
   return { ...told, session: { ...state.session, model: newConfig } };
 }
 
-/** Why runs end, in words; one that ended by its answer says nothing. */
+/** Why runs end, in words, and what goes on from there; one that ended by its answer says nothing. */
 const ENDS = {
-  'max-steps': ['attention', 'The step limit was reached. Send a message to go on.'],
+  'max-steps': ['attention', 'The step limit was reached.', 'Go on'],
   cancelled: ['quiet', 'Stopped. What was said is kept.'],
   timeout: ['attention', 'The time limit was reached. Send a message to go on.'],
   'loop-detected': ['attention', 'The agent repeated itself and was stopped.'],
   length: ['attention', 'The answer reached the output limit.'],
-  error: ['failure', 'The run failed. Everything up to here is kept.'],
+  error: ['failure', 'The run failed. Everything up to here is kept.', 'Try again'],
 };
 
 function complete(state, { seq, runId, finishReason, error }) {
   const notices = state.notices.filter((other) => other.key !== 'last-end');
-  const ended = { ...state, notices, run: null, answer: null, writing: [], retry: null, compacting: null };
-  const said = end(finishReason, error);
+  const ended = { ...state, notices, run: null, answer: null, writing: [], retry: null, compacting: null, fault: null };
+  const said = end(finishReason, error ?? (finishReason === 'error' ? state.fault : null));
   return said ? notice(ended, { seq, key: `end-${runId}`, ...said }) : ended;
 }
 
 /** The notice of a run's end. */
 export function end(finishReason, error) {
   if (!ENDS[finishReason]) return null;
-  const [tone, text] = ENDS[finishReason];
-  return { tone, text, detail: error?.message, code: error?.code };
+  const [tone, text, goOn] = ENDS[finishReason];
+  return { tone, text, goOn, detail: error?.message, code: error?.code, isStop: finishReason === 'cancelled' };
 }
 
 function failed(state, { seq, error, code, context, recoverable, at }) {
@@ -51,10 +51,9 @@ function failed(state, { seq, error, code, context, recoverable, at }) {
   if (after !== undefined) {
     return { ...state, answer: null, retry: { error, code, attempt: context.attempt, until: at + after } };
   }
-  if (recoverable && seq !== undefined) return state;
-  // The end of the run says the same once more, with what was kept.
-  if (seq !== undefined && state.run) return state;
-  return notice(state, { seq: seq ?? state.seq + 0.5, key: `error-${seq ?? at}`, tone: 'failure', text: error, code });
+  // What is stored of a failed step the end of its run says, with what was kept.
+  if (seq !== undefined) return recoverable ? state : { ...state, fault: { message: error, code } };
+  return notice(state, { seq: state.seq + 0.5, key: `error-${at}`, tone: 'failure', text: error, code });
 }
 
 /** Adds a notice, once. */

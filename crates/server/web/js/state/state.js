@@ -44,6 +44,8 @@ export function emptyState(sessionId) {
     compacting: null,
     /** `{error, attempt, until}` */
     retry: null,
+    /** `{message, code}` of the step that failed, until its run ends. */
+    fault: null,
     /** `{id?, since?, steps}` */
     run: null,
     parked: null,
@@ -73,6 +75,11 @@ export function activity(state) {
 /** Whether a message sent now would wait. */
 export function isBusy(state) {
   return !['idle', 'parked'].includes(activity(state).kind);
+}
+
+/** Whether messages wait and nothing takes them: after a stop they go with the next message, or when they are told to. */
+export function isHeld(state) {
+  return state.queue.length > 0 && !isBusy(state);
 }
 
 /** Calls of the newest answers that have not ended. */

@@ -1,11 +1,13 @@
 // The commands that begin with a slash. Pure.
 
 export const COMMANDS = [
-  { name: 'compact', usage: '/compact [instructions]', says: 'Make room now; words after it steer the summary' },
+  { name: 'compact', usage: '/compact [instructions]', says: 'Compact now; words after it steer the summary' },
   { name: 'undo', usage: '/undo', says: 'Bring back what the newest compaction or pruning left out' },
   { name: 'fork', usage: '/fork', says: 'A new session that shares everything up to here' },
   { name: 'export', usage: '/export [jsonl]', says: 'Save the session as Markdown, or as it is stored' },
   { name: 'rename', usage: '/rename <title>', says: 'Give the session another title' },
+  { name: 'retry', usage: '/retry', says: 'Try again after an error, or go on with what waits' },
+  { name: 'resume', usage: '/resume', says: 'The same as /retry' },
   { name: 'model', usage: '/model [name]', says: 'Let another model answer; the history stays' },
   { name: 'new', usage: '/new', says: 'Begin a new session' },
   { name: 'help', usage: '/help', says: 'Keys and commands' },

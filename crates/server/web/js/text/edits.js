@@ -18,6 +18,26 @@ export function reasonOf(edit) {
   return REASONS[(edit.reason ?? '').replaceAll('_', '-')] ?? null;
 }
 
+const NOT_UNDONE = {
+  undone: ['undone', 'It was undone already: the model sees the original.'],
+  'built-on': ['part of a later one', 'A later compaction was built on this one: undo that one first.'],
+  'no-room': ['no room to undo', 'There is no room to undo it: the original would not fit. It stays in the log and can be looked up.'],
+};
+
+/** Why an edit cannot be undone, in a word and in a sentence. */
+export function whyNot(refused) {
+  return NOT_UNDONE[refused] ?? null;
+}
+
+/** What the server says of an undo that it refuses, in words of this page. */
+export function refusedUndo({ code, message, tokens: needed, usable }) {
+  if (code === 'already-undone') return whyNot('undone')[1];
+  if (code === 'conflict') return whyNot('built-on')[1];
+  if (code !== 'context-overflow') return message;
+  const figures = needed && usable ? ` It would fill ${tokens(needed)} tokens, and ${tokens(usable)} can be used.` : '';
+  return `The original does not fit into the window any more.${figures} It stays in the log and can be looked up.`;
+}
+
 /** Messages that a compaction left out. */
 export function leftOut(edit, summaries = 1) {
   return Math.max(0, (edit.originalMessages ?? 0) - (edit.compressedMessages ?? 0) + summaries);

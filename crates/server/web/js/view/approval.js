@@ -2,9 +2,9 @@
 import { button, h, show } from '../dom.js';
 
 /**
- * `decide(decision, reason)` answers a promise.
+ * `decide(decision, reason)` answers a promise; `leave()` takes the focus when it was answered here.
  */
-export function approvalView(call, decide) {
+export function approvalView(call, decide, leave) {
   const said = h('p.form-said', { role: 'alert' });
   const reason = h('input', {
     type: 'text', maxlength: '2000', 'aria-label': 'Why not? The agent reads it', placeholder: 'Why not? The agent reads it (optional)',
@@ -15,6 +15,8 @@ export function approvalView(call, decide) {
     view.querySelectorAll('button').forEach((each) => { each.disabled = true; });
     try {
       await decide(decision, why);
+      // A button that is disabled loses the focus to the page.
+      if (document.activeElement === document.body || view.contains(document.activeElement)) leave();
     } catch (problem) {
       view.querySelectorAll('button').forEach((each) => { each.disabled = false; });
       said.textContent = problem.message;

@@ -39,9 +39,10 @@ export class CallView {
   update(call, isCleared) {
     if (call === this.call && isCleared === this.isCleared) return;
     const before = this.call;
+    const hadFocus = this.body.querySelector('.approval')?.contains(document.activeElement);
     this.call = call;
     this.isCleared = isCleared;
-    const asks = call.approval && !call.approval.decision && !call.result;
+    const { asks } = this;
     const look = asks ? 'asks' : call.status;
     this.element.dataset.status = look;
     if (this.look !== look) {
@@ -56,6 +57,18 @@ export class CallView {
     else if (asks) this.setOpen(true);
     if (this.isOpen) this.fillBody(before);
     this.sayOutcome();
+    if (hadFocus && !asks) this.context.toField();
+  }
+
+  /** Whether it waits for a person. */
+  get asks() {
+    const { approval, result } = this.call;
+    return Boolean(approval && !approval.decision && !result);
+  }
+
+  /** The focus goes to the answer of a question. */
+  focusAnswer() {
+    this.body.querySelector('.approval :is(.deny:not([hidden]) input, .choice:not([hidden]) button)')?.focus();
   }
 
   /** An error that is read below is not said twice. */
@@ -73,7 +86,12 @@ export class CallView {
     setText(this.time, lasted >= 1_000 || (status === 'running' && startedAt) ? duration(Math.max(lasted, 0)) : '');
   }
 
+  /** What waits for a person stays open: its line leads to the answer. */
   toggle() {
+    if (this.asks) {
+      this.focusAnswer();
+      return;
+    }
     this.wasToggled = true;
     this.setOpen(!this.isOpen);
     if (this.isOpen) this.fillBody(null);
@@ -106,7 +124,7 @@ export class CallView {
 
   sections() {
     const { call } = this;
-    const asks = call.approval && !call.approval.decision && !call.result;
+    const { asks } = this;
     const changed = change(call);
     const args = argumentsOf(call);
     const told = asks || !call.result || Object.keys(args ?? {}).length > 1 || !args;
@@ -114,7 +132,7 @@ export class CallView {
       asks && args?.description ? h('p.quiet', {}, args.description) : null,
       changed ? diffView(changed) : null,
       told && !changed ? argumentView(call, args) : null,
-      asks ? approvalView(call, (decision, reason) => this.context.decide(call.approval.id, decision, reason)) : null,
+      asks ? approvalView(call, (decision, reason) => this.context.decide(call.approval.id, decision, reason), () => this.context.toField()) : null,
       this.outputSection(),
       mediaList(this.context.sessionId, (call.result?.content ?? []).filter((part) => part.blob)),
       this.restSection(),

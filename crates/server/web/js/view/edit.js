@@ -1,6 +1,6 @@
 // What was compacted, pruned or brought back: one row each, that opens to what it stands for.
-import { button, h, icon, show } from '../dom.js';
-import { leftOut, reasonOf, sizes, survivalLine, survivalRows } from '../text/edits.js';
+import { button, coded, h, icon, show } from '../dom.js';
+import { leftOut, reasonOf, sizes, survivalLine, survivalRows, whyNot } from '../text/edits.js';
 import { subject } from '../text/calls.js';
 import { count, plural, tokens } from '../text/format.js';
 import { MessageView } from './message.js';
@@ -22,6 +22,14 @@ function act(label, symbol, said, work) {
     it.disabled = false;
   } });
   return it;
+}
+
+/** Undo, or in its place why there is none. */
+function undoing(row, said, context) {
+  const refused = whyNot(row.undo);
+  if (!refused) return act('Undo', 'undo', said, () => context.undo(row.edit.id));
+  const [short, long] = refused;
+  return h('span.not-undone', { title: long }, short, h('span.unseen', {}, `. ${long}`));
 }
 
 export class FoldView {
@@ -48,7 +56,7 @@ export class FoldView {
     show(
       this.actions,
       row.unfolded ? button('Fold away', { onclick: () => this.context.refold(edit.id) }) : null,
-      this.isWhole ? act('Undo', 'undo', this.said, () => this.context.undo(edit.id)) : null,
+      this.isWhole ? undoing(row, this.said, this.context) : null,
     );
     if (!this.body.hidden) this.fill();
   }
@@ -94,7 +102,8 @@ export class FoldView {
       h('p', {}, h('strong', {}, 'Why. '), [reason && `${upper(reason)}. `, edit.why && `${upper(edit.why)}.`].filter(Boolean).join('')),
       edit.survival ? h('p', {}, h('strong', {}, 'What survives. '), survivalLine(edit.survival)) : null,
       survivalTable(edit.survival),
-      inner.length ? h('p.quiet', {}, h('strong', {}, 'Inside it. '), inner.map((each) => sizes(each)).join('; '), '. Undo this one first to undo those.') : null,
+      inner.length ? h('p.quiet', {}, h('strong', {}, 'Inside it. '), inner.map((each) => `${each.id}: ${sizes(each)}`).join('; '), '. Undo this one first to undo those.') : null,
+      numbered(edit),
     ];
     const summary = this.summaries().join('\n\n').trim() || 'Nothing stands for them: they were left out, and can be looked up.';
     show(
@@ -136,6 +145,11 @@ export class FoldView {
   }
 }
 
+/** What the log and error messages call it. */
+function numbered({ id, strategy }) {
+  return h('p.quiet', {}, 'Edit ', h('code', {}, id), strategy ? ` · ${strategy}` : null);
+}
+
 function survivalTable(survival) {
   const rows = survivalRows(survival);
   if (!rows.length) return null;
@@ -163,7 +177,7 @@ export class PruneView {
     const list = h('ul.pruned', { hidden: true }, calls.map(({ call, messageId }) => h(
       'li', {},
       h('button.link', { type: 'button', onclick: () => this.context.reveal(messageId) }, h('span.tool-name', {}, call.name), ' ', h('span.mono', {}, subject(call))),
-    )));
+    )), h('li', {}, numbered(edit)));
     const line = h(
       'button.fold-line', { type: 'button', 'aria-expanded': 'false', onclick: () => {
         list.hidden = !list.hidden;
@@ -173,8 +187,7 @@ export class PruneView {
       h('span.fold-words', {}, h('strong', {}, `cleared ${plural(number, 'old tool result')}`), ` · ${tokens(edit.originalTokens)} → ${tokens(edit.compressedTokens)} tokens`, h('span.quiet', {}, ' · all recoverable')),
       icon('chevron'),
     );
-    const undo = act('Undo', 'undo', said, () => this.context.undo(edit.id));
-    show(this.element, h('div.wide', {}, h('div.fold-head', {}, line, h('span.fold-actions', {}, undo)), said, list));
+    show(this.element, h('div.wide', {}, h('div.fold-head', {}, line, h('span.fold-actions', {}, undoing(row, said, this.context))), said, list));
   }
 }
 
@@ -189,19 +202,27 @@ export class RestoredView {
     const { edit } = row;
     const said = h('span.form-said', { role: 'alert' });
     const what = edit.kind === 'prune' ? 'The cleared tool results are back' : 'The original messages are back in the window';
-    const release = edit.released ? null : act('May be compacted again', null, said, () => this.context.release(edit.id));
+    const release = edit.released ? null : act('Allow compacting again', null, said, () => this.context.release(edit.id));
+    if (release) release.title = 'What you brought back is left alone by automatic compaction until you allow it.';
     show(this.element, h('div.wide', {}, h('div.fold-head', {}, h('span.fold-line', {}, icon('undo'), h('span.fold-words', {}, h('strong', {}, 'undone'), ` · ${what}`)), h('span.fold-actions', {}, release)), said));
   }
 }
 
 export class NoticeView {
-  constructor(row) {
-    this.element = h('p.row.notice');
+  constructor(row, context) {
+    this.context = context;
+    this.element = h('div.row.notice');
     this.update(row);
   }
 
-  update({ notice }) {
-    this.element.dataset.tone = notice.tone;
-    show(this.element, h('span.wide', {}, notice.tone === 'quiet' ? null : icon('alert'), h('span', {}, notice.text), notice.detail ? h('span.notice-detail', {}, notice.detail) : null, notice.code && notice.tone === 'failure' ? h('code', {}, notice.code) : null));
+  update({ notice, goOn }) {
+    const { tone, text, detail, code } = notice;
+    const said = h('span.form-said', { role: 'alert' });
+    this.element.dataset.tone = tone;
+    show(this.element, h(
+      'div.wide', {}, tone === 'quiet' ? null : icon('alert'), h('span', {}, text), code && tone === 'failure' ? h('code', {}, code) : null,
+      detail ? h('span.notice-detail', {}, coded(detail)) : null,
+      goOn ? h('span.notice-actions', {}, act(goOn, 'again', said, () => this.context.goOn()), h('span.quiet', {}, 'or /retry')) : null, said,
+    ));
   }
 }

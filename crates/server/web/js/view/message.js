@@ -75,6 +75,11 @@ export class MessageView {
     for (const view of this.calls.values()) if (view.call.result?.seq === seq && !view.isOpen) view.toggle();
   }
 
+  /** The focus goes to the answer of a question. */
+  focusAnswer(callId) {
+    this.calls.get(callId)?.focusAnswer();
+  }
+
   tick(now) {
     for (const view of this.calls.values()) if (view.call.status === 'running') view.tick(now);
   }

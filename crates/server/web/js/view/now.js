@@ -26,7 +26,7 @@ export function statusLine(state, now) {
     }
     case 'retrying': return { tone: 'attention', text: retryLine(doing, now) };
     case 'writing': return { tone: 'busy', text: doing.call ? `Writes the arguments of ${doing.call.name || 'a tool'} · ${plural(doing.call.length, 'character')}` : `${doing.thinks ? 'Thinks' : 'Writes'}${since}` };
-    case 'compacting': return { tone: 'busy', text: `Makes room${since}` };
+    case 'compacting': return { tone: 'busy', text: `Compacting${since}` };
     case 'thinking': return { tone: 'busy', text: `Waits for the model${since}` };
     case 'parked': return { tone: 'attention', text: `Parked: ${doing.reason}`, canGoOn: true };
     default: return { tone: 'idle', text: '' };

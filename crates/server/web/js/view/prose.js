@@ -4,6 +4,7 @@ import { h, icon } from '../dom.js';
 import { fenced, splitBlocks } from '../text/blocks.js';
 import { render, rendered } from '../text/render.js';
 import { setServerHtml } from '../text/trusted.js';
+import { framed } from './copy.js';
 
 export class Prose {
   constructor() {
@@ -83,16 +84,9 @@ function offerImage(mark) {
   mark.append(h('span.quiet', {}, ` · picture at ${new URL(address).host}, not loaded · open`));
 }
 
-/** Code can be copied: the button is outside of what is scrolled, and of what is selected. */
+/** Code can be copied. */
 function addCopy(pre) {
-  pre.tabIndex = 0;
-  const copy = h('button.copy', { type: 'button' }, 'Copy');
-  copy.addEventListener('click', async () => {
-    await navigator.clipboard?.writeText(pre.textContent);
-    copy.textContent = 'Copied';
-    setTimeout(() => { copy.textContent = 'Copy'; }, 1_500);
-  });
-  const frame = h('div.code-frame');
-  pre.replaceWith(frame);
-  frame.append(pre, copy);
+  const place = document.createComment('');
+  pre.replaceWith(place);
+  place.replaceWith(framed(pre));
 }

@@ -89,9 +89,10 @@ export class Transcript {
     view?.toggle?.(true);
   }
 
+  /** Brings a question into sight, with the focus on its answer. */
   revealCall(callId) {
     const message = this.state.messages.findLast((each) => each.calls.some((call) => call.callId === callId));
-    if (message) this.reveal(message.id);
+    if (message) this.reveal(message.id)?.focusAnswer(callId);
   }
 
   /** Brings what was said at a position into sight and marks it; what is folded there is unfolded where it was. */

@@ -175,3 +175,40 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn instructions_in_the_midst_stay_behind_a_person() {
+    let envelope = with_items(
+        r#"[{"role":"user","content":"one"},{"role":"system","content":"mode A"},{"role":"assistant","content":"two"},{"role":"user","content":"three"},{"role":"system","content":"mode B"},{"role":"assistant","content":"four"},{"role":"user","content":"five"}]"#,
+    );
+    let roles = |steps: Vec<Step>| -> Vec<String> {
+        let edited = Edited { steps: Some(steps), ..Edited::default() };
+        let rendered = Messages.render(&envelope, &edited).unwrap();
+        let value: serde_json::Value = serde_json::from_slice(&rendered).unwrap();
+        let line = |message: &serde_json::Value| {
+            let role = &message["role"].as_str().unwrap()[..1];
+            match message["content"].as_str() {
+                Some(text) => format!("{role}:{text}"),
+                None => {
+                    let texts = message["content"].as_array().unwrap().iter();
+                    let texts: Vec<&str> = texts.map(|block| block["text"].as_str().unwrap()).collect();
+                    format!("{role}:{}", texts.join("+"))
+                }
+            }
+        };
+        value["messages"].as_array().unwrap().iter().map(line).collect()
+    };
+    let say = || Step::Say("note".to_owned());
+    // Between two that become one: behind both, before the answer.
+    assert_eq!(
+        roles(vec![Step::Keep(0..2), say(), Step::Keep(3..7)]),
+        ["u:one+note+three", "s:mode A", "s:mode B", "a:four", "u:five"]
+    );
+    // Before a person: behind.
+    assert_eq!(
+        roles(vec![say(), Step::Keep(1..2), Step::Keep(3..7)]),
+        ["u:note+three", "s:mode A", "s:mode B", "a:four", "u:five"]
+    );
+    assert_eq!(roles(vec![Step::Keep(0..7)]).len(), 7, "what the client has sent stays as it is");
+    assert_eq!(roles(vec![Step::Keep(0..2), say()]), ["u:one+note", "s:mode A"]);
+}

@@ -1,0 +1,129 @@
+//! `longhaul compactions`: what became of a session's view, edit by edit, and why.
+
+use std::collections::BTreeMap;
+
+use longhaul::clock::now_ms;
+use longhaul::compaction::{Shown, only_leaves_out};
+use longhaul_core::event::{EditKind, Event, EventBody, ViewEdit};
+use longhaul_core::history::{EditState, History};
+use longhaul_core::run::Run;
+use longhaul_core::survival::{Survival, Tally};
+
+use crate::args::CompactionsArgs;
+use crate::failure::{DONE, Outcome};
+use crate::gone;
+use crate::offer;
+use crate::place::Place;
+use crate::term::happening::{Undo, why};
+use crate::term::human::{ago, count, short};
+use crate::term::out;
+use crate::term::text::visible;
+
+use super::reading;
+
+pub(crate) async fn run(args: CompactionsArgs, place: &Place) -> Outcome {
+    let (runtime, record) = reading::session(place, &args.session).await?;
+    let run = runtime.glance(&record.id).await;
+    let events = runtime.log(&record.id).await;
+    runtime.close().await;
+    let undo = place.command(&format!("undo {}", args.session));
+    out::rows(&listed(&run?, &events?, &undo))?;
+    Ok(DONE)
+}
+
+/// Every edit, the oldest first; `undo` is the command that undoes one.
+pub(super) fn listed(run: &Run, events: &[Event], undo: &str) -> String {
+    let offers = offer::of_run(run);
+    let (gone, survived) = (gone::of_log(events), survivals(events));
+    let edits = run.history().edits();
+    if edits.is_empty() {
+        return "nothing was compacted or cleared\n".to_owned();
+    }
+    let told = edits.iter().map(|state| {
+        let edit = &state.edit;
+        let what = match edit.kind {
+            EditKind::Prune => format!("cleared {}", count(edit.ops.len() as u64, "old tool result")),
+            EditKind::Compaction => {
+                let verb = if only_leaves_out(&edit.strategy) { "left out" } else { "compacted" };
+                format!("{verb} {}", gone.get(edit.id.as_str()).copied().unwrap_or_default().words())
+            }
+        };
+        let when = events.iter().find(|event| event.seq == state.seq).map_or(0, |event| event.at);
+        let offer = offers.get(edit.id.as_str()).cloned().unwrap_or_default();
+        let (when, survival) = (ago(when, now_ms()), survived.get(edit.id.as_str()));
+        told(&Told { state, what, when, survival, undo: undone(edit.id.as_str(), &offer, undo) })
+    });
+    told.collect::<Vec<_>>().join("\n")
+}
+
+/// What is said of an edit.
+struct Told<'a> {
+    state: &'a EditState,
+    what: String,
+    when: String,
+    survival: Option<&'a Survival>,
+    undo: String,
+}
+
+fn told(edit: &Told<'_>) -> String {
+    let Told { state, what, when, survival, undo } = edit;
+    let made = &state.edit;
+    let mut text = format!(
+        "{} · {when} · {} · {what} · {} → {} tokens\n",
+        made.id,
+        visible(&made.strategy),
+        short(made.original_tokens),
+        short(made.compressed_tokens)
+    );
+    text.push_str(&format!("  why       {}\n", visible(&why(made)).replace('\n', " ")));
+    if let Some(line) = survival.and_then(facts) {
+        text.push_str(&format!("  survival  {line}\n"));
+    }
+    text.push_str(&format!("  cost      {}\n  undo      {undo}\n", cost(made)));
+    text
+}
+
+/// What making it has used.
+fn cost(edit: &ViewEdit) -> String {
+    match &edit.usage {
+        Some(usage) => format!("{} tokens in, {} out", short(usage.input_tokens), short(usage.output_tokens)),
+        None => "no model call".to_owned(),
+    }
+}
+
+/// What each edit left, by its name.
+fn survivals(events: &[Event]) -> BTreeMap<String, Survival> {
+    let mut left = BTreeMap::new();
+    let Some(Ok(mut history)) = events.get(..1).map(History::fold) else { return left };
+    for event in &events[1..] {
+        let edit = match &event.body {
+            EventBody::ViewEdited(edit) => Some((edit.id.to_string(), Shown::of(&history))),
+            _ => None,
+        };
+        if history.apply(event).is_err() {
+            break;
+        }
+        left.extend(edit.map(|(id, before)| (id, before.survival_in(&history))));
+    }
+    left
+}
+
+/// How the facts of what the model was shown have fared, all classes together; nothing if there were none.
+fn facts(survival: &Survival) -> Option<String> {
+    let sum = |part: fn(&Tally) -> u64| survival.classes.values().map(part).sum::<u64>();
+    let all = sum(Tally::total);
+    (all > 0).then(|| {
+        let (shown, lost) = (sum(|tally| tally.verbatim), sum(|tally| tally.lost));
+        let found = all - shown - lost;
+        format!("{} of {} shown verbatim, {found} recoverable, {lost} lost", shown, count(all, "fact"))
+    })
+}
+
+fn undone(id: &str, offer: &Undo, command: &str) -> String {
+    match offer {
+        Undo::Newest | Undo::Named => format!("{command} {id}"),
+        Undo::After(other) => format!("only after {other}, the newest that was built on it"),
+        Undo::Refused(why) => (*why).to_owned(),
+        Undo::Unknown => "nobody knows".to_owned(),
+    }
+}

@@ -1,0 +1,102 @@
+//! The hooks that are configured: whether what their commands name is there, and can be reached from where they run.
+
+use std::ffi::OsString;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul::config::{Config, HookConfig, HookTarget};
+use longhaul::hooks::HookEvent;
+use longhaul::sandbox::{Sandbox, SpawnRequest};
+
+use crate::place::Place;
+use crate::term::style::Style;
+use crate::term::text::visible;
+
+/// Ends with 3 if there is no such program or file, with 2 or 4 if it cannot be opened: that a shell finds something
+/// does not say that it may.
+const LOOK: &str = r#"case $1 in */*) at=$1 ;; *) at=$(command -v -- "$1") || exit 3 ;; esac
+case $at in */*) [ -e "$at" ] || exit 3; : < "$at" || exit 4 ;; esac"#;
+
+/// How long that may take.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// A line for each, label and fact. None is run.
+pub(super) async fn facts(
+    place: &Place,
+    config: &Config,
+    sandbox: &Arc<Sandbox>,
+    style: Style,
+) -> Vec<(&'static str, String)> {
+    let hooks = &config.hooks;
+    let configured = [
+        (HookEvent::PreCompact, &hooks.pre_compact),
+        (HookEvent::PreToolUse, &hooks.pre_tool_use),
+        (HookEvent::PostToolUse, &hooks.post_tool_use),
+        (HookEvent::UserPromptSubmit, &hooks.user_prompt_submit),
+    ];
+    let mut facts = Vec::new();
+    for (event, hook) in configured {
+        let Some(HookConfig { target, .. }) = hook else { continue };
+        let fact = match target {
+            HookTarget::Command(line) => command(place, line, sandbox, style).await,
+            HookTarget::Url(_) => "a server, which is not asked".to_owned(),
+        };
+        facts.push(("hook", format!("{} · {fact}", event.as_str())));
+    }
+    facts
+}
+
+async fn command(place: &Place, line: &str, sandbox: &Arc<Sandbox>, style: Style) -> String {
+    for name in named(line) {
+        let shown = visible(name);
+        match look(place, name, sandbox).await {
+            Some(0) => {}
+            Some(3) => return style.red(&format!("there is no {shown}")),
+            Some(_) => {
+                let why = "it is there, but not where confined commands may read";
+                return style.red(&format!("{shown} cannot be reached: {why}"));
+            }
+            None => return "could not be looked at".to_owned(),
+        }
+    }
+    "is there".to_owned()
+}
+
+/// The program and the files of a command line, as far as they are plain words.
+fn named(line: &str) -> Vec<&str> {
+    let is_plain = |word: &&str| word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./+".contains(c));
+    let words = line.split_whitespace().take_while(is_plain);
+    words
+        .enumerate()
+        .filter(|(at, word)| *at == 0 || (word.contains('/') && !word.starts_with('-')))
+        .map(|(_, word)| word)
+        .collect()
+}
+
+async fn look(place: &Place, name: &str, sandbox: &Arc<Sandbox>) -> Option<i32> {
+    let request = SpawnRequest {
+        program: OsString::from("/bin/sh"),
+        args: ["-c", LOOK, "sh", name].map(OsString::from).to_vec(),
+        env: Vec::new(),
+        directory: place.workspace.clone(),
+        stdin: Stdio::null(),
+        stdout: Stdio::null(),
+        stderr: Stdio::null(),
+    };
+    let mut child = sandbox.spawn(request).await.ok()?;
+    tokio::time::timeout(DEADLINE, child.wait()).await.ok()?.ok()?.code()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::named;
+
+    #[test]
+    fn programs_and_files_are_told_from_other_words() {
+        assert_eq!(named("python3 hooks/guard.py --strict"), ["python3", "hooks/guard.py"]);
+        assert_eq!(named("/usr/local/bin/guard -v"), ["/usr/local/bin/guard"]);
+        assert_eq!(named("A=1 guard"), [""; 0], "what a shell must read is left to it");
+        assert_eq!(named("cat | guard"), ["cat"]);
+    }
+}

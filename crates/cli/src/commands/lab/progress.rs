@@ -1,0 +1,58 @@
+//! How far a replay is, for who waits for it at a terminal.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use longhaul_lab::recording::Recording;
+use longhaul_lab::replay::MakePolicy;
+
+use crate::term::out;
+use crate::term::text::fit;
+
+/// The same makers, which tell whenever one of them is asked: once for each replay. `times`: how often each is for every
+/// recording.
+pub(super) fn told(
+    makers: Vec<MakePolicy>,
+    names: &[String],
+    recordings: &[Recording],
+    times: usize,
+) -> Vec<MakePolicy> {
+    let all = makers.len() * recordings.len() * times;
+    let (begun, sessions) = (Arc::new(AtomicUsize::new(0)), recordings.len());
+    let each = makers.into_iter().zip(names.iter().cloned()).map(|(make, name)| -> MakePolicy {
+        let begun = Arc::clone(&begun);
+        Arc::new(move || {
+            let number = begun.fetch_add(1, Ordering::Relaxed) + 1;
+            say(&line(number, all, sessions, &name));
+            make()
+        })
+    });
+    each.collect()
+}
+
+fn line(number: usize, all: usize, sessions: usize, policy: &str) -> String {
+    let session = (number - 1) * sessions / all.max(1) + 1;
+    format!("replay {number} of {all} · session {session} of {sessions} · {policy}")
+}
+
+/// In place of what stood there.
+pub(super) fn say(line: &str) {
+    out::message(&format!("\r\u{1b}[K{}", fit(line, out::width())));
+}
+
+/// The line is free again.
+pub(super) fn end() {
+    say("");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::line;
+
+    #[test]
+    fn the_session_is_the_one_that_is_replayed() {
+        assert_eq!(line(1, 12, 3, "adaptive"), "replay 1 of 12 · session 1 of 3 · adaptive");
+        assert_eq!(line(5, 12, 3, "codex"), "replay 5 of 12 · session 2 of 3 · codex");
+        assert_eq!(line(12, 12, 3, "codex"), "replay 12 of 12 · session 3 of 3 · codex");
+    }
+}

@@ -1,0 +1,276 @@
+//! `longhaul wrap`: a client of another maker, pointed at the gateway.
+
+mod clients;
+mod files;
+mod merge;
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use longhaul::config::GatewayAuth;
+use reqwest::Client;
+use serde_json::Value;
+
+use clients::{Setup, Wrapped};
+use files::Files;
+
+use crate::agent_file::{self, Loaded};
+use crate::args::WrapArgs;
+use crate::commands::serve;
+use crate::failure::{DONE, Failure, Outcome};
+use crate::place::Place;
+use crate::serving::Serving;
+use crate::term::out;
+
+/// How long the gateway may take to list its models.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The gateway, as a client needs to know it.
+#[derive(Clone, Debug)]
+pub(super) struct Door {
+    /// Scheme, host and port.
+    root: String,
+    /// The model to ask for.
+    model: String,
+    /// The file with the token, where one is needed.
+    token_file: Option<PathBuf>,
+    /// The person's home folder.
+    home: PathBuf,
+    /// Our own folder for files of clients that take one.
+    folder: PathBuf,
+}
+
+impl Door {
+    fn v1(&self) -> String {
+        format!("{}/v1", self.root)
+    }
+
+    /// The key, as a shell reads it.
+    fn key_in_shell(&self) -> String {
+        match &self.token_file {
+            Some(path) => format!("\"$(cat {})\"", quoted(&path.display().to_string())),
+            None => "none".to_owned(),
+        }
+    }
+
+    /// A text for the screen, where no key belongs.
+    fn without_key(&self, text: &str) -> String {
+        let key = self.token_file.is_some().then(|| self.key().ok()).flatten().filter(|key| !key.is_empty());
+        key.map_or_else(|| text.to_owned(), |key| text.replace(&key, "THE-TOKEN"))
+    }
+
+    /// The key itself.
+    ///
+    /// # Errors
+    /// The token cannot be read.
+    fn key(&self) -> Outcome<String> {
+        let Some(path) = &self.token_file else { return Ok("none".to_owned()) };
+        let read = fs::read_to_string(path);
+        let missing = |error: io::Error| {
+            Failure::new(format!(
+                "the token in {} cannot be read: {error}; `longhaul serve` makes it",
+                path.display()
+            ))
+        };
+        read.map(|token| token.trim().to_owned()).map_err(missing)
+    }
+}
+
+pub(crate) async fn run(args: &WrapArgs, place: &Place) -> Outcome {
+    let client = clients::named(&args.client)?;
+    let files = Files::of(place, client.name);
+    if args.undo {
+        return undo(place, &files);
+    }
+    let loaded = agent_file::load(place)?;
+    let running = Serving::find(&place.data_dir);
+    let door = door(args, place, &loaded, running.as_ref()).await?;
+    let setup = (client.setup)(&door)?;
+    if args.run {
+        return Err(start(&client, &setup, &door, place, &args.args));
+    }
+    if args.write {
+        return write(place, &setup, &door, &files, args.yes);
+    }
+    out::line(&shown(&client, &setup, &door, place))?;
+    if running.is_none() && args.at.is_none() {
+        out::message(&format!("nothing serves at {} yet: `longhaul serve`\n", door.root));
+    }
+    Ok(DONE)
+}
+
+async fn door(args: &WrapArgs, place: &Place, loaded: &Loaded, running: Option<&Serving>) -> Outcome<Door> {
+    let config = &loaded.config;
+    let root = match (&args.at, running) {
+        (Some(url), _) => url.trim_end_matches('/').trim_end_matches("/v1").to_owned(),
+        (None, Some(running)) => running.page.clone(),
+        (None, None) => format!("http://{}", config.server.addr),
+    };
+    let is_web = reqwest::Url::parse(&root)
+        .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    if !is_web {
+        return Err(Failure::usage(format!("--at {root}: the address must begin with http:// or https://")));
+    }
+    let needs_token = config.gateway.auth == GatewayAuth::Token;
+    let of_running = running.map(|running| running.token_file.clone());
+    let token_file = || {
+        of_running
+            .or_else(|| serve::token_file(loaded))
+            .unwrap_or_else(|| place.data_dir.join(serve::TOKEN_FILE))
+    };
+    let home = place.home.clone().ok_or_else(|| Failure::usage("no home folder was found"))?;
+    let folder = place.data_dir.join(files::FOLDER);
+    let mut door =
+        Door { root, model: String::new(), token_file: needs_token.then(token_file), home, folder };
+    door.model = match named_model(loaded) {
+        Some(model) => model,
+        None => first_listed(&door).await.ok_or_else(|| {
+            Failure::usage(format!("nothing at {} says which models there are: --model NAME", door.root))
+        })?,
+    };
+    Ok(door)
+}
+
+fn named_model(loaded: &Loaded) -> Option<String> {
+    let config = &loaded.config;
+    let first = || config.gateway.upstreams.iter().flat_map(|upstream| &upstream.models).next();
+    match loaded.names_a_model {
+        true => Some(config.model.name.clone()),
+        false => first().map(|model| model.name.clone()),
+    }
+}
+
+/// The first model that the gateway lists.
+async fn first_listed(door: &Door) -> Option<String> {
+    let client = Client::builder().timeout(PATIENCE).no_proxy().build().ok()?;
+    let mut request = client.get(format!("{}/models", door.v1()));
+    if door.token_file.is_some() {
+        request = request.bearer_auth(door.key().ok()?);
+    }
+    let listed: Value = request.send().await.ok()?.json().await.ok()?;
+    Some(listed["data"][0]["id"].as_str()?.to_owned())
+}
+
+/// What to type, and what to write where.
+fn shown(client: &Wrapped, setup: &Setup, door: &Door, place: &Place) -> String {
+    let mut text = format!("# {}\n", client.about);
+    for (name, value) in &setup.environment {
+        text.push_str(&format!("export {name}={}\n", value.in_shell(door)));
+    }
+    for line in &setup.lines {
+        text.push_str(&format!("{line}\n"));
+    }
+    if let Some(program) = client.program {
+        let words: Vec<String> = setup.arguments.iter().map(|word| quoted(word)).collect();
+        text.push_str(&format!("{}\n", [vec![program.to_owned()], words].concat().join(" ")));
+    }
+    for file in &setup.files {
+        let path = place.shown(&file.path);
+        text.push_str(&format!("\n# in {path}\n{}\n", file.change.shown().trim_end()));
+    }
+    door.without_key(text.trim_end())
+}
+
+fn write(place: &Place, setup: &Setup, door: &Door, files: &Files, yes: bool) -> Outcome {
+    if setup.files.is_empty() {
+        return Err(Failure::usage(
+            "this client has no file of settings: its environment says all, or --run starts it",
+        ));
+    }
+    let mut planned = Vec::new();
+    for file in &setup.files {
+        let planned_one = files.plan(file)?;
+        if planned_one.is_none() {
+            out::message(&format!("{} says that already\n", place.shown(&file.path)));
+        }
+        planned.extend(planned_one);
+    }
+    if planned.is_empty() {
+        return Ok(DONE);
+    }
+    let asks = place.terminal.input && place.terminal.messages;
+    if !yes && !asks {
+        return Err(Failure::usage(
+            "files of another program are changed: without a terminal to ask at, add --yes",
+        ));
+    }
+    if !yes {
+        for one in &planned {
+            out::message(&format!(
+                "# {}\n{}\n",
+                place.shown(&one.path),
+                door.without_key(one.shown.trim_end())
+            ));
+        }
+        out::message("write this there, beside what there is? A copy of each file is kept. y/N ");
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer)?;
+        if !matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
+            out::message("nothing was written\n");
+            return Ok(DONE);
+        }
+    }
+    for one in planned {
+        let copy = files.write(&one)?;
+        let copy = copy.map(|copy| format!("; as it was: {}", place.shown(&copy))).unwrap_or_default();
+        out::line(&format!("wrote {}{copy}", place.shown(&one.path)))?;
+    }
+    Ok(DONE)
+}
+
+fn undo(place: &Place, files: &Files) -> Outcome {
+    let undone = files.undo()?;
+    if undone.is_empty() {
+        out::message("nothing was written for this client\n");
+    }
+    for path in undone {
+        out::line(&format!("{} is without it again", place.shown(&path)))?;
+    }
+    Ok(DONE)
+}
+
+/// Becomes the client. Answers only with why it could not.
+fn start(client: &Wrapped, setup: &Setup, door: &Door, place: &Place, args: &[String]) -> Failure {
+    let (program, rest) = match (client.program, args) {
+        (Some(program), args) => (program, args),
+        (None, [program, rest @ ..]) => (program.as_str(), rest),
+        (None, []) => return Failure::usage("name the program behind `--`"),
+    };
+    if let Some(why) = setup.not_by_run {
+        return Failure::usage(why);
+    }
+    let own = || -> Outcome<()> {
+        for file in setup.files.iter().filter(|file| file.path.starts_with(&door.folder)) {
+            files::write_own(place, file)?;
+        }
+        Ok(())
+    };
+    if let Err(failure) = own() {
+        return failure;
+    }
+    let mut command = Command::new(program);
+    for (name, value) in setup.environment.iter().chain(&setup.only_by_run) {
+        match value.itself(door) {
+            Ok(value) => command.env(name, value),
+            Err(failure) => return failure,
+        };
+    }
+    let error = command.args(&setup.arguments).args(&setup.arguments_by_run).args(rest).exec();
+    Failure::new(format!("{program} cannot be started: {error}"))
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}

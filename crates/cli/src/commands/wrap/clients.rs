@@ -1,0 +1,267 @@
+//! What each client needs. The ways were tried with the versions that are named.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::merge::Change;
+use super::{Door, quoted};
+use crate::failure::{Failure, Outcome};
+use longhaul::config::nearest;
+
+/// What clients are told of the window where they must be told one: behind the gateway there is no end to it.
+const WINDOW: u64 = 1_000_000;
+
+/// And of the longest answer.
+const OUTPUT: u64 = 32_000;
+
+/// The variable that holds the token where a client reads it from its environment.
+const TOKEN: &str = "LONGHAUL_TOKEN";
+
+/// A client.
+pub(super) struct Wrapped {
+    pub(super) name: &'static str,
+    /// What it is, in a line.
+    pub(super) about: &'static str,
+    /// What is started; `None` for libraries.
+    pub(super) program: Option<&'static str>,
+    pub(super) setup: fn(&Door) -> Outcome<Setup>,
+}
+
+/// How one is pointed at the gateway.
+#[derive(Debug, Default)]
+pub(super) struct Setup {
+    pub(super) environment: Vec<(&'static str, Word)>,
+    pub(super) arguments: Vec<String>,
+    /// Arguments that stand for the files where they are not written.
+    pub(super) arguments_by_run: Vec<String>,
+    /// The same in the environment.
+    pub(super) only_by_run: Vec<(&'static str, Word)>,
+    /// Lines to type beside.
+    pub(super) lines: Vec<String>,
+    pub(super) files: Vec<File>,
+    /// Why `--run` cannot do it.
+    pub(super) not_by_run: Option<&'static str>,
+}
+
+/// A value of the environment.
+#[derive(Clone, Debug)]
+pub(super) enum Word {
+    Plain(String),
+    /// The gateway's key.
+    Key,
+}
+
+impl Word {
+    pub(super) fn in_shell(&self, door: &Door) -> String {
+        match self {
+            Self::Plain(text) => quoted(text),
+            Self::Key => door.key_in_shell(),
+        }
+    }
+
+    /// # Errors
+    /// The token cannot be read.
+    pub(super) fn itself(&self, door: &Door) -> Outcome<String> {
+        match self {
+            Self::Plain(text) => Ok(text.clone()),
+            Self::Key => door.key(),
+        }
+    }
+}
+
+/// A file of a client's settings.
+#[derive(Debug)]
+pub(super) struct File {
+    pub(super) path: PathBuf,
+    pub(super) change: Change,
+}
+
+/// All of them.
+const CLIENTS: [Wrapped; 11] = [
+    Wrapped { name: "claude", about: "Claude Code (2.1)", program: Some("claude"), setup: claude },
+    Wrapped { name: "codex", about: "Codex (0.169)", program: Some("codex"), setup: codex },
+    Wrapped { name: "opencode", about: "opencode (1.18)", program: Some("opencode"), setup: opencode },
+    Wrapped { name: "qwen", about: "Qwen Code (0.15)", program: Some("qwen"), setup: qwen },
+    Wrapped { name: "aider", about: "aider (0.86)", program: Some("aider"), setup: aider },
+    Wrapped { name: "pi", about: "pi (0.73)", program: Some("pi"), setup: pi },
+    Wrapped {
+        name: "continue",
+        about: "Continue's command line (1.5)",
+        program: Some("cn"),
+        setup: continue_cli,
+    },
+    Wrapped { name: "cline", about: "Cline's command line (3.0)", program: Some("cline"), setup: cline },
+    Wrapped { name: "mini", about: "mini-swe-agent (2.4)", program: Some("mini"), setup: mini },
+    Wrapped { name: "openai", about: "programs with OpenAI's libraries", program: None, setup: openai },
+    Wrapped {
+        name: "anthropic",
+        about: "programs with Anthropic's libraries",
+        program: None,
+        setup: anthropic,
+    },
+];
+
+/// The client by its name.
+///
+/// # Errors
+/// Usage, for one that is not known or cannot be pointed here.
+pub(super) fn named(name: &str) -> Outcome<Wrapped> {
+    if name == "gemini" {
+        return Err(Failure::usage(
+            "Gemini's command line speaks Gemini's own dialect only, which the gateway does not",
+        ));
+    }
+    let names = CLIENTS.iter().map(|client| client.name);
+    let near = nearest(name, names.clone()).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+    let list = names.collect::<Vec<_>>().join(", ");
+    let found = CLIENTS.into_iter().find(|client| client.name == name);
+    found.ok_or_else(|| Failure::usage(format!("no client is known as `{name}`{near} (known: {list})")))
+}
+
+fn plain(text: impl Into<String>) -> Word {
+    Word::Plain(text.into())
+}
+
+fn claude(door: &Door) -> Outcome<Setup> {
+    let environment = vec![
+        ("ANTHROPIC_BASE_URL", plain(&door.root)),
+        ("ANTHROPIC_AUTH_TOKEN", Word::Key),
+        ("ANTHROPIC_MODEL", plain(&door.model)),
+        ("ANTHROPIC_SMALL_FAST_MODEL", plain(&door.model)),
+        ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", plain("1")),
+    ];
+    let variables: Outcome<serde_json::Map<String, Value>> = environment
+        .iter()
+        .map(|(name, value)| Ok(((*name).to_owned(), value.itself(door)?.into())))
+        .collect();
+    let change = Change::Json(json!({ "env": variables? }));
+    let files = vec![File { path: door.home.join(".claude/settings.json"), change }];
+    Ok(Setup { environment, files, ..Setup::default() })
+}
+
+fn codex(door: &Door) -> Outcome<Setup> {
+    let provider = |name: &str| ["model_providers", "longhaul", name].map(str::to_owned).to_vec();
+    let mut keys = vec![
+        (vec!["model".to_owned()], door.model.clone()),
+        (vec!["model_provider".to_owned()], "longhaul".to_owned()),
+        (provider("name"), "Longhaul".to_owned()),
+        (provider("base_url"), door.v1()),
+        (provider("wire_api"), "responses".to_owned()),
+    ];
+    let mut environment = Vec::new();
+    if door.token_file.is_some() {
+        keys.push((provider("env_key"), TOKEN.to_owned()));
+        environment.push((TOKEN, Word::Key));
+    }
+    let arguments_by_run = keys
+        .iter()
+        .flat_map(|(path, value)| ["-c".to_owned(), format!("{}={}", path.join("."), json!(value))])
+        .collect();
+    let files = vec![File { path: door.home.join(".codex/config.toml"), change: Change::Toml(keys) }];
+    Ok(Setup { environment, arguments_by_run, files, ..Setup::default() })
+}
+
+fn opencode(door: &Door) -> Outcome<Setup> {
+    let key = match &door.token_file {
+        Some(path) => format!("{{file:{}}}", path.display()),
+        None => "none".to_owned(),
+    };
+    let model = json!({ "name": door.model, "limit": { "context": WINDOW, "output": OUTPUT } });
+    let settings = json!({
+        "model": format!("longhaul/{}", door.model),
+        "provider": { "longhaul": {
+            "npm": "@ai-sdk/openai-compatible",
+            "name": "Longhaul",
+            "options": { "baseURL": door.v1(), "apiKey": key },
+            "models": { door.model.as_str(): model },
+        } },
+    });
+    let only_by_run = vec![("OPENCODE_CONFIG_CONTENT", plain(settings.to_string()))];
+    let path = door.home.join(".config/opencode/opencode.json");
+    let files = vec![File { path, change: Change::Json(settings) }];
+    Ok(Setup { only_by_run, files, ..Setup::default() })
+}
+
+fn qwen(door: &Door) -> Outcome<Setup> {
+    let environment = vec![
+        ("OPENAI_BASE_URL", plain(door.v1())),
+        ("OPENAI_API_KEY", Word::Key),
+        ("OPENAI_MODEL", plain(&door.model)),
+    ];
+    let lines: Outcome<Vec<(String, String)>> =
+        environment.iter().map(|(name, value)| Ok(((*name).to_owned(), value.itself(door)?))).collect();
+    let chosen = json!({ "security": { "auth": { "selectedType": "openai" } } });
+    let files = vec![
+        File { path: door.home.join(".qwen/.env"), change: Change::Lines("=", lines?) },
+        File { path: door.home.join(".qwen/settings.json"), change: Change::Json(chosen) },
+    ];
+    let arguments = ["--auth-type", "openai"].map(str::to_owned).to_vec();
+    Ok(Setup { environment, arguments, files, ..Setup::default() })
+}
+
+fn aider(door: &Door) -> Outcome<Setup> {
+    let model = format!("openai/{}", door.model);
+    let lines = [("openai-api-base", door.v1()), ("openai-api-key", door.key()?), ("model", model.clone())];
+    let lines = lines.map(|(name, value)| (name.to_owned(), json!(value).to_string())).to_vec();
+    let environment = vec![("OPENAI_API_BASE", plain(door.v1())), ("OPENAI_API_KEY", Word::Key)];
+    let files = vec![File { path: door.home.join(".aider.conf.yml"), change: Change::Lines(": ", lines) }];
+    Ok(Setup { environment, arguments: vec!["--model".to_owned(), model], files, ..Setup::default() })
+}
+
+fn pi(door: &Door) -> Outcome<Setup> {
+    let provider = json!({
+        "baseUrl": door.v1(), "api": "openai-completions", "apiKey": door.key()?,
+        "models": [{ "id": door.model, "contextWindow": WINDOW, "maxTokens": OUTPUT }],
+    });
+    let change = Change::Json(json!({ "providers": { "longhaul": provider } }));
+    let arguments = ["--provider", "longhaul", "--model", &door.model].map(str::to_owned).to_vec();
+    let files = vec![File { path: door.home.join(".pi/agent/models.json"), change }];
+    let not_by_run =
+        Some("pi takes its servers from its file only: `longhaul wrap pi --write`, then start it as printed");
+    Ok(Setup { arguments, files, not_by_run, ..Setup::default() })
+}
+
+fn continue_cli(door: &Door) -> Outcome<Setup> {
+    let text = format!(
+        "name: Longhaul\nversion: 0.0.1\nschema: v1\nmodels:\n  - name: {model}\n    provider: openai\n    model: {model}\n    apiBase: {base}\n    apiKey: {key}\n    roles: [chat, edit, apply]\n",
+        model = json!(door.model),
+        base = json!(door.v1()),
+        key = json!(door.key()?),
+    );
+    let path = door.folder.join("continue.yaml");
+    let arguments = vec!["--config".to_owned(), path.display().to_string()];
+    Ok(Setup { arguments, files: vec![File { path, change: Change::Whole(text) }], ..Setup::default() })
+}
+
+fn cline(door: &Door) -> Outcome<Setup> {
+    let line = format!(
+        "cline auth --provider openai --apikey {} --modelid {} --baseurl {}",
+        door.key_in_shell(),
+        quoted(&door.model),
+        quoted(&door.v1()),
+    );
+    let not_by_run =
+        Some("cline keeps its settings itself: type the line that `longhaul wrap cline` prints, once");
+    Ok(Setup { lines: vec![line], not_by_run, ..Setup::default() })
+}
+
+fn mini(door: &Door) -> Outcome<Setup> {
+    let environment = vec![
+        ("OPENAI_API_BASE", plain(door.v1())),
+        ("OPENAI_API_KEY", Word::Key),
+        ("MSWEA_COST_TRACKING", plain("ignore_errors")),
+    ];
+    let arguments = vec!["-m".to_owned(), format!("openai/{}", door.model)];
+    Ok(Setup { environment, arguments, ..Setup::default() })
+}
+
+fn openai(door: &Door) -> Outcome<Setup> {
+    let environment = vec![("OPENAI_BASE_URL", plain(door.v1())), ("OPENAI_API_KEY", Word::Key)];
+    Ok(Setup { environment, ..Setup::default() })
+}
+
+fn anthropic(door: &Door) -> Outcome<Setup> {
+    let environment = vec![("ANTHROPIC_BASE_URL", plain(&door.root)), ("ANTHROPIC_API_KEY", Word::Key)];
+    Ok(Setup { environment, ..Setup::default() })
+}

@@ -1,0 +1,230 @@
+//! Files of other programs: changed after a copy was made, and put back.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::clients::File;
+use super::merge::{self, Change};
+use crate::data;
+use crate::failure::{Failure, Outcome};
+use crate::place::Place;
+
+/// Below the data folder: what was written for whom, and files that are ours.
+pub(super) const FOLDER: &str = "wrapped";
+
+/// The files that were written for one client.
+pub(super) struct Files {
+    folder: PathBuf,
+    record: PathBuf,
+}
+
+/// A file that was written.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Written {
+    path: PathBuf,
+    /// As it was; `None` if there was none.
+    copy: Option<PathBuf>,
+    /// What was written, by its hash.
+    hash: String,
+    /// The keys that were set, of a JSON file: they can be taken out of one that its client has changed since.
+    #[serde(default)]
+    keys: Option<Value>,
+}
+
+/// How a file is put back.
+enum Undone {
+    AsItWas,
+    /// It was changed since: this is it without what was written.
+    Without(String),
+}
+
+impl Written {
+    fn undone(&self) -> Outcome<Undone> {
+        let Some(now) = read(&self.path)?.filter(|now| hash(now) != self.hash) else {
+            return Ok(Undone::AsItWas);
+        };
+        let before = self.copy.as_deref().map(read).transpose()?.flatten();
+        let keys = self.keys.as_ref();
+        let without = keys.and_then(|keys| merge::without(&now, before.as_deref(), keys).ok());
+        without.map(Undone::Without).ok_or_else(|| {
+            let before = match &self.copy {
+                Some(copy) => format!("as it was before: {}", copy.display()),
+                None => "before there was none".to_owned(),
+            };
+            Failure::new(format!("{} was changed since, and is left alone; {before}", self.path.display()))
+        })
+    }
+}
+
+/// A file that is to be written.
+#[derive(Debug)]
+pub(super) struct Planned {
+    pub(super) path: PathBuf,
+    /// What is set, for people.
+    pub(super) shown: String,
+    old: Option<String>,
+    new: String,
+    keys: Option<Value>,
+}
+
+impl Files {
+    pub(super) fn of(place: &Place, client: &str) -> Self {
+        let folder = place.data_dir.join(FOLDER);
+        Self { record: folder.join(format!("{client}.json")), folder }
+    }
+
+    /// What would be written; `None` if the file says it already.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not what it should be.
+    pub(super) fn plan(&self, file: &File) -> Outcome<Option<Planned>> {
+        // A link stays one.
+        let path = fs::canonicalize(&file.path).unwrap_or_else(|_| file.path.clone());
+        let old = read(&path)?;
+        let new = file.change.applied(old.as_deref().unwrap_or_default()).map_err(|why| {
+            Failure::new(format!(
+                "{} is left alone: {why}; add what is printed without --write yourself",
+                path.display()
+            ))
+        })?;
+        let is_same = old.as_deref() == Some(new.as_str());
+        let keys = match &file.change {
+            Change::Json(keys) => Some(keys.clone()),
+            _ => None,
+        };
+        Ok((!is_same).then(|| Planned { path, shown: file.change.shown(), old, new, keys }))
+    }
+
+    /// Writes it. Answers with the copy of what was there.
+    ///
+    /// # Errors
+    /// It cannot be written; then the file is as it was.
+    pub(super) fn write(&self, planned: &Planned) -> Outcome<Option<PathBuf>> {
+        let mut all = self.written()?;
+        let known = all.iter().position(|written| written.path == planned.path).map(|at| all.remove(at));
+        // What we ourselves wrote last is not worth a copy: the one of before stays.
+        let untouched = known.filter(|known| planned.old.as_deref().map(hash) == Some(known.hash.clone()));
+        let copy = match (&untouched, &planned.old) {
+            (Some(known), _) => known.copy.clone(),
+            (None, Some(old)) => Some(kept(&planned.path, old)?),
+            (None, None) => None,
+        };
+        let (path, keys) = (planned.path.clone(), planned.keys.clone());
+        all.push(Written { path, copy: copy.clone(), hash: hash(&planned.new), keys });
+        self.remember(&all)?;
+        put(&planned.path, &planned.new)?;
+        Ok(copy)
+    }
+
+    /// Puts everything back. Answers with the files.
+    ///
+    /// # Errors
+    /// A file was changed since, and what was written cannot be told from the rest: nothing is put back.
+    pub(super) fn undo(&self) -> Outcome<Vec<PathBuf>> {
+        let all = self.written()?;
+        let undone: Vec<Undone> = all.iter().map(Written::undone).collect::<Outcome<_>>()?;
+        for (written, undone) in all.iter().zip(undone) {
+            match (undone, &written.copy) {
+                (Undone::AsItWas, Some(copy)) => {
+                    fs::rename(copy, &written.path).map_err(|error| cannot(&written.path, &error))?;
+                }
+                (Undone::AsItWas, None) => remove(&written.path)?,
+                (Undone::Without(text), copy) => {
+                    put(&written.path, &text)?;
+                    copy.as_deref().map_or(Ok(()), remove)?;
+                }
+            }
+        }
+        remove(&self.record)?;
+        Ok(all.into_iter().map(|written| written.path).collect())
+    }
+
+    fn written(&self) -> Outcome<Vec<Written>> {
+        let text = read(&self.record)?;
+        Ok(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
+    }
+
+    fn remember(&self, all: &[Written]) -> Outcome<()> {
+        data::make_private(&self.folder)?;
+        put(&self.record, &serde_json::to_string_pretty(all)?)
+    }
+}
+
+/// Writes a file of our own folder.
+///
+/// # Errors
+/// It cannot be written.
+pub(super) fn write_own(place: &Place, file: &File) -> Outcome<()> {
+    data::make_private(&place.data_dir.join(FOLDER))?;
+    let text = file.change.applied("").map_err(Failure::new)?;
+    put(&file.path, &text)
+}
+
+fn read(path: &Path) -> Outcome<Option<String>> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Failure::new(format!("{} cannot be read: {error}", path.display()))),
+    }
+}
+
+fn remove(path: &Path) -> Outcome<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(cannot(path, &error)),
+        _ => Ok(()),
+    }
+}
+
+/// A copy beside the file, under a name that is free.
+fn kept(path: &Path, old: &str) -> Outcome<PathBuf> {
+    let name = |number: u32| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".before-longhaul");
+        if number > 0 {
+            name.push(format!(".{number}"));
+        }
+        PathBuf::from(name)
+    };
+    let copy = (0..).map(name).find(|copy| !copy.exists()).unwrap_or_else(|| name(0));
+    put_as(&copy, old, mode_of(path))?;
+    Ok(copy)
+}
+
+fn mode_of(path: &Path) -> u32 {
+    fs::metadata(path).map_or(0o600, |known| known.permissions().mode() & 0o777)
+}
+
+/// The file whole or not at all. One that is new is its owner's only: it may hold a key.
+fn put(path: &Path, text: &str) -> Outcome<()> {
+    put_as(path, text, mode_of(path))
+}
+
+fn put_as(path: &Path, text: &str, mode: u32) -> Outcome<()> {
+    let write = || -> io::Result<()> {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let mut draft = path.as_os_str().to_owned();
+        draft.push(format!(".{}", std::process::id()));
+        let draft = PathBuf::from(draft);
+        let mut file =
+            fs::OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&draft)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&draft, path)
+    };
+    write().map_err(|error| cannot(path, &error))
+}
+
+fn cannot(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(format!("{} cannot be written: {error}", path.display()))
+}
+
+fn hash(text: &str) -> String {
+    blake3::hash(text.as_bytes()).to_hex().to_string()
+}

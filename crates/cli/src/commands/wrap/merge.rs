@@ -1,0 +1,141 @@
+//! Some keys of a file set, and every other as it was.
+
+use serde_json::{Map, Value};
+use toml_edit::{DocumentMut, Item, Table};
+
+/// What is set in a file.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Change {
+    /// These keys of a JSON object; groups are merged.
+    Json(Value),
+    /// These keys of a TOML file, by their paths.
+    Toml(Vec<(Vec<String>, String)>),
+    /// These lines, each a name, this separator and a value: `.env`, and YAML's outermost keys.
+    Lines(&'static str, Vec<(String, String)>),
+    /// The file is ours.
+    Whole(String),
+}
+
+impl Change {
+    /// It alone, as a person would write it.
+    pub(super) fn shown(&self) -> String {
+        self.applied("").unwrap_or_default()
+    }
+
+    /// The file with it.
+    ///
+    /// # Errors
+    /// Why the file cannot be read as what it should be.
+    pub(super) fn applied(&self, file: &str) -> Result<String, String> {
+        match self {
+            Self::Json(keys) => json(file, keys),
+            Self::Toml(keys) => toml(file, keys),
+            Self::Lines(between, lines) => Ok(self::lines(file, between, lines)),
+            Self::Whole(text) => Ok(text.clone()),
+        }
+    }
+}
+
+fn json(file: &str, keys: &Value) -> Result<String, String> {
+    let mut all: Value = match file.trim() {
+        "" => Value::Object(Map::new()),
+        text => serde_json::from_str(text).map_err(|error| format!("it is no plain JSON ({error})"))?,
+    };
+    if !all.is_object() {
+        return Err("it is no JSON object".to_owned());
+    }
+    let before = all.clone();
+    merge(&mut all, keys);
+    // What says the same stays as it was written.
+    if before == all && !file.trim().is_empty() {
+        return Ok(file.to_owned());
+    }
+    let text = serde_json::to_string_pretty(&all).map_err(|error| error.to_string())?;
+    Ok(format!("{text}\n"))
+}
+
+fn merge(all: &mut Value, keys: &Value) {
+    match (all, keys) {
+        (Value::Object(all), Value::Object(keys)) => {
+            for (name, value) in keys {
+                merge(all.entry(name.as_str()).or_insert(Value::Null), value);
+            }
+        }
+        (all, value) => *all = value.clone(),
+    }
+}
+
+/// A JSON file without keys that were set, each as it was `before`. What was given another value since stays.
+///
+/// # Errors
+/// The file is no JSON object any more.
+pub(super) fn without(file: &str, before: Option<&str>, keys: &Value) -> Result<String, String> {
+    let mut all: Value = serde_json::from_str(file).map_err(|error| error.to_string())?;
+    let before = before.and_then(|text| serde_json::from_str(text).ok());
+    take_back(&mut all, before.as_ref(), keys);
+    let text = serde_json::to_string_pretty(&all).map_err(|error| error.to_string())?;
+    Ok(format!("{text}\n"))
+}
+
+fn take_back(all: &mut Value, before: Option<&Value>, keys: &Value) {
+    let (Some(all), Some(keys)) = (all.as_object_mut(), keys.as_object()) else { return };
+    for (name, key) in keys {
+        let was = before.and_then(|before| before.get(name));
+        let Some(now) = all.get_mut(name) else { continue };
+        if now.is_object() && key.is_object() {
+            take_back(now, was, key);
+            if was.is_none() && now.as_object().is_some_and(Map::is_empty) {
+                all.shift_remove(name);
+            }
+        } else if now == key {
+            match was {
+                Some(was) => *now = was.clone(),
+                None => {
+                    all.shift_remove(name);
+                }
+            }
+        }
+    }
+}
+
+fn toml(file: &str, keys: &[(Vec<String>, String)]) -> Result<String, String> {
+    let mut document: DocumentMut = file.parse().map_err(|error| format!("it is no TOML ({error})"))?;
+    for (path, value) in keys {
+        let Some((name, groups)) = path.split_last() else { continue };
+        let mut table: &mut Table = document.as_table_mut();
+        for group in groups {
+            let implicit = || {
+                let mut table = Table::new();
+                table.set_implicit(true);
+                Item::Table(table)
+            };
+            let inner = table.entry(group).or_insert_with(implicit);
+            table = inner.as_table_mut().ok_or_else(|| format!("its `{group}` is no table"))?;
+        }
+        match table.get_mut(name).and_then(Item::as_value_mut) {
+            Some(known) if known.as_str() == Some(value) => {}
+            Some(known) => {
+                let decor = known.decor().clone();
+                *known = value.as_str().into();
+                *known.decor_mut() = decor;
+            }
+            None => {
+                table.insert(name, toml_edit::value(value.as_str()));
+            }
+        }
+    }
+    Ok(document.to_string())
+}
+
+fn lines(file: &str, between: &str, wanted: &[(String, String)]) -> String {
+    let mut lines: Vec<String> = file.lines().map(str::to_owned).collect();
+    for (name, value) in wanted {
+        let start = format!("{name}{}", between.trim_end());
+        let line = format!("{name}{between}{value}");
+        match lines.iter_mut().find(|known| known.starts_with(&start)) {
+            Some(known) => *known = line,
+            None => lines.push(line),
+        }
+    }
+    lines.join("\n") + "\n"
+}

@@ -1,0 +1,91 @@
+//! The pruning agent's part of a draft.
+
+use super::super::Writer;
+use super::super::pruning::Pruning;
+use super::{MAX_CALLS, Rejected, Section, SummaryDraft, WRITTEN, Work, defused};
+use crate::budget::Budget;
+use crate::event::{EventBody, ViewEdit, ViewOp};
+use crate::history::{History, Unit, ViewItem, units};
+use crate::ids::{Handle, LogRange};
+use crate::message::Part;
+
+impl SummaryDraft {
+    /// What a pruning agent may be given and may write at a time: both have to fit its window, the answer its output
+    /// limit.
+    pub(super) fn room_of_agent(&self, budget: &Budget) -> u64 {
+        match self.writer {
+            Writer::Session | Writer::Nobody => {
+                (budget.window * 2 / 5).min(budget.reserve.max(budget.window / 8))
+            }
+            Writer::Other { window, max_output } => {
+                (window * 2 / 5).min(max_output.unwrap_or(crate::budget::DEFAULT_MAX_OUTPUT))
+            }
+        }
+    }
+
+    pub(super) fn prune(&self, view: &[ViewItem], budget: &Budget) -> Option<Pruning> {
+        if self.writer == Writer::Nobody {
+            return None;
+        }
+        let room = self.room_of_agent(budget).saturating_sub(400);
+        let end = self.sections.first().and_then(|section| {
+            let last = view.iter().rposition(|item| self.is_of(section, item))?;
+            Some(last + 1)
+        })?;
+        let limits = (self.edit.original_tokens, budget.window);
+        Pruning::new(view, end, limits, room, MAX_CALLS, &self.increment)
+    }
+
+    /// The edit that a pruning agent has made.
+    pub(super) fn pruned(&self, pruning: &Pruning, history: &History) -> Result<ViewEdit, Rejected> {
+        let view = history.view();
+        let units = units(view, &[]);
+        let mut summary = Some(pruning.summary()).filter(|summary| !summary.is_empty());
+        let mut says_nothing = false;
+        let replace = |run: &[usize], words: Option<String>| {
+            let texts: Vec<String> = summary.take().into_iter().chain(words).collect();
+            says_nothing |= texts.is_empty();
+            self.stand_in(history, &units, run, defused(&texts.join("\n\n")))
+        };
+        let ops = pruning.ops(view, &units, &self.may_go, replace);
+        if ops.is_empty() {
+            return Err(Rejected::Incomplete("it leaves everything as it is"));
+        }
+        if says_nothing && pruning.is_silent() {
+            return Err(Rejected::Incomplete("it says nothing of what goes"));
+        }
+        let usage = Some(self.usage.clone().unwrap_or_default());
+        let mut edit = ViewEdit { ops, usage, ..self.edit.clone() };
+        let after = history.with(EventBody::ViewEdited(Box::new(edit.clone())));
+        let reading = crate::meter::read(&after, self.fixed_tokens);
+        let (tokens, limit) = (reading.bound(), edit.trigger_tokens.min(edit.original_bound));
+        if tokens >= limit {
+            return Err(Rejected::TooLong { tokens, limit });
+        }
+        edit.compressed_tokens = reading.total;
+        edit.compressed_bound = tokens;
+        edit.compressed_messages = after.view().len() as u64;
+        edit.why = format!("pruned by an agent{}", edit.why);
+        Ok(edit)
+    }
+
+    /// The message that stands for a run of units.
+    pub(super) fn stand_in(&self, history: &History, units: &[Unit], run: &[usize], words: String) -> ViewOp {
+        let (first, last) = (&units[run[0]], &units[run[run.len() - 1]]);
+        let range = LogRange { from: first.range.from, to: last.range.to };
+        let items = &history.view()[first.items.start..last.items.end];
+        let mut covered = vec![range];
+        covered.extend(items.iter().flat_map(|item| item.covers.iter().copied()));
+        let handles = crate::history::merged(history.entries(), covered).into_iter().map(Handle).collect();
+        let section = Section {
+            op: 0,
+            messages: items.len() as u64,
+            handles,
+            limit_tokens: 0,
+            ledger_tokens: 0,
+            ledger: None,
+            work: Work::Written(if words.is_empty() { words } else { format!("{WRITTEN}\n{words}") }),
+        };
+        ViewOp::Replace { range, parts: vec![Part::text(section.render(history))], summary: true }
+    }
+}

@@ -1,0 +1,185 @@
+//! How a draft becomes the edit that is committed.
+
+use super::super::{Scene, counted};
+use super::{Agent, MARK, Rejected, Section, SummaryDraft, Work, defused, subject};
+use crate::estimate::Groups;
+use crate::event::{EditKind, ViewEdit, ViewOp};
+use crate::history::{History, ViewItem};
+use crate::message::{Message, Part};
+use crate::meter::Reading;
+use crate::usage::Usage;
+
+impl SummaryDraft {
+    /// The same, written by somebody else.
+    ///
+    /// # Errors
+    /// [`Rejected`] if the text says nothing or is too long.
+    pub fn given(&self, text: &str, history: &History) -> Result<Self, Rejected> {
+        let text = text.trim().trim_start_matches(MARK).trim();
+        if text.is_empty() {
+            return Err(Rejected::Incomplete("it is empty"));
+        }
+        let mut given = Self { agent: Agent::None, is_given: true, ..self.clone() };
+        // One text says it all: what stands for later parts has their handles only.
+        let mut text = Some(defused(text));
+        for section in &mut given.sections {
+            section.work = Work::Written(text.take().unwrap_or_default());
+        }
+        given.filled(given.edit.clone(), &given.floor, history)?;
+        Ok(given)
+    }
+
+    /// The edit with nothing in the place of the summaries: what is certain before anybody has written them.
+    ///
+    /// # Errors
+    /// [`Rejected`] as [`finish`](Self::finish).
+    pub fn finish_bare(&self, history: &History) -> Result<ViewEdit, Rejected> {
+        let mut bare = Self { agent: Agent::None, is_given: true, ..self.clone() };
+        bare.sections.iter_mut().for_each(|section| section.work = Work::Written(String::new()));
+        bare.finish(history)
+    }
+
+    /// Something more to be said of why and how it is made.
+    pub fn say(&mut self, more: &str) {
+        self.edit.why.push_str(&format!("; {more}"));
+    }
+
+    /// Makes now what needs no model: so that nothing is left to do when its time comes.
+    pub fn make_ledgers(&mut self, history: &History) {
+        for section in &mut self.sections {
+            section.ledger = Some(section.ledger(history));
+        }
+    }
+
+    /// Whether nothing is left to be written.
+    pub fn is_written(&self) -> bool {
+        if let Agent::Asked(pruning) = &self.agent {
+            return pruning.is_done();
+        }
+        self.sections.iter().all(Section::is_done)
+    }
+
+    /// The edit with its summaries; extracts where no model wrote one.
+    ///
+    /// # Errors
+    /// [`Rejected`] if it is too long, or the view has changed meanwhile.
+    pub fn finish(&self, history: &History) -> Result<ViewEdit, Rejected> {
+        if history.view_hash() != self.edit.base_view_hash {
+            return Err(Rejected::Stale);
+        }
+        match &self.agent {
+            Agent::Asked(pruning) if pruning.is_done() => self.pruned(pruning, history),
+            _ => self.filled(self.edit.clone(), &self.floor, history),
+        }
+    }
+
+    /// The edit with extracts only.
+    ///
+    /// # Errors
+    /// [`Rejected`] if even that is too long, or the view has changed meanwhile.
+    pub fn finish_extractive(&self, history: &History) -> Result<ViewEdit, Rejected> {
+        if history.view_hash() != self.edit.base_view_hash {
+            return Err(Rejected::Stale);
+        }
+        let mut bare = self.clone();
+        bare.is_given = false;
+        bare.sections.iter_mut().for_each(|section| section.work = Work::Extracted);
+        bare.filled(self.edit.clone(), &self.floor, history)
+    }
+
+    /// Whether `edit` is what became of it.
+    pub fn became(&self, edit: &ViewEdit) -> bool {
+        let ranges = |edit: &ViewEdit| edit.ops.iter().map(ViewOp::range).collect::<Vec<_>>();
+        edit.strategy == self.edit.strategy && ranges(edit) == ranges(&self.edit)
+    }
+
+    /// Whether what it is about is still shown as it was.
+    pub fn is_about(&self, view: &[ViewItem]) -> bool {
+        subject(view, &self.edit.ops) == self.subject
+    }
+
+    /// The edit for the view as it is now, if what it is about has not changed and nothing else stands in the way.
+    pub(in crate::plan) fn rebased(&self, scene: &Scene<'_>) -> Option<ViewEdit> {
+        let view = scene.history.view();
+        if !self.is_written() || !self.is_about(view) {
+            return None;
+        }
+        let goes = |range: &crate::ids::LogRange| {
+            let mut ops = self.edit.ops.iter().filter(|op| !matches!(op, ViewOp::Placeholder { .. }));
+            ops.any(|op| op.range().overlaps(range))
+        };
+        let gone: Vec<bool> = scene.units.iter().map(|unit| goes(&unit.range)).collect();
+        let mut kept = gone.clone();
+        scene.protect(&mut kept);
+        if kept != gone {
+            return None;
+        }
+        let is_cleared = |at: &usize| {
+            let seq = view[*at].range.from;
+            self.edit
+                .ops
+                .iter()
+                .any(|op| matches!(op, ViewOp::Placeholder { seq: cleared, .. } if *cleared == seq))
+        };
+        let cleared: Vec<usize> = (0..view.len()).filter(is_cleared).collect();
+        let floor = scene.after_choice(&gone, &cleared, 0);
+        let messages = scene.messages() - scene.messages_in(&gone) + self.sections.len() as u64;
+        let edit = scene.view_edit(
+            self.edit.ops.clone(),
+            EditKind::Compaction,
+            &self.edit.strategy,
+            &floor,
+            messages,
+            format!("{}; written ahead", self.edit.why),
+        );
+        let edit = self.filled(edit, &floor, scene.history).ok()?;
+        scene.may_commit(&edit).then_some(edit)
+    }
+
+    pub(super) fn filled(
+        &self,
+        mut edit: ViewEdit,
+        floor: &Reading,
+        history: &History,
+    ) -> Result<ViewEdit, Rejected> {
+        let mut added = Groups::default();
+        for section in &self.sections {
+            let part = Part::text(section.render(history));
+            let message = Message::user("", vec![part.clone()]);
+            added += self.increment.groups(&message);
+            if let Some(ViewOp::Replace { parts, .. }) = edit.ops.get_mut(section.op) {
+                *parts = vec![part];
+            }
+        }
+        let tokens = floor.total + self.increment.tokens(&added);
+        let bound = floor.bound() + self.increment.bound(&added) + self.sections.len() as u64;
+        let limit = edit.trigger_tokens.min(edit.original_bound);
+        if bound >= limit {
+            return Err(Rejected::TooLong { tokens: bound, limit });
+        }
+        edit.compressed_tokens = tokens;
+        edit.compressed_bound = bound;
+        edit.why = format!("{}{}", self.what_was_done(), edit.why);
+        edit.usage = self.usage.clone().or_else(|| self.is_by_model().then(Usage::default));
+        Ok(edit)
+    }
+
+    /// Whether a model has written any of it.
+    pub(super) fn is_by_model(&self) -> bool {
+        !self.is_given && self.sections.iter().any(|section| matches!(section.work, Work::Written(_)))
+    }
+
+    pub(super) fn what_was_done(&self) -> String {
+        let (count, _) = self.what_goes();
+        let written = self.sections.iter().filter(|section| matches!(section.work, Work::Written(_))).count();
+        let by = match (written, self.sections.len()) {
+            _ if self.is_given => "what the hook says".to_owned(),
+            (0, 1) => "an extract without a model".to_owned(),
+            (1, 1) => "a summary by the model".to_owned(),
+            (0, all) => format!("{all} extracts without a model"),
+            (written, all) if written == all => format!("{all} summaries by the model"),
+            (written, all) => format!("{written} summaries by the model and {} extracts", all - written),
+        };
+        format!("{} replaced by {by}", counted(count))
+    }
+}

@@ -1,0 +1,36 @@
+//! What stands in the place of one part of the conversation.
+
+use super::super::{extract, named};
+use super::{MARK, Section, WRITTEN, Work};
+use crate::history::History;
+
+impl Section {
+    pub(super) fn is_done(&self) -> bool {
+        matches!(self.work, Work::Written(_) | Work::Extracted)
+    }
+
+    pub(super) fn ledger(&self, history: &History) -> String {
+        match (&self.ledger, self.ledger_tokens) {
+            (Some(ledger), _) => ledger.clone(),
+            (None, 0) => String::new(),
+            (None, limit) => extract::ledger(history, &self.handles, limit),
+        }
+    }
+
+    pub(super) fn render(&self, history: &History) -> String {
+        let ledger = self.ledger(history);
+        let text = match &self.work {
+            // What a model writes is not taken for what the program knows.
+            Work::Written(text) if !ledger.is_empty() && !text.is_empty() => format!("{WRITTEN}\n{text}"),
+            Work::Written(text) => text.clone(),
+            _ => extract::summary(history, &self.handles, self.limit_tokens, &ledger),
+        };
+        let head = format!(
+            "{MARK} of {} earlier messages; the tool `recall` with handle {} returns the originals.",
+            self.messages,
+            named(&self.handles)
+        );
+        let texts = [head.as_str(), ledger.trim(), text.trim()];
+        texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
+    }
+}

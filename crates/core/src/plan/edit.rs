@@ -1,0 +1,176 @@
+//! The edits that a choice comes to, and their reasons in words.
+
+use super::{EditCost, Occasion, Scene, counted, named};
+use crate::estimate::Groups;
+use crate::event::{EditKind, EditReason, ViewEdit, ViewOp};
+use crate::ids::{Handle, LogRange};
+use crate::message::{Message, Part};
+use crate::meter::Reading;
+use crate::strategy::{Choice, Instead};
+
+impl Scene<'_> {
+    /// An edit that only clears results.
+    pub(super) fn clearing(&self, choice: &Choice) -> Option<ViewEdit> {
+        if choice.cleared.is_empty() {
+            return None;
+        }
+        let after = self.after_choice(&choice.gone, &choice.cleared, 0);
+        let saved = self.now.total.saturating_sub(after.total);
+        let ops = self.placeholders(&choice.cleared);
+        let what = format!("{} old tool results cleared, about {saved} tokens saved", choice.cleared.len());
+        let why = self.reasoned(what, &choice.why, &after, self.first_touched(choice), 0.0);
+        let name = self.policy.strategy.name();
+        Some(self.view_edit(ops, EditKind::Prune, name, &after, self.messages(), why))
+    }
+
+    pub(super) fn placeholders(&self, cleared: &[usize]) -> Vec<ViewOp> {
+        let view = self.history.view();
+        cleared.iter().map(|at| ViewOp::clear(view[*at].range.from)).collect()
+    }
+
+    /// An edit that removes the `gone` units and leaves a note with their handles.
+    pub(super) fn removal(&self, gone: &[bool], strategy: &str) -> ViewEdit {
+        self.removal_by(&Choice::new(gone.to_vec(), Instead::Note), strategy)
+    }
+
+    pub(super) fn removal_by(&self, choice: &Choice, strategy: &str) -> ViewEdit {
+        self.removal_with(choice, strategy, self.note(&choice.gone))
+    }
+
+    pub(super) fn removal_with(&self, choice: &Choice, strategy: &str, parts: Vec<Part>) -> ViewEdit {
+        let gone = &choice.gone;
+        let count = self.messages_in(gone);
+        let after = self.cleared(|unit| !gone[unit], &choice.cleared, self.cost(parts.clone()));
+        let mut parts = Some(parts);
+        let ops = self.runs(gone).into_iter().map(|range| match parts.take() {
+            Some(parts) => ViewOp::Replace { range, parts, summary: false },
+            None => ViewOp::Drop { range },
+        });
+        let ops = ops.chain(self.placeholders(&choice.cleared)).collect();
+        let mut what = format!("{} left out, no model call", counted(count));
+        let chosen = self.policy.strategy.name();
+        if strategy != chosen {
+            what.push_str(&format!("; `{chosen}` alone makes too little room now"));
+        }
+        let why = self.reasoned(what, &choice.why, &after, self.first_touched(choice), 0.0);
+        let kept = self.messages() - count + 1;
+        self.view_edit(ops, EditKind::Compaction, strategy, &after, kept, why)
+    }
+
+    /// What stands where the `gone` units were.
+    pub(super) fn note(&self, gone: &[bool]) -> Vec<Part> {
+        let count = self.messages_in(gone);
+        let handles = named(&self.handles(gone));
+        vec![Part::text(format!(
+            "[{count} earlier messages were removed here to make room. The tool `recall` with handle {handles} returns them.]",
+        ))]
+    }
+
+    /// The first item of the view that a choice touches.
+    pub(super) fn first_touched(&self, choice: &Choice) -> usize {
+        let unit = choice.gone.iter().position(|gone| *gone).map(|unit| self.units[unit].items.start);
+        unit.into_iter().chain(choice.cleared.first().copied()).min().unwrap_or(self.history.view().len())
+    }
+
+    /// What was done, why there, and what it costs and saves where prices are known.
+    pub(super) fn reasoned(
+        &self,
+        what: String,
+        why: &str,
+        after: &Reading,
+        first: usize,
+        making: f64,
+    ) -> String {
+        let mut words = what;
+        // Who asks for it knows why.
+        let line = if self.is_requested() { "" } else { self.line.why.as_str() };
+        for more in [line, why] {
+            if !more.is_empty() {
+                words.push_str(&format!("; {more}"));
+            }
+        }
+        if let Some(prices) = self.policy.prices.as_ref().filter(|prices| prices.are_known()) {
+            let untouched: u64 = self.history.view()[..first].iter().map(|item| item.tokens).sum();
+            let rewritten = after.total.saturating_sub(self.fixed_tokens + untouched);
+            let removed = self.now.total.saturating_sub(after.total);
+            let warm = !self.history.is_cold(prices.cache_life_ms);
+            let cost = EditCost { rewritten, removed, making };
+            words.push_str(&format!("; {}", prices.in_words(&cost, warm)));
+        }
+        if let Some(complaint) = self.complaint.borrow().as_ref() {
+            words.push_str(&format!("; the strategy's own check refused another edit: {complaint}"));
+        }
+        words
+    }
+
+    pub(super) fn view_edit(
+        &self,
+        ops: Vec<ViewOp>,
+        kind: EditKind,
+        strategy: &str,
+        after: &Reading,
+        compressed_messages: u64,
+        why: String,
+    ) -> ViewEdit {
+        let reason = match self.occasion {
+            Occasion::Routine | Occasion::Pause if self.history.is_switched() => EditReason::ModelSwitch,
+            Occasion::Routine | Occasion::Pause => EditReason::TokenLimit,
+            Occasion::Overflow => EditReason::OverflowError,
+            Occasion::Requested { .. } => EditReason::Requested,
+        };
+        ViewEdit {
+            id: format!("e{}", self.history.last_seq() + 1).into(),
+            base_view_hash: self.history.view_hash(),
+            ops,
+            kind,
+            strategy: strategy.to_owned(),
+            reason,
+            trigger_tokens: self.trigger,
+            original_tokens: self.now.total,
+            compressed_tokens: after.total,
+            original_bound: self.before,
+            compressed_bound: after.bound(),
+            original_messages: self.messages(),
+            compressed_messages,
+            why,
+            usage: None,
+        }
+    }
+
+    /// What a message with these parts costs.
+    pub(super) fn cost(&self, parts: Vec<Part>) -> Groups {
+        self.history.counter().message_groups(&Message::user("", parts))
+    }
+
+    /// Maximal runs of `gone` units, as ranges of the log.
+    pub(super) fn runs(&self, gone: &[bool]) -> Vec<LogRange> {
+        let mut runs: Vec<LogRange> = Vec::new();
+        let mut open = false;
+        for (unit, gone) in self.units.iter().zip(gone) {
+            match runs.last_mut() {
+                Some(run) if *gone && open => run.to = unit.range.to,
+                _ if *gone => runs.push(unit.range),
+                _ => {}
+            }
+            open = *gone;
+        }
+        runs
+    }
+
+    /// What leads to everything in the `gone` units, and to what summaries and notes among them lead to.
+    pub(super) fn handles(&self, gone: &[bool]) -> Vec<Handle> {
+        let mut ranges = self.runs(gone);
+        for (unit, _) in self.units.iter().zip(gone).filter(|(_, gone)| **gone) {
+            ranges.extend(self.history.view()[unit.items.clone()].iter().flat_map(|item| &item.covers));
+        }
+        crate::history::merged(self.history.entries(), ranges).into_iter().map(Handle).collect()
+    }
+
+    pub(super) fn messages(&self) -> u64 {
+        self.history.view().len() as u64
+    }
+
+    pub(super) fn messages_in(&self, gone: &[bool]) -> u64 {
+        self.units.iter().zip(gone).filter(|(_, gone)| **gone).map(|(unit, _)| unit.items.len() as u64).sum()
+    }
+}

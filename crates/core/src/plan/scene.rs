@@ -1,0 +1,309 @@
+//! One pass of planning: the view in units, what each choice would lead to, and what may be committed.
+
+use std::cell::RefCell;
+
+use super::draft::SummaryDraft;
+use super::share::Share;
+use super::{Occasion, Plan, Policy, Prices, draft, overflow_target, pause_target};
+use crate::budget::Budget;
+use crate::estimate::Groups;
+use crate::event::ViewEdit;
+use crate::history::{History, Unit, UnitKind, units};
+use crate::ids::Seq;
+use crate::meter::Reading;
+use crate::strategy::{Choice, Instead, Line, Protection};
+
+/// One pass of planning: the view in units, and what each choice would lead to.
+pub struct Scene<'a> {
+    /// The session.
+    pub history: &'a History,
+    /// Its view in units.
+    pub units: Vec<Unit>,
+    /// The room.
+    pub budget: Budget,
+    /// What the request must stay below, in tokens.
+    pub trigger: u64,
+    /// What the request has now (bound), in tokens.
+    pub before: u64,
+    pub(super) now: Reading,
+    pub(super) line: Line,
+    pub(super) fixed_tokens: u64,
+    pub(super) policy: &'a Policy,
+    pub(super) occasion: &'a Occasion,
+    pub(super) newest_typed: Option<usize>,
+    /// What each unit has: every question of what an edit would leave is a sum of these.
+    pub(super) shares: Vec<Share>,
+    /// The view up to this position is in the anchor's count.
+    pub(super) anchored: Seq,
+    /// What the strategy's own check said of an edit.
+    pub(super) complaint: RefCell<Option<String>>,
+}
+
+impl<'a> Scene<'a> {
+    pub(super) fn new(
+        history: &'a History,
+        fixed_tokens: u64,
+        budget: Budget,
+        policy: &'a Policy,
+        occasion: &'a Occasion,
+        now: Reading,
+        line: Line,
+    ) -> Self {
+        let before = now.bound();
+        let trigger = match occasion {
+            Occasion::Overflow => overflow_target(before, &budget),
+            Occasion::Pause => pause_target(&budget),
+            _ => line.tokens,
+        };
+        let forced = *occasion != Occasion::Routine || before > budget.usable;
+        let pinned = if forced { Vec::new() } else { history.pinned() };
+        let units = units(history.view(), &pinned);
+        let anchored = history.anchor().map_or(0, |anchor| anchor.seq);
+        let shares =
+            units.iter().map(|unit| Share::of(&history.view()[unit.items.clone()], anchored)).collect();
+        let newest_typed = units.iter().rposition(|unit| unit.kind == UnitKind::Typed);
+        Self {
+            history,
+            units,
+            shares,
+            anchored,
+            budget,
+            trigger,
+            before,
+            now,
+            line,
+            fixed_tokens,
+            policy,
+            occasion,
+            newest_typed,
+            complaint: RefCell::default(),
+        }
+    }
+
+    /// Whether tokens cost something, as far as is known.
+    pub fn is_priced(&self) -> bool {
+        self.policy.prices.as_ref().is_some_and(Prices::are_known)
+    }
+
+    /// Whether a person asked for it.
+    pub fn is_requested(&self) -> bool {
+        matches!(self.occasion, Occasion::Requested { .. })
+    }
+
+    /// System prompt and tools, in tokens.
+    pub fn fixed_tokens(&self) -> u64 {
+        self.fixed_tokens
+    }
+
+    /// The unit of the newest message that a person typed: always kept.
+    pub fn newest_typed(&self) -> Option<usize> {
+        self.newest_typed
+    }
+
+    /// The meter as it would read without the `gone` units and with `added` tokens more.
+    pub fn after(&self, gone: &[bool], added: Groups) -> Reading {
+        self.reading(|unit| !gone[unit], &[], added)
+    }
+
+    /// The bound of the request without the `gone` units, with a note in their place.
+    pub fn without(&self, gone: &[bool]) -> u64 {
+        self.after(gone, Groups::of(draft::HEADER_TOKENS)).bound()
+    }
+
+    /// Whether the request without the `gone` units, with `added` tokens more, stays under the trigger.
+    pub fn would_fit(&self, gone: &[bool], added: u64) -> bool {
+        self.after(gone, Groups::of(added + draft::HEADER_TOKENS)).bound() < self.trigger
+    }
+
+    /// The meter as it would read without the `gone` units, with the `cleared` results as placeholders and `added`
+    /// tokens more.
+    pub fn after_choice(&self, gone: &[bool], cleared: &[usize], added: u64) -> Reading {
+        self.cleared(|unit| !gone[unit], cleared, Groups::of(added))
+    }
+
+    /// Asks the strategy, first with its own protection, then with the tight one.
+    pub(super) fn compact(&self) -> Option<Plan> {
+        Protection::ALL.into_iter().find_map(|protection| {
+            let choice = self.policy.strategy.choose(self, protection)?;
+            self.accept(choice)
+        })
+    }
+
+    /// Another edit before the view has grown, because it is full all the same: one that is worth it, so that the next is
+    /// not due at once; if there is none, what there is.
+    pub(super) fn again(mut self) -> Plan {
+        let line = self.trigger;
+        self.trigger = line.min(self.budget.usable - self.budget.progress());
+        if let Some(plan) = self.at_once().or_else(|| self.beside_ledger(usize::MAX)) {
+            return plan;
+        }
+        self.trigger = line;
+        let most = self.beside_ledger(1).or_else(|| self.at_once());
+        most.unwrap_or_else(|| self.last_resort())
+    }
+
+    /// What a strategy leaves out at once, an extract in its place where it wants a summary: it knows better what to
+    /// keep than the last resort does.
+    pub(super) fn at_once(&self) -> Option<Plan> {
+        Protection::ALL.into_iter().find_map(|protection| {
+            let choice = self.policy.strategy.choose(self, protection)?;
+            self.accept(Choice { instead: choice.instead.without_model(), ..choice })
+        })
+    }
+
+    /// The floor check: what cannot get under the trigger is not started.
+    pub(super) fn accept(&self, mut choice: Choice) -> Option<Plan> {
+        self.protect(&mut choice.gone);
+        self.spare_unread(&mut choice);
+        if !choice.gone.contains(&true) {
+            let edit = self.clearing(&choice)?;
+            return self.may_commit(&edit).then(|| Plan::Edit(Box::new(edit)));
+        }
+        self.settle(&mut choice);
+        if choice.instead == Instead::Note {
+            let edit = self.removal_by(&choice, self.policy.strategy.name());
+            return self.may_commit(&edit).then(|| Plan::Edit(Box::new(edit)));
+        }
+        let draft = SummaryDraft::new(self, &choice)?;
+        if !matches!(choice.instead, Instead::Extract { .. }) {
+            return Some(Plan::Summarise(Box::new(draft)));
+        }
+        let edit = draft.finish_extractive(self.history).ok()?;
+        self.may_commit(&edit).then(|| Plan::Edit(Box::new(edit)))
+    }
+
+    /// The draft behind the extract that the strategy wants.
+    pub(super) fn extract_draft(&self) -> Option<SummaryDraft> {
+        Protection::ALL.into_iter().find_map(|protection| {
+            let mut choice = self.policy.strategy.choose(self, protection)?;
+            self.protect(&mut choice.gone);
+            self.spare_unread(&mut choice);
+            self.settle(&mut choice);
+            let is_one = matches!(choice.instead, Instead::Extract { .. }) && choice.gone.contains(&true);
+            is_one.then(|| SummaryDraft::new(self, &choice)).flatten()
+        })
+    }
+
+    /// Whether the model has not seen the newest results, and what it is sent is up to us.
+    pub(super) fn is_unread(&self) -> bool {
+        *self.occasion == Occasion::Routine && !self.history.is_answered()
+    }
+
+    /// What a tool has just said is for the model, not for a strategy that acts while there is room.
+    pub(super) fn spare_unread(&self, choice: &mut Choice) {
+        let has_room = self.before <= self.budget.usable;
+        let newest = self.steps_newest_first().next().filter(|_| self.is_unread() && has_room);
+        if let Some(step) = newest {
+            choice.gone[step] = false;
+            let items = self.units[step].items.clone();
+            choice.cleared.retain(|at| !items.contains(at));
+        }
+    }
+
+    /// Results that go with their units are not cleared too.
+    pub(super) fn settle(&self, choice: &mut Choice) {
+        let goes = |at: &usize| {
+            let unit = self.units.partition_point(|unit| unit.items.end <= *at);
+            choice.gone.get(unit).copied().unwrap_or(false)
+        };
+        choice.cleared.retain(|at| !goes(at));
+    }
+
+    pub(super) fn protect(&self, gone: &mut [bool]) {
+        for (at, gone) in gone.iter_mut().enumerate() {
+            *gone &= !self.stays(at);
+        }
+    }
+
+    /// Whether no strategy may leave a unit out.
+    pub(super) fn stays(&self, unit: usize) -> bool {
+        // What was said of an answer that goes on.
+        let is_paused = unit + 1 == self.units.len() && self.history.is_paused();
+        self.units[unit].pinned || Some(unit) == self.newest_typed || is_paused
+    }
+
+    /// Whether committing `edit` leaves a smaller view under the trigger, and the strategy agrees.
+    pub(super) fn may_commit(&self, edit: &ViewEdit) -> bool {
+        if edit.compressed_bound >= self.trigger || edit.compressed_bound >= self.before {
+            return false;
+        }
+        match self.policy.strategy.validate(self.history, edit) {
+            Ok(()) => true,
+            Err(complaint) => {
+                *self.complaint.borrow_mut() = Some(complaint);
+                false
+            }
+        }
+    }
+
+    /// Indices of the units that are steps, newest first.
+    pub(super) fn steps_newest_first(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.units.len()).rev().filter(|at| self.units[*at].kind == UnitKind::Step)
+    }
+
+    /// The first unit of the newest `count` turns, at least one.
+    pub fn turn_start(&self, count: usize) -> usize {
+        let newest = self.units.last().map_or(0, |unit| unit.turn);
+        let oldest_kept = newest.saturating_sub(count.max(1) - 1);
+        self.units.iter().position(|unit| unit.turn >= oldest_kept).unwrap_or(0)
+    }
+
+    /// The first unit of the newest `count` steps, with what the first of them answers.
+    pub fn step_start(&self, count: usize) -> usize {
+        let first = self.steps_newest_first().take(count).last().unwrap_or(self.units.len());
+        let is_asked = |unit: &&Unit| matches!(unit.kind, UnitKind::Typed | UnitKind::Note);
+        first - self.units[..first].iter().rev().take_while(is_asked).count()
+    }
+
+    /// The first unit that a protection keeps.
+    pub fn protected_from(&self, protection: Protection, turns: usize) -> usize {
+        match protection {
+            Protection::Turns => self.turn_start(turns),
+            Protection::Steps | Protection::Step => self.step_start(protection.steps()),
+        }
+    }
+
+    /// The first unit that a protection keeps, if the newest turns leave room enough; else the newest two steps.
+    pub fn kept_whole_from(&self, protection: Protection, turns: usize) -> usize {
+        let kept = self.protected_from(protection, turns);
+        let alone = self.before_cut(kept);
+        if protection == Protection::Turns
+            && self.after(&alone, Groups::default()).bound() * 3 >= self.trigger * 2
+        {
+            return self.protected_from(Protection::Steps, turns);
+        }
+        kept
+    }
+
+    /// The unit with which the newest messages of at most `tokens` begin, at least the newest step.
+    pub fn newest_tokens_from(&self, tokens: u64) -> usize {
+        let mut sum = 0;
+        let fits = |unit: &&Unit| {
+            sum += unit.tokens;
+            sum <= tokens
+        };
+        let kept = self.units.iter().rev().take_while(fits).count();
+        (self.units.len() - kept).min(self.step_start(1))
+    }
+
+    /// The unit with which the newest `count` messages begin.
+    pub fn newest_messages_from(&self, count: usize) -> usize {
+        let first_item = self.history.view().len().saturating_sub(count);
+        self.units.iter().position(|unit| unit.items.end > first_item).unwrap_or(self.units.len())
+    }
+
+    /// Where the first turn ends.
+    pub fn first_turn_end(&self) -> usize {
+        self.units.iter().position(|unit| unit.turn > 1).unwrap_or(self.units.len())
+    }
+
+    /// Where the first typed message ends, with what precedes it.
+    pub fn first_typed_end(&self) -> usize {
+        self.units.iter().position(|unit| unit.kind == UnitKind::Typed).map_or(0, |at| at + 1)
+    }
+
+    /// Everything before `cut` goes.
+    pub fn before_cut(&self, cut: usize) -> Vec<bool> {
+        (0..self.units.len()).map(|at| at < cut).collect()
+    }
+}

@@ -1,0 +1,80 @@
+//! A conversation that its client asks to have shortened: `/v1/responses/compact`.
+
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use longhaul_providers::connect::Kind;
+
+use super::prepare::Prepared;
+use super::{Opened, Route};
+use crate::gateway::Credentials;
+use crate::headers;
+use crate::upstream::COMPACT_PATH;
+use crate::wire::json::{field, fields, quoted};
+use crate::wire::{Edited, Fault, FaultKind, responses};
+
+impl Route {
+    /// The items that stand for the request's: OpenAI's own where it keeps the conversation, else ours, which any
+    /// model can read.
+    ///
+    /// # Errors
+    /// [`Fault`] if the request cannot be read, or its server is needed and gives no answer.
+    pub(super) async fn compact(mut self) -> Result<Opened, Fault> {
+        if self.target.server.upstream.kind == Kind::OpenAi {
+            return self.pass_on().await;
+        }
+        responses::check_whole(&self.passage.envelope)?;
+        let prepared = match self.compacted().await {
+            Ok(prepared) => prepared,
+            // Nothing can be left out: the items are what they were.
+            Err(fault) if matches!(fault.kind, FaultKind::ContextOverflow | FaultKind::DoesNotFit) => {
+                Prepared::default()
+            }
+            Err(fault) => return Err(fault),
+        };
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        self.describe(&prepared.report, &mut headers);
+        let body = self.body_of(&prepared)?;
+        Ok(Opened::Whole(StatusCode::OK, headers, body.into()))
+    }
+
+    fn body_of(&self, prepared: &Prepared) -> Result<String, Fault> {
+        let envelope = &self.passage.envelope;
+        let edited = Edited { steps: prepared.steps.clone(), ..Edited::default() };
+        let rendered = self.passage.wire.render(envelope, &edited)?;
+        let rendered = std::str::from_utf8(&rendered).unwrap_or_default();
+        let items = fields(rendered).and_then(|fields| field(&fields, "input")).unwrap_or("[]");
+        let output = match items.starts_with('"') {
+            true => format!(
+                r#"[{{"type":"message","role":"user","content":[{{"type":"input_text","text":{items}}}]}}]"#
+            ),
+            false => items.to_owned(),
+        };
+        let parts = &self.passage.inner.parts;
+        let (id, created) = (quoted(&format!("resp_{}", (parts.new_id)())), (parts.now)());
+        let (before, after) = (prepared.report.before, prepared.report.after);
+        let usage = format!(
+            r#"{{"input_tokens":{before},"input_tokens_details":{{"cached_tokens":0}},"output_tokens":{after},"output_tokens_details":{{"reasoning_tokens":0}},"total_tokens":{}}}"#,
+            before.saturating_add(after),
+        );
+        Ok(format!(
+            r#"{{"id":{id},"object":"response.compaction","created_at":{created},"output":{output},"usage":{usage}}}"#
+        ))
+    }
+
+    async fn pass_on(&self) -> Result<Opened, Fault> {
+        let (passage, server) = (&self.passage, &self.target.server);
+        let body = passage.wire.render(&passage.envelope, &self.edited())?;
+        let own = passage.inner.config.credentials == Credentials::Own;
+        let sent = server.post(COMPACT_PATH, &passage.headers, own, body)?.send();
+        let gone = |what: &str| {
+            Fault::new(FaultKind::Unreachable, format!("the upstream `{}` {what}", server.upstream.name))
+        };
+        let response = tokio::time::timeout(server.timeouts().header, sent).await;
+        let response =
+            response.map_err(|_| gone("gave no answer"))?.map_err(|_| gone("cannot be reached"))?;
+        let (status, mut headers) = (response.status(), headers::for_caller(response.headers()));
+        self.describe(&super::Report::default(), &mut headers);
+        let body = response.bytes().await.map_err(|_| gone("broke off in its answer"))?;
+        Ok(Opened::Whole(status, headers, body))
+    }
+}

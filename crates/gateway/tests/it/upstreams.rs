@@ -1,0 +1,128 @@
+//! Several upstreams: which is asked, which is asked next, and in which dialect.
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use longhaul_gateway::wire::Dialect;
+use longhaul_gateway::{Call, Config, Model, Upstream};
+use longhaul_providers::Declared;
+use longhaul_providers::connect::Kind;
+use serde_json::{Value, json};
+
+use crate::upstream::*;
+
+fn model(name: &str, upstream_name: &str) -> Model {
+    let declared = Declared { window: Some(16_000), ..Declared::default() };
+    Model { name: name.into(), upstream_name: upstream_name.into(), declared }
+}
+
+fn named(server: &Server, name: &str, models: Vec<Model>) -> Upstream {
+    Upstream { name: name.to_owned(), models, ..server.upstream(8_000) }
+}
+
+fn ask(model: &str) -> Call {
+    chat(json!({ "model": model, "messages": [user("hi")] }).to_string())
+}
+
+#[tokio::test]
+async fn the_next_is_asked_where_the_first_has_no_time_or_is_broken() {
+    for broken in [500, 503, 429] {
+        let first =
+            Server::start(move |_, _| Does::Json(broken, json!({ "error": { "message": "not now" } }))).await;
+        let second = Server::start(|_, _| Does::Json(200, said("fine", 9, 1))).await;
+        let upstreams = vec![
+            named(&first, "first", vec![model("coder", "a")]),
+            named(&second, "second", vec![model("coder", "b")]),
+        ];
+        let gateway = gateway(Config { attempts: 1, ..Config::new(upstreams) });
+        let reply = gateway.answer(ask("coder")).await;
+        assert_eq!((reply.status, header(&reply, "x-longhaul-upstream")), (StatusCode::OK, "second"));
+        assert_eq!(first.sent()[0].json()["model"], "a");
+        assert_eq!(second.sent()[0].json()["model"], "b");
+        let models = gateway.models();
+        assert_eq!(models.iter().map(|model| model.window).collect::<Vec<_>>(), [Some(16_000); 2]);
+    }
+}
+
+#[tokio::test]
+async fn the_next_is_asked_where_nobody_is_and_no_other_when_it_is_the_callers_fault() {
+    let gone = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        format!("http://{}/v1", listener.local_addr().unwrap())
+    };
+    let second =
+        Server::start(|_, _| Does::Json(400, json!({ "error": { "message": "no such field" } }))).await;
+    let third = Server::start(|_, _| Does::Json(200, said("fine", 9, 1))).await;
+    let mut nobody = Upstream::new("nobody", Kind::OpenAiCompatible, gone);
+    nobody.endpoint.declared = second.upstream(8_000).endpoint.declared;
+    let upstreams = vec![nobody, named(&second, "second", Vec::new()), named(&third, "third", Vec::new())];
+    let gateway = gateway(Config { attempts: 1, ..Config::new(upstreams) });
+    let reply = gateway.answer(ask("any")).await;
+    assert_eq!((reply.status, header(&reply, "x-longhaul-upstream")), (StatusCode::BAD_REQUEST, "second"));
+    assert!(third.sent().is_empty());
+}
+
+#[tokio::test]
+async fn an_answer_that_has_begun_is_not_begun_elsewhere() {
+    let first = Server::start(|_, _| Does::Breaks(streamed("a", "half", None)[..1].to_vec())).await;
+    let second = Server::start(|_, _| Does::Json(200, said("fine", 9, 1))).await;
+    let upstreams = vec![named(&first, "first", Vec::new()), named(&second, "second", Vec::new())];
+    let reply = gateway(Config::new(upstreams)).answer(chat(request(&[user("hi")], true))).await;
+    assert_eq!(header(&reply, "x-longhaul-upstream"), "first");
+    assert!(!body(reply).await.is_empty());
+    assert!(second.sent().is_empty());
+}
+
+#[tokio::test]
+async fn who_lists_a_model_is_asked_and_who_takes_any_for_the_others() {
+    let any = Server::start(|_, _| Does::Json(200, said("fine", 9, 1))).await;
+    let listing = Server::start(|_, _| Does::Json(500, json!({}))).await;
+    let upstreams =
+        vec![named(&any, "any", Vec::new()), named(&listing, "listing", vec![model("coder", "coder")])];
+    let gateway = gateway(Config { attempts: 1, ..Config::new(upstreams) });
+    let reply = gateway.answer(ask("coder")).await;
+    assert_eq!(reply.status, StatusCode::INTERNAL_SERVER_ERROR, "what another server has is not its model");
+    assert!(any.sent().is_empty());
+    assert_eq!(gateway.answer(ask("else")).await.status, StatusCode::OK);
+}
+
+/// A server that says of itself that it is llama.cpp.
+async fn llama(messages: u16) -> Server {
+    Server::start_with(
+        "/props",
+        json!({ "default_generation_settings": { "n_ctx": 8_000 }, "total_slots": 1, "chat_template": "" }),
+        move |_, body| match (body.get("max_tokens").is_some() && body.get("stream").is_none(), messages) {
+            (true, 200) => Does::Json(
+                200,
+                json!({ "id": "m", "type": "message", "role": "assistant", "model": "m",
+                    "content": [{ "type": "text", "text": "its own" }], "stop_reason": "end_turn",
+                    "usage": { "input_tokens": 5, "output_tokens": 2 } }),
+            ),
+            (true, status) => Does::Json(status, json!({ "error": { "message": "File Not Found" } })),
+            (false, _) => Does::Events(streamed("a", "translated", Some((5, 1))), Duration::ZERO),
+        },
+    )
+    .await
+}
+
+#[tokio::test]
+async fn a_server_that_speaks_several_dialects_is_found_out() {
+    for (status, paths, text) in [
+        (200, vec!["/v1/messages", "/v1/messages"], "its own"),
+        (404, vec!["/v1/messages", "/v1/chat/completions", "/v1/chat/completions"], "translated"),
+    ] {
+        let server = llama(status).await;
+        let mut upstream = Upstream::new("up", Kind::OpenAiCompatible, server.url.as_str());
+        upstream.endpoint.timeouts.header = Duration::from_secs(5);
+        let gateway = gateway(Config::new(vec![upstream]));
+        let asked = json!({ "model": "m", "max_tokens": 9, "messages": [user("hi")] }).to_string();
+        for _ in 0..2 {
+            let reply = gateway.answer(Call { dialect: Dialect::Messages, ..chat(asked.clone()) }).await;
+            assert_eq!(reply.status, StatusCode::OK);
+            let said: Value = body_json(reply).await;
+            assert_eq!(said["content"][0]["text"], text);
+        }
+        let asked: Vec<String> = server.sent().into_iter().map(|sent| sent.path).collect();
+        assert_eq!(asked, paths);
+    }
+}

@@ -1,0 +1,151 @@
+//! `gateway.upstreams`: servers behind the gateway.
+
+use super::super::gateway::{GatewayDialect, UpstreamConfig, UpstreamModel};
+use super::super::model::{ModelLimits, ProviderKind};
+use super::models::flag;
+use super::{Entry, Node, ProblemKind, Reader, Value, choose, is_env_name, is_map, is_url, text, whole};
+
+const KEYS: &[&str] = &["name", "provider", "base_url", "api_key_env", "dialects", "window", "models"];
+const MODEL: &[&str] = &["model", "window", "maxOutput", "tools", "media", "prefill", "reasoning_retention"];
+const SHAPE: &str = "{ name: NAME, base_url: URL, models … }";
+
+impl Reader<'_> {
+    pub(in super::super) fn upstreams(&mut self, path: &str) -> Vec<UpstreamConfig> {
+        let Some(node) = self.find(path) else { return Vec::new() };
+        let items = match &node.value {
+            Value::Null => return Vec::new(),
+            Value::List(items) => items,
+            _ => {
+                self.bad(node, path, &format!("a list of {SHAPE}"));
+                return Vec::new();
+            }
+        };
+        let mut upstreams: Vec<UpstreamConfig> = Vec::new();
+        for (at, item) in items.iter().enumerate() {
+            let inner = format!("{path}[{at}]");
+            let Some(upstream) = self.upstream(item, &inner) else { continue };
+            if upstreams.iter().any(|known| known.name == upstream.name) {
+                let message = format!("has the name of another one, `{}`", upstream.name);
+                self.problem(item.at, &inner, ProblemKind::Conflict(message));
+            }
+            upstreams.push(upstream);
+        }
+        upstreams
+    }
+
+    fn upstream(&mut self, node: &Node, path: &str) -> Option<UpstreamConfig> {
+        if !matches!(node.value, Value::Map(_)) {
+            self.bad(node, path, SHAPE);
+            return None;
+        }
+        self.only(node, path, KEYS, &[]);
+        if node.get("name").is_none() {
+            self.problem(node.at, path, ProblemKind::Conflict("needs `name`".to_owned()));
+        }
+        let named = |node: &Node| text(node).filter(|text| !text.trim().is_empty());
+        let name = self.inner(node, path, "name", "a text that is not empty", named);
+        let provider = self.provider(node, path);
+        let url = self.inner(node, path, "base_url", "an address, http://… or https://…", |node| {
+            text(node).filter(|text| is_url(text))
+        });
+        let tokens = "a whole number of tokens above 0";
+        let upstream = UpstreamConfig {
+            name: name?,
+            base_url: url.unwrap_or_else(|| provider.base_url().to_owned()),
+            provider,
+            api_key_env: self.key_of(node, path),
+            dialects: self.dialects(node, path),
+            window: self.inner(node, path, "window", tokens, |node| whole(node, 1, u64::MAX)),
+            models: self.models_of(node, path),
+        };
+        Some(upstream)
+    }
+
+    fn provider(&mut self, node: &Node, path: &str) -> ProviderKind {
+        let usual = ProviderKind::OpenaiCompatible;
+        let Some(said) = node.get("provider") else { return usual };
+        let names: Vec<&str> = ProviderKind::NAMES
+            .iter()
+            .copied()
+            .filter(|name| *name != ProviderKind::Scripted.as_str())
+            .collect();
+        let word = said.word().unwrap_or_else(|| said.describe());
+        let known = ProviderKind::from_name(&word).filter(|kind| kind.kind().is_some());
+        known.unwrap_or_else(|| {
+            self.problem(said.at, &format!("{path}.provider"), choose(path, &word, &names, &[]));
+            usual
+        })
+    }
+
+    /// The variable's name; what is there instead may be the key itself.
+    fn key_of(&mut self, node: &Node, path: &str) -> Option<String> {
+        let said = node.get("api_key_env")?;
+        if matches!(said.value, Value::Null) {
+            return None;
+        }
+        let name = text(said).filter(|name| is_env_name(name));
+        if name.is_none() {
+            let expected = "the name of an environment variable (letters, digits and _)".to_owned();
+            let found = "this value (a key itself never stands in the file)".to_owned();
+            let kind = ProblemKind::BadValue { expected, found };
+            self.problem(said.at, &format!("{path}.api_key_env"), kind);
+        }
+        name.filter(|name| name != "none")
+    }
+
+    fn dialects(&mut self, node: &Node, path: &str) -> Option<Vec<GatewayDialect>> {
+        let (said, path) = (node.get("dialects")?, format!("{path}.dialects"));
+        let Value::List(items) = &said.value else {
+            self.bad(said, &path, "a list of chat, responses and messages");
+            return None;
+        };
+        let mut dialects = Vec::new();
+        for item in items {
+            let word = item.word().unwrap_or_else(|| item.describe());
+            match GatewayDialect::from_name(&word) {
+                Some(dialect) => dialects.push(dialect),
+                None => self.problem(item.at, &path, choose(&path, &word, GatewayDialect::NAMES, &[])),
+            }
+        }
+        Some(dialects)
+    }
+
+    fn models_of(&mut self, node: &Node, path: &str) -> Vec<UpstreamModel> {
+        let (Some(said), path) = (node.get("models"), format!("{path}.models")) else { return Vec::new() };
+        if !is_map(said) {
+            self.bad(
+                said,
+                &path,
+                "models by the names that clients know, NAME: { model: NAME, window: TOKENS … }",
+            );
+        }
+        said.entries().iter().map(|entry| self.model_of(entry, &path)).collect()
+    }
+
+    fn model_of(&mut self, entry: &Entry, path: &str) -> UpstreamModel {
+        let (node, path) = (&entry.node, format!("{path}.{}", entry.key));
+        if !is_map(node) {
+            self.bad(node, &path, "{ model: NAME, window: TOKENS … }");
+        }
+        self.only(node, &path, MODEL, &[]);
+        let tokens = "a whole number of tokens above 0";
+        let positive = |node: &Node| whole(node, 1, u64::MAX);
+        let media = self.media(node, &path);
+        let named = |node: &Node| text(node).filter(|text| !text.trim().is_empty());
+        let model = self.inner(node, &path, "model", "a text that is not empty", named);
+        UpstreamModel {
+            name: entry.key.clone(),
+            model: model.unwrap_or_else(|| entry.key.clone()),
+            limits: ModelLimits {
+                window: self.inner(node, &path, "window", tokens, positive),
+                max_output: self.inner(node, &path, "maxOutput", tokens, positive),
+                prices: None,
+                tools: self.inner(node, &path, "tools", "true or false", flag),
+                images: media.map(|media| media.contains(&"images")),
+                files: media.map(|media| media.contains(&"files")),
+                prefill: self.inner(node, &path, "prefill", "true or false", flag),
+                reasoning_retention: self.retention(node, &path),
+            },
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! Agents that other makers' clients ask for like models. The conversation is a session of this server: it is named by
+//! the client, or found by what was said in it.
+
+mod asked;
+mod known;
+mod telling;
+
+use std::collections::VecDeque;
+
+use axum::body::Body;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use longhaul::clock::now_ms;
+use longhaul::import::import;
+use longhaul::session::SessionError;
+use longhaul_core::event::{Event, EventBody, ModelChoice};
+use longhaul_core::ids::{QueueId, Seq, SessionId};
+use longhaul_core::message::Answer;
+use longhaul_gateway::encode::{self, Encoder, Head, ModelEvent};
+use longhaul_gateway::wire::{Dialect, Fault, FaultKind};
+use longhaul_store::NewSession;
+use serde::Deserialize;
+use tokio::sync::mpsc;
+
+use self::asked::Asked;
+pub(crate) use self::known::Conversations;
+use self::known::{Place, Prefix, of_history, of_log, root, user_text};
+use self::telling::{Teller, Told, Turned, newest_taken};
+use super::agents;
+use super::gateway::{fault_of, told};
+use crate::app::App;
+use crate::content::Content;
+use crate::dialect::{Turn, Wish, conversation};
+use crate::extract::Key;
+use crate::problem::Problem;
+use crate::sse::held;
+
+/// Names the session, in a request and in its answer.
+const SESSION: HeaderName = HeaderName::from_static("x-longhaul-session");
+
+const IGNORED: HeaderName = HeaderName::from_static("x-longhaul-ignored");
+
+/// Stands before the name of an agent that is also a model's.
+pub(super) const PREFIX: &str = "agent/";
+
+/// Pieces of an answer that wait for the client.
+const WAITING: usize = 64;
+
+/// Logs that are read to find a conversation.
+const MOST_LOGS: usize = 16;
+
+/// The model that a request asks for; the rest of it is passed over.
+#[derive(Deserialize)]
+struct Wanted {
+    model: Option<String>,
+}
+
+/// A request for an agent.
+pub(super) struct Ask {
+    pub(super) dialect: Dialect,
+    pub(super) agent: String,
+    /// The agent as the client named it.
+    pub(super) model: String,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+}
+
+/// The agent that a request means, if it means one, and how it names it.
+pub(super) async fn meant(app: &App, body: &[u8]) -> Option<(String, String)> {
+    let model = serde_json::from_slice::<Wanted>(body).ok()?.model?;
+    let agents = app.runtime().agents();
+    let is_agent = |name: &str| agents.iter().any(|agent| agent.name == name);
+    if let Some(name) = model.strip_prefix(PREFIX).filter(|name| is_agent(name)) {
+        return Some((name.to_owned(), model));
+    }
+    if !is_agent(&model) || super::gateway::is_listed(app, &model).await {
+        return None;
+    }
+    Some((model.clone(), model))
+}
+
+/// Answers in the dialect of the request.
+pub(super) async fn answer(app: &App, ask: Ask) -> Response {
+    let dialect = ask.dialect;
+    match answered(app, ask).await {
+        Ok(response) => response,
+        Err(fault) => told(dialect, fault),
+    }
+}
+
+async fn answered(app: &App, ask: Ask) -> Result<Response, Fault> {
+    let asked = asked::read(ask.dialect, &ask.body)?;
+    agents::check(app, Some(&ask.agent)).map_err(|problem| fault_of(&problem))?;
+    let aim = aim(app, &ask, &asked).await?;
+    let key = text_of(&ask.headers, "idempotency-key");
+    if let Some(key) = &key {
+        app.conversations().keyed(key.clone(), aim.session.clone());
+    }
+    let key = Key(Some(key.map_or_else(fresh, Ok)?));
+    let user = user_text(&asked.newest);
+    let wish = Wish::Say { content: Content::Parts(asked.newest), name: String::new(), again: false };
+    let turn = Turn::take(app, &aim.session, Some(ask.agent.clone()), key, wish).await;
+    let turn = turn.map_err(|problem| {
+        // Nobody has gone on from there.
+        if let Some((prefix, place)) = aim.head {
+            app.conversations().note(prefix, place);
+        }
+        fault_of(&problem)
+    })?;
+    let (told, mut hears) = mpsc::channel(WAITING);
+    let session = turn.session.clone();
+    let turned = aim.before.map(|before| Turned { before, user });
+    let teller = Teller { app: app.clone(), session: session.clone(), turned, told };
+    app.spawn(teller.tell(turn));
+    let message = match hears.recv().await {
+        Some(Told::Begins(message)) => message,
+        Some(Told::Failed(fault)) => return Err(fault),
+        Some(Told::Event(_)) | None => return Err(broken_off()),
+    };
+    let head = Head {
+        id: format!("{}.{message}", session.id()),
+        model: ask.model,
+        created: now_ms() / 1_000,
+        include_usage: asked.include_usage,
+        ..Head::default()
+    };
+    let mut response = match asked.stream {
+        true => streamed(app, ask.dialect, head, hears).await?,
+        false => whole(ask.dialect, &head, hears).await?,
+    };
+    let headers = response.headers_mut();
+    let words = [(SESSION, session.id().as_str().to_owned()), (IGNORED, asked.ignored.join(","))];
+    for (name, words) in words {
+        if let Some(value) = HeaderValue::try_from(words).ok().filter(|value| !value.is_empty()) {
+            headers.insert(name, value);
+        }
+    }
+    Ok(response)
+}
+
+async fn whole(dialect: Dialect, head: &Head, mut hears: mpsc::Receiver<Told>) -> Result<Response, Fault> {
+    let answer: Answer = loop {
+        match hears.recv().await {
+            Some(Told::Event(ModelEvent::Finished(answer))) => break answer,
+            Some(Told::Failed(fault)) => return Err(fault),
+            Some(_) => {}
+            None => return Err(broken_off()),
+        }
+    };
+    let json = [(CONTENT_TYPE, "application/json")];
+    Ok((json, Body::from(encode::whole(dialect, head, &answer))).into_response())
+}
+
+/// What fails before the first word is no stream, unless that takes long.
+async fn streamed(
+    app: &App,
+    dialect: Dialect,
+    head: Head,
+    mut hears: mpsc::Receiver<Told>,
+) -> Result<Response, Fault> {
+    let heartbeat = app.config().heartbeat;
+    let first = match tokio::time::timeout(heartbeat, hears.recv()).await {
+        Ok(Some(Told::Failed(fault))) => return Err(fault),
+        Ok(None) => return Err(broken_off()),
+        Ok(first) => first,
+        Err(_) => None,
+    };
+    let encoder = encode::stream(dialect, head);
+    let writing = Writing { encoder, hears, ready: first.into_iter().collect(), is_over: false };
+    let frames = futures_util::stream::unfold(writing, async |mut writing| {
+        let frame = writing.next().await?;
+        Some((frame, writing))
+    });
+    let headers = [
+        (CONTENT_TYPE, "text/event-stream"),
+        (CACHE_CONTROL, "no-cache"),
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    Ok((headers, Body::from_stream(held(frames, heartbeat))).into_response())
+}
+
+/// A stream on its way.
+struct Writing {
+    encoder: Box<dyn Encoder>,
+    hears: mpsc::Receiver<Told>,
+    ready: VecDeque<Told>,
+    is_over: bool,
+}
+
+impl Writing {
+    async fn next(&mut self) -> Option<Bytes> {
+        let mut out = Vec::new();
+        while out.is_empty() && !self.is_over {
+            let told = match self.ready.pop_front() {
+                Some(told) => Some(told),
+                None => self.hears.recv().await,
+            };
+            match told {
+                Some(Told::Begins(_)) => {}
+                Some(Told::Event(event)) => {
+                    self.is_over = matches!(event, ModelEvent::Finished(_));
+                    self.encoder.event(&event, &mut out);
+                }
+                Some(Told::Failed(fault)) => {
+                    self.is_over = true;
+                    self.encoder.fail(&fault, &mut out);
+                }
+                None => {
+                    self.is_over = true;
+                    self.encoder.fail(&broken_off(), &mut out);
+                }
+            }
+        }
+        (!out.is_empty()).then(|| out.into())
+    }
+}
+
+/// Where a message goes.
+struct Aim {
+    session: String,
+    /// Everything before it, if the conversation is to be found again by that.
+    before: Option<Prefix>,
+    /// The turn that it goes on from, which is its own now.
+    head: Option<(Prefix, Place)>,
+}
+
+impl Aim {
+    fn at(session: String, before: Option<Prefix>) -> Self {
+        Self { session, before, head: None }
+    }
+}
+
+async fn aim(app: &App, ask: &Ask, asked: &Asked) -> Result<Aim, Fault> {
+    let of = |problem: Problem| fault_of(&problem);
+    if let Some(name) = text_of(&ask.headers, SESSION.as_str()) {
+        check_agent(app, &name, &ask.agent).await.map_err(of)?;
+        return Ok(Aim::at(name, None));
+    }
+    let before = match asked.history.is_empty() {
+        true => Some(Prefix::of(&ask.agent)),
+        false => of_history(&ask.agent, &asked.history),
+    };
+    let repeated =
+        text_of(&ask.headers, "idempotency-key").and_then(|key| app.conversations().repeated(&key));
+    if let Some(session) = repeated {
+        return Ok(Aim::at(session, before));
+    }
+    if let Some(previous) = &asked.previous {
+        return goes_on_from(app, ask, previous).await;
+    }
+    let root = root(&ask.agent, asked.beginning());
+    if asked.history.is_empty() {
+        return Ok(Aim::at(session_of(&root)?, before));
+    }
+    if let Some(prefix) = before
+        && let Some((place, is_first)) = found(app, &ask.agent, &root, prefix).await.map_err(of)?
+    {
+        let id = SessionId::from(place.session.as_str());
+        if is_first && newest_taken(app, &id).await.map_err(of)? == Some(place.taken) {
+            let session = place.session.clone();
+            return Ok(Aim { session, before, head: Some((prefix, place)) });
+        }
+        if let Some(fork) = forked(app, &place, session_of(&root)?).await.map_err(of)? {
+            return Ok(Aim::at(fork, before));
+        }
+    }
+    imported(app, ask, asked, session_of(&root)?).await.map(|session| Aim::at(session, before))
+}
+
+/// Refuses a session that another agent has.
+async fn check_agent(app: &App, name: &str, agent: &str) -> Result<(), Problem> {
+    let session = match conversation(app, name).await {
+        Ok(session) => session,
+        Err(problem) if problem.is_not_found() => return Ok(()),
+        Err(problem) => return Err(problem),
+    };
+    let chosen = session.look(|run| run.history().choice().agent.clone()).await?;
+    let usual = || app.runtime().agents().into_iter().find(|agent| agent.is_default).map(|agent| agent.name);
+    match chosen.or_else(usual) {
+        Some(has) if has != agent => {
+            Err(Problem::conflict(format!("The session `{name}` has the agent `{has}`.")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The turn of that name: as it is remembered, or as the logs have it.
+async fn found(app: &App, agent: &str, root: &str, prefix: Prefix) -> Result<Option<(Place, bool)>, Problem> {
+    if let Some(found) = app.conversations().take(prefix) {
+        match app.runtime().store().session(&SessionId::from(found.0.session.as_str())).await {
+            Ok(_) => return Ok(Some(found)),
+            Err(longhaul_store::StoreError::NotFound(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let records = app.runtime().sessions(usize::MAX >> 1).await?;
+    let own = records.into_iter().filter(|record| record.id.as_str().starts_with(root));
+    // The newest is learnt last: of several that are the same it is meant.
+    let own: Vec<_> = own.take(MOST_LOGS).collect();
+    for record in own.iter().rev() {
+        let events = app.runtime().log(&record.id).await?;
+        app.conversations().learn(record.id.as_str(), of_log(agent, &events));
+    }
+    let found = app.conversations().take(prefix);
+    Ok(found.filter(|(place, _)| own.iter().any(|record| record.id.as_str() == place.session)))
+}
+
+/// A new session that shares everything up to the end of a turn; `None` where none can be made there.
+async fn forked(app: &App, place: &Place, fork: String) -> Result<Option<String>, Problem> {
+    let id = SessionId::from(place.session.as_str());
+    let events = app.runtime().log(&id).await?;
+    let Some(end) = end_of(&events, place.taken) else { return Ok(None) };
+    match app.runtime().fork_as(SessionId::from(fork.as_str()), &id, end).await {
+        Ok(_) => Ok(Some(fork)),
+        Err(SessionError::Conflict(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Where the turn ends whose message was taken there.
+fn end_of(events: &[Event], taken: Seq) -> Option<Seq> {
+    let later = events.iter().skip_while(|event| event.seq <= taken);
+    let of_turn = later.take_while(|event| !matches!(event.body, EventBody::MessagesTaken { .. }));
+    let of_turn: Vec<&Event> = of_turn.collect();
+    let finished = of_turn.iter().find(|event| matches!(event.body, EventBody::RunFinished { .. }));
+    finished.or(of_turn.last()).map(|event| event.seq)
+}
+
+/// A new session whose log is the history that the client gave.
+async fn imported(app: &App, ask: &Ask, asked: &Asked, id: String) -> Result<String, Fault> {
+    let read = import(&asked.history_json(), now_ms()).map(|import| import.sessions.into_iter().next());
+    let unreadable = |error: String| Fault::new(FaultKind::Invalid, format!("the history: {error}"));
+    let imported = read.map_err(|error| unreadable(error.to_string()))?;
+    let imported = imported.ok_or_else(|| unreadable("it is empty".to_owned()))?;
+    let work = {
+        let (app, agent) = (app.clone(), ask.agent.clone());
+        async move {
+            for (_, bytes) in imported.blobs {
+                app.runtime().blobs().put(bytes).await?;
+            }
+            let id = SessionId::from(id);
+            let session =
+                NewSession { id: id.clone(), title: imported.title, at: now_ms(), events: imported.events };
+            app.runtime().store().create(session).await?;
+            let session = app.runtime().open(&id).await?;
+            let is_usual = app.runtime().agents().iter().any(|other| other.is_default && other.name == agent);
+            if !is_usual {
+                let choice = ModelChoice { agent: Some(agent), model: None };
+                app.runtime().switch(&session, choice).await?;
+            }
+            Ok(id.as_str().to_owned())
+        }
+    };
+    app.to_end(work).await.map_err(|problem| fault_of(&problem))
+}
+
+/// Where an answer is gone on from that was given here before.
+async fn goes_on_from(app: &App, ask: &Ask, previous: &str) -> Result<Aim, Fault> {
+    let of = |problem: Problem| fault_of(&problem);
+    let unknown = || Fault {
+        param: Some("previous_response_id".to_owned()),
+        ..Fault::new(FaultKind::NotFound, format!("there is no answer `{previous}` of this server"))
+    };
+    let named = previous.strip_prefix("resp_").and_then(|id| id.split_once('.')).ok_or_else(unknown)?;
+    let id = SessionId::from(named.0);
+    check_agent(app, id.as_str(), &ask.agent).await.map_err(of)?;
+    let events = match app.runtime().log(&id).await {
+        Ok(events) => events,
+        Err(SessionError::Store(longhaul_store::StoreError::NotFound(_))) => return Err(unknown()),
+        Err(error) => return Err(of(error.into())),
+    };
+    let message = QueueId::from(named.1);
+    let taken = events.iter().find_map(|event| match &event.body {
+        EventBody::MessagesTaken { taken, .. } if taken.contains(&message) => Some(event.seq),
+        _ => None,
+    });
+    let taken = taken.ok_or_else(unknown)?;
+    let is_newest = events.iter().rev().find(|event| matches!(event.body, EventBody::MessagesTaken { .. }));
+    if is_newest.is_some_and(|event| event.seq == taken) {
+        return Ok(Aim::at(id.as_str().to_owned(), None));
+    }
+    let place = Place { session: id.as_str().to_owned(), taken };
+    let root: String = id.as_str().chars().take(21).collect();
+    let fork = forked(app, &place, session_of(&root)?).await.map_err(of)?;
+    let fork = fork.ok_or_else(|| of(Problem::conflict("The conversation cannot be forked there.")))?;
+    Ok(Aim::at(fork, None))
+}
+
+fn text_of(headers: &HeaderMap, name: &str) -> Option<String> {
+    headers.get(name)?.to_str().ok().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+/// A session's name that no other has.
+fn session_of(root: &str) -> Result<String, Fault> {
+    Ok(format!("{root}-{}", fresh()?))
+}
+
+fn fresh() -> Result<String, Fault> {
+    let mut bytes = [0_u8; 8];
+    getrandom::fill(&mut bytes).map_err(|_| Fault::new(FaultKind::Internal, "there are no random bytes"))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn broken_off() -> Fault {
+    Fault::new(FaultKind::Internal, "the session or the server has ended; what was said is kept")
+}

@@ -1,0 +1,292 @@
+//! What a client asks of an agent: its newest words, and the history that it believes in.
+
+use longhaul_gateway::wire::{Dialect, Fault, FaultKind};
+use serde_json::{Map, Value, json};
+
+use crate::routes::ui_stream::media;
+
+/// A request, whatever its dialect.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    pub(super) stream: bool,
+    /// Whether usage is asked for in the stream (Chat Completions).
+    pub(super) include_usage: bool,
+    /// The answer that this goes on from (Responses).
+    pub(super) previous: Option<String>,
+    /// Everything before the newest words.
+    pub(super) history: Vec<Spoken>,
+    /// The newest words, as parts of our own API.
+    pub(super) newest: Vec<Value>,
+    /// What of the request means nothing to an agent.
+    pub(super) ignored: Vec<String>,
+}
+
+/// Who said something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Speaker {
+    User,
+    Model,
+    /// A tool, or a model that calls one.
+    Tool,
+}
+
+/// One message of a history.
+#[derive(Debug)]
+pub(super) struct Spoken {
+    pub(super) by: Speaker,
+    /// As parts of our own API.
+    pub(super) parts: Vec<Value>,
+    /// As Chat Completions has it.
+    message: Value,
+}
+
+/// Reads a request.
+///
+/// # Errors
+/// [`Fault`] with the field that an agent cannot do justice to.
+pub(super) fn read(dialect: Dialect, body: &[u8]) -> Result<Asked, Fault> {
+    let body: Map<String, Value> = serde_json::from_slice(body)
+        .map_err(|error| Fault::new(FaultKind::Invalid, format!("the request is no JSON object: {error}")))?;
+    refuse(&body)?;
+    let stream = match body.get("stream") {
+        None | Some(Value::Null) => false,
+        Some(Value::Bool(stream)) => *stream,
+        Some(_) => return Err(bad("stream", "`stream` must be true or false")),
+    };
+    let list = if dialect == Dialect::Responses { "input" } else { "messages" };
+    let mut asked = Asked {
+        stream,
+        include_usage: body.get("stream_options").is_some_and(|options| options["include_usage"] == true),
+        previous: text_field(&body, "previous_response_id").filter(|_| dialect == Dialect::Responses),
+        ignored: ignored(&body, list),
+        ..Asked::default()
+    };
+    let mut spoken = Vec::new();
+    match body.get(list) {
+        Some(Value::String(text)) if dialect == Dialect::Responses => {
+            spoken.push(Spoken::of(Speaker::User, vec![text_part(text)]));
+        }
+        Some(Value::Array(items)) => {
+            for (index, item) in items.iter().enumerate() {
+                let place = format!("{list}[{index}]");
+                if matches!(item["role"].as_str(), Some("system" | "developer")) {
+                    asked.ignored.push(place);
+                } else {
+                    spoken.extend(item_of(item, &place)?);
+                }
+            }
+        }
+        _ => return Err(bad(list, &format!("`{list}` must be a list"))),
+    }
+    let begin = spoken.iter().rposition(|spoken| spoken.by != Speaker::User).map_or(0, |at| at + 1);
+    asked.newest = spoken.split_off(begin).into_iter().flat_map(|spoken| spoken.parts).collect();
+    asked.history = spoken;
+    if asked.newest.is_empty() {
+        let message = "the last message must be a user's: the agent's tools run on the server";
+        return Err(bad(list, message));
+    }
+    if asked.previous.is_some() && !asked.history.is_empty() {
+        let message = "with `previous_response_id` only what a user says is taken";
+        return Err(bad(list, message));
+    }
+    Ok(asked)
+}
+
+impl Asked {
+    /// The history as an import reads it.
+    pub(super) fn history_json(&self) -> Vec<u8> {
+        let messages: Vec<&Value> = self.history.iter().map(|spoken| &spoken.message).collect();
+        json!({ "messages": messages }).to_string().into_bytes()
+    }
+
+    /// What the conversation began with.
+    pub(super) fn beginning(&self) -> &[Value] {
+        let first = self.history.iter().find(|spoken| spoken.by == Speaker::User);
+        first.map_or(self.newest.as_slice(), |spoken| spoken.parts.as_slice())
+    }
+}
+
+impl Spoken {
+    fn of(by: Speaker, parts: Vec<Value>) -> Self {
+        let role = if by == Speaker::User { "user" } else { "assistant" };
+        let content: Vec<Value> = parts.iter().map(chat_part).collect();
+        let message = json!({ "role": role, "content": content });
+        Self { by, parts, message }
+    }
+
+    fn of_tool(message: Value) -> Self {
+        Self { by: Speaker::Tool, parts: Vec::new(), message }
+    }
+}
+
+/// What would make another answer, and an agent does not do.
+fn refuse(body: &Map<String, Value>) -> Result<(), Fault> {
+    let of = |name: &str| body.get(name).unwrap_or(&Value::Null);
+    let has_form = |form: &Value| !form["type"].is_null() && form["type"] != "text";
+    let choice = of("tool_choice");
+    let must_call = choice.as_str() == Some("required")
+        || choice["type"].as_str().is_some_and(|kind| !matches!(kind, "auto" | "none"));
+    let refused = [
+        ("n", of("n").as_u64().is_some_and(|n| n > 1)),
+        ("response_format", has_form(of("response_format"))),
+        ("text.format", has_form(&of("text")["format"])),
+        ("output_config.format", has_form(&of("output_config")["format"])),
+        ("logprobs", *of("logprobs") == true),
+        ("audio", !of("audio").is_null()),
+        ("tool_choice", must_call),
+        ("stop", !of("stop").is_null()),
+        ("stop_sequences", of("stop_sequences").as_array().is_some_and(|list| !list.is_empty())),
+        ("background", *of("background") == true),
+        ("prompt", !of("prompt").is_null()),
+        ("conversation", !of("conversation").is_null()),
+    ];
+    match refused.iter().find(|(_, is_asked)| *is_asked) {
+        Some((field, _)) => Err(bad(field, &format!("`{field}` cannot be asked of an agent"))),
+        None => Ok(()),
+    }
+}
+
+/// The fields that are left out.
+fn ignored(body: &Map<String, Value>, list: &str) -> Vec<String> {
+    let read = ["model", "stream", "stream_options", "previous_response_id", "n", list];
+    let is_default = |name: &str, value: &Value| match name {
+        "tool_choice" => *value == "auto" || *value == "none",
+        "text" | "response_format" => value.as_object().is_some_and(|form| form.len() <= 1),
+        _ => false,
+    };
+    let is_word =
+        |name: &str| name.len() <= 64 && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',');
+    let left_out = body.iter().filter(|(name, value)| {
+        !read.contains(&name.as_str()) && !value.is_null() && is_word(name) && !is_default(name, value)
+    });
+    left_out.take(32).map(|(name, _)| name.clone()).collect()
+}
+
+fn text_field(body: &Map<String, Value>, name: &str) -> Option<String> {
+    body.get(name)?.as_str().map(str::to_owned)
+}
+
+fn item_of(item: &Value, place: &str) -> Result<Vec<Spoken>, Fault> {
+    match item["type"].as_str() {
+        Some("function_call") => return Ok(vec![Spoken::of_tool(call(item, "call_id", &item["arguments"]))]),
+        Some("function_call_output") => {
+            return Ok(vec![Spoken::of_tool(result(&item["call_id"], &item["output"]))]);
+        }
+        Some("reasoning") => return Ok(Vec::new()),
+        None | Some("message") => {}
+        Some(kind) => return Err(bad(place, &format!("{place}: an agent cannot take `{kind}`"))),
+    }
+    match item["role"].as_str() {
+        Some("tool") => Ok(vec![Spoken::of_tool(item.clone())]),
+        Some("assistant") if item["tool_calls"].as_array().is_some_and(|calls| !calls.is_empty()) => {
+            Ok(vec![Spoken::of_tool(item.clone())])
+        }
+        Some("assistant") => content(Speaker::Model, item, place),
+        Some("user") => content(Speaker::User, item, place),
+        _ => Err(bad(place, &format!("{place} has no role that is known"))),
+    }
+}
+
+fn content(by: Speaker, item: &Value, place: &str) -> Result<Vec<Spoken>, Fault> {
+    let mut spoken = Vec::new();
+    let mut parts = Vec::new();
+    match &item["content"] {
+        Value::String(text) => parts.push(text_part(text)),
+        Value::Null => {}
+        Value::Array(blocks) => {
+            for block in blocks {
+                match block["type"].as_str() {
+                    Some("tool_use") => {
+                        let arguments = Value::String(block["input"].to_string());
+                        spoken.push(Spoken::of_tool(call(block, "id", &arguments)));
+                    }
+                    Some("tool_result") => {
+                        spoken.push(Spoken::of_tool(result(&block["tool_use_id"], &block["content"])));
+                    }
+                    _ => parts.extend(part(block, place)?),
+                }
+            }
+        }
+        _ => return Err(bad(place, &format!("{place}: `content` is a text or a list"))),
+    }
+    if !parts.is_empty() {
+        spoken.push(Spoken::of(by, parts));
+    }
+    Ok(spoken)
+}
+
+/// A block of content as a part of our own API; `None` for what nobody reads.
+fn part(block: &Value, place: &str) -> Result<Option<Value>, Fault> {
+    let kind = block["type"].as_str().unwrap_or_default();
+    Ok(match kind {
+        "text" | "input_text" | "output_text" => Some(text_part(block["text"].as_str().unwrap_or_default())),
+        "refusal" => Some(text_part(block["refusal"].as_str().unwrap_or_default())),
+        "thinking" | "redacted_thinking" | "reasoning" => None,
+        "image_url" => {
+            let url = block["image_url"]["url"].as_str().or(block["image_url"].as_str());
+            Some(brought(url, None, place)?)
+        }
+        "input_image" => Some(brought(block["image_url"].as_str(), None, place)?),
+        "file" => {
+            Some(brought(block["file"]["file_data"].as_str(), block["file"]["filename"].as_str(), place)?)
+        }
+        "input_file" => Some(brought(block["file_data"].as_str(), block["filename"].as_str(), place)?),
+        "image" | "document" => {
+            let source = &block["source"];
+            match (source["type"].as_str(), source["media_type"].as_str(), source["data"].as_str()) {
+                (Some("base64"), Some(kind), Some(data)) => Some(media(kind, data, block["title"].as_str())),
+                (Some("text"), _, Some(text)) => Some(text_part(text)),
+                _ => return Err(not_brought(place)),
+            }
+        }
+        _ => return Err(bad(place, &format!("{place}: an agent cannot take `{kind}`"))),
+    })
+}
+
+fn brought(url: Option<&str>, name: Option<&str>, place: &str) -> Result<Value, Fault> {
+    let rest = url.and_then(|url| url.strip_prefix("data:")).and_then(|rest| rest.split_once(";base64,"));
+    let (kind, data) = rest.ok_or_else(|| not_brought(place))?;
+    Ok(media(kind, data, name))
+}
+
+fn not_brought(place: &str) -> Fault {
+    bad(place, &format!("{place}: pictures and files are brought along in base64; no other address is asked"))
+}
+
+fn text_part(text: &str) -> Value {
+    json!({ "type": "text", "text": text })
+}
+
+fn chat_part(part: &Value) -> Value {
+    let url = || {
+        let kind = part["mediaType"].as_str().unwrap_or_default();
+        format!("data:{kind};base64,{}", part["data"].as_str().unwrap_or_default())
+    };
+    match part["type"].as_str() {
+        Some("image") => json!({ "type": "image_url", "image_url": { "url": url() } }),
+        Some("file") => json!({ "type": "file", "file": { "file_data": url(), "filename": part["name"] } }),
+        _ => part.clone(),
+    }
+}
+
+fn call(item: &Value, id: &str, arguments: &Value) -> Value {
+    let function = json!({ "name": item["name"], "arguments": arguments });
+    let call = json!({ "id": item[id], "type": "function", "function": function });
+    json!({ "role": "assistant", "content": null, "tool_calls": [call] })
+}
+
+fn result(call: &Value, content: &Value) -> Value {
+    let text = match content {
+        Value::Array(blocks) => {
+            let texts = blocks.iter().filter_map(|block| block["text"].as_str());
+            Value::String(texts.collect::<Vec<_>>().join("\n"))
+        }
+        Value::Null => Value::String(String::new()),
+        content => content.clone(),
+    };
+    json!({ "role": "tool", "tool_call_id": call, "content": text })
+}
+
+fn bad(field: &str, message: &str) -> Fault {
+    Fault { param: Some(field.to_owned()), ..Fault::new(FaultKind::Invalid, message) }
+}

@@ -1,0 +1,218 @@
+//! Which session a history is: each turn of a conversation has a name made of all that was said up to it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, PoisonError};
+
+use longhaul_core::event::{Event, EventBody};
+use longhaul_core::ids::Seq;
+use longhaul_core::message::Part;
+use serde_json::Value;
+
+use super::asked::{Speaker, Spoken};
+
+/// Turns that are remembered, at most. The logs know the others.
+const MOST_TURNS: usize = 20_000;
+
+/// Keys of requests that are remembered, at most.
+const MOST_KEYS: usize = 1_000;
+
+/// Names a conversation up to the end of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Prefix([u8; 32]);
+
+/// Where a turn stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) session: String,
+    /// The position at which its message was taken.
+    pub(super) taken: Seq,
+}
+
+impl Prefix {
+    /// Before anything was said to that agent.
+    pub(super) fn of(agent: &str) -> Self {
+        Self(*blake3::hash(format!("agent as model\0{agent}").as_bytes()).as_bytes())
+    }
+
+    /// After one more turn.
+    pub(super) fn after(self, user: &str, answer: &str) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        // What stands between the steps of an answer is ours, and clients trim.
+        let answer: String = answer.split_whitespace().collect();
+        for part in [self.0.as_slice(), user.trim().as_bytes(), answer.as_bytes()] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        Self(*hasher.finalize().as_bytes())
+    }
+}
+
+/// What a conversation's sessions have in their names.
+pub(super) fn root(agent: &str, beginning: &[Value]) -> String {
+    let hash = blake3::hash(format!("{agent}\0{}", user_text(beginning).trim()).as_bytes());
+    format!("v{}", &hash.to_hex()[..20])
+}
+
+/// What a user said, as it is compared.
+pub(super) fn user_text(parts: &[Value]) -> String {
+    let texts = parts.iter().map(|part| match part["text"].as_str() {
+        Some(text) => text.to_owned(),
+        None => {
+            let data = part["data"].as_str().unwrap_or_default().trim();
+            let bytes = data.trim_end_matches('=').len() * 3 / 4;
+            format!("\0{} {bytes}\0", part["mediaType"].as_str().unwrap_or_default())
+        }
+    });
+    texts.collect()
+}
+
+/// The name of a whole history, as far as it is made of turns: a user's words and the answer.
+pub(super) fn of_history(agent: &str, history: &[Spoken]) -> Option<Prefix> {
+    let (mut prefix, mut user, mut answer) = (Prefix::of(agent), String::new(), None::<String>);
+    for spoken in history {
+        match (spoken.by, &mut answer) {
+            (Speaker::Tool, _) => return None,
+            (Speaker::User, None) => user.push_str(&user_text(&spoken.parts)),
+            (Speaker::User, Some(said)) => {
+                prefix = prefix.after(&user, said);
+                (user, answer) = (user_text(&spoken.parts), None);
+            }
+            (Speaker::Model, None) if user.is_empty() => return None,
+            (Speaker::Model, said) => said.get_or_insert_default().push_str(&user_text(&spoken.parts)),
+        }
+    }
+    answer.map(|said| prefix.after(&user, &said))
+}
+
+/// The turns of a log, each with the position at which its message was taken.
+pub(super) fn of_log(agent: &str, events: &[Event]) -> Vec<(Prefix, Seq)> {
+    let mut turns = Vec::new();
+    let mut open: Option<(Seq, String, String)> = None;
+    let mut prefix = Prefix::of(agent);
+    for event in events {
+        match &event.body {
+            EventBody::MessagesTaken { message, .. } => {
+                if let Some((taken, user, said)) = open.take() {
+                    prefix = prefix.after(&user, &said);
+                    turns.push((prefix, taken));
+                }
+                open = Some((event.seq, message.parts.iter().map(of_part).collect(), String::new()));
+            }
+            EventBody::AssistantAdded { message, .. } => {
+                if let Some((_, _, said)) = &mut open {
+                    said.extend(message.parts.iter().filter_map(Part::as_text));
+                }
+            }
+            _ => {}
+        }
+    }
+    turns.extend(open.map(|(taken, user, said)| (prefix.after(&user, &said), taken)));
+    turns
+}
+
+fn of_part(part: &Part) -> String {
+    match part {
+        Part::Image(media) | Part::File(media) => format!("\0{} {}\0", media.media_type, media.blob.bytes),
+        part => part.as_text().unwrap_or_default().to_owned(),
+    }
+}
+
+/// The conversations that are known by what was said in them.
+#[derive(Default)]
+pub(crate) struct Conversations(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    places: BTreeMap<Prefix, Place>,
+    oldest: VecDeque<Prefix>,
+    /// The newest turn of each session; `None` while somebody goes on from it.
+    heads: BTreeMap<String, Option<Prefix>>,
+    keys: VecDeque<(String, String)>,
+}
+
+impl Conversations {
+    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where a turn stands, and whether whoever asks is the first to go on from it: the session is theirs then.
+    pub(super) fn take(&self, prefix: Prefix) -> Option<(Place, bool)> {
+        let mut known = self.known();
+        let place = known.places.get(&prefix)?.clone();
+        let head = known.heads.get_mut(&place.session);
+        let is_first = match head {
+            Some(head) if *head == Some(prefix) => head.take().is_some(),
+            _ => false,
+        };
+        Some((place, is_first))
+    }
+
+    /// The newest turn of a session.
+    pub(super) fn note(&self, prefix: Prefix, place: Place) {
+        let mut known = self.known();
+        known.heads.insert(place.session.clone(), Some(prefix));
+        known.remember(prefix, place);
+    }
+
+    /// All turns of a session's log.
+    pub(super) fn learn(&self, session: &str, turns: Vec<(Prefix, Seq)>) {
+        let mut known = self.known();
+        let newest = turns.last().map(|(prefix, _)| *prefix);
+        known.heads.entry(session.to_owned()).or_insert(newest);
+        for (prefix, taken) in turns {
+            known.remember(prefix, Place { session: session.to_owned(), taken });
+        }
+    }
+
+    /// The session in which a request with that key was answered.
+    pub(super) fn repeated(&self, key: &str) -> Option<String> {
+        self.known().keys.iter().find(|(known, _)| known == key).map(|(_, session)| session.clone())
+    }
+
+    /// A request with that key is answered in that session.
+    pub(super) fn keyed(&self, key: String, session: String) {
+        let mut known = self.known();
+        known.keys.retain(|(other, _)| *other != key);
+        known.keys.push_back((key, session));
+        if known.keys.len() > MOST_KEYS {
+            known.keys.pop_front();
+        }
+    }
+}
+
+impl Known {
+    fn remember(&mut self, prefix: Prefix, place: Place) {
+        if self.places.insert(prefix, place).is_none() {
+            self.oldest.push_back(prefix);
+        }
+        if self.heads.len() > MOST_TURNS {
+            self.heads.retain(|_, head| head.is_some());
+        }
+        while self.oldest.len() > MOST_TURNS {
+            let Some(oldest) = self.oldest.pop_front() else { return };
+            if let Some(place) = self.places.remove(&oldest)
+                && self.heads.get(&place.session) == Some(&Some(oldest))
+            {
+                self.heads.remove(&place.session);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_two_that_go_on_from_a_turn_one_has_the_session() {
+        let conversations = Conversations::default();
+        let turn = Prefix::of("main").after("hello", "Hi.");
+        let place = Place { session: "s".to_owned(), taken: 2 };
+        conversations.note(turn, place.clone());
+        assert_eq!(conversations.take(turn), Some((place.clone(), true)));
+        assert_eq!(conversations.take(turn), Some((place.clone(), false)));
+        conversations.learn("s", vec![(turn, 2)]);
+        assert_eq!(conversations.take(turn), Some((place, false)), "the log does not give it back");
+        assert_eq!(conversations.take(Prefix::of("other").after("hello", "Hi.")), None);
+    }
+}

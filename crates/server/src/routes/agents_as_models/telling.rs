@@ -1,0 +1,218 @@
+//! The answer of an agent, told as one of a model: its steps are one text, its tools are not seen.
+
+use std::pin::pin;
+
+use futures_util::StreamExt;
+use longhaul::session::Session;
+use longhaul_core::error::ErrorCode;
+use longhaul_core::event::{Event, EventBody};
+use longhaul_core::ids::SessionId;
+use longhaul_core::message::{Answer, Finish, Part, Reasoning};
+use longhaul_core::usage::Usage;
+use longhaul_gateway::encode::ModelEvent;
+use longhaul_gateway::wire::{Fault, FaultKind};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::known::{Place, Prefix};
+use crate::app::App;
+use crate::dialect::{Act, Asked, Decision, End, Turn, Voice, Wish, acts};
+use crate::extract::Key;
+use crate::problem::Problem;
+use crate::routes::gateway::fault_of;
+
+/// Events of the log's end that are looked at.
+const TAIL: usize = 500;
+
+/// What stands between the texts of two steps.
+const GAP: &str = "\n\n";
+
+/// What tools that ask are told.
+const NOBODY: &str = "Nobody can be asked here.";
+
+/// Something for the client.
+pub(super) enum Told {
+    /// The answer begins: the message that it is to.
+    Begins(String),
+    Event(ModelEvent),
+    Failed(Fault),
+}
+
+/// What a turn is remembered by: everything before it, and what the user says in it.
+pub(super) struct Turned {
+    pub(super) before: Prefix,
+    pub(super) user: String,
+}
+
+/// Tells an answer, to its end, also when nobody listens any more.
+pub(super) struct Teller {
+    pub(super) app: App,
+    pub(super) session: Session,
+    pub(super) turned: Option<Turned>,
+    pub(super) told: mpsc::Sender<Told>,
+}
+
+#[derive(Default)]
+struct Said {
+    message: String,
+    text: String,
+    reasoning: String,
+    is_new_step: bool,
+}
+
+impl Teller {
+    pub(super) async fn tell(self, mut turn: Turn) {
+        let mut said = Said::default();
+        let last = loop {
+            match self.hear(turn, &mut said).await {
+                End::Asks(asked) => match self.deny(asked).await {
+                    Ok(next) => turn = next,
+                    Err(problem) => break Told::Failed(fault_of(&problem)),
+                },
+                End::Complete { run } => {
+                    break match self.answer(&run, &said).await {
+                        Ok(answer) => Told::Event(ModelEvent::Finished(answer)),
+                        Err(problem) => Told::Failed(fault_of(&problem)),
+                    };
+                }
+                End::Failed { code, message } => break Told::Failed(failed(&code, message)),
+                End::Waits { message } => {
+                    break Told::Failed(fault_of(&Problem::conflict(message)));
+                }
+            }
+        };
+        self.send(last).await;
+    }
+
+    /// One stretch of the answer, up to where it ends or somebody is asked.
+    async fn hear(&self, turn: Turn, said: &mut Said) -> End {
+        let mut heard = pin!(acts(turn));
+        while let Some(acts) = heard.next().await {
+            for act in acts {
+                match act {
+                    Act::Begins { name } if said.message.is_empty() => {
+                        let name = name.unwrap_or_default();
+                        said.message = name.strip_prefix("a-").unwrap_or(&name).to_owned();
+                        self.send(Told::Begins(said.message.clone())).await;
+                    }
+                    Act::StepBegins { again: false, .. } => said.is_new_step = true,
+                    Act::Says { voice, text, .. } => self.send(Told::Event(said.says(voice, text))).await,
+                    Act::Ends(end) => return end,
+                    _ => {}
+                }
+            }
+        }
+        End::Failed {
+            code: ErrorCode::Interrupted.as_str().to_owned(),
+            message: "The session has ended.".to_owned(),
+        }
+    }
+
+    /// Who has left is told nothing, and the server's end waits for nobody who does not read.
+    async fn send(&self, told: Told) {
+        tokio::select! {
+            biased;
+            _ = self.told.send(told) => {}
+            () = self.app.closing().cancelled() => {}
+        }
+    }
+
+    async fn deny(&self, asked: Vec<Asked>) -> Result<Turn, Problem> {
+        let deny =
+            |Asked { approval, .. }| Decision { approval, allowed: false, reason: Some(NOBODY.to_owned()) };
+        let decisions = asked.into_iter().map(deny).collect();
+        Turn::take(&self.app, self.session.id().as_str(), None, Key(None), Wish::Decide(decisions)).await
+    }
+
+    /// The whole answer. Its turn is known from now on.
+    async fn answer(&self, run: &Value, said: &Said) -> Result<Answer, Problem> {
+        let events = self.app.runtime().store().tail(self.session.id(), TAIL).await?;
+        if let Some(Turned { before, user }) = &self.turned {
+            let taken = events.iter().rev().find(|event| is_taken(event, &said.message));
+            if let Some(taken) = taken {
+                let session = self.session.id().as_str().to_owned();
+                let prefix = before.after(user, &said.text);
+                self.app.conversations().note(prefix, Place { session, taken: taken.seq });
+            }
+        }
+        let reasoning = (!said.reasoning.is_empty())
+            .then(|| Part::Reasoning(Reasoning { text: said.reasoning.clone(), native: None }));
+        let text = (!said.text.is_empty()).then(|| Part::text(said.text.as_str()));
+        let finish = if run["finishReason"] == "stop" { Finish::Stop } else { Finish::Length };
+        let parts = reasoning.into_iter().chain(text).collect();
+        Ok(Answer { parts, finish, usage: Some(usage(run, &events)), envelope: None })
+    }
+}
+
+impl Said {
+    fn says(&mut self, voice: Voice, text: String) -> ModelEvent {
+        if voice == Voice::Reasoning {
+            self.reasoning.push_str(&text);
+            return ModelEvent::Reasoning(text);
+        }
+        let is_after = std::mem::take(&mut self.is_new_step) && !self.text.is_empty();
+        let text = if is_after { format!("{GAP}{text}") } else { text };
+        self.text.push_str(&text);
+        ModelEvent::Text(text)
+    }
+}
+
+fn is_taken(event: &Event, message: &str) -> bool {
+    match &event.body {
+        EventBody::MessagesTaken { taken, .. } => taken.iter().any(|id| id.as_str() == message),
+        _ => false,
+    }
+}
+
+/// As clients meter it: the input of the last call of the model, and all that was written.
+fn usage(run: &Value, events: &[Event]) -> Usage {
+    let of_run = |key: &str| run["usage"][key].as_u64().unwrap_or_default();
+    let newest = events.iter().rev().find_map(|event| match &event.body {
+        EventBody::StepFinished { usage: Some(usage), .. } => Some(usage),
+        _ => None,
+    });
+    Usage {
+        input_tokens: newest.map_or(of_run("inputTokens"), |usage| usage.input_tokens),
+        cache_read_tokens: newest.map_or(0, |usage| usage.cache_read_tokens),
+        cache_write_tokens: newest.map_or(0, |usage| usage.cache_write_tokens),
+        output_tokens: of_run("outputTokens"),
+        reasoning_tokens: of_run("reasoningTokens"),
+        raw: None,
+    }
+}
+
+/// What became of a run, for the client.
+fn failed(code: &str, message: String) -> Fault {
+    let kinds = [
+        (ErrorCode::RateLimitExceeded, FaultKind::RateLimit),
+        (ErrorCode::Timeout, FaultKind::Timeout),
+        (ErrorCode::ContextOverflow, FaultKind::ContextOverflow),
+        (ErrorCode::Auth, FaultKind::Auth),
+        (ErrorCode::InvalidRequest, FaultKind::Invalid),
+        (ErrorCode::Refused, FaultKind::Invalid),
+        (ErrorCode::Network, FaultKind::Unreachable),
+        (ErrorCode::NotFound, FaultKind::NotFound),
+        (ErrorCode::Interrupted, FaultKind::Internal),
+        (ErrorCode::Storage, FaultKind::Internal),
+    ];
+    let kind =
+        kinds.iter().find(|(of, _)| of.as_str() == code).map_or(FaultKind::Upstream, |(_, kind)| *kind);
+    Fault::new(kind, message)
+}
+
+/// The position at which the newest message of a session was taken.
+///
+/// # Errors
+/// The store's.
+pub(super) async fn newest_taken(app: &App, id: &SessionId) -> Result<Option<u64>, Problem> {
+    let taken = |events: &[Event]| {
+        let newest = events.iter().rev().find(|event| matches!(event.body, EventBody::MessagesTaken { .. }));
+        newest.map(|event| event.seq)
+    };
+    let tail = app.runtime().store().tail(id, TAIL).await?;
+    match taken(&tail) {
+        Some(seq) => Ok(Some(seq)),
+        None if tail.len() < TAIL => Ok(None),
+        None => Ok(taken(&app.runtime().log(id).await?)),
+    }
+}

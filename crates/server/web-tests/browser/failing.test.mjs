@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { say } from '../browser.mjs';
+import { conversation, endBrowser, until, world } from './world.mjs';
+
+after(endBrowser);
+
+const failures = (page) => page.locator('.notice[data-tone="failure"]').evaluateAll((all) => all.map((each) => each.innerText.replace(/\s+/g, ' ')));
+const once = (text, words) => text.split(words).length - 1;
+
+test('a failed run says why once, also after a reload, and goes on by its button', async (t) => {
+  const { page, model } = await world(t);
+  model.answers.push({ status: 401, error: 'The key is not known.' });
+  await say(page, 'Hello');
+  await page.locator('.notice[data-tone="failure"]').waitFor();
+  await page.locator('#stop').waitFor({ state: 'hidden' });
+  await page.waitForTimeout(500);
+  for (const when of ['at once', 'after a reload']) {
+    const said = await failures(page);
+    assert.equal(said.length, 1, `${when}: ${said}`);
+    assert.equal(once(await page.locator('#main').innerText(), 'The key is not known'), 1, when);
+    assert.match(said[0], /kept/);
+    await page.reload();
+    await page.locator('.notice[data-tone="failure"]').waitFor();
+    await page.waitForTimeout(500);
+  }
+  model.answers.push({ text: 'Now I answer.' });
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await until('the answer', async () => (await conversation(page)).at(-1)?.[1] === 'Now I answer.');
+  assert.equal(model.requests.length, 2);
+  assert.equal(await page.getByRole('button', { name: 'Try again' }).count(), 0, 'what was mended offers nothing');
+  assert.deepEqual((await conversation(page)).map(([, text]) => text), ['Hello', 'Now I answer.']);
+  assert.deepEqual(page.failures, []);
+});
+
+test('/retry does the same; a turn without an answer stands apart from the next one', async (t) => {
+  const { page, model } = await world(t);
+  for (const text of ['First', 'Second']) {
+    model.answers.push({ status: 401, error: 'No key.' });
+    await say(page, text);
+    await until('its end', async () => (await failures(page)).length > 0 && !(await page.locator('#stop').isVisible()));
+    await until('its words', async () => (await conversation(page)).at(-1)[1] === text);
+  }
+  await page.reload();
+  await page.locator('.notice', { hasText: 'No answer came to this message.' }).waitFor();
+  await page.getByRole('button', { name: 'Try again' }).waitFor();
+  const rows = await page.locator('.rows > [data-key]').evaluateAll((all) => all.map((row) => (row.matches('.notice') ? 'notice' : row.querySelector('.speaker').innerText)));
+  assert.deepEqual(rows, ['you', 'notice', 'you', 'notice']);
+  model.answers.push({ text: 'Both, then.' });
+  await say(page, '/retry');
+  await until('the answer', async () => (await conversation(page)).at(-1)?.[1] === 'Both, then.');
+  await page.locator('#stop').waitFor({ state: 'hidden' });
+  await say(page, '/retry');
+  await page.locator('#toast', { hasText: 'send a message to go on' }).waitFor();
+  assert.deepEqual(page.failures, []);
+});
