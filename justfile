@@ -62,6 +62,18 @@ gateway-clients:
     clients/checks/gateway/sdks.sh target/debug/longhaul
     clients/checks/gateway/agents.sh target/debug/longhaul
 
+# One target of fuzz/ for so many seconds, with coverage, on the stable toolchain (needs a C++ compiler). `just fuzz` alone lists them.
+fuzz target="" seconds="60":
+    .ci/fuzz.sh "{{target}}" "{{seconds}}"
+
+# Licences, sources and known weaknesses of all dependencies (cargo install cargo-deny --locked).
+deny:
+    cargo deny check
+
+# What the binary is made of, as CycloneDX.
+sbom:
+    python3 .ci/sbom.py > target/longhaul.cdx.json
+
 # The demo, as a newcomer sees it.
 demo:
     cargo run --release -- demo

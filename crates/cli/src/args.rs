@@ -179,6 +179,15 @@ pub(crate) struct ServeArgs {
     /// The file with the token that clients must bring [default: `token` in the data folder, made if missing]
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
+    /// Keep the sessions in this PostgreSQL, which any number of nodes may share [default: in the data folder]
+    #[arg(long, value_name = "URL")]
+    pub(crate) db: Option<String>,
+    /// With --db: where other nodes reach this one [default: where it listens]
+    #[arg(long, value_name = "HOST:PORT", requires = "db")]
+    pub(crate) advertise: Option<String>,
+    /// With --db: images and long outputs in a folder or bucket that all nodes share, s3://BUCKET/PREFIX or a path
+    #[arg(long, value_name = "URL", requires = "db")]
+    pub(crate) blobs: Option<String>,
     /// Let tools run without asking
     #[arg(long)]
     pub(crate) yes: bool,

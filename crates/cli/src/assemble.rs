@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use longhaul::agent::Agent;
 use longhaul::config::{AgentSource, Config, ModelConfig, ModelLimits, ReasoningRetention};
-use longhaul::sandbox::{Sandbox, SandboxPolicy};
+use longhaul::sandbox::{Confinement, Sandbox, SandboxPolicy};
 use longhaul::telemetry::Telemetry;
 use longhaul::tools::{ToolLimits, ToolSet};
 use longhaul::workspace::Workspace;
@@ -65,6 +65,7 @@ pub(crate) async fn agent(
     let protected = protected(place);
     let workspace = Workspace::new(&place.workspace, &protected)?;
     let sandbox = Arc::new(sandbox(place, config)?);
+    say(&sandbox);
     let mut tools = ToolSet::builtin();
     servers::add(&mut tools, config, &workspace, &sandbox, missing).await?;
     let mut rules = rules::rules(config, &tools, asking);
@@ -105,6 +106,7 @@ pub(crate) fn sandbox(place: &Place, config: &Config) -> Outcome<Sandbox> {
     policy.protected = protected(place);
     policy.home.clone_from(&place.home);
     policy.environment.clone_from(&place.environment);
+    (policy.network, policy.limits) = (config.sandbox.network, config.sandbox.limits);
     let usual_keys = Kind::all_key_variables().map(str::to_owned);
     let beside = config.agents.values().filter_map(|agent| match agent {
         AgentSource::Here(agent) => agent.model.api_key_env.clone(),
@@ -114,6 +116,16 @@ pub(crate) fn sandbox(place: &Place, config: &Config) -> Outcome<Sandbox> {
     policy.secret =
         config.model.api_key_env.iter().cloned().chain(beside).chain(upstreams).chain(usual_keys).collect();
     Ok(Sandbox::new(policy)?)
+}
+
+/// Says what confines commands: loudly where nothing does.
+fn say(sandbox: &Sandbox) {
+    let (status, report) = (sandbox.status(), sandbox.report());
+    if matches!(status.confinement, Confinement::None { .. }) {
+        tracing::warn!("commands are {status}: {}", report.open.join("; "));
+    } else {
+        tracing::info!(limits = %report.limits, network = ?report.network, "commands are {status}; not guarded: {}", report.open.join("; "));
+    }
 }
 
 /// What tools never see: the sessions, and the person's own configuration, which may hold keys.

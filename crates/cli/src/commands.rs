@@ -44,19 +44,24 @@ const LEAVE_AFTER: Duration = Duration::from_millis(100);
 /// Which log lines are wanted.
 const LOG_VARIABLE: &str = "LONGHAUL_LOG";
 
+/// Log lines that are printed where nobody asks for others. What these libraries warn of is told the other side in an
+/// answer as well.
+const QUIETLY: &str = "warn,rmcp=off,agent_client_protocol=off";
+
 /// Said where the server says that its model takes no tools.
 pub(crate) const NO_TOOLS: &str =
     "the server says that this model takes no tools: it can talk, but not read, write or run anything";
 
 /// Does what the command line says.
 pub(crate) fn start(args: Args, hidden: io::Result<()>) -> ExitCode {
-    let done = Place::look_around(&args.globals).and_then(|place| {
+    let done = Place::look_around(&args.globals).and_then(|mut place| {
         log_to_stderr(&place);
         if let Err(error) = hidden {
             tracing::warn!("this process is not hidden from others of the same user: {error}");
         }
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let command = meant(args.command, args.bare)?;
+        place.command_name = name_of(&command);
         let done = runtime.block_on(Box::pin(dispatch(command, &place)));
         runtime.shutdown_timeout(LEAVE_AFTER);
         done
@@ -76,6 +81,17 @@ fn meant(command: Option<Command>, bare: ServeArgs) -> Outcome<Command> {
             "--addr, --token-file, --yes and --open stand behind the command they belong to, \
              for example `longhaul serve --addr 127.0.0.1:4401`",
         )),
+    }
+}
+
+/// How a command is called that could do its work in another data folder as well.
+fn name_of(command: &Command) -> &'static str {
+    match command {
+        Command::Chat(_) => "chat",
+        Command::Run(_) => "run …",
+        Command::Demo(_) => "demo",
+        Command::Serve(_) => "serve",
+        _ => "",
     }
 }
 
@@ -106,7 +122,7 @@ async fn dispatch(command: Command, place: &Place) -> Outcome {
 fn log_to_stderr(place: &Place) {
     let filter = place.variable(LOG_VARIABLE).and_then(|text| EnvFilter::try_new(text).ok());
     let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter.unwrap_or_else(|| EnvFilter::new("warn,rmcp=off")))
+        .with_env_filter(filter.unwrap_or_else(|| EnvFilter::new(QUIETLY)))
         .with_writer(Log::default)
         .with_ansi(place.terminal.colour_messages())
         .with_target(false)

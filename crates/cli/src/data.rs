@@ -1,16 +1,29 @@
 //! The data folder: made private, opened, and refused with a reason.
 
+pub(crate) mod shared;
+
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use longhaul_store::{Blobs, Memo, MemoLimits, SharedStore, StoreError};
+use longhaul_store::{Blobs, Memo, MemoLimits, SharedNodes, SharedStore, StoreError};
 use longhaul_store_sqlite::{SqliteMemo, SqliteStore};
 use rustix::process::geteuid;
 
 use crate::failure::{Failure, Outcome};
 use crate::place::Place;
 use crate::serving::Serving;
+use crate::term::out;
+
+/// How long what runs may take when a server is told to end.
+pub(crate) const DRAINING: Duration = Duration::from_secs(30);
+
+/// How long it may take beyond that, to close its connections and its store.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Between two looks whether a server that ends has ended.
+const LOOKING: Duration = Duration::from_millis(100);
 
 /// Everything that is kept.
 pub(crate) struct Data {
@@ -20,6 +33,8 @@ pub(crate) struct Data {
     pub(crate) memo: Arc<dyn Memo>,
     /// Their images, files and long outputs.
     pub(crate) blobs: Blobs,
+    /// The other processes on the store, if it is a shared one.
+    pub(crate) nodes: Option<SharedNodes>,
 }
 
 /// Opens the data folder. It is this process's until the store is closed.
@@ -29,7 +44,7 @@ pub(crate) struct Data {
 pub(crate) async fn open(place: &Place, max_blob_bytes: u64) -> Outcome<Data> {
     let folder = &place.data_dir;
     make_private(folder)?;
-    let store = SqliteStore::open(folder).await.map_err(|error| refused(place, error))?;
+    let store = opened(place).await?;
     let blobs = Blobs::local(&folder.join("blobs"), max_blob_bytes)?;
     // The store holds the lock on the folder: whoever wrote those files has ended.
     match blobs.sweep().await {
@@ -39,7 +54,38 @@ pub(crate) async fn open(place: &Place, max_blob_bytes: u64) -> Outcome<Data> {
     }
     let store = Arc::new(store);
     let memo = Arc::new(SqliteMemo::new(Arc::clone(&store), MemoLimits::default()));
-    Ok(Data { store, memo, blobs })
+    Ok(Data { store, memo, blobs, nodes: None })
+}
+
+/// The store. A server that is ending is waited for, as long as its runs may take to finish.
+async fn opened(place: &Place) -> Outcome<SqliteStore> {
+    let folder = &place.data_dir;
+    let mut waited_since = None;
+    loop {
+        let error = match SqliteStore::open(folder).await {
+            Ok(store) => return Ok(store),
+            Err(error) => error,
+        };
+        let is_ending = || Serving::find(folder).is_some_and(|serving| serving.is_ending);
+        // Where one was waited for, what it wrote down goes a moment before its hold on the folder.
+        if !matches!(error, StoreError::Locked { .. }) || !(is_ending() || waited_since.is_some()) {
+            return Err(refused(place, error));
+        }
+        let since = *waited_since.get_or_insert_with(|| {
+            out::told(&format!(
+                "another longhaul is ending here: its answers may finish, which takes {} s at most; waiting for it …\n",
+                DRAINING.as_secs()
+            ));
+            Instant::now()
+        });
+        if since.elapsed() > DRAINING + GRACE {
+            let folder = place.shown(folder);
+            return Err(Failure::new(format!(
+                "the longhaul that has the data folder {folder} is still ending: try again in a minute"
+            )));
+        }
+        tokio::time::sleep(LOOKING).await;
+    }
 }
 
 fn refused(place: &Place, error: StoreError) -> Failure {
@@ -50,23 +96,38 @@ fn refused(place: &Place, error: StoreError) -> Failure {
             if let Some(serving) = Serving::find(&place.data_dir) {
                 return taken_by_server(place, &folder, &by, &serving);
             }
+            let other = match place.command_name {
+                "" => "name another folder with --data-dir".to_owned(),
+                _ => format!("give this one a folder of its own: {}", beside(place)),
+            };
             Failure::new(format!(
-                "the data folder {folder} is in use by another longhaul{by}; end that one, or name another folder with --data-dir"
+                "the data folder {folder} is in use by another longhaul{by}; end that one, or {other}"
             ))
         }
         other => Failure::from(other),
     }
 }
 
+/// This command in a data folder of its own.
+fn beside(place: &Place) -> String {
+    format!("longhaul --data-dir DIR {}", place.command_name).trim_end().to_owned()
+}
+
 /// Another server would be of no use: the conversations are behind the page of this one.
 fn taken_by_server(place: &Place, folder: &str, by: &str, serving: &Serving) -> Failure {
+    let other = match place.command_name {
+        "" | "serve" => ("a second server", "longhaul --data-dir DIR serve --addr HOST:PORT".to_owned()),
+        _ => ("beside it", beside(place)),
+    };
     Failure::new(format!(
         "the data folder {folder} is in use by another longhaul{by}, a server\n\
          \n  its page         {}\
          \n  it may ask for   the token in {}\
-         \n  a second server  longhaul --data-dir DIR serve --addr HOST:PORT",
+         \n  {:<17}{}",
         serving.page,
         place.shown(&serving.token_file),
+        other.0,
+        other.1,
     ))
 }
 

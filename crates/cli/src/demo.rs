@@ -11,6 +11,7 @@ mod facts;
 mod files;
 mod screen;
 mod served;
+mod words;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,6 @@ use longhaul_core::budget::Trigger;
 use longhaul_core::estimate::Counter;
 use longhaul_core::plan::Policy;
 use longhaul_core::run::{Approval, CompactionOutcome, Counting, Run};
-use longhaul_core::strategy::ReactiveOverflow;
 use longhaul_providers::Provider;
 use longhaul_providers::scripted::{Script, Scripted};
 use longhaul_store::{Blobs, SharedStore};
@@ -48,8 +48,8 @@ pub(crate) const SMALLEST_WINDOW: u64 = 12_000;
 
 const SYSTEM: &str = "You are the demo agent. You read files with your tools and note what they are about.";
 
-const FIRST: &str = "Get to know this project: list it, then read its files one after the other and note how each \
-                     begins. One rule for all of it: never change a file.";
+const FIRST: &str = "Get to know this project: list it, then read its files one after the other and say what each is \
+                     about. One rule for all of it: never change a file.";
 
 const SECOND: &str = "Good. Go on with the rest of the files, and see with the shell how large they are.";
 
@@ -65,6 +65,8 @@ pub(crate) struct Stage {
     pub(crate) scratch: PathBuf,
     /// The window in tokens.
     pub(crate) window: u64,
+    /// How the window is kept in bounds, as configured.
+    pub(crate) policy: Policy,
     /// Whether to stream without pauses.
     pub(crate) fast: bool,
     /// Whether colours are fine.
@@ -196,14 +198,18 @@ async fn recall(session: &Session, screen: &mut Screen, fact: &Fact) -> Result<b
     Ok(right)
 }
 
+/// Where no trigger is configured, the window is kept in bounds while there is room to undo it.
+pub(crate) fn act_early(policy: &mut Policy) {
+    policy.trigger.get_or_insert(Trigger::Share(0.6));
+}
+
 async fn agent(stage: &Stage, model: Arc<Scripted>) -> Result<Agent, DemoError> {
     let place = |error: &dyn std::fmt::Display| DemoError::Place(error.to_string());
     let limits = model.limits().await;
     let mut sandbox = SandboxPolicy::new(&stage.folder, &stage.scratch);
     sandbox.protected.clone_from(&stage.protected);
-    let strategy = ReactiveOverflow { preserve_last_n_turns: 2, max_summary_tokens: 700 };
-    let policy = Policy { trigger: Some(Trigger::Share(0.6)), ..Policy::new(Arc::new(strategy)) };
-    let mut rules = Rules::new(policy);
+    let mut rules = Rules::new(stage.policy.clone());
+    act_early(&mut rules.policy);
     rules.approvals = BTreeMap::from([("bash".to_owned(), Approval::Allow)]);
     rules.default_approval = Approval::Deny("the demo changes nothing".to_owned());
     Ok(Agent {

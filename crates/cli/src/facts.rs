@@ -41,7 +41,7 @@ impl ModelFacts {
     /// Usage, for a server that cannot be used.
     pub(crate) async fn ask(place: &Place, config: &Config) -> Outcome<(Origin, Self)> {
         let (origin, said) = assemble::said(place, &config.model).await?;
-        let learned = counting::calibrations(place);
+        let learned = counting::calibrations(place, &config.model.base_url);
         let unasked = Self::unasked(config, &learned, &origin);
         let facts = Self { declared: assemble::declared(config), said, ..unasked };
         Ok((origin, facts))

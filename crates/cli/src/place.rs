@@ -36,6 +36,8 @@ pub(crate) struct Place {
     pub(crate) scratch: PathBuf,
     /// The environment, as it was at the start.
     pub(crate) environment: Vec<(OsString, OsString)>,
+    /// The command that was called, where another one of it could be called beside it; else empty.
+    pub(crate) command_name: &'static str,
     /// What the command line says over the agent file.
     pub(crate) overrides: Overrides,
     /// What is at the other end.
@@ -97,6 +99,7 @@ impl Place {
             home: base.map(|base| base.home_dir().to_owned()),
             scratch: env::temp_dir(),
             environment: env::vars_os().collect(),
+            command_name: "",
             overrides: Overrides {
                 provider: globals.provider.clone(),
                 model: globals.model.clone(),

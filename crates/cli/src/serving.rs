@@ -21,12 +21,15 @@ pub(crate) struct Serving {
     pub(crate) page: String,
     /// The file with the token that other clients bring.
     pub(crate) token_file: PathBuf,
+    /// Whether it ends: it takes nothing new, and what runs may finish.
+    #[serde(default)]
+    pub(crate) is_ending: bool,
 }
 
 impl Serving {
     /// This process.
     pub(crate) fn here(page: String, token_file: PathBuf) -> Self {
-        Self { process: rustix::process::getpid().as_raw_nonzero().get(), page, token_file }
+        Self { process: rustix::process::getpid().as_raw_nonzero().get(), page, token_file, is_ending: false }
     }
 
     /// The server that has a folder now, if one does. What one that was killed has left is not believed.
@@ -57,6 +60,17 @@ pub(crate) struct Told {
     serving: Serving,
 }
 
+impl Told {
+    /// Writes down that it ends.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(crate) fn ends(&mut self) -> io::Result<()> {
+        self.serving.is_ending = true;
+        fs::write(&self.path, serde_json::to_vec(&self.serving)?)
+    }
+}
+
 impl Drop for Told {
     fn drop(&mut self) {
         // The next one may have come already.
@@ -74,10 +88,12 @@ mod tests {
     async fn a_server_is_found_while_it_has_the_folder_and_no_longer() {
         let folder = tempfile::tempdir().unwrap();
         let here = Serving::here("http://127.0.0.1:4400".to_owned(), folder.path().join("token"));
-        let told = here.clone().tell(folder.path()).unwrap();
+        let mut told = here.clone().tell(folder.path()).unwrap();
         assert_eq!(Serving::find(folder.path()), None, "nobody has the folder");
         let _store = SqliteStore::open(folder.path()).await.unwrap();
         assert_eq!(Serving::find(folder.path()), Some(here.clone()));
+        told.ends().unwrap();
+        assert!(Serving::find(folder.path()).is_some_and(|found| found.is_ending));
         // Left by one that was killed: this process has ended.
         let mut gone = std::process::Command::new("true").spawn().unwrap();
         gone.wait().unwrap();

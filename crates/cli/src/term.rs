@@ -3,6 +3,7 @@
 pub(crate) mod happening;
 pub(crate) mod human;
 pub(crate) mod log;
+pub(crate) mod markdown;
 pub(crate) mod meter;
 pub(crate) mod out;
 pub(crate) mod style;

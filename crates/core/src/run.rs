@@ -26,6 +26,7 @@ mod count;
 mod effect;
 mod hook;
 mod input;
+mod matching;
 mod pausing;
 mod recalling;
 mod recover;
@@ -36,6 +37,7 @@ mod turns;
 pub use effect::{AppendId, CompactionOutcome, Effect, Notice, Timer};
 pub use hook::{PreCompact, PreCompactAnswer};
 pub use input::{Failure, Input};
+pub use matching::{Matching, MatchingRule};
 pub use pausing::MAX_PAUSES;
 pub use settings::{Approval, Counting, Fixed, Model, Recovery, Retry, Settings, ToolRule};
 

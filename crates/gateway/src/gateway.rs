@@ -17,6 +17,7 @@ use longhaul_store::memo::{Memo, MemoryMemo};
 
 use crate::passage::{Inner, Passage};
 use crate::upstream::Upstream;
+use crate::window::{Alone, Learned, Window};
 use crate::wire::{Dialect, Fault, FaultKind, Wire};
 
 /// What a gateway is set up with. Everything has a default but the upstreams.
@@ -25,7 +26,8 @@ use crate::wire::{Dialect, Fault, FaultKind, Wire};
 /// | --- | --- |
 /// | `upstreams` | [`upstreams`](Self::upstreams), each a [`Upstream`] |
 /// | `credentials: own\|forward` | [`credentials`](Self::credentials) |
-/// | `midstream: exact\|off` | [`midstream`](Self::midstream) |
+/// | `midstream: exact\|best-effort\|off` | [`midstream`](Self::midstream) |
+/// | `noticesInText` | [`notices_in_text`](Self::notices_in_text) |
 /// | `context.compression`, `pruningAgent` | [`policy`](Self::policy) |
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -39,6 +41,8 @@ pub struct Config {
     pub credentials: Credentials,
     /// Whether an answer that outgrows its window is stopped and goes on after room was made.
     pub midstream: Midstream,
+    /// Whether the text of an answer says what is done, beside comments and headers.
+    pub notices_in_text: bool,
     /// The largest request that is read, in bytes.
     pub max_body_bytes: usize,
     /// Conversations that are kept ready, at most.
@@ -59,6 +63,7 @@ impl Config {
             policy: Policy::new(Arc::new(PruningAgent::default())),
             credentials: Credentials::Own,
             midstream: Midstream::Exact,
+            notices_in_text: false,
             max_body_bytes: 128 << 20,
             max_conversations: 512,
             max_conversation_bytes: 256 << 20,
@@ -84,6 +89,9 @@ pub enum Midstream {
     /// It is stopped and goes on exactly, where the upstream can.
     #[default]
     Exact,
+    /// The same; elsewhere the model is asked to go on, what it repeats is left out, and the answer is called
+    /// approximate.
+    BestEffort,
     /// It ends as the upstream ends it.
     Off,
 }
@@ -99,6 +107,8 @@ pub struct Parts {
     pub now: Arc<dyn Fn() -> u64 + Send + Sync>,
     /// A name that no other answer has.
     pub new_id: Arc<dyn Fn() -> String + Send + Sync>,
+    /// What others in this process know of windows, and are told of them.
+    pub windows: Arc<dyn Learned>,
 }
 
 impl Default for Parts {
@@ -116,6 +126,7 @@ impl Default for Parts {
             counter: Arc::new(counter),
             now: Arc::new(|| since_1970().as_secs()),
             new_id: Arc::new(new_id),
+            windows: Arc::new(Alone),
         }
     }
 }
@@ -211,45 +222,88 @@ impl Gateway {
 
     /// Answers a call. Errors are answers in the caller's dialect.
     pub async fn answer(&self, call: Call) -> Reply {
-        let wire = wire(call.dialect);
-        match self.open(wire, call).await {
-            Ok(passage) => passage.answer().await,
-            Err(fault) => refusal(wire, &fault),
+        let dialect = call.dialect;
+        match self.read(call).await {
+            Ok(request) => request.answer().await,
+            Err(fault) => refusal_in(dialect, &fault),
         }
+    }
+
+    /// Reads a call.
+    ///
+    /// # Errors
+    /// [`Fault`] if it cannot be read or nobody has its model.
+    pub async fn read(&self, call: Call) -> Result<Request, Fault> {
+        let (wire, bytes) = (wire(call.dialect), call.body.len());
+        let open = || Passage::open(Arc::clone(&self.inner), wire, call);
+        Ok(Request { wire, passage: self.inner.desk.read(bytes, open).await? })
     }
 
     /// Counts the input of a request that is not made: `{"input_tokens": N}`, of what an upstream would be sent. The
     /// header `x-longhaul-view` says whether that is the client's history or a shortened one. Nothing is shortened
     /// for it.
     pub async fn count_tokens(&self, call: Call) -> Reply {
-        let wire = wire(call.dialect);
-        let counted = match self.open(wire, call).await {
-            Ok(passage) => passage.count().await,
-            Err(fault) => Err(fault),
-        };
-        counted.unwrap_or_else(|fault| refusal(wire, &fault))
-    }
-
-    async fn open(&self, wire: &'static dyn Wire, call: Call) -> Result<Passage, Fault> {
-        let bytes = call.body.len();
-        self.inner.desk.read(bytes, || Passage::open(Arc::clone(&self.inner), wire, call)).await
+        let dialect = call.dialect;
+        match self.read(call).await {
+            Ok(request) => request.count_tokens().await,
+            Err(fault) => refusal_in(dialect, &fault),
+        }
     }
 
     /// Shortens the conversation of a request of the Responses dialect, and answers with the items that stand for it
     /// (`object: response.compaction`). They are messages that any model can read, but where OpenAI itself is the
     /// upstream: then they are OpenAI's.
     pub async fn compact(&self, call: Call) -> Reply {
-        let wire = wire(Dialect::Responses);
-        let compacted = match Passage::open(Arc::clone(&self.inner), wire, call) {
-            Ok(passage) => passage.compact().await,
-            Err(fault) => Err(fault),
-        };
-        compacted.unwrap_or_else(|fault| refusal(wire, &fault))
+        match self.read(Call { dialect: Dialect::Responses, ..call }).await {
+            Ok(request) => request.compact().await,
+            Err(fault) => refusal_in(Dialect::Responses, &fault),
+        }
     }
 
     /// The models that clients can ask for by name; upstreams that take any model are not asked for theirs.
     pub fn models(&self) -> Vec<ListedModel> {
         self.inner.targets.models()
+    }
+
+    /// The window that a request for this model would be measured by, at the upstream that is asked first; `None` if
+    /// nobody has the model. With `asks` a server that was not asked yet is, and may take a few seconds; else it is
+    /// what is known.
+    pub async fn window(&self, model: &str, asks: bool) -> Option<Window> {
+        self.inner.targets.window(model, asks).await
+    }
+}
+
+/// A call that was read.
+pub struct Request {
+    wire: &'static dyn Wire,
+    passage: Passage,
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request").field("model", &self.model()).finish_non_exhaustive()
+    }
+}
+
+impl Request {
+    /// The model that it asks for; empty if it names none.
+    pub fn model(&self) -> &str {
+        self.passage.model()
+    }
+
+    /// As [`Gateway::answer`].
+    pub async fn answer(self) -> Reply {
+        self.passage.answer().await
+    }
+
+    /// As [`Gateway::count_tokens`].
+    pub async fn count_tokens(self) -> Reply {
+        self.passage.count().await.unwrap_or_else(|fault| refusal(self.wire, &fault))
+    }
+
+    /// As [`Gateway::compact`].
+    pub async fn compact(self) -> Reply {
+        self.passage.compact().await.unwrap_or_else(|fault| refusal(self.wire, &fault))
     }
 }
 

@@ -12,12 +12,15 @@ mod carry;
 pub mod encode;
 mod gateway;
 mod headers;
+mod kept;
 mod passage;
 mod upstream;
+mod window;
 pub mod wire;
 
 pub use gateway::{
     BrokenOff, Call, Config, Credentials, Gateway, ListedModel, Midstream, Parts, Reply, ReplyBody,
-    ReplyStream, SetupError, refusal_in,
+    ReplyStream, Request, SetupError, refusal_in,
 };
 pub use upstream::{Model, Upstream};
+pub use window::{Alone, Learned, Window};

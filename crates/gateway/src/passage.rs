@@ -10,7 +10,9 @@ use longhaul_providers::Limits;
 
 use crate::gateway::{Call, Config, Credentials, Parts, Reply, ReplyBody, ReplyStream, SetupError, refusal};
 use crate::headers::{self, Overrides};
-use crate::upstream::{Speaks, Target, Targets, Window};
+use crate::kept::Answers;
+use crate::upstream::{Speaks, Target, Targets};
+use crate::window::Window;
 use crate::wire::{Edited, Envelope, Fault, FaultKind, Wire};
 
 mod cache;
@@ -21,6 +23,8 @@ mod desk;
 mod flow;
 mod log;
 mod prepare;
+mod previous;
+mod readings;
 mod send;
 mod steps;
 mod summary;
@@ -30,6 +34,7 @@ mod turns;
 use cache::Cache;
 use conversation::Conversation;
 use desk::Desk;
+use readings::Readings;
 use totals::Totals;
 use turns::Turns;
 
@@ -39,15 +44,27 @@ pub(crate) struct Inner {
     pub(crate) parts: Parts,
     pub(crate) targets: Targets,
     pub(crate) conversations: Cache,
+    pub(crate) readings: Readings,
     pub(crate) desk: Desk,
     pub(crate) turns: Turns,
+    /// What clients go on from by name.
+    pub(crate) answers: Answers,
 }
 
 impl Inner {
     pub(crate) fn new(mut config: Config, parts: Parts) -> Result<Self, SetupError> {
-        let targets = Targets::new(std::mem::take(&mut config.upstreams))?;
+        let targets = Targets::new(std::mem::take(&mut config.upstreams), &parts.windows)?;
         let conversations = Cache::new(config.max_conversations, config.max_conversation_bytes);
-        Ok(Self { config, parts, targets, conversations, desk: Desk::new(), turns: Turns::default() })
+        Ok(Self {
+            config,
+            parts,
+            targets,
+            conversations,
+            readings: Readings::default(),
+            desk: Desk::new(),
+            turns: Turns::default(),
+            answers: Answers::default(),
+        })
     }
 }
 
@@ -55,7 +72,7 @@ impl Inner {
 pub(crate) struct Passage {
     inner: Arc<Inner>,
     wire: &'static dyn Wire,
-    envelope: Envelope,
+    envelope: Arc<Envelope>,
     /// Where it can go, the preferred first.
     targets: Vec<Arc<Target>>,
     /// The caller's headers, as the upstream gets them.
@@ -64,6 +81,8 @@ pub(crate) struct Passage {
     /// The caller's key, if it is passed on.
     key: Option<String>,
     overrides: Overrides,
+    /// What is kept of the answer, if it is.
+    keeps: Option<previous::Keeps>,
 }
 
 /// The same at one upstream.
@@ -129,20 +148,31 @@ impl Passage {
             return Err(Fault::new(FaultKind::TooLarge, message));
         }
         let overrides = Overrides::read(&call.headers).map_err(|why| Fault::new(FaultKind::Invalid, why))?;
-        let envelope = wire.read(call.body)?;
+        let caller = headers::caller(&call.headers);
+        let envelope = inner.readings.read(wire, &caller, call.body)?;
         let targets = inner.targets.find(&envelope.model)?;
+        let (envelope, keeps) = match previous::is_kept_here(wire, &targets) {
+            true => previous::whole(&inner, wire, caller, envelope)?,
+            false => (envelope, None),
+        };
         let forward = inner.config.credentials == Credentials::Forward;
         let key = if forward { key_of(&call.headers) } else { None };
         Ok(Self {
-            caller: headers::caller(&call.headers),
+            caller,
             headers: headers::for_upstream(&call.headers, forward),
             key,
             wire,
             envelope,
             targets,
             overrides,
+            keeps,
             inner,
         })
+    }
+
+    /// The model that is asked for; empty if none is named.
+    pub(crate) fn model(&self) -> &str {
+        &self.envelope.model
     }
 
     /// Goes to the upstream and comes back. A stream that is long in coming begins with comments.
@@ -180,11 +210,7 @@ impl Passage {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers::say(&mut headers, "x-longhaul-view", if is_shortened { "shortened" } else { "client" });
-        headers::say(
-            &mut headers,
-            "x-longhaul-window",
-            &format!("{} ({})", route.window.tokens, source(route.window)),
-        );
+        headers::say(&mut headers, "x-longhaul-window", &route.window_said());
         let body = serde_json::json!({ "input_tokens": tokens }).to_string().into();
         Ok(Reply { status: StatusCode::OK, headers, body: ReplyBody::Whole(body) })
     }
@@ -301,12 +327,23 @@ impl Route {
         Edited { model: is_other.then(|| self.target.model.clone()), ..Edited::default() }
     }
 
+    /// The window and who said it; where nobody did, what to do about that.
+    fn window_said(&self) -> String {
+        let Window { tokens, .. } = self.window;
+        match self.window.is_known() {
+            true => format!("{tokens} ({})", self.window.said()),
+            false => {
+                let key = self.target.server.upstream.window_key;
+                format!("{tokens} (assumed; state it with `{key}: N` in longhaul.yml)")
+            }
+        }
+    }
+
     /// Adds what was done to the headers of an answer.
     fn describe(&self, report: &Report, headers: &mut HeaderMap) {
         headers::say(headers, "x-longhaul-action", report.action.as_str());
         headers::say(headers, "x-longhaul-upstream", &self.target.server.upstream.name);
-        let window = format!("{} ({})", self.window.tokens, source(self.window));
-        headers::say(headers, "x-longhaul-window", &window);
+        headers::say(headers, "x-longhaul-window", &self.window_said());
         if report.before > 0 {
             headers::say(headers, "x-longhaul-tokens-before", &report.before.to_string());
             headers::say(headers, "x-longhaul-tokens-after", &report.after.to_string());
@@ -315,13 +352,6 @@ impl Route {
             let why: String = report.why.chars().take(300).collect();
             headers::say(headers, "x-longhaul-reason", &why);
         }
-    }
-}
-
-fn source(window: Window) -> &'static str {
-    match window.source {
-        longhaul_providers::LimitSource::Unknown => "assumed",
-        source => source.as_str(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where models are: which upstream has which, what is known of its limits, and how a request gets there.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -18,7 +18,8 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::gateway::{ListedModel, SetupError};
-use crate::wire::{Dialect, Fault, FaultKind};
+use crate::window::{Learned, Window};
+use crate::wire::{Bad, Dialect, Fault, FaultKind};
 
 /// How long what a server said of itself holds before it is asked again, beside the calls.
 const REREAD_AFTER: Duration = Duration::from_secs(5);
@@ -53,6 +54,12 @@ pub struct Upstream {
     pub finds_dialects: bool,
     /// The models that it has for clients; empty: it takes any name as it is.
     pub models: Vec<Model>,
+    /// What is declared of single models where any name is taken, by what the upstream calls them.
+    pub declared_of: BTreeMap<String, Declared>,
+    /// The model of requests that name none, where any name is taken.
+    pub usual_model: Option<String>,
+    /// The key of `longhaul.yml` that states a window here.
+    pub window_key: &'static str,
 }
 
 /// A model as clients know it.
@@ -76,6 +83,9 @@ impl Upstream {
             dialects: dialects(kind),
             finds_dialects: kind == Kind::OpenAiCompatible,
             models: Vec::new(),
+            declared_of: BTreeMap::new(),
+            usual_model: None,
+            window_key: "window",
         }
     }
 }
@@ -102,6 +112,8 @@ pub(crate) struct Server {
     headers: HeaderMap,
     /// Where requests go, by the path below the base URL.
     urls: Vec<(&'static str, reqwest::Url)>,
+    /// What others know of the windows of its models.
+    windows: Arc<dyn Learned>,
     models: Mutex<HashMap<String, Arc<Target>>>,
 }
 
@@ -148,8 +160,9 @@ impl Drop for Reread {
 }
 
 impl Targets {
-    pub(crate) fn new(upstreams: Vec<Upstream>) -> Result<Self, SetupError> {
-        let servers = upstreams.into_iter().map(|upstream| Server::new(upstream).map(Arc::new));
+    pub(crate) fn new(upstreams: Vec<Upstream>, windows: &Arc<dyn Learned>) -> Result<Self, SetupError> {
+        let server = |upstream| Server::new(upstream, Arc::clone(windows)).map(Arc::new);
+        let servers = upstreams.into_iter().map(server);
         Ok(Self { servers: servers.collect::<Result<_, _>>()? })
     }
 
@@ -158,6 +171,10 @@ impl Targets {
     /// # Errors
     /// [`Fault`] if nobody has it.
     pub(crate) fn find(&self, model: &str) -> Result<Vec<Arc<Target>>, Fault> {
+        let model = match model {
+            "" => self.usual_model().ok_or_else(|| Bad::field("model", "`model` is missing"))?,
+            named => named,
+        };
         if model.len() > MAX_NAME_BYTES {
             let message =
                 format!("the model's name has {} bytes; no name has more than {MAX_NAME_BYTES}", model.len());
@@ -170,7 +187,7 @@ impl Targets {
         let is_listed =
             self.servers.iter().any(|server| server.upstream.models.iter().any(|known| known.name == model));
         let open = self.servers.iter().filter(|server| !is_listed && server.upstream.models.is_empty());
-        let open = open.map(|server| server.target(model, Declared::default()));
+        let open = open.map(|server| server.target(model, server.declared_of(model)));
         let found: Result<Vec<_>, SetupError> = listed.chain(open).collect();
         let found = found.map_err(|error| Fault::new(FaultKind::Internal, error.to_string()))?;
         if found.is_empty() {
@@ -191,6 +208,23 @@ impl Targets {
         Ok(found)
     }
 
+    /// The model of requests that name none: the first that an upstream has for clients.
+    fn usual_model(&self) -> Option<&str> {
+        self.servers.iter().find_map(|server| {
+            let listed = server.upstream.models.first().map(|model| model.name.as_str());
+            listed.or(server.upstream.usual_model.as_deref()).filter(|name| !name.is_empty())
+        })
+    }
+
+    /// The window of a model at the upstream that is asked first.
+    pub(crate) async fn window(&self, model: &str, asks: bool) -> Option<Window> {
+        let target = self.find(model).ok()?.into_iter().next()?;
+        if asks {
+            return Some(target.window(&target.limits().await));
+        }
+        Some(target.window_seen())
+    }
+
     pub(crate) fn models(&self) -> Vec<ListedModel> {
         let of = |server: &Arc<Server>| {
             let list = |model: &Model| ListedModel {
@@ -205,7 +239,7 @@ impl Targets {
 }
 
 impl Server {
-    fn new(upstream: Upstream) -> Result<Self, SetupError> {
+    fn new(upstream: Upstream, windows: Arc<dyn Learned>) -> Result<Self, SetupError> {
         let wrong = |message: String| SetupError { upstream: upstream.name.clone(), message };
         let url = reqwest::Url::parse(&upstream.endpoint.base_url)
             .map_err(|error| wrong(format!("base URL `{}`: {error}", upstream.endpoint.base_url)))?;
@@ -224,7 +258,7 @@ impl Server {
         };
         let dialects = [Dialect::Chat, Dialect::Responses, Dialect::Messages].map(Dialect::path);
         let urls = dialects.into_iter().chain([COMPACT_PATH]).map(below).collect::<Result<_, _>>()?;
-        Ok(Self { upstream, client, headers, urls, models: Mutex::default() })
+        Ok(Self { upstream, client, headers, urls, windows, models: Mutex::default() })
     }
 
     fn target(self: &Arc<Self>, model: &str, declared: Declared) -> Result<Arc<Target>, SetupError> {
@@ -240,10 +274,13 @@ impl Server {
         Ok(target)
     }
 
-    fn known_window(&self, model: &Model) -> Option<u64> {
-        let models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
-        let seen = models.get(&model.upstream_name).and_then(|target| target.window_seen());
-        model.declared.window.or(self.upstream.endpoint.declared.window).or(seen)
+    fn declared_of(&self, model: &str) -> Declared {
+        self.upstream.declared_of.get(model).copied().unwrap_or_default()
+    }
+
+    fn known_window(self: &Arc<Self>, model: &Model) -> Option<u64> {
+        let target = self.target(&model.upstream_name, model.declared).ok()?;
+        Some(target.window_seen()).filter(Window::is_known).map(|window| window.tokens)
     }
 
     /// The request for a path below the base URL. The upstream's own headers win.
@@ -385,19 +422,22 @@ impl Target {
         })));
     }
 
-    fn window_seen(&self) -> Option<u64> {
-        let read = self.limits.get()?;
-        read.lock().unwrap_or_else(PoisonError::into_inner).limits.window
+    /// The window as far as it is known without asking anybody.
+    fn window_seen(&self) -> Window {
+        let declared = over(self.declared, self.server.upstream.endpoint.declared);
+        let known = || declared.over(known::limits(&self.origin(), self.base_url()));
+        self.window(&self.limits_read().unwrap_or_else(known))
     }
 
     /// The window to reckon with, in tokens, and who said it: a refusal counts for less than what is declared, and
     /// for more than what is only assumed.
     pub(crate) fn window(&self, limits: &Limits) -> Window {
-        let learned = self.learned.load(Ordering::Relaxed);
         let largest = self.largest.load(Ordering::Relaxed);
         let said = limits.window;
-        if learned > 0 && said.is_none_or(|said| learned < said) {
-            return Window { tokens: learned, source: LimitSource::Learned };
+        let own = Some(self.learned.load(Ordering::Relaxed)).filter(|learned| *learned > 0);
+        let learned = own.into_iter().chain(self.learned_elsewhere(limits)).min();
+        if let Some(tokens) = learned.filter(|learned| said.is_none_or(|said| *learned < said)) {
+            return Window { tokens, source: LimitSource::Learned };
         }
         match said {
             Some(tokens) => Window { tokens, source: limits.source },
@@ -406,10 +446,31 @@ impl Target {
         }
     }
 
+    /// What others have learned counts where neither a person nor the server says how large it is.
+    fn learned_elsewhere(&self, limits: &Limits) -> Option<u64> {
+        let is_said = matches!(limits.source, LimitSource::Declared | LimitSource::Server);
+        if is_said { None } else { self.server.windows.window(self.base_url(), &self.origin()) }
+    }
+
+    fn base_url(&self) -> &str {
+        &self.server.upstream.endpoint.base_url
+    }
+
+    /// The limits as they were read last.
+    fn limits_read(&self) -> Option<Limits> {
+        let read = self.limits.get()?;
+        Some(read.lock().unwrap_or_else(PoisonError::into_inner).limits)
+    }
+
     /// A refusal has named the window.
     pub(crate) fn learn_window(&self, tokens: u64) {
-        if tokens >= 512 {
-            self.learned.store(tokens, Ordering::Relaxed);
+        if tokens < 512 {
+            return;
+        }
+        self.learned.store(tokens, Ordering::Relaxed);
+        let source = self.limits_read().unwrap_or_default().source;
+        if !matches!(source, LimitSource::Declared | LimitSource::Server) {
+            self.server.windows.learn(self.base_url(), &self.origin(), Some(tokens));
         }
     }
 
@@ -419,6 +480,10 @@ impl Target {
             self.largest.fetch_max(tokens, Ordering::Relaxed);
             if self.learned.load(Ordering::Relaxed) < tokens {
                 self.learned.store(0, Ordering::Relaxed);
+            }
+            let limits = self.limits_read().unwrap_or_default();
+            if self.learned_elsewhere(&limits).is_some_and(|learned| learned < tokens) {
+                self.server.windows.learn(self.base_url(), &self.origin(), None);
             }
         }
     }
@@ -495,13 +560,6 @@ impl Target {
         let is_marked = |chat: &Arc<OpenAiChat>| chat.family().prefill == Prefill::Prefix;
         limits.prefill == Ability::Yes && !self.chat.as_ref().is_some_and(is_marked)
     }
-}
-
-/// A window and who said it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Window {
-    pub(crate) tokens: u64,
-    pub(crate) source: LimitSource,
 }
 
 /// What is declared of a model, over what is declared of its upstream.

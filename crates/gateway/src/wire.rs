@@ -19,6 +19,7 @@ pub mod envelope;
 pub mod json;
 pub mod media;
 pub mod messages;
+pub mod overlap;
 pub mod patch;
 pub mod responses;
 pub mod slots;
@@ -69,6 +70,9 @@ pub trait Wire: Send + Sync {
     /// # Errors
     /// [`Bad`] if it is no JSON object or a field that is needed has another form.
     fn read(&self, bytes: Bytes) -> Result<Envelope, Bad>;
+
+    /// The same for a request that begins as one that was read before; `None` if it must be read whole.
+    fn read_after(&self, bytes: &Bytes, known: &Envelope) -> Option<Envelope>;
 
     /// What the items say, in order: the outer list is as long as `items`, an item without any piece is one that the
     /// model is not shown. `items` are JSON texts as the client wrote them; `before` is how many items precede them.
@@ -186,7 +190,13 @@ pub struct Edited {
     pub steps: Option<Vec<Step>>,
     /// The beginning of the answer that the model is to go on with.
     pub prefill: Option<Prefill>,
+    /// Whether the model is asked in words to go on with it: its server does not by itself.
+    pub asks_to_go_on: bool,
 }
+
+/// What a model is asked that is to go on with an answer.
+pub const GO_ON: &str = "Your answer above was cut off to make room. Go on with it exactly where it ends, in the \
+    middle of a sentence if need be. Repeat nothing of it, do not begin anew, and say nothing about the interruption.";
 
 impl Edited {
     /// Whether nothing changes.
@@ -200,6 +210,13 @@ impl Edited {
 pub enum Step {
     /// These items as the client wrote them.
     Keep(Range<usize>),
+    /// This item in another form.
+    Rewrite {
+        /// Which item.
+        item: usize,
+        /// The item.
+        text: String,
+    },
     /// This item with other pieces: one fate for each that [`Wire::pieces`] gave. At least one is kept or shown.
     Change {
         /// Which item.
@@ -326,6 +343,14 @@ pub trait Splice: Send {
     /// is what the next stream was told to go on with: if it begins by repeating that, the repetition is left out.
     fn go_on(&mut self, prefill: &str);
 
+    /// The same where the model was only asked to go on with `said`; `gap` is the whitespace that was about to come. What
+    /// it repeats of the end is left out, and what comes first is held back as long as that is not known.
+    fn go_on_about(&mut self, said: &str, gap: &str);
+
+    /// Says something of ours in the text that is open, if one is: the client is shown it, [`seen`](Self::seen) has it
+    /// not.
+    fn notice(&mut self, text: &str, out: &mut Vec<u8>);
+
     /// The answer is over. Appends what was held back of its end, or if there is none (the stream was left) an end
     /// with the finish reason for an output limit. Usage in it: input as the newest stream reported, output the sum of
     /// all streams, of which `output_tokens_before` were counted in streams that were left.
@@ -364,6 +389,8 @@ pub enum FaultKind {
     Auth,
     /// No such model or path.
     NotFound,
+    /// Whoever goes on from an answer goes on from one that is not known.
+    NoSuchAnswer,
     /// The body is too large.
     TooLarge,
     /// Too many requests.
@@ -382,7 +409,9 @@ impl FaultKind {
     /// The usual status.
     pub fn status(self) -> StatusCode {
         match self {
-            Self::Invalid | Self::ContextOverflow | Self::DoesNotFit => StatusCode::BAD_REQUEST,
+            Self::Invalid | Self::ContextOverflow | Self::DoesNotFit | Self::NoSuchAnswer => {
+                StatusCode::BAD_REQUEST
+            }
             Self::Auth => StatusCode::UNAUTHORIZED,
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
@@ -401,6 +430,7 @@ impl FaultKind {
             Self::DoesNotFit => "prompt_does_not_fit",
             Self::Auth => "invalid_api_key",
             Self::NotFound => "not_found",
+            Self::NoSuchAnswer => "previous_response_not_found",
             Self::TooLarge => "request_too_large",
             Self::RateLimit => "rate_limit_exceeded",
             Self::Unreachable => "upstream_unreachable",

@@ -7,7 +7,7 @@ use std::time::Duration;
 use longhaul_core::estimate::Counter;
 use longhaul_core::message::ToolSpec;
 use longhaul_core::plan::{Policy, Prices};
-use longhaul_core::run::{Approval, Counting, Fixed, Model, Recovery, Retry, Settings, ToolRule};
+use longhaul_core::run::{Approval, Counting, Fixed, Matching, Model, Recovery, Retry, Settings, ToolRule};
 use longhaul_providers::{Ability, LimitSource, Limits, SharedProvider};
 
 use crate::calibration::Calibrations;
@@ -178,6 +178,21 @@ impl Agent {
         FixedShare { system: self.counter.text(&self.system), tools }
     }
 
+    /// The window that a refusal named earlier, here or elsewhere, where neither the user nor the server says one.
+    pub(crate) fn remembered_window(&self) -> Option<u64> {
+        match self.limits.source {
+            LimitSource::Declared | LimitSource::Server => None,
+            _ => self.calibrations.window(&self.provider.origin()),
+        }
+    }
+
+    /// The model's window in tokens, and who says so, as a new session reckons with it; `None` where nobody does.
+    pub fn window(&self) -> Option<(u64, LimitSource)> {
+        let learned = self.remembered_window().map(|tokens| (tokens, LimitSource::Learned));
+        let said = self.limits.window.map(|tokens| (tokens, self.limits.source));
+        learned.into_iter().chain(said).min_by_key(|(tokens, _)| *tokens)
+    }
+
     /// The values the loop decides by.
     pub(crate) fn settings(&self) -> Settings {
         let specs = if self.limits.tools.may() { self.specs() } else { Vec::new() };
@@ -196,10 +211,7 @@ impl Agent {
             model: Model {
                 origin: self.provider.origin(),
                 window: self.limits.window,
-                remembered_window: match self.limits.source {
-                    LimitSource::Declared | LimitSource::Server => None,
-                    _ => self.calibrations.window(&self.provider.origin()),
-                },
+                remembered_window: self.remembered_window(),
                 max_output: self.limits.max_output,
                 tools: self.limits.tools.may(),
                 prefill: self.limits.prefill == Ability::Yes,
@@ -221,7 +233,13 @@ impl Agent {
         ToolRule {
             read_only: spec.read_only,
             poll: spec.poll,
-            approval: rules.approvals.get(&spec.name).cloned().unwrap_or(default),
+            approval: match rules.approvals.get(&spec.name).cloned() {
+                None => default,
+                Some(Approval::Matching(Matching { rules, otherwise: None })) => {
+                    Approval::Matching(Matching { rules, otherwise: Some(Box::new(default)) })
+                }
+                Some(approval) => approval,
+            },
             max_output_chars: *rules
                 .max_output_chars
                 .get(&spec.name)

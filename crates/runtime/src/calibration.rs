@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longhaul_core::message::Origin;
 use longhaul_core::meter::{Calibration, Ratios};
@@ -21,15 +21,22 @@ const WORTH_WRITING: f64 = 0.01;
 
 /// Calibrations by model. Losing the file costs accuracy in a session's first calls, nothing else: it is written
 /// without a sync, and one that cannot be read counts as none.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Calibrations {
+    kept: Arc<Kept>,
+    /// Where the models are whose windows are meant: the same model may have another one elsewhere.
+    server: Option<String>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
     file: Option<PathBuf>,
     known: Mutex<Known>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Known {
-    /// Windows that refusals named, in tokens, by model.
+    /// Windows that refusals named, in tokens, by model and server.
     #[serde(default)]
     windows: BTreeMap<String, u64>,
     /// Ratios by model and counter.
@@ -53,7 +60,20 @@ impl Calibrations {
                 Known::default()
             }
         };
-        Self { file: Some(file), known: Mutex::new(known) }
+        Self { kept: Arc::new(Kept { file: Some(file), known: Mutex::new(known) }), server: None }
+    }
+
+    /// The same, for the models of the server whose API begins there. Whoever calls them in this process knows what
+    /// the others have learned.
+    #[must_use]
+    pub fn of_server(&self, base_url: &str) -> Self {
+        Self { kept: Arc::clone(&self.kept), server: Some(base_url.trim_end_matches('/').to_owned()) }
+    }
+
+    /// The same, kept where `other`'s are: what one of them learns, both know.
+    #[must_use]
+    pub fn beside(&self, other: &Self) -> Self {
+        Self { kept: Arc::clone(&other.kept), server: self.server.clone() }
     }
 
     /// What earlier sessions have shown of `model` beside what `counter` (its name) says.
@@ -78,16 +98,16 @@ impl Calibrations {
         self.keep(&known);
     }
 
-    /// The window of `model` that a refusal named in an earlier session, in tokens.
+    /// The window of `model` that a refusal named, in this process or an earlier one, in tokens.
     pub fn window(&self, model: &Origin) -> Option<u64> {
-        self.known().windows.get(&named(model)).copied()
+        self.known().windows.get(&self.placed(model)).copied()
     }
 
     /// Takes in what a session knows of `model`'s window from refusals; `None` if it has found out that there was
     /// nothing to it.
     pub fn learn_window(&self, model: &Origin, window: Option<u64>) {
         let mut known = self.known();
-        let key = named(model);
+        let key = self.placed(model);
         if known.windows.get(&key).copied() == window {
             return;
         }
@@ -98,8 +118,15 @@ impl Calibrations {
         self.keep(&known);
     }
 
+    fn placed(&self, model: &Origin) -> String {
+        match &self.server {
+            Some(server) => format!("{} at {server}", named(model)),
+            None => named(model),
+        }
+    }
+
     fn keep(&self, known: &Known) {
-        if let Some(file) = &self.file
+        if let Some(file) = &self.kept.file
             && let Err(error) = write(file, known)
         {
             tracing::warn!(file = %file.display(), %error, "calibrations cannot be kept");
@@ -107,7 +134,7 @@ impl Calibrations {
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -178,6 +205,15 @@ mod tests {
         assert_ne!(second.prior(&origin("m"), "c"), Ratios::default());
         second.learn_window(&origin("m"), None);
         assert_eq!(Calibrations::open(file).window(&origin("m")), None);
+    }
+
+    #[test]
+    fn a_window_is_that_of_one_server() {
+        let all = Calibrations::in_memory();
+        let (box_a, box_b) = (all.of_server("http://a/v1/"), all.of_server("http://b/v1"));
+        box_a.learn_window(&origin("m"), Some(8_000));
+        assert_eq!(all.of_server("http://a/v1").window(&origin("m")), Some(8_000), "whoever asks there");
+        assert_eq!((box_b.window(&origin("m")), all.window(&origin("m"))), (None, None));
     }
 
     #[test]

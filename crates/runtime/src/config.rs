@@ -16,6 +16,7 @@ mod nearest;
 mod node;
 mod reader;
 mod reference;
+mod sandbox;
 mod schema;
 mod section;
 mod server;
@@ -26,7 +27,7 @@ pub use agents::AgentSource;
 pub use error::{ConfigError, Problem, ProblemKind};
 pub use gateway::{
     GatewayAuth, GatewayConfig, GatewayCredentials, GatewayDialect, GatewayMidstream, UpstreamConfig,
-    UpstreamModel,
+    UpstreamHeaders, UpstreamModel,
 };
 pub use hooks::{HookConfig, HookTarget, HooksConfig};
 pub use mcp::{McpCommand, McpRemote, McpServerConfig, McpTransport};
@@ -37,6 +38,7 @@ pub use model::{
     ToolsConfig, TriggerConfig,
 };
 pub use nearest::nearest;
+pub use sandbox::SandboxConfig;
 pub use server::{RateLimit, ServerConfig};
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,6 +61,8 @@ pub struct Config {
     pub hooks: HooksConfig,
     /// Limits of tool output.
     pub tools: ToolsConfig,
+    /// What commands and MCP programs are confined to.
+    pub sandbox: SandboxConfig,
     /// Limits of stored media and whole outputs.
     pub blobs: BlobsConfig,
     /// Which tools may run without asking.

@@ -360,8 +360,11 @@ impl Driver {
         let model = self.agent.provider.origin();
         let history = self.run.history();
         self.agent.calibrations.learn(&model, history.counter().name(), history.calibration());
-        if !matches!(self.agent.limits.source, LimitSource::Declared | LimitSource::Server) {
-            self.agent.calibrations.learn_window(&model, self.run.learned_window());
+        let learned = self.run.learned_window();
+        let is_known = matches!(self.agent.limits.source, LimitSource::Declared | LimitSource::Server);
+        // Who has found out nothing takes nothing back that others have.
+        if !is_known && learned != self.run.settings().model.remembered_window {
+            self.agent.calibrations.learn_window(&model, learned);
         }
         self.tools_stop = CancellationToken::new();
         for (_, handle) in std::mem::take(&mut self.approvals) {

@@ -32,6 +32,8 @@ pub mod feed;
 pub mod hooks;
 pub mod import;
 pub mod mcp;
+pub mod picture;
+mod reach;
 pub mod recall;
 pub mod sandbox;
 pub mod session;

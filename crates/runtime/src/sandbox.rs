@@ -5,15 +5,23 @@
 //! thread of its own, which confines itself, starts the child, waits for it, and ends whatever the child left
 //! behind (`child`).
 //!
-//! Landlock guards opening, running, creating, renaming and removing files. It guards neither the network,
-//! nor a file's mode, owner and times, nor (below ABI 9) connecting to a UNIX socket by its path.
+//! Landlock guards opening, running, creating, renaming and removing files. It guards neither a file's mode, owner
+//! and times, nor (below ABI 9) connecting to a UNIX socket by its path. Seccomp refuses system calls that no
+//! ordinary program needs (`calls`), and, where the network is denied, sockets of every kind. Limits of the kernel
+//! bound what a process may use (`limits`). [`Sandbox::report`] says all of it for one machine and policy.
 
+#[cfg(target_os = "linux")]
+mod calls;
 mod child;
 #[cfg(target_os = "linux")]
 mod confine;
 mod environment;
+#[cfg(target_os = "linux")]
+mod gate;
 mod grants;
+mod limits;
 mod private;
+mod report;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests;
@@ -21,11 +29,14 @@ mod tests;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 
 pub use self::child::ConfinedChild;
+use self::child::Guards;
+pub use self::limits::ChildLimits;
 use self::private::PrivateFolder;
+pub use self::report::SandboxReport;
 use crate::workspace::canonical_as_far_as_possible;
 
 /// What children are allowed. Nothing here is read from the process' own environment: the binary hands it in.
@@ -49,6 +60,10 @@ pub struct SandboxPolicy {
     pub read: Vec<PathBuf>,
     /// More paths to make writable.
     pub write: Vec<PathBuf>,
+    /// Whether children reach the network. Where it is denied and the system cannot do that, none is started.
+    pub network: Network,
+    /// How much of the machine each child may use.
+    pub limits: ChildLimits,
     /// Whether to confine children as far as the system can. Switching this off leaves the scrubbed
     /// environment and the process group.
     pub confine: bool,
@@ -67,9 +82,21 @@ impl SandboxPolicy {
             secret: Vec::new(),
             read: Vec::new(),
             write: Vec::new(),
+            network: Network::Open,
+            limits: ChildLimits::default(),
             confine: true,
         }
     }
+}
+
+/// Whether children reach the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Network {
+    /// As the user does.
+    #[default]
+    Open,
+    /// They can make no sockets: neither to other machines, nor to this one's services, nor UNIX sockets.
+    Denied,
 }
 
 /// What is confined, and what is not.
@@ -77,6 +104,8 @@ impl SandboxPolicy {
 pub struct SandboxStatus {
     /// How files and processes are guarded.
     pub confinement: Confinement,
+    /// Whether system calls are filtered; if not, why.
+    pub calls: Result<(), String>,
     /// What a person should know besides, one sentence each.
     pub notes: Vec<String>,
 }
@@ -106,6 +135,14 @@ impl std::fmt::Display for SandboxStatus {
                 write!(f, "partly confined by Landlock (ABI {abi}; the kernel is older than 6.12)")?;
             }
             Confinement::None { reason } => write!(f, "not confined: {reason}")?,
+        }
+        match (&self.calls, &self.confinement) {
+            (Ok(()), Confinement::None { .. }) => write!(f, "; only system calls are filtered by seccomp")?,
+            (Ok(()), Confinement::Landlock { .. }) => write!(f, " and seccomp")?,
+            (Err(reason), Confinement::Landlock { .. }) => {
+                write!(f, "; system calls are not filtered: {reason}")?
+            }
+            (Err(_), Confinement::None { .. }) => {}
         }
         self.notes.iter().try_for_each(|note| write!(f, "; {note}"))
     }
@@ -160,6 +197,7 @@ pub struct Sandbox {
     policy: Arc<SandboxPolicy>,
     private: PrivateFolder,
     status: SandboxStatus,
+    report: SandboxReport,
 }
 
 impl Sandbox {
@@ -174,13 +212,20 @@ impl Sandbox {
             *path = canonical_as_far_as_possible(path);
         }
         let private = PrivateFolder::make(&policy.scratch)?;
-        let status = status(&policy, &private.path);
-        Ok(Self { policy: Arc::new(policy), private, status })
+        let grants = grants::grants(&policy, &private.path);
+        let status = status(&policy, &grants);
+        let report = SandboxReport::new(&policy, &grants, &status);
+        Ok(Self { policy: Arc::new(policy), private, status, report })
     }
 
     /// What is confined, and what is not.
     pub fn status(&self) -> &SandboxStatus {
         &self.status
+    }
+
+    /// What children may read, write, reach and use.
+    pub fn report(&self) -> &SandboxReport {
+        &self.report
     }
 
     /// The folder children have as `HOME` and `TMPDIR`; it goes when the sandbox is dropped.
@@ -191,24 +236,59 @@ impl Sandbox {
     /// Starts a child. It is killed, with everything it started, when the [`ConfinedChild`] is dropped.
     ///
     /// # Errors
-    /// [`SandboxError::Confine`] when confinement worked at first and does not now, [`SandboxError::Start`].
+    /// [`SandboxError::Confine`] when confinement worked at first and does not now, or the network is denied and the
+    /// system cannot do that; [`SandboxError::Start`].
     pub async fn spawn(&self, request: SpawnRequest) -> Result<ConfinedChild, SandboxError> {
-        let confined = matches!(self.status.confinement, Confinement::Landlock { .. });
-        let (policy, private) = (Arc::clone(&self.policy), self.private.path.clone());
-        // Listing them reads folders, which is the child's thread's work.
-        let grants =
-            confined.then(|| -> child::Grants { Box::new(move || grants::grants(&policy, &private).list) });
-        let program = request.program.to_string_lossy().into_owned();
-        child::start(self.command(request), program, grants).await
+        self.start(request, self.policy.network, self.policy.limits).await
     }
 
-    fn command(&self, request: SpawnRequest) -> Command {
-        use std::os::unix::process::CommandExt;
-        let mut command = Command::new(request.program);
-        command.args(request.args).current_dir(request.directory).process_group(0).env_clear();
-        command.envs(environment::scrubbed(&self.policy, &self.private.path)).envs(request.env);
-        command.stdin(request.stdin).stdout(request.stdout).stderr(request.stderr);
-        command
+    /// Starts a child that serves for as long as the agent lives: it may use the processor for any time. `network`
+    /// is what a person configured for it; `None` is the policy's.
+    ///
+    /// # Errors
+    /// As [`spawn`](Self::spawn).
+    pub async fn spawn_server(
+        &self,
+        request: SpawnRequest,
+        network: Option<Network>,
+    ) -> Result<ConfinedChild, SandboxError> {
+        let limits = ChildLimits { cpu_seconds: None, ..self.policy.limits };
+        self.start(request, network.unwrap_or(self.policy.network), limits).await
+    }
+
+    async fn start(
+        &self,
+        request: SpawnRequest,
+        network: Network,
+        limits: ChildLimits,
+    ) -> Result<ConfinedChild, SandboxError> {
+        if let (Network::Denied, Err(reason)) = (network, &self.status.calls)
+            && self.policy.confine
+        {
+            return Err(SandboxError::Confine(format!("the network cannot be denied here: {reason}")));
+        }
+        let confined = matches!(self.status.confinement, Confinement::Landlock { .. });
+        let (policy, private) = (Arc::clone(&self.policy), self.private.path.clone());
+        let guards = Guards {
+            // Listing them reads folders, which is the child's thread's work.
+            grants: confined
+                .then(|| -> child::Grants { Box::new(move || grants::grants(&policy, &private).list) }),
+            network: self.status.calls.is_ok().then_some(network),
+            limits,
+        };
+        child::start(self.prepare(request), guards).await
+    }
+
+    fn prepare(&self, request: SpawnRequest) -> child::Prepared {
+        let mut environment = environment::scrubbed(&self.policy, &self.private.path);
+        environment.extend(request.env);
+        child::Prepared {
+            program: request.program,
+            args: request.args,
+            environment,
+            directory: request.directory,
+            stdio: [request.stdin, request.stdout, request.stderr],
+        }
     }
 }
 
@@ -223,30 +303,39 @@ pub fn protect_this_process() -> io::Result<()> {
     Ok(())
 }
 
-fn status(policy: &SandboxPolicy, private: &Path) -> SandboxStatus {
+fn status(policy: &SandboxPolicy, grants: &grants::Grants) -> SandboxStatus {
     if !policy.confine {
         return not_confined("switched off by the configuration");
     }
-    let grants = grants::grants(policy, private);
-    match probe(grants.list) {
-        Ok(confinement) => SandboxStatus { confinement, notes: grants.notes },
-        Err(reason) => not_confined(&reason),
+    let (confinement, calls) = probe(grants.list.clone(), policy.network);
+    match confinement {
+        Ok(confinement) => SandboxStatus { confinement, calls, notes: grants.notes.clone() },
+        Err(reason) => SandboxStatus { calls, ..not_confined(&reason) },
     }
 }
 
 fn not_confined(reason: &str) -> SandboxStatus {
-    SandboxStatus { confinement: Confinement::None { reason: reason.to_owned() }, notes: Vec::new() }
+    let confinement = Confinement::None { reason: reason.to_owned() };
+    SandboxStatus { confinement, calls: Err(reason.to_owned()), notes: Vec::new() }
 }
+
+type Probed = (Result<Confinement, String>, Result<(), String>);
 
 /// Confines a thread that does nothing else and ends.
 #[cfg(target_os = "linux")]
-fn probe(grants: Vec<grants::Grant>) -> Result<Confinement, String> {
+fn probe(grants: Vec<grants::Grant>, network: Network) -> Probed {
     let thread = std::thread::Builder::new().name("sandbox-probe".to_owned());
-    let probe = thread.spawn(move || confine::this_thread(&grants)).map_err(|error| error.to_string())?;
-    probe.join().map_err(|_| "the attempt to confine failed".to_owned())?
+    let probe = thread.spawn(move || (confine::this_thread(&grants), calls::refuse(network)));
+    let failed = |why: String| (Err(why.clone()), Err(why));
+    match probe.map(std::thread::JoinHandle::join) {
+        Ok(Ok(probed)) => probed,
+        Ok(Err(_)) => failed("the attempt to confine failed".to_owned()),
+        Err(error) => failed(error.to_string()),
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn probe(_: Vec<grants::Grant>) -> Result<Confinement, String> {
-    Err("this system has no Landlock (Linux 5.13 or later has)".to_owned())
+fn probe(_: Vec<grants::Grant>, _: Network) -> Probed {
+    let missing = |what: &str| format!("this system has no {what}");
+    (Err(missing("Landlock (Linux 5.13 or later has)")), Err(missing("seccomp (Linux has)")))
 }

@@ -1,5 +1,6 @@
 //! Sessions as a program uses them: [`Runtime`] opens them, [`Session`] is a handle to one.
 
+mod among;
 mod error;
 mod runtime;
 pub(crate) mod slots;
@@ -20,6 +21,7 @@ use longhaul_store::NewQueued;
 use tokio::sync::{oneshot, watch};
 use uuid::Uuid;
 
+pub(crate) use self::among::Told;
 pub use self::error::SessionError;
 pub use self::runtime::{IDLE, Runtime, whole_log};
 pub use self::steering::{SettingsError, Switched};

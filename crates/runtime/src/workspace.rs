@@ -212,13 +212,12 @@ impl Workspace {
         open::regular_file(&self.root_fd, &path.relative)
     }
 
-    /// When a file was last changed.
+    /// When a file was last changed; it need not be readable.
     ///
     /// # Errors
     /// As [`open_file`](Self::open_file).
     pub fn modified(&self, path: &ResolvedPath) -> Result<SystemTime, WorkspaceError> {
-        let file = self.open_file(path)?;
-        file.metadata().and_then(|meta| meta.modified()).map_err(|error| io_error(&path.relative, error))
+        open::modified(&self.root_fd, &path.relative)
     }
 
     /// Lists a folder by name, protected entries left out.

@@ -14,10 +14,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::counters::Counters;
+use crate::ends::Ends;
 use crate::guard::is_of_page;
 use crate::limit::{Allowances, Client};
 use crate::once::Requests;
 use crate::openings::Openings;
+use crate::peers::Peers;
 use crate::problem::Problem;
 use crate::render::Renderer;
 use crate::routes::Conversations;
@@ -94,9 +96,11 @@ struct Shared {
     requests: Requests,
     readings: Readings,
     openings: Openings,
+    ends: Ends,
     rendering: Semaphore,
     allowances: Allowances,
     conversations: Conversations,
+    peers: Peers,
     draining: CancellationToken,
     closing: CancellationToken,
     tasks: TaskTracker,
@@ -112,9 +116,11 @@ impl App {
             requests: Requests::default(),
             readings: Readings::default(),
             openings: Openings::default(),
+            ends: Ends::default(),
             rendering: Semaphore::new(RENDERING),
             allowances: Allowances::default(),
             conversations: Conversations::default(),
+            peers: Peers::default(),
             draining: CancellationToken::new(),
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -166,6 +172,10 @@ impl App {
     /// # Errors
     /// The store's, if the sessions cannot be listed. One that cannot be opened is logged and left.
     pub async fn recover(&self) -> Result<(), longhaul::session::SessionError> {
+        if self.runtime().nodes().is_some() {
+            // What another node has runs there; what nobody has is taken over bit by bit.
+            return Ok(());
+        }
         for record in self.runtime().sessions(usize::MAX >> 1).await? {
             if record.running
                 && let Err(error) = self.runtime().open(&record.id).await
@@ -192,8 +202,16 @@ impl App {
         &self.0.conversations
     }
 
+    pub(crate) fn peers(&self) -> &Peers {
+        &self.0.peers
+    }
+
     pub(crate) fn openings(&self) -> &Openings {
         &self.0.openings
+    }
+
+    pub(crate) fn ends(&self) -> &Ends {
+        &self.0.ends
     }
 
     pub(crate) fn readings(&self) -> &Readings {

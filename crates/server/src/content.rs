@@ -159,6 +159,7 @@ pub(crate) async fn store(
     if kept.saturating_add(bytes.len() as u64) > quota {
         return Err(Problem::too_large(quota.saturating_sub(kept)));
     }
+    check_picture(&bytes)?;
     let blob = runtime.blobs().put(bytes.clone()).await?;
     Ok(media(blob, &bytes, media_type, name))
 }
@@ -185,15 +186,21 @@ async fn named(
     Ok(media(blob, &bytes, media_type, name))
 }
 
+/// Small files may hold pictures that fill a machine's memory when they are decoded.
+fn check_picture(bytes: &[u8]) -> Result<(), Problem> {
+    longhaul::picture::size(bytes)
+        .map(drop)
+        .map_err(|too_large| Problem::invalid(format!("It is {too_large}.")))
+}
+
 fn media(blob: BlobRef, bytes: &Bytes, media_type: String, name: Option<String>) -> Media {
-    let size = imagesize::blob_size(bytes).ok().filter(|_| media_type.starts_with("image/"));
-    let pixels = |size: usize| u32::try_from(size).ok();
+    let size = longhaul::picture::size(bytes).ok().flatten().filter(|_| media_type.starts_with("image/"));
     Media {
         blob,
         media_type,
         name,
-        width: size.and_then(|size| pixels(size.width)),
-        height: size.and_then(|size| pixels(size.height)),
+        width: size.map(|(width, _)| width),
+        height: size.map(|(_, height)| height),
     }
 }
 

@@ -149,6 +149,9 @@ fn show(method: &Method, uri: &Uri, headers: &HeaderMap, host: &Authority, confi
     if [bearer(headers), key].into_iter().flatten().any(|token| config.token.matches(token)) {
         return Shown::Enough;
     }
+    if bearer(headers).is_some_and(|shown| config.token.matches_node(shown)) {
+        return Shown::Enough;
+    }
     match cookie::is_brought(headers, host, &config.token) {
         true if is_of_own_page(method, headers, host) => Shown::Enough,
         true => Shown::CookieAlone,

@@ -13,11 +13,17 @@ use longhaul_core::error::ErrorCode;
 use longhaul_store::{BlobError, StoreError};
 use serde_json::{Map, Value, json};
 
+use crate::peers::Elsewhere;
+
 /// Codes of conflicts with what became of an edit before, besides those that all of the program has.
 pub(crate) const EDIT_CODES: [&str; 3] = [ALREADY_UNDONE, ALREADY_RELEASED, NOT_UNDONE];
 const ALREADY_UNDONE: &str = "already-undone";
 const ALREADY_RELEASED: &str = "already-released";
 const NOT_UNDONE: &str = "not-undone";
+
+/// A server that takes nothing new any more.
+pub(crate) const ENDING: &str = "The server is ending: what runs may finish, and nothing new begins. Start it again with \
+                                 `longhaul` (as it was started before) and send this once more.";
 
 /// Why a request was not done.
 #[derive(Clone, Debug)]
@@ -27,11 +33,13 @@ pub(crate) struct Problem {
     detail: String,
     more: Map<String, Value>,
     retry_after_s: Option<u32>,
+    /// Whose it is, if it is another node's.
+    elsewhere: Option<Elsewhere>,
 }
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, code: ErrorCode, detail: impl Into<String>) -> Self {
-        Self { status, code: code.as_str(), detail: detail.into(), more: Map::new(), retry_after_s: None }
+        Self { status, code: code.as_str(), detail: detail.into(), more: Map::new(), retry_after_s: None, elsewhere: None }
     }
 
     /// The request itself is wrong.
@@ -89,6 +97,12 @@ impl Problem {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::Storage, detail)
     }
 
+    /// The node that has the session lives, and cannot be asked from here.
+    pub(crate) fn unreached() -> Self {
+        let detail = "The node that has the session is not reached from this one: try again in a moment.";
+        Self::unavailable(ErrorCode::Interrupted, detail)
+    }
+
     fn unavailable(code: ErrorCode, detail: &str) -> Self {
         Self { retry_after_s: Some(1), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, code, detail) }
     }
@@ -124,12 +138,16 @@ impl From<StoreError> for Problem {
             StoreError::NotFound(what) => Self::not_found(what),
             StoreError::Conflict(_) => Self::conflict("Another change came first."),
             StoreError::Fenced(_) | StoreError::Busy(_) => Self::conflict("The session is in use elsewhere."),
+            StoreError::Elsewhere { session, .. } => {
+                let elsewhere = Self::conflict("Another node has the session.");
+                Self { elsewhere: Some(Elsewhere(session)), ..elsewhere }
+            }
             StoreError::QueueFull(waiting) => {
                 let detail = format!("The queue is full: {waiting} messages wait.");
                 let full = Self::new(StatusCode::TOO_MANY_REQUESTS, ErrorCode::QueueFull, detail);
                 Self { retry_after_s: Some(5), ..full }
             }
-            StoreError::Closed => Self::unavailable(ErrorCode::Interrupted, "The server is ending."),
+            StoreError::Closed => Self::unavailable(ErrorCode::Interrupted, ENDING),
             StoreError::Locked { .. }
             | StoreError::Corrupt(_)
             | StoreError::Outdated(_)
@@ -217,6 +235,9 @@ impl IntoResponse for Problem {
             body.extend(self.more);
         }
         let mut response = (self.status, body.to_string()).into_response();
+        if let Some(elsewhere) = self.elsewhere {
+            response.extensions_mut().insert(elsewhere);
+        }
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Some(seconds) = self.retry_after_s {

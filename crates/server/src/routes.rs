@@ -40,6 +40,7 @@ pub(crate) use self::queue::entries as queue_entries;
 use crate::app::App;
 use crate::guard::guard;
 use crate::openapi;
+use crate::peers::pass_on;
 use crate::problem::Problem;
 
 /// All routes, guarded.
@@ -73,6 +74,7 @@ pub fn router(app: App) -> Router {
         .nest("/v1", gateway::routes())
         .fallback(unknown)
         .method_not_allowed_fallback(not_allowed)
+        .layer(from_fn_with_state(app.clone(), pass_on))
         // Bodies are read, and limited, by the extractors of this crate.
         .layer(DefaultBodyLimit::disable())
         .layer(from_fn_with_state(app.clone(), guard))

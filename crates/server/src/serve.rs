@@ -36,6 +36,7 @@ pub async fn serve(
         if let Err(error) = app.recover().await {
             tracing::error!(%error, "interrupted sessions were not recovered");
         }
+        app.runtime().attend_nodes().await;
         std::future::pending::<()>().await;
     };
     let late = async {

@@ -16,6 +16,9 @@ const LEAST_CHARS: usize = 16;
 /// What the cookie of the page is derived under.
 const COOKIE: &str = "longhaul server: the cookie of the page, version 1";
 
+/// What nodes show each other is derived under.
+const NODES: &str = "longhaul server: what its nodes show each other, version 1";
+
 /// What proves that a client may ask. Only its hash is kept; neither is ever shown.
 #[derive(Clone)]
 pub struct Token(blake3::Hash);
@@ -87,6 +90,20 @@ impl Token {
     /// Whether `text` is what the page's cookie says. Takes constant time.
     pub(crate) fn matches_cookie(&self, text: &str) -> bool {
         blake3::Hash::from_hex(text).is_ok_and(|hash| hash == self.cookie_hash())
+    }
+
+    /// What nodes that have the same token show each other.
+    pub(crate) fn of_nodes(&self) -> String {
+        self.node_hash().to_hex().to_string()
+    }
+
+    /// Whether `text` is that. Takes constant time.
+    pub(crate) fn matches_node(&self, text: &str) -> bool {
+        blake3::Hash::from_hex(text).is_ok_and(|hash| hash == self.node_hash())
+    }
+
+    fn node_hash(&self) -> blake3::Hash {
+        blake3::Hash::from_bytes(blake3::derive_key(NODES, self.0.as_bytes()))
     }
 
     fn cookie_hash(&self) -> blake3::Hash {

@@ -6,8 +6,8 @@ const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 /**
  * Starts a model on a free port; `models` are the names that it goes by.
  *
- * `answers` is a list that the tests fill: each is `{reasoning?, text?, calls?, delay?, piece?, hold?, status?,
- * error?, usage?}` or a function of the request that gives one. With nothing in it the model echoes.
+ * `answers` is a list that the tests fill: each is `{reasoning?, text?, calls?, delay?, piece?, hold?, cut?, early?,
+ * status?, error?, usage?}` or a function of the request that gives one. With nothing in it the model echoes.
  */
 export async function startModel({ port = 0, window = 32_000, models = ['calm-30b'] } = {}) {
   const model = { answers: [], requests: [], open: new Set() };
@@ -68,6 +68,7 @@ async function answer(model, request, response) {
   await say(given.text ?? '', 'content');
   if (given.hold) await Promise.race([given.hold, gone]);
   if (given.cut) return response.destroy();
+  if (given.early) return response.end();
   (given.calls ?? []).forEach((call, index) => {
     const id = `call_${model.requests.length}_${index}`;
     send({ tool_calls: [{ index, id, type: 'function', function: { name: call.name, arguments: JSON.stringify(call.args) } }] });

@@ -47,7 +47,7 @@ model.answers.push(
   { text: ANSWER.split('\n\n').filter((_, at) => ![3, 4].includes(at)).join('\n\n') },
 );
 await say(page, 'Why do the number tests fail? Never touch the public API.');
-await page.getByRole('button', { name: 'Allow' }).click();
+await page.getByRole('button', { name: 'Allow', exact: true }).click();
 await answered('Shall I run the whole suite next?');
 await page.locator('.tool[data-status="error"] .tool-line').click();
 await page.locator('#jump').click({ timeout: 2_000 }).catch(() => {});

@@ -19,6 +19,7 @@ mod open;
 mod read_only;
 mod reader;
 mod store;
+mod transfer;
 mod writer;
 
 pub use crate::memo::SqliteMemo;

@@ -41,6 +41,10 @@ impl Reader {
         Self { pool }
     }
 
+    pub(crate) fn pool(&self) -> &SqlitePool {
+        &self.pool
+    }
+
     pub(crate) async fn close(&self) {
         self.pool.close().await;
     }

@@ -14,6 +14,7 @@ pub(crate) mod log;
 pub(crate) mod memo;
 pub(crate) mod request;
 pub(crate) mod session;
+pub(crate) mod transfer;
 
 use std::sync::{Arc, Mutex, PoisonError};
 

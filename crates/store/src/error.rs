@@ -14,6 +14,14 @@ pub enum StoreError {
     /// Another writer has claimed the session since.
     #[error("another writer has claimed session {0}")]
     Fenced(SessionId),
+    /// Another node has the session.
+    #[error("session {session} is held by another node{}", .address.as_deref().map(|address| format!(" ({address})")).unwrap_or_default())]
+    Elsewhere {
+        /// The session.
+        session: SessionId,
+        /// Where that node is reached, if it said.
+        address: Option<String>,
+    },
     /// The session is in use.
     #[error("session {0} is in use")]
     Busy(SessionId),

@@ -13,8 +13,10 @@ mod error;
 mod inbox;
 pub mod memo;
 mod memory;
+mod nodes;
 mod request;
 mod session;
+pub mod transfer;
 mod watchers;
 
 use std::sync::Arc;
@@ -32,8 +34,10 @@ pub use crate::error::StoreError;
 pub use crate::inbox::{Accepted, NewQueued};
 pub use crate::memo::{Memo, MemoKey, MemoLimits, MemoScope, MemoryMemo};
 pub use crate::memory::MemoryStore;
+pub use crate::nodes::{Arrivals, Arriving, BootId, Node, Nodes, SharedNodes, Signal, Standing};
 pub use crate::request::{NewRequest, Request};
 pub use crate::session::{Append, Chunk, Lease, NewSession, RecordChange, SessionRecord};
+pub use crate::transfer::{SessionCopy, Transfer};
 pub use crate::watchers::{Watched, Watchers};
 
 /// Where sessions live. Object-safe; one instance serves all sessions of a process.
@@ -66,7 +70,7 @@ pub trait Store: Send + Sync {
     /// Makes the caller the session's only writer: older leases are void from here on.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`].
+    /// [`StoreError::NotFound`]; [`StoreError::Elsewhere`] while another node that lives has it.
     async fn claim(&self, id: &SessionId, owner: &str) -> Result<Lease, StoreError>;
 
     /// Gives the session up: the lease is void from here on. One that is void already is no error.

@@ -39,6 +39,13 @@ impl Watchers {
         }
     }
 
+    /// The sessions that somebody watches.
+    pub fn watched(&self) -> Vec<SessionId> {
+        let mut senders = self.lock();
+        senders.retain(|_, sender| sender.receiver_count() > 0);
+        senders.keys().cloned().collect()
+    }
+
     /// Ends all watches of a session that is no more.
     pub fn end(&self, id: &SessionId) {
         self.lock().remove(id);

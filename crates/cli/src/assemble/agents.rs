@@ -23,7 +23,7 @@ pub(crate) async fn agents(place: &Place, config: &Config, own: Agent, asking: A
         let AgentSource::Here(other) = source else { continue };
         let made = made(place, &beside(config, name, other), asking)
             .await
-            .map(|agent| Agent { calibrations: Arc::clone(&calibrations), ..agent });
+            .map(|agent| Agent { calibrations: Arc::new(agent.calibrations.beside(&calibrations)), ..agent });
         let why = |failure: crate::failure::Failure| {
             tracing::warn!("the agent {name} cannot be used: {}", failure.message());
             failure.message().to_owned()

@@ -23,9 +23,9 @@ pub(super) struct Counts {
     pub(super) calibrations: Arc<Calibrations>,
 }
 
-/// What earlier sessions have shown of models.
-pub(crate) fn calibrations(place: &Place) -> Calibrations {
-    Calibrations::open(place.data_dir.join(CALIBRATIONS))
+/// What earlier sessions have shown of the models of a server.
+pub(crate) fn calibrations(place: &Place, base_url: &str) -> Calibrations {
+    Calibrations::open(place.data_dir.join(CALIBRATIONS)).of_server(base_url)
 }
 
 /// How `config` has tokens counted for `model`.
@@ -33,7 +33,7 @@ pub(crate) fn calibrations(place: &Place) -> Calibrations {
 /// # Errors
 /// Usage, for a `tokenizer.json` that cannot be used.
 pub(super) async fn counts(place: &Place, config: &Config, model: &Origin) -> Outcome<Counts> {
-    let calibrations = Arc::new(calibrations(place));
+    let calibrations = Arc::new(calibrations(place, &config.model.base_url));
     let wanted = config.context.token_counter.clone();
     let name = model.model.clone();
     let root = place.workspace.clone();

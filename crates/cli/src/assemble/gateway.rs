@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use longhaul::calibration::Calibrations;
 use longhaul::config::{
     Config, GatewayCredentials, GatewayDialect, GatewayMidstream, ModelConfig, UpstreamConfig, UpstreamModel,
 };
+use longhaul_core::message::Origin;
 use longhaul_gateway::wire::Dialect;
-use longhaul_gateway::{Credentials, Gateway, Midstream, Model, Parts, Upstream};
+use longhaul_gateway::{Credentials, Gateway, Learned, Midstream, Model, Parts, Upstream};
 use longhaul_providers::Declared;
 use longhaul_providers::http::Secret;
 use longhaul_store::Memo;
@@ -15,11 +17,17 @@ use super::{declared, key_variable, of_limits};
 use crate::failure::{Failure, Outcome};
 use crate::place::Place;
 
-/// The gateway; `None` if there is no server to stand in front of.
+/// The gateway; `None` if there is no server to stand in front of. What it learns of windows is kept in
+/// `calibrations`, where the sessions of this process look too.
 ///
 /// # Errors
 /// Usage, for a server that cannot be used.
-pub(crate) fn gateway(place: &Place, config: &Config, memo: Arc<dyn Memo>) -> Outcome<Option<Gateway>> {
+pub(crate) fn gateway(
+    place: &Place,
+    config: &Config,
+    memo: Arc<dyn Memo>,
+    calibrations: &Calibrations,
+) -> Outcome<Option<Gateway>> {
     let listed = config.gateway.upstreams.iter().filter_map(|listed| upstream(place, listed));
     let upstreams: Vec<Upstream> = listed.chain(of_model(place, config)).collect();
     if upstreams.is_empty() {
@@ -32,12 +40,28 @@ pub(crate) fn gateway(place: &Place, config: &Config, memo: Arc<dyn Memo>) -> Ou
         },
         midstream: match config.gateway.midstream {
             GatewayMidstream::Exact => Midstream::Exact,
+            GatewayMidstream::BestEffort => Midstream::BestEffort,
             GatewayMidstream::Off => Midstream::Off,
         },
+        notices_in_text: config.gateway.notices_in_text,
         ..longhaul_gateway::Config::new(upstreams)
     };
-    let parts = Parts { memo, ..Parts::default() };
+    let windows = Arc::new(Shared(calibrations.clone()));
+    let parts = Parts { memo, windows, ..Parts::default() };
     Gateway::new(settings, parts).map(Some).map_err(|error| Failure::usage(error.to_string()))
+}
+
+/// What sessions have learned of windows.
+struct Shared(Calibrations);
+
+impl Learned for Shared {
+    fn window(&self, base_url: &str, model: &Origin) -> Option<u64> {
+        self.0.of_server(base_url).window(model)
+    }
+
+    fn learn(&self, base_url: &str, model: &Origin, window: Option<u64>) {
+        self.0.of_server(base_url).learn_window(model, window);
+    }
 }
 
 /// The server of the configured model; it takes any model's name.
@@ -50,6 +74,10 @@ fn of_model(place: &Place, config: &Config) -> Option<Upstream> {
     endpoint.headers =
         model.headers.iter().map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
     endpoint.declared = declared(config);
+    let others = config.models.iter().filter(|(name, _)| **name != model.name);
+    upstream.declared_of = others.map(|(name, limits)| (name.clone(), of_limits(limits))).collect();
+    upstream.usual_model = Some(model.name.clone());
+    upstream.window_key = "context_window";
     Some(upstream)
 }
 
@@ -58,6 +86,9 @@ fn upstream(place: &Place, listed: &UpstreamConfig) -> Option<Upstream> {
     let mut upstream = Upstream::new(&listed.name, kind, &listed.base_url);
     let key = upstream_key(place, listed).and_then(|name| place.variable(&name).map(Secret::new));
     upstream.endpoint.api_key = key;
+    let headers = listed.headers.0.iter();
+    upstream.endpoint.headers =
+        headers.map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
     upstream.endpoint.declared = Declared { window: listed.window, ..Declared::default() };
     if let Some(dialects) = &listed.dialects {
         upstream.dialects = dialects.iter().map(|dialect| of(*dialect)).collect();

@@ -6,7 +6,7 @@ use globset::Glob;
 use longhaul::agent::Rules;
 use longhaul::config::{Config, Decision, ParallelTools, Recovery as Configured};
 use longhaul::tools::ToolSet;
-use longhaul_core::run::{Approval, Recovery};
+use longhaul_core::run::{Approval, Matching, MatchingRule, Recovery};
 
 use super::Asking;
 use super::policy::policy;
@@ -47,11 +47,23 @@ fn approvals(config: &Config, tools: &ToolSet, asking: Asking) -> BTreeMap<Strin
     let decided = tools.specs().into_iter().filter_map(|spec| {
         let fits =
             |pattern: &str| Glob::new(pattern).is_ok_and(|glob| glob.compile_matcher().is_match(&spec.name));
-        let rule = config.approvals.rules.iter().find(|rule| fits(&rule.tool))?;
-        let approval = match rule.decision {
-            Decision::Allow => Approval::Allow,
-            Decision::Ask => asked(asking),
-            Decision::Deny => Approval::Deny(BY_RULE.to_owned()),
+        let mut matching = Matching::default();
+        for rule in config.approvals.rules.iter().filter(|rule| fits(&rule.tool)) {
+            let approval = match rule.decision {
+                Decision::Allow => Approval::Allow,
+                Decision::Ask => asked(asking),
+                Decision::Deny => Approval::Deny(BY_RULE.to_owned()),
+            };
+            if rule.matching.is_empty() {
+                matching.otherwise = Some(Box::new(approval));
+                break;
+            }
+            matching.rules.push(MatchingRule { patterns: rule.matching.clone(), approval });
+        }
+        let approval = match (matching.rules.is_empty(), matching.otherwise) {
+            (true, None) => return None,
+            (true, Some(always)) => *always,
+            (false, otherwise) => Approval::Matching(Matching { otherwise, ..matching }),
         };
         Some((spec.name.clone(), approval))
     });
@@ -82,6 +94,21 @@ mod tests {
         assert_eq!(approval_of(file, Asking::Person, "bash"), Approval::Deny(BY_RULE.to_owned()));
         assert_eq!(approval_of(file, Asking::Person, "edit"), Approval::Allow);
         assert_eq!(approval_of("{}", Asking::Person, "bash"), Approval::Ask);
+    }
+
+    #[test]
+    fn rules_over_arguments_come_before_the_one_for_all_calls() {
+        let file = "approvals: { rules: [{ tool: bash, match: { command: 'git *' }, decision: allow }, { tool: 'b*', match: { command: '*push*' }, decision: deny }, { tool: bash, decision: ask }, { tool: bash, decision: allow }] }";
+        let decide = |asking, command: &str| match approval_of(file, asking, "bash") {
+            Approval::Matching(matching) => matching.decide(&format!("{{\"command\":\"{command}\"}}")),
+            other => other,
+        };
+        assert_eq!(decide(Asking::Person, "git status"), Approval::Allow);
+        assert_eq!(decide(Asking::Person, "hub push"), Approval::Deny(BY_RULE.to_owned()));
+        assert_eq!(decide(Asking::Person, "ls"), Approval::Ask);
+        assert_eq!(decide(Asking::Nobody, "ls"), Approval::Deny(NOBODY.to_owned()));
+        assert_eq!(decide(Asking::Nobody, "git status"), Approval::Allow);
+        assert_eq!(approval_of(file, Asking::Person, "edit"), Approval::Ask);
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub(crate) async fn run(args: CompactionsArgs, place: &Place) -> Outcome {
 }
 
 /// Every edit, the oldest first; `undo` is the command that undoes one.
-pub(super) fn listed(run: &Run, events: &[Event], undo: &str) -> String {
+pub(in crate::commands) fn listed(run: &Run, events: &[Event], undo: &str) -> String {
     let offers = offer::of_run(run);
     let (gone, survived) = (gone::of_log(events), survivals(events));
     let edits = run.history().edits();

@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 use crate::args::DemoArgs;
-use crate::data;
 use crate::demo::{SMALLEST_WINDOW, Stage, WINDOW, play};
 use crate::failure::{DONE, Failure, Outcome};
 use crate::place::Place;
+use crate::{agent_file, assemble, data};
 
 /// The largest output that is kept whole, in bytes.
 const MAX_BLOB_BYTES: u64 = 64 << 20;
@@ -20,8 +20,10 @@ pub(crate) async fn run(args: DemoArgs, place: &Place) -> Outcome {
         )));
     }
     let folder = args.folder.map_or_else(|| place.workspace.clone(), |folder| place.workspace.join(folder));
+    let config = agent_file::load(place)?.config;
     let stage = Stage {
         folder,
+        policy: assemble::policy(&config),
         protected: vec![place.data_dir.clone()],
         scratch: place.scratch.clone(),
         window,

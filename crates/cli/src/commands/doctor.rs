@@ -3,6 +3,7 @@
 mod hook;
 mod mcp;
 mod model;
+mod policy;
 
 use std::sync::Arc;
 
@@ -49,6 +50,7 @@ pub(crate) async fn run(place: &Place) -> Outcome {
     );
     facts.push(("sandbox", confined(&sandbox)));
     if let Ok(sandbox) = &sandbox {
+        facts.extend(policy::facts(place, &config, sandbox.report(), style));
         facts.extend(hook::facts(place, &config, sandbox, style).await);
         facts.extend(mcp::facts(place, &config, sandbox, style).await);
     }
@@ -193,9 +195,12 @@ fn upstream(place: &Place, listed: &UpstreamConfig) -> String {
 fn key(place: &Place, model: &ModelConfig) -> String {
     match (assemble::key_variable(place, model), &model.api_key_env) {
         (Some(name), _) => format!("{name} is set"),
-        (None, named) => match usual_key(model).or(named.as_deref()) {
-            Some(name) => format!("none ({name} is not set)"),
-            None => "none".to_owned(),
+        (None, named) => match (usual_key(model), named.as_deref()) {
+            (Some(name), _) => format!("missing: this provider wants one; put it into {name}"),
+            (None, Some(name)) => {
+                format!("none is sent; if the server wants one, put it into {name} and start again")
+            }
+            (None, None) => "none is sent".to_owned(),
         },
     }
 }

@@ -66,7 +66,7 @@ async fn list(place: &Place, loaded: &Loaded, served: &[String]) -> Outcome<Vec<
     names.retain(|name| **name != config.model.name);
     let mut seen = std::collections::BTreeSet::new();
     names.retain(|name| seen.insert(name.as_str()));
-    let learned = counting::calibrations(place);
+    let learned = counting::calibrations(place, &config.model.base_url);
     let near = trust::is_local(&config.model.base_url) && names.len() <= MOST_ASKED;
     let others = names.iter().map(|name| async {
         if near && served.contains(name) {

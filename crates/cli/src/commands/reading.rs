@@ -30,6 +30,7 @@ pub(super) async fn open(place: &Place, max_blob_bytes: u64) -> Outcome<Data> {
                 store: Arc::new(MemoryStore::new()),
                 memo: Arc::new(MemoryMemo::default()),
                 blobs,
+                nodes: None,
             });
         }
         // Nobody of this version has it: it is brought up to date on the way.
@@ -41,7 +42,7 @@ pub(super) async fn open(place: &Place, max_blob_bytes: u64) -> Outcome<Data> {
         true => Blobs::local(&folder, max_blob_bytes)?,
         false => Blobs::in_memory(max_blob_bytes),
     };
-    Ok(Data { store: Arc::new(store), memo: Arc::new(MemoryMemo::default()), blobs })
+    Ok(Data { store: Arc::new(store), memo: Arc::new(MemoryMemo::default()), blobs, nodes: None })
 }
 
 /// The session that is meant, and the configured agent to look at it with, on the session's own model unless the

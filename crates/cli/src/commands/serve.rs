@@ -6,24 +6,30 @@ mod settings;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use longhaul::config::{Config, GatewayAuth, ModelConfig, ProviderKind};
 use longhaul::session::Runtime;
+use longhaul_core::budget::ASSUMED_WINDOW;
 use longhaul_gateway::Gateway;
 use longhaul_server::{App, Backend, Counters, Later, ServerConfig, Surroundings, Token, serve};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 
 use crate::agent_file::{self, Loaded};
 use crate::args::ServeArgs;
 use crate::assemble::{self, Asking, Missing};
-use crate::failure::{DONE, Failure, Outcome};
+use crate::data::DRAINING;
+use crate::data::shared::Shared;
+use crate::failure::{CANCELLED, DONE, Failure, Outcome};
 use crate::place::{AGENT_FILE, Place};
 use crate::serving::Serving;
 use crate::signals::Interrupts;
-use crate::term::out;
+use crate::term::human::grouped;
+use crate::term::{out, text};
 use crate::{backend, data, demo, hosted};
 
 /// The token's name in the data folder.
@@ -32,9 +38,6 @@ pub(super) const TOKEN_FILE: &str = "token";
 /// Files that the server may have open. Not as many as there may be: tools inherit it, and some programs close
 /// every file they might have.
 const OPEN_FILES: u64 = 65_536;
-
-/// How long what runs may take when the server is told to end.
-const DRAINING: Duration = Duration::from_secs(30);
 
 const SOON: Duration = Duration::from_millis(100);
 
@@ -51,7 +54,22 @@ pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
     let mut interrupts = Interrupts::listen()?;
     let asking = if args.yes { Asking::Allowed } else { Asking::Person };
     let counters = Counters::default();
-    let opened = open(place, loaded.clone(), asking, &counters).await;
+    // Other nodes are told where this one listens.
+    let mut early = None;
+    let shared = match &args.db {
+        Some(db) => {
+            let listener = listen(place, addr).await?;
+            let near = reachable(listener.local_addr()?).to_string();
+            early = Some(listener);
+            let address = args.advertise.clone().unwrap_or(near);
+            Some(Shared { db: db.clone(), address, blobs: args.blobs.clone() })
+        }
+        None => None,
+    };
+    let opened = tokio::select! {
+        opened = open(place, loaded.clone(), asking, &counters, shared.as_ref()) => opened,
+        () = interrupts.next() => return Ok(ExitCode::from(CANCELLED)),
+    };
     if let (Err(_), true, Some(other)) = (&opened, args.open, Serving::find(&place.data_dir)) {
         browser::open(place, &other.page);
     }
@@ -59,23 +77,26 @@ pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
     let is_demo = chosen == Chosen::Demo;
     let token_path = token_file.unwrap_or_else(|| place.data_dir.join(TOKEN_FILE));
     let token = token(&token_path, place)?;
-    let listener = match TcpListener::bind(addr).await {
-        Ok(listener) => listener,
-        Err(error) => return Err(unusable(place, addr, &error).await),
+    let listener = match early {
+        Some(listener) => listener,
+        None => listen(place, addr).await?,
     };
     let address = listener.local_addr()?;
     let is_open = loaded.config.gateway.auth == GatewayAuth::OpenOnLoopback;
     let has_gateway = gateway.is_some();
-    let config = ServerConfig {
+    let mut config = ServerConfig {
         counters,
         gateway,
         gateway_is_open: is_open,
         ..config(&loaded, token, address, is_demo)
     };
+    config.allowed_hosts.extend(args.advertise);
+    let agent = runtime.agent();
+    let unmeasured = agent.window().is_none().then(|| agent.provider.origin().model);
     let app = App::new(runtime, config);
     let page = format!("http://{}", reachable(address));
     let link = format!("{page}{}", app.opening_path()?);
-    let told = Serving::here(page, token_path.clone()).tell(&place.data_dir);
+    let mut told = Serving::here(page, token_path.clone()).tell(&place.data_dir);
     if let Err(error) = &told {
         tracing::warn!(%error, "whoever starts a second server is not told of this one");
     }
@@ -92,19 +113,47 @@ pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
     if has_gateway {
         let root = reachable(address);
         out::told(&format!("v1     http://{root}/v1, a gateway for clients of OpenAI and Anthropic\n"));
+        if let Some(model) = unmeasured {
+            out::told(&assumed(&model));
+        }
     }
     if args.open {
         browser::open(place, &link);
     }
     let ending = app.clone();
-    serve(listener, app, async move { end(&ending, &mut interrupts).await }).await?;
+    let (asked, is_asked) = oneshot::channel();
+    let served = serve(listener, app, async move { end(&ending, &mut interrupts, asked).await });
+    tokio::pin!(served);
+    tokio::select! {
+        ended = &mut served => ended?,
+        _ = is_asked => {
+            // Whoever starts another one waits for this one.
+            if let Ok(told) = &mut told
+                && let Err(error) = told.ends()
+            {
+                tracing::warn!(%error, "whoever starts another server is not told that this one ends");
+            }
+            served.await?;
+        }
+    }
     Ok(DONE)
+}
+
+/// What to do about a model whose window nobody states.
+fn assumed(model: &str) -> String {
+    let (model, tokens) = (text::one_line(model), grouped(ASSUMED_WINDOW));
+    format!(
+        "       nobody states the window of {model}: {tokens} tokens are assumed; put its own into \
+         {AGENT_FILE}, model: {{ context_window: N }}\n"
+    )
 }
 
 /// Done when somebody wants it to end and nothing runs any more, or enough time has passed, or somebody wants it
 /// again.
-async fn end(app: &App, interrupts: &mut Interrupts) {
+async fn end(app: &App, interrupts: &mut Interrupts, asked: oneshot::Sender<()>) {
     interrupts.next().await;
+    // Nobody listens any more if the server failed meanwhile.
+    let _ = asked.send(());
     let drained = app.drain(DRAINING);
     tokio::pin!(drained);
     // Where nothing runs there is nothing to say.
@@ -139,7 +188,13 @@ enum Chosen {
 }
 
 /// Opens the data folder under the configured agent; under the demo's model if nobody named one and none is found.
-async fn open(place: &Place, loaded: Loaded, asking: Asking, counters: &Counters) -> Outcome<Opened> {
+async fn open(
+    place: &Place,
+    loaded: Loaded,
+    asking: Asking,
+    counters: &Counters,
+    shared: Option<&Shared>,
+) -> Outcome<Opened> {
     let is_named = loaded.names_a_server;
     let loaded_file = loaded.file.clone();
     let (mut config, chosen) = match backend::complete(place, loaded.clone()).await {
@@ -155,18 +210,49 @@ async fn open(place: &Place, loaded: Loaded, asking: Asking, counters: &Counters
         config.model = ModelConfig { provider: ProviderKind::Scripted, ..Config::default().model };
     }
     assemble::check_key(place, &config.model)?;
-    let data = data::open(place, config.blobs.max_bytes).await?;
-    let gateway = assemble::gateway(place, &config, data.memo)?;
+    let data = match shared {
+        Some(shared) => data::shared::open(place, shared, config.blobs.max_bytes).await?,
+        None => data::open(place, config.blobs.max_bytes).await?,
+    };
     let mut agent = assemble::agent(place, &config, asking, Missing::Refused).await?;
+    let gateway = assemble::gateway(place, &config, data.memo, &agent.calibrations)?;
     agent.telemetry = assemble::telemetry(&config)?;
     if chosen == Chosen::Demo {
         agent.provider = Arc::new(demo::served_model(&place.workspace));
         agent.limits = agent.provider.limits().await;
+        demo::act_early(&mut agent.rules.policy);
     }
     let agents = assemble::agents(place, &config, agent, asking).await;
     let runtime = Runtime::of(agents, counters.watching(data.store), data.blobs);
+    if let Some(nodes) = data.nodes {
+        runtime.join(nodes);
+    }
     settings::apply(place, loaded_file.as_deref(), &runtime).await;
     Ok(Opened { runtime, chosen, gateway })
+}
+
+/// Listens.
+///
+/// # Errors
+/// The address is in use.
+async fn listen(place: &Place, addr: SocketAddr) -> Outcome<TcpListener> {
+    match bound(addr).await {
+        Ok(listener) => Ok(listener),
+        Err(error) => Err(unusable(place, addr, &error).await),
+    }
+}
+
+/// Listens; a server that was waited for may close its connections a moment after its data folder.
+async fn bound(addr: SocketAddr) -> io::Result<TcpListener> {
+    let until = Instant::now() + SOON;
+    loop {
+        match TcpListener::bind(addr).await {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && Instant::now() < until => {
+                tokio::time::sleep(SOON / 5).await;
+            }
+            done => return done,
+        }
+    }
 }
 
 /// The address under which a browser on this machine finds the server.

@@ -7,13 +7,11 @@ use std::time::Duration;
 use longhaul_core::message::{Message, Role};
 use longhaul_core::plan::ORDER_START;
 use longhaul_providers::Request;
-use longhaul_providers::scripted::ScriptedAnswer;
+use longhaul_providers::scripted::{ScriptedAnswer, is_summary_request};
 use serde_json::json;
 
 use super::facts::{self, text_of};
-
-/// How many lines of each file are noted.
-const NOTED_LINES: usize = 2;
+use super::words;
 
 /// A scripted model.
 pub(super) struct Brain {
@@ -24,8 +22,8 @@ pub(super) struct Brain {
 
 /// One thing to do.
 enum Act {
-    /// Calls, made at once.
-    Call(Vec<(&'static str, String)>),
+    /// Calls, made at once; what is said before them where nothing was read just now.
+    Call(&'static str, Vec<(&'static str, String)>),
     /// The end of a turn.
     Say(&'static str),
 }
@@ -34,21 +32,21 @@ impl Brain {
     /// Reads `files` in two turns.
     pub(super) fn new(files: &[String], pace: Duration) -> Self {
         let mut script = vec![
-            Act::Call(vec![("ls", json!({ "path": "." }).to_string())]),
-            Act::Call(vec![("glob", json!({ "pattern": "**/*" }).to_string())]),
+            Act::Call("I begin with what is here.", vec![("ls", json!({ "path": "." }).to_string())]),
+            Act::Call("", vec![("glob", json!({ "pattern": "**/*" }).to_string())]),
         ];
         let (first, second) = files.split_at(files.len() / 2);
-        script.extend(first.chunks(2).map(reads).map(Act::Call));
-        script.push(Act::Say("I have read the first half and noted how each file begins."));
-        script.push(Act::Call(vec![(
-            "bash",
-            json!({ "command": format!("wc -c {}", quoted(files)) }).to_string(),
-        )]));
-        script.extend(second.chunks(2).map(reads).map(Act::Call));
-        script.push(Act::Call(vec![("grep", json!({ "pattern": "(?i)longhaul|error|must" }).to_string())]));
+        let sizes = json!({ "command": format!("wc -c {}", quoted(files)) }).to_string();
+        let search = json!({ "pattern": "(?i)error|must" }).to_string();
+        let read = |lead| move |files: &[String]| Act::Call(lead, reads(files));
+        script.extend(first.chunks(2).map(read("")));
+        script.push(Act::Say("That was the first half of the files."));
+        script.push(Act::Call("First their sizes.", vec![("bash", sizes)]));
+        script.extend(second.chunks(2).map(read("")));
+        script.push(Act::Call("", vec![("grep", search)]));
         script.push(Act::Say("That was the rest. I changed nothing, as you asked."));
-        script.extend(files[files.len() - 2..].chunks(1).map(reads).map(Act::Call));
-        script.push(Act::Say("I have looked at them again."));
+        script.extend(files[files.len() - 2..].chunks(1).map(read("I read them once more.")));
+        script.push(Act::Say("Nothing in them has changed since the first time."));
         Self { script, at: AtomicUsize::new(0), pace }
     }
 
@@ -60,7 +58,7 @@ impl Brain {
 
     fn think(&self, request: &Request) -> ScriptedAnswer {
         let Some(last) = request.messages.last() else { return ScriptedAnswer::text("…") };
-        if text_of(last).contains(ORDER_START) {
+        if is_summary_request(request) {
             return ScriptedAnswer::text(summary(request)).pace(Duration::from_micros(1));
         }
         if last.role == Role::User
@@ -72,13 +70,13 @@ impl Brain {
     }
 
     fn next(&self, request: &Request) -> ScriptedAnswer {
-        let notes = notes(request);
+        let told = words::told(request);
         match self.script.get(self.at.fetch_add(1, Ordering::Relaxed)) {
-            Some(Act::Call(calls)) => {
-                let answer = ScriptedAnswer::text(notes);
+            Some(Act::Call(lead, calls)) => {
+                let answer = ScriptedAnswer::text(if told.is_empty() { (*lead).to_owned() } else { told });
                 calls.iter().fold(answer, |answer, (name, arguments)| answer.call(*name, arguments.clone()))
             }
-            Some(Act::Say(text)) => ScriptedAnswer::text(format!("{notes}{text}")),
+            Some(Act::Say(text)) => ScriptedAnswer::text(format!("{told}\n\n{text}")),
             None => ScriptedAnswer::text("I am done."),
         }
     }
@@ -106,20 +104,6 @@ fn quoted(files: &[String]) -> String {
     quoted.join(" ")
 }
 
-/// How the newest results begin, in their own words.
-pub(super) fn notes(request: &Request) -> String {
-    let newest = request.messages.iter().rev().take_while(|message| message.role == Role::Tool);
-    let mut notes = String::new();
-    for message in newest {
-        let text = text_of(message);
-        let lines = text.lines().filter(|line| line.split_whitespace().count() > 3).take(NOTED_LINES);
-        for line in lines {
-            notes.push_str(&format!("- {}\n", facts::content(line).chars().take(110).collect::<String>()));
-        }
-    }
-    if notes.is_empty() { "Let me see.\n".to_owned() } else { notes }
-}
-
 /// The line that a recalled original has for the half that was asked for.
 fn found(request: &Request, recalled: &str) -> String {
     let question = request.messages.iter().rev().find(|message| message.role == Role::User);
@@ -127,7 +111,9 @@ fn found(request: &Request, recalled: &str) -> String {
     let lines = recalled.lines().filter(|line| !line.contains('»'));
     let line = lines.filter_map(|line| line.find(&half).map(|at| line[at..].trim_end())).next();
     match line {
-        Some(line) => format!("The line is: {line}"),
+        // As it stands there: what looks like Markdown in it is none.
+        Some(line) if line.contains('`') => format!("The line is: `` {line} ``"),
+        Some(line) => format!("The line is: `{line}`"),
         None => "I could not find it.".to_owned(),
     }
 }
@@ -150,7 +136,7 @@ pub(super) fn summary(request: &Request) -> String {
         }
     }
     format!(
-        "Goal: {goal}\nInstructions: never change a file.\nDone: read {}.\nNext steps: go on reading.",
+        "Goal: {goal}\nDone: read {}.\nNext steps: go on with the files that were not read yet.",
         read.join(", ")
     )
 }

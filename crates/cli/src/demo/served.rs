@@ -9,9 +9,9 @@ use longhaul_providers::Request;
 use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer, is_summary_request};
 use serde_json::json;
 
-use super::brain::{after_recall, looked_up, notes, reads, summary};
+use super::brain::{after_recall, looked_up, reads, summary};
 use super::facts::{asked_for, text_of};
-use super::{WINDOW, files};
+use super::{WINDOW, files, words};
 
 /// Time before each piece of an answer.
 const PACE: Duration = Duration::from_millis(16);
@@ -21,11 +21,9 @@ const STEPS: usize = 3;
 
 const FILES_AT_ONCE: usize = 2;
 
-const CLOSING: &str = "That was this round. I am the demo's **scripted model**: no model answers, but the loop, the tools \
-     and the window are real.\n\n\
-     - Send anything, and I read the next files; the window fills after a few rounds.\n\
-     - `!ls -la` makes me ask for the shell.\n\n\
-     ```sh\nlonghaul --base-url http://localhost:1234/v1 --model NAME    # a model of your own\n```\n";
+/// Said once, at the end of the first round.
+const WHO: &str = "I am the demo's **scripted model**: I only read, but the loop, the tools and the window are real. Send \
+     anything and I read the next files; after a few rounds the window is full. `!ls -la` makes me ask for the shell.";
 
 const NO_FILES: &str = "There are no files to read in this folder. I am the demo's scripted model; start me in a \
                         folder with text files, or write `!ls -la` to see me ask for the shell.";
@@ -65,30 +63,60 @@ fn begin(request: &Request, said: &str, files: &[String]) -> ScriptedAnswer {
 fn go_on(request: &Request, files: &[String]) -> ScriptedAnswer {
     let turn: Vec<&Message> =
         request.messages.iter().rev().take_while(|message| message.role != Role::User).collect();
-    let noted = if turn.is_empty() { String::new() } else { notes(request) };
+    let told = words::told(request);
     let steps = turn.iter().filter(|message| message.role == Role::Assistant).count();
     let is_of_shell = turn.iter().flat_map(|message| message.tool_calls()).any(|call| call.name == "bash");
     let next = if files.is_empty() { &[] } else { unread(request, files, steps) };
     if steps >= STEPS || is_of_shell || !has_tool(request, "read") || next.is_empty() {
-        let closing = if files.is_empty() { NO_FILES } else { CLOSING };
-        return ScriptedAnswer::text(format!("{noted}\n{closing}"));
+        let closing = match files {
+            [] => NO_FILES.to_owned(),
+            _ if is_of_shell => "Is there anything else to run?".to_owned(),
+            _ => closing(request, files),
+        };
+        return ScriptedAnswer::text(format!("{told}\n\n{closing}").trim_start().to_owned());
     }
+    let said = if told.is_empty() { lead(request, files) } else { told };
     reads(next)
         .into_iter()
-        .fold(ScriptedAnswer::text(noted), |answer, (name, arguments)| answer.call(name, arguments))
+        .fold(ScriptedAnswer::text(said), |answer, (name, arguments)| answer.call(name, arguments))
+}
+
+/// Before the first files of a round.
+fn lead(request: &Request, files: &[String]) -> String {
+    match read_of(request, files) {
+        0 => format!("I found {} text files of some length here. I begin with the first.", files.len()),
+        all if all == files.len() => "I have read them all, so I look at some of them again.".to_owned(),
+        read => format!("{read} of {} are read; I go on with the next.", files.len()),
+    }
+}
+
+/// At the end of a round.
+fn closing(request: &Request, files: &[String]) -> String {
+    let is_first = request.messages.iter().filter(|message| message.role == Role::User).count() == 1;
+    let read = read_of(request, files);
+    match (is_first, files.len() - read) {
+        (true, _) => WHO.to_owned(),
+        (false, 0) => format!("That was the last of {} files.", files.len()),
+        (false, left) => format!("That makes {read} files; {left} are left."),
+    }
+}
+
+/// How many of the files the request speaks of.
+fn read_of(request: &Request, files: &[String]) -> usize {
+    files.iter().filter(|file| is_read(request, file)).count()
+}
+
+fn is_read(request: &Request, file: &String) -> bool {
+    request.messages.iter().any(|message| match message.role {
+        Role::Assistant => message.tool_calls().any(|call| call.arguments.contains(&json!(file).to_string())),
+        _ => message.role == Role::User && text_of(message).contains(file.as_str()),
+    })
 }
 
 /// The next files that the request does not speak of; once all were read, those that come at this step.
 fn unread<'a>(request: &Request, files: &'a [String], step: usize) -> &'a [String] {
-    let is_read = |file: &String| {
-        request.messages.iter().any(|message| match message.role {
-            Role::Assistant => {
-                message.tool_calls().any(|call| call.arguments.contains(&json!(file).to_string()))
-            }
-            _ => message.role == Role::User && text_of(message).contains(file.as_str()),
-        })
-    };
-    let from = files.iter().position(|file| !is_read(file)).unwrap_or(step * FILES_AT_ONCE % files.len());
+    let from =
+        files.iter().position(|file| !is_read(request, file)).unwrap_or(step * FILES_AT_ONCE % files.len());
     &files[from..files.len().min(from + FILES_AT_ONCE)]
 }
 

@@ -1,5 +1,43 @@
 //! Few colours, from the sixteen that every theme defines; none where they are unwelcome.
 
+/// How words of a text are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ink(u8);
+
+impl Ink {
+    /// A title, or what is stressed.
+    pub(crate) const BOLD: Self = Self(1);
+    /// Beside the point, or set off.
+    pub(crate) const DIM: Self = Self(2);
+    /// Stressed a little.
+    pub(crate) const ITALIC: Self = Self(4);
+    /// Code within a line.
+    pub(crate) const CODE: Self = Self(8);
+    /// As it stands, without a colour of its own.
+    pub(crate) const PLAIN: Self = Self(16);
+
+    /// Whether no mark in the text means anything.
+    pub(crate) fn is_literal(self) -> bool {
+        self.0 & (Self::CODE.0 | Self::PLAIN.0) != 0
+    }
+
+    /// What a terminal is told; empty for none.
+    pub(crate) fn codes(self) -> String {
+        let inks = [(Self::BOLD, "1"), (Self::DIM, "2"), (Self::ITALIC, "3"), (Self::CODE, "36")];
+        let codes: Vec<&str> =
+            inks.into_iter().filter(|(ink, _)| self.0 & ink.0 != 0).map(|(_, code)| code).collect();
+        if codes.is_empty() { String::new() } else { format!("\u{1b}[{}m", codes.join(";")) }
+    }
+}
+
+impl std::ops::BitOr for Ink {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
 /// Paints text, or leaves it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Style {
@@ -10,6 +48,11 @@ impl Style {
     /// With colours, or without.
     pub(crate) fn new(colour: bool) -> Self {
         Self { colour }
+    }
+
+    /// Whether there are colours.
+    pub(crate) fn has_colour(self) -> bool {
+        self.colour
     }
 
     /// Beside the point.

@@ -15,6 +15,12 @@ const OUTCOME_COLUMN: usize = 36;
 /// Lines of a failed call that are shown.
 const SHOWN_LINES: usize = 4;
 
+/// What stands in place of a reason where a person gave none.
+const NO_REASON: &str = "a person said no";
+
+/// Columns of the reason of a denial.
+const REASON_COLUMNS: usize = 40;
+
 /// In the reason of a denial that nobody was there to answer.
 pub(crate) const ALLOWED_BY_YES: &str = "can run this with --yes";
 
@@ -76,8 +82,11 @@ fn outcome(call: &Call, ended: &Ended) -> String {
     let bracketed = last.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or_default();
     match ended.status.as_str() {
         "cancelled" if ended.text.starts_with("[Not run: ") => {
-            let by_yes = ended.text.contains(ALLOWED_BY_YES);
-            return if by_yes { "denied · --yes allows it" } else { "denied" }.to_owned();
+            return match reason(&ended.text) {
+                _ if ended.text.contains(ALLOWED_BY_YES) => "denied · --yes allows it".to_owned(),
+                "" | NO_REASON => "denied".to_owned(),
+                why => format!("denied: {}", fit(&one_line(why), REASON_COLUMNS)),
+            };
         }
         "cancelled" => return "cancelled".to_owned(),
         "interrupted" => return "interrupted, outcome unknown".to_owned(),
@@ -99,6 +108,12 @@ fn outcome(call: &Call, ended: &Ended) -> String {
         (_, note) if note.len() <= 48 => note.trim_end_matches('.').to_owned(),
         _ => plain(ended),
     }
+}
+
+/// Why a call was not run.
+fn reason(text: &str) -> &str {
+    let rest = text.strip_prefix("[Not run: ").unwrap_or_default().trim_end();
+    rest.strip_suffix(']').unwrap_or(rest)
 }
 
 /// `1 match in 1 file` for `1 matches in 1 files`: tools write for a model, which does not mind.

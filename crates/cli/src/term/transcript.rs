@@ -9,6 +9,7 @@ use longhaul_core::ids::Millis;
 
 use super::happening::{Call, Ended, Happening, RunEnded, Shrunk, Undo};
 use super::human::{count, short};
+use super::markdown::{Markdown, Set};
 use super::style::Style;
 use super::text::{visible, width};
 use super::tool_row;
@@ -50,6 +51,8 @@ pub(crate) struct Transcript {
     has_reasons: bool,
     calls: HashMap<String, (Call, Option<Millis>)>,
     wrap: Option<Wrap>,
+    /// What is known of the form of the answer that comes in, where it is shown in one.
+    markdown: Option<Markdown>,
     dequeued: bool,
     begun: bool,
     retried: String,
@@ -75,6 +78,7 @@ impl Transcript {
             has_reasons: false,
             calls: HashMap::new(),
             wrap: None,
+            markdown: None,
             dequeued: false,
             begun: false,
             retried: String::new(),
@@ -239,11 +243,18 @@ impl Transcript {
             self.out.push_str("  ");
             self.begun = true;
             self.wrap = Some(Wrap::new(INDENT, INDENT, self.columns));
+            self.markdown = self.style.has_colour().then(Markdown::default);
         }
         self.moved = true;
         let from = self.out.len();
-        if let Some(wrap) = &mut self.wrap {
-            wrap.push(text, &mut self.out);
+        let mut set = Vec::new();
+        match (&mut self.wrap, &mut self.markdown) {
+            (Some(wrap), None) => wrap.push(text, &mut self.out),
+            (Some(wrap), Some(markdown)) => {
+                markdown.push(text, &mut set);
+                put(set, wrap, &mut self.out);
+            }
+            (None, _) => {}
         }
         if let Some(end) = self.out[from..].find('\n') {
             self.out.insert_str(from + end + 1, &std::mem::take(&mut self.held));
@@ -253,6 +264,11 @@ impl Transcript {
     fn end_text(&mut self) {
         self.pieces = None;
         let Some(mut wrap) = self.wrap.take() else { return };
+        if let Some(mut markdown) = self.markdown.take() {
+            let mut set = Vec::new();
+            markdown.finish(&mut set);
+            put(set, &mut wrap, &mut self.out);
+        }
         wrap.finish(&mut self.out);
         if !wrap.is_at_start() {
             self.out.push('\n');
@@ -348,7 +364,7 @@ impl Transcript {
                     Setting::Chat => "everything so far is kept; /retry goes on",
                     Setting::Shell => "everything so far is kept",
                 };
-                self.failure(&format!("{code}: {} · {next}", visible(message)));
+                self.failure(&format!("{} · {next}", visible(&failed(code, message))));
             }
             ("stop", None) => {}
             ("cancelled", None) => self.rule("cancelled · what was there is kept"),
@@ -405,6 +421,26 @@ impl Transcript {
         self.end_text();
         let set = wrapped(&visible(text), 2, 2, self.columns);
         self.out.push_str(&format!("{} {}\n", self.style.red("✗"), set));
+    }
+}
+
+/// Why a run failed. Codes that say little to a person are told in words.
+fn failed(code: &str, message: &str) -> String {
+    match code {
+        "interrupted" => "Longhaul was stopped while it worked, and the answer was interrupted".to_owned(),
+        "truncated-stream" => format!("{message}; that server's log says why"),
+        _ => format!("{code}: {message}"),
+    }
+}
+
+/// Sets what Markdown is made of.
+fn put(set: Vec<Set>, wrap: &mut Wrap, out: &mut String) {
+    for each in set {
+        match each {
+            Set::Text(text, ink) => wrap.push_in(&text, ink, out),
+            Set::Hang(columns) => wrap.hang(columns),
+            Set::End => wrap.push("\n", out),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Words that arrive in pieces, set into lines of a given width with a hanging indent; and lines that are too wide.
 
+use super::style::Ink;
 use super::text::{char_width, visible, width};
 
 /// Sets a stream of text. A word is held back until it is known to be whole.
@@ -10,16 +11,32 @@ pub(crate) struct Wrap {
     /// Columns used in the current line; 0 before its indent is written.
     column: usize,
     spaces: usize,
-    word: String,
+    word: Vec<(char, Ink)>,
     /// Whether the current line of the text itself has a word already.
     has_word: bool,
+    /// Columns by which the rest of the text's own line hangs deeper where it is broken.
+    hang: usize,
+    /// Whether the current line is the rest of a broken one.
+    is_rest: bool,
+    /// What the terminal writes with now.
+    ink: Ink,
 }
 
 impl Wrap {
     /// Text behind something that takes `column` columns; later lines begin at `indent`.
     pub(crate) fn new(column: usize, indent: usize, width: usize) -> Self {
         let width = width.max(indent + 8);
-        Self { indent, width, column, spaces: 0, word: String::new(), has_word: false }
+        Self {
+            indent,
+            width,
+            column,
+            spaces: 0,
+            word: Vec::new(),
+            has_word: false,
+            hang: 0,
+            is_rest: false,
+            ink: Ink::default(),
+        }
     }
 
     /// Later lines are set for this width.
@@ -29,6 +46,16 @@ impl Wrap {
 
     /// More text.
     pub(crate) fn push(&mut self, text: &str, out: &mut String) {
+        self.push_in(text, Ink::default(), out);
+    }
+
+    /// Where the current line of the text is broken, the rest of it hangs deeper.
+    pub(crate) fn hang(&mut self, columns: usize) {
+        self.hang = columns.min(self.width.saturating_sub(self.indent) / 2);
+    }
+
+    /// More text, in an ink.
+    pub(crate) fn push_in(&mut self, text: &str, ink: Ink, out: &mut String) {
         for c in text.chars() {
             match c {
                 '\n' => self.line_end(out),
@@ -37,7 +64,7 @@ impl Wrap {
                     self.spaces += 1;
                 }
                 c => {
-                    self.word.push(c);
+                    self.word.push((c, ink));
                     // Between wide characters a line may break anywhere.
                     if char_width(c) > 1 {
                         self.flush(out);
@@ -51,6 +78,19 @@ impl Wrap {
     pub(crate) fn finish(&mut self, out: &mut String) {
         self.flush(out);
         self.spaces = 0;
+        self.paint(Ink::default(), out);
+    }
+
+    fn paint(&mut self, ink: Ink, out: &mut String) {
+        let (before, codes) = (self.ink.codes(), ink.codes());
+        self.ink = ink;
+        if before == codes {
+            return;
+        }
+        if !before.is_empty() {
+            out.push_str("\u{1b}[0m");
+        }
+        out.push_str(&codes);
     }
 
     /// Whether the current line is empty.
@@ -60,8 +100,10 @@ impl Wrap {
 
     fn line_end(&mut self, out: &mut String) {
         self.flush(out);
+        self.paint(Ink::default(), out);
         out.push('\n');
         (self.column, self.spaces, self.has_word) = (0, 0, false);
+        (self.hang, self.is_rest) = (0, false);
     }
 
     fn flush(&mut self, out: &mut String) {
@@ -69,36 +111,40 @@ impl Wrap {
             return;
         }
         let word = std::mem::take(&mut self.word);
-        let needed = width(&word);
+        let needed = width(&word.iter().map(|(c, _)| *c).collect::<String>());
         // Spaces at the start of the text's own line are its indentation and stay with it.
         let used = self.column.max(self.indent);
         if self.has_word && used + self.spaces + needed > self.width {
             self.break_line(out);
         }
-        let spaces = " ".repeat(std::mem::take(&mut self.spaces));
-        self.write(&spaces, out);
-        self.write(&word, out);
+        for _ in 0..std::mem::take(&mut self.spaces) {
+            self.write(' ', self.ink, out);
+        }
+        for (c, ink) in word {
+            self.write(c, ink, out);
+        }
         self.has_word = true;
     }
 
     fn break_line(&mut self, out: &mut String) {
+        self.paint(Ink::default(), out);
         out.push('\n');
-        (self.column, self.spaces) = (0, 0);
+        (self.column, self.spaces, self.is_rest) = (0, 0, true);
     }
 
-    fn write(&mut self, text: &str, out: &mut String) {
-        for c in text.chars() {
-            let columns = char_width(c);
-            if self.column.max(self.indent) + columns > self.width {
-                self.break_line(out);
-            }
-            while self.column < self.indent {
-                out.push(' ');
-                self.column += 1;
-            }
-            out.push(c);
-            self.column += columns;
+    fn write(&mut self, c: char, ink: Ink, out: &mut String) {
+        let columns = char_width(c);
+        if self.column.max(self.indent) + columns > self.width {
+            self.break_line(out);
         }
+        let indent = self.indent + if self.is_rest { self.hang } else { 0 };
+        while self.column < indent {
+            out.push(' ');
+            self.column += 1;
+        }
+        self.paint(ink, out);
+        out.push(c);
+        self.column += columns;
     }
 }
 

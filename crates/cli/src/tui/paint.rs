@@ -63,6 +63,7 @@ fn painted(style: Style, code: &str) -> Style {
     match code {
         "1" => style.add_modifier(Modifier::BOLD),
         "2" => style.add_modifier(Modifier::DIM),
+        "3" => style.add_modifier(Modifier::ITALIC),
         "31" => style.fg(Color::Red),
         "33" => style.fg(Color::Yellow),
         "36" => style.fg(Color::Cyan),
@@ -74,7 +75,7 @@ fn painted(style: Style, code: &str) -> Style {
 pub(crate) fn codes(style: (Color, Modifier)) -> String {
     let (colour, modifier) = style;
     let mut codes = String::new();
-    for (flag, code) in [(Modifier::BOLD, "1"), (Modifier::DIM, "2")] {
+    for (flag, code) in [(Modifier::BOLD, "1"), (Modifier::DIM, "2"), (Modifier::ITALIC, "3")] {
         if modifier.contains(flag) {
             codes.push_str(&format!("\u{1b}[{code}m"));
         }

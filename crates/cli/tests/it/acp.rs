@@ -278,6 +278,24 @@ fn an_end_in_mid_tool_leaves_no_process_behind() {
 }
 
 #[test]
+fn the_edits_of_the_view_are_listed_behind_a_slash() {
+    let bench = Bench::new();
+    let fake = Fake::start([Say::Text("hello")]);
+    let mut wire = Wire::start(&mut agent(&bench, &fake));
+    let session = wire.begin(&bench);
+    let id = wire.prompt(&session, "/compactions");
+    let mut told = String::new();
+    wire.seek(|message| {
+        told.push_str(&message.to_string());
+        message["id"] == id
+    });
+    assert!(told.contains("nothing was compacted or cleared"), "{told}");
+    assert!(told.contains("\"compactions\""), "it is offered: {told}");
+    assert_eq!(fake.asked().len(), 0, "no model was asked");
+    wire.leave().exits(0);
+}
+
+#[test]
 fn a_session_in_which_nothing_was_said_is_not_kept() {
     let bench = Bench::new();
     let fake = Fake::start([]);
@@ -298,7 +316,8 @@ fn a_data_folder_in_use_is_said_to_the_editor() {
     let refused = second.answer("session/new", json!({ "cwd": bench.work(), "mcpServers": [] }));
     let why = refused["error"]["message"].as_str().unwrap();
     assert!(why.contains("in use by another longhaul"), "{refused}");
-    second.leave().exits(0);
+    let told = second.leave().exits(0);
+    assert!(!told.err.contains("WARN"), "what the editor is answered is not logged as well: {}", told.err);
     first.leave().exits(0);
 }
 

@@ -79,6 +79,11 @@ impl Fake {
         format!("http://{}/v1", self.address)
     }
 
+    /// Answers with that, too, after all that it was told before.
+    pub(crate) fn say(&self, more: Say) {
+        self.shared.says.lock().unwrap().push_back(more);
+    }
+
     /// The requests so far.
     pub(crate) fn asked(&self) -> Vec<Value> {
         self.shared.asked.lock().unwrap().clone()
@@ -95,7 +100,7 @@ async fn complete(
     headers: axum::http::HeaderMap,
     body: Bytes,
 ) -> Response<Body> {
-    shared.asked.lock().unwrap().push(serde_json::from_slice(&body).unwrap());
+    shared.asked.lock().unwrap().push(serde_json::from_slice(&body).unwrap_or_default());
     let authorisation = headers.get("authorization").map(|value| value.to_str().unwrap().to_owned());
     shared.authorisations.lock().unwrap().extend(authorisation);
     let say = shared.says.lock().unwrap().pop_front().unwrap_or(Say::Text("That was all."));

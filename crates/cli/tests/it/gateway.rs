@@ -1,11 +1,14 @@
 //! `/v1` of the real binary: whom it answers, and what comes through.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, Read, Write};
 use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
 
 use crate::bench::Bench;
 use crate::fake::{Fake, Say};
-use crate::serve::{end, start, token};
+use crate::serve::{ask, end, start, token};
 
 /// A request as the lines of its head and a body; the whole answer.
 fn post(address: &str, path: &str, head: &[&str], body: &str) -> String {
@@ -85,4 +88,121 @@ fn it_can_ask_for_the_token_as_a_key() {
     assert_eq!(fake.asked().len(), 2);
     assert!(fake.authorisations().is_empty(), "the token stays here: {:?}", fake.authorisations());
     end(&mut server);
+}
+
+/// What `/v1/models` says of the window of a model.
+fn window(address: &str, token: &str, model: &str) -> (u64, String) {
+    let (status, list) = ask(address, "GET", "/v1/models", token, "");
+    assert_eq!(status, 200, "{list}");
+    let entry = list["data"].as_array().unwrap().iter().find(|entry| entry["id"] == model);
+    let said = &entry.unwrap_or_else(|| panic!("{list}"))["x_longhaul"];
+    (said["window"].as_u64().unwrap(), said["window_source"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn everybody_in_the_process_knows_the_same_window() {
+    const REFUSAL: &str =
+        "This model's maximum context length is 9000 tokens. However, your messages resulted in 9700 tokens.";
+    let (bench, fake) = (Bench::new(), Fake::start([Say::Refuse(400, REFUSAL)]));
+    let file = format!(
+        "model: {{ name: other-1, base_url: \"{}\" }}\nmodels: {{ fake-1: {{ window: 7000 }} }}\n",
+        fake.url()
+    );
+    bench.write("longhaul.yml", &file);
+    let (mut server, address, mut said) = start(bench.command(["serve", "--addr", "127.0.0.1:0"]));
+    let hint =
+        said.by_ref().lines().map(Result::unwrap).find(|line| line.contains("nobody states the window"));
+    let hint = hint.unwrap();
+    assert!(
+        hint.contains("other-1: 32,000 tokens are assumed") && hint.contains("context_window: N"),
+        "{hint}"
+    );
+    let token = token(&bench);
+    assert_eq!(window(&address, &token, "other-1"), (32_000, "assumed".to_owned()));
+    assert_eq!(window(&address, &token, "talker-1"), (16_000, "discovered".to_owned()));
+    assert_eq!(window(&address, &token, "fake-1"), (7_000, "stated".to_owned()));
+    let current = |token: &str| ask(&address, "GET", "/api/models", token, "").1["current"]["window"].clone();
+    assert_eq!(current(&token), Value::Null);
+
+    // The gateway is refused, and learns.
+    let say = |at: usize| {
+        let role = if at.is_multiple_of(2) { "user" } else { "assistant" };
+        json!({ "role": role, "content": format!("{at} {}", "stone river paper cloud ".repeat(60)) })
+    };
+    let messages: Vec<Value> =
+        (0..40).map(say).chain([json!({ "role": "user", "content": "go on" })]).collect();
+    let body = json!({ "model": "other-1", "messages": messages, "stream": true }).to_string();
+    let answer = post(&address, CHAT, &[], &body);
+    assert_eq!(status(&answer), "200", "{answer}");
+    assert!(answer.contains("x-longhaul-window: 9000 (learned)"), "{answer}");
+    assert_eq!(window(&address, &token, "other-1"), (9_000, "learned".to_owned()));
+    assert_eq!(current(&token), 9_000, "the page's start knows it");
+    let (_, sent) = ask(&address, "POST", "/api/message", &token, r#"{"content":"hello"}"#);
+    let context = format!("/api/sessions/{}/context", sent["sessionId"].as_str().unwrap());
+    let begun = Instant::now();
+    let seen = loop {
+        let (_, context) = ask(&address, "GET", &context, &token, "");
+        if context["windowSource"] == "learned" || begun.elapsed() > Duration::from_secs(20) {
+            break context;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    assert_eq!(
+        (&seen["window"], &seen["windowSource"]),
+        (&json!(9_000), &json!("learned")),
+        "a session knows it"
+    );
+    end(&mut server);
+
+    // And so does the next process.
+    let (mut server, address, _said) = start(bench.command(["serve", "--addr", "127.0.0.1:0"]));
+    assert_eq!(window(&address, &token, "other-1"), (9_000, "learned".to_owned()));
+    end(&mut server);
+}
+
+#[test]
+fn what_a_session_has_learned_of_the_window_the_gateway_knows() {
+    const REFUSAL: &str =
+        "This model's maximum context length is 5000 tokens. However, your messages resulted in 5100 tokens.";
+    let (bench, fake) = (Bench::new(), Fake::start([Say::Refuse(400, REFUSAL), Say::Text("So it is.")]));
+    bench.write("longhaul.yml", &format!("model: {{ name: other-1, base_url: \"{}\" }}\n", fake.url()));
+    let (mut server, address, _said) = start(bench.command(["serve", "--addr", "127.0.0.1:0"]));
+    let token = token(&bench);
+    assert_eq!(window(&address, &token, "other-1").1, "assumed");
+    let text = "stone river paper cloud ".repeat(700);
+    let (_, sent) = ask(&address, "POST", "/api/message", &token, &json!({ "content": text }).to_string());
+    let session = format!("/api/sessions/{}", sent["sessionId"].as_str().unwrap());
+    crate::bench::until("the run has ended", || {
+        ask(&address, "GET", &session, &token, "").1["status"] == "idle" && !fake.asked().is_empty()
+    });
+    assert_eq!(window(&address, &token, "other-1"), (5_000, "learned".to_owned()));
+    let answer = post(&address, CHAT, &[], &BODY.replace("fake-1", "other-1"));
+    assert!(answer.contains("x-longhaul-window: 5000 (learned)"), "{answer}");
+    end(&mut server);
+}
+
+#[test]
+fn headers_of_an_upstream_go_there_and_nowhere_else() {
+    let (bench, fake) = (
+        Bench::new(),
+        Fake::start([Say::Refuse(400, "no: Bearer s3cret-key is not mine"), Say::Text("Well.")]),
+    );
+    let file = format!(
+        "gateway:\n  upstreams:\n    - name: box\n      base_url: {}\n      headers: {{ authorization: Bearer s3cret-key }}\n      models: {{ coder: {{ model: fake-1 }} }}\n",
+        fake.url()
+    );
+    bench.write("longhaul.yml", &file);
+    let (mut server, address, mut said) = start(bench.command(["serve", "--addr", "127.0.0.1:0"]));
+    let body = BODY.replace("fake-1", "coder");
+    let refused = post(&address, CHAT, &[], &body);
+    assert!(status(&refused) == "400" && !refused.contains("s3cret"), "{refused}");
+    // A request without a model is for the first that is listed.
+    let answer = post(&address, CHAT, &[], &body.replace(r#""model":"coder","#, ""));
+    assert!(answer.contains("Well."), "{answer}");
+    assert_eq!(fake.asked()[1]["model"], "fake-1");
+    assert_eq!(fake.authorisations(), ["Bearer s3cret-key", "Bearer s3cret-key"]);
+    end(&mut server);
+    let mut log = String::new();
+    said.read_to_string(&mut log).unwrap();
+    assert!(!log.contains("s3cret"), "{log}");
 }

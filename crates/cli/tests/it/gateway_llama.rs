@@ -46,5 +46,5 @@ fn a_server_that_starts_again_has_another_window() {
     let Some(line) = part(test, &["reload"]) else { return };
     let noticed: Vec<&str> =
         line["seen"].as_array().unwrap().iter().filter_map(|seen| seen["noticed"].as_str()).collect();
-    assert_eq!(noticed, ["4096 (server)", "2048 (server)", "4096 (server)"], "{line}");
+    assert_eq!(noticed, ["4096 (discovered)", "2048 (discovered)", "4096 (discovered)"], "{line}");
 }

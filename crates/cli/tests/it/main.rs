@@ -5,6 +5,7 @@
 
 mod acp;
 mod agents;
+mod bad_input;
 mod bench;
 mod chat;
 mod compacting;
@@ -15,6 +16,7 @@ mod faults;
 mod front_ends;
 mod gateway;
 mod gateway_llama;
+mod hostile;
 mod lab;
 mod llama;
 mod llama_wire;
@@ -25,6 +27,7 @@ mod memory;
 mod models;
 mod node;
 mod run;
+mod safety;
 #[cfg(feature = "telemetry")]
 mod secrets;
 mod serve;

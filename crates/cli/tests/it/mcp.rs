@@ -84,6 +84,27 @@ fn the_doctor_lists_each_server() {
 }
 
 #[test]
+fn a_program_that_the_sandbox_keeps_out_is_told_how_it_gets_in() {
+    let bench = Bench::new();
+    let test = "a_program_that_the_sandbox_keeps_out_is_told_how_it_gets_in";
+    let Some(python) = server(test, &bench) else { return };
+    if !bench.run(&["doctor"]).out.contains("Landlock") {
+        eprintln!("SKIPPED {test}: nothing confines programs on this machine");
+        return;
+    }
+    let fake = Fake::start([Say::Text("hello")]);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let script = elsewhere.path().join("server.py");
+    std::fs::rename(bench.work().join("server.py"), &script).unwrap();
+    let text = file(&fake, &python, "plain", "").replace("server.py", script.to_str().unwrap());
+    bench.write("outside.yml", &text);
+    let stopped = bench.run(&["--config", "outside.yml", "run", "hi"]).exits(1);
+    for expected in ["ermission denied", "the sandbox", "into the workspace", "to PATH"] {
+        assert!(stopped.err.contains(expected), "{expected}: {}", stopped.err);
+    }
+}
+
+#[test]
 fn a_servers_tool_needs_a_rule_where_nobody_can_be_asked() {
     let bench = Bench::new();
     let Some(python) = server("a_servers_tool_needs_a_rule_where_nobody_can_be_asked", &bench) else {

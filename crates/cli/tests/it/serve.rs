@@ -79,6 +79,30 @@ pub(crate) fn end(server: &mut Child) {
     assert!(server.wait().unwrap().success());
 }
 
+#[test]
+fn a_second_start_waits_for_the_first_that_is_ending() {
+    let bench = Bench::new();
+    let fake = Fake::start([Say::Slow(Box::leak("word ".repeat(60).into_boxed_str()))]);
+    let (mut first, address, _said) = start(bench.with(&fake, &["serve", "--addr", "127.0.0.1:0"]));
+    let token = token(&bench);
+    let refused = bench.run(&["demo", "--fast"]).exits(1);
+    assert!(refused.err.contains("its page"), "{}", refused.err);
+    assert!(refused.err.contains("longhaul --data-dir DIR demo"), "{}", refused.err);
+    assert_eq!(ask(&address, "POST", "/api/message", &token, r#"{"content":"talk"}"#).0, 200);
+    crate::bench::until("the answer comes", || !fake.asked().is_empty());
+    signal(&first, "TERM");
+    crate::bench::until("the server ends", || ask(&address, "GET", "/readyz", "", "").0 == 503);
+    // The first line comes when the first server has ended: until then its answer is written.
+    let (mut second, again, mut said) = start(bench.with(&fake, &["serve", "--addr", "127.0.0.1:0"]));
+    assert!(line_with(&mut said, "is ending").contains("waiting for it"));
+    assert!(first.wait().unwrap().success());
+    let sessions = ask(&again, "GET", "/api/sessions", &token, "").1;
+    let id = sessions["sessions"][0]["id"].as_str().unwrap();
+    let said = ask(&again, "GET", &format!("/api/sessions/{id}/messages"), &token, "").1.to_string();
+    assert_eq!(said.matches("word").count(), 60, "the answer was finished: {said}");
+    end(&mut second);
+}
+
 /// The first line with `word`.
 fn line_with(said: &mut BufReader<ChildStderr>, word: &str) -> String {
     let mut line = String::new();

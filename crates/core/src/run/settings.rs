@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use crate::message::Origin;
 use crate::plan::Policy;
 
+use super::Matching;
+
 /// Everything a run depends on besides its history.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -120,4 +122,6 @@ pub enum Approval {
     Ask,
     /// It may not, and why, for the model.
     Deny(String),
+    /// That depends on the arguments.
+    Matching(Matching),
 }

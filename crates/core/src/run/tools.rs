@@ -144,13 +144,17 @@ impl Run {
             Some((false, reason)) => Approval::Deny(reason.unwrap_or_else(|| "a person said no".to_owned())),
             None => self.rule(&call.name).approval,
         };
+        let approval = match approval {
+            Approval::Matching(matching) => matching.decide(&call.arguments),
+            approval => approval,
+        };
         let id = call.call_id;
         match approval {
             Approval::Allow => {
                 self.mark(&id, At::Starting);
                 self.append(vec![EventBody::ToolStarted { call_id: id.clone() }], Then::RunTool(id), out);
             }
-            Approval::Ask => {
+            Approval::Ask | Approval::Matching(_) => {
                 self.mark(&id, At::Asking);
                 let approval_id = approval_id(&id);
                 let asked = EventBody::ApprovalRequested { approval_id, call_id: id.clone() };

@@ -60,7 +60,7 @@ impl Cache {
     ) -> Result<Arc<Conversation>, Bad> {
         let envelope = names.envelope();
         if names.len() == 0 {
-            let known = Known { bytes: envelope.bytes.clone(), items: Vec::new(), names: Vec::new() };
+            let known = Known { request: Arc::clone(envelope), names: Vec::new() };
             return Ok(Arc::new(Conversation::new(known, new())));
         }
         let first = names.get(0)?;
@@ -72,8 +72,7 @@ impl Cache {
         for candidate in self.candidates(&heads) {
             names.extend(&candidate.known())?;
         }
-        let known =
-            Known { bytes: envelope.bytes.clone(), items: envelope.items.clone(), names: names.all()? };
+        let known = Known { request: Arc::clone(envelope), names: names.all()? };
         let starts = starts(scope, envelope);
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let mut found = None;
@@ -125,7 +124,7 @@ impl Entries {
         let mut best: Option<(usize, usize)> = None;
         for (at, entry) in list.iter().enumerate() {
             let known = entry.conversation.known();
-            let length = known.items.len();
+            let length = known.request.items.len();
             if best.is_none_or(|(_, longest)| length > longest) && names.extend(&known)? {
                 best = Some((at, length));
             }

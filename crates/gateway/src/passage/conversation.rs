@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
 use longhaul_core::estimate::Counter;
 use longhaul_core::message::Origin;
 use tokio::sync::OwnedMutexGuard;
@@ -23,8 +22,7 @@ pub(super) struct Conversation {
 
 /// Its items as the newest request had them.
 pub(super) struct Known {
-    pub(super) bytes: Bytes,
-    pub(super) items: Vec<Range<usize>>,
+    pub(super) request: Arc<Envelope>,
     pub(super) names: Vec<Name>,
 }
 
@@ -33,11 +31,13 @@ pub(super) struct State {
     pub(super) log: Log,
     /// System prompt and tools as they were counted last: how they were written, and their tokens.
     pub(super) fixed: Option<([String; 2], u64)>,
+    /// The items that have notices of ours in them.
+    pub(super) noticed: Vec<usize>,
 }
 
 impl State {
     pub(super) fn new(counter: Counter, origin: Origin) -> Self {
-        Self { log: Log::new(counter, origin), fixed: None }
+        Self { log: Log::new(counter, origin), fixed: None, noticed: Vec::new() }
     }
 }
 
@@ -64,13 +64,13 @@ impl Conversation {
 /// The names of a request's items, made when they are needed.
 pub(super) struct Names<'a> {
     wire: &'static dyn Wire,
-    envelope: &'a Envelope,
+    envelope: &'a Arc<Envelope>,
     names: Vec<Option<Name>>,
     form: Vec<u8>,
 }
 
 impl<'a> Names<'a> {
-    pub(super) fn new(wire: &'static dyn Wire, envelope: &'a Envelope) -> Self {
+    pub(super) fn new(wire: &'static dyn Wire, envelope: &'a Arc<Envelope>) -> Self {
         Self { wire, envelope, names: vec![None; envelope.items.len()], form: Vec::new() }
     }
 
@@ -78,7 +78,7 @@ impl<'a> Names<'a> {
         self.names.len()
     }
 
-    pub(super) fn envelope(&self) -> &'a Envelope {
+    pub(super) fn envelope(&self) -> &'a Arc<Envelope> {
         self.envelope
     }
 
@@ -96,10 +96,11 @@ impl<'a> Names<'a> {
     /// Takes over the names of items with the same bytes from one on. Gives the first that is another.
     pub(super) fn recall(&mut self, known: &Known, from: usize) -> usize {
         let ours = self.envelope;
-        let same = known.items.iter().zip(&ours.items).zip(&known.names).zip(&mut self.names);
+        let request = &known.request;
+        let same = request.items.iter().zip(&ours.items).zip(&known.names).zip(&mut self.names);
         let is_same = |known_at: &Range<usize>, at: &Range<usize>| {
             let bytes = ours.bytes.get(at.clone());
-            bytes.is_some() && known.bytes.get(known_at.clone()) == bytes
+            bytes.is_some() && request.bytes.get(known_at.clone()) == bytes
         };
         let mut next = from;
         for (((known_at, at), name), slot) in same.skip(from) {
@@ -130,14 +131,14 @@ impl<'a> Names<'a> {
     /// Takes over the name of every item that has the same bytes.
     pub(super) fn recall_all(&mut self, known: &Known) {
         let mut next = self.recall(known, 0);
-        while next < known.items.len().min(self.len()) {
+        while next < known.request.items.len().min(self.len()) {
             next = self.recall(known, next + 1);
         }
     }
 
     /// Whether the request goes on with the known items, or is the same. Items with the same bytes need no name.
     pub(super) fn extend(&mut self, known: &Known) -> Result<bool, Bad> {
-        if known.items.len() > self.len() {
+        if known.request.items.len() > self.len() {
             return Ok(false);
         }
         let mut next = self.recall(known, 0);

@@ -202,7 +202,10 @@ impl Route {
         let options = self.passage.envelope.other("stream_options").unwrap_or_default();
         let head = Head {
             id: (parts.new_id)(),
-            model: self.passage.envelope.model.clone(),
+            model: match self.passage.envelope.model.as_str() {
+                "" => self.target.model.clone(),
+                asked => asked.to_owned(),
+            },
             created: (parts.now)(),
             input_tokens: prepared.input,
             include_usage: options.contains("\"include_usage\"") && options.contains("true"),
@@ -228,7 +231,9 @@ impl Route {
                     self.remember_usage(usage, &prepared).await;
                 }
                 self.totals.add(answer.usage.as_ref());
-                let body = self.totals.beside(&prepared.report, encode::whole(dialect, &head, &answer));
+                let whole = encode::whole(dialect, &head, &answer);
+                self.passage.keep(std::str::from_utf8(&whole).unwrap_or_default());
+                let body = self.totals.beside(&prepared.report, whole);
                 return Ok(Opened::Whole(StatusCode::OK, headers, body));
             }
         }
@@ -262,6 +267,7 @@ impl Encoded {
                         self.over = true;
                         let (route, report) = (&self.route, &self.prepared.report);
                         route.totals.add(answer.usage.as_ref());
+                        route.passage.keep_end(&Bytes::copy_from_slice(&out));
                         out = route.totals.at_end(report, route.passage.wire.dialect(), out);
                         if let Some(usage) = answer.usage {
                             self.route.remember_usage(usage, &self.prepared).await;

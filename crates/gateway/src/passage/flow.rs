@@ -9,12 +9,14 @@ use bytes::Bytes;
 use futures_util::stream::unfold;
 use futures_util::{Stream, StreamExt};
 use longhaul_core::message::Finish;
+use longhaul_core::usage::Usage;
 use longhaul_providers::overflow::{self, Overflow, Suspicion};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::prepare::Prepared;
-use super::{Opened, Route};
+use super::{Action, Opened, Route};
 use crate::gateway::ReplyStream;
+use crate::wire::volatile::{self, COMPACTING, CONTINUING, SPENT};
 use crate::wire::{Event, Events, Fault, FaultKind, Seen, Splice, Watcher, Wire};
 
 mod coding;
@@ -31,6 +33,9 @@ const MAX_EVENT_BYTES: usize = 16 << 20;
 
 /// The most that is read of one stream, in bytes: what it says is kept until it ends.
 const MAX_STREAM_BYTES: usize = 512 << 20;
+
+/// From this share of the window on, in percent, it counts as full.
+const FULL_PERCENT: u64 = 97;
 
 /// Keeps a line alive; readers of events skip it.
 pub(super) const COMMENT: &[u8] = b": keep-alive\n\n";
@@ -121,8 +126,12 @@ pub(super) struct Flow {
     reader: Reader,
     phase: Phase,
     out: VecDeque<Bytes>,
+    /// What the text is to begin with.
+    note: Option<String>,
     pause: Option<Pause>,
     restarts: u32,
+    /// Whether no more room can be made.
+    is_spent: bool,
     /// Output of streams that were left, in tokens.
     left_tokens: u64,
     /// Bytes of the upstream's, of all streams.
@@ -172,10 +181,13 @@ impl Flow {
         let wire = route.passage.wire;
         let patience = route.target.server.timeouts().header;
         let pause = route.may_continue().then(|| Pause::new(route.window.tokens, prepared.input));
-        let reader = match &pause {
-            Some(_) => Reader::Joins(wire.splice()),
-            None => Reader::Watches(wire.watcher()),
+        let notes = route.notes(&prepared);
+        let reader = match pause.is_some() || notes {
+            true => Reader::Joins(wire.splice()),
+            false => Reader::Watches(wire.watcher()),
         };
+        let is_compacted = prepared.report.action == Action::Compacted;
+        let told = [COMPACTING, CONTINUING].map(|notice| Bytes::from(notice.comment()));
         Self {
             keep_alive: route.passage.inner.config.keep_alive,
             route: Some(route),
@@ -184,9 +196,11 @@ impl Flow {
             events: Events::default(),
             reader,
             phase: Phase::Reading(Box::new(body)),
-            out: VecDeque::new(),
+            out: told.into_iter().filter(|_| is_compacted).collect(),
+            note: notes.then(|| format!("{COMPACTING}\n{CONTINUING}\n\n")),
             pause,
             restarts: 0,
+            is_spent: false,
             left_tokens: 0,
             taken_bytes: 0,
             said_at: Instant::now(),
@@ -255,7 +269,11 @@ impl Flow {
         self.taken_bytes += chunk.len();
         let says = match &mut self.reader {
             Reader::Watches(watcher) => {
+                let was_over = watcher.seen().over;
                 let (out, says) = watched(watcher.as_mut(), &mut self.events, chunk);
+                if let Some(route) = self.route.as_ref().filter(|_| !was_over && watcher.seen().over) {
+                    route.passage.keep_end(&out);
+                }
                 self.out.extend((!out.is_empty()).then_some(out));
                 says
             }
@@ -286,11 +304,18 @@ impl Flow {
         while let Some(raw) = self.events.next_event() {
             says |= !is_comment(&raw);
             if self.must_stop(&raw) {
-                self.stop(&mut out);
+                self.stop(&raw, &mut out);
                 break;
             }
             if let Reader::Joins(splice) = &mut self.reader {
+                let begins = self.note.is_some() && !said_by(self.wire, &raw).is_empty();
+                let note = self.note.take_if(|_| begins);
+                let note = note.filter(|note| !has_said(splice.as_mut(), note, &mut out));
                 splice.pass(&raw, &mut out);
+                // Nothing can be said before the very first event.
+                if let Some(note) = note {
+                    splice.notice(&format!("\n\n{note}"), &mut out);
+                }
             }
         }
         if !out.is_empty() {
@@ -304,28 +329,38 @@ impl Flow {
         let seen = self.reader.seen();
         let (Some(pause), Some(route)) = (&mut self.pause, &self.route) else { return false };
         pause.count(seen, || (route.passage.inner.parts.counter)(&route.target.origin()));
-        pause.is_due(seen, || {
-            let mut watcher = self.wire.watcher();
-            watcher.read(&Event::parse(raw));
-            watcher.seen().text.clone()
-        })
+        pause.is_due(seen, || said_by(self.wire, raw))
     }
 
-    /// Leaves the upstream's stream and begins to make room.
-    fn stop(&mut self, out: &mut Vec<u8>) {
+    /// Leaves the upstream's stream before this event, and begins to make room.
+    fn stop(&mut self, next: &[u8], out: &mut Vec<u8>) {
         let Some(route) = self.route.take() else { return };
         let (text, tokens) = {
             let seen = self.reader.seen();
             (seen.text.clone(), self.pause.as_ref().map_or(0, Pause::tokens))
         };
+        let is_exact = route.goes_on_exactly();
+        let in_text = route.passage.inner.config.notices_in_text;
+        if !is_exact {
+            route.totals.approximate();
+        }
         if let Reader::Joins(splice) = &mut self.reader {
-            splice.go_on(&text);
+            let said = said_by(self.wire, next);
+            let gap = &said[..said.len() - said.trim_start().len()];
+            if is_exact {
+                splice.go_on(&text)
+            } else {
+                splice.go_on_about(&text, gap)
+            }
+            if in_text {
+                splice.notice(&format!("\n\n{COMPACTING}\n"), out);
+            }
         }
         self.restarts += 1;
-        self.left_tokens = tokens;
+        let new_tokens = tokens.saturating_sub(std::mem::replace(&mut self.left_tokens, tokens));
         self.events = Events::default();
-        out.extend_from_slice("⚙️ Compacting conversation history…".comment().as_bytes());
-        route.totals.left(self.prepared.input, tokens);
+        out.extend_from_slice(COMPACTING.comment().as_bytes());
+        route.totals.left(self.prepared.input, new_tokens);
         let prepared = self.prepared.clone();
         // The upstream's connection closes here: most local servers have room for one request.
         self.phase = Phase::Waiting(Box::pin(resume(route, prepared, text, tokens)));
@@ -342,19 +377,50 @@ impl Flow {
                 self.phase = Phase::Reading(Box::new(body));
                 if is_last || self.restarts >= MOST_RESTARTS {
                     self.pause = None;
-                    self.out.push_back("⚠️ Max compaction attempts reached".comment().into());
+                    self.is_spent = true;
+                    self.tell(SPENT, &format!("{SPENT}\n\n"));
                 } else {
                     if let Some(pause) = &mut self.pause {
                         pause.go_on(window, self.prepared.input);
                     }
-                    self.out.push_back("✅ Context compacted, continuing…".comment().into());
+                    self.tell(CONTINUING, &format!("{CONTINUING}\n\n"));
                 }
             }
             Err(fault) => {
                 tracing::warn!(fault = fault.message, "an answer was stopped and could not go on");
+                self.is_spent = true;
+                self.exceeded();
                 self.end();
             }
         }
+    }
+
+    /// A notice: as a comment, and in the text where that is wanted.
+    fn tell(&mut self, notice: &str, in_text: &str) {
+        self.out.push_back(notice.comment().into());
+        let wanted = self.route.as_ref().is_some_and(|route| route.passage.inner.config.notices_in_text);
+        if let (Reader::Joins(splice), true) = (&mut self.reader, wanted) {
+            let mut out = Vec::new();
+            splice.notice(in_text, &mut out);
+            self.out.push_back(out.into());
+        }
+    }
+
+    /// Says that the window is full, if it is.
+    fn exceeded(&mut self) {
+        let Some(window) = self.route.as_ref().map(|route| route.window.tokens) else { return };
+        let seen = self.reader.seen();
+        let counted = self.prepared.input + self.pause.as_ref().map_or(0, Pause::tokens);
+        let used = seen.usage.as_ref().map_or(counted, Usage::total_tokens);
+        let is_full = used.saturating_mul(100) >= window.saturating_mul(FULL_PERCENT);
+        if !self.is_spent && !is_full || seen.finish.is_some_and(|finish| finish != Finish::Length) {
+            return;
+        }
+        if let Some(route) = self.route.as_ref().filter(|_| self.is_spent) {
+            route.totals.spent();
+        }
+        let notice = volatile::exceeded(used, window);
+        self.tell(&notice, &format!("\n\n{notice}"));
     }
 
     /// Nothing more comes: the answer ends as the newest stream ended it, or for its length.
@@ -367,6 +433,7 @@ impl Flow {
             let mut out = Vec::new();
             splice.end(self.left_tokens, &mut out);
             if let Some(route) = &self.route {
+                route.passage.keep_end(&Bytes::copy_from_slice(&out));
                 out = route.totals.at_end(&self.prepared.report, self.wire.dialect(), out);
             }
             self.out.push_back(out.into());
@@ -409,6 +476,9 @@ impl Flow {
                 route.target.learn_window(limit);
             }
         }
+        if matches!(self.reader, Reader::Joins(_)) && self.reader.seen().finish == Some(Finish::Length) {
+            self.exceeded();
+        }
         self.end();
     }
 
@@ -435,6 +505,20 @@ fn watched(watcher: &mut dyn Watcher, events: &mut Events, chunk: Bytes) -> (Byt
         }
     }
     (if begun { joined.into() } else { chunk.slice(..whole_bytes) }, says)
+}
+
+/// The text that an event brings.
+fn said_by(wire: &dyn Wire, raw: &[u8]) -> String {
+    let mut watcher = wire.watcher();
+    watcher.read(&Event::parse(raw));
+    watcher.seen().text.clone()
+}
+
+/// Says a notice, if a text is open.
+fn has_said(splice: &mut dyn Splice, note: &str, out: &mut Vec<u8>) -> bool {
+    let before = out.len();
+    splice.notice(note, out);
+    out.len() > before
 }
 
 /// Whether an event says nothing to a reader.

@@ -74,7 +74,8 @@ impl Route {
         if !self.policy.enabled {
             // Nothing is counted and nothing cut: for another dialect the items are read all the same.
             let said = if self.crosses() { Some(self.work(|| self.said_alone()).await?) } else { None };
-            return Ok(Prepared { said, ..Prepared::default() });
+            let steps = self.work(|| self.cleaned()).await;
+            return Ok(Prepared { said, steps, ..Prepared::default() });
         }
         let mut state = self.join().await?;
         self.fit(&mut state, &Occasion::Routine).await
@@ -87,6 +88,12 @@ impl Route {
     pub(super) async fn compacted(&mut self) -> Result<Prepared, Fault> {
         let mut state = self.join().await?;
         self.fit(&mut state, &Occasion::Requested { instructions: None }).await
+    }
+
+    /// The client's items without our notices; `None` if they have none.
+    fn cleaned(&self) -> Option<Vec<Step>> {
+        let envelope = &self.passage.envelope;
+        steps::clean(None, &steps::noticed(envelope), envelope)
     }
 
     fn said_alone(&self) -> Result<Said, Fault> {
@@ -189,7 +196,7 @@ impl Route {
     fn known(&self) -> Result<Known, Fault> {
         let envelope = &self.passage.envelope;
         let names = Names::new(self.passage.wire, envelope).all()?;
-        Ok(Known { bytes: envelope.bytes.clone(), items: envelope.items.clone(), names })
+        Ok(Known { request: Arc::clone(envelope), names })
     }
 
     fn new_state(&self) -> State {
@@ -225,8 +232,10 @@ impl Route {
             let items: Vec<&str> = (from..to).map(|index| envelope.item(index)).collect();
             if state.log.feed(wire.pieces(&items, from)?).is_err() {
                 *state = self.new_state();
-                self.feed(state)?;
+                return self.feed(state);
             }
+            let noticed = (from..to).filter(|index| steps::without_notices(envelope, *index).is_some());
+            state.noticed.extend(noticed);
         }
         self.count_fixed(state)
     }
@@ -280,7 +289,7 @@ impl Route {
 
     /// Whether the upstream gets what the client has sent.
     fn is_unchanged(&self, state: &State) -> bool {
-        !self.crosses() && state.log.history.edits().is_empty()
+        !self.crosses() && state.log.history.edits().is_empty() && state.noticed.is_empty()
     }
 
     /// Waits until no other conversation with the same beginning has a summary made: it may hold for this one too.
@@ -311,13 +320,18 @@ impl Route {
             None => (Action::Remembered, "decided for an earlier request of this conversation".to_owned()),
         };
         let report = Report { action, before: before.total, after: after.total, why };
+        // Another request of the conversation may have said the same without them.
+        let noticed = match self.passage.inner.config.notices_in_text {
+            true => steps::noticed(&self.passage.envelope),
+            false => state.noticed.clone(),
+        };
         let start = Start {
             view_hash: history.view_hash(),
             fixed_tokens: fixed,
             window: Some(self.window.tokens).filter(|_| self.limits.window.is_some()),
         };
         Prepared {
-            steps: steps::steps(&state.log, state.log.items),
+            steps: steps::clean(steps::steps(&state.log, state.log.items), &noticed, &self.passage.envelope),
             report,
             input: after.total,
             bound: after.bound(),

@@ -13,7 +13,8 @@ use tokio::time::{sleep, timeout};
 use super::flow::{Body, Flow};
 use super::log::Reported;
 use super::prepare::Prepared;
-use super::{Opened, Route};
+use super::{Action, Opened, Route};
+use crate::gateway::Midstream;
 use crate::headers;
 use crate::wire::{Edited, Fault, FaultKind, Prefill, Seen};
 
@@ -65,8 +66,12 @@ impl Route {
                     self.check(status, &bytes, seen.as_ref())?;
                     let usage = seen.and_then(|seen| seen.usage);
                     self.totals.add(usage.as_ref());
+                    self.totals.describe(&mut headers);
                     if let Some(usage) = usage {
                         self.remember_usage(usage, &prepared).await;
+                    }
+                    if let Some(said) = std::str::from_utf8(&bytes).ok().filter(|_| status.is_success()) {
+                        self.passage.keep(said);
                     }
                     let bytes =
                         if status.is_success() { self.totals.beside(&prepared.report, bytes) } else { bytes };
@@ -118,6 +123,7 @@ impl Route {
             steps: prepared.steps.clone(),
             stream: collects.then_some(true),
             include_usage: collects,
+            asks_to_go_on: prefill.is_some() && !self.goes_on_exactly(),
             prefill: prefill
                 .map(|(text, _)| Prefill { text: text.to_owned(), must_be_told: self.target.must_be_told() }),
             ..self.edited()
@@ -149,18 +155,36 @@ impl Route {
         let line = self.policy.trigger.map_or(self.window.tokens, |trigger| self.budget().trigger(trigger));
         let may_outgrow = |most: u64| prepared.bound.saturating_add(most) > self.window.tokens / 10 * 9;
         let is_long = prepared.input > line / 2 || self.passage.envelope.max_output.is_some_and(may_outgrow);
-        !self.passage.envelope.stream && self.may_continue() && is_long
+        !self.passage.envelope.stream && (self.may_continue() && is_long || self.notes(prepared))
     }
 
     /// Whether an answer can be stopped and gone on with here.
     pub(super) fn may_continue(&self) -> bool {
         let config = &self.passage.inner.config;
         let one = self.passage.envelope.other("n").is_none_or(|n| matches!(n, "1" | "null"));
-        config.midstream == crate::gateway::Midstream::Exact
-            && self.conversation.is_some()
-            && self.limits.window.is_some()
-            && self.target.can_prefill(&self.limits)
-            && one
+        let can = match config.midstream {
+            Midstream::Off => false,
+            Midstream::Exact => self.goes_on_exactly(),
+            Midstream::BestEffort => self.goes_on_exactly() || self.is_prose(),
+        };
+        can && one && self.conversation.is_some() && self.limits.window.is_some()
+    }
+
+    /// Whether the upstream goes on with an answer just where it was stopped; else its model can be asked to.
+    pub(super) fn goes_on_exactly(&self) -> bool {
+        self.target.can_prefill(&self.limits)
+    }
+
+    /// Whether the answer has no form that a model which is asked to go on would begin anew.
+    fn is_prose(&self) -> bool {
+        let forms = ["response_format", "output_config", "output_format", "text"];
+        let plain = |raw: &str| raw == "null" || !raw.contains("json");
+        forms.iter().all(|form| self.passage.envelope.other(form).is_none_or(plain))
+    }
+
+    /// Whether the client is to be told in the answer's text.
+    pub(super) fn notes(&self, prepared: &Prepared) -> bool {
+        self.passage.inner.config.notices_in_text && prepared.report.action == Action::Compacted
     }
 
     /// Posts the request and waits for the status line. What did not arrive, and what the upstream says is for a
@@ -330,6 +354,9 @@ impl Route {
     ) -> Result<Opened, Fault> {
         let mut headers = headers::for_caller(upstream_headers);
         self.describe(&prepared.report, &mut headers);
+        if self.may_continue() && !self.goes_on_exactly() {
+            headers::say(&mut headers, "x-longhaul-midstream", "approximate");
+        }
         let wire = self.passage.wire;
         // Some servers stream although nobody asked for it.
         let (totals, report) = (Arc::clone(&self.totals), prepared.report.clone());
@@ -340,6 +367,7 @@ impl Route {
         }
         let events = flow.collect().await?;
         headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+        totals.describe(&mut headers);
         let whole = wire.collect(&events);
         let broken = || Fault::new(FaultKind::Upstream, "the upstream's answer ended before it was complete");
         Ok(Opened::Whole(status, headers, totals.beside(&report, whole.ok_or_else(broken)?)))

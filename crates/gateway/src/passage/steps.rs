@@ -8,7 +8,7 @@ use longhaul_core::ids::Seq;
 use longhaul_core::message::Part;
 
 use super::log::Log;
-use crate::wire::{Fate, Step};
+use crate::wire::{Envelope, Fate, Step, volatile};
 
 /// The items that show the view; `None` if they are the client's, all of them.
 pub(super) fn steps(log: &Log, items: usize) -> Option<Vec<Step>> {
@@ -32,6 +32,41 @@ pub(super) fn steps(log: &Log, items: usize) -> Option<Vec<Step>> {
         says.entry(place).or_default().push(without_handles(&item.message.text()));
     }
     Some(line_up(items, &fates, &mut says))
+}
+
+/// One of the client's items without our notices; `None` if it has none.
+pub(super) fn without_notices(envelope: &Envelope, index: usize) -> Option<String> {
+    let item = Some(envelope.item(index)).filter(|item| volatile::may_have_notices(item));
+    item.and_then(volatile::item_without_notices)
+}
+
+/// The client's items that have notices of ours.
+pub(super) fn noticed(envelope: &Envelope) -> Vec<usize> {
+    if !volatile::may_have_notices(envelope.text(&envelope.items_at)) {
+        return Vec::new();
+    }
+    (0..envelope.items.len()).filter(|index| without_notices(envelope, *index).is_some()).collect()
+}
+
+/// The same items, those that are kept without the notices that some of them have.
+pub(super) fn clean(steps: Option<Vec<Step>>, noticed: &[usize], envelope: &Envelope) -> Option<Vec<Step>> {
+    if noticed.is_empty() {
+        return steps;
+    }
+    let mut cleaned = Vec::new();
+    for step in steps.unwrap_or_else(|| vec![Step::Keep(0..envelope.items.len())]) {
+        let Step::Keep(range) = step else {
+            cleaned.push(step);
+            continue;
+        };
+        for item in range {
+            match noticed.contains(&item).then(|| without_notices(envelope, item)).flatten() {
+                Some(text) => cleaned.push(Step::Rewrite { item, text }),
+                None => keep(&mut cleaned, item),
+            }
+        }
+    }
+    Some(cleaned)
 }
 
 fn is_ours(item: &ViewItem) -> bool {

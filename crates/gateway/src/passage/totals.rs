@@ -3,16 +3,21 @@
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
+use http::HeaderMap;
 use longhaul_core::usage::Usage;
 use serde_json::json;
 
 use super::{Action, Report};
+use crate::headers;
 use crate::wire::Dialect;
 use crate::wire::json::{field, fields, string, with_field};
 use crate::wire::sse::{Event, Events};
 
 /// The field's name.
 const FIELD: &str = "x_longhaul";
+
+/// Why an answer ended with `length` although it was gone on with.
+const MAX_COMPACTIONS: &str = "max-compactions";
 
 /// What was asked of the upstream for one answer.
 #[derive(Debug, Default)]
@@ -26,6 +31,10 @@ struct Spent {
     /// Streams that were left have told nothing: they are counted here.
     is_estimated: bool,
     restarts: u64,
+    /// Whether what came after a restart is only about what would have come.
+    is_approximate: bool,
+    /// Whether the answer went on to the real end of the window.
+    is_spent: bool,
 }
 
 impl Totals {
@@ -52,20 +61,52 @@ impl Totals {
         spent.is_estimated = true;
     }
 
+    /// The model was only asked to go on.
+    pub(super) fn approximate(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_approximate = true;
+    }
+
+    /// The answer ends at the real end of the window, because no more room could be made.
+    pub(super) fn spent(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_spent = true;
+    }
+
+    /// What an answer that is sent as a whole says in its headers.
+    pub(super) fn describe(&self, headers: &mut HeaderMap) {
+        let spent = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if spent.calls > 1 {
+            headers::say(headers, "x-longhaul-calls", &spent.calls.to_string());
+            headers::say(
+                headers,
+                "x-longhaul-billed",
+                &format!("input={} output={}", spent.input, spent.output),
+            );
+        }
+        if spent.restarts > 0 {
+            headers::say(headers, "x-longhaul-restarts", &spent.restarts.to_string());
+        }
+    }
+
     /// The field; `None` if nothing was done.
     fn field(&self, report: &Report) -> Option<String> {
         let spent = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let acted = matches!(report.action, Action::Pruned | Action::Compacted);
         (acted || spent.restarts > 0).then(|| {
-            json!({
+            let mut field = json!({
                 "action": report.action.as_str(),
                 "tokens_before": report.before,
                 "tokens_after": report.after,
                 "restarts": spent.restarts,
                 "calls": spent.calls,
                 "billed": { "input_tokens": spent.input, "output_tokens": spent.output, "estimated": spent.is_estimated },
-            })
-            .to_string()
+            });
+            if spent.is_approximate {
+                field["approximate"] = true.into();
+            }
+            if spent.is_spent {
+                field["code"] = MAX_COMPACTIONS.into();
+            }
+            field.to_string()
         })
     }
 

@@ -23,7 +23,7 @@ const NAMES: Names = Names {
     items: "messages",
     max_output: &["max_completion_tokens", "max_tokens"],
     system: "",
-    others: &["n", "stream_options", "tool_choice"],
+    others: &["n", "stream_options", "tool_choice", "response_format"],
     items_may_be_text: false,
 };
 
@@ -58,6 +58,10 @@ impl Wire for Chat {
 
     fn read(&self, bytes: Bytes) -> Result<Envelope, Bad> {
         Envelope::read(bytes, &NAMES)
+    }
+
+    fn read_after(&self, bytes: &Bytes, known: &Envelope) -> Option<Envelope> {
+        Envelope::read_after(bytes, &NAMES, known)
     }
 
     fn pieces(&self, items: &[&str], before: usize) -> Result<Vec<Vec<Piece>>, Bad> {

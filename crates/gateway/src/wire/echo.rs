@@ -1,5 +1,7 @@
 //! What an upstream repeats of the beginning that it was told to go on with.
 
+use super::overlap::Overlap;
+
 /// Shorter beginnings are not taken for repeated ones: an answer may say the same few words twice.
 const SHORTEST_BYTES: usize = 32;
 
@@ -12,6 +14,8 @@ pub struct Echo {
     unsent: usize,
     /// What has come and may be part of a repetition.
     held: String,
+    /// Where the model was only asked to go on.
+    about: Option<Overlap>,
 }
 
 impl Echo {
@@ -26,8 +30,18 @@ impl Echo {
         self.unsent = said.len() - said.trim_end().len();
     }
 
+    /// The next stream was asked to go on with `said`, where `gap` was about to come: it may repeat the end of it.
+    pub fn expect_about(&mut self, said: &str, gap: &str) {
+        *self = Self { about: Some(Overlap::new(said, gap)), ..Self::default() };
+    }
+
     /// More text of the stream: what of it (and of what was held) is new. `None` if that is not known yet.
     pub fn pass(&mut self, text: &str) -> Option<String> {
+        if let Some(overlap) = &mut self.about {
+            let new = overlap.pass(text)?;
+            self.about = None;
+            return Some(new);
+        }
         let Some(said) = &self.said else { return Some(text.to_owned()) };
         self.held.push_str(text);
         if said.len() >= SHORTEST_BYTES {
@@ -49,6 +63,9 @@ impl Echo {
 
     /// The text is over: what was held is new after all.
     pub fn end(&mut self) -> Option<String> {
+        if let Some(mut overlap) = self.about.take() {
+            return Some(overlap.settle()).filter(|rest| !rest.is_empty());
+        }
         if self.held.is_empty() {
             return None;
         }
@@ -58,7 +75,7 @@ impl Echo {
 
     /// It was no repetition. Whitespace at the end of the beginning may not have been sent: then it comes again.
     fn settle(&mut self) -> String {
-        let Self { said, unsent, held } = std::mem::take(self);
+        let Self { said, unsent, held, .. } = std::mem::take(self);
         let said = said.unwrap_or_default();
         let gap = &said[said.len() - unsent..];
         let repeated: usize =

@@ -11,15 +11,17 @@ use serde_json::value::RawValue;
 
 use super::Bad;
 
+mod resume;
+
 /// Where the fields of a request stand that the gateway looks at. The bytes are the client's.
 #[derive(Clone, Debug)]
 pub struct Envelope {
     /// The request.
     pub bytes: Bytes,
-    /// The model that the client asks for.
+    /// The model that the client asks for; empty if it names none.
     pub model: String,
     /// Where its name stands, quotes included.
-    pub model_at: Range<usize>,
+    pub model_at: Option<Range<usize>>,
     /// Whether a stream is asked for.
     pub stream: bool,
     /// Where that is said.
@@ -59,7 +61,7 @@ impl Envelope {
     /// Reads a request.
     ///
     /// # Errors
-    /// [`Bad`] if it is no JSON object, if `model` or the items are missing or if a field has another type.
+    /// [`Bad`] if it is no JSON object, if the items are missing or if a field has another type.
     pub fn read(bytes: Bytes, names: &Names) -> Result<Self, Bad> {
         let bytes = without_half_characters(bytes);
         let text = std::str::from_utf8(&bytes).map_err(|_| Bad::new("the request is not UTF-8"))?;
@@ -68,9 +70,9 @@ impl Envelope {
             deserializer.deserialize_map(FieldsOf { names, text }).map_err(|error| not_json(&error))?;
         deserializer.end().map_err(|error| not_json(&error))?;
         let at = |part: &str| range_in(text, part);
-        let model = fields.model.ok_or_else(|| Bad::field("model", "`model` is missing"))?;
-        let name =
-            serde_json::from_str(model).map_err(|_| Bad::field("model", "`model` must be a string"))?;
+        let no_name = |_| Bad::field("model", "`model` must be a string");
+        let model = fields.model.filter(|raw| *raw != "null");
+        let name = model.map(serde_json::from_str).transpose().map_err(no_name)?.unwrap_or_default();
         let items_raw =
             fields.items.ok_or_else(|| Bad::field(names.items, format!("`{}` is missing", names.items)))?;
         let items = match fields.list {
@@ -91,7 +93,7 @@ impl Envelope {
         };
         let envelope = Self {
             model: name,
-            model_at: at(model),
+            model_at: fields.model.map(at),
             stream,
             stream_at: fields.stream.map(at),
             max_output,
@@ -130,14 +132,19 @@ impl Envelope {
 /// The same with `\ufffd` for every half of a surrogate pair that stands alone: programs in JavaScript write them where
 /// they cut a text, no reader here and few servers take them. Nothing else moves.
 fn without_half_characters(bytes: Bytes) -> Bytes {
+    mended(&bytes).map_or(bytes, BytesMut::freeze)
+}
+
+/// What has such halves, without them; `None` if nothing has.
+fn mended(bytes: &[u8]) -> Option<BytesMut> {
     let mut mended: Option<BytesMut> = None;
     for half in [b"\\ud", b"\\uD"] {
-        for at in memmem::find_iter(&bytes, half).filter(|at| is_half_character(&bytes, *at)) {
-            let mended = mended.get_or_insert_with(|| BytesMut::from(&bytes[..]));
+        for at in memmem::find_iter(bytes, half).filter(|at| is_half_character(bytes, *at)) {
+            let mended = mended.get_or_insert_with(|| BytesMut::from(bytes));
             mended[at..at + ESCAPE_BYTES].copy_from_slice(b"\\ufffd");
         }
     }
-    mended.map_or(bytes, BytesMut::freeze)
+    mended
 }
 
 /// Bytes of `\u` with its digits.

@@ -26,7 +26,16 @@ const NAMES: Names = Names {
     items: "messages",
     max_output: &["max_tokens"],
     system: "system",
-    others: &["tool_choice", "thinking", "stop_sequences", "temperature", "top_p", "top_k"],
+    others: &[
+        "tool_choice",
+        "thinking",
+        "stop_sequences",
+        "temperature",
+        "top_p",
+        "top_k",
+        "output_config",
+        "output_format",
+    ],
     items_may_be_text: false,
 };
 
@@ -41,6 +50,10 @@ impl Wire for Messages {
 
     fn read(&self, bytes: Bytes) -> Result<Envelope, Bad> {
         Envelope::read(bytes, &NAMES)
+    }
+
+    fn read_after(&self, bytes: &Bytes, known: &Envelope) -> Option<Envelope> {
+        Envelope::read_after(bytes, &NAMES, known)
     }
 
     fn pieces(&self, items: &[&str], before: usize) -> Result<Vec<Vec<Piece>>, Bad> {

@@ -32,7 +32,7 @@ impl Patch {
     /// `limit_name`.
     pub fn scalars(&mut self, envelope: &Envelope, edited: &Edited, limit_name: &str) {
         if let Some(model) = &edited.model {
-            self.replace(envelope.model_at.clone(), quoted(model));
+            self.set(envelope.model_at.as_ref(), "model", &quoted(model));
         }
         if let Some(limit) = edited.max_output {
             self.set(envelope.max_output_at.as_ref(), limit_name, &limit.to_string());

@@ -52,6 +52,10 @@ impl Wire for Responses {
         Envelope::read(bytes, &NAMES)
     }
 
+    fn read_after(&self, bytes: &Bytes, known: &Envelope) -> Option<Envelope> {
+        Envelope::read_after(bytes, &NAMES, known)
+    }
+
     fn pieces(&self, items: &[&str], before: usize) -> Result<Vec<Vec<Piece>>, Bad> {
         let one = |(index, item): (usize, &&str)| Ok(item::piece(item, index)?.into_iter().collect());
         (before..).zip(items).map(one).collect()

@@ -26,7 +26,7 @@ async fn a_request_arrives_byte_for_byte_and_so_does_its_answer() {
     assert_eq!((reply.status, header(&reply, "content-type")), (StatusCode::OK, "text/event-stream"));
     assert_eq!(header(&reply, "x-longhaul-action"), "none");
     assert_eq!(header(&reply, "x-longhaul-upstream"), "up");
-    assert_eq!(header(&reply, "x-longhaul-window"), "8000 (declared)");
+    assert_eq!(header(&reply, "x-longhaul-window"), "8000 (stated)");
     assert!(matches!(reply.body, ReplyBody::Stream(_)));
     assert_eq!(body(reply).await, events.concat());
     let sent = &server.sent()[0];

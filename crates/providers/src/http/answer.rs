@@ -69,16 +69,25 @@ pub(crate) async fn call<D: Decode>(
     url: Url,
     body: Bytes,
 ) -> Result<ModelStream, ProviderError> {
+    let server = url.origin().ascii_serialization();
     let response = http.post(url, body).await?;
     let (http, id) = (http.clone(), request_id::read(response.headers()));
     let bytes = http.bytes(response);
-    let told = move |error| http.hide(request_id::put(id.as_deref(), error));
+    let told = move |error| http.hide(request_id::put(id.as_deref(), located(error, &server)));
     let mut answering = open::<D>(bytes).await.map_err(&told)?;
     let first = answering.next().await.transpose().map_err(&told)?;
     let rest = futures_util::stream::unfold(answering, |mut answering| async move {
         answering.next().await.map(|event| (event, answering))
     });
     Ok(Box::pin(futures_util::stream::iter(first.map(Ok)).chain(rest.map_err(told))))
+}
+
+/// An answer that ended early names the server that ended it: its log says why.
+fn located(mut error: ProviderError, server: &str) -> ProviderError {
+    if error.code == ErrorCode::TruncatedStream {
+        error.message = format!("the model server at {server} ended its answer early: {}", error.message);
+    }
+    error
 }
 
 async fn open<D: Decode>(mut bytes: ByteStream) -> Result<Answering<D>, ProviderError> {

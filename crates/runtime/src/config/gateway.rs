@@ -1,5 +1,8 @@
 //! The gateway: whom it answers, and how.
 
+use std::collections::BTreeMap;
+use std::fmt;
+
 use super::model::{ModelLimits, ProviderKind, choices};
 
 choices!(
@@ -27,6 +30,8 @@ choices!(
     GatewayMidstream {
         /// It is stopped, room is made, and it goes on exactly, where its server can do that.
         Exact = "exact",
+        /// The same; elsewhere the model is asked to go on, and what it repeats is left out.
+        BestEffort = "best-effort",
         /// It ends as its server ends it.
         Off = "off",
     }
@@ -44,6 +49,16 @@ choices!(
     }
 );
 
+/// HTTP headers by name. What they say does not show: keys stand in them.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct UpstreamHeaders(pub BTreeMap<String, String>);
+
+impl fmt::Debug for UpstreamHeaders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
 /// A server behind the gateway.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpstreamConfig {
@@ -55,6 +70,8 @@ pub struct UpstreamConfig {
     pub base_url: String,
     /// The environment variable that holds its key.
     pub api_key_env: Option<String>,
+    /// HTTP headers added to every request.
+    pub headers: UpstreamHeaders,
     /// The dialects in which requests pass to it as they are; `None`: those that its kind speaks, and those that it is
     /// found to speak.
     pub dialects: Option<Vec<GatewayDialect>>,
@@ -82,6 +99,8 @@ pub struct GatewayConfig {
     pub upstreams: Vec<UpstreamConfig>,
     /// What is done about an answer that outgrows its window.
     pub midstream: GatewayMidstream,
+    /// Whether the answer's text says what is done to it.
+    pub notices_in_text: bool,
     /// Who may use it.
     pub auth: GatewayAuth,
     /// Whose key an upstream is shown.

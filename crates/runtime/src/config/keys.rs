@@ -6,6 +6,7 @@ use super::model::StrategyKind::{
     Summarization, Truncation,
 };
 use super::model::{ParallelTools, ProviderKind, Recovery};
+use crate::sandbox::Network;
 
 /// One key.
 pub(super) struct Key {
@@ -31,6 +32,8 @@ pub(super) enum Kind {
     Score,
     /// `auto`, or a positive whole number.
     CountOrAuto,
+    /// A whole number from `min` to `max`, or `none`.
+    CountOrNone { min: u64, max: u64 },
     /// A text that is not empty.
     Name,
     /// An `http://` or `https://` address.
@@ -361,6 +364,42 @@ pub(super) const KEYS: &[Key] = &[
     key("tools.read.maxLineLength", up_to(LENGTH), "2000", "The longest line shown, in characters."),
     key("tools.grep.maxMatches", up_to(LENGTH), "1000", "Matches shown."),
     key(
+        "sandbox.network",
+        Kind::Choice { now: Network::NAMES, later: &[] },
+        "allow",
+        "Whether the agent's commands, command hooks and MCP programs reach the network: allow, or deny: they can make no socket, UNIX sockets included. An MCP program may have a `network` of its own.",
+    ),
+    key(
+        "sandbox.limits.cpuSeconds",
+        Kind::CountOrNone { min: 1, max: LENGTH },
+        "14400",
+        "Processor time that one process of a command may use, in seconds, or none. MCP programs have no such limit. All limits hold on Linux.",
+    ),
+    key(
+        "sandbox.limits.memoryBytes",
+        Kind::CountOrNone { min: 64 << 20, max: BYTES },
+        "17179869184",
+        "Memory that one process may fill, in bytes, or none.",
+    ),
+    key(
+        "sandbox.limits.fileBytes",
+        Kind::CountOrNone { min: 1, max: BYTES },
+        "17179869184",
+        "The largest file that a process may write, in bytes, or none.",
+    ),
+    key(
+        "sandbox.limits.processes",
+        Kind::CountOrNone { min: 1, max: LENGTH },
+        "4096",
+        "Processes and threads that may be added to those of the machine, or none. The kernel does not hold root to it.",
+    ),
+    key(
+        "sandbox.limits.openFiles",
+        Kind::CountOrNone { min: 64, max: LENGTH },
+        "65536",
+        "Files that one process may have open, or none.",
+    ),
+    key(
         "blobs.maxBytes",
         up_to(BYTES),
         "67108864",
@@ -372,7 +411,7 @@ pub(super) const KEYS: &[Key] = &[
         "approvals.rules",
         Kind::Rules,
         "[]",
-        "The first rule that fits decides: { tool: GLOB, decision: allow|ask|deny }.",
+        "The first rule that fits decides: { tool: GLOB, match: { ARGUMENT: PATTERN }, decision: allow|ask|deny }. Without `match` it is for every call. In a pattern `*` is any text and `?` one character; all of the argument has to fit. A rule that allows does not fit an argument with signs of the shell (; & | < > ` $ ( ) { } \\ or a line break) or `..` in a path that the pattern does not have: { tool: bash, match: { command: \"git status*\" }, decision: allow }.",
     ),
     key(
         "approvals.timeout",
@@ -384,7 +423,7 @@ pub(super) const KEYS: &[Key] = &[
         "mcpServers",
         Kind::McpServers,
         "{}",
-        "MCP servers that add tools, by name: { command, args, env } or { url, headers }; both take timeoutMs: 120000 and optional: false.",
+        "MCP servers that add tools, by name: { command, args, env, network: allow|deny } or { url, headers }; both take timeoutMs: 120000 and optional: false.",
     ),
     key("retry.attempts", up_to(100), "4", "Model calls tried before giving up, the first included."),
     key("retry.maxDelay", Kind::Time { optional: false }, "60s", "The longest pause between two tries."),
@@ -394,13 +433,18 @@ pub(super) const KEYS: &[Key] = &[
         "{}",
         "What is declared of models, by name; it wins over what the server and the catalogue say: { window: TOKENS, maxOutput: TOKENS, prices: { input: USD, cachedInput: USD, cacheWrite: USD, output: USD } per million tokens, tools: true, media: [images, files], prefill: false, reasoning_retention: never|turn|always }. Where `prefill` is true an answer that would run into the end of the window is paused, room is made, and it goes on.",
     ),
-    later("gateway.noticesInText", "false", "Show notices of the gateway in the answer's text."),
+    key(
+        "gateway.noticesInText",
+        Kind::Flag,
+        "false",
+        "Say in the answer's text, in paragraphs of their own, when a conversation is shortened or an answer stopped for it. Comments of the stream and headers say it in any case; what comes back of it in a later request is left out.",
+    ),
     later("gateway.recall", "off", "Let the gateway add the recall tool."),
     key(
         "gateway.midstream",
-        Kind::Choice { now: GatewayMidstream::NAMES, later: &["best-effort"] },
+        Kind::Choice { now: GatewayMidstream::NAMES, later: &[] },
         "exact",
-        "An answer that outgrows its window: exact stops it, makes room and goes on in the same stream, where the model's server can go on exactly; off lets it end.",
+        "An answer that outgrows its window: exact stops it, makes room and goes on in the same stream, where the model's server can go on exactly; best-effort does so everywhere: other models are asked to go on, what they repeat is left out, and the answer is labelled approximate; off lets it end.",
     ),
     key(
         "gateway.auth",
@@ -418,7 +462,7 @@ pub(super) const KEYS: &[Key] = &[
         "gateway.upstreams",
         Kind::Upstreams,
         "[]",
-        "Servers behind the gateway, the preferred first, before that of `model`: { name: NAME, provider: openai-compatible, base_url: URL, api_key_env: NAME, dialects: [chat, responses, messages], window: TOKENS, models: { NAME: { model: NAME AT THE SERVER, window: TOKENS, maxOutput: TOKENS, tools: true, media: [images, files], prefill: false, reasoning_retention: never|turn|always } } }. Without `models` it takes any name; without `dialects` it is sent those that its kind speaks. A model that several have is asked for at the next one where the first cannot be reached, is out of requests (429) or fails (5xx) before its answer begins.",
+        "Servers behind the gateway, the preferred first, before that of `model`: { name: NAME, provider: openai-compatible, base_url: URL, api_key_env: NAME, headers: { NAME: TEXT }, dialects: [chat, responses, messages], window: TOKENS, models: { NAME: { model: NAME AT THE SERVER, window: TOKENS, maxOutput: TOKENS, tools: true, media: [images, files], prefill: false, reasoning_retention: never|turn|always } } }. Without `models` it takes any name; without `dialects` it is sent those that its kind speaks. A model that several have is asked for at the next one where the first cannot be reached, is out of requests (429) or fails (5xx) before its answer begins.",
     ),
     key(
         "server.addr",

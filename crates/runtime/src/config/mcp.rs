@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use crate::sandbox::Network;
+
 /// One MCP server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McpServerConfig {
@@ -33,6 +35,8 @@ pub struct McpCommand {
     pub args: Vec<String>,
     /// Its environment, besides what every confined child has.
     pub env: BTreeMap<String, String>,
+    /// Whether it reaches the network; `None`: as the agent's commands do.
+    pub network: Option<Network>,
 }
 
 /// A server over streamable HTTP. What is in `headers`, and of the address all but its server, does not show
@@ -85,8 +89,12 @@ mod tests {
     #[test]
     fn secrets_do_not_show() {
         let pairs = |value: &str| BTreeMap::from([("NAME".to_owned(), value.to_owned())]);
-        let command =
-            McpCommand { program: "run".into(), args: vec!["--key=s3cret".into()], env: pairs("s3cret") };
+        let command = McpCommand {
+            program: "run".into(),
+            args: vec!["--key=s3cret".into()],
+            env: pairs("s3cret"),
+            network: None,
+        };
         let remote =
             McpRemote { url: "https://u:s3cret@host:8/p?key=s3cret".into(), headers: pairs("Bearer s3cret") };
         assert_eq!(format!("{command:?}"), r#"McpCommand { program: "run", args: 1, env: ["NAME"] }"#);

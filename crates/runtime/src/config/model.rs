@@ -389,6 +389,9 @@ pub struct ApprovalsConfig {
 pub struct ApprovalRule {
     /// A glob over the tool's name; checked, it compiles.
     pub tool: String,
+    /// A pattern for each argument that is looked at (`*` any text, `?` one character); all must fit. Empty: every
+    /// call.
+    pub matching: BTreeMap<String, String>,
     /// What holds.
     pub decision: Decision,
 }

@@ -7,6 +7,9 @@ use serde_saphyr::Spanned;
 
 use super::error::{Problem, ProblemKind};
 
+/// How deep a file may be nested. Reading calls itself for each level, on the stack of whoever reads.
+const DEEPEST: usize = 32;
+
 /// A place in the file: line and column, from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
@@ -43,7 +46,8 @@ pub(super) struct Entry {
 
 /// Reads one YAML document.
 pub(super) fn parse(text: &str) -> Result<Node, Box<Problem>> {
-    let options = serde_saphyr::options! { strict_booleans: true };
+    let budget = serde_saphyr::budget! { max_depth: DEEPEST, flow_nesting_limit: DEEPEST };
+    let options = serde_saphyr::options! { strict_booleans: true, budget: budget };
     serde_saphyr::from_str_with_options::<Spanned<Value>>(text, options).map(Node::from).map_err(syntax)
 }
 

@@ -77,6 +77,20 @@ impl<'a> Reader<'a> {
         .flatten()
     }
 
+    /// `None` is `none`.
+    pub(super) fn count_or_none(&mut self, path: &str) -> Option<u64> {
+        let (min, max) = match keys::at(path).map(|key| &key.kind) {
+            Some(Kind::CountOrNone { min, max }) => (*min, *max),
+            _ => (1, u64::MAX),
+        };
+        let expected = format!("a whole number from {min} to {max}, or none");
+        let given = self.read(path, &expected, |node| match node.word().as_deref() {
+            Some("none") => Some(None),
+            _ => whole(node, min, max).map(Some),
+        });
+        given.unwrap_or_else(|| default(path).parse().ok())
+    }
+
     pub(super) fn text(&mut self, path: &str) -> String {
         self.read(path, "a text that is not empty", |node| text(node).filter(|text| !text.trim().is_empty()))
             .unwrap_or_else(|| default(path).to_owned())
@@ -196,19 +210,27 @@ impl<'a> Reader<'a> {
             self.bad(node, path, "{ tool: GLOB, decision: allow|ask|deny }");
             return None;
         }
-        self.only(node, path, &["tool", "decision"], &["match"]);
+        self.only(node, path, &["tool", "match", "decision"], &[]);
         for key in ["tool", "decision"].iter().filter(|key| node.get(key).is_none()) {
             self.problem(node.at, path, ProblemKind::Conflict(format!("needs `{key}`")));
         }
         let glob = |node: &Node| text(node).filter(|glob| globset::Glob::new(glob).is_ok());
         let tool = self.inner(node, path, "tool", "a tool's name or a glob over names", glob);
+        let expected = "patterns by argument, { ARGUMENT: PATTERN }";
+        let matching = self.inner(node, path, "match", expected, |node| {
+            let pairs = node.entries().iter().map(|entry| Some((entry.key.clone(), text(&entry.node)?)));
+            (!node.entries().is_empty()).then(|| pairs.collect())?
+        });
+        if matching.is_none() && node.get("match").is_some() {
+            return None;
+        }
         let decision = node.get("decision")?;
         let word = decision.word().unwrap_or_else(|| decision.describe());
         let Some(known) = Decision::from_name(&word) else {
             self.problem(decision.at, &format!("{path}.decision"), choose(path, &word, Decision::NAMES, &[]));
             return None;
         };
-        Some(ApprovalRule { tool: tool?, decision: known })
+        Some(ApprovalRule { tool: tool?, matching: matching.unwrap_or_default(), decision: known })
     }
 
     /// A key of a later capability: absent, its default, or refused.

@@ -6,6 +6,7 @@ use super::gateway::GatewayDialect;
 use super::keys::{self, Key, Kind};
 use super::model::{Decision, ProviderKind, ReasoningRetention, TokenCounter, TriggerConfig};
 use super::node;
+use crate::sandbox::Network;
 
 pub(super) fn render() -> Value {
     let mut schema = object("");
@@ -51,6 +52,9 @@ fn shape(key: &Key) -> Value {
     match &key.kind {
         Kind::Flag => json!({ "type": "boolean" }),
         Kind::Count { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        Kind::CountOrNone { min, max } => {
+            json!({ "oneOf": [{ "const": "none" }, { "type": "integer", "minimum": min, "maximum": max }] })
+        }
         Kind::Share => share(),
         Kind::Score => json!({ "type": "number", "minimum": 0 }),
         Kind::CountOrAuto => json!({ "oneOf": [{ "const": "auto" }, tokens()] }),
@@ -115,7 +119,10 @@ fn trigger() -> Value {
 }
 
 fn rule() -> Value {
-    let fields = json!({ "tool": { "type": "string" }, "decision": { "enum": Decision::NAMES } });
+    let patterns =
+        json!({ "type": "object", "minProperties": 1, "additionalProperties": { "type": "string" } });
+    let fields =
+        json!({ "tool": { "type": "string" }, "match": patterns, "decision": { "enum": Decision::NAMES } });
     required(fields, &["tool", "decision"])
 }
 
@@ -147,6 +154,7 @@ fn upstream() -> Value {
         "provider": { "enum": providers },
         "base_url": { "type": "string", "pattern": "^https?://." },
         "api_key_env": { "type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" },
+        "headers": by_name(),
         "dialects": { "type": "array", "items": { "enum": GatewayDialect::NAMES } },
         "window": tokens(),
         "models": { "type": "object", "additionalProperties": model },
@@ -156,8 +164,9 @@ fn upstream() -> Value {
 
 fn mcp_command() -> Value {
     let texts = json!({ "type": "array", "items": { "type": "string" } });
+    let network = json!({ "enum": Network::NAMES });
     mcp_server(
-        json!({ "command": { "type": "string", "minLength": 1 }, "args": texts, "env": by_name() }),
+        json!({ "command": { "type": "string", "minLength": 1 }, "args": texts, "env": by_name(), "network": network }),
         "command",
     )
 }

@@ -9,7 +9,9 @@ use super::model::{
     TokenCounter, ToolsConfig,
 };
 use super::reader::Reader;
+use super::sandbox::SandboxConfig;
 use super::server::ServerConfig;
+use crate::sandbox::{ChildLimits, Network};
 
 pub(super) fn config(reader: &mut Reader<'_>) -> Config {
     let name = reader.text("name");
@@ -27,6 +29,7 @@ pub(super) fn config(reader: &mut Reader<'_>) -> Config {
             user_prompt_submit: reader.hook("hooks.userPromptSubmit"),
         },
         tools: tools(reader),
+        sandbox: sandbox(reader),
         blobs: BlobsConfig {
             max_bytes: reader.count("blobs.maxBytes"),
             session_quota_bytes: reader.count("blobs.sessionQuotaBytes"),
@@ -54,6 +57,7 @@ fn gateway(reader: &mut Reader<'_>) -> GatewayConfig {
     let (exact, open, own) = (GatewayMidstream::Exact, GatewayAuth::OpenOnLoopback, GatewayCredentials::Own);
     GatewayConfig {
         upstreams: reader.upstreams("gateway.upstreams"),
+        notices_in_text: reader.flag("gateway.noticesInText"),
         midstream: reader.choice("gateway.midstream", GatewayMidstream::from_name, exact),
         auth: reader.choice("gateway.auth", GatewayAuth::from_name, open),
         credentials: reader.choice("gateway.credentials", GatewayCredentials::from_name, own),
@@ -159,5 +163,18 @@ fn tools(reader: &mut Reader<'_>) -> ToolsConfig {
         read_max_lines: reader.count("tools.read.maxLines"),
         read_max_line_length: reader.count("tools.read.maxLineLength"),
         grep_max_matches: reader.count("tools.grep.maxMatches"),
+    }
+}
+
+fn sandbox(reader: &mut Reader<'_>) -> SandboxConfig {
+    SandboxConfig {
+        network: reader.choice("sandbox.network", Network::from_name, Network::Open),
+        limits: ChildLimits {
+            cpu_seconds: reader.count_or_none("sandbox.limits.cpuSeconds"),
+            memory_bytes: reader.count_or_none("sandbox.limits.memoryBytes"),
+            file_bytes: reader.count_or_none("sandbox.limits.fileBytes"),
+            processes: reader.count_or_none("sandbox.limits.processes"),
+            open_files: reader.count_or_none("sandbox.limits.openFiles"),
+        },
     }
 }

@@ -89,6 +89,7 @@ fn another_value(key: &keys::Key) -> String {
     match &key.kind {
         Kind::Flag => (key.default != Some("true")).to_string(),
         Kind::Count { .. } | Kind::CountOrAuto => "77".into(),
+        Kind::CountOrNone { .. } => "99999999".into(),
         Kind::Share | Kind::Score => "0.77".into(),
         Kind::Name | Kind::Prompt => "other".into(),
         Kind::Url | Kind::UrlOrNone => "https://example.org/v1".into(),
@@ -481,7 +482,7 @@ agents:
     longhaul.yml:8:12: unknown key `maxSteeps` in `agents.wrong.run`: did you mean `maxSteps`?
     longhaul.yml:8:38: `agents.wrong.run.queueLimit` must be a whole number from 1 to 1000000, not 0
     longhaul.yml:9:24: `agents.wrong.model.provider` cannot be `none`: the choices are openai, openai-compatible, anthropic, gemini, ollama, scripted
-    longhaul.yml:10:5: unknown key `zzz` in `agents.wrong`: the keys here are name, systemPrompt, model, run, context, hooks, tools, blobs, approvals, mcpServers, retry, models, gateway, server, telemetry, agents
+    longhaul.yml:10:5: unknown key `zzz` in `agents.wrong`: the keys here are name, systemPrompt, model, run, context, hooks, tools, sandbox, blobs, approvals, mcpServers, retry, models, gateway, server, telemetry, agents
     longhaul.yml:11:23: `agents.nested.agents` stands in the main file only: an agent of it has none of its own
     ");
     let nested = Config::parse_agent("agents: { a: b.yml }", "helper.yml").unwrap_err();
@@ -649,7 +650,7 @@ fn what_is_not_a_file_of_keys() {
     longhaul.yml:1:30: `model.headers` must be texts by name, NAME: TEXT, not a group with other values
     ");
     insta::assert_snapshot!(errors("maxSteps: 4"), @"longhaul.yml:1:1: unknown key `maxSteps`: did you mean `run.maxSteps`?");
-    insta::assert_snapshot!(errors("zzz: 4"), @"longhaul.yml:1:1: unknown key `zzz`: the keys here are name, systemPrompt, model, run, context, hooks, tools, blobs, approvals, mcpServers, retry, models, gateway, server, telemetry, agents");
+    insta::assert_snapshot!(errors("zzz: 4"), @"longhaul.yml:1:1: unknown key `zzz`: the keys here are name, systemPrompt, model, run, context, hooks, tools, sandbox, blobs, approvals, mcpServers, retry, models, gateway, server, telemetry, agents");
 }
 
 #[test]
@@ -728,6 +729,7 @@ fn servers_behind_the_gateway() {
     - name: box
       base_url: http://box:8000/v1
       api_key_env: BOX_KEY
+      headers: { X-Team: s3cret }
       dialects: [chat, messages]
       window: 32768
       models:
@@ -739,6 +741,8 @@ fn servers_behind_the_gateway() {
     let [first, second] = config.gateway.upstreams.as_slice() else { panic!("{config:?}") };
     assert_eq!((first.name.as_str(), first.base_url.as_str()), ("box", "http://box:8000/v1"));
     assert_eq!((first.api_key_env.as_deref(), first.window), (Some("BOX_KEY"), Some(32_768)));
+    assert_eq!(first.headers.0["X-Team"], "s3cret");
+    assert!(!format!("{first:?}").contains("s3cret"), "what headers say does not show");
     assert_eq!(first.dialects.as_deref(), Some(&[GatewayDialect::Chat, GatewayDialect::Messages][..]));
     let names: Vec<_> =
         first.models.iter().map(|model| (model.name.as_str(), model.model.as_str())).collect();
@@ -759,10 +763,10 @@ fn servers_behind_the_gateway_are_checked() {
   upstreams:
     - { base_url: box:8000, provider: scripted }
     - { name: a, api_key_env: sk-very-secret, dialects: [chat, morse], models: { m: { prices: 1 } } }
-    - { name: a, url: http://x }
+    - { name: a, url: http://x, headers: { A: [s3cret] } }
 ",
     );
-    assert!(!error.contains("secret"), "{error}");
+    assert!(!error.contains("secret") && !error.contains("s3cret"), "{error}");
     insta::assert_snapshot!(error, @r"
     longhaul.yml:3:7: `gateway.upstreams[0]` needs `name`
     longhaul.yml:3:19: `gateway.upstreams[0].base_url` must be an address, http://… or https://…, not this text
@@ -771,8 +775,59 @@ fn servers_behind_the_gateway_are_checked() {
     longhaul.yml:4:64: `gateway.upstreams[1].dialects` cannot be `morse`: the choices are chat, responses, messages
     longhaul.yml:4:87: unknown key `prices` in `gateway.upstreams[1].models.m`: the keys here are model, window, maxOutput, tools, media, prefill, reasoning_retention
     longhaul.yml:5:7: `gateway.upstreams[2]` has the name of another one, `a`
-    longhaul.yml:5:18: unknown key `url` in `gateway.upstreams[2]`: the keys here are name, provider, base_url, api_key_env, dialects, window, models
+    longhaul.yml:5:18: unknown key `url` in `gateway.upstreams[2]`: the keys here are name, provider, base_url, api_key_env, headers, dialects, window, models
+    longhaul.yml:5:40: `gateway.upstreams[2].headers` must be texts by name, NAME: TEXT, not this group of keys
     ");
     let error = errors("gateway: { upstreams: { a: b } }");
     assert!(error.contains("`gateway.upstreams` must be a list of"), "{error}");
+}
+
+#[test]
+fn files_that_are_nested_or_repeated_without_end_are_refused() {
+    let lists = format!("model: {{ body: {{ a: {}{} }} }}", "[".repeat(10_000), "]".repeat(10_000));
+    let maps = format!("model: {{ body: {}1{} }}", "{ a: ".repeat(10_000), " }".repeat(10_000));
+    let indented: String = (0..10_000).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect();
+    let mut laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 1..12 {
+        let again = vec![format!("*a{}", level - 1); 10].join(", ");
+        laughs.push_str(&format!("a{level}: &a{level} [{again}]\n"));
+    }
+    for text in [lists, maps, indented, laughs] {
+        let begun = std::time::Instant::now();
+        assert!(Config::parse(&text, "longhaul.yml").is_err(), "{text:.40}");
+        assert!(Config::written(&text).is_empty(), "{text:.40}");
+        assert!(begun.elapsed() < std::time::Duration::from_secs(10), "{text:.40}");
+    }
+}
+
+#[test]
+fn approval_rules_may_look_at_arguments() {
+    let config =
+        parse("approvals: { rules: [{ tool: bash, match: { command: 'git *' }, decision: allow }] }");
+    let rule = &config.approvals.rules[0];
+    assert_eq!(rule.matching, [("command".to_owned(), "git *".to_owned())].into());
+    for wrong in ["match: 'git *'", "match: {}", "match: { command: 7 }", "match: [git]", "match: null"] {
+        let file = format!("approvals: {{ rules: [{{ tool: bash, {wrong}, decision: allow }}] }}");
+        let error = Config::parse(&file, "longhaul.yml").unwrap_err().to_string();
+        assert!(error.contains("patterns by argument"), "{wrong}: {error}");
+    }
+}
+
+#[test]
+fn the_sandbox_is_as_the_file_says() {
+    use crate::sandbox::{ChildLimits, Network};
+    let config = parse("sandbox: { network: deny, limits: { cpuSeconds: none, memoryBytes: 1073741824 } }");
+    assert_eq!(config.sandbox.network, Network::Denied);
+    let limits = ChildLimits { cpu_seconds: None, memory_bytes: Some(1 << 30), ..ChildLimits::default() };
+    assert_eq!(config.sandbox.limits, limits);
+    assert_eq!(Config::default().sandbox, super::SandboxConfig::default());
+    let error = Config::parse("sandbox: { limits: { memoryBytes: 5 } }", "longhaul.yml").unwrap_err();
+    assert!(error.to_string().contains("or none"), "{error}");
+    let servers = parse("mcpServers: { a: { command: x, network: allow }, b: { command: x } }").mcp_servers;
+    let network = |name: &str| match &servers[name].transport {
+        super::McpTransport::Command(command) => command.network,
+        super::McpTransport::Http(_) => unreachable!(),
+    };
+    assert_eq!((network("a"), network("b")), (Some(Network::Open), None));
+    assert!(Config::parse("mcpServers: { a: { url: 'http://x', network: allow } }", "longhaul.yml").is_err());
 }

@@ -10,13 +10,14 @@ use longhaul_core::meter;
 use longhaul_core::plan::{Plan, Policy};
 use longhaul_core::run::{CompactionOutcome, Input, Run, Settings, Status};
 use longhaul_core::strategy::Strategy;
-use longhaul_store::StoreError;
+use longhaul_store::{SharedNodes, StoreError};
 use tokio::sync::oneshot;
 
 use super::Driver;
 use crate::agent::{Agent, Summariser};
 use crate::announce::Announcement;
 use crate::context::{self, ContextReport};
+use crate::session::Told;
 use crate::session::{CancelledAt, Resumed, SessionError, Settled, Switched};
 
 /// What somebody asks of a session.
@@ -70,6 +71,12 @@ pub(crate) enum Command {
     Close {
         reply: oneshot::Sender<()>,
     },
+    /// Looks at the queue, and takes what other nodes have left for the session.
+    HearNodes {
+        nodes: SharedNodes,
+    },
+    /// Ends without a word to the store: this node may have lost the session.
+    Lose,
 }
 
 /// A strategy that any session may use.
@@ -117,11 +124,30 @@ impl Driver {
                 }
                 let _ = reply.send(known);
             }
+            Command::HearNodes { nodes } => self.hear_nodes(&nodes).await?,
+            Command::Lose => return Err(StoreError::Fenced(self.shared.session_id.clone())),
             Command::Close { reply } => {
                 self.closing = Some(reply);
                 if !self.run.is_idle() {
                     self.feed(Input::Cancel).await?;
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// The queue first: what was sent before a cancel was sent before it.
+    async fn hear_nodes(&mut self, nodes: &SharedNodes) -> Result<(), StoreError> {
+        self.feed(Input::Wake).await?;
+        for signal in nodes.take_signals(&self.lease).await? {
+            match Told::read(&signal.body) {
+                Some(Told::Cancel { clear_queue }) => {
+                    if clear_queue {
+                        self.change_queue(QueueChange::Clear).await?;
+                    }
+                    self.feed(Input::Cancel).await?;
+                }
+                None => tracing::warn!(session = %self.shared.session_id, "another node says what is not understood"),
             }
         }
         Ok(())

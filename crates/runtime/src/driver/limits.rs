@@ -21,6 +21,9 @@ impl Driver {
     /// Asks, as a run begins and beside it: no call waits for the answer, the one after it knows.
     pub(super) fn look_at_server(&mut self, input: &Input) {
         let begins = matches!(input, Input::Wake | Input::Resume) && self.run.is_idle();
+        if begins {
+            self.take_learned();
+        }
         if !begins || self.asked_at.is_some_and(|asked| asked.elapsed() < FRESH) {
             return;
         }
@@ -31,6 +34,14 @@ impl Driver {
                 let _ = inbox.send(Message::Limits(limits));
             }
         });
+    }
+
+    /// What was learned of the window since: by another session, or by the gateway in front of the same server.
+    fn take_learned(&mut self) {
+        let settings = self.usual.as_ref().unwrap_or(self.run.settings());
+        if settings.model.remembered_window != self.agent.remembered_window() {
+            self.seat(Arc::clone(&self.agent));
+        }
     }
 
     /// A server that says nothing any more takes nothing back.

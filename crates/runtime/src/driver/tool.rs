@@ -17,6 +17,7 @@ use self::hooks::Added;
 use super::{Driver, Shared};
 use crate::agent::Agent;
 use crate::announce::Announcement;
+use crate::picture;
 use crate::recall::{self, Source};
 use crate::tools::{Keep, Output, Progress, ToolContext, ToolInput, ToolOutput};
 
@@ -223,7 +224,10 @@ pub(crate) async fn media(
     media_type: String,
     name: Option<String>,
 ) -> Part {
-    let size = imagesize::blob_size(&bytes).ok();
+    let size = match picture::size(&bytes) {
+        Ok(size) => size,
+        Err(too_large) => return Part::text(format!("[media not stored: {too_large}]")),
+    };
     match blobs.put(bytes).await {
         Ok(blob) => {
             let is_image = media_type.starts_with("image/");
@@ -231,8 +235,8 @@ pub(crate) async fn media(
                 blob,
                 media_type,
                 name,
-                width: size.map(|size| size.width as u32),
-                height: size.map(|size| size.height as u32),
+                width: size.map(|(width, _)| width),
+                height: size.map(|(_, height)| height),
             };
             if is_image { Part::Image(media) } else { Part::File(media) }
         }

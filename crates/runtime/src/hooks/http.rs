@@ -9,6 +9,7 @@ use reqwest::{Client, Url, redirect};
 use serde_json::Value;
 
 use super::{Hook, HookError, HookEvent, MAX_ANSWER_BYTES, to_bytes, written};
+use crate::reach;
 
 const JSON: &str = "application/json";
 
@@ -29,13 +30,10 @@ impl HttpHook {
         let unusable = |what: &str| HookError::NotStarted(what.to_owned());
         let url = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let url = url.ok_or_else(|| unusable("its address is not one of http or https"))?;
-        let mut builder = Client::builder()
+        let builder = reach::client(&url)
             .redirect(redirect::Policy::none())
             .referer(false)
             .user_agent(concat!("longhaul/", env!("CARGO_PKG_VERSION")));
-        if is_loopback(&url) {
-            builder = builder.no_proxy();
-        }
         let client = builder.build().map_err(|_| unusable("its connection could not be set up"))?;
         Ok(Self { client, url })
     }
@@ -73,10 +71,4 @@ impl fmt::Debug for HttpHook {
 /// Its own words repeat the address.
 fn unsent(error: &reqwest::Error) -> HookError {
     if error.is_connect() { HookError::Unreachable } else { HookError::Broken }
-}
-
-/// A proxy from the environment is never meant for the machine itself.
-fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }

@@ -28,6 +28,7 @@ use sse_stream_of_rmcp::{Sse, SseStream};
 use super::link::Fault;
 use super::wire::{MAX_MESSAGE_BYTES, Unreadable, Wire};
 use crate::config::McpRemote;
+use crate::reach;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -112,13 +113,10 @@ impl HttpClient {
             value.set_sensitive(true);
             headers.insert(key, value);
         }
-        let mut builder = Client::builder()
+        let builder = reach::client(&url)
             .connect_timeout(CONNECT_TIMEOUT)
             .redirect(within_one_origin())
             .user_agent(concat!("longhaul/", env!("CARGO_PKG_VERSION")));
-        if is_loopback(&url) {
-            builder = builder.no_proxy();
-        }
         let client = builder.build().map_err(|error| unusable(&causes(&error)))?;
         Ok(Self(Arc::new(Inner {
             client,
@@ -337,12 +335,6 @@ fn within_one_origin() -> redirect::Policy {
         let stays = attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
         if stays && attempt.previous().len() <= MAX_REDIRECTS { attempt.follow() } else { attempt.stop() }
     })
-}
-
-/// A proxy from the environment is never meant for the machine itself.
-fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// Scheme, host and port: never user, path or query.

@@ -130,7 +130,7 @@ mod tests {
             ("ROOT", "/home/ada/project"),
             ("DATABASE_URL", "postgres://ada:pw-of-ada@db/main"),
         ]);
-        let command = McpCommand { program: "x".into(), args: Vec::new(), env };
+        let command = McpCommand { program: "x".into(), args: Vec::new(), env, network: None };
         let secrets = Secrets::of(&McpTransport::Command(command));
         let told = secrets.hide(
             r#"gh-12345678 {"a":"pg \"word\" 1"} short Ada Lovelace /home/ada/project pw-of-ada"#.into(),

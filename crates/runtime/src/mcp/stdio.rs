@@ -68,7 +68,7 @@ pub(super) async fn start(
     let to_child = pipe::Sender::from_owned_fd(OwnedFd::from(to_child)).map_err(failed)?;
     let from_child = pipe::Receiver::from_owned_fd(OwnedFd::from(from_child)).map_err(failed)?;
     let errors = pipe::Receiver::from_owned_fd(OwnedFd::from(errors)).map_err(failed)?;
-    let child = endpoint.sandbox.spawn(SpawnRequest {
+    let request = SpawnRequest {
         program: OsString::from(&command.program),
         args: command.args.iter().map(OsString::from).collect(),
         env: command.env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
@@ -76,8 +76,9 @@ pub(super) async fn start(
         stdin: Stdio::from(stdin),
         stdout: Stdio::from(stdout),
         stderr: Stdio::from(stderr),
-    });
-    let child = child.await.map_err(|error| Fault::NotSent(error.to_string()))?;
+    };
+    let child = endpoint.sandbox.spawn_server(request, command.network);
+    let child = child.await.map_err(|error| Fault::NotSent(with_way_out(error.to_string())))?;
     let last_words = LastWords::default();
     let mut listening = JoinSet::new();
     let heard = CancellationToken::new();
@@ -89,6 +90,20 @@ pub(super) async fn start(
     });
     let process = Process { child: Mutex::new(Some(child)), last_words, heard, _listening: listening };
     Ok((process, Pipes::new(endpoint.server.clone(), from_child, to_child, wire)))
+}
+
+/// Words of a program that may not open what lies elsewhere, with what opens it.
+fn with_way_out(words: String) -> String {
+    let is_denied = ["permission denied", "eacces", "operation not permitted"];
+    let lower = words.to_lowercase();
+    if !is_denied.iter().any(|denied| lower.contains(denied)) {
+        return words;
+    }
+    format!(
+        "{words}\n  this may be the sandbox, which opens the workspace, the system's folders and those of PATH to it: \
+         move the program (and the files it reads) into the workspace, or add its folder to PATH before `longhaul` \
+         starts"
+    )
 }
 
 /// Standard error goes to the log; the end of it is kept.
@@ -133,7 +148,10 @@ impl Process {
         let words = locked(&self.last_words);
         match words.is_empty() {
             true => String::new(),
-            false => format!("; it wrote:\n  {}", Vec::from_iter(words.iter().cloned()).join("\n  ")),
+            false => {
+                let wrote = Vec::from_iter(words.iter().cloned()).join("\n  ");
+                with_way_out(format!("; it wrote:\n  {wrote}"))
+            }
         }
     }
 

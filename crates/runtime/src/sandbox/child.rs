@@ -1,7 +1,11 @@
 //! A child process with a thread of its own that confines itself, starts it, waits for it and cleans up.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io;
-use std::process::{Child, Command, ExitStatus};
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,13 +14,45 @@ use rustix::process::{
 };
 use tokio::sync::oneshot;
 
-use super::SandboxError;
 #[cfg(target_os = "linux")]
 use super::confine::end_domain;
 use super::grants::Grant;
+use super::{ChildLimits, Network, SandboxError};
+#[cfg(target_os = "linux")]
+use super::{calls, gate, limits};
 
 /// Says what a child is granted, at the moment it is started.
 pub(super) type Grants = Box<dyn FnOnce() -> Vec<Grant> + Send>;
+
+/// What is done to a child, as far as the system can do it.
+pub(super) struct Guards {
+    /// Landlock.
+    pub(super) grants: Option<Grants>,
+    /// Seccomp.
+    pub(super) network: Option<Network>,
+    pub(super) limits: ChildLimits,
+}
+
+/// A child with everything that is known about it.
+pub(super) struct Prepared {
+    pub(super) program: OsString,
+    pub(super) args: Vec<OsString>,
+    pub(super) environment: BTreeMap<OsString, OsString>,
+    pub(super) directory: PathBuf,
+    pub(super) stdio: [Stdio; 3],
+}
+
+impl Prepared {
+    /// The command that starts it, held or not.
+    fn command(self, held: bool) -> Command {
+        let mut command = if held { held_command(&self.program) } else { Command::new(&self.program) };
+        command.args(self.args).current_dir(self.directory).process_group(0);
+        command.env_clear().envs(self.environment);
+        let [stdin, stdout, stderr] = self.stdio;
+        command.stdin(stdin).stdout(stdout).stderr(stderr);
+        command
+    }
+}
 
 /// A running child, leader of its process group. Dropping it kills the group.
 #[derive(Debug)]
@@ -122,32 +158,21 @@ impl Group {
     }
 }
 
-pub(super) async fn start(
-    command: Command,
-    program: String,
-    grants: Option<Grants>,
-) -> Result<ConfinedChild, SandboxError> {
+pub(super) async fn start(prepared: Prepared, guards: Guards) -> Result<ConfinedChild, SandboxError> {
     let (started, starting) = oneshot::channel();
-    let failed = |source| SandboxError::Start { program: program.clone(), source };
-    let name = program.clone();
+    let program = prepared.program.to_string_lossy().into_owned();
+    let failed = |source| SandboxError::Start { program, source };
     let thread = std::thread::Builder::new().name("sandbox".to_owned());
-    thread.spawn(move || live(command, name, grants, started)).map_err(failed)?;
-    starting.await.map_err(|_| failed(io::Error::other("its thread has gone")))?
+    match thread.spawn(move || live(prepared, guards, started)) {
+        Ok(_) => starting.await.unwrap_or_else(|_| Err(failed(io::Error::other("its thread has gone")))),
+        Err(error) => Err(failed(error)),
+    }
 }
 
 /// The life of a child's thread.
-fn live(
-    mut command: Command,
-    program: String,
-    grants: Option<Grants>,
-    started: oneshot::Sender<Result<ConfinedChild, SandboxError>>,
-) {
-    let confined = grants.is_some();
-    let spawned = confine(grants)
-        .and_then(|()| command.spawn().map_err(|source| SandboxError::Start { program, source }));
-    // Our copies of the child's pipe ends must go, or their readers never see an end.
-    drop(command);
-    let mut child = match spawned {
+fn live(prepared: Prepared, guards: Guards, started: oneshot::Sender<Result<ConfinedChild, SandboxError>>) {
+    let confined = guards.grants.is_some();
+    let mut child = match confine(guards).and_then(|limits| spawn(prepared, &limits)) {
         Ok(child) => child,
         Err(error) => return drop(started.send(Err(error))),
     };
@@ -158,14 +183,78 @@ fn live(
     let _ = ended.send(group.finish(&mut child, confined));
 }
 
+/// Starts it, and gives up our copies of its pipes' ends: else their readers never see an end.
+fn spawn(prepared: Prepared, limits: &ChildLimits) -> Result<Child, SandboxError> {
+    let program = prepared.program.to_string_lossy().into_owned();
+    let failed = |source| SandboxError::Start { program: program.clone(), source };
+    let held = is_held(limits);
+    if held {
+        find(&prepared).map_err(failed)?;
+    }
+    let mut child = prepared.command(held).spawn().map_err(failed)?;
+    if let Err(error) = limit(&child, limits, held) {
+        let _ = child.kill();
+        let _ = child.wait();
+        return Err(SandboxError::Confine(format!("its limits cannot be set: {error}")));
+    }
+    Ok(child)
+}
+
 #[cfg(target_os = "linux")]
-fn confine(grants: Option<Grants>) -> Result<(), SandboxError> {
-    let Some(grants) = grants else { return Ok(()) };
-    super::confine::this_thread(&grants()).map(drop).map_err(SandboxError::Confine)
+fn confine(guards: Guards) -> Result<ChildLimits, SandboxError> {
+    if let Some(grants) = guards.grants {
+        super::confine::this_thread(&grants()).map_err(SandboxError::Confine)?;
+    }
+    // Last: it refuses what the others may need.
+    guards.network.map_or(Ok(()), calls::refuse).map_err(SandboxError::Confine)?;
+    Ok(guards.limits)
+}
+
+#[cfg(target_os = "linux")]
+fn is_held(limits: &ChildLimits) -> bool {
+    !limits.is_none() && gate::is_possible()
+}
+
+#[cfg(target_os = "linux")]
+fn held_command(program: &std::ffi::OsStr) -> Command {
+    gate::command(program)
+}
+
+#[cfg(target_os = "linux")]
+fn find(prepared: &Prepared) -> io::Result<()> {
+    let path = prepared.environment.get(std::ffi::OsStr::new("PATH"));
+    gate::look_for(&prepared.program, path, &prepared.directory)
+}
+
+/// Without a shell to hold it, it runs for a moment before its limits are set.
+#[cfg(target_os = "linux")]
+fn limit(child: &Child, limits: &ChildLimits, held: bool) -> io::Result<()> {
+    if held { gate::open(child, limits) } else { limits::set(Pid::from_child(child), limits) }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn confine(_: Option<Grants>) -> Result<(), SandboxError> {
+fn confine(guards: Guards) -> Result<ChildLimits, SandboxError> {
+    Ok(guards.limits)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_held(_: &ChildLimits) -> bool {
+    false
+}
+
+#[cfg(not(target_os = "linux"))]
+fn held_command(program: &std::ffi::OsStr) -> Command {
+    Command::new(program)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn find(_: &Prepared) -> io::Result<()> {
+    Ok(())
+}
+
+/// Limits of another process can be set on Linux only.
+#[cfg(not(target_os = "linux"))]
+fn limit(_: &Child, _: &ChildLimits, _: bool) -> io::Result<()> {
     Ok(())
 }
 

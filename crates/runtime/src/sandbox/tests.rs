@@ -1,6 +1,9 @@
 //! Each guard is tried twice: with the sandbox, where it must hold, and with confinement switched off, where
 //! the same command must succeed. So the tests fail when the guard is gone.
 
+mod calls;
+mod limits;
+
 use std::fs;
 use std::io::Read as _;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -48,9 +51,9 @@ struct Ran {
     output: String,
 }
 
-async fn start(sandbox: &Sandbox, script: &str) -> (ConfinedChild, io::PipeReader) {
-    let (reader, writer) = io::pipe().unwrap();
-    let request = SpawnRequest {
+/// A shell that writes into a pipe.
+fn shell(sandbox: &Sandbox, script: &str, writer: io::PipeWriter) -> SpawnRequest {
+    SpawnRequest {
         program: "/bin/sh".into(),
         args: vec!["-c".into(), script.into()],
         env: Vec::new(),
@@ -58,8 +61,12 @@ async fn start(sandbox: &Sandbox, script: &str) -> (ConfinedChild, io::PipeReade
         stdin: Stdio::null(),
         stdout: writer.try_clone().unwrap().into(),
         stderr: writer.into(),
-    };
-    (sandbox.spawn(request).await.unwrap(), reader)
+    }
+}
+
+async fn start(sandbox: &Sandbox, script: &str) -> (ConfinedChild, io::PipeReader) {
+    let (reader, writer) = io::pipe().unwrap();
+    (sandbox.spawn(shell(sandbox, script, writer)).await.unwrap(), reader)
 }
 
 async fn run(sandbox: &Sandbox, script: &str) -> Ran {
@@ -437,7 +444,7 @@ fn protecting_hides_this_process() {
     }
     // In a process of its own: the others need to be looked into.
     let test = std::thread::current().name().unwrap().to_owned();
-    let mut again = Command::new(std::env::current_exe().unwrap());
+    let mut again = std::process::Command::new(std::env::current_exe().unwrap());
     let output = again.args(["--exact", &test]).env(NAME, "1").output().unwrap();
     assert!(output.status.success(), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{output:?}");
@@ -448,9 +455,37 @@ fn the_status_is_a_sentence() {
     let place = place();
     assert_eq!(place.open().status().to_string(), "not confined: switched off by the configuration");
     let confinement = Confinement::Landlock { abi: 3, complete: false };
-    let status = SandboxStatus { confinement, notes: vec!["one thing".into()] };
+    let mut status = SandboxStatus { confinement, calls: Ok(()), notes: vec!["one thing".into()] };
     assert_eq!(
         status.to_string(),
-        "partly confined by Landlock (ABI 3; the kernel is older than 6.12); one thing"
+        "partly confined by Landlock (ABI 3; the kernel is older than 6.12) and seccomp; one thing"
     );
+    status.calls = Err("too old".to_owned());
+    assert!(status.to_string().ends_with("; system calls are not filtered: too old; one thing"), "{status}");
+    status.confinement = Confinement::None { reason: "no Landlock".to_owned() };
+    assert_eq!(status.to_string(), "not confined: no Landlock; one thing");
+    status.calls = Ok(());
+    assert_eq!(
+        status.to_string(),
+        "not confined: no Landlock; only system calls are filtered by seccomp; one thing"
+    );
+}
+
+#[test]
+fn the_report_names_what_is_reachable_and_what_nothing_guards() {
+    let mut place = place();
+    let status = place.sandbox().status().clone();
+    let open = place.open().report().clone();
+    assert!(open.read.is_empty() && open.closed.is_empty() && open.network == Network::Open);
+    assert!(open.open.iter().any(|open| open.contains("every file that you can read")), "{open:?}");
+    if !landlock("the_report_names_what_is_reachable_and_what_nothing_guards") || status.calls.is_err() {
+        return;
+    }
+    place.policy.network = Network::Denied;
+    place.policy.protected.push(place.path("ws/inside").into());
+    let report = place.sandbox().report().clone();
+    let has = |paths: &[PathBuf], path: &str| paths.contains(&PathBuf::from(path));
+    assert!(has(&report.write, &place.path("ws")) && has(&report.read, "/usr") && has(&report.read, "/etc"));
+    assert!(has(&report.closed, &place.path("data")) && report.network == Network::Denied);
+    assert!(!report.open.iter().any(|open| open.contains("UNIX socket")), "{report:?}");
 }

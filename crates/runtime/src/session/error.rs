@@ -54,7 +54,12 @@ impl SessionError {
         match self {
             Self::Store(StoreError::NotFound(_)) | Self::NotFound(_) => ErrorCode::NotFound,
             Self::Store(StoreError::QueueFull(_)) => ErrorCode::QueueFull,
-            Self::Store(StoreError::Conflict(_) | StoreError::Fenced(_) | StoreError::Busy(_))
+            Self::Store(
+                StoreError::Conflict(_)
+                | StoreError::Fenced(_)
+                | StoreError::Busy(_)
+                | StoreError::Elsewhere { .. },
+            )
             | Self::Busy
             | Self::Conflict(_)
             | Self::AlreadyUndone(_)

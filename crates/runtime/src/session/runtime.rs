@@ -1,6 +1,6 @@
 //! [`Runtime`]: one agent over one store, and the sessions that are open.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -8,7 +8,9 @@ use longhaul_core::event::{Event, EventBody, Lineage};
 use longhaul_core::history::History;
 use longhaul_core::ids::{Millis, Seq, SessionId};
 use longhaul_core::run::{Input, Run, Status};
-use longhaul_store::{Blobs, Lease, NewSession, SessionRecord, SharedStore, StoreError};
+use longhaul_store::{
+    Blobs, Lease, NewSession, SessionRecord, SharedNodes, SharedStore, StoreError,
+};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use uuid::Uuid;
@@ -46,9 +48,11 @@ pub(super) struct House {
     pub(super) steering: Steering,
     store: SharedStore,
     blobs: Blobs,
-    owner: String,
+    pub(super) owner: String,
     idle: Duration,
-    slots: Slots,
+    pub(super) slots: Slots,
+    /// The other processes on the store.
+    pub(super) nodes: OnceLock<SharedNodes>,
 }
 
 type Reply = oneshot::Sender<Result<Session, SessionError>>;
@@ -78,6 +82,7 @@ impl Runtime {
             owner: Uuid::now_v7().to_string(),
             idle,
             slots: Slots::default(),
+            nodes: OnceLock::new(),
         };
         Self { house: Arc::new(house), drivers: Mutex::default() }
     }
@@ -394,6 +399,9 @@ impl House {
         let session = Session::new(shared);
         // The first thing that the driver does.
         session.tell(Input::Recover { partial })?;
+        if let Some(nodes) = self.nodes.get() {
+            session.hear(nodes);
+        }
         Ok((session, driver))
     }
 

@@ -46,9 +46,9 @@ fn glob(
     let mut found: Vec<(SystemTime, String)> = Vec::new();
     files(&context.workspace, &start, stop, |file| {
         if wanted.is_match(&file.below) {
-            // A file that has gone meanwhile, or cannot be opened, is old.
-            let changed = context.workspace.modified(&file.path).unwrap_or(SystemTime::UNIX_EPOCH);
-            found.push((changed, file.path.display()));
+            // What cannot be found again has gone, or its folder became a link that leads elsewhere.
+            let changed = context.workspace.modified(&file.path).ok();
+            found.extend(changed.map(|changed| (changed, file.path.display())));
         }
         true
     })?;

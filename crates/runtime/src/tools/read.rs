@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::arguments::Arguments;
 use super::{Output, Tool, ToolContext, ToolError, ToolInput, ToolOutput, blocking, builtin};
+use crate::picture;
 use crate::workspace::{Access, ResolvedPath};
 
 /// Pictures beyond this size are refused, bytes.
@@ -85,6 +86,7 @@ fn picture(file: std::fs::File, media_type: &str, path: &ResolvedPath) -> Result
         let largest = LARGEST_PICTURE / 1024 / 1024;
         return Err(ToolError::Failed(format!("`{shown}` is a picture of more than {largest} MiB")));
     }
+    picture::size(&bytes).map_err(|too_large| ToolError::Failed(format!("`{shown}`: {too_large}")))?;
     let mut output = ToolOutput::text(format!("Picture {shown} ({media_type}, {} bytes).", bytes.len()));
     let name = path.relative().file_name().map(|name| name.to_string_lossy().into_owned());
     output.content.push(Output::Media { bytes: Bytes::from(bytes), media_type: media_type.to_owned(), name });

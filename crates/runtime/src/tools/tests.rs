@@ -405,6 +405,46 @@ async fn ls_lists_by_name() {
     assert!(text.contains("`b.txt` is a file, not a folder"), "{text}");
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_is_found_while_a_folder_is_swapped_for_a_link_lies_inside() {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    let bench = bench();
+    bench.file("sub/inside.txt", "own-content\n");
+    let (one, other) = (bench.base.join("ws/sub"), bench.base.join("ws/swap"));
+    symlink(bench.base.join("data"), &other).unwrap();
+    let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let told = Arc::clone(&stop);
+    let swapping = std::thread::spawn(move || {
+        while !told.load(std::sync::atomic::Ordering::Relaxed) {
+            renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
+        }
+    });
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(2) {
+        for (tool, arguments) in [
+            ("glob", json!({"pattern": "*"})),
+            ("grep", json!({"pattern": "content"})),
+            ("ls", json!({"path": "sub"})),
+        ] {
+            let text = bench.run(tool, arguments).await.as_text();
+            assert!(!text.contains("secret") && !text.contains("hidden"), "{tool}: {text}");
+        }
+    }
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    swapping.join().unwrap();
+}
+
+#[tokio::test]
+async fn a_picture_that_would_fill_memory_is_refused_unopened() {
+    let bench = bench();
+    bench.file("bomb.gif", b"GIF89a\xff\xff\xff\xff\x00\x00\x00");
+    let text = bench.fails("read", json!({"path": "bomb.gif"})).await;
+    assert!(text.contains("65535 × 65535 pixels is too large"), "{text}");
+    bench.file("small.gif", b"GIF89a\x40\x00\x20\x00\x00\x00\x00");
+    bench.ok("read", json!({"path": "small.gif"})).await;
+}
+
 #[tokio::test]
 async fn a_cancelled_call_does_nothing() {
     let bench = bench();

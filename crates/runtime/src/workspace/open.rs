@@ -5,6 +5,7 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, readlinkat, statat};
 use rustix::io::Errno;
@@ -51,6 +52,22 @@ pub(super) fn regular_file(root: &OwnedFd, relative: &Path) -> Result<File, Work
     let stat = fstat(&file).map_err(|error| raced(relative, error))?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => Ok(File::from(file)),
+        other => Err(wrong_kind(relative, other, "a file")),
+    }
+}
+
+pub(super) fn modified(root: &OwnedFd, relative: &Path) -> Result<SystemTime, WorkspaceError> {
+    let Some((parent, name)) = split(relative) else {
+        return Err(wrong_kind(relative, FileType::Directory, "a file"));
+    };
+    let parent = folder(root, parent, PASS).map_err(|error| raced(relative, error))?;
+    let stat = statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).map_err(|error| raced(relative, error))?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => {
+            let (seconds, nanos) = (stat.st_mtime, stat.st_mtime_nsec);
+            let since = Duration::new(u64::try_from(seconds).unwrap_or(0), u32::try_from(nanos).unwrap_or(0));
+            Ok(SystemTime::UNIX_EPOCH + since)
+        }
         other => Err(wrong_kind(relative, other, "a file")),
     }
 }

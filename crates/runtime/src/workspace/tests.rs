@@ -1,3 +1,5 @@
+mod attacks;
+
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 

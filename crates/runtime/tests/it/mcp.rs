@@ -139,7 +139,7 @@ fn python(test: &str) -> Option<&'static str> {
 /// The script in a mode.
 fn script(python: &str, mode: &[&str]) -> McpServerConfig {
     let args = ["server.py"].iter().chain(mode).map(|arg| (*arg).to_owned()).collect();
-    let command = McpCommand { program: python.to_owned(), args, env: BTreeMap::new() };
+    let command = McpCommand { program: python.to_owned(), args, env: BTreeMap::new(), network: None };
     server(McpTransport::Command(command))
 }
 

@@ -195,6 +195,9 @@ pub(crate) struct SessionBrief {
     /// Messages that wait.
     queued: u64,
     status: Status,
+    /// How its newest run ended, where nothing runs now and the end is among the newest of its log.
+    last_finish_reason: Option<FinishReason>,
+    last_error: Option<Failed>,
 }
 
 #[derive(ToSchema)]
@@ -226,6 +229,7 @@ pub(crate) struct Session {
     /// How it goes on then.
     go_on: Option<String>,
     last_finish_reason: Option<FinishReason>,
+    last_error: Option<Failed>,
     /// Only in the answer to a fork.
     forked_from: Option<ForkedFrom>,
 }
@@ -271,6 +275,8 @@ pub(crate) struct Message {
     is_summary: Option<bool>,
     model: Option<Origin>,
     interrupted: Option<Cut>,
+    /// Why an answer that is `lost` was cut off.
+    error: Option<Failed>,
     reasoning: Option<String>,
     /// The provider's own items, as JSON.
     reasoning_metadata: Option<Vec<String>>,
@@ -286,6 +292,13 @@ pub(crate) struct Message {
     started_at: Option<u64>,
     /// When a placeholder took its place, in milliseconds since 1970.
     compacted_at: Option<u64>,
+}
+
+/// What went wrong: the stable code, and words for people.
+#[derive(ToSchema)]
+pub(crate) struct Failed {
+    code: ProblemCode,
+    message: String,
 }
 
 /// Why an answer is not whole.

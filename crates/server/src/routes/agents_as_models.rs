@@ -67,9 +67,14 @@ pub(super) struct Ask {
     pub(super) body: Bytes,
 }
 
-/// The agent that a request means, if it means one, and how it names it.
-pub(super) async fn meant(app: &App, body: &[u8]) -> Option<(String, String)> {
-    let model = serde_json::from_slice::<Wanted>(body).ok()?.model?;
+/// The model that a request asks for.
+pub(super) fn model_of(body: &[u8]) -> Option<String> {
+    serde_json::from_slice::<Wanted>(body).ok()?.model
+}
+
+/// The agent that a request for that model means, if it means one, and how it names it.
+pub(super) async fn meant(app: &App, model: Option<String>) -> Option<(String, String)> {
+    let model = model?;
     let agents = app.runtime().agents();
     let is_agent = |name: &str| agents.iter().any(|agent| agent.name == name);
     if let Some(name) = model.strip_prefix(PREFIX).filter(|name| is_agent(name)) {

@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use longhaul::announce::global_approval;
 use longhaul::session::Session;
 use longhaul_core::event::{Event, EventBody};
@@ -15,6 +16,7 @@ use crate::app::App;
 use crate::extract::{Input, Key, Named, Params};
 use crate::once::once;
 use crate::openapi::answer;
+use crate::peers;
 use crate::problem::Problem;
 
 /// Characters of a reason at most.
@@ -57,9 +59,13 @@ struct Pending {
 pub(crate) async fn list(
     State(app): State<App>,
     Params(which): Params<Which>,
+    headers: HeaderMap,
 ) -> Result<Json<Value>, Problem> {
     let waiting = pending(&app, which.session_id.as_deref()).await?;
-    let shown: Vec<Value> = waiting.into_iter().map(|pending| pending.shown).collect();
+    let mut shown: Vec<Value> = waiting.into_iter().map(|pending| pending.shown).collect();
+    if which.session_id.is_none() {
+        shown.extend(peers::approvals(&app, &headers).await);
+    }
     Ok(Json(json!({ "approvals": shown })))
 }
 

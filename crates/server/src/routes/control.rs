@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use longhaul::session::{CancelledAt, Resumed, Session};
 use longhaul_core::event::{Event, EventBody, RunEnd};
+use longhaul_core::ids::SessionId;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -45,6 +46,17 @@ pub(crate) async fn cancel(
         }
     };
     app.to_end(work).await.map(Json)
+}
+
+/// Leaves word for the node that has the session to stop what goes on there.
+pub(crate) async fn leave(app: &App, session: &SessionId, body: &[u8]) -> Result<Value, Problem> {
+    let is_empty = body.iter().all(u8::is_ascii_whitespace);
+    let how: Cancel = match is_empty {
+        true => Cancel::default(),
+        false => serde_json::from_slice(body).map_err(|error| Problem::invalid(error.to_string()))?,
+    };
+    app.runtime().leave_cancel(session, how.clear_queue).await?;
+    Ok(json!({ "ok": true, "cancelled": true, "persisted": null }))
 }
 
 async fn stop(session: &Session, how: &Cancel, since: Vec<Event>) -> Result<Value, Problem> {

@@ -2,6 +2,7 @@
 //! request is told in their dialect too.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
@@ -22,6 +23,12 @@ use crate::problem::Problem;
 
 /// Below this everything is the gateway's.
 pub(crate) const ROOT: &str = "/v1/";
+
+/// Servers with more models than these are not asked about each: most of them are not loaded.
+const MOST_ASKED: usize = 16;
+
+/// How long they may take.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Its routes. Their description is the makers' own.
 pub(crate) fn routes() -> Router<App> {
@@ -84,7 +91,9 @@ async fn entries(app: &App, with_agents: bool) -> Option<Vec<Value>> {
     match &app.config().gateway {
         Some(gateway) => {
             models = names(app, gateway).await;
-            entries.extend(models.iter().map(|name| entry(app, gateway, name)));
+            let asks = models.len() <= MOST_ASKED;
+            let listed = models.iter().map(|name| entry(gateway, name, asks));
+            entries.extend(futures_util::future::join_all(listed).await);
         }
         None if !with_agents => return None,
         None => {}
@@ -120,14 +129,21 @@ async fn names(app: &App, gateway: &Gateway) -> BTreeSet<String> {
     names
 }
 
-fn entry(app: &App, gateway: &Gateway, name: &str) -> Value {
-    let known = gateway.models().into_iter().find(|model| model.name == name).and_then(|model| model.window);
-    let usual = app.runtime().agent();
-    let window = known.or_else(|| usual.limits.window.filter(|_| usual.provider.origin().model == name));
+async fn entry(gateway: &Gateway, name: &str, asks: bool) -> Value {
+    // A server that is asked and does not answer leaves what is known.
+    let asked = tokio::time::timeout(PATIENCE, gateway.window(name, asks)).await;
+    let window = match asked {
+        Ok(window) => window,
+        Err(_) => gateway.window(name, false).await,
+    };
     // The window is the model's own: through the gateway a conversation may be longer.
     json!({
         "id": name, "object": "model", "created": 0, "owned_by": "longhaul",
-        "type": "model", "display_name": name, "x_longhaul": { "window": window },
+        "type": "model", "display_name": name,
+        "x_longhaul": {
+            "window": window.map(|window| window.tokens),
+            "window_source": window.map(|window| window.said()),
+        },
     })
 }
 
@@ -147,7 +163,19 @@ async fn answered(app: &App, dialect: Dialect, request: Request, asked: Asked) -
         Ok(read) => read,
         Err(problem) => return refused(dialect, &problem),
     };
-    if let Some((agent, model)) = agents_as_models::meant(app, &body).await {
+    let read = match &app.config().gateway {
+        Some(gateway) => {
+            let call = Call { dialect, headers: without_token(app, headers.clone()), body: body.clone() };
+            Some(gateway.read(call).await)
+        }
+        None => None,
+    };
+    let model = match &read {
+        Some(Ok(request)) => Some(request.model().to_owned()),
+        // It may be right for an agent.
+        Some(Err(_)) | None => agents_as_models::model_of(&body),
+    };
+    if let Some((agent, model)) = agents_as_models::meant(app, model).await {
         return match (is_known, asked) {
             (false, _) => refused(dialect, &Problem::unauthorized()),
             (true, Asked::Answer) => {
@@ -159,12 +187,15 @@ async fn answered(app: &App, dialect: Dialect, request: Request, asked: Asked) -
             }
         };
     }
-    let Some(gateway) = &app.config().gateway else { return missing(dialect) };
-    let call = Call { dialect, headers: without_token(app, headers), body };
+    let request = match read {
+        Some(Ok(request)) => request,
+        Some(Err(fault)) => return told(dialect, fault),
+        None => return missing(dialect),
+    };
     response(match asked {
-        Asked::Answer => gateway.answer(call).await,
-        Asked::Count => gateway.count_tokens(call).await,
-        Asked::Compaction => gateway.compact(call).await,
+        Asked::Answer => request.answer().await,
+        Asked::Count => request.count_tokens().await,
+        Asked::Compaction => request.compact().await,
     })
 }
 

@@ -4,11 +4,12 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use longhaul_core::error::ErrorCode;
+use longhaul_store::Standing;
 use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::openapi::answer;
-use crate::problem::Problem;
+use crate::problem::{ENDING, Problem};
 
 /// Whether the server lives
 #[utoipa::path(get, path = "/healthz", operation_id = "getHealth", tag = "server",  
@@ -23,7 +24,10 @@ pub(crate) async fn alive() -> Json<Value> {
 pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Value>, Problem> {
     let not_ready = |code, detail: &str| Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, detail);
     if app.is_draining() {
-        return Err(not_ready(ErrorCode::Interrupted, "The server is ending."));
+        return Err(not_ready(ErrorCode::Interrupted, ENDING));
+    }
+    if app.runtime().nodes().is_some_and(|nodes| *nodes.standing().borrow() == Standing::Fenced) {
+        return Err(not_ready(ErrorCode::Storage, "This node has lost the database: others take its sessions over."));
     }
     app.runtime().sessions(1).await.map_err(|error| {
         tracing::error!(%error, "not ready");

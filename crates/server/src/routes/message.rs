@@ -2,10 +2,14 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::HeaderMap;
+use longhaul::clock::now_ms;
 use longhaul::session::{Sent, Session, SessionError};
-use longhaul_core::ids::SessionId;
+use longhaul_core::ids::{QueueId, SessionId};
+use longhaul_store::NewQueued;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::agents;
 use crate::app::App;
@@ -52,6 +56,27 @@ async fn accept(app: &App, key: Key, body: Body) -> Result<Value, Problem> {
     let what = format!("message {:?}", body.content);
     let sent = once::same(app, session.id(), &key, &what, take(app, &session, &key, body.content)).await?;
     Ok(answer(session.id(), &sent))
+}
+
+/// Leaves a message in the queue of a session that another node has.
+pub(crate) async fn leave(
+    app: &App,
+    session: &SessionId,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Result<Value, Problem> {
+    app.takes_work()?;
+    let body: Body = serde_json::from_slice(body).map_err(|error| Problem::invalid(error.to_string()))?;
+    let parts = body.content.parts(app, session).await?;
+    let message = NewQueued {
+        id: QueueId::new(Uuid::now_v7().to_string()),
+        client_key: headers.get("idempotency-key").and_then(|key| key.to_str().ok()).map(str::to_owned),
+        at: now_ms(),
+        parts,
+        queue_limit: app.runtime().agent().rules.queue_limit,
+    };
+    let accepted = app.runtime().store().enqueue(session, message).await?;
+    Ok(answer(session, &Sent { id: accepted.id, queued: true, position: accepted.position }))
 }
 
 pub(crate) async fn take(app: &App, session: &Session, key: &Key, content: Content) -> Result<Sent, Problem> {

@@ -265,6 +265,8 @@ struct Known {
     at: BTreeMap<Seq, Millis>,
     /// By message.
     usage: BTreeMap<String, Usage>,
+    /// Why a call gave no answer, by the message that it began.
+    failures: BTreeMap<String, Value>,
     /// When tools began to run, by call.
     started: BTreeMap<CallId, Millis>,
 }
@@ -295,6 +297,9 @@ impl Known {
         if let EventBody::StepFinished { step_id, usage: Some(usage), .. } = &event.body {
             self.usage.insert(format!("m-{step_id}"), usage.clone());
         }
+        if let EventBody::StepFailed { step_id, code, message, .. } = &event.body {
+            self.failures.insert(format!("m-{step_id}"), json!({ "code": code, "message": message }));
+        }
         if let EventBody::ToolStarted { call_id } = &event.body {
             self.started.insert(call_id.clone(), event.at);
         }
@@ -308,6 +313,10 @@ impl Known {
         message.extend(shown.fields);
         if let Some(usage) = self.usage.get(&shown.said_in) {
             message.insert("tokenUsage".to_owned(), longhaul::announce::token_usage(usage));
+        }
+        if let Some(failure) = self.failures.get(&shown.said_in).filter(|_| message["interrupted"] == "lost")
+        {
+            message.insert("error".to_owned(), failure.clone());
         }
         if let Some(started) = shown.answers.and_then(|call_id| self.started.get(&call_id)) {
             message.insert("startedAt".to_owned(), json!(started));

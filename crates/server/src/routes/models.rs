@@ -36,6 +36,6 @@ pub(crate) async fn list(State(app): State<App>) -> Json<Models> {
     let backends = surroundings.backends().await;
     let agent = app.runtime().agent();
     let Origin { provider, model, .. } = agent.provider.origin();
-    let current = Current { provider, model, window: agent.limits.window };
+    let current = Current { provider, model, window: agent.window().map(|(tokens, _)| tokens) };
     Json(Models { current, backends, demo: surroundings.is_demo() })
 }

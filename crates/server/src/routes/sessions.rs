@@ -15,6 +15,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::agents;
 use crate::app::App;
+use crate::ends::End;
 use crate::extract::{Input, Key, Named, Optional, Params};
 use crate::once;
 use crate::openapi::answer;
@@ -115,12 +116,18 @@ pub(crate) async fn list(
     let limit = listing.limit.unwrap_or(LISTED).min(MOST_LISTED);
     let open = app.runtime().opened();
     let records = app.runtime().sessions(limit).await?;
-    let sessions = records.iter().map(|record| {
+    let mut sessions = Vec::with_capacity(records.len());
+    for record in &records {
         let session = open.iter().find(|session| *session.id() == record.id);
         let at_rest = if record.parked { Status::Parked } else { Status::Idle };
-        brief(record, session.map_or(at_rest, |session| *session.status().borrow()))
-    });
-    Ok(Json(json!({ "sessions": sessions.collect::<Vec<_>>() })))
+        let status = session.map_or(at_rest, |session| *session.status().borrow());
+        let mut shown = brief(record, status);
+        if matches!(status, Status::Idle | Status::Parked) {
+            ended(&mut shown, app.ends().of(app.runtime().store(), record).await?.as_ref());
+        }
+        sessions.push(shown);
+    }
+    Ok(Json(json!({ "sessions": sessions })))
 }
 
 /// One session
@@ -239,6 +246,15 @@ fn brief(record: &SessionRecord, status: Status) -> Value {
     })
 }
 
+/// How the newest run ended, and why it failed if it did.
+fn ended(shown: &mut Value, end: Option<&End>) {
+    let Some(end) = end else { return };
+    shown["lastFinishReason"] = json!(end.reason);
+    if let Some(error) = &end.error {
+        shown["lastError"] = json!(error);
+    }
+}
+
 async fn whole(app: &App, session: &Session) -> Result<Value, Problem> {
     let mut more = session.look(of_run).await?;
     let chosen = session.look(|run| run.history().choice().agent.clone()).await?;
@@ -247,6 +263,9 @@ async fn whole(app: &App, session: &Session) -> Result<Value, Problem> {
     let record = app.runtime().store().session(session.id()).await?;
     let status = *session.status().borrow();
     let mut shown = brief(&record, status);
+    if matches!(status, Status::Idle | Status::Parked) {
+        ended(&mut shown, app.ends().of(app.runtime().store(), &record).await?.as_ref());
+    }
     for (key, value) in more {
         shown[key] = value;
     }

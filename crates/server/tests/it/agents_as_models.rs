@@ -160,6 +160,30 @@ async fn a_history_that_diverges_forks() {
 }
 
 #[tokio::test]
+async fn of_requests_that_go_on_from_one_turn_at_the_same_time_one_has_its_session() {
+    let world = World::new(hearing()).await;
+    for round in 0..6 {
+        let begins = format!("round {round}");
+        let (session, said) = talk(&world, json!([user(&begins)])).await;
+        let next = (0..6).map(|at| {
+            let history = json!([user(&begins), answer(&said), user(&format!("branch {at}"))]);
+            let world = &world;
+            async move { talk(world, history).await }
+        });
+        let told = futures_util::future::join_all(next).await;
+        let mut sessions: Vec<&str> = told.iter().map(|(session, _)| session.as_str()).collect();
+        sessions.sort_unstable();
+        sessions.dedup();
+        assert_eq!(sessions.len(), 6, "each goes on by itself");
+        assert!(sessions.contains(&session.as_str()), "and one of them in the session");
+        for (at, (session, text)) in told.iter().enumerate() {
+            assert_eq!(*text, format!("3. branch {at}"), "nothing of another's");
+            assert_eq!(texts(&world, session).await.len(), 4);
+        }
+    }
+}
+
+#[tokio::test]
 async fn what_was_said_elsewhere_since_is_no_part_of_a_history() {
     let world = World::new(hearing()).await;
     let (session, _) = talk(&world, json!([user("one")])).await;

@@ -47,13 +47,22 @@ async fn what_was_streaming_is_kept_and_watchers_go_on() {
     assert!(missed[0].data["parts"][0]["text"].as_str().unwrap().starts_with("word word"));
     assert_eq!(missed[1].data["code"], "interrupted");
     assert_eq!(missed[3].data["entries"][0]["parts"][0]["text"], "this waits");
+    let shown = world.get(&format!("/api/sessions/{session}")).await;
+    assert_eq!((&shown["lastFinishReason"], &shown["lastError"]["code"]), (&json!("error"), &json!("interrupted")));
+    let listed = world.get("/api/sessions").await["sessions"][0].clone();
+    assert_eq!(listed["lastFinishReason"], "error", "the list tells a failed session from one at rest");
+    assert_eq!(listed["lastError"], shown["lastError"]);
     world.post(&format!("/api/sessions/{session}/resume"), json!({})).await;
     world.until(&session, "idle").await;
     let said = world.said(&session).await;
     assert_eq!(said.iter().filter(|(_, text)| text == "this waits").count(), 1);
     assert_eq!(said.last().unwrap().1, "Fresh.");
+    let listed = world.get("/api/sessions").await["sessions"][0].clone();
+    assert_eq!((&listed["lastFinishReason"], &listed["lastError"]), (&json!("stop"), &serde_json::Value::Null));
     let page = world.get(&format!("/api/sessions/{session}/messages")).await;
     assert_eq!(page["messages"][1]["interrupted"], "lost");
+    assert_eq!(page["messages"][1]["error"]["code"], "interrupted", "why it was cut off");
+    assert_eq!(page["messages"][3]["error"], serde_json::Value::Null, "a whole answer has no error");
     assert_eq!(world.model.invalid_requests(), 0);
     world.end().await;
 }

@@ -230,7 +230,13 @@ fn nonsense() -> Vec<&'static [u8]> {
         b"\xff\xfe{}",
         b"{\"content\":\"\xc3\x28\"}",
         b"{\"title\":\"\xff\"}",
+        deep().leak(),
     ]
+}
+
+/// A field in which nothing but lists is.
+fn deep() -> Vec<u8> {
+    format!("{{\"content\":{}{},\"title\":\"x\"}}", "[".repeat(10_000), "]".repeat(10_000)).into_bytes()
 }
 
 #[tokio::test]
@@ -241,12 +247,12 @@ async fn wrong_bodies_are_invalid() {
         let head = site.route(method, path, &site.session);
         for body in nonsense() {
             let answer = site.ask(&head, &json, body).await;
-            check(&format!("{head} {}", String::from_utf8_lossy(body)), 400, &answer);
+            check(&format!("{head} {:.200}", String::from_utf8_lossy(body)), 400, &answer);
         }
         check(&head, 415, &site.ask(&head, &[("Content-Type", "text/plain")], b"{}").await);
     }
     let session = &site.session;
-    let wrong: [(String, Value); 29] = [
+    let wrong: [(String, Value); 30] = [
         ("POST /api/message".into(), json!({})),
         ("POST /api/message".into(), json!({ "content": 3 })),
         ("POST /api/message".into(), json!({ "content": "" })),
@@ -267,6 +273,11 @@ async fn wrong_bodies_are_invalid() {
             json!({ "content": [{ "type": "image", "data": "aGk=", "mediaType": "a b" }] }),
         ),
         ("POST /api/message".into(), json!({ "content": [{ "type": "file", "data": "aGk=" }] })),
+        // A GIF of 65,535 pixels squared in 13 bytes.
+        (
+            "POST /api/message".into(),
+            json!({ "content": [{ "type": "image", "data": "R0lGODlh/////wAAAA==", "mediaType": "image/gif" }] }),
+        ),
         ("POST /api/message".into(), json!({ "sessionId": 4, "content": "x" })),
         ("POST /api/message".into(), json!({ "content": "x", "session": "y" })),
         ("POST /api/sessions".into(), json!({ "title": 4 })),

@@ -62,6 +62,34 @@ async fn a_body_that_stands_still_is_given_up_and_meanwhile_others_are_answered(
 }
 
 #[tokio::test]
+async fn a_client_of_the_gateway_is_told_in_its_own_dialect() {
+    let world = world().await;
+    for (path, says) in [
+        ("/v1/chat/completions", r#""type":"server_error""#),
+        ("/v1/responses", r#""type":"server_error""#),
+        ("/v1/messages", r#""type":"error","error":{"type":"timeout_error""#),
+    ] {
+        let mut chunked = TcpStream::connect(world.address).await.unwrap();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
+             Content-Type: application/json\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+        );
+        chunked.write_all(head.as_bytes()).await.unwrap();
+        for piece in ["{\"model\"", ":\"default\",", "\"messages\":["] {
+            chunked.write_all(format!("{:x}\r\n{piece}\r\n", piece.len()).as_bytes()).await.unwrap();
+            tokio::time::sleep(PATIENT / 10).await;
+        }
+        let begun = Instant::now();
+        for socket in [chunked, begin(&world, path, 4_000, "{\"model\":").await] {
+            let answer = answer(socket).await;
+            assert!(answer.starts_with("HTTP/1.1 408"), "{path}: {answer}");
+            assert!(answer.contains(says), "{path}: {answer}");
+        }
+        assert!(begun.elapsed() < PATIENT * 4, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn a_body_that_comes_slowly_is_taken() {
     let world = world().await;
     let session = world.session().await;

@@ -18,7 +18,7 @@ test('nothing runs before it is allowed; the exact command is shown', async (t) 
   assert.equal(await page.locator('.session[data-status="waiting_approval"]').count() > 0 || await page.title().then((title) => title.startsWith('●')), true);
   assert.equal(existsSync(join(server.workspace, 'made.txt')), false);
   await page.reload();
-  await page.getByRole('button', { name: 'Allow' }).click();
+  await page.getByRole('button', { name: 'Allow', exact: true }).click();
   await page.locator('.prose', { hasText: 'Made.' }).waitFor();
   assert.equal(readFileSync(join(server.workspace, 'made.txt'), 'utf8'), 'done\n');
   await page.locator('.tool[data-status="completed"]').waitFor();
@@ -39,9 +39,36 @@ test('an edit is shown as a difference; who denies may say why, and the model re
   await page.waitForTimeout(700);
   await page.keyboard.press('Enter');
   await page.locator('.prose', { hasText: 'Then not.' }).waitFor();
-  assert.equal(await page.locator('.tool').last().locator('.tool-outcome').innerText(), 'denied');
+  assert.equal(await page.locator('.tool').last().locator('.tool-outcome').innerText(), 'denied: Not in German');
+  await page.reload();
+  await until('after a reload, too', async () => (await page.locator('.tool').last().locator('.tool-outcome').innerText()) === 'denied: Not in German');
   assert.equal(readFileSync(join(server.workspace, 'a.txt'), 'utf8'), 'one\ntwo\nthree\n');
   assert.match(JSON.stringify(model.requests.at(-1).messages.at(-1)), /Not in German/);
+});
+
+test('a tool may be allowed for the session while the page is open, and asks again when that is taken back', async (t) => {
+  const { page, model, server } = await world(t);
+  const call = (command) => ({ calls: [{ name: 'bash', args: { command } }] });
+  model.answers.push(call('echo 1 >> made.txt'), call('echo 2 >> made.txt'), { text: 'Twice.' });
+  await say(page, 'Twice');
+  await page.getByRole('button', { name: 'Always allow bash' }).click();
+  await page.locator('.prose', { hasText: 'Twice.' }).waitFor();
+  assert.equal(readFileSync(join(server.workspace, 'made.txt'), 'utf8'), '1\n2\n');
+  await page.locator('#allowed', { hasText: 'bash runs without asking' }).waitFor();
+  model.answers.push({ calls: [{ name: 'edit', args: { path: 'made.txt', old: '1', new: '3' } }] }, { text: 'Edited.' });
+  await say(page, 'Edit');
+  await page.locator('.approval').waitFor();
+  await page.getByRole('button', { name: 'Allow', exact: true }).click();
+  await page.locator('.prose', { hasText: 'Edited.' }).waitFor();
+  await page.getByRole('button', { name: 'Ask again before bash runs' }).click();
+  assert.equal(await page.locator('#allowed').isVisible(), false);
+  model.answers.push(call('echo 4 >> made.txt'), { text: 'Asked.' });
+  await say(page, 'Once more');
+  await page.locator('.approval').waitFor();
+  assert.equal(readFileSync(join(server.workspace, 'made.txt'), 'utf8'), '3\n2\n');
+  await page.getByRole('button', { name: 'Allow', exact: true }).click();
+  await page.locator('.prose', { hasText: 'Asked.' }).waitFor();
+  assert.deepEqual(page.failures, []);
 });
 
 test('a failed call opens by itself, a good one does not; what was cut off can be had', async (t) => {

@@ -73,7 +73,7 @@ test('the time of a tool is the time that it ran, also after a reload', async (t
   await say(page, 'Run it');
   await page.locator('.approval').waitFor();
   await page.waitForTimeout(3_200);
-  await page.getByRole('button', { name: 'Allow' }).click();
+  await page.getByRole('button', { name: 'Allow', exact: true }).click();
   await page.locator('.prose', { hasText: 'Done.' }).waitFor();
   await page.locator('#stop').waitFor({ state: 'hidden' });
   model.answers.push({ text: 'May I again?', calls: [{ name: 'bash', args: { command: 'true' } }] });

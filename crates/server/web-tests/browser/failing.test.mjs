@@ -33,6 +33,40 @@ test('a failed run says why once, also after a reload, and goes on by its button
   assert.deepEqual(page.failures, []);
 });
 
+test('a session that failed is marked in the list; when it goes well again, the failure is one quiet line', async (t) => {
+  const { page, model } = await world(t);
+  const mine = page.locator('.session').first();
+  model.answers.push({ status: 401, error: 'The key is not known.' });
+  await say(page, 'Hello');
+  await until('its state', async () => (await mine.getAttribute('data-status')) === 'failed');
+  assert.match(await mine.locator('.session-link').getAttribute('aria-label'), /failed/);
+  const notice = page.locator('.notice');
+  assert.match(await notice.innerText(), /did not accept the key[^]*The key is not known/);
+  model.answers.push({ text: 'Now I answer.' });
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await until('the answer', async () => (await conversation(page)).at(-1)?.[1] === 'Now I answer.');
+  await page.locator('.notice .settled summary').waitFor();
+  assert.deepEqual(await failures(page), [], 'nothing is red any more');
+  assert.equal(await page.getByText('The key is not known').isVisible(), false);
+  await page.locator('.settled summary').click();
+  await page.getByText('The key is not known').waitFor();
+  await until('at rest', async () => (await mine.getAttribute('data-status')) === 'idle');
+  assert.deepEqual(page.failures, []);
+});
+
+test('a model server that ends an answer early is named, in words', async (t) => {
+  const { page, model } = await world(t);
+  for (let tries = 0; tries < 8; tries += 1) model.answers.push({ text: 'Half of', early: true });
+  await say(page, 'Hello');
+  const notice = page.locator('.notice[data-tone="failure"]');
+  await notice.waitFor({ timeout: 60_000 });
+  const said = (await failures(page))[0];
+  assert.match(said, new RegExp(`The model server at ${model.url.replace(/\/v1$/, '')} ended the answer early\\.`));
+  assert.match(said, /log says why/);
+  assert.doesNotMatch(await page.locator('#main').innerText(), /truncated-stream/);
+  assert.deepEqual(page.failures, []);
+});
+
 test('/retry does the same; a turn without an answer stands apart from the next one', async (t) => {
   const { page, model } = await world(t);
   for (const text of ['First', 'Second']) {

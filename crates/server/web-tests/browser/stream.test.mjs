@@ -14,7 +14,8 @@ test('an answer streams, with a caret, and ends as it was said', async (t) => {
   await say(page, 'Stream please');
   await page.locator('.caret').waitFor();
   await page.locator('.prose strong', { hasText: 'bold' }).waitFor();
-  assert.equal(await page.locator('.tail').innerText(), 'Then `code`', 'the open block stands as it was written');
+  await page.locator('.tail code', { hasText: 'code' }).waitFor();
+  assert.equal(await page.locator('.tail').innerText(), 'Then code', 'the open block has its form already');
   assert.equal(await page.locator('#stop').isVisible(), true);
   rest.open();
   await page.locator('.prose code', { hasText: 'code' }).waitFor();
@@ -59,6 +60,7 @@ test('the page comes back by itself after the server restarted, and says so mean
   page.on('request', (request) => { if (request.url().includes('/events?')) asked.push(Number(new URL(request.url()).searchParams.get('after'))); });
   await server.end('SIGKILL');
   await page.locator('#banner', { hasText: 'No connection' }).waitFor();
+  assert.match(await page.locator('#banner').innerText(), /Longhaul has ended, or begins again\. Nothing is lost\. Start it with longhaul, as before; this page connects by itself\./);
   assert.equal((await conversation(page)).length, 2, 'what was seen is kept');
   await server.restart();
   await page.locator('#banner', { hasText: 'Connected again' }).waitFor({ timeout: 20_000 });
@@ -85,13 +87,14 @@ test('what an ending server refused comes back into the field, and its words go 
   await say(page, 'Second');
   await page.locator('#input').fill('being written');
   held.open();
-  await page.locator('#composer-said', { hasText: 'The server is ending.' }).waitFor();
+  await page.locator('#composer-said', { hasText: 'The server is ending' }).waitFor();
+  assert.match(await page.locator('#composer-said').innerText(), /Start it again with longhaul, as before; this page connects by itself/);
   await until('both are back', async () => (await page.locator('#input').inputValue()) === 'First\n\nSecond\n\nbeing written');
   await page.keyboard.type('!');
   assert.match(await page.locator('#input').inputValue(), /being written!$/, 'the caret stays where it was');
   await page.locator('#input').fill('');
   await say(page, 'Third');
-  await page.locator('#composer-said', { hasText: 'The server is ending.' }).waitFor();
+  await page.locator('#composer-said', { hasText: 'The server is ending' }).waitFor();
   await page.unroute('**/api/message');
   await server.end('SIGKILL');
   await page.locator('#banner', { hasText: 'No connection' }).waitFor();
@@ -114,9 +117,17 @@ test('a server that dies in mid-answer leaves what it said, marked, and no caret
   rest.open();
   await server.restart();
   await page.locator('.caret').waitFor({ state: 'detached', timeout: 20_000 });
-  await page.locator('.cut', { hasText: 'failed here' }).waitFor();
+  await page.locator('.cut', { hasText: 'Longhaul was stopped here' }).waitFor();
+  await page.locator('.notice[data-tone="failure"]', { hasText: 'Longhaul was stopped while it worked' }).waitFor();
   assert.deepEqual((await conversation(page)).map(([, text]) => text), ['Go', 'Half of a sentence']);
   assert.equal(await page.locator('#stop').isVisible(), false);
+  assert.equal(await page.getByText('connection to the model').count(), 0, 'the model was not to blame');
+  await page.reload();
+  await page.locator('.cut', { hasText: 'Longhaul was stopped here' }).waitFor();
+  await page.locator('.notice[data-tone="failure"]', { hasText: 'Longhaul was stopped while it worked' }).waitFor();
+  model.answers.push({ text: 'The whole sentence.' });
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await until('the answer', async () => (await conversation(page)).at(-1)?.[1] === 'The whole sentence.');
 });
 
 test('a failed call is retried in sight, and what fails for good says why', async (t) => {

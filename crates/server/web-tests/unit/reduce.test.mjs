@@ -170,13 +170,13 @@ test('a piece of an answer makes one new row and leaves the others as they were'
 test('how a run ended is said once', () => {
   const end = { name: 'run:complete', seq: 9, runId: 'r', finishReason: 'error', error: { code: 'auth', message: 'no key' } };
   const state = run([{ name: 'run:started', seq: 1, runId: 'r' }, { name: 'llm:error', seq: 8, error: 'no key', code: 'auth', recoverable: false }, end, end]);
-  assert.deepEqual(state.notices.map(({ tone, detail }) => [tone, detail]), [['failure', 'no key']]);
+  assert.deepEqual(state.notices.map(({ tone, detail }) => [tone, detail]), [['failure', 'No key']]);
   const told = [{ name: 'llm:error', seq: 8, error: 'no key', code: 'auth', recoverable: false }, end];
   const atRest = { name: 'page:session', session: { status: 'idle', lastSeq: 9, lastFinishReason: 'error' }, at: 1 };
   const late = run([typed(2, 'hello'), atRest, ...told]);
-  assert.deepEqual(late.notices.map(({ detail, code }) => [detail, code]), [['no key', 'auth']], 'also to who comes after the run began');
+  assert.deepEqual(late.notices.map(({ detail, code }) => [detail, code]), [['No key', 'auth']], 'also to who comes after the run began');
   const plain = run([typed(2, 'hello'), told[0], { ...end, error: undefined }]);
-  assert.equal(plain.notices[0].detail, 'no key', 'an end without a reason has that of its step');
+  assert.equal(plain.notices[0].detail, 'No key', 'an end without a reason has that of its step');
 });
 
 test('a failed turn offers to go on until something is said, and stands apart from the next', () => {
@@ -184,10 +184,10 @@ test('a failed turn offers to go on until something is said, and stands apart fr
   const rows = (state) => rowMaker()(state).map(({ kind, goOn, speaks, notice }) => [kind, kind === 'notice' ? goOn || notice.text : Boolean(speaks)]);
   const failed = run([typed(2, 'one'), end]);
   assert.deepEqual(rows(failed), [['message', true], ['notice', 'Try again']]);
-  assert.deepEqual(rows(run([{ name: 'run:started', seq: 10, runId: 'r2' }], failed)).at(-1), ['notice', 'The run failed. Everything up to here is kept.'], 'not while it is tried');
+  assert.deepEqual(rows(run([{ name: 'run:started', seq: 10, runId: 'r2' }], failed)).at(-1), ['notice', 'The model server did not accept the key. Everything up to here is kept.'], 'not while it is tried');
   const next = run([typed(11, 'two')], failed);
   assert.deepEqual(rows(next).map(([kind]) => kind), ['message', 'notice', 'message']);
-  assert.deepEqual(rows(next).slice(1), [['notice', 'The run failed. Everything up to here is kept.'], ['message', true]], 'it is over, and the next turn says who speaks');
+  assert.deepEqual(rows(next).slice(1), [['notice', 'The model server did not accept the key. Everything up to here is kept.'], ['message', true]], 'it is over, and the next turn says who speaks');
   const reloaded = run([{ name: 'page:messages', isOlder: true, hasMore: false, messages: [item(2, 'user'), item(11, 'user')] }]);
   assert.deepEqual(rows(reloaded), [['message', true], ['notice', 'No answer came to this message.'], ['message', true]]);
   const steps = run([typed(2, 'one'), { ...end, finishReason: 'max-steps', error: undefined }]);

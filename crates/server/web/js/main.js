@@ -1,4 +1,5 @@
 // The page: puts its pieces together.
+import { Allowed } from './controls/allowed.js';
 import { announce } from './controls/announce.js';
 import { Banner } from './controls/banner.js';
 import { Composer } from './controls/composer.js';
@@ -35,6 +36,10 @@ import { Transcript } from './view/transcript.js';
 const transcript = new Transcript({
   get sessionId() { return currentId(); },
   decide: (id, decision, reason) => api.decide(currentId(), id, decision, reason),
+  always: (id, tool) => api.decide(currentId(), id, 'allow').then(() => {
+    allowed.add(currentId(), tool);
+    draw();
+  }),
   toField: () => composer.takeFocus(),
   recall: (handle) => api.recall(currentId(), handle),
   undo,
@@ -62,6 +67,7 @@ const status = new Status({
   look: state, toCall: (callId) => transcript.revealCall(callId), goOn: () => goOn().catch(tell),
   leave: () => composer.takeFocus(),
 });
+const allowed = new Allowed({ decide: (sessionId, id) => api.decide(sessionId, id, 'allow'), refused: tell });
 const queue = new Queue({
   edit: (entry) => composer.edit({ ...entry, text: entryText(entry) }),
   remove: (id) => api.removeQueued(currentId(), id).catch(tell),
@@ -183,6 +189,7 @@ function drawNow() {
   const now = state();
   transcript.update(now);
   queue.update(now.queue, isHeld(now));
+  allowed.update(now);
   meter.update(now);
   panel.update(now);
   header.update(now, listed(), isFresh() ? page.chosen?.shown ?? page.usual?.model : null);

@@ -69,6 +69,8 @@ export class OpenSession {
     if (has('stream:gap')) this.soon('reload', 0, () => this.reload());
     if (has('message:queued', 'message:edited')) this.soon('queue', 60, () => this.refreshQueue());
     if (has('context:compressed', 'context:pruned', 'context:restored')) this.soon('edits', 0, () => this.refreshEdits(events));
+    // How full the window is decides also which edits could be undone; it is asked once a run, not at each step.
+    else if (has('run:complete') && this.state.edits.some((edit) => edit.active)) this.soon('offers', 400, () => this.refreshOffers());
     if (has('context:usage', 'context:restored', 'llm:tool-result', 'llm:switched', 'message:added', 'run:complete')) this.soon('context', 250, () => this.refreshContext());
     if (events.some((event) => event.name === 'run:complete' && event.finishReason !== 'stop')) this.soon('end', 50, () => this.refreshEnd());
     if (has('llm:response')) this.soon('cost', 400, () => this.refreshSession());
@@ -85,10 +87,7 @@ export class OpenSession {
   }
 
   async refreshContext() {
-    // How much room there is says also which edits could be undone.
-    const hasEdits = this.state.edits.some((edit) => edit.active);
-    const [report, known] = await Promise.all([api.context(this.id), hasEdits ? api.compactions(this.id) : { compactions: [] }]);
-    this.apply([{ name: 'page:report', report }, { name: 'page:compactions', ...known }]);
+    this.apply([{ name: 'page:report', report: await api.context(this.id) }]);
   }
 
   async refreshSession() {
@@ -110,6 +109,11 @@ export class OpenSession {
 
   async refreshQueue() {
     this.apply([{ name: 'queue:snapshot', ...await api.queue(this.id) }]);
+  }
+
+  /** Which edits could be undone now. */
+  async refreshOffers() {
+    this.apply([{ name: 'page:compactions', ...await api.compactions(this.id) }]);
   }
 
   /** Which messages an edit covers, and what stands for them. */

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use longhaul_store::{MemoKey, MemoLimits};
+use sqlx::SqliteConnection;
 
 use super::Write;
 use super::batch::Batch;
@@ -25,16 +26,7 @@ impl Write for Put {
         self.touch(batch).await?;
         let Some((key, body)) = &self.entry else { return Ok(()) };
         let (key, bytes) = (key.as_bytes().as_slice(), limit_to_db(body.len()));
-        sqlx::query!(
-            "INSERT INTO memo (key, used, bytes, body)
-             VALUES (?1, (SELECT coalesce(max(used), 0) + 1 FROM memo), ?2, ?3)
-             ON CONFLICT (key) DO UPDATE SET used = excluded.used, bytes = excluded.bytes, body = excluded.body",
-            key,
-            bytes,
-            body
-        )
-        .execute(batch.db().await?)
-        .await?;
+        insert(batch.db().await?, key, bytes, body).await?;
         self.shrink(batch).await
     }
 
@@ -80,6 +72,26 @@ impl Put {
         .await?;
         Ok(())
     }
+}
+
+/// Remembers an entry as the most recently used.
+pub(super) async fn insert(
+    db: &mut SqliteConnection,
+    key: &[u8],
+    bytes: i64,
+    body: &str,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "INSERT INTO memo (key, used, bytes, body)
+             VALUES (?1, (SELECT coalesce(max(used), 0) + 1 FROM memo), ?2, ?3)
+             ON CONFLICT (key) DO UPDATE SET used = excluded.used, bytes = excluded.bytes, body = excluded.body",
+        key,
+        bytes,
+        body
+    )
+    .execute(db)
+    .await?;
+    Ok(())
 }
 
 /// Keys for `json_each`, in order.

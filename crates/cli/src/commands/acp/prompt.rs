@@ -111,14 +111,15 @@ pub(super) async fn stored(all: Vec<Given>, runtime: &Runtime, session: &Session
             Given::Media { bytes, media_type, name } => {
                 check_quota(bytes.len() as u64, runtime, session).await?;
                 let is_image = media_type.starts_with("image/");
-                let size = imagesize::blob_size(&bytes).ok().filter(|_| is_image);
-                let pixels = |size: usize| u32::try_from(size).ok();
+                let size =
+                    longhaul::picture::size(&bytes).map_err(|error| Failure::usage(format!("{error}")))?;
+                let size = size.filter(|_| is_image);
                 let media = Media {
                     blob: runtime.blobs().put(bytes).await?,
                     media_type,
                     name,
-                    width: size.and_then(|size| pixels(size.width)),
-                    height: size.and_then(|size| pixels(size.height)),
+                    width: size.map(|(width, _)| width),
+                    height: size.map(|(_, height)| height),
                 };
                 if is_image { Part::Image(media) } else { Part::File(media) }
             }

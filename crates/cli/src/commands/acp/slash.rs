@@ -3,10 +3,11 @@
 use agent_client_protocol::v1::schema::{
     AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, SessionUpdate, UnstructuredCommandInput,
 };
-use longhaul::session::Session;
+use longhaul::session::{Runtime, Session};
 use longhaul_core::run::CompactionOutcome;
 
 use crate::commands::compact::{check_length, make};
+use crate::commands::compactions;
 use crate::commands::undo::undo;
 use crate::failure::{Failure, Outcome};
 use crate::term::human::short;
@@ -20,6 +21,7 @@ use super::prompt::Given;
 pub(super) enum Slash {
     Context,
     Compact(Option<String>),
+    Compactions,
     Undo(Option<String>),
 }
 
@@ -32,6 +34,7 @@ impl Slash {
         let argument = Some(rest.trim().to_owned()).filter(|rest| !rest.is_empty());
         match name {
             "/context" => Some(Self::Context),
+            "/compactions" if argument.is_none() => Some(Self::Compactions),
             "/compact" => Some(Self::Compact(argument)),
             "/undo" => Some(Self::Undo(argument)),
             _ => None,
@@ -42,12 +45,16 @@ impl Slash {
     ///
     /// # Errors
     /// Why it was not done.
-    pub(super) async fn perform(self, session: &Session, model: &str) -> Outcome<String> {
+    pub(super) async fn perform(self, runtime: &Runtime, session: &Session, model: &str) -> Outcome<String> {
         match self {
             Self::Context => {
                 let report = session.context().await?;
                 let beside = session.look(Beside::of).await?;
                 Ok(fenced(&table(&report, &beside, model)))
+            }
+            Self::Compactions => {
+                let events = runtime.log(session.id()).await?;
+                Ok(fenced(&session.look(move |run| compactions::listed(run, &events, "/undo")).await?))
             }
             Self::Undo(edit) => Ok(undo(session, edit).await?.words()),
             Self::Compact(instructions) => compact(session, instructions).await,
@@ -86,6 +93,7 @@ pub(super) fn offered() -> SessionUpdate {
         AvailableCommand::new("compact", "Make room now; words say what the summary should mind")
             .input(with("what the summary should mind")),
         AvailableCommand::new("undo", "Undo the newest compaction, or the one named").input(with("e42")),
+        AvailableCommand::new("compactions", "List what was compacted or cleared, why, and how it is undone"),
         AvailableCommand::new("context", "Show what fills the context window"),
     ]))
 }
@@ -102,6 +110,7 @@ mod tests {
     fn commands_are_told_from_messages() {
         assert_eq!(of("/context"), Some(Slash::Context));
         assert_eq!(of(" /compact mind the\nports "), Some(Slash::Compact(Some("mind the\nports".into()))));
+        assert_eq!(of("/compactions"), Some(Slash::Compactions));
         assert_eq!(of("/undo e42"), Some(Slash::Undo(Some("e42".into()))));
         for message in ["/etc/hosts is wrong", "/compactor", "do /compact", "/review"] {
             assert_eq!(of(message), None, "{message}");

@@ -124,7 +124,8 @@ pub(super) fn question(call: &Call, columns: usize, style: Style) -> String {
     }
     let mut asked = format!("{} {} wants to run\n", style.amber("?"), style.bold(&exact(&call.tool)));
     lines.iter().for_each(|line| asked.push_str(&format!("    {line}\n")));
-    let keys = format!("  y yes · n no, or n REASON · a always {} in this session", exact(&call.tool));
+    let keys =
+        format!("  y yes · n no, or n REASON · a always {} in this session; then Enter", exact(&call.tool));
     asked.push_str(&style.dim(&keys));
     asked
 }
@@ -174,7 +175,7 @@ mod tests {
         let asked = question(&call("bash", r#"{"command":"ls\nrm -rf \u001b[8m/"}"#), 79, Style::default());
         assert_eq!(
             asked,
-            "? bash wants to run\n    ls\n    rm -rf \\u{1b}[8m/\n  y yes · n no, or n REASON · a always bash in this session"
+            "? bash wants to run\n    ls\n    rm -rf \\u{1b}[8m/\n  y yes · n no, or n REASON · a always bash in this session; then Enter"
         );
         let asked = question(
             &call("edit", r#"{"path":"a.rs","old":"one\ntwo","new":"three"}"#),

@@ -1,10 +1,10 @@
 //! What is known of the model that would be used, and who says it.
 
 use longhaul_core::budget::ASSUMED_WINDOW;
-use longhaul_providers::LimitSource;
+use longhaul_providers::{LimitSource, Retention};
 
 use crate::commands::NO_TOOLS;
-use crate::facts::{ModelFacts, dollars, retention};
+use crate::facts::{ModelFacts, dollars};
 use crate::term::human::grouped;
 
 /// A line for each, label and fact.
@@ -24,10 +24,19 @@ pub(super) fn facts(model: &ModelFacts) -> Vec<(&'static str, String)> {
         facts.push(("tools", NO_TOOLS.to_owned()));
     }
     if let Some(kept) = model.reasoning() {
-        facts.push(("reasoning", format!("shown again: {} · {}", retention(kept.value), kept.source)));
+        facts.push(("reasoning", format!("{} · {}", sent_back(kept.value), kept.source)));
     }
     facts.extend(prices(model).map(|prices| ("prices", prices)));
     facts
+}
+
+/// What becomes of a model's own reasoning at its later calls.
+fn sent_back(kept: Retention) -> &'static str {
+    match kept {
+        Retention::Never => "its earlier reasoning is not sent back to the model",
+        Retention::Turn => "its reasoning is sent back to the model until the turn ends",
+        Retention::Always => "its reasoning is sent back to the model at every later call",
+    }
 }
 
 fn window(model: &ModelFacts) -> String {

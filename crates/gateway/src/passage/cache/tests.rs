@@ -6,11 +6,11 @@ use super::*;
 use crate::wire::Wire;
 use crate::wire::chat::Chat;
 
-fn request(texts: &[&str], mark: bool) -> Envelope {
+fn request(texts: &[&str], mark: bool) -> Arc<Envelope> {
     let cache = if mark { json!({ "type": "ephemeral" }) } else { Value::Null };
     let message = |text: &&str| json!({ "role": "user", "content": [{ "type": "text", "text": text, "cache_control": cache }] });
     let messages: Vec<Value> = texts.iter().map(message).collect();
-    Chat.read(json!({ "model": "m", "messages": messages }).to_string().into()).unwrap()
+    Arc::new(Chat.read(json!({ "model": "m", "messages": messages }).to_string().into()).unwrap())
 }
 
 fn state() -> State {
@@ -18,7 +18,7 @@ fn state() -> State {
     State::new(Counter::default(), Origin { provider: name.clone(), api: name.clone(), model: name })
 }
 
-fn find(cache: &Cache, scope: u8, envelope: &Envelope) -> Arc<Conversation> {
+fn find(cache: &Cache, scope: u8, envelope: &Arc<Envelope>) -> Arc<Conversation> {
     let mut names = Names::new(&Chat, envelope);
     cache.recall(&[scope; 32], &mut names);
     cache.find(&[scope; 32], &mut names, state).unwrap()
@@ -63,7 +63,7 @@ fn the_least_recently_used_gives_way() {
 #[test]
 fn what_is_known_by_its_bytes_is_not_named_again() {
     let cache = Cache::new(10, 1 << 20);
-    let unnamed = |scope: u8, envelope: &Envelope| {
+    let unnamed = |scope: u8, envelope: &Arc<Envelope>| {
         let mut names = Names::new(&Chat, envelope);
         cache.recall(&[scope; 32], &mut names);
         let new: Vec<usize> = (0..names.len()).filter(|at| names.made(*at).is_none()).collect();

@@ -11,6 +11,7 @@ pub(super) fn body(fault: &Fault) -> Bytes {
         | FaultKind::ContextOverflow
         | FaultKind::DoesNotFit
         | FaultKind::NotFound
+        | FaultKind::NoSuchAnswer
         | FaultKind::TooLarge => "invalid_request_error",
         FaultKind::Auth => "authentication_error",
         FaultKind::RateLimit => "rate_limit_error",

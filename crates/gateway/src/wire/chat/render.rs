@@ -6,7 +6,7 @@ use serde_json::json;
 use super::super::json::{elements, field, fields, quoted, string, with_field};
 use super::super::patch::Patch;
 use super::super::slots::{Manners, Slot, Speaker, pop, settle, write};
-use super::super::{Bad, Edited, Envelope, Fate, Prefill, Step};
+use super::super::{Bad, Edited, Envelope, Fate, GO_ON, Prefill, Step};
 
 /// The request with `edited`'s changes.
 ///
@@ -28,6 +28,7 @@ pub(super) fn render(envelope: &Envelope, edited: &Edited) -> Result<Bytes, Bad>
         let mut slots = settle(envelope, slots, &Rules)?;
         if let Some(prefill) = edited.prefill.as_ref().filter(|prefill| !prefill.text.is_empty()) {
             begin_answer(envelope, &mut slots, prefill)?;
+            slots.extend(edited.asks_to_go_on.then(|| Slot::Own(Rules.own(&[GO_ON.to_owned()]))));
         }
         patch.replace(envelope.items_at.clone(), write(envelope, slots));
     }
@@ -62,6 +63,7 @@ fn place(envelope: &Envelope, steps: &[Step]) -> Result<Vec<Slot>, Bad> {
                 [Fate::Drop] => {}
                 _ => return Err(no_message(*item)),
             },
+            Step::Rewrite { item, text } => slots.push(Slot::Change(*item, text.clone())),
             Step::Say(text) => slots.push(Slot::Say(text.clone())),
         }
     }

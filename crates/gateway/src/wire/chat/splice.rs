@@ -72,6 +72,17 @@ impl Splice for ChatSplice {
         self.echo.expect(if is_whole { prefill } else { "" });
     }
 
+    fn go_on_about(&mut self, said: &str, gap: &str) {
+        self.go_on("");
+        self.echo.expect_about(said, gap);
+    }
+
+    fn notice(&mut self, text: &str, out: &mut Vec<u8>) {
+        if !self.head.is_empty() {
+            self.write_text(text, out);
+        }
+    }
+
     fn end(&mut self, output_tokens_before: u64, out: &mut Vec<u8>) {
         self.flush_echo(out);
         let held = std::mem::take(&mut self.held);
@@ -170,8 +181,13 @@ impl ChatSplice {
     fn flush_echo(&mut self, out: &mut Vec<u8>) {
         let Some(rest) = self.echo.end() else { return };
         self.watcher.text(&rest);
+        self.write_text(&rest, out);
+    }
+
+    /// A chunk with text.
+    fn write_text(&self, text: &str, out: &mut Vec<u8>) {
         let mut chunk = self.head.clone();
-        let choice = json!({ "index": 0, "delta": { "content": rest }, "finish_reason": null });
+        let choice = json!({ "index": 0, "delta": { "content": text }, "finish_reason": null });
         chunk.insert("choices".to_owned(), json!([choice]));
         write(&Value::Object(chunk).to_string(), out);
     }

@@ -35,7 +35,7 @@ fn rendered(envelope: &Envelope, edited: &Edited) -> (String, Value) {
 fn the_envelope_says_where_things_stand() {
     let envelope = request(conversation());
     assert_eq!((envelope.model.as_str(), envelope.stream, envelope.items.len()), ("m", true, 6));
-    assert_eq!(envelope.text(&envelope.model_at), "\"m\"");
+    assert_eq!(envelope.text(envelope.model_at.as_ref().unwrap()), "\"m\"");
     assert!(envelope.item(3).contains("files"));
     for (body, param) in [
         ("{\"messages\":[]}", Some("model")),

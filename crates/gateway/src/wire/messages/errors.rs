@@ -10,7 +10,9 @@ const TOO_LONG: &str = "prompt is too long";
 /// The dialect's name of a kind of error.
 pub fn kind_of(kind: FaultKind) -> &'static str {
     match kind {
-        FaultKind::Invalid | FaultKind::ContextOverflow | FaultKind::DoesNotFit => "invalid_request_error",
+        FaultKind::Invalid | FaultKind::ContextOverflow | FaultKind::DoesNotFit | FaultKind::NoSuchAnswer => {
+            "invalid_request_error"
+        }
         FaultKind::Auth => "authentication_error",
         FaultKind::NotFound => "not_found_error",
         FaultKind::TooLarge => "request_too_large",

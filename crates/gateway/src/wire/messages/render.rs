@@ -4,7 +4,7 @@ use super::item::{Block, Content, Item};
 use crate::wire::json::{quoted, with_field};
 use crate::wire::patch::Patch;
 use crate::wire::slots::{Manners, Slot, Speaker, pop, settle, write};
-use crate::wire::{Bad, Edited, Envelope, Fate, Prefill, Step};
+use crate::wire::{Bad, Edited, Envelope, Fate, GO_ON, Prefill, Step};
 use bytes::Bytes;
 
 /// The request with `edited`'s changes.
@@ -24,6 +24,7 @@ pub(super) fn render(envelope: &Envelope, edited: &Edited) -> Result<Bytes, Bad>
         let mut messages = settle(envelope, place(envelope, steps)?, &Rules)?;
         if let Some(prefill) = &edited.prefill {
             begin_answer(envelope, &mut messages, prefill)?;
+            messages.extend(edited.asks_to_go_on.then(|| Slot::Own(Rules.own(&[GO_ON.to_owned()]))));
         }
         patch.replace(envelope.items_at.clone(), write(envelope, messages));
     }
@@ -42,6 +43,7 @@ fn place(envelope: &Envelope, steps: &[Step]) -> Result<Vec<Slot>, Bad> {
             Step::Change { item, fates } => {
                 slots.extend(change(envelope, *item, fates)?.map(|text| Slot::Change(*item, text)));
             }
+            Step::Rewrite { item, text } => slots.push(Slot::Change(*item, text.clone())),
             Step::Say(text) => slots.push(Slot::Say(text.clone())),
         }
     }

@@ -58,6 +58,17 @@ impl Splice for Joint {
         self.echo.expect_trimmed(prefill);
     }
 
+    fn go_on_about(&mut self, said: &str, gap: &str) {
+        self.go_on("");
+        self.echo.expect_about(said, gap);
+    }
+
+    fn notice(&mut self, text: &str, out: &mut Vec<u8>) {
+        if let Some((ours, true)) = self.open {
+            write_delta(ours, text, out);
+        }
+    }
+
     fn end(&mut self, output_tokens_before: u64, out: &mut Vec<u8>) {
         self.flush_echo(out);
         let held = std::mem::take(&mut self.held);
@@ -168,11 +179,7 @@ impl Joint {
     fn write_text(&mut self, text: &str, out: &mut Vec<u8>) {
         let Some((ours, _)) = self.open.filter(|_| !text.is_empty()) else { return };
         self.reader.text(text);
-        let said = format!(
-            r#"{{"type":"content_block_delta","index":{ours},"delta":{{"type":"text_delta","text":{}}}}}"#,
-            quoted(text)
-        );
-        write("content_block_delta", &said, out);
+        write_delta(ours, text, out);
     }
 
     /// Closes the block that is open at the client's, if one is.
@@ -240,6 +247,15 @@ impl Joint {
             self.reader.take(&payload);
         }
     }
+}
+
+/// More text of a block.
+fn write_delta(index: u64, text: &str, out: &mut Vec<u8>) {
+    let said = format!(
+        r#"{{"type":"content_block_delta","index":{index},"delta":{{"type":"text_delta","text":{}}}}}"#,
+        quoted(text)
+    );
+    write("content_block_delta", &said, out);
 }
 
 /// Whether it is part of the end of the whole answer.

@@ -10,6 +10,7 @@ fn kind_of(kind: FaultKind) -> &'static str {
         | FaultKind::ContextOverflow
         | FaultKind::DoesNotFit
         | FaultKind::NotFound
+        | FaultKind::NoSuchAnswer
         | FaultKind::TooLarge => "invalid_request_error",
         FaultKind::Auth => "authentication_error",
         FaultKind::RateLimit => "rate_limit_error",

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::item::Item;
 use crate::wire::json::{quoted, with_field};
 use crate::wire::patch::{List, Patch};
-use crate::wire::{Bad, Edited, Envelope, Fate, Prefill, Step};
+use crate::wire::{Bad, Edited, Envelope, Fate, GO_ON, Prefill, Step};
 
 /// The request with `edited`'s changes.
 ///
@@ -20,18 +20,21 @@ pub(super) fn render(envelope: &Envelope, edited: &Edited) -> Result<Bytes, Bad>
     }
     let whole = [Step::Keep(0..envelope.items.len())];
     let steps = edited.steps.as_deref().unwrap_or(&whole);
-    let begun = edited.prefill.as_ref().map(begin_answer).unwrap_or_default();
-    let changes = steps.iter().any(|step| !matches!(step, Step::Keep(_))) || begun.is_some();
+    let mut begun: Vec<String> = edited.prefill.as_ref().and_then(begin_answer).into_iter().collect();
+    if edited.asks_to_go_on && !begun.is_empty() {
+        begun.push(said(&quoted(GO_ON)));
+    }
+    let changes = steps.iter().any(|step| !matches!(step, Step::Keep(_))) || !begun.is_empty();
     let is_text = envelope.text(&envelope.items_at).starts_with('"');
     if is_text && (changes || steps.iter().all(|step| matches!(step, Step::Keep(range) if range.is_empty())))
     {
         patch.replace(envelope.items_at.clone(), list_of_text(envelope, steps, begun)?);
-    } else if !is_text && (edited.steps.is_some() || begun.is_some()) {
+    } else if !is_text && (edited.steps.is_some() || !begun.is_empty()) {
         let mut list = List::new(envelope);
         for step in steps {
             write(envelope, step, &mut list)?;
         }
-        if let Some(begun) = &begun {
+        for begun in &begun {
             list.insert(begun);
         }
         patch.replace(envelope.items_at.clone(), list.finish());
@@ -44,6 +47,7 @@ fn write(envelope: &Envelope, step: &Step, list: &mut List<'_>) -> Result<(), Ba
         Step::Keep(range) if range.end > envelope.items.len() => return Err(unknown(range.end)),
         Step::Keep(range) => list.keep(range.clone()),
         Step::Say(text) => list.insert(&said(&quoted(text))),
+        Step::Rewrite { item, text } => list.change(*item, text),
         Step::Change { item, fates } if *item < envelope.items.len() => {
             let raw = envelope.item(*item);
             match changed(raw, *item, fates)? {
@@ -96,7 +100,7 @@ fn begin_answer(prefill: &Prefill) -> Option<String> {
 }
 
 /// The items where the client had only a text.
-fn list_of_text(envelope: &Envelope, steps: &[Step], begun: Option<String>) -> Result<String, Bad> {
+fn list_of_text(envelope: &Envelope, steps: &[Step], begun: Vec<String>) -> Result<String, Bad> {
     let mut items = Vec::new();
     for step in steps {
         match step {
@@ -104,6 +108,7 @@ fn list_of_text(envelope: &Envelope, steps: &[Step], begun: Option<String>) -> R
             Step::Keep(range) if range.is_empty() => {}
             Step::Keep(_) => items.push(said(envelope.text(&envelope.items_at))),
             Step::Say(text) => items.push(said(&quoted(text))),
+            Step::Rewrite { text, .. } => items.push(text.clone()),
             Step::Change { item: 0, fates } => match fates.as_slice() {
                 [] | [Fate::Keep] => items.push(said(envelope.text(&envelope.items_at))),
                 [Fate::Show(text)] => items.push(said(&quoted(text))),

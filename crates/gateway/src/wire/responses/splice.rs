@@ -78,6 +78,31 @@ impl Splice for Joint {
         self.echo.expect(prefill);
     }
 
+    fn go_on_about(&mut self, said: &str, gap: &str) {
+        self.go_on("");
+        self.echo.expect_about(said, gap);
+    }
+
+    fn notice(&mut self, text: &str, out: &mut Vec<u8>) {
+        let Some(index) = self.open.as_ref().filter(|open| open.has_part).map(|open| open.index) else {
+            return;
+        };
+        if !self.continued {
+            // From now on the closing events say more than the upstream's.
+            self.continued = true;
+            self.ours.extend((0..self.items).map(|item| (item, item)));
+            self.ours.insert(index, index);
+        }
+        self.write_text(text, out);
+        for raw in std::mem::take(&mut self.held) {
+            let data = Event::parse(&raw).data;
+            match Payload::read(data) {
+                Some(payload) if self.is_closing(&payload.r#type) => self.hold_end(&payload, data),
+                _ => self.held.push(raw),
+            }
+        }
+    }
+
     fn end(&mut self, output_tokens_before: u64, out: &mut Vec<u8>) {
         if self.response.is_none() {
             return;
@@ -287,10 +312,17 @@ impl Joint {
 
     /// Text of a later stream.
     fn say(&mut self, text: &str, out: &mut Vec<u8>) {
-        let Some(open) = self.open.as_mut().filter(|_| !text.is_empty()) else { return };
+        if self.open.is_some() && !text.is_empty() {
+            self.reader.text(text);
+            self.write_text(text, out);
+        }
+    }
+
+    /// More text of the message that is open.
+    fn write_text(&mut self, text: &str, out: &mut Vec<u8>) {
+        let Some(open) = &mut self.open else { return };
         let (index, id) = (open.index, open.id.clone());
         open.text.push_str(text);
-        self.reader.text(text);
         let said = json!({"type": "response.output_text.delta", "item_id": id, "output_index": index,
             "content_index": 0, "delta": text, "logprobs": []});
         self.write(&said.to_string(), out);

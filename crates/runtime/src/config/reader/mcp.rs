@@ -7,13 +7,14 @@ use std::time::Duration;
 use super::super::mcp::{McpCommand, McpRemote, McpServerConfig, McpTransport};
 use super::{Entry, Node, ProblemKind, Reader, Value, is_map, text, whole};
 use crate::mcp::is_server_name;
+use crate::sandbox::Network;
 
 const DEFAULT_TIMEOUT_MS: u64 = 120_000;
 const LONGEST_TIMEOUT_MS: u64 = 86_400_000;
 
-const COMMAND_KEYS: &[&str] = &["args", "env"];
+const COMMAND_KEYS: &[&str] = &["args", "env", "network"];
 const REMOTE_KEYS: &[&str] = &["headers"];
-const ALL_KEYS: &[&str] = &["command", "args", "env", "url", "headers", "timeoutMs", "optional"];
+const ALL_KEYS: &[&str] = &["command", "args", "env", "network", "url", "headers", "timeoutMs", "optional"];
 
 impl Reader<'_> {
     pub(in super::super) fn mcp_servers(&mut self, path: &str) -> BTreeMap<String, McpServerConfig> {
@@ -66,7 +67,10 @@ impl Reader<'_> {
             _ => None,
         });
         let env = self.mcp_key(node, path, "env", "texts by name, NAME: TEXT", pairs);
-        Some(McpCommand { program: program?, args: args.unwrap_or_default(), env: env.unwrap_or_default() })
+        let network =
+            self.mcp_key(node, path, "network", "allow or deny", |node| Network::from_name(&node.word()?));
+        let (args, env) = (args.unwrap_or_default(), env.unwrap_or_default());
+        Some(McpCommand { program: program?, args, env, network })
     }
 
     fn mcp_remote(&mut self, node: &Node, path: &str) -> Option<McpRemote> {
@@ -129,7 +133,7 @@ fn plain(node: &Node) -> Option<String> {
     text(node).filter(|text| !text.contains('\0'))
 }
 
-fn pairs(node: &Node) -> Option<BTreeMap<String, String>> {
+pub(super) fn pairs(node: &Node) -> Option<BTreeMap<String, String>> {
     let names = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
     let pair = |entry: &Entry| Some((entry.key.clone(), plain(&entry.node).filter(|_| names(&entry.key))?));
     is_map(node).then(|| node.entries().iter().map(pair).collect())?

@@ -1,11 +1,13 @@
 //! `gateway.upstreams`: servers behind the gateway.
 
-use super::super::gateway::{GatewayDialect, UpstreamConfig, UpstreamModel};
+use super::super::gateway::{GatewayDialect, UpstreamConfig, UpstreamHeaders, UpstreamModel};
 use super::super::model::{ModelLimits, ProviderKind};
+use super::mcp::pairs;
 use super::models::flag;
 use super::{Entry, Node, ProblemKind, Reader, Value, choose, is_env_name, is_map, is_url, text, whole};
 
-const KEYS: &[&str] = &["name", "provider", "base_url", "api_key_env", "dialects", "window", "models"];
+const KEYS: &[&str] =
+    &["name", "provider", "base_url", "api_key_env", "headers", "dialects", "window", "models"];
 const MODEL: &[&str] = &["model", "window", "maxOutput", "tools", "media", "prefill", "reasoning_retention"];
 const SHAPE: &str = "{ name: NAME, base_url: URL, models … }";
 
@@ -54,6 +56,9 @@ impl Reader<'_> {
             base_url: url.unwrap_or_else(|| provider.base_url().to_owned()),
             provider,
             api_key_env: self.key_of(node, path),
+            headers: UpstreamHeaders(
+                self.mcp_key(node, path, "headers", "texts by name, NAME: TEXT", pairs).unwrap_or_default(),
+            ),
             dialects: self.dialects(node, path),
             window: self.inner(node, path, "window", tokens, |node| whole(node, 1, u64::MAX)),
             models: self.models_of(node, path),

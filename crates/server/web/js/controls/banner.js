@@ -1,5 +1,8 @@
 // What is said of the line to the server: nothing while it is good.
-import { byId, setText } from '../dom.js';
+import { byId, coded, h, show } from '../dom.js';
+
+/** Hosts of this machine: there it is Longhaul itself that is away, not the line. */
+const HERE = ['localhost', '127.0.0.1', '[::1]'];
 
 /** A short break is not worth a word. */
 const PATIENCE_MS = 700;
@@ -29,7 +32,7 @@ export class Banner {
 
   back() {
     this.element.dataset.tone = 'good';
-    setText(this.text, 'Connected again. Nothing was missed.');
+    this.say('Connected again. Nothing was missed.');
     byId('banner-retry').hidden = true;
     clearTimeout(this.timer);
     this.timer = setTimeout(() => { if (this.line?.state === 'open') this.element.hidden = true; }, 2_500);
@@ -41,14 +44,25 @@ export class Banner {
     this.element.hidden = false;
     this.element.dataset.tone = 'attention';
     byId('banner-retry').hidden = this.line.state !== 'lost';
-    setText(this.text, this.words());
+    this.say(this.words(), this.when());
+  }
+
+  say(words, when = '') {
+    if (this.said === words + when) return;
+    this.said = words + when;
+    show(this.text, coded(words), when ? h('span.numbers', {}, ` ${when}`) : null);
   }
 
   words() {
-    const { state, retryAt, problem } = this.line;
+    const { state, problem } = this.line;
     if (state === 'refused') return problem.status === 404 ? 'This session is gone.' : problem.message;
-    const left = Math.max(0, Math.ceil((retryAt - Date.now()) / 1_000));
-    const when = left ? `Trying again in ${left}\u00a0s.` : 'Trying again …';
-    return `No connection. Nothing is lost, and the agent goes on without the page. ${when}`;
+    if (HERE.includes(location.hostname)) return 'No connection: Longhaul has ended, or begins again. Nothing is lost. Start it with `longhaul`, as before; this page connects by itself.';
+    return 'No connection. Nothing is lost, and the agent goes on without the page.';
+  }
+
+  when() {
+    if (this.line.state !== 'lost') return '';
+    const left = Math.max(0, Math.ceil((this.line.retryAt - Date.now()) / 1_000));
+    return left ? `Trying again in ${left}\u00a0s.` : 'Trying again …';
   }
 }

@@ -7,11 +7,11 @@ import { askText, confirmed } from './dialog.js';
 
 export const STATUS_WORDS = {
   idle: 'at rest', streaming: 'writing', executing_tools: 'running tools', waiting_approval: 'waiting for you',
-  compacting: 'compacting', parked: 'parked',
+  compacting: 'compacting', parked: 'parked', failed: 'failed: open it to try again',
 };
 
 /** The same where there is little room. */
-const BUSY = { streaming: 'writing', executing_tools: 'tools', waiting_approval: 'asks you', compacting: 'compacts', parked: 'parked' };
+const BUSY = { streaming: 'writing', executing_tools: 'tools', waiting_approval: 'asks you', compacting: 'compacts', parked: 'parked', failed: 'failed' };
 
 const WHO = { user: 'you ', assistant: 'agent ', tool: 'tool ' };
 
@@ -152,12 +152,13 @@ export class Sessions {
     const title = titleOf(session);
     setText(item.title, title);
     const waits = session.status === 'idle' ? session.queued ?? 0 : 0;
-    setText(item.meta, waits ? `${count(waits)} ${waits === 1 ? 'waits' : 'wait'}` : BUSY[session.status] ?? ago(session.updatedAt, Date.now()));
-    item.element.dataset.status = waits ? 'held' : session.status;
+    const status = standing(session);
+    setText(item.meta, waits ? `${count(waits)} ${waits === 1 ? 'waits' : 'wait'}` : BUSY[status] ?? ago(session.updatedAt, Date.now()));
+    item.element.dataset.status = waits ? 'held' : status;
     const isCurrent = session.id === this.currentId;
     if (isCurrent) item.link.setAttribute('aria-current', 'page');
     else item.link.removeAttribute('aria-current');
-    const label = `${title}, ${waits ? `${plural(waits, 'message')} waiting for you to go on` : STATUS_WORDS[session.status] ?? session.status}`;
+    const label = `${title}, ${waits ? `${plural(waits, 'message')} waiting for you to go on` : STATUS_WORDS[status] ?? status}`;
     if (item.label !== label) {
       item.label = label;
       item.link.setAttribute('aria-label', label);
@@ -179,6 +180,11 @@ export class Sessions {
     });
     if (sure) await this.actions.remove(id);
   }
+}
+
+/** How a session stands: as the server says, and `failed` where nothing runs since a run that failed. Pure. */
+export function standing({ status, lastFinishReason }) {
+  return status === 'idle' && lastFinishReason === 'error' ? 'failed' : status;
 }
 
 export function titleOf(session) {

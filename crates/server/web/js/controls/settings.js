@@ -1,5 +1,5 @@
 // Settings: what the server lets a page change, and what only this page remembers.
-import { button, byId, coded, h, show } from '../dom.js';
+import { button, byId, coded, h, icon, show } from '../dom.js';
 import { api } from '../net/api.js';
 import { currentTheme, setTheme } from './theme.js';
 
@@ -95,7 +95,7 @@ class ServerSettings {
     const focus = document.activeElement?.id;
     const { strategy, pruningAgent, summarizeWith, autoRecall, allowed } = settings;
     show(
-      this.place, h('h3', {}, 'Compaction'), h('p.quiet.intro', {}, 'What happens when the window fills. Nothing is deleted: everything stays in the log and can be looked up.'), this.said,
+      this.place, h('h3', {}, 'Compaction'), h('p.quiet.intro', {}, 'What happens when the window fills. Nothing is deleted: everything stays in the log and can be looked up. What you change is saved at once.'),
       this.select('strategy', 'Strategy', allowed.strategy, strategy, STRATEGIES[strategy]),
       strategies(allowed.strategy),
       this.trigger(),
@@ -142,23 +142,27 @@ class ServerSettings {
     return this.withSource('trigger', field('trigger', 'Compact', both, 'A request that would not fit at all is always compacted first.'));
   }
 
-  /** A value that was changed here can be given back. */
+  /** A value that was changed here can be given back; what came of the last change is said below it. */
   withSource(key, element) {
+    element.dataset.key = key;
     if (this.settings.sources?.[key] === 'settings') {
       element.append(h('p.source.quiet', {}, 'Changed here. ', button('As the agent file has it', { kind: 'link', onclick: () => this.save({ [key]: null }) })));
     }
+    if (this.changed === key) element.append(this.said);
     return element;
   }
 
   async save(change) {
     this.said.setAttribute('role', 'status');
+    [this.changed] = Object.keys(change);
     try {
       const settings = await api.changeSettings(change);
-      this.said.textContent = 'Saved. It holds from the next decision on, in every session.';
       this.draw(settings);
+      this.said.replaceChildren(icon('check'), 'Saved. It holds from the next decision on, in every session.');
     } catch (problem) {
       this.said.setAttribute('role', 'alert');
       this.said.textContent = problem.message;
+      this.place.querySelector(`[data-key="${this.changed}"]`)?.append(this.said);
     }
   }
 }

@@ -2,6 +2,7 @@
 import { byId, h, setText } from '../dom.js';
 import { tokens } from '../text/format.js';
 import { captionOf, isAssumed, segmentsOf, spokenOf, ticksOf } from './segments.js';
+import { movedLine, restsOn } from './trigger.js';
 
 export class Meter {
   constructor(onOpen) {
@@ -12,11 +13,12 @@ export class Meter {
     this.parts = new Map();
   }
 
-  update({ usage, report, compacting, summaries, edits }) {
+  update({ usage, report, moved, compacting, summaries, edits }) {
     if (this.usage !== usage || this.report !== report) {
       this.usage = usage;
       this.report = report;
       setText(this.caption, captionOf(usage, report));
+      this.caption.title = [restsOn(report), movedLine(moved)].filter(Boolean).join('\n');
       this.element.setAttribute('aria-label', `${spokenOf(usage, report)}${isAssumed(report) ? ' The size of the window is assumed.' : ''} Open the details.`);
       this.draw(report, usage, activeSummaries(edits, summaries));
     }

@@ -5,6 +5,7 @@ import { reasonOf, sizes } from '../text/edits.js';
 import { chart } from './chart.js';
 import { activeSummaries } from './meter.js';
 import { isAssumed, segmentsOf, spokenOf, tableOf } from './segments.js';
+import { movedLine, restsOn } from './trigger.js';
 
 export class Panel {
   constructor({ onOpen, onReveal }) {
@@ -45,8 +46,8 @@ export class Panel {
   /** What is there is changed in place: a hand may be on it. */
   update(state) {
     if (!this.isOpen) return;
-    const { report, usage, steps, edits, estimates, summaries } = state;
-    const inputs = [report, usage, steps, edits, estimates, summaries];
+    const { report, usage, moved, steps, edits, estimates, summaries } = state;
+    const inputs = [report, usage, moved, steps, edits, estimates, summaries];
     if (this.shown?.every((input, at) => input === inputs[at])) return;
     this.shown = inputs;
     if (!report) {
@@ -57,6 +58,7 @@ export class Panel {
     }
     this.rest.hidden = false;
     setText(this.lead, spokenOf(usage ?? report, report));
+    setText(this.trigger, [restsOn(report), movedLine(moved)].filter(Boolean).join(' '));
     this.assumed.hidden = !isAssumed(report);
     setText(this.assumed, `The window of ${tokens(report.window)} is assumed: nobody states it for this model. Declare it with model.context_window in longhaul.yml, or it is corrected once the model refuses a request.`);
     show(this.legend, legend(segmentsOf(report, activeSummaries(edits, summaries))));
@@ -68,11 +70,12 @@ export class Panel {
 
   build() {
     this.lead = h('p.panel-lead');
+    this.trigger = h('p.panel-trigger.quiet');
     this.assumed = h('p.panel-assumed', { hidden: true });
     [this.legend, this.chart, this.estimates, this.edits] = Array.from({ length: 4 }, () => h('div'));
     this.table = new Table();
     this.rest = h(
-      'div', {}, this.legend, h('h3', {}, 'Context per step'), this.chart, h('h3', {}, 'What fills it'), this.table.element,
+      'div', {}, this.trigger, this.legend, h('h3', {}, 'Context per step'), this.chart, h('h3', {}, 'What fills it'), this.table.element,
       h('h3', {}, 'Last estimates against actuals'), this.estimates, this.edits,
     );
     show(this.body, this.lead, this.assumed, this.rest);

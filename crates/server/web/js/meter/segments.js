@@ -1,5 +1,6 @@
 // The window as parts of a bar and rows of a table, from the meter's report. Pure.
 import { count, percent, tokens } from '../text/format.js';
+import { restsOn } from './trigger.js';
 
 /** Characters of a token, to guess the share of a summary in the text. */
 const CHARS_PER_TOKEN = 4;
@@ -45,7 +46,7 @@ export function isEstimated(report) {
 export function ticksOf(report) {
   const [trigger] = report.thresholds;
   const ticks = [];
-  if (trigger && trigger.tokens < report.window) ticks.push({ key: 'trigger', label: `Compacts at ${tokens(trigger.tokens)}`, at: trigger.tokens / report.window });
+  if (trigger && trigger.tokens < report.window) ticks.push({ key: 'trigger', label: restsOn(report), at: trigger.tokens / report.window });
   if (report.outputReserve) ticks.push({ key: 'reserve', label: `${tokens(report.outputReserve)} are kept for the answer`, at: Math.max(0, 1 - report.outputReserve / report.window) });
   return ticks;
 }

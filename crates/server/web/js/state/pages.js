@@ -1,4 +1,5 @@
 // What was fetched: pages of messages, the session, its compactions, its meter. Pure.
+import { movedBetween } from '../meter/trigger.js';
 import { withStep } from './answer.js';
 import { withEdit } from './context.js';
 import { put, readParts } from './messages.js';
@@ -10,7 +11,7 @@ export const handlers = {
   'page:messages': messages,
   'page:session': session,
   'page:compactions': (state, { compactions }) => compactions.reduce(withEdit, state),
-  'page:report': (state, { report }) => ({ ...state, report, usage: {
+  'page:report': (state, { report }) => ({ ...state, report, moved: movedBetween(state.report, report) ?? state.moved, usage: {
     total: report.total, window: report.window, percent: report.percent, outputReserve: report.outputReserve,
     freeSpace: report.freeSpace, expectedError: report.expectedError, estimated: report.basis.newMessagesEstimate,
     compactionCount: report.compactionCount,
@@ -52,6 +53,7 @@ function fromItem(item) {
   if (item.model) message.model = item.model;
   if (item.tokenUsage) message.usage = item.tokenUsage;
   if (item.interrupted) message.interrupted = item.interrupted;
+  if (item.error) message.error = item.error;
   return message;
 }
 
@@ -102,7 +104,7 @@ function session(state, { session: known, at }) {
   } else if (!isAtRest && !state.run) {
     next.run = { since: at, stepSince: at, steps: 0, joined: true };
   }
-  const said = isAtRest && !state.notices.length ? end(known.lastFinishReason) : null;
+  const said = isAtRest && !state.notices.length ? end(known.lastFinishReason, known.lastError) : null;
   return said ? notice(next, { seq: known.lastSeq, key: 'last-end', ...said }) : next;
 }
 

@@ -66,7 +66,7 @@ function storedRows(state, unfolded) {
   for (const message of state.messages) {
     const fold = foldOf(message.seq);
     if (!fold) {
-      rows.push(messageRow(message, cleared));
+      rows.push(messageRow(message, cleared, state.messages));
     } else if (open.has(fold)) {
       open.get(fold).messages.push(message);
     } else {
@@ -79,7 +79,7 @@ function storedRows(state, unfolded) {
   rows.push(...inPlace.map((fold) => ({ ...foldRow(fold), seq: fold.to + 0.1, unfolded: true })));
   rows.push(...editRows(state.edits, foldOf));
   const goesOn = isBusy(state) ? null : endOf(state);
-  rows.push(...state.notices.filter((notice) => !isSaid(notice, state.messages)).map((notice) => ({ key: notice.key, kind: 'notice', seq: notice.seq, notice, goOn: notice === goesOn ? notice.goOn : '' })));
+  rows.push(...state.notices.filter((notice) => !isSaid(notice, state.messages)).map((notice) => ({ key: notice.key, kind: 'notice', seq: notice.seq, notice, goOn: notice === goesOn ? notice.goOn : '', settled: settledBy(notice, state) })));
   rows.push(...unanswered(state, foldOf));
   const isKnown = (row) => row.kind === 'message' || row.seq >= firstSeq || !state.older.more;
   return rows.filter(isKnown).sort((a, b) => a.seq - b.seq);
@@ -89,6 +89,13 @@ function storedRows(state, unfolded) {
 function endOf({ notices, messages }) {
   const last = notices.findLast((notice) => notice.goOn);
   return last && (messages.at(-1)?.seq ?? 0) < last.seq ? last : null;
+}
+
+/** What came of a failure since: `answered`, or `failed` once more; nothing yet. */
+function settledBy({ tone, seq }, { messages, notices }) {
+  if (tone !== 'failure') return '';
+  if (messages.some((message) => message.seq > seq && message.kind === 'model' && !message.interrupted)) return 'answered';
+  return notices.some((other) => other.seq > seq && other.tone === 'failure') ? 'failed' : '';
 }
 
 /** Where an answer says itself that it was stopped, nothing else has to. */
@@ -105,7 +112,7 @@ function unanswered({ messages, notices }, foldOf) {
     if (message.kind !== 'typed' || next?.kind !== 'typed' || foldOf(message.seq)) return false;
     return !notices.some((notice) => notice.seq > message.seq && notice.seq < next.seq);
   });
-  return ended.map(({ id, seq }) => ({ key: `unanswered-${id}`, kind: 'notice', seq: seq + 0.4, notice: NO_ANSWER, goOn: '' }));
+  return ended.map(({ id, seq }) => ({ key: `unanswered-${id}`, kind: 'notice', seq: seq + 0.4, notice: NO_ANSWER, goOn: '', settled: '' }));
 }
 
 function editRows(edits, foldOf) {
@@ -117,11 +124,12 @@ function editRows(edits, foldOf) {
   ];
 }
 
-function messageRow(message, cleared) {
+function messageRow(message, cleared, messages) {
   const gone = message.calls.filter((call) => call.result && cleared.has(call.result.seq));
   return {
     key: message.id, kind: 'message', seq: message.seq, message,
     cleared: gone.map((call) => call.callId).join(' '),
+    ...(message.interrupted === 'lost' && messages.at(-1).seq > message.seq && messages.some((other) => other.seq > message.seq && other.kind === 'model') ? { settled: true } : {}),
   };
 }
 

@@ -1,4 +1,6 @@
 // Runs: begun, retried, ended; and what happened to the connection. Pure.
+import { failureOf } from '../text/failures.js';
+import { indexOf, replaced } from './messages.js';
 
 export const handlers = {
   'run:started': (state, { runId, at }) => (
@@ -29,7 +31,7 @@ const ENDS = {
   timeout: ['attention', 'The time limit was reached. Send a message to go on.'],
   'loop-detected': ['attention', 'The agent repeated itself and was stopped.'],
   length: ['attention', 'The answer reached the output limit.'],
-  error: ['failure', 'The run failed. Everything up to here is kept.', 'Try again'],
+  error: ['failure', '', 'Try again'],
 };
 
 function complete(state, { seq, runId, finishReason, error }) {
@@ -43,7 +45,8 @@ function complete(state, { seq, runId, finishReason, error }) {
 export function end(finishReason, error) {
   if (!ENDS[finishReason]) return null;
   const [tone, text, goOn] = ENDS[finishReason];
-  return { tone, text, goOn, detail: error?.message, code: error?.code, isStop: finishReason === 'cancelled' };
+  const said = tone === 'failure' ? failureOf(error) : { text, detail: error?.message };
+  return { tone, goOn, ...said, code: error?.code, isStop: finishReason === 'cancelled' };
 }
 
 function failed(state, { seq, error, code, context, recoverable, at }) {
@@ -52,8 +55,14 @@ function failed(state, { seq, error, code, context, recoverable, at }) {
     return { ...state, answer: null, retry: { error, code, attempt: context.attempt, until: at + after } };
   }
   // What is stored of a failed step the end of its run says, with what was kept.
-  if (seq !== undefined) return recoverable ? state : { ...state, fault: { message: error, code } };
+  if (seq !== undefined) return recoverable ? state : { ...withReason(state, context?.stepId, { code, message: error }), fault: { message: error, code } };
   return notice(state, { seq: state.seq + 0.5, key: `error-${at}`, tone: 'failure', text: error, code });
+}
+
+/** An answer that was cut off by a failure knows by which. */
+function withReason(state, stepId, error) {
+  const at = indexOf(state.messages, `m-${stepId}`);
+  return at < 0 ? state : { ...state, messages: replaced(state.messages, at, { ...state.messages[at], error }) };
 }
 
 /** Adds a notice, once. */

@@ -36,6 +36,8 @@ export function emptyState(sessionId) {
     /** The meter: the short form of each step, and the whole report if it was asked for. */
     usage: null,
     report: null,
+    /** Where the trigger moved last, and why: `{from, to, why}`. */
+    moved: null,
     /** `{seq, messageId, input, cached, output}` by step. */
     steps: [],
     /** `{seq, estimated, actual, errorPercent}`, newest last. */

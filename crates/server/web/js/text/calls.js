@@ -51,11 +51,18 @@ export function outcome(call) {
   switch (call.status) {
     case 'pending': return call.approval?.decision ? 'starts' : call.approval ? 'waits for you' : 'waits';
     case 'running': return 'runs';
-    case 'cancelled': return call.approval?.decision === 'deny' ? 'denied' : 'cancelled';
+    case 'cancelled': return notRun(call) ?? (call.approval?.decision === 'deny' ? 'denied' : 'cancelled');
     case 'interrupted': return 'interrupted: whether it had an effect is unknown';
     case 'error': return failed(call);
     default: return completed(call);
   }
+}
+
+/** Why a call was not allowed, as its result has it; `null` for one that was stopped. */
+function notRun(call) {
+  const reason = resultText(call).match(/^\[Not run: ([^]*)\]\s*$/)?.[1];
+  if (!reason) return null;
+  return reason === 'a person said no' ? 'denied' : `denied: ${firstLine(reason, 90)}`;
 }
 
 function failed(call) {

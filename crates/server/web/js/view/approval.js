@@ -2,19 +2,20 @@
 import { button, h, show } from '../dom.js';
 
 /**
- * `decide(decision, reason)` answers a promise; `leave()` takes the focus when it was answered here.
+ * `decide(decision, reason)` answers a promise, and `always()` one that allows all calls of the tool; `leave()` takes the
+ * focus when it was answered here.
  */
-export function approvalView(call, decide, leave) {
+export function approvalView(call, { decide, always, leave }) {
   const said = h('p.form-said', { role: 'alert' });
   const reason = h('input', {
     type: 'text', maxlength: '2000', 'aria-label': 'Why not? The agent reads it', placeholder: 'Why not? The agent reads it (optional)',
   });
   const view = h('div.approval', { role: 'group', 'aria-label': `May ${call.name} run?` });
-  const answer = async (decision, why) => {
+  const answer = async (work) => {
     view.setAttribute('aria-busy', 'true');
     view.querySelectorAll('button').forEach((each) => { each.disabled = true; });
     try {
-      await decide(decision, why);
+      await work();
       // A button that is disabled loses the focus to the page.
       if (document.activeElement === document.body || view.contains(document.activeElement)) leave();
     } catch (problem) {
@@ -25,15 +26,16 @@ export function approvalView(call, decide, leave) {
     }
   };
   const denying = h(
-    'form.deny', { hidden: true, onsubmit: (event) => { event.preventDefault(); answer('deny', reason.value.trim()); } },
+    'form.deny', { hidden: true, onsubmit: (event) => { event.preventDefault(); answer(() => decide('deny', reason.value.trim())); } },
     reason,
     h('button.button.danger', { type: 'submit' }, 'Deny'),
     button('Back', { onclick: () => { denying.hidden = true; choice.hidden = false; choice.querySelector('button').focus(); } }),
   );
   const choice = h(
     'div.choice', {},
-    button('Allow', { kind: 'primary', symbol: 'check', onclick: () => answer('allow') }),
+    button('Allow', { kind: 'primary', symbol: 'check', onclick: () => answer(() => decide('allow')) }),
     button('Deny …', { onclick: () => { choice.hidden = true; denying.hidden = false; reason.focus(); } }),
+    button(`Always allow ${call.name}`, { title: `All further calls of ${call.name} in this session, as long as this page is open`, onclick: () => answer(always) }),
     h('span.quiet', {}, 'Nothing happens before you answer.'),
   );
   denying.addEventListener('keydown', (event) => {

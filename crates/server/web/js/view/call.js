@@ -132,7 +132,10 @@ export class CallView {
       asks && args?.description ? h('p.quiet', {}, args.description) : null,
       changed ? diffView(changed) : null,
       told && !changed ? argumentView(call, args) : null,
-      asks ? approvalView(call, (decision, reason) => this.context.decide(call.approval.id, decision, reason), () => this.context.toField()) : null,
+      asks ? approvalView(call, {
+        decide: (decision, reason) => this.context.decide(call.approval.id, decision, reason),
+        always: () => this.context.always(call.approval.id, call.name), leave: () => this.context.toField(),
+      }) : null,
       this.outputSection(),
       mediaList(this.context.sessionId, (call.result?.content ?? []).filter((part) => part.blob)),
       this.restSection(),

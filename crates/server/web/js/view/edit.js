@@ -215,14 +215,23 @@ export class NoticeView {
     this.update(row);
   }
 
-  update({ notice, goOn }) {
-    const { tone, text, detail, code } = notice;
+  update({ notice, goOn, settled }) {
+    const { tone, text, detail, help, code } = notice;
     const said = h('span.form-said', { role: 'alert' });
-    this.element.dataset.tone = tone;
+    this.element.dataset.tone = settled ? 'quiet' : tone;
+    if (settled) {
+      show(this.element, this.settled(notice, settled));
+      return;
+    }
     show(this.element, h(
-      'div.wide', {}, tone === 'quiet' ? null : icon('alert'), h('span', {}, text), code && tone === 'failure' ? h('code', {}, code) : null,
-      detail ? h('span.notice-detail', {}, coded(detail)) : null,
+      'div.wide', {}, tone === 'quiet' ? null : icon('alert'), h('span', { title: code ? `Code: ${code}` : null }, text),
+      detail || help ? h('span.notice-detail', {}, detail ? [coded(detail), help ? h('br') : null] : null, help) : null,
       goOn ? h('span.notice-actions', {}, act(goOn, 'again', said, () => this.context.goOn()), h('span.quiet', {}, 'or /retry')) : null, said,
     ));
+  }
+
+  /** A failure that is not the end of it is one quiet line. */
+  settled({ text, detail, code }, since) {
+    return h('details.wide.settled', {}, h('summary', {}, since === 'answered' ? 'A try failed here; the agent has answered since' : 'A try failed here; so did a later one'), h('p', { title: code ? `Code: ${code}` : null }, text), detail ? h('p', {}, coded(detail)) : null);
   }
 }

@@ -1,15 +1,12 @@
 // A message: who speaks, what was thought, said and shown, and the tools it called.
 import { button, h, icon, setText, show } from '../dom.js';
+import { cutOf } from '../text/failures.js';
 import { duration, plural } from '../text/format.js';
 import { CallView } from './call.js';
 import { mediaList } from './media.js';
 import { Prose } from './prose.js';
 
 const SPEAKERS = { typed: 'you', model: 'agent', note: 'note' };
-const CUTS = {
-  cancelled: 'Stopped here. The model sees what was said.',
-  lost: 'The connection to the model failed here. People see this part; the model does not.',
-};
 const TYPED_CHARS = 4_000;
 
 export class MessageView {
@@ -28,7 +25,7 @@ export class MessageView {
   }
 
   update(row) {
-    const { message, live, speaks, cleared } = row;
+    const { message, live, speaks, cleared, settled } = row;
     this.element.dataset.kind = message.kind;
     this.element.classList.toggle('speaks', Boolean(speaks));
     this.element.setAttribute('aria-label', SPEAKERS[message.kind]);
@@ -40,14 +37,18 @@ export class MessageView {
       show(this.media, mediaList(this.context.sessionId, message.media));
     }
     this.updateCalls(message.calls, cleared);
-    this.updateCut(message.interrupted);
+    this.updateCut(message, Boolean(settled));
   }
 
-  updateCut(how) {
-    if (this.cut.dataset.how === (how ?? '')) return;
-    this.cut.dataset.how = how ?? '';
-    this.cut.hidden = !CUTS[how];
-    show(this.cut, CUTS[how] ? [icon(how === 'lost' ? 'alert' : 'stop'), CUTS[how]] : []);
+  /** Amber only while nothing came after it. */
+  updateCut(message, isSettled) {
+    const words = cutOf(message);
+    const how = isSettled ? 'settled' : message.interrupted ?? '';
+    if (this.cut.dataset.how === how && this.cutWords === words) return;
+    this.cut.dataset.how = how;
+    this.cutWords = words;
+    this.cut.hidden = !words;
+    show(this.cut, words ? [icon(message.interrupted === 'lost' ? 'alert' : 'stop'), words] : []);
   }
 
   updateCalls(calls, cleared) {

@@ -1,17 +1,17 @@
-// Text of the model, as it grows: closed blocks rendered, the open rest as it comes. A block that stands is not
-// touched again.
+// Text of the model, as it grows: closed blocks rendered by the server, the open rest and what is not rendered yet as
+// drafts. A block that stands is not touched again.
 import { h, icon } from '../dom.js';
 import { fenced, splitBlocks } from '../text/blocks.js';
 import { render, rendered } from '../text/render.js';
 import { setServerHtml } from '../text/trusted.js';
 import { framed } from './copy.js';
+import { Draft } from './draft.js';
 
 export class Prose {
   constructor() {
     this.blocks = [];
-    this.tailText = document.createTextNode('');
-    this.caret = h('span.caret', { 'aria-hidden': 'true' });
-    this.tail = h('div.block.plain.tail', {}, this.tailText, this.caret);
+    this.draft = new Draft();
+    this.tail = h('div.block.tail', {}, this.draft.element);
     this.element = h('div.prose');
     this.text = null;
     this.isLive = null;
@@ -36,7 +36,7 @@ export class Prose {
     if (html === undefined) {
       element.classList.add('plain');
       const code = fenced(text, false);
-      element.append(code === null ? text : h('div.code-frame', {}, h('pre', {}, code)));
+      element.append(code === null ? drafted(text) : h('div.code-frame', {}, h('pre', {}, code)));
       render(text).then((late) => {
         if (late !== undefined && this.blocks[at] === block) this.mark(element, late);
       });
@@ -63,13 +63,18 @@ export class Prose {
       return;
     }
     const code = fenced(tail, true);
-    const shown = code ?? tail;
     this.tail.classList.toggle('fenced', code !== null);
-    const known = this.tailText.data;
-    if (shown.startsWith(known)) this.tailText.appendData(shown.slice(known.length));
-    else this.tailText.data = shown;
+    this.draft.update(tail, code);
     if (!this.tail.parentNode) this.element.append(this.tail);
   }
+}
+
+/** A closed block until the server has rendered it. */
+function drafted(text) {
+  const draft = new Draft();
+  draft.update(text);
+  draft.caret.remove();
+  return draft.element;
 }
 
 /** A picture from elsewhere is not loaded; who asks for it gets it in a window of its own, which is told nothing. */

@@ -1,0 +1,58 @@
+//! What the agent's commands and MCP programs may do on this machine.
+
+use std::path::PathBuf;
+
+use longhaul::config::{Config, McpTransport};
+use longhaul::sandbox::{Network, SandboxReport};
+
+use crate::place::Place;
+use crate::term::style::Style;
+use crate::term::text::visible;
+
+/// Paths of a list that are named; others are counted.
+const NAMED: usize = 12;
+
+/// A line for each thing, label and fact.
+pub(super) fn facts(
+    place: &Place,
+    config: &Config,
+    report: &SandboxReport,
+    style: Style,
+) -> Vec<(&'static str, String)> {
+    let paths = |paths: &[PathBuf]| {
+        let mut named: Vec<String> =
+            paths.iter().take(NAMED).map(|path| visible(&place.shown(path))).collect();
+        if paths.len() > NAMED {
+            named.push(format!("{} more", paths.len() - NAMED));
+        }
+        named.join(", ")
+    };
+    let mut facts = Vec::new();
+    for (what, list) in
+        [("may change", &report.write), ("may read", &report.read), ("closed", &report.closed)]
+    {
+        if !list.is_empty() {
+            facts.push((what, paths(list)));
+        }
+    }
+    facts.push(("network", network(config, report.network)));
+    facts.push(("limits", format!("{} (each process)", report.limits)));
+    facts.extend(report.open.iter().map(|open| ("not guarded", style.amber(open))));
+    facts
+}
+
+fn network(config: &Config, network: Network) -> String {
+    let said = match network {
+        Network::Open => "open to commands",
+        Network::Denied => "closed to commands: they can make no socket",
+    };
+    let others = config.mcp_servers.iter().filter_map(|(name, server)| match &server.transport {
+        McpTransport::Command(command) => {
+            let own = command.network.filter(|own| *own != network)?;
+            let word = if own == Network::Open { "open" } else { "closed" };
+            Some(format!("; {word} to the MCP server {}", visible(name)))
+        }
+        McpTransport::Http(_) => None,
+    });
+    others.fold(said.to_owned(), |said, other| said + &other)
+}

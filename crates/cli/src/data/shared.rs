@@ -1,0 +1,70 @@
+//! A store that several processes share: what `serve --db` opens.
+
+use longhaul_store::Blobs;
+
+use super::Data;
+use crate::failure::{Failure, Outcome};
+use crate::place::Place;
+
+/// Where the sessions of several processes are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Shared {
+    /// The database.
+    pub(crate) db: String,
+    /// Where other nodes reach this one.
+    pub(crate) address: String,
+    /// Where the blobs are, if not in this machine's data folder.
+    pub(crate) blobs: Option<String>,
+}
+
+/// Opens the database and joins its nodes. The data folder keeps what is this node's own: its token and its settings.
+///
+/// # Errors
+/// The database or the blobs cannot be used.
+#[cfg(feature = "postgres")]
+pub(crate) async fn open(place: &Place, shared: &Shared, max_blob_bytes: u64) -> Outcome<Data> {
+    use std::sync::Arc;
+
+    use longhaul_store::MemoLimits;
+    use longhaul_store_postgres::{PostgresMemo, PostgresOptions, PostgresStore};
+
+    let is_postgres = ["postgres://", "postgresql://"].iter().any(|scheme| shared.db.starts_with(scheme));
+    if !is_postgres {
+        return Err(Failure::usage("--db names a PostgreSQL: postgres://USER@HOST/DATABASE"));
+    }
+    super::make_private(&place.data_dir)?;
+    let blobs = blobs(place, shared, max_blob_bytes)?;
+    let store = PostgresStore::open(&shared.db, PostgresOptions::at(shared.address.as_str())).await?;
+    let store = Arc::new(store);
+    let memo = Arc::new(PostgresMemo::new(Arc::clone(&store), MemoLimits::default()));
+    Ok(Data { nodes: Some(Arc::clone(&store) as _), store, memo, blobs })
+}
+
+/// # Errors
+/// Always.
+#[cfg(not(feature = "postgres"))]
+pub(crate) async fn open(_: &Place, _: &Shared, _: u64) -> Outcome<Data> {
+    Err(Failure::usage("this longhaul was built without PostgreSQL (feature `postgres`)"))
+}
+
+/// The blobs that all nodes share, in a bucket or in a folder.
+#[cfg(feature = "postgres")]
+fn blobs(place: &Place, shared: &Shared, max_bytes: u64) -> Outcome<Blobs> {
+    use std::sync::Arc;
+
+    use object_store::aws::AmazonS3Builder;
+    use object_store::prefix::PrefixStore;
+
+    let Some(named) = &shared.blobs else {
+        tracing::warn!("blobs are kept in this machine's data folder: other nodes read them only if they share it");
+        return Ok(Blobs::local(&place.data_dir.join("blobs"), max_bytes)?);
+    };
+    let Some(bucket) = named.strip_prefix("s3://") else {
+        let folder = named.strip_prefix("file://").unwrap_or(named);
+        return Ok(Blobs::local(std::path::Path::new(folder), max_bytes)?);
+    };
+    let (bucket, prefix) = bucket.split_once('/').unwrap_or((bucket, ""));
+    let objects = AmazonS3Builder::from_env().with_bucket_name(bucket).build();
+    let objects = objects.map_err(|error| Failure::usage(format!("--blobs {named}: {error}")))?;
+    Ok(Blobs::new(Arc::new(PrefixStore::new(objects, prefix)), max_bytes))
+}

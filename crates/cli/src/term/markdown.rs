@@ -1,0 +1,286 @@
+//! Markdown of a model as a terminal shows it: headings bold, lists with a hanging indent, code set off, links with their
+//! address. It comes in pieces; what is finished is given on at once, word by word, and what a mark encloses as a whole.
+
+use super::style::Ink;
+
+/// Characters that a mark may enclose; what is longer has no mark.
+const MARKED_CHARS: usize = 400;
+
+/// A stretch of text of one kind, or the end of a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Set {
+    /// Text in an ink.
+    Text(String, Ink),
+    /// What follows of this line hangs so many columns deeper where it is broken.
+    Hang(usize),
+    /// The end of a line.
+    End,
+}
+
+/// What has come and is not finished.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Markdown {
+    held: String,
+    /// Whether the kind of the line is known: what is held is words of it.
+    is_within: bool,
+    ink: Ink,
+    /// The last character that was given on, in this line.
+    before: Option<char>,
+    fence: Option<String>,
+}
+
+impl Markdown {
+    /// More text.
+    pub(crate) fn push(&mut self, text: &str, out: &mut Vec<Set>) {
+        for piece in text.split_inclusive('\n') {
+            self.held.push_str(piece);
+            if self.held.ends_with('\n') {
+                self.held.pop();
+                self.line(out);
+            } else {
+                self.begun(out);
+            }
+        }
+    }
+
+    /// The end: what was held back.
+    pub(crate) fn finish(&mut self, out: &mut Vec<Set>) {
+        if self.held.is_empty() {
+            return;
+        }
+        self.line(out);
+        if out.last() == Some(&Set::End) {
+            out.pop();
+        }
+    }
+
+    /// A line that is whole.
+    fn line(&mut self, out: &mut Vec<Set>) {
+        let line = std::mem::take(&mut self.held);
+        if self.is_within {
+            self.words(line, true, out);
+        } else if let Some(mark) = fence(&line) {
+            match &self.fence {
+                Some(open) if !mark.starts_with(open.as_str()) => code(&line, out),
+                // The fence itself is not shown, nor is its line.
+                Some(_) => return self.fence = None,
+                None => return self.fence = Some(mark),
+            }
+        } else if self.fence.is_some() {
+            code(&line, out);
+        } else if is_rule(&line) {
+            out.push(Set::Text("─".repeat(24), Ink::DIM));
+        } else {
+            let rest = self.opened(&line, out);
+            self.words(rest, true, out);
+        }
+        (self.is_within, self.ink, self.before) = (false, Ink::default(), None);
+        out.push(Set::End);
+    }
+
+    /// A line that is not whole: its words are given on as soon as its kind is known.
+    fn begun(&mut self, out: &mut Vec<Set>) {
+        if self.fence.is_some() {
+            return;
+        }
+        if !self.is_within {
+            let begun = self.held.trim_start();
+            let is_known = begun.split_once(char::is_whitespace).is_some_and(|(word, rest)| {
+                !may_be_fence(word) && !is_rule(word) && (!rest.trim().is_empty() || !is_mark(word))
+            });
+            if !is_known {
+                return;
+            }
+            let held = std::mem::take(&mut self.held);
+            self.held = self.opened(&held, out);
+            self.is_within = true;
+        }
+        let held = std::mem::take(&mut self.held);
+        self.words(held, false, out);
+    }
+
+    /// Gives on what a line begins with; what is left are words.
+    fn opened(&mut self, line: &str, out: &mut Vec<Set>) -> String {
+        let begun = line.trim_start();
+        let indent = line.len() - begun.len();
+        let (word, rest) = begun.split_once([' ', '\t']).unwrap_or((begun, ""));
+        let rest = rest.trim_start();
+        if indent < 4 && (1..=6).contains(&word.len()) && word.bytes().all(|b| b == b'#') && !rest.is_empty()
+        {
+            self.ink = Ink::BOLD;
+            return rest.to_owned();
+        }
+        if is_mark(word) && !rest.is_empty() {
+            let mark = if word.len() == 1 { "•" } else { word };
+            let lead = format!("{}{mark} ", " ".repeat(indent));
+            out.push(Set::Hang(lead.chars().count()));
+            out.push(Set::Text(lead, Ink::default()));
+            self.before = Some(' ');
+            return rest.to_owned();
+        }
+        if word == ">" || (word.starts_with('>') && indent < 4) {
+            out.push(Set::Hang(2));
+            out.push(Set::Text("│ ".to_owned(), Ink::DIM));
+            self.before = Some(' ');
+            return begun[1..].trim_start().to_owned();
+        }
+        line.to_owned()
+    }
+
+    /// Gives on words; of a line that is not whole, what a mark may still enclose is held back.
+    fn words(&mut self, text: String, is_whole: bool, out: &mut Vec<Set>) {
+        let mut rest = text.as_str();
+        let mut plain = String::new();
+        while let Some(c) = rest.chars().next() {
+            match marked(rest, self.before, is_whole) {
+                Found::Open => break,
+                Found::Text { length, text, ink } => {
+                    give(&mut plain, self.ink, out);
+                    let ink = self.ink | ink;
+                    if ink.is_literal() {
+                        out.push(Set::Text(text, ink));
+                    } else {
+                        Self { ink, is_within: true, ..Self::default() }.words(text, true, out);
+                    }
+                    self.before = rest[..length].chars().next_back();
+                    rest = &rest[length..];
+                }
+                Found::None => {
+                    // What is no mark is none as a whole.
+                    let run = rest.len() - rest.trim_start_matches(c).len();
+                    let length = if matches!(c, '*' | '_' | '`') { run } else { c.len_utf8() };
+                    plain.push_str(&rest[..length]);
+                    self.before = Some(c);
+                    rest = &rest[length..];
+                }
+            }
+        }
+        give(&mut plain, self.ink, out);
+        if !is_whole {
+            self.held = rest.to_owned();
+        }
+    }
+}
+
+fn give(plain: &mut String, ink: Ink, out: &mut Vec<Set>) {
+    if !plain.is_empty() {
+        out.push(Set::Text(std::mem::take(plain), ink));
+    }
+}
+
+fn code(line: &str, out: &mut Vec<Set>) {
+    out.push(Set::Hang(2));
+    out.push(Set::Text(format!("  {line}"), Ink::DIM));
+}
+
+/// What stands at the beginning of a text.
+enum Found {
+    /// No mark.
+    None,
+    /// One that may still be closed.
+    Open,
+    /// One, so long, and what it encloses.
+    Text { length: usize, text: String, ink: Ink },
+}
+
+fn marked(rest: &str, before: Option<char>, is_whole: bool) -> Found {
+    let open = || if is_whole || rest.len() > MARKED_CHARS { Found::None } else { Found::Open };
+    if let Some(escaped) = rest.strip_prefix('\\') {
+        return match escaped.chars().next() {
+            Some(c) if c.is_ascii_punctuation() => {
+                Found::Text { length: 2, text: c.to_string(), ink: Ink::PLAIN }
+            }
+            None => open(),
+            Some(_) => Found::None,
+        };
+    }
+    if rest.starts_with('[') {
+        return link(rest).unwrap_or_else(|| if may_be_link(rest) { open() } else { Found::None });
+    }
+    let Some(c) = rest.chars().next().filter(|c| matches!(c, '*' | '_' | '`')) else { return Found::None };
+    let is_code = c == '`';
+    // Within a word it is none: `2**10`, `snake_case`.
+    if !is_code && before.is_some_and(char::is_alphanumeric) {
+        return Found::None;
+    }
+    let inner = rest.trim_start_matches(c);
+    let mark = &rest[..rest.len() - inner.len()];
+    if inner.is_empty() {
+        return open();
+    }
+    if !is_code && (mark.len() > 3 || inner.starts_with(char::is_whitespace)) {
+        return Found::None;
+    }
+    let Some(end) = closing(inner, mark) else { return open() };
+    let length = mark.len() * 2 + end;
+    // Whether one star more follows is not known yet.
+    if !is_whole && length == rest.len() {
+        return open();
+    }
+    let ink = match (is_code, mark.len()) {
+        (true, _) => Ink::CODE,
+        (false, 1) => Ink::ITALIC,
+        (false, _) => Ink::BOLD,
+    };
+    Found::Text { length, text: inner[..end].to_owned(), ink }
+}
+
+/// Where what a mark encloses ends.
+fn closing(inner: &str, mark: &str) -> Option<usize> {
+    let sign = mark.chars().next()?;
+    inner.match_indices(mark).map(|(at, _)| at).find(|at| {
+        let (before, after) = (&inner[..*at], &inner[at + mark.len()..]);
+        let is_apart = |c: char| c == sign || (sign != '`' && c.is_whitespace());
+        !before.is_empty() && !before.ends_with(is_apart) && !after.starts_with(sign)
+    })
+}
+
+/// `words (address)` of a link that is whole; the address alone where the words say the same.
+fn link(rest: &str) -> Option<Found> {
+    let (words, after) = rest[1..].split_once("](")?;
+    let (address, _) = after.split_once(')')?;
+    if words.contains('[') || address.contains(char::is_whitespace) {
+        return None;
+    }
+    let text = if words == address { words.to_owned() } else { format!("{words} ({address})") };
+    let length = 1 + words.len() + 2 + address.len() + 1;
+    // An address is no Markdown.
+    Some(Found::Text { length, text, ink: Ink::PLAIN })
+}
+
+/// Whether more may make a link of it.
+fn may_be_link(rest: &str) -> bool {
+    match rest[1..].split_once(']') {
+        None => !rest[1..].contains('['),
+        Some((_, after)) => after.is_empty() || (after.starts_with('(') && !after.contains([')', ' '])),
+    }
+}
+
+/// The fence that a line is.
+fn fence(line: &str) -> Option<String> {
+    let line = line.trim_start();
+    let mark: String = line.chars().take_while(|c| *c == '`').collect();
+    let mark = if mark.is_empty() { line.chars().take_while(|c| *c == '~').collect() } else { mark };
+    (mark.len() >= 3 && !line[mark.len()..].contains('`')).then_some(mark)
+}
+
+fn may_be_fence(word: &str) -> bool {
+    word.starts_with("```") || word.starts_with("~~~")
+}
+
+/// The mark of an item of a list.
+fn is_mark(word: &str) -> bool {
+    let number = word.strip_suffix(['.', ')']);
+    matches!(word, "-" | "*" | "+")
+        || number.is_some_and(|digits| {
+            (1..=9).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
+        })
+}
+
+fn is_rule(line: &str) -> bool {
+    let marks: String = line.split_whitespace().collect();
+    marks.len() >= 3 && ["-", "*", "_"].iter().any(|mark| marks.replace(mark, "").is_empty())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+use super::*;
+use crate::term::happening::Happening;
+use crate::term::style::Style;
+use crate::term::text::visible;
+use crate::term::transcript::{Setting, Transcript};
+
+fn sets(text: &str, size: usize) -> Vec<Set> {
+    let (mut markdown, mut out) = (Markdown::default(), Vec::new());
+    let chars: Vec<char> = text.chars().collect();
+    for piece in chars.chunks(size) {
+        markdown.push(&piece.iter().collect::<String>(), &mut out);
+    }
+    markdown.finish(&mut out);
+    out
+}
+
+/// Stretches of one ink, one below the other's line.
+fn shown(text: &str, size: usize) -> String {
+    let mut shown = String::new();
+    let mut last = Ink::default();
+    for set in sets(text, size) {
+        match set {
+            Set::Text(text, ink) => {
+                let mark = |ink: Ink| match ink {
+                    Ink::BOLD => "B",
+                    Ink::DIM => "D",
+                    Ink::ITALIC => "I",
+                    Ink::CODE => "C",
+                    _ => "",
+                };
+                if mark(ink) != mark(last) {
+                    shown.push_str(&format!("⟨{}⟩", mark(ink)));
+                }
+                last = ink;
+                shown.push_str(&text);
+            }
+            Set::Hang(_) => {}
+            Set::End => shown.push('\n'),
+        }
+    }
+    shown
+}
+
+const TEXT: &str = "# A title\n\nSome **strong words**, `co*de`, *so* and [a page](http://x/y).\n\n- one\n- two `x`\n  1. deep\n\n```sh\n# no title\nls **\n```\n> said\n---\nend of it";
+
+#[test]
+fn a_text_has_its_form() {
+    let expected = "⟨B⟩A title\n\n⟨⟩Some ⟨B⟩strong words⟨⟩, ⟨C⟩co*de⟨⟩, ⟨I⟩so⟨⟩ and a page (http://x/y).\n\n• one\n• two ⟨C⟩x\n⟨⟩  1. deep\n\n⟨D⟩  # no title\n  ls **\n│ ⟨⟩said\n⟨D⟩────────────────────────\n⟨⟩end of it";
+    assert_eq!(shown(TEXT, 10_000), expected);
+}
+
+#[test]
+fn it_is_the_same_in_whatever_pieces_it_comes() {
+    let whole = shown(TEXT, 10_000);
+    for size in 1..12 {
+        assert_eq!(shown(TEXT, size), whole, "pieces of {size}");
+    }
+}
+
+#[test]
+fn what_is_no_mark_keeps_its_signs() {
+    for text in [
+        "2**10 is 1024",
+        "snake_case_name",
+        "3 * 4 * 5",
+        "**never closed",
+        "`nor this",
+        "[x] done",
+        "a [b] c",
+        "#hashtag",
+        "1.5 is a number",
+        "-5 degrees",
+        "C:\\\\temp ends",
+        "**",
+    ] {
+        let plain = text.replace("\\\\", "\\");
+        for size in [1, 3, 100] {
+            assert_eq!(shown(text, size), plain, "{text}");
+        }
+    }
+}
+
+#[test]
+fn words_are_given_on_before_the_line_is_whole() {
+    let (mut markdown, mut out) = (Markdown::default(), Vec::new());
+    markdown.push("The first words of a long lin", &mut out);
+    assert_eq!(out, [Set::Text("The first words of a long lin".to_owned(), Ink::default())]);
+    out.clear();
+    markdown.push("e with **stro", &mut out);
+    assert_eq!(out, [Set::Text("e with ".to_owned(), Ink::default())], "what is marked comes as a whole");
+}
+
+#[test]
+fn the_transcript_sets_it_where_there_are_colours_and_nowhere_else() {
+    let printed = |colour: bool| {
+        let mut transcript = Transcript::new(Style::new(colour), Setting::Chat, 40);
+        for piece in ["- an item of **many** words that goes on ", "into a second line\n\n```\ncode\n```"] {
+            transcript.take(&Happening::Text(piece.to_owned()), 0);
+        }
+        transcript.take(&Happening::Answer { text: String::new(), cut: false }, 0);
+        transcript.output()
+    };
+    let set = printed(true);
+    assert!(set.contains("of \u{1b}[1mmany\u{1b}[0m"), "{set:?}");
+    assert_eq!(
+        visible(&set),
+        "agent  • an item of many words that\n         goes on into a second line\n\n         code\n"
+    );
+    assert!(set.lines().all(|line| !line.contains("\u{1b}[1m") || line.contains("\u{1b}[0m")));
+    assert!(printed(false).contains("- an item of **many** words"), "a pipe has it as it was written");
+}

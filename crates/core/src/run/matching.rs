@@ -1,0 +1,178 @@
+//! Approval that depends on a call's arguments.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::Approval;
+
+/// What a shell reads as more than a word. A pattern for `git status` must not let `git status; rm -r .` pass.
+const MEANS_MORE: [char; 15] =
+    [';', '&', '|', '<', '>', '`', '$', '(', ')', '{', '}', '\\', '\n', '\r', '\0'];
+
+/// Rules over arguments, in order: the first that fits decides.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Matching {
+    /// The rules.
+    pub rules: Vec<MatchingRule>,
+    /// What holds where none fits; `None` is the tool's default, and a person is asked where that is not known.
+    pub otherwise: Option<Box<Approval>>,
+}
+
+/// What holds for calls with such arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MatchingRule {
+    /// A pattern for each argument that is looked at: `*` is any text, `?` one character, all else itself. All must
+    /// fit, from the first character to the last. What is no text is matched as JSON.
+    pub patterns: BTreeMap<String, String>,
+    /// What holds.
+    pub approval: Approval,
+}
+
+impl Matching {
+    /// What holds for a call with these arguments, as the model wrote them.
+    pub fn decide(&self, arguments: &str) -> Approval {
+        let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
+        let fitting = self.rules.iter().find(|rule| rule.fits(&arguments)).map(|rule| &rule.approval);
+        let decided = fitting.or(self.otherwise.as_deref()).cloned().unwrap_or(Approval::Ask);
+        match decided {
+            Approval::Matching(_) => Approval::Ask,
+            decided => decided,
+        }
+    }
+}
+
+impl MatchingRule {
+    fn fits(&self, arguments: &Value) -> bool {
+        let allows = self.approval == Approval::Allow;
+        self.patterns.iter().all(|(name, pattern)| {
+            let value = match arguments.get(name) {
+                Some(Value::String(text)) => text.clone(),
+                Some(other) => other.to_string(),
+                None => return false,
+            };
+            fits(pattern, &value) && !(allows && says_more(&value, pattern))
+        })
+    }
+}
+
+/// Whether a value can do more than a pattern that allows it shows: a shell's signs, or a way up in a path, that are
+/// not in the pattern.
+fn says_more(value: &str, pattern: &str) -> bool {
+    let goes_up = |text: &str| text.split('/').any(|part| part == "..");
+    value.contains(|c| MEANS_MORE.contains(&c) && !pattern.contains(c))
+        || (goes_up(value) && !goes_up(pattern))
+}
+
+/// Whether a text fits a pattern. Its time is that of both lengths multiplied, at worst.
+fn fits(pattern: &str, text: &str) -> bool {
+    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+    let (mut p, mut t) = (0, 0);
+    // Where the last `*` stands, and how far it reaches.
+    let mut star: Option<(usize, usize)> = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                star = Some((p, t));
+                p += 1;
+            }
+            Some(sign) if *sign == '?' || *sign == text[t] => (p, t) = (p + 1, t + 1),
+            _ => match &mut star {
+                Some((at, reach)) => {
+                    *reach += 1;
+                    (p, t) = (*at + 1, *reach);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|sign| *sign == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(argument: &str, pattern: &str, approval: Approval) -> MatchingRule {
+        MatchingRule { patterns: [(argument.to_owned(), pattern.to_owned())].into(), approval }
+    }
+
+    fn bash(command: &str) -> String {
+        serde_json::json!({ "command": command }).to_string()
+    }
+
+    #[test]
+    fn patterns_fit_whole_texts() {
+        for (pattern, text) in [
+            ("git *", "git log -1"),
+            ("*", ""),
+            ("a?c", "abc"),
+            ("**b*", "aab"),
+            ("*.rs", "a.rs.rs"),
+            ("ä*ß", "äöüß"),
+        ] {
+            assert!(fits(pattern, text), "{pattern} {text}");
+        }
+        for (pattern, text) in [("git", "git log"), ("a?c", "ac"), ("", "a"), ("*.rs", "a.rs "), ("a*b", "b")]
+        {
+            assert!(!fits(pattern, text), "{pattern} {text}");
+        }
+        // Not exponential.
+        assert!(!fits(&"a*".repeat(50), &format!("{}b", "c".repeat(5_000))));
+    }
+
+    #[test]
+    fn the_first_rule_that_fits_decides() {
+        let matching = Matching {
+            rules: vec![
+                rule("command", "*rm -r*", Approval::Deny("no".to_owned())),
+                rule("command", "git status*", Approval::Allow),
+            ],
+            otherwise: None,
+        };
+        assert_eq!(matching.decide(&bash("git status --short")), Approval::Allow);
+        assert_eq!(matching.decide(&bash("cd x && rm -rf .")), Approval::Deny("no".to_owned()));
+        for other in ["git push", "", "GIT STATUS"] {
+            assert_eq!(matching.decide(&bash(other)), Approval::Ask, "{other}");
+        }
+        for arguments in ["", "{", "[]", "null", r#"{"other":"git status"}"#, &"[".repeat(10_000)] {
+            assert_eq!(matching.decide(arguments), Approval::Ask, "{arguments:.20}");
+        }
+        let otherwise = Some(Box::new(Approval::Allow));
+        assert_eq!(Matching { otherwise, ..matching }.decide(&bash("git push")), Approval::Allow);
+    }
+
+    #[test]
+    fn what_is_allowed_says_no_more_than_its_pattern_shows() {
+        let matching =
+            Matching { rules: vec![rule("command", "git log *", Approval::Allow)], otherwise: None };
+        assert_eq!(matching.decide(&bash("git log -p src/a.rs")), Approval::Allow);
+        for more in [
+            "; rm x", "&& rm x", "| sh", "> x", "`rm x`", "$(rm x)", "\nrm x", "-S $HOME", "<(rm x)",
+            "../../x",
+        ] {
+            let command = format!("git log {more}");
+            assert_eq!(matching.decide(&bash(&command)), Approval::Ask, "{command}");
+        }
+        let piped =
+            Matching { rules: vec![rule("command", "git log * | head*", Approval::Allow)], otherwise: None };
+        assert_eq!(piped.decide(&bash("git log -p | head -3")), Approval::Allow);
+        let path = Matching { rules: vec![rule("path", "docs/*", Approval::Allow)], otherwise: None };
+        assert_eq!(path.decide(r#"{"path":"docs/a..b/c.md"}"#), Approval::Allow);
+        assert_eq!(path.decide(r#"{"path":"docs/../src/main.rs"}"#), Approval::Ask);
+        // What is denied is denied whatever stands around it.
+        let denied = Matching {
+            rules: vec![rule("command", "*push*", Approval::Deny(String::new()))],
+            otherwise: None,
+        };
+        assert_eq!(denied.decide(&bash("true; git push")), Approval::Deny(String::new()));
+    }
+
+    #[test]
+    fn what_is_no_text_is_matched_as_json() {
+        let matching =
+            Matching { rules: vec![rule("replaceAll", "false", Approval::Allow)], otherwise: None };
+        assert_eq!(matching.decide(r#"{"replaceAll":false}"#), Approval::Allow);
+        assert_eq!(matching.decide(r#"{"replaceAll":true}"#), Approval::Ask);
+    }
+}

@@ -1,0 +1,52 @@
+//! How large windows are, and who says so: one answer for everybody who calls the same model.
+
+use longhaul_core::message::Origin;
+use longhaul_providers::LimitSource;
+
+/// Windows that refusals have named, kept by whoever else calls the same models: what one learns, all know.
+pub trait Learned: Send + Sync {
+    /// The window of a model of the server whose API begins at `base_url`, in tokens, if a refusal named it.
+    fn window(&self, base_url: &str, model: &Origin) -> Option<u64>;
+
+    /// A refusal named it; `None`: there was nothing to it.
+    fn learn(&self, base_url: &str, model: &Origin, window: Option<u64>);
+}
+
+/// Nobody else calls them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Alone;
+
+impl Learned for Alone {
+    fn window(&self, _: &str, _: &Origin) -> Option<u64> {
+        None
+    }
+
+    fn learn(&self, _: &str, _: &Origin, _: Option<u64>) {}
+}
+
+/// A window and who said it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Its size in tokens.
+    pub tokens: u64,
+    /// Who said it; nobody, where it is assumed.
+    pub source: LimitSource,
+}
+
+impl Window {
+    /// Who said it, in a word.
+    pub fn said(&self) -> &'static str {
+        match self.source {
+            LimitSource::Declared => "stated",
+            LimitSource::Server => "discovered",
+            LimitSource::Learned => "learned",
+            LimitSource::Catalogue => "catalogue",
+            LimitSource::Unknown => "assumed",
+        }
+    }
+
+    /// Whether somebody said it.
+    pub fn is_known(&self) -> bool {
+        self.source != LimitSource::Unknown
+    }
+}

@@ -1,0 +1,184 @@
+//! A request that begins as an earlier one did: only what is new of it is read.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+
+use super::{Envelope, Names, after_space, mended, range_in};
+
+/// Bytes that are compared at a time.
+const BLOCK: usize = 4_096;
+
+impl Envelope {
+    /// Reads a request of which `known` is an earlier one: the items that both begin with, byte by byte, are taken over
+    /// and what stands behind them is read. It is what [`Envelope::read`] makes of it. `None`: it must be read whole,
+    /// because it begins otherwise or is not as it should be.
+    pub fn read_after(bytes: &Bytes, names: &Names, known: &Self) -> Option<Self> {
+        let shared = shared_bytes(bytes, &known.bytes);
+        if shared == bytes.len() && shared == known.bytes.len() {
+            return Some(Self { bytes: bytes.clone(), ..known.clone() });
+        }
+        let start = known.items_at.start;
+        let count = known.items.partition_point(|item| item.end <= shared);
+        let behind = known.items.get(count.checked_sub(1)?)?.end;
+        let is_whole = known.bytes.get(start) == Some(&b'[')
+            && matches!(known.bytes.get(behind - 1), Some(b'}' | b']' | b'"'));
+        let rest = std::str::from_utf8(bytes.get(behind..)?).ok()?;
+        if !is_whole || mended(rest.as_bytes()).is_some() {
+            return None;
+        }
+        let mut items = known.items.get(..count)?.to_vec();
+        let end = behind + list(rest, |item| items.push(behind + item.start..behind + item.end))?;
+        // Everything but the list, as if that were empty.
+        let without = [bytes.get(..start)?, b"[]", bytes.get(end..)?].concat();
+        let fields = Self::read(without.into(), names).ok()?;
+        let (at, moved) = (start..start + 2, end - start - 2);
+        (fields.items_at == at).then(|| fields.with_list(bytes, at.end, moved, (start..end, items)))
+    }
+
+    /// The same with its list, by which everything from `from` on is moved.
+    fn with_list(
+        self,
+        bytes: &Bytes,
+        from: usize,
+        by: usize,
+        (items_at, items): (Range<usize>, Vec<Range<usize>>),
+    ) -> Self {
+        let to = |at: Range<usize>| if at.start < from { at } else { at.start + by..at.end + by };
+        Self {
+            model_at: self.model_at.map(to),
+            stream_at: self.stream_at.map(to),
+            max_output_at: self.max_output_at.map(to),
+            system_at: self.system_at.map(to),
+            tools_at: self.tools_at.map(to),
+            others_at: self.others_at.into_iter().map(|(name, at)| (name, to(at))).collect(),
+            bytes: bytes.clone(),
+            items_at,
+            items,
+            ..self
+        }
+    }
+}
+
+/// How many bytes both begin with.
+fn shared_bytes(one: &[u8], other: &[u8]) -> usize {
+    let blocks = one.chunks(BLOCK).zip(other.chunks(BLOCK));
+    let same = BLOCK * blocks.take_while(|(one, other)| one.len() == BLOCK && one == other).count();
+    let pairs = one[same.min(one.len())..].iter().zip(&other[same.min(other.len())..]);
+    same + pairs.take_while(|(one, other)| one == other).count()
+}
+
+/// Goes through the rest of a list from behind one of its elements: what each of the others is. Gives where the list
+/// ends.
+fn list(text: &str, mut element: impl FnMut(Range<usize>)) -> Option<usize> {
+    let mut rest = after_space(text);
+    while let Some(behind) = rest.strip_prefix(',') {
+        let mut values = serde_json::Deserializer::from_str(behind).into_iter::<&RawValue>();
+        let raw = values.next()?.ok()?.get();
+        element(range_in(text, raw));
+        rest = after_space(&text[range_in(text, raw).end..]);
+    }
+    let end = rest.strip_prefix(']')?;
+    Some(text.len() - end.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NAMES: Names = Names {
+        items: "m",
+        max_output: &["first", "second"],
+        system: "s",
+        others: &["n", "other"],
+        items_may_be_text: true,
+    };
+
+    const FIELDS: [&str; 12] = [
+        r#""model":"x""#,
+        r#""model" : "yy""#,
+        r#""model":7"#,
+        r#""stream":true"#,
+        r#""stream":"no""#,
+        r#""first":null"#,
+        r#""second": 12"#,
+        r#""s":"\u0041é""#,
+        r#""tools":[{"m":[1]}]"#,
+        r#""n":2"#,
+        r#""other":{"m":[{}]}"#,
+        r#""m":[{"b":2}]"#,
+    ];
+
+    const ITEMS: [&str; 10] = [
+        r#"{"a":"b"}"#,
+        r#"{"a":"c"}"#,
+        r#"["]",{}]"#,
+        r#""text \"]\" é""#,
+        "12",
+        "123",
+        "true",
+        r#"{"x":"\ud83d"}"#,
+        r#"{"x":"\ud83d\ude00"}"#,
+        r#" {"a" : [ 1 , 2 ] } "#,
+    ];
+
+    fn body(before: &[usize], items: &[usize], after: &[usize], tail: &str) -> Bytes {
+        let fields = |chosen: &[usize]| chosen.iter().map(|at| FIELDS[*at].to_owned()).collect::<Vec<_>>();
+        let items: Vec<&str> = items.iter().map(|at| ITEMS[*at]).collect();
+        let mut all = fields(before);
+        all.push(format!("\"m\": [{}]", items.join(",")));
+        all.extend(fields(after));
+        format!("{{{}}}{tail}", all.join(" ,\n")).into()
+    }
+
+    #[test]
+    fn a_conversation_that_grows_is_read_from_where_it_grows() {
+        let known = Envelope::read(body(&[0], &[0, 3], &[3, 8], ""), &NAMES).unwrap();
+        for (before, items, after, tail) in [
+            (&[0], &[0, 3, 9, 2][..], &[3, 8][..], "\n"),
+            (&[0], &[0, 1], &[6, 5], ""),
+            (&[0], &[0, 3], &[3, 8], ""),
+            (&[0], &[0, 3], &[8, 10, 7], " "),
+        ] {
+            let bytes = body(before, items, after, tail);
+            let read = Envelope::read_after(&bytes, &NAMES, &known).expect("it begins as the known one");
+            assert_eq!(format!("{read:?}"), format!("{:?}", Envelope::read(bytes, &NAMES).unwrap()));
+        }
+        for other in [body(&[1], &[0, 3], &[], ""), body(&[0], &[1, 3], &[], ""), body(&[0], &[0], &[], "x")]
+        {
+            assert!(Envelope::read_after(&other, &NAMES, &known).is_none(), "{other:?}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+        #[test]
+        fn what_is_read_after_another_is_what_is_read_whole(
+            before in prop::collection::vec(0..FIELDS.len(), 0..4),
+            after in prop::collection::vec(0..FIELDS.len(), 0..4),
+            items in prop::collection::vec(0..ITEMS.len(), 0..6),
+            known_items in 0..6_usize,
+            known_after in prop::collection::vec(0..FIELDS.len(), 0..3),
+            other in prop::option::of(0..ITEMS.len()),
+            cut in prop::option::of(0..200_usize),
+            tail in prop::sample::select(vec!["", " ", "\n\t", "x", ",", "}"]),
+        ) {
+            let mut first: Vec<usize> = items.iter().copied().take(known_items).collect();
+            first.extend(other);
+            let Ok(known) = Envelope::read(body(&before, &first, &known_after, ""), &NAMES) else { return Ok(()) };
+            let mut bytes = body(&before, &items, &after, tail);
+            if let Some(cut) = cut {
+                bytes.truncate(cut.max(1));
+            }
+            let read = Envelope::read_after(&bytes, &NAMES, &known);
+            let whole = Envelope::read(bytes, &NAMES);
+            if let Some(read) = read {
+                let whole = whole.expect("nothing is read that is not whole");
+                prop_assert_eq!(format!("{read:?}"), format!("{whole:?}"));
+            }
+        }
+    }
+}

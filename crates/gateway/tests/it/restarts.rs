@@ -1,0 +1,168 @@
+//! What is told of an answer that was stopped and gone on with: what it took in all, and what is sent next.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use longhaul_core::message::Finish;
+use longhaul_core::plan::Policy;
+use longhaul_core::strategy::Truncation;
+use longhaul_gateway::wire::Dialect;
+use longhaul_gateway::wire::volatile::SPENT;
+use longhaul_gateway::{Config, Gateway};
+use serde_json::{Value, json};
+
+use crate::model::{begun, call, conversation, events, read, totals, upstream};
+use crate::shortening::{is_summary_request, pruned};
+use crate::upstream::*;
+
+/// A model that reports what it was sent: a token a word. It says `text`, and goes on with it.
+async fn model(text: String) -> Server {
+    Server::start(move |number, body| {
+        if is_summary_request(body) {
+            return pruned();
+        }
+        let rest = text.strip_prefix(&begun(Dialect::Chat, body).0).expect("it goes on where it was stopped");
+        let (input, output) = (tokens(body), rest.split(' ').count() as u64);
+        Does::Events(events(Dialect::Chat, &format!("id{number}"), rest, (input, output)), Duration::ZERO)
+    })
+    .await
+}
+
+fn tokens(body: &Value) -> u64 {
+    let messages = body["messages"].as_array().unwrap();
+    messages.iter().map(|message| message["content"].as_str().unwrap().split(' ').count() as u64 + 4).sum()
+}
+
+fn truncating(server: &Server, window: u64) -> Gateway {
+    let policy = Policy::new(Arc::new(Truncation::default()));
+    gateway(Config { policy, ..Config::new(vec![upstream(server, Dialect::Chat, window, true)]) })
+}
+
+fn mains(server: &Server) -> Vec<Value> {
+    server.sent().iter().map(Sent::json).filter(|body| !is_summary_request(body)).collect()
+}
+
+#[tokio::test]
+async fn one_restart_and_three_say_what_was_billed_in_all() {
+    for (length, restarts) in [(1_000, 1), (4_000, 3)] {
+        for stream in [true, false] {
+            let text = words(length, 3);
+            let server = model(text.clone()).await;
+            let reply =
+                truncating(&server, 1_500).answer(call(Dialect::Chat, &conversation(6), stream)).await;
+            let told = [
+                header(&reply, "x-longhaul-restarts"),
+                header(&reply, "x-longhaul-calls"),
+                header(&reply, "x-longhaul-billed"),
+            ]
+            .map(str::to_owned);
+            let out = body(reply).await;
+            let (total, usage) = match stream {
+                true => {
+                    let (seen, events) = read(Dialect::Chat, &out);
+                    assert_eq!(seen.text, text);
+                    let usage = seen.usage.unwrap();
+                    (totals(&events), (usage.input_tokens, usage.output_tokens))
+                }
+                false => {
+                    let answer: Value = serde_json::from_slice(&out).unwrap();
+                    assert_eq!(answer["choices"][0]["message"]["content"], text);
+                    let count = |name: &str| answer["usage"][name].as_u64().unwrap();
+                    (answer["x_longhaul"].clone(), (count("prompt_tokens"), count("completion_tokens")))
+                }
+            };
+            let sent = mains(&server);
+            assert_eq!(sent.len(), restarts + 1);
+            assert_eq!(total["restarts"], restarts, "{total}");
+            assert_eq!(total["calls"], restarts + 1);
+            assert_eq!(total["billed"]["estimated"], true, "streams that were left have reported nothing");
+            let near = |found: &Value, expected: u64| {
+                let found = found.as_u64().unwrap();
+                assert!(found.abs_diff(expected) * 100 <= expected * 8, "{found} for {expected}");
+            };
+            near(&total["billed"]["input_tokens"], sent.iter().map(tokens).sum());
+            near(&total["billed"]["output_tokens"], length as u64);
+            assert_eq!(usage.0, tokens(sent.last().unwrap()), "the client meters the last call's input");
+            near(&json!(usage.1), length as u64);
+            if !stream {
+                let billed = &total["billed"];
+                let billed = format!("input={} output={}", billed["input_tokens"], billed["output_tokens"]);
+                assert_eq!(told, [restarts.to_string(), (restarts + 1).to_string(), billed]);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_summary_is_billed_too() {
+    let server = model(words(2_700, 3)).await;
+    let gateway = gateway(Config::new(vec![upstream(&server, Dialect::Chat, 4_000, true)]));
+    let out = body(gateway.answer(call(Dialect::Chat, &conversation(12), true)).await).await;
+    let total = totals(&read(Dialect::Chat, &out).1);
+    let summaries = server.sent().len() - mains(&server).len();
+    assert!(summaries > 0);
+    assert_eq!(total["calls"], server.sent().len(), "{total}");
+    let all: u64 = mains(&server).iter().map(tokens).sum::<u64>() + 100 * summaries as u64;
+    let billed = total["billed"]["input_tokens"].as_u64().unwrap();
+    assert!(billed.abs_diff(all) * 100 <= all * 8, "{billed} for {all}");
+}
+
+#[tokio::test]
+async fn what_is_reckoned_with_after_an_edit_in_mid_answer_is_what_is_sent() {
+    for window in [1_500, 1_900, 2_600] {
+        let server = model(words(window as usize * 3 / 4, 3)).await;
+        let messages = conversation(window as usize / 250);
+        let gateway = truncating(&server, window);
+        let reply = gateway.answer(call(Dialect::Chat, &messages, true)).await;
+        let (seen, events) = read(Dialect::Chat, &body(reply).await);
+        let total = totals(&events);
+        let sent = mains(&server);
+        assert!(sent.len() > 1, "it was stopped");
+        let (told, real) = (total["tokens_after"].as_u64().unwrap(), tokens(sent.last().unwrap()));
+        assert!(told.abs_diff(real) * 100 <= real * 10, "window {window}: {told} for {real}");
+        // The next request is measured by the same.
+        let mut more = messages.clone();
+        more.extend([assistant(seen.text), user("thanks")]);
+        let reply = gateway.answer(call(Dialect::Chat, &more, true)).await;
+        let told: u64 = header(&reply, "x-longhaul-tokens-after").parse().unwrap();
+        body(reply).await;
+        let real = tokens(mains(&server).last().unwrap());
+        // A note that says what is gone is more than its words.
+        assert!(told.abs_diff(real) <= 60 + real / 10, "window {window}: {told} for {real}");
+        assert!(real < window, "it fits");
+    }
+}
+
+#[tokio::test]
+async fn a_newest_message_that_fills_the_window_ends_the_answer_clearly() {
+    // Nothing can be left out: it goes on to the real end.
+    let text = words(900, 3);
+    let server = model(text.clone()).await;
+    let question = [user(words(900, 5))];
+    let reply = truncating(&server, 1_500).answer(call(Dialect::Chat, &question, true)).await;
+    assert_eq!(reply.status, StatusCode::OK);
+    let out = body(reply).await;
+    let (seen, events) = read(Dialect::Chat, &out);
+    assert_eq!((seen.text, seen.finish), (text, Some(Finish::Stop)), "this server lets it");
+    assert!(String::from_utf8_lossy(&out).contains(&format!(": {SPENT}\n\n")));
+    let sent = mains(&server);
+    assert_eq!(sent.len(), 2, "it is stopped once, not again and again");
+    assert_eq!(totals(&events)["restarts"], 1);
+    assert_eq!(sent[1]["messages"][0], question[0], "and whole");
+}
+
+#[tokio::test]
+async fn a_newest_message_above_the_trigger_goes_out_as_it_is_or_not_at_all() {
+    let server = model("short".to_owned()).await;
+    let gateway = gateway(Config::new(vec![upstream(&server, Dialect::Chat, 8_000, true)]));
+    // Above the trigger, which is 5,400, and below the window: nothing can be left out, nothing has to be.
+    let question = [user(words(5_600, 5))];
+    let reply = gateway.answer(call(Dialect::Chat, &question, true)).await;
+    assert_eq!((reply.status, header(&reply, "x-longhaul-action")), (StatusCode::OK, "none"));
+    assert_eq!(mains(&server)[0]["messages"], json!(question));
+    let reply = gateway.answer(call(Dialect::Chat, &[user(words(9_000, 5))], true)).await;
+    assert_eq!(reply.status, StatusCode::BAD_REQUEST);
+    assert_eq!(body_json(reply).await["error"]["code"], "prompt_does_not_fit");
+    assert_eq!(server.sent().len(), 1);
+}

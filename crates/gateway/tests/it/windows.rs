@@ -1,0 +1,174 @@
+//! How large a window is, as everybody in the process knows it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use axum::http::StatusCode;
+use longhaul_core::message::Origin;
+use longhaul_gateway::{Config, Gateway, Learned, Parts, Upstream, Window};
+use longhaul_providers::connect::Kind;
+use longhaul_providers::{Declared, LimitSource};
+use serde_json::json;
+
+use crate::upstream::*;
+
+/// What sessions of the same process know.
+#[derive(Default)]
+struct Sessions(Mutex<BTreeMap<String, u64>>);
+
+impl Learned for Sessions {
+    fn window(&self, base_url: &str, model: &Origin) -> Option<u64> {
+        self.0.lock().unwrap().get(&format!("{base_url} {}", model.model)).copied()
+    }
+
+    fn learn(&self, base_url: &str, model: &Origin, window: Option<u64>) {
+        let mut known = self.0.lock().unwrap();
+        let key = format!("{base_url} {}", model.model);
+        match window {
+            Some(window) => known.insert(key, window),
+            None => known.remove(&key),
+        };
+    }
+}
+
+/// A server of which nobody says how large its window is.
+fn unsaid(server: &Server) -> Upstream {
+    Upstream {
+        window_key: "context_window",
+        ..Upstream::new("up", Kind::OpenAiCompatible, server.url.as_str())
+    }
+}
+
+fn beside(sessions: &Arc<Sessions>, upstream: Upstream) -> Gateway {
+    let parts = Parts { windows: sessions.clone(), ..Parts::default() };
+    Gateway::new(Config::new(vec![upstream]), parts).unwrap()
+}
+
+#[tokio::test]
+async fn what_a_session_has_learned_the_gateway_knows() {
+    let server = Server::start(|_, _| Does::Json(200, said("hi", 9, 1))).await;
+    let sessions = Arc::new(Sessions::default());
+    let gateway = beside(&sessions, unsaid(&server));
+    let ask = async |_: ()| gateway.answer(chat(request(&[user("hi")], false))).await;
+    let first = ask(()).await;
+    assert_eq!(
+        header(&first, "x-longhaul-window"),
+        "32000 (assumed; state it with `context_window: N` in longhaul.yml)"
+    );
+    sessions.learn(&server.url, &origin("m"), Some(16_000));
+    assert_eq!(header(&ask(()).await, "x-longhaul-window"), "16000 (learned)");
+    let known = gateway.window("m", false).await.unwrap();
+    assert_eq!((known.tokens, known.said()), (16_000, "learned"));
+    sessions.learn(&server.url, &origin("m"), Some(9_000));
+    assert_eq!(header(&ask(()).await, "x-longhaul-window"), "9000 (learned)", "the newest");
+}
+
+fn origin(model: &str) -> Origin {
+    Origin { provider: "openai-compatible".into(), api: "openai-chat".into(), model: model.into() }
+}
+
+/// A server that refuses what is longer than 2,000 words.
+async fn narrow() -> Server {
+    Server::start(|_, body| {
+        if crate::shortening::is_summary_request(body) {
+            return crate::shortening::pruned();
+        }
+        match body["messages"].to_string().split(' ').count() {
+            size if size > 2_000 => {
+                let message = format!("This model's maximum context length is 2000 tokens. However, your messages resulted in {size} tokens.");
+                Does::Json(400, json!({ "error": { "message": message, "code": "context_length_exceeded" } }))
+            }
+            size => Does::Json(200, said("fine", size as u64, 2)),
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn what_the_gateway_has_learned_sessions_know() {
+    let server = narrow().await;
+    let sessions = Arc::new(Sessions::default());
+    let gateway = beside(&sessions, unsaid(&server));
+    let long: Vec<_> = (0..30)
+        .map(|at| if at % 2 == 0 { user(words(90, at)) } else { assistant(words(90, at)) })
+        .chain([user("go on")])
+        .collect();
+    let reply = gateway.answer(chat(request(&long, false))).await;
+    assert_eq!((reply.status, header(&reply, "x-longhaul-window")), (StatusCode::OK, "2000 (learned)"));
+    assert_eq!(sessions.window(&server.url, &origin("m")), Some(2_000));
+    assert_eq!(sessions.window(&server.url, &origin("other")), None, "another model may have another");
+}
+
+#[tokio::test]
+async fn what_turns_out_wrong_is_forgotten_by_all() {
+    let server = Server::start(|_, _| Does::Json(200, said("hi", 12_000, 1))).await;
+    let sessions = Arc::new(Sessions::default());
+    sessions.learn(&server.url, &origin("m"), Some(9_000));
+    let gateway = beside(&sessions, unsaid(&server));
+    gateway.answer(chat(request(&[user("hi")], false))).await;
+    assert_eq!(sessions.window(&server.url, &origin("m")), None, "12,000 went through");
+}
+
+#[tokio::test]
+async fn what_a_person_states_is_for_nobody_else_to_learn() {
+    let server = narrow().await;
+    let sessions = Arc::new(Sessions::default());
+    sessions.learn(&server.url, &origin("m"), Some(700));
+    let gateway = beside(&sessions, server.upstream(8_000));
+    let reply = gateway.answer(chat(request(&[user("hi")], false))).await;
+    assert_eq!(header(&reply, "x-longhaul-window"), "8000 (stated)");
+}
+
+#[tokio::test]
+async fn a_window_is_told_with_who_says_so() {
+    let server = Server::start_with(
+        "/props",
+        json!({ "default_generation_settings": { "n_ctx": 4_096 }, "total_slots": 1, "chat_template": "" }),
+        |_, _| Does::Json(200, said("hi", 9, 1)),
+    )
+    .await;
+    let mut upstream = unsaid(&server);
+    let own = Declared { window: Some(7_000), ..Declared::default() };
+    upstream.declared_of = BTreeMap::from([("small".to_owned(), own)]);
+    let gateway = gateway(Config::new(vec![upstream]));
+    let window = |tokens, source| Some(Window { tokens, source });
+    assert_eq!(gateway.window("m", false).await, window(32_000, LimitSource::Unknown), "nobody was asked");
+    assert_eq!(gateway.window("m", true).await, window(4_096, LimitSource::Server));
+    assert_eq!(gateway.window("m", false).await, window(4_096, LimitSource::Server), "and it stays");
+    assert_eq!(gateway.window("small", true).await, window(7_000, LimitSource::Declared));
+    assert_eq!(gateway.window("m", true).await.unwrap().said(), "discovered");
+    let reply = gateway.answer(chat(request(&[user("hi")], false))).await;
+    assert_eq!(header(&reply, "x-longhaul-window"), "4096 (discovered)");
+}
+
+#[tokio::test]
+async fn a_request_without_a_model_is_for_the_first() {
+    let server = Server::start(|_, _| Does::Json(200, said("hi", 9, 1))).await;
+    let asked = r#"{"messages":[{"role":"user","content":"hi"}],"seed":1.50}"#;
+    let none = server.gateway(8_000).answer(chat(asked)).await;
+    assert_eq!(none.status, StatusCode::BAD_REQUEST);
+    assert_eq!(body_json(none).await["error"]["param"], "model", "where there is none");
+    let usual = Upstream { usual_model: Some("tiny".into()), ..server.upstream(8_000) };
+    for (upstreams, model) in [(vec![usual.clone()], "tiny"), (vec![listing(&server), usual], "real/coder")] {
+        let gateway = gateway(Config::new(upstreams));
+        for asked in [
+            asked.to_owned(),
+            asked.replacen('{', r#"{"model":null,"#, 1),
+            asked.replacen('{', r#"{"model":"","#, 1),
+        ] {
+            assert_eq!(gateway.answer(chat(asked)).await.status, StatusCode::OK);
+            let sent = server.sent().pop().unwrap();
+            assert_eq!(sent.json()["model"], model);
+            assert!(String::from_utf8_lossy(&sent.body).contains(r#""seed":1.50"#), "the rest is as it was");
+        }
+    }
+}
+
+fn listing(server: &Server) -> Upstream {
+    let model = longhaul_gateway::Model {
+        name: "coder".into(),
+        upstream_name: "real/coder".into(),
+        declared: Declared::default(),
+    };
+    Upstream { name: "first".into(), models: vec![model], ..server.upstream(8_000) }
+}

@@ -1,0 +1,130 @@
+//! System calls that children are refused, by seccomp.
+//!
+//! Landlock guards files; this guards the kernel: what looks into other processes, loads code into the kernel,
+//! mounts, or is a way around what Landlock and this filter look at (io_uring). What is refused gives `EPERM`, as if
+//! the user were not allowed to. A program of another architecture than this one's (32 bits on 64) is killed at
+//! its first system call, because the numbers mean other things there.
+
+use std::collections::BTreeMap;
+
+use libc::c_long;
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    TargetArch, apply_filter, sock_filter,
+};
+
+use super::Network;
+
+const PERMISSION_DENIED: u32 = libc::EPERM as u32;
+const NO_SUCH_CALL: u32 = libc::ENOSYS as u32;
+
+/// Refused whatever the arguments are.
+pub(super) const REFUSED: &[c_long] = &[
+    // Other processes' memory and descriptors.
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    // Code in the kernel, and what attacks on it are made of.
+    libc::SYS_bpf,
+    libc::SYS_userfaultfd,
+    libc::SYS_perf_event_open,
+    libc::SYS_kexec_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    // Its work is done by the kernel, where this filter does not look.
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    // Keys of the user's session.
+    libc::SYS_add_key,
+    libc::SYS_keyctl,
+    libc::SYS_request_key,
+    // Another tree of files, or a file without a path.
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_setns,
+    // The machine.
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_adjtimex,
+    libc::SYS_clock_adjtime,
+];
+
+/// Refuses the calling thread, and what it starts, the calls above; sockets, too, where `network` is denied.
+///
+/// `no_new_privs` is set, so that a program with more rights cannot be started to get around it.
+pub(super) fn refuse(network: Network) -> Result<(), String> {
+    let programs = programs(network).map_err(|error| error.to_string())?;
+    programs.iter().try_for_each(|program| apply_filter(program)).map_err(|error| error.to_string())
+}
+
+/// One program for each answer that the kernel gives.
+fn programs(network: Network) -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
+    let mut refused: BTreeMap<i64, Vec<SeccompRule>> =
+        REFUSED.iter().map(|call| (*call, Vec::new())).collect();
+    #[cfg(target_arch = "x86_64")]
+    refused.extend([
+        (libc::SYS_kexec_file_load, Vec::new()),
+        (libc::SYS_iopl, Vec::new()),
+        (libc::SYS_ioperm, Vec::new()),
+    ]);
+    if network == Network::Denied {
+        // Every kind, UNIX sockets included: behind one of them may be a container's or a session's service that
+        // reaches further. Pairs (`socketpair`) lead nowhere and stay.
+        refused.insert(libc::SYS_socket, Vec::new());
+    }
+    // A user of its own making has every capability, and with it most of what is refused here.
+    let makes_user = libc::CLONE_NEWUSER as u64;
+    for call in [libc::SYS_clone, libc::SYS_unshare] {
+        let flag = SeccompCmpOp::MaskedEq(makes_user);
+        let condition = SeccompCondition::new(0, SeccompCmpArgLen::Qword, flag, makes_user)?;
+        refused.insert(call, vec![SeccompRule::new(vec![condition])?]);
+    }
+    // Its flags are behind a pointer, where a filter cannot look. Callers use `clone` where it is missing.
+    let missing = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
+    let mut programs = Vec::new();
+    for (calls, answer) in [(refused, PERMISSION_DENIED), (missing, NO_SUCH_CALL)] {
+        let arch = TargetArch::try_from(std::env::consts::ARCH)?;
+        let filter = SeccompFilter::new(calls, SeccompAction::Allow, SeccompAction::Errno(answer), arch)?;
+        programs.push(filter.try_into()?);
+    }
+    if cfg!(target_arch = "x86_64") {
+        programs.push(second_numbers().to_vec());
+    }
+    Ok(programs)
+}
+
+/// On x86-64 every call has a second number (x32), which the others let pass: all of those are missing.
+fn second_numbers() -> [sock_filter; 4] {
+    const LOAD: u16 = 0x20;
+    const IS_AT_LEAST: u16 = 0x35;
+    const ANSWER: u16 = 0x06;
+    const FIRST: u32 = 0x4000_0000;
+    let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };
+    [
+        // The call's number is the first word of what a filter is shown.
+        step(LOAD, 0, 0, 0),
+        step(IS_AT_LEAST, 0, 1, FIRST),
+        step(ANSWER, 0, 0, libc::SECCOMP_RET_ERRNO | NO_SUCH_CALL),
+        step(ANSWER, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ]
+}

@@ -1,0 +1,83 @@
+//! Holds a child until its limits are set.
+//!
+//! A limit can be set for another process only once there is one. So what is started first is a shell that stops
+//! itself; its limits are set, it is told to go on, and becomes the program.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+use rustix::fs::Access;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+
+use super::limits::{self, ChildLimits};
+
+const SHELL: &str = "/bin/sh";
+
+/// The names are the shell's own; the program is not told of them.
+const SCRIPT: &str = r#"kill -STOP $$; unset PWD OLDPWD SHLVL; exec "$0" "$@""#;
+
+/// The program that is started in the place of `program`, and the arguments before its own.
+pub(super) fn command(program: &OsStr) -> Command {
+    let mut command = Command::new(SHELL);
+    command.arg("-c").arg(SCRIPT).arg(program);
+    command
+}
+
+/// Whether there is a shell to do it with.
+pub(super) fn is_possible() -> bool {
+    Path::new(SHELL).exists()
+}
+
+/// Sets the limits of a child that was started by [`command`], and lets it go.
+///
+/// # Errors
+/// The system's error. The child has to be killed then.
+pub(super) fn open(child: &Child, limits: &ChildLimits) -> io::Result<()> {
+    let process = Pid::from_child(child);
+    let events = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    loop {
+        match waitid(WaitId::Pid(process), events) {
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+            // It was killed before.
+            Ok(Some(state)) if !state.stopped() => return Ok(()),
+            Ok(_) => break,
+        }
+    }
+    limits::set(process, limits)?;
+    Ok(kill_process(process, Signal::CONT)?)
+}
+
+/// Whether a program is there to be run: the shell's word for it comes too late for an error of ours.
+///
+/// # Errors
+/// Not found, or not to be run.
+pub(super) fn look_for(program: &OsStr, path: Option<&OsString>, directory: &Path) -> io::Result<()> {
+    let candidates: Vec<PathBuf> = if program.as_bytes().contains(&b'/') {
+        vec![directory.join(program)]
+    } else {
+        path.into_iter()
+            .flat_map(std::env::split_paths)
+            .map(|folder| directory.join(folder).join(program))
+            .collect()
+    };
+    let mut why = io::Error::from(io::ErrorKind::NotFound);
+    for candidate in candidates {
+        match runnable(&candidate) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => why = error,
+        }
+    }
+    Err(why)
+}
+
+fn runnable(candidate: &Path) -> io::Result<()> {
+    if !candidate.metadata()?.is_file() {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    Ok(rustix::fs::access(candidate, Access::EXEC_OK)?)
+}

@@ -1,0 +1,97 @@
+//! The policy as it holds on this machine, for people: what children may read, write, reach and use, and what
+//! nothing guards.
+
+use std::path::{Path, PathBuf};
+
+use super::grants::{Grant, Grants, Right};
+use super::{ChildLimits, Confinement, Network, SandboxPolicy, SandboxStatus};
+
+/// What children may do. Where they are not confined the lists of files are empty, and `open` says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SandboxReport {
+    /// Folders and files they may read and run; where a folder is granted entry by entry, the folder.
+    pub read: Vec<PathBuf>,
+    /// Folders and files they may change.
+    pub write: Vec<PathBuf>,
+    /// Folders and files closed to them, also inside those above.
+    pub closed: Vec<PathBuf>,
+    /// Whether they reach the network.
+    pub network: Network,
+    /// How much of the machine each may use.
+    pub limits: ChildLimits,
+    /// What nothing guards, one sentence each.
+    pub open: Vec<String>,
+}
+
+impl SandboxReport {
+    pub(super) fn new(policy: &SandboxPolicy, grants: &Grants, status: &SandboxStatus) -> Self {
+        let is_confined = matches!(status.confinement, Confinement::Landlock { .. });
+        let with = |right: Right| -> Vec<PathBuf> {
+            let mut paths: Vec<PathBuf> = Vec::new();
+            for grant in grants.list.iter().filter(|grant| is_confined && grant.right == right) {
+                let path = whole(grant, grants);
+                if !paths.contains(&path) {
+                    paths.push(path);
+                }
+            }
+            paths
+        };
+        Self {
+            read: with(Right::Read),
+            write: with(Right::Write),
+            closed: if is_confined { policy.protected.clone() } else { Vec::new() },
+            network: if status.calls.is_ok() { policy.network } else { Network::Open },
+            limits: if cfg!(target_os = "linux") { policy.limits } else { ChildLimits::NONE },
+            open: open(policy, status),
+        }
+    }
+}
+
+/// A path as it is told: for an entry of a folder that is granted entry by entry, the folder.
+fn whole(grant: &Grant, grants: &Grants) -> PathBuf {
+    let is_listed =
+        |path: &Path| grants.list.iter().any(|other| other.right == Right::List && other.path == path);
+    let mut path = grant.path.as_path();
+    while let Some(parent) = path.parent().filter(|parent| is_listed(parent)) {
+        path = parent;
+    }
+    path.to_owned()
+}
+
+fn open(policy: &SandboxPolicy, status: &SandboxStatus) -> Vec<String> {
+    let mut open = Vec::new();
+    match &status.confinement {
+        Confinement::None { reason } => {
+            open.push(format!("every file that you can read or change is theirs, too: {reason}"));
+        }
+        Confinement::Landlock { complete, .. } => {
+            if !complete {
+                open.push(
+                    "the kernel is older than 6.12: signals and some kinds of access are not guarded"
+                        .to_owned(),
+                );
+            }
+            open.push(
+                "mode, owner and times of your files; names and command lines of other processes".to_owned(),
+            );
+        }
+    }
+    if let Err(reason) = &status.calls {
+        open.push(match policy.network {
+            Network::Denied => format!("the network cannot be denied, so no command is started: {reason}"),
+            Network::Open => format!("system calls are not filtered: {reason}"),
+        });
+    } else if policy.network == Network::Open {
+        open.push(
+            "services of this machine, by network or UNIX socket: a container's, a desktop's".to_owned(),
+        );
+    }
+    if !cfg!(target_os = "linux") && !policy.limits.is_none() {
+        open.push(
+            "limits on time, memory, files and processes, which this system cannot set for others".to_owned(),
+        );
+    } else if policy.limits.processes.is_some() && rustix::process::geteuid().is_root() {
+        open.push("the number of processes, which the kernel does not limit for root".to_owned());
+    }
+    open
+}

@@ -1,0 +1,97 @@
+//! Ways out that need a trick: the system's own links, hard links, and changes between check and use.
+
+use std::os::fd::AsRawFd as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::*;
+
+/// How long the folder is swapped.
+const WHILE: Duration = Duration::from_millis(1_500);
+
+#[cfg(target_os = "linux")]
+#[test]
+fn links_of_the_system_lead_nowhere() {
+    let place = place();
+    let root = place.workspace.root();
+    let secret = fs::File::open(place.outside.join("secret")).unwrap();
+    let outside = place.outside.display().to_string();
+    let ways = [
+        format!("/proc/self/root{outside}/secret"),
+        format!("/proc/self/fd/{}", secret.as_raw_fd()),
+        format!("/proc/thread-self/root{outside}/secret"),
+        format!("/proc/{}/root{outside}/secret", std::process::id()),
+        format!("/proc/{}/environ", std::process::id()),
+        "/proc/1/environ".to_owned(),
+        "/dev/fd/0".to_owned(),
+    ];
+    for (at, way) in ways.iter().enumerate() {
+        symlink(way, root.join(format!("way-{at}"))).unwrap();
+        for path in [way.clone(), format!("way-{at}"), format!("sub/../way-{at}")] {
+            assert!(read(&place.workspace, &path).is_err(), "{path} → {way}");
+            assert!(write(&place.workspace, &path, "overwritten").is_err(), "{path} → {way}");
+        }
+    }
+    symlink(format!("/proc/self/root{outside}"), root.join("folder")).unwrap();
+    assert!(read(&place.workspace, "folder/secret").is_err());
+    assert!(write(&place.workspace, "folder/new", "x").is_err() && !place.outside.join("new").exists());
+    assert_eq!(fs::read_to_string(place.outside.join("secret")).unwrap(), "secret");
+}
+
+#[test]
+fn a_hard_link_to_a_file_outside_is_not_written_through() {
+    let place = place();
+    let link = place.workspace.root().join("hard");
+    fs::hard_link(place.outside.join("secret"), &link).unwrap();
+    write(&place.workspace, "hard", "changed").unwrap();
+    assert_eq!(fs::read_to_string(place.outside.join("secret")).unwrap(), "secret");
+    assert_eq!(fs::read_to_string(link).unwrap(), "changed");
+}
+
+/// Swaps `sub` for a link to the folder outside and back, again and again, while `attempt` is repeated.
+#[cfg(target_os = "linux")]
+fn while_swapped(place: &Place, mut attempt: impl FnMut(u64)) {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    let root = place.workspace.root();
+    symlink(&place.outside, root.join("swap")).unwrap();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                let (one, other) = (root.join("sub"), root.join("swap"));
+                renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
+            }
+        });
+        let begun = Instant::now();
+        let mut count = 0;
+        while begun.elapsed() < WHILE {
+            attempt(count);
+            count += 1;
+        }
+        stop.store(true, Ordering::Relaxed);
+        assert!(count > 1_000, "{count} attempts are too few to say anything");
+    });
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_folder_that_is_swapped_all_the_time_never_leads_outside() {
+    let place = place();
+    let mut inside = 0;
+    while_swapped(&place, |count| {
+        if let Ok(text) = read(&place.workspace, "sub/file") {
+            assert_eq!(text, "inside", "attempt {count}");
+            inside += 1;
+        }
+        let _ = write(&place.workspace, "sub/written", "by the tool");
+        let sub = ResolvedPath { relative: "sub".into() };
+        if let Ok(entries) = place.workspace.list(&sub) {
+            assert!(entries.iter().all(|entry| entry.name != "secret"), "attempt {count}");
+        }
+        let changed = ResolvedPath { relative: "sub/secret".into() };
+        assert!(place.workspace.modified(&changed).is_err(), "attempt {count}");
+    });
+    assert!(inside > 0, "it was never read at all");
+    assert!(!place.outside.join("written").exists());
+    assert_eq!(fs::read_to_string(place.outside.join("secret")).unwrap(), "secret");
+}

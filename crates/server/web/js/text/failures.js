@@ -1,0 +1,50 @@
+// What went wrong with a run or an answer, in words, and what to do about it. Pure.
+
+/** By stable code: what happened, and what helps. */
+const FAILURES = {
+  interrupted: ['Longhaul was stopped while it worked, and the answer was interrupted.', 'Try again goes on from here.'],
+  'truncated-stream': ['The model server ended the answer early.', 'Its log says why: too little memory, a restart, a time limit of its own. Then try again.'],
+  network: ['The model server could not be reached, or the connection broke.', 'See that it runs at this address, then try again.'],
+  timeout: ['The model server did not answer in time.', 'See whether it is busy or still loading, then try again.'],
+  auth: ['The model server did not accept the key.', 'Set the right key where Longhaul is started, and start it again.'],
+  'rate-limit-exceeded': ['The model server takes no more requests for now.', 'Wait a little, then try again.'],
+  'context-overflow': ['The request does not fit the window of the model.', 'Compact the session (/compact) or choose a model with a larger window.'],
+  'invalid-request': ['The model server refused the form of the request.', 'Another model may take it.'],
+  refused: ['The model, or a filter of its provider, would not answer this.', 'Say it in another way.'],
+  'third-party': ['The model server failed.', 'Its log says more. Then try again.'],
+  storage: ['The disk or the database failed.', 'See whether there is room on the disk.'],
+  'max-compactions': ['Compacting was tried as often as is useful.', 'Choose a model with a larger window, or begin a new session.'],
+};
+
+const KEPT = 'Everything up to here is kept.';
+
+/** Words of errors that say no more than their code does. */
+const PLAIN = ['the process ended during the run', 'the process ended during the call'];
+
+/** `{text, detail, help}` of a failed run; `detail` is what was said of it beyond its kind. */
+export function failureOf(error) {
+  const [text, help] = FAILURES[error?.code] ?? ['The run failed.', ''];
+  const early = error?.code === 'truncated-stream' ? error.message?.match(/^the model server at (\S+) ended its answer early/)?.[1] : null;
+  if (early) return { text: `The model server at ${early} ended the answer early. ${KEPT}`, detail: '', help };
+  const detail = error?.message && !PLAIN.includes(error.message) ? upper(error.message) : '';
+  return { text: `${text} ${KEPT}`, detail, help };
+}
+
+function upper(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+const CUTS = {
+  cancelled: 'Stopped here. The model sees what was said.',
+  interrupted: 'Longhaul was stopped here, in mid-answer.',
+  'truncated-stream': 'The model server ended the answer here.',
+  'context-overflow': 'The model ran out of its window here.',
+  lost: 'The connection to the model failed here.',
+};
+
+/** What stands below an answer that is not whole; nothing below one that is. */
+export function cutOf({ interrupted, error }) {
+  if (interrupted === 'cancelled') return CUTS.cancelled;
+  if (interrupted !== 'lost') return '';
+  return `${CUTS[error?.code] ?? CUTS.lost} People see this part; the model does not.`;
+}

@@ -1,0 +1,12 @@
+//! What is asked of the database, one verb each.
+
+pub(crate) mod chunk;
+pub(crate) mod inbox;
+pub(crate) mod lease;
+pub(crate) mod log;
+pub(crate) mod memo;
+pub(crate) mod node;
+pub(crate) mod read;
+pub(crate) mod request;
+pub(crate) mod session;
+pub(crate) mod signal;

@@ -1,0 +1,68 @@
+//! Pieces of streaming answers.
+
+use async_trait::async_trait;
+use longhaul_store::{Chunk, StoreError};
+use sqlx::PgConnection;
+
+use crate::error::Failure;
+use crate::held::{Found, LeasedWrite, Place};
+use crate::text::{text_to_db, to_db};
+
+/// [`Store::put_chunk`](longhaul_store::Store::put_chunk).
+pub(crate) struct Put {
+    pub(crate) chunk: Chunk,
+}
+
+#[async_trait]
+impl LeasedWrite for Put {
+    type Answer = ();
+
+    const COUNTS: bool = false;
+
+    async fn write(&self, db: &mut PgConnection, place: &Place, again: bool) -> Result<(), Failure> {
+        let Chunk { step, index, body } = &self.chunk;
+        let (step, body) = (text_to_db(step), text_to_db(body));
+        let put = sqlx::query_scalar!(
+            r#"WITH held AS (
+                   SELECT no FROM session WHERE no = $1 AND owner = $2 AND epoch = $3 AND writes = $4
+                   FOR NO KEY UPDATE
+               )
+               INSERT INTO chunk (session_no, step, idx, body)
+               SELECT no, $5, $6, $7 FROM held
+               WHERE $6 = (SELECT coalesce(max(idx) + 1, 0) FROM chunk WHERE session_no = $1 AND step = $5)
+               ON CONFLICT DO NOTHING RETURNING idx"#,
+            place.no,
+            place.boot.as_str(),
+            place.epoch,
+            place.old,
+            &*step,
+            to_db(*index),
+            &*body
+        )
+        .fetch_optional(&mut *db)
+        .await?;
+        if put.is_some() || again && self.is_kept(&mut *db, place).await? {
+            return Ok(());
+        }
+        match place.look(db).await? {
+            Found::Void => Err(place.fenced().into()),
+            _ => Err(StoreError::Conflict(format!("piece {index} is not the next of step {step}")).into()),
+        }
+    }
+}
+
+impl Put {
+    /// Whether the newest piece of the step is this one: it was put, and the answer was lost.
+    async fn is_kept(&self, db: &mut PgConnection, place: &Place) -> Result<bool, sqlx::Error> {
+        let newest = sqlx::query!(
+            "SELECT idx, body FROM chunk WHERE session_no = $1 AND step = $2 ORDER BY idx DESC LIMIT 1",
+            place.no,
+            &*text_to_db(&self.chunk.step)
+        )
+        .fetch_optional(db)
+        .await?;
+        Ok(newest.is_some_and(|newest| {
+            newest.idx == to_db(self.chunk.index) && newest.body == *text_to_db(&self.chunk.body)
+        }))
+    }
+}

@@ -1,0 +1,117 @@
+//! Appending to a log.
+
+use async_trait::async_trait;
+use longhaul_core::event::FORMAT;
+use longhaul_core::ids::Seq;
+use longhaul_store::{Append, StoreError};
+use sqlx::PgConnection;
+
+use crate::encoded::Encoded;
+use crate::error::Failure;
+use crate::held::{Found, LeasedWrite, Place};
+use crate::text::{from_db, limit_to_db, text_to_db, to_db};
+
+/// [`Store::append`](longhaul_store::Store::append); answers with the first event's position.
+pub(crate) struct AppendEvents {
+    at: i64,
+    events: Encoded,
+    title: Option<String>,
+    takes: Vec<String>,
+    settles: Vec<String>,
+}
+
+/// What the statement says: where the log ended before, if anything was done; how many of the entries waited.
+struct Outcome {
+    before: Option<i64>,
+    waiting: i64,
+}
+
+impl AppendEvents {
+    pub(crate) fn new(append: &Append) -> Result<Self, StoreError> {
+        let events = Encoded::new(append.events.iter().map(|event| (append.at, event)))?;
+        Ok(Self {
+            at: to_db(append.at),
+            title: events.change.title.as_deref().map(|title| text_to_db(title).into_owned()),
+            events,
+            takes: append.takes.iter().map(|id| text_to_db(id.as_str()).into_owned()).collect(),
+            settles: append.settles.iter().map(|step| text_to_db(step).into_owned()).collect(),
+        })
+    }
+
+    /// All of it in one statement, so that the session's row is never locked while this node is waited for. Entries of
+    /// the queue are locked before the session; whoever else locks both does it under the session's lock alone.
+    async fn append(&self, db: &mut PgConnection, place: &Place) -> Result<Outcome, sqlx::Error> {
+        sqlx::query_as!(
+            Outcome,
+            r#"WITH waiting AS MATERIALIZED (
+                   SELECT no FROM inbox
+                   WHERE session_no = $1 AND queue_id = ANY($10::text[]) AND state = 0
+                   ORDER BY no FOR UPDATE
+               ), held AS (
+                   UPDATE session
+                   SET writes = $5, last_seq = last_seq + $6,
+                       updated_ms = CASE WHEN $6 > 0 THEN $7 ELSE updated_ms END,
+                       title = coalesce($12, title), running = coalesce($13, running), parked = coalesce($14, parked)
+                   WHERE no = $1 AND owner = $2 AND epoch = $3 AND writes = $4
+                     AND (SELECT count(*) FROM waiting) = $11
+                   RETURNING last_seq - $6 AS before
+               ), logged AS (
+                   INSERT INTO event (session_no, seq, format, epoch, at_ms, body)
+                   SELECT $1, held.before + new.place, $8, $3, $7, new.body
+                   FROM held, unnest($9::text[]) WITH ORDINALITY AS new (body, place)
+               ), taken AS (
+                   UPDATE inbox SET state = 1, body = '[]'
+                   WHERE no IN (SELECT no FROM waiting) AND EXISTS (SELECT FROM held)
+               ), settled AS (
+                   DELETE FROM chunk
+                   WHERE session_no = $1 AND step = ANY($15::text[]) AND EXISTS (SELECT FROM held)
+               ), named AS (
+                   INSERT INTO blob_ref (session_no, hash, bytes, first_seq)
+                   SELECT $1, blob.hash, blob.bytes, held.before + blob.place
+                   FROM held, unnest($16::text[], $17::bigint[], $18::bigint[]) AS blob (hash, bytes, place)
+                   ON CONFLICT DO NOTHING
+               )
+               SELECT (SELECT before FROM held) AS before, (SELECT count(*) FROM waiting) AS "waiting!""#,
+            place.no,
+            place.boot.as_str(),
+            place.epoch,
+            place.old,
+            place.new,
+            self.events.count(),
+            self.at,
+            i32::from(FORMAT),
+            &self.events.bodies,
+            &self.takes,
+            limit_to_db(self.takes.len()),
+            self.title,
+            self.events.change.running,
+            self.events.change.parked,
+            &self.settles,
+            &self.events.hashes,
+            &self.events.sizes,
+            &self.events.places,
+        )
+        .fetch_one(db)
+        .await
+    }
+}
+
+#[async_trait]
+impl LeasedWrite for AppendEvents {
+    type Answer = Seq;
+
+    async fn write(&self, db: &mut PgConnection, place: &Place, _again: bool) -> Result<Seq, Failure> {
+        let outcome = self.append(&mut *db, place).await?;
+        if let Some(before) = outcome.before {
+            return Ok(from_db(before + 1));
+        }
+        match place.look(db).await? {
+            Found::Done { last_seq } => Ok(from_db(last_seq - self.events.count() + 1)),
+            Found::Before if outcome.waiting != limit_to_db(self.takes.len()) => {
+                Err(StoreError::Conflict(format!("not all of the queued messages {:?} wait", self.takes))
+                    .into())
+            }
+            Found::Before | Found::Void => Err(place.fenced().into()),
+        }
+    }
+}

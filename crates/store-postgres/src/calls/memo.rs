@@ -1,0 +1,116 @@
+//! What is remembered for prefixes of conversations, and what gives way.
+
+use async_trait::async_trait;
+use longhaul_store::{MemoKey, MemoLimits};
+use sqlx::{Connection, PgConnection};
+
+use crate::call::Call;
+use crate::error::Failure;
+use crate::text::{count_from_db, limit_to_db};
+
+/// What is remembered under keys: place and body of each that is known, in order.
+pub(crate) struct Remembered {
+    pub(crate) keys: Vec<Vec<u8>>,
+}
+
+#[async_trait]
+impl Call for Remembered {
+    type Answer = Vec<(usize, String)>;
+
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Vec<(usize, String)>, Failure> {
+        let rows = sqlx::query!(
+            r#"SELECT asked.place AS "place!", memo.body
+               FROM unnest($1::bytea[]) WITH ORDINALITY AS asked (key, place)
+               JOIN memo ON memo.key = asked.key ORDER BY asked.place"#,
+            &self.keys
+        )
+        .fetch_all(db)
+        .await?;
+        Ok(rows.into_iter().map(|row| (count_from_db(row.place - 1), row.body)).collect())
+    }
+}
+
+/// [`Memo::put`](longhaul_store::Memo::put), with the keys that were found since the last one.
+pub(crate) struct Put {
+    /// The oldest first.
+    pub(crate) found: Vec<MemoKey>,
+    /// None to note only what was found.
+    pub(crate) entry: Option<(MemoKey, String)>,
+    pub(crate) limits: MemoLimits,
+}
+
+#[async_trait]
+impl Call for Put {
+    type Answer = ();
+
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(), Failure> {
+        let mut all = db.begin().await?;
+        lock(&mut all).await?;
+        self.touch(&mut all).await?;
+        if let Some((key, body)) = &self.entry {
+            insert(&mut all, key, body).await?;
+            self.shrink(&mut all).await?;
+        }
+        all.commit().await?;
+        Ok(())
+    }
+}
+
+/// Of several nodes one writes at a time: otherwise each would leave room for the others' entries.
+pub(crate) async fn lock(db: &mut PgConnection) -> Result<(), sqlx::Error> {
+    sqlx::query!(r#"SELECT pg_advisory_xact_lock('memo'::regclass::oid::bigint) AS "locked: ()""#)
+        .fetch_one(db)
+        .await?;
+    Ok(())
+}
+
+/// Remembers an entry as the most recently used.
+pub(crate) async fn insert(db: &mut PgConnection, key: &MemoKey, body: &str) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "INSERT INTO memo (key, used, bytes, body)
+         VALUES ($1, (SELECT coalesce(max(used), 0) + 1 FROM memo), $2, $3)
+         ON CONFLICT (key) DO UPDATE SET used = excluded.used, bytes = excluded.bytes, body = excluded.body",
+        key.as_bytes().as_slice(),
+        limit_to_db(body.len()),
+        body
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+impl Put {
+    async fn touch(&self, db: &mut PgConnection) -> Result<(), sqlx::Error> {
+        if self.found.is_empty() {
+            return Ok(());
+        }
+        let found: Vec<Vec<u8>> = self.found.iter().map(|key| key.as_bytes().to_vec()).collect();
+        sqlx::query!(
+            "UPDATE memo SET used = newest.used + found.place
+             FROM (SELECT coalesce(max(used), 0) AS used FROM memo) AS newest,
+                  (SELECT key, max(place) AS place
+                   FROM unnest($1::bytea[]) WITH ORDINALITY AS one (key, place) GROUP BY key) AS found
+             WHERE memo.key = found.key",
+            &found
+        )
+        .execute(db)
+        .await?;
+        Ok(())
+    }
+
+    async fn shrink(&self, db: &mut PgConnection) -> Result<(), sqlx::Error> {
+        sqlx::query!(
+            "DELETE FROM memo WHERE no IN (
+                 SELECT no FROM (
+                     SELECT no, row_number() OVER newer AS place, sum(bytes) OVER newer AS total FROM memo
+                     WINDOW newer AS (ORDER BY used DESC, no DESC ROWS UNBOUNDED PRECEDING)
+                 ) AS ranked WHERE place > $1 OR total > $2::bigint
+             )",
+            limit_to_db(self.limits.entries),
+            limit_to_db(self.limits.bytes)
+        )
+        .execute(db)
+        .await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,227 @@
+//! The nodes: who is there, whose a session is, and which sessions nobody has.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use longhaul_core::ids::SessionId;
+use longhaul_store::{BootId, Node};
+use sqlx::{Connection, PgConnection};
+
+use crate::call::Call;
+use crate::error::{Failure, not_found};
+use crate::text::{count_from_db, from_db, limit_to_db, text_from_db, text_to_db};
+
+/// Makes this process a node. Its earlier life, if it had one, ends at once.
+pub(crate) struct Join {
+    pub(crate) boot: BootId,
+    pub(crate) before: Option<BootId>,
+    pub(crate) address: Option<String>,
+    pub(crate) ttl: Duration,
+}
+
+#[async_trait]
+impl Call for Join {
+    type Answer = ();
+
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(), Failure> {
+        let address = self.address.as_deref().map(text_to_db);
+        let mut all = db.begin().await?;
+        sqlx::query!(
+            "INSERT INTO node (boot_id, address, since, lease_until)
+             VALUES ($1, $2, clock_timestamp(), clock_timestamp() + make_interval(secs => $3))
+             ON CONFLICT (boot_id) DO UPDATE SET lease_until = excluded.lease_until",
+            self.boot.as_str(),
+            address.as_deref(),
+            self.ttl.as_secs_f64()
+        )
+        .execute(&mut *all)
+        .await?;
+        sqlx::query!(
+            "DELETE FROM node WHERE boot_id = $1 OR lease_until < clock_timestamp() - interval '1 hour'",
+            self.before.as_ref().map(BootId::as_str)
+        )
+        .execute(&mut *all)
+        .await?;
+        all.commit().await?;
+        Ok(())
+    }
+}
+
+/// Lengthens the lease. Answers whether it was there to be lengthened: one that has run out is not revived.
+pub(crate) struct Renew {
+    pub(crate) boot: BootId,
+    pub(crate) ttl: Duration,
+}
+
+#[async_trait]
+impl Call for Renew {
+    type Answer = bool;
+
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<bool, Failure> {
+        let renewed = sqlx::query!(
+            "UPDATE node SET lease_until = clock_timestamp() + make_interval(secs => $2)
+             WHERE boot_id = $1 AND lease_until > clock_timestamp()",
+            self.boot.as_str(),
+            self.ttl.as_secs_f64()
+        )
+        .execute(db)
+        .await?;
+        Ok(renewed.rows_affected() > 0)
+    }
+}
+
+/// Ends the lease: this node's sessions are free.
+pub(crate) struct Leave {
+    pub(crate) boot: BootId,
+}
+
+#[async_trait]
+impl Call for Leave {
+    type Answer = ();
+
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(), Failure> {
+        sqlx::query!("DELETE FROM node WHERE boot_id = $1", self.boot.as_str()).execute(db).await?;
+        Ok(())
+    }
+}
+
+struct Row {
+    boot_id: String,
+    address: Option<String>,
+    since_ms: i64,
+    sessions: i64,
+}
+
+impl From<Row> for Node {
+    fn from(row: Row) -> Self {
+        Self {
+            boot_id: BootId::new(row.boot_id),
+            address: row.address.map(text_from_db),
+            since: from_db(row.since_ms),
+            sessions: count_from_db(row.sessions),
+        }
+    }
+}
+
+/// [`Nodes::nodes`](longhaul_store::Nodes::nodes).
+pub(crate) struct Living;
+
+#[async_trait]
+impl Call for Living {
+    type Answer = Vec<Node>;
+
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Vec<Node>, Failure> {
+        let rows = sqlx::query_as!(
+            Row,
+            r#"SELECT boot_id, address, (extract(epoch FROM since) * 1000)::bigint AS "since_ms!",
+                      (SELECT count(*) FROM session WHERE owner = boot_id) AS "sessions!"
+               FROM node WHERE lease_until > clock_timestamp() ORDER BY since, boot_id"#
+        )
+        .fetch_all(db)
+        .await?;
+        Ok(rows.into_iter().map(Node::from).collect())
+    }
+}
+
+/// [`Nodes::living_owner`](longhaul_store::Nodes::living_owner).
+pub(crate) struct Owner {
+    pub(crate) id: SessionId,
+}
+
+#[async_trait]
+impl Call for Owner {
+    type Answer = Option<Node>;
+
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Option<Node>, Failure> {
+        let owner =
+            sqlx::query_scalar!("SELECT owner FROM session WHERE id = $1", &*text_to_db(self.id.as_str()))
+                .fetch_optional(&mut *db)
+                .await?
+                .ok_or_else(|| not_found(&self.id))?;
+        let row = sqlx::query_as!(
+            Row,
+            r#"SELECT boot_id, address, (extract(epoch FROM since) * 1000)::bigint AS "since_ms!",
+                      (SELECT count(*) FROM session WHERE owner = boot_id) AS "sessions!"
+               FROM node WHERE boot_id = $1 AND lease_until > clock_timestamp()"#,
+            owner
+        )
+        .fetch_optional(db)
+        .await?;
+        Ok(row.map(Node::from))
+    }
+}
+
+/// [`Nodes::orphans`](longhaul_store::Nodes::orphans).
+pub(crate) struct Orphans {
+    pub(crate) limit: usize,
+    /// So that nodes that ask at the same time do not begin with the same one.
+    pub(crate) seed: i64,
+}
+
+#[async_trait]
+impl Call for Orphans {
+    type Answer = Vec<SessionId>;
+
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Vec<SessionId>, Failure> {
+        let ids = sqlx::query_scalar!(
+            "SELECT id FROM session
+             WHERE no IN (SELECT no FROM session WHERE running UNION SELECT session_no FROM inbox WHERE state = 0)
+               AND (running OR NOT parked)
+               AND NOT EXISTS (SELECT FROM node WHERE boot_id = session.owner AND lease_until > clock_timestamp())
+             ORDER BY hashtextextended(id, $1) LIMIT $2",
+            self.seed,
+            limit_to_db(self.limit)
+        )
+        .fetch_all(db)
+        .await?;
+        Ok(ids.into_iter().map(|id| text_from_db(id).into()).collect())
+    }
+}
+
+/// Whether the database started less than `ttl` ago: then nodes that live may not have come back to it yet.
+pub(crate) struct IsYoung {
+    pub(crate) ttl: Duration,
+}
+
+#[async_trait]
+impl Call for IsYoung {
+    type Answer = bool;
+
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<bool, Failure> {
+        let young = sqlx::query_scalar!(
+            r#"SELECT pg_postmaster_start_time() > clock_timestamp() - make_interval(secs => $1) AS "young!""#,
+            self.ttl.as_secs_f64()
+        )
+        .fetch_one(db)
+        .await?;
+        Ok(young)
+    }
+}
+
+/// Where the logs of sessions end, and how much others did for their owners: for a node that may have missed news.
+pub(crate) struct News {
+    pub(crate) sessions: Vec<i64>,
+}
+
+/// What is new in one session.
+pub(crate) struct Newest {
+    pub(crate) no: i64,
+    pub(crate) last_seq: i64,
+    pub(crate) mail: i64,
+}
+
+#[async_trait]
+impl Call for News {
+    type Answer = Vec<Newest>;
+
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Vec<Newest>, Failure> {
+        let rows = sqlx::query_as!(
+            Newest,
+            "SELECT no, last_seq, mail FROM session WHERE no = ANY($1::bigint[])",
+            &self.sessions
+        )
+        .fetch_all(db)
+        .await?;
+        Ok(rows)
+    }
+}

@@ -1,0 +1,270 @@
+//! Reading: each call sees what was committed before it.
+
+use async_trait::async_trait;
+use longhaul_core::event::{Event, FORMAT};
+use longhaul_core::ids::{Seq, SessionId};
+use longhaul_core::message::BlobRef;
+use longhaul_core::queue::Queued;
+use longhaul_store::{Chunk, SessionRecord, StoreError};
+use sqlx::PgConnection;
+
+use crate::call::Call;
+use crate::error::{Failure, not_found};
+use crate::text::{count_from_db, from_db, limit_to_db, text_from_db, text_to_db, to_db};
+
+/// [`Store::session`](longhaul_store::Store::session).
+pub(crate) struct Record {
+    pub(crate) id: SessionId,
+}
+
+/// [`Store::sessions`](longhaul_store::Store::sessions).
+pub(crate) struct Records {
+    pub(crate) limit: usize,
+}
+
+/// The number of a session and where its log ends.
+pub(crate) struct Position {
+    pub(crate) id: SessionId,
+}
+
+/// [`Store::read`](longhaul_store::Store::read).
+pub(crate) struct Events {
+    pub(crate) id: SessionId,
+    pub(crate) after: Seq,
+    pub(crate) limit: usize,
+}
+
+/// [`Store::queue`](longhaul_store::Store::queue).
+pub(crate) struct Queue {
+    pub(crate) id: SessionId,
+}
+
+/// [`Store::chunks`](longhaul_store::Store::chunks).
+pub(crate) struct Chunks {
+    pub(crate) id: SessionId,
+}
+
+/// [`Store::blobs`](longhaul_store::Store::blobs).
+pub(crate) struct Blobs {
+    pub(crate) id: SessionId,
+}
+
+struct RecordRow {
+    id: String,
+    title: Option<String>,
+    created_ms: i64,
+    updated_ms: i64,
+    last_seq: i64,
+    running: bool,
+    parked: bool,
+    queued: i64,
+}
+
+/// An event as it is stored.
+pub(crate) struct EventRow {
+    seq: i64,
+    format: i32,
+    at_ms: i64,
+    body: String,
+}
+
+#[async_trait]
+impl Call for Record {
+    type Answer = SessionRecord;
+
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<SessionRecord, Failure> {
+        let row = sqlx::query_as!(
+            RecordRow,
+            r#"SELECT id, title, created_ms, updated_ms, last_seq, running, parked,
+                      (SELECT count(*) FROM inbox WHERE session_no = session.no AND state = 0) AS "queued!"
+               FROM session WHERE id = $1"#,
+            &*text_to_db(self.id.as_str())
+        )
+        .fetch_optional(db)
+        .await?;
+        row.map(RecordRow::into_record).ok_or_else(|| not_found(&self.id).into())
+    }
+}
+
+#[async_trait]
+impl Call for Records {
+    type Answer = Vec<SessionRecord>;
+
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Vec<SessionRecord>, Failure> {
+        let rows = sqlx::query_as!(
+            RecordRow,
+            r#"SELECT id, title, created_ms, updated_ms, last_seq, running, parked,
+                      (SELECT count(*) FROM inbox WHERE session_no = session.no AND state = 0) AS "queued!"
+               FROM session ORDER BY updated_ms DESC, no DESC LIMIT $1"#,
+            limit_to_db(self.limit)
+        )
+        .fetch_all(db)
+        .await?;
+        Ok(rows.into_iter().map(RecordRow::into_record).collect())
+    }
+}
+
+#[async_trait]
+impl Call for Position {
+    type Answer = (i64, Seq);
+
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(i64, Seq), Failure> {
+        let row =
+            sqlx::query!("SELECT no, last_seq FROM session WHERE id = $1", &*text_to_db(self.id.as_str()))
+                .fetch_optional(db)
+                .await?;
+        row.map(|row| (row.no, from_db(row.last_seq))).ok_or_else(|| not_found(&self.id).into())
+    }
+}
+
+#[async_trait]
+impl Call for Events {
+    type Answer = Vec<EventRow>;
+
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Vec<EventRow>, Failure> {
+        // One row without an event, if the session is there and has none.
+        let rows = sqlx::query!(
+            r#"SELECT found.seq AS "seq?", found.format AS "format?", found.at_ms AS "at_ms?", found.body AS "body?"
+               FROM session LEFT JOIN LATERAL (
+                   SELECT seq, format, at_ms, body FROM event
+                   WHERE session_no = session.no AND seq > $2 ORDER BY seq LIMIT $3
+               ) AS found ON true
+               WHERE session.id = $1 ORDER BY found.seq"#,
+            &*text_to_db(self.id.as_str()),
+            to_db(self.after),
+            limit_to_db(self.limit)
+        )
+        .fetch_all(db)
+        .await?;
+        if rows.is_empty() {
+            return Err(not_found(&self.id).into());
+        }
+        let events = rows.into_iter().filter_map(|row| {
+            Some(EventRow { seq: row.seq?, format: row.format?, at_ms: row.at_ms?, body: row.body? })
+        });
+        Ok(events.collect())
+    }
+}
+
+#[async_trait]
+impl Call for Queue {
+    type Answer = Vec<Queued>;
+
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Vec<Queued>, Failure> {
+        let no = session_no(&mut *db, &self.id).await?;
+        let rows = sqlx::query!(
+            "SELECT queue_id, queued_ms, body FROM inbox WHERE session_no = $1 AND state = 0 ORDER BY inbox.no",
+            no
+        )
+        .fetch_all(db)
+        .await?;
+        rows.into_iter()
+            .map(|row| {
+                let parts = serde_json::from_str(&row.body).map_err(|error| {
+                    StoreError::Corrupt(format!("queued message {}: {error}", row.queue_id))
+                })?;
+                let id = text_from_db(row.queue_id).into();
+                Ok(Queued { id, queued_at: from_db(row.queued_ms), parts })
+            })
+            .collect()
+    }
+}
+
+#[async_trait]
+impl Call for Chunks {
+    type Answer = Vec<Chunk>;
+
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Vec<Chunk>, Failure> {
+        let no = session_no(&mut *db, &self.id).await?;
+        let rows = sqlx::query!(
+            "SELECT step, idx, body FROM chunk WHERE session_no = $1
+             ORDER BY min(no) OVER (PARTITION BY step), idx",
+            no
+        )
+        .fetch_all(db)
+        .await?;
+        let chunks = rows.into_iter().map(|row| Chunk {
+            step: text_from_db(row.step),
+            index: from_db(row.idx),
+            body: text_from_db(row.body),
+        });
+        Ok(chunks.collect())
+    }
+}
+
+#[async_trait]
+impl Call for Blobs {
+    type Answer = Vec<BlobRef>;
+
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Vec<BlobRef>, Failure> {
+        let no = session_no(&mut *db, &self.id).await?;
+        let rows = sqlx::query!(
+            "SELECT hash, bytes FROM blob_ref WHERE session_no = $1 ORDER BY first_seq, hash",
+            no
+        )
+        .fetch_all(db)
+        .await?;
+        let blobs =
+            rows.into_iter().map(|row| BlobRef { hash: text_from_db(row.hash), bytes: from_db(row.bytes) });
+        Ok(blobs.collect())
+    }
+}
+
+async fn session_no(db: &mut PgConnection, id: &SessionId) -> Result<i64, Failure> {
+    let no = sqlx::query_scalar!("SELECT no FROM session WHERE id = $1", &*text_to_db(id.as_str()))
+        .fetch_optional(db)
+        .await?;
+    no.ok_or_else(|| not_found(id).into())
+}
+
+/// The events in `rows`, which follow `after` without a gap.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub(crate) async fn decode(
+    session: &SessionId,
+    after: Seq,
+    rows: Vec<EventRow>,
+) -> Result<Vec<Event>, StoreError> {
+    let mut events = Vec::with_capacity(rows.len());
+    for (index, row) in (1..).zip(rows) {
+        events.push(row.into_event(session, after.saturating_add(index))?);
+        // Decoding megabytes must not keep other tasks from running.
+        tokio::task::consume_budget().await;
+    }
+    Ok(events)
+}
+
+impl RecordRow {
+    fn into_record(self) -> SessionRecord {
+        SessionRecord {
+            id: text_from_db(self.id).into(),
+            title: self.title.map(text_from_db),
+            created_at: from_db(self.created_ms),
+            updated_at: from_db(self.updated_ms),
+            last_seq: from_db(self.last_seq),
+            queued: count_from_db(self.queued),
+            running: self.running,
+            parked: self.parked,
+        }
+    }
+}
+
+impl EventRow {
+    fn into_event(self, session: &SessionId, expected: Seq) -> Result<Event, StoreError> {
+        let (seq, corrupt) = (from_db(self.seq), StoreError::Corrupt);
+        if seq != expected {
+            return Err(corrupt(format!("event {expected} of session {session} is missing")));
+        }
+        let format = u16::try_from(self.format).unwrap_or(u16::MAX);
+        if format > FORMAT {
+            return Err(corrupt(format!(
+                "event {seq} of session {session} has format {}, newer than {FORMAT}",
+                self.format
+            )));
+        }
+        let body = serde_json::from_str(&self.body)
+            .map_err(|error| corrupt(format!("event {seq} of session {session}: {error}")))?;
+        Ok(Event { seq, at: from_db(self.at_ms), format, body })
+    }
+}

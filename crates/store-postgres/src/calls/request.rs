@@ -1,0 +1,123 @@
+//! Requests that their senders may repeat.
+
+use async_trait::async_trait;
+use longhaul_core::ids::SessionId;
+use longhaul_store::{NewRequest, Request};
+use sqlx::PgConnection;
+
+use crate::call::Call;
+use crate::error::{Failure, not_found};
+use crate::text::{from_db, text_from_db, text_to_db, to_db};
+
+/// [`Store::begin_request`](longhaul_store::Store::begin_request).
+pub(crate) struct Begin {
+    pub(crate) id: SessionId,
+    pub(crate) request: NewRequest,
+    pub(crate) begun_by: String,
+}
+
+struct Known {
+    begun_by: String,
+    what: String,
+    since_seq: i64,
+    answer: Option<String>,
+}
+
+#[async_trait]
+impl Call for Begin {
+    type Answer = Request;
+
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Request, Failure> {
+        loop {
+            let known = sqlx::query!(
+                r#"SELECT request.begun_by AS "begun_by?", what AS "what?", since_seq AS "since_seq?", answer
+                   FROM session LEFT JOIN request ON session_no = no AND key = $2
+                   WHERE id = $1"#,
+                &*text_to_db(self.id.as_str()),
+                &*text_to_db(&self.request.key)
+            )
+            .fetch_optional(&mut *db)
+            .await?
+            .ok_or_else(|| not_found(&self.id))?;
+            if let (Some(begun_by), Some(what), Some(since_seq)) =
+                (known.begun_by, known.what, known.since_seq)
+            {
+                return Ok(self.known(Known { begun_by, what, since_seq, answer: known.answer }));
+            }
+            if let Some(first) = self.insert(&mut *db).await? {
+                return Ok(first);
+            }
+            // It came, or the session went, in between.
+        }
+    }
+}
+
+impl Begin {
+    async fn insert(&self, db: &mut PgConnection) -> Result<Option<Request>, sqlx::Error> {
+        let since = sqlx::query_scalar!(
+            r#"INSERT INTO request (session_no, key, begun_by, what, since_seq, at_ms)
+               SELECT no, $2, $3, $4, last_seq, $5 FROM session WHERE id = $1
+               ON CONFLICT (session_no, key) DO NOTHING RETURNING since_seq"#,
+            &*text_to_db(self.id.as_str()),
+            &*text_to_db(&self.request.key),
+            self.begun_by,
+            &*text_to_db(&self.request.what),
+            to_db(self.request.at)
+        )
+        .fetch_optional(db)
+        .await?;
+        Ok(since.map(|since| Request {
+            what: self.request.what.clone(),
+            since: from_db(since),
+            repeated: false,
+            answer: None,
+        }))
+    }
+
+    fn known(&self, known: Known) -> Request {
+        Request {
+            what: text_from_db(known.what),
+            since: from_db(known.since_seq),
+            repeated: known.begun_by != self.begun_by,
+            answer: known.answer.map(text_from_db),
+        }
+    }
+}
+
+/// [`Store::answer_request`](longhaul_store::Store::answer_request).
+pub(crate) struct Answer {
+    pub(crate) id: SessionId,
+    pub(crate) key: String,
+    pub(crate) answer: Option<String>,
+}
+
+#[async_trait]
+impl Call for Answer {
+    type Answer = ();
+
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(), Failure> {
+        let (id, key) = (text_to_db(self.id.as_str()), text_to_db(&self.key));
+        let no = sqlx::query_scalar!("SELECT no FROM session WHERE id = $1", &*id)
+            .fetch_optional(&mut *db)
+            .await?
+            .ok_or_else(|| not_found(&self.id))?;
+        match self.answer.as_deref().map(text_to_db) {
+            Some(answer) => {
+                sqlx::query!(
+                    "UPDATE request SET answer = $3 WHERE session_no = $1 AND key = $2",
+                    no,
+                    &*key,
+                    &*answer
+                )
+                .execute(db)
+                .await?
+            }
+            None => {
+                sqlx::query!("DELETE FROM request WHERE session_no = $1 AND key = $2", no, &*key)
+                    .execute(db)
+                    .await?
+            }
+        };
+        Ok(())
+    }
+}

@@ -1,0 +1,141 @@
+//! Creating and deleting sessions.
+
+use async_trait::async_trait;
+use longhaul_core::ids::{Millis, SessionId};
+use longhaul_store::{NewSession, SessionRecord, StoreError};
+use sqlx::{Connection, PgConnection};
+
+use crate::call::{Call, call_name};
+use crate::encoded::Encoded;
+use crate::error::{Failure, not_found};
+use crate::text::{text_to_db, to_db};
+
+/// [`Store::create`](longhaul_store::Store::create).
+pub(crate) struct Create {
+    id: SessionId,
+    title: Option<String>,
+    at: Millis,
+    events: Encoded,
+    made_by: String,
+}
+
+impl Create {
+    pub(crate) fn new(new: &NewSession) -> Result<Self, StoreError> {
+        if new.events.is_empty() {
+            return Err(StoreError::Conflict(format!("session {} has no first event", new.id)));
+        }
+        let events = Encoded::new(new.events.iter().map(|(at, event)| (*at, event)))?;
+        let title = events.change.title.clone().or_else(|| new.title.clone());
+        Ok(Self { id: new.id.clone(), title, at: new.at, events, made_by: call_name() })
+    }
+
+    /// What will be known of the session.
+    pub(crate) fn record(&self) -> SessionRecord {
+        SessionRecord {
+            id: self.id.clone(),
+            title: self.title.clone(),
+            created_at: self.at,
+            updated_at: self.at,
+            last_seq: self.events.bodies.len() as u64,
+            queued: 0,
+            running: self.events.change.running.unwrap_or(false),
+            parked: self.events.change.parked.unwrap_or(false),
+        }
+    }
+
+    async fn insert(&self, db: &mut PgConnection) -> Result<bool, sqlx::Error> {
+        let record = self.record();
+        let title = self.title.as_deref().map(text_to_db);
+        let inserted = sqlx::query_scalar!(
+            r#"WITH made AS (
+                   INSERT INTO session (id, title, created_ms, updated_ms, last_seq, running, parked, made_by)
+                   VALUES ($1, $2, $3, $3, $4, $5, $6, $7)
+                   ON CONFLICT (id) DO NOTHING RETURNING no
+               ), logged AS (
+                   INSERT INTO event (session_no, seq, format, epoch, at_ms, body)
+                   SELECT made.no, new.place, $8, 0, new.at_ms, new.body
+                   FROM made, unnest($9::bigint[], $10::text[]) WITH ORDINALITY AS new (at_ms, body, place)
+               ), named AS (
+                   INSERT INTO blob_ref (session_no, hash, bytes, first_seq)
+                   SELECT made.no, blob.hash, blob.bytes, blob.place
+                   FROM made, unnest($11::text[], $12::bigint[], $13::bigint[]) AS blob (hash, bytes, place)
+                   ON CONFLICT DO NOTHING
+               )
+               SELECT no AS "no!" FROM made"#,
+            &*text_to_db(self.id.as_str()),
+            title.as_deref(),
+            to_db(self.at),
+            self.events.count(),
+            record.running,
+            record.parked,
+            self.made_by,
+            i32::from(longhaul_core::event::FORMAT),
+            &self.events.times,
+            &self.events.bodies,
+            &self.events.hashes,
+            &self.events.sizes,
+            &self.events.places,
+        )
+        .fetch_optional(db)
+        .await?;
+        Ok(inserted.is_some())
+    }
+
+    /// Whether the session that is there was made by this call, whose answer was lost.
+    async fn is_mine(&self, db: &mut PgConnection) -> Result<bool, sqlx::Error> {
+        let maker =
+            sqlx::query_scalar!("SELECT made_by FROM session WHERE id = $1", &*text_to_db(self.id.as_str()))
+                .fetch_optional(db)
+                .await?;
+        Ok(maker.as_deref() == Some(&self.made_by))
+    }
+}
+
+#[async_trait]
+impl Call for Create {
+    type Answer = ();
+
+    async fn make(&self, db: &mut PgConnection, again: bool) -> Result<(), Failure> {
+        if self.insert(db).await? || again && self.is_mine(db).await? {
+            return Ok(());
+        }
+        Err(StoreError::Conflict(format!("session {} exists", self.id)).into())
+    }
+}
+
+/// [`Store::delete`](longhaul_store::Store::delete) of a session that was there.
+pub(crate) struct Delete {
+    pub(crate) id: SessionId,
+    pub(crate) no: i64,
+}
+
+#[async_trait]
+impl Call for Delete {
+    type Answer = ();
+
+    async fn make(&self, db: &mut PgConnection, again: bool) -> Result<(), Failure> {
+        let mut all = db.begin().await?;
+        // First the lock, then a statement of its own, so that it sees what was appended until then.
+        let held = sqlx::query_scalar!(
+            r#"SELECT EXISTS (
+                   SELECT FROM node WHERE boot_id = session.owner AND lease_until > clock_timestamp()
+               ) AS "held!"
+               FROM session WHERE no = $1 FOR UPDATE"#,
+            self.no
+        )
+        .fetch_optional(&mut *all)
+        .await?;
+        match held {
+            Some(true) => return Err(StoreError::Busy(self.id.clone()).into()),
+            Some(false) => {}
+            // The first time, it was there.
+            None if again => return Ok(()),
+            None => return Err(not_found(&self.id).into()),
+        }
+        sqlx::query!("DELETE FROM event WHERE session_no = $1", self.no).execute(&mut *all).await?;
+        sqlx::query!("DELETE FROM chunk WHERE session_no = $1", self.no).execute(&mut *all).await?;
+        sqlx::query!("DELETE FROM session WHERE no = $1", self.no).execute(&mut *all).await?;
+        all.commit().await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,132 @@
+//! What nodes tell the owner of a session.
+
+use async_trait::async_trait;
+use longhaul_core::ids::SessionId;
+use longhaul_store::Signal;
+use sqlx::PgConnection;
+
+use crate::call::Call;
+use crate::error::{Failure, not_found};
+use crate::held::{Found, LeasedWrite, Place};
+use crate::text::{from_db, text_from_db, text_to_db};
+
+/// [`Nodes::signal`](longhaul_store::Nodes::signal); answers with the session's number.
+pub(crate) struct Send {
+    pub(crate) id: SessionId,
+    pub(crate) body: String,
+    pub(crate) sent_by: String,
+}
+
+#[async_trait]
+impl Call for Send {
+    type Answer = i64;
+
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<i64, Failure> {
+        let no = sqlx::query_scalar!(
+            r#"WITH addressed AS (
+                   UPDATE session SET mail = mail + 1 WHERE id = $1 RETURNING no
+               ), sent AS (
+                   INSERT INTO signal (session_no, sent_by, body) SELECT no, $2, $3 FROM addressed
+                   ON CONFLICT (sent_by) DO NOTHING
+               )
+               SELECT no AS "no!" FROM addressed"#,
+            &*text_to_db(self.id.as_str()),
+            self.sent_by,
+            &*text_to_db(&self.body)
+        )
+        .fetch_optional(db)
+        .await?;
+        no.ok_or_else(|| not_found(&self.id).into())
+    }
+}
+
+struct Row {
+    no: i64,
+    body: String,
+}
+
+impl From<Row> for Signal {
+    fn from(row: Row) -> Self {
+        Self { no: from_db(row.no), body: text_from_db(row.body) }
+    }
+}
+
+/// [`Nodes::signals`](longhaul_store::Nodes::signals).
+pub(crate) struct Waiting {
+    pub(crate) id: SessionId,
+}
+
+#[async_trait]
+impl Call for Waiting {
+    type Answer = Vec<Signal>;
+
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Vec<Signal>, Failure> {
+        let rows = sqlx::query!(
+            r#"SELECT signal.no AS "no?", body AS "body?"
+               FROM session LEFT JOIN signal ON session_no = session.no AND taken_epoch IS NULL
+               WHERE id = $1 ORDER BY signal.no"#,
+            &*text_to_db(self.id.as_str())
+        )
+        .fetch_all(db)
+        .await?;
+        if rows.is_empty() {
+            return Err(not_found(&self.id).into());
+        }
+        let signals = rows.into_iter().filter_map(|row| Some(Row { no: row.no?, body: row.body? }.into()));
+        Ok(signals.collect())
+    }
+}
+
+/// [`Nodes::take_signals`](longhaul_store::Nodes::take_signals).
+pub(crate) struct Take;
+
+#[async_trait]
+impl LeasedWrite for Take {
+    type Answer = Vec<Signal>;
+
+    async fn write(
+        &self,
+        db: &mut PgConnection,
+        place: &Place,
+        _again: bool,
+    ) -> Result<Vec<Signal>, Failure> {
+        // What an earlier write took was answered, and is dropped; or its answer was lost, and it is taken again.
+        let held = sqlx::query_scalar!(
+            r#"WITH held AS (
+                   UPDATE session SET writes = $5
+                   WHERE no = $1 AND owner = $2 AND epoch = $3 AND writes = $4 RETURNING no
+               ), dropped AS (
+                   DELETE FROM signal
+                   WHERE session_no = (SELECT no FROM held) AND taken_epoch IS NOT NULL
+                     AND NOT (taken_epoch = $3 AND taken_write = ANY($6::bigint[]))
+               ), taken AS (
+                   UPDATE signal SET taken_epoch = $3, taken_write = $5
+                   WHERE session_no = (SELECT no FROM held)
+                     AND (taken_epoch IS NULL OR taken_epoch = $3 AND taken_write = ANY($6::bigint[]))
+               )
+               SELECT no AS "no!" FROM held"#,
+            place.no,
+            place.boot.as_str(),
+            place.epoch,
+            place.old,
+            place.new,
+            &place.lost
+        )
+        .fetch_optional(&mut *db)
+        .await?;
+        if held.is_none() && !matches!(place.look(&mut *db).await?, Found::Done { .. }) {
+            return Err(place.fenced().into());
+        }
+        let rows = sqlx::query_as!(
+            Row,
+            "SELECT no, body FROM signal
+             WHERE session_no = $1 AND taken_epoch = $2 AND taken_write = $3 ORDER BY no",
+            place.no,
+            place.epoch,
+            place.new
+        )
+        .fetch_all(db)
+        .await?;
+        Ok(rows.into_iter().map(Signal::from).collect())
+    }
+}

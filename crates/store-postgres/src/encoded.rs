@@ -1,0 +1,46 @@
+//! Events in their stored form.
+
+use longhaul_core::event::{Event, EventBody};
+use longhaul_core::ids::Millis;
+use longhaul_store::{RecordChange, StoreError, blob_refs};
+
+use crate::text::{text_to_db, to_db};
+
+/// Events as the columns of the rows they become, with what else of them is stored.
+pub(crate) struct Encoded {
+    pub(crate) bodies: Vec<String>,
+    pub(crate) times: Vec<i64>,
+    pub(crate) change: RecordChange,
+    pub(crate) hashes: Vec<String>,
+    pub(crate) sizes: Vec<i64>,
+    /// From 1: which of the events names the blob.
+    pub(crate) places: Vec<i64>,
+}
+
+impl Encoded {
+    pub(crate) fn new<'e>(
+        events: impl Iterator<Item = (Millis, &'e EventBody)> + Clone,
+    ) -> Result<Self, StoreError> {
+        let bodies = events
+            .clone()
+            .map(|(_, event)| Event::encode_body(event))
+            .collect::<Result<_, _>>()
+            .map_err(|error| StoreError::Storage(error.to_string()))?;
+        let (mut hashes, mut sizes, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        for (place, (_, event)) in (1..).zip(events.clone()) {
+            for blob in blob_refs(event) {
+                hashes.push(text_to_db(&blob.hash).into_owned());
+                sizes.push(to_db(blob.bytes));
+                places.push(place);
+            }
+        }
+        let times = events.clone().map(|(at, _)| to_db(at)).collect();
+        let change = RecordChange::of(events.map(|(_, event)| event));
+        Ok(Self { bodies, times, change, hashes, sizes, places })
+    }
+
+    /// How many.
+    pub(crate) fn count(&self) -> i64 {
+        to_db(self.bodies.len() as u64)
+    }
+}

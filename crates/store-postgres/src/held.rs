@@ -1,0 +1,242 @@
+//! The leases that this node holds, and writing under them.
+//!
+//! Every write under a lease names the session's owner and epoch, and a number: what the session row has now, and what
+//! it will have. A write whose answer was lost is made again with the same numbers. It then either finds the old number
+//! (the first one was not done; if it still comes, it finds the new number and does nothing) or the new one (it was
+//! done). Writes of one session wait for each other here, so that the numbers are known.
+//!
+//! If a write is given up, by a caller who stops waiting or by a database that stays away, the next one first sets a
+//! number that nobody expects: what may still be under way is void from there on.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use longhaul_core::ids::SessionId;
+use longhaul_store::{BootId, Lease, StoreError};
+use sqlx::PgConnection;
+
+use crate::call::{Call, Database};
+use crate::error::{Failure, store_error};
+use crate::text::{from_db, to_db};
+
+/// A session that this node has.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) id: SessionId,
+    pub(crate) no: i64,
+    pub(crate) boot: BootId,
+    pub(crate) epoch: i64,
+    turn: tokio::sync::Mutex<Turn>,
+}
+
+#[derive(Debug)]
+struct Turn {
+    /// The number that the session row has.
+    writes: i64,
+    /// Never used before.
+    next: i64,
+    /// The write that was begun and not ended: which number the row has is not known.
+    under_way: Option<i64>,
+    /// Writes whose answer nobody got. Whether they were done is not known, only that they will not be done any more.
+    lost: Vec<i64>,
+}
+
+/// Where a write takes place, and what it expects.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) id: SessionId,
+    pub(crate) no: i64,
+    pub(crate) boot: BootId,
+    pub(crate) epoch: i64,
+    /// The number that the session row has.
+    pub(crate) old: i64,
+    /// The number that it gets.
+    pub(crate) new: i64,
+    /// Numbers of earlier writes whose answer nobody got.
+    pub(crate) lost: Vec<i64>,
+}
+
+/// What the session row says when a write did nothing.
+pub(crate) enum Found {
+    /// Somebody else has the session.
+    Void,
+    /// As it was before.
+    Before,
+    /// The write was done, and this is where the log ends since.
+    Done { last_seq: i64 },
+}
+
+/// A write under a lease.
+#[async_trait]
+pub(crate) trait LeasedWrite: Send + Sync {
+    /// What the caller learns.
+    type Answer: Send;
+
+    /// Whether it sets the new number.
+    const COUNTS: bool = true;
+
+    /// Writes once. See [`Call::make`].
+    async fn write(&self, db: &mut PgConnection, place: &Place, again: bool)
+    -> Result<Self::Answer, Failure>;
+}
+
+struct At<'w, W> {
+    place: Place,
+    write: &'w W,
+}
+
+#[async_trait]
+impl<W: LeasedWrite> Call for At<'_, W> {
+    type Answer = W::Answer;
+
+    async fn make(&self, db: &mut PgConnection, again: bool) -> Result<W::Answer, Failure> {
+        self.write.write(db, &self.place, again).await
+    }
+}
+
+impl Place {
+    /// Looks what became of a write.
+    pub(crate) async fn look(&self, db: &mut PgConnection) -> Result<Found, sqlx::Error> {
+        let row = sqlx::query!(
+            "SELECT writes, last_seq FROM session WHERE no = $1 AND owner = $2 AND epoch = $3",
+            self.no,
+            self.boot.as_str(),
+            self.epoch
+        )
+        .fetch_optional(db)
+        .await?;
+        Ok(match row {
+            Some(row) if row.writes == self.old => Found::Before,
+            Some(row) if row.writes == self.new => Found::Done { last_seq: row.last_seq },
+            _ => Found::Void,
+        })
+    }
+
+    pub(crate) fn fenced(&self) -> StoreError {
+        StoreError::Fenced(self.id.clone())
+    }
+}
+
+impl Held {
+    pub(crate) fn new(id: SessionId, no: i64, boot: BootId, epoch: i64) -> Self {
+        let turn = tokio::sync::Mutex::new(Turn { writes: 0, next: 1, under_way: None, lost: Vec::new() });
+        Self { id, no, boot, epoch, turn }
+    }
+
+    fn place(&self, turn: &mut Turn) -> Place {
+        let (old, new, lost) = (turn.writes, turn.next, turn.lost.clone());
+        turn.next += 1;
+        Place { id: self.id.clone(), no: self.no, boot: self.boot.clone(), epoch: self.epoch, old, new, lost }
+    }
+
+    /// Writes, and repeats it for as long as the caller waits while the database is away.
+    pub(crate) async fn write<W: LeasedWrite>(
+        &self,
+        database: &Database,
+        write: &W,
+    ) -> Result<W::Answer, StoreError> {
+        let mut turn = self.turn.lock().await;
+        if let Some(lost) = turn.under_way {
+            let place = self.place(&mut turn);
+            let new = place.new;
+            database.make(&Renumber { place }).await?;
+            turn.lost.push(lost);
+            (turn.writes, turn.under_way) = (new, None);
+        }
+        let call = At { place: self.place(&mut turn), write };
+        turn.under_way = Some(call.place.new);
+        let answer = repeat(database, &call).await?;
+        turn.under_way = None;
+        if answer.is_ok() && W::COUNTS {
+            turn.writes = call.place.new;
+        }
+        answer
+    }
+}
+
+/// Makes a call until it is answered or refused. The caller stops waiting when the node is fenced.
+///
+/// # Errors
+/// If the database stays away: what became of the call is not known.
+async fn repeat<C: Call>(database: &Database, call: &C) -> Result<Result<C::Answer, StoreError>, StoreError> {
+    let (mut patience, mut again) = (database.patience_of_writes(), false);
+    loop {
+        match database.attempt(call, again).await {
+            Ok(answer) => return Ok(Ok(answer)),
+            Err(Failure::Refused(error)) => return Ok(Err(error)),
+            Err(Failure::Database(error)) if patience.allows(&error).await => again = true,
+            Err(Failure::Database(error)) => return Err(store_error(&error)),
+        }
+    }
+}
+
+/// Sets a number that no write expects.
+struct Renumber {
+    place: Place,
+}
+
+#[async_trait]
+impl Call for Renumber {
+    type Answer = ();
+
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(), Failure> {
+        let set = sqlx::query!(
+            "UPDATE session SET writes = $4 WHERE no = $1 AND owner = $2 AND epoch = $3",
+            self.place.no,
+            self.place.boot.as_str(),
+            self.place.epoch,
+            self.place.new
+        )
+        .execute(db)
+        .await?;
+        if set.rows_affected() == 0 { Err(self.place.fenced().into()) } else { Ok(()) }
+    }
+}
+
+/// The sessions that this node has.
+#[derive(Debug, Default)]
+pub(crate) struct Leases {
+    held: Mutex<HashMap<SessionId, Arc<Held>>>,
+}
+
+impl Leases {
+    /// The session, if `lease` may be the valid one.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`].
+    pub(crate) fn find(&self, lease: &Lease) -> Result<Arc<Held>, StoreError> {
+        let held =
+            self.lock().get(&lease.session_id).filter(|held| held.epoch == to_db(lease.epoch)).cloned();
+        held.ok_or_else(|| StoreError::Fenced(lease.session_id.clone()))
+    }
+
+    /// Keeps a claim, unless a later one came first.
+    pub(crate) fn keep(&self, held: Held) -> Lease {
+        let lease = Lease { session_id: held.id.clone(), epoch: from_db(held.epoch) };
+        let mut all = self.lock();
+        if all.get(&held.id).is_none_or(|other| other.epoch < held.epoch) {
+            all.insert(held.id.clone(), Arc::new(held));
+        }
+        lease
+    }
+
+    pub(crate) fn holds(&self, id: &SessionId) -> bool {
+        self.lock().contains_key(id)
+    }
+
+    pub(crate) fn remove(&self, lease: &Lease) {
+        let mut all = self.lock();
+        if all.get(&lease.session_id).is_some_and(|held| held.epoch == to_db(lease.epoch)) {
+            all.remove(&lease.session_id);
+        }
+    }
+
+    pub(crate) fn clear(&self) {
+        self.lock().clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Held>>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,271 @@
+//! What nodes tell each other: where logs end, whose queue or signals changed, what was deleted.
+//!
+//! News is gathered and sent as one `NOTIFY` at a time, over a connection of its own and never in the transaction that
+//! it is about: commits with a notification wait for each other in the whole database. Nothing depends on it. Each node
+//! also looks by itself, once in a while, at the sessions that it watches or has.
+
+mod payload;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use longhaul_core::ids::{Seq, SessionId};
+use longhaul_store::{Arriving, Standing, Watchers};
+use sqlx::PgPool;
+use sqlx::postgres::PgListener;
+use tokio::sync::{Notify, watch};
+use tokio::time::sleep;
+
+use self::payload::{Item, pack, unpack};
+use crate::call::Database;
+use crate::calls::node::News as Look;
+use crate::held::Leases;
+use crate::text::from_db;
+
+/// How long to wait after news could not be sent or heard.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// The news of a node: what it has to tell, and whom it tells what it hears.
+pub(crate) struct News {
+    /// Told to other nodes to be known by, so that a node does not hear itself.
+    sender: String,
+    pub(crate) watchers: Watchers,
+    pub(crate) arriving: Arriving,
+    leases: Arc<Leases>,
+    known: Mutex<Known>,
+    unsent: Mutex<Unsent>,
+    changed: Notify,
+}
+
+/// Sessions that this node watches or has, and what it knows of them.
+#[derive(Debug, Default)]
+struct Known {
+    by_no: HashMap<i64, Session>,
+    by_id: HashMap<SessionId, i64>,
+}
+
+#[derive(Debug)]
+struct Session {
+    id: SessionId,
+    /// How much others did for the owner, as far as it was told.
+    mail: Option<i64>,
+}
+
+#[derive(Debug, Default)]
+struct Unsent {
+    grown: BTreeMap<i64, Seq>,
+    mailed: BTreeSet<i64>,
+    gone: BTreeSet<i64>,
+}
+
+impl News {
+    pub(crate) fn new(leases: Arc<Leases>) -> Self {
+        Self {
+            sender: crate::call::call_name(),
+            watchers: Watchers::default(),
+            arriving: Arriving::default(),
+            leases,
+            known: Mutex::default(),
+            unsent: Mutex::default(),
+            changed: Notify::new(),
+        }
+    }
+
+    /// From now on this node wants to hear of the session. Answers whether that is new.
+    pub(crate) fn follow(&self, no: i64, id: &SessionId) -> bool {
+        let mut known = self.known();
+        if known.by_id.insert(id.clone(), no) == Some(no) && known.by_no.contains_key(&no) {
+            return false;
+        }
+        known.by_no.insert(no, Session { id: id.clone(), mail: None });
+        true
+    }
+
+    /// The session's log has grown.
+    pub(crate) fn grown(&self, no: i64, id: &SessionId, last: Seq) {
+        self.watchers.publish(id, last);
+        let mut unsent = self.unsent();
+        let newest = unsent.grown.entry(no).or_default();
+        *newest = last.max(*newest);
+        drop(unsent);
+        self.changed.notify_one();
+    }
+
+    /// The session's queue or signals have changed.
+    pub(crate) fn mailed(&self, no: i64) {
+        self.unsent().mailed.insert(no);
+        self.changed.notify_one();
+    }
+
+    /// The session is no more.
+    pub(crate) fn gone(&self, no: i64, id: &SessionId) {
+        self.watchers.end(id);
+        self.known().forget(no);
+        self.unsent().gone.insert(no);
+        self.changed.notify_one();
+    }
+
+    /// Sends what is new, at most once in `every`.
+    pub(crate) async fn send(self: Arc<Self>, pool: PgPool, channel: String, every: Duration) {
+        loop {
+            self.changed.notified().await;
+            let unsent = std::mem::take(&mut *self.unsent());
+            for payload in pack(&self.sender, unsent.items()) {
+                let sent = sqlx::query!("SELECT pg_notify($1, $2)", channel, payload).execute(&pool).await;
+                if let Err(error) = sent {
+                    if matches!(error, sqlx::Error::PoolClosed) {
+                        return;
+                    }
+                    tracing::debug!(%error, "other nodes were not told; they will see by themselves");
+                    sleep(PAUSE).await;
+                }
+            }
+            sleep(every).await;
+        }
+    }
+
+    /// Hears what others send. Begins anew whenever the node's standing changes: a connection may be dead and not know.
+    pub(crate) async fn hear(
+        self: Arc<Self>,
+        pool: PgPool,
+        channel: String,
+        mut standing: watch::Receiver<Standing>,
+    ) {
+        loop {
+            standing.borrow_and_update();
+            let ended = tokio::select! {
+                changed = standing.changed() => { if changed.is_err() { return } Ok(()) }
+                ended = self.listen(&pool, &channel) => ended,
+            };
+            if let Err(error) = ended {
+                if matches!(error, sqlx::Error::PoolClosed) {
+                    return;
+                }
+                tracing::debug!(%error, "other nodes cannot be heard; this one looks by itself");
+                sleep(PAUSE).await;
+            }
+        }
+    }
+
+    async fn listen(&self, pool: &PgPool, channel: &str) -> Result<(), sqlx::Error> {
+        let mut listener = PgListener::connect_with(pool).await?;
+        listener.listen(channel).await?;
+        loop {
+            // None: it was connected anew, and what came in between is lost.
+            if let Some(notification) = listener.try_recv().await? {
+                let (sender, items) = unpack(notification.payload());
+                if sender != self.sender {
+                    items.for_each(|item| self.heard(item));
+                }
+            }
+        }
+    }
+
+    fn heard(&self, item: Item) {
+        match item {
+            Item::Grown(no, last) => {
+                if let Some(id) = self.known().id(no) {
+                    self.watchers.publish(&id, last);
+                }
+            }
+            Item::Mailed(no) => {
+                let id = self.known().id(no).filter(|id| self.leases.holds(id));
+                if let Some(id) = id {
+                    self.arriving.publish(&id);
+                }
+            }
+            Item::Gone(no) => self.end(no),
+        }
+    }
+
+    /// Looks, once in `every`, whether something was missed.
+    pub(crate) async fn look(self: Arc<Self>, database: Database, every: Duration) {
+        loop {
+            sleep(every).await;
+            let sessions = self.followed();
+            if sessions.is_empty() {
+                continue;
+            }
+            match database.make(&Look { sessions: sessions.clone() }).await {
+                Ok(found) => self.compare(sessions, found),
+                Err(error) => tracing::debug!(%error, "this node cannot see what others did"),
+            }
+        }
+    }
+
+    /// The sessions that somebody here watches or has; others are forgotten.
+    fn followed(&self) -> Vec<i64> {
+        let watched: std::collections::HashSet<_> = self.watchers.watched().into_iter().collect();
+        let mut known = self.known();
+        let Known { by_no, by_id } = &mut *known;
+        by_no.retain(|_, session| watched.contains(&session.id) || self.leases.holds(&session.id));
+        by_id.retain(|_, no| by_no.contains_key(no));
+        by_no.keys().copied().collect()
+    }
+
+    fn compare(&self, asked: Vec<i64>, found: Vec<crate::calls::node::Newest>) {
+        let mut missing: BTreeSet<i64> = asked.into_iter().collect();
+        for newest in found {
+            missing.remove(&newest.no);
+            let Some((id, mailed)) = self.known().note_mail(newest.no, newest.mail) else { continue };
+            self.watchers.publish(&id, from_db(newest.last_seq));
+            if mailed && self.leases.holds(&id) {
+                self.arriving.publish(&id);
+            }
+        }
+        missing.into_iter().for_each(|no| self.end(no));
+    }
+
+    /// Ends the watches of a session that somebody deleted.
+    fn end(&self, no: i64) {
+        let ended = self.known().forget(no);
+        if let Some(id) = ended {
+            self.watchers.end(&id);
+        }
+    }
+
+    pub(crate) fn end_all(&self) {
+        self.watchers.end_all();
+        self.arriving.end();
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn unsent(&self) -> MutexGuard<'_, Unsent> {
+        self.unsent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn id(&self, no: i64) -> Option<SessionId> {
+        self.by_no.get(&no).map(|session| session.id.clone())
+    }
+
+    /// Notes how much others did; says whether it is more than was known. The first time, everything is.
+    fn note_mail(&mut self, no: i64, mail: i64) -> Option<(SessionId, bool)> {
+        let session = self.by_no.get_mut(&no)?;
+        let more = session.mail.replace(mail) != Some(mail);
+        Some((session.id.clone(), more))
+    }
+
+    /// Forgets a session; answers with its id, unless another session has it by now.
+    fn forget(&mut self, no: i64) -> Option<SessionId> {
+        let session = self.by_no.remove(&no)?;
+        if self.by_id.get(&session.id) != Some(&no) {
+            return None;
+        }
+        self.by_id.remove(&session.id);
+        Some(session.id)
+    }
+}
+
+impl Unsent {
+    fn items(self) -> impl Iterator<Item = Item> {
+        let grown = self.grown.into_iter().map(|(no, last)| Item::Grown(no, last));
+        let mailed = self.mailed.into_iter().map(Item::Mailed);
+        grown.chain(mailed).chain(self.gone.into_iter().map(Item::Gone))
+    }
+}

@@ -1,0 +1,86 @@
+//! The text of a notification: who sends it, then `NO:SEQ` for a log that grew, `NO` for a queue or signals that changed,
+//! `NO!` for a session that is gone.
+
+use std::fmt;
+
+use longhaul_core::ids::Seq;
+
+/// PostgreSQL takes fewer than 8,000 bytes.
+const PAYLOAD_BYTES: usize = 7_900;
+
+/// One piece of news, by the number of its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Item {
+    Grown(i64, Seq),
+    Mailed(i64),
+    Gone(i64),
+}
+
+impl fmt::Display for Item {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Grown(no, last) => write!(f, "{no}:{last}"),
+            Self::Mailed(no) => write!(f, "{no}"),
+            Self::Gone(no) => write!(f, "{no}!"),
+        }
+    }
+}
+
+impl Item {
+    fn read(text: &str) -> Option<Self> {
+        if let Some((no, last)) = text.split_once(':') {
+            return Some(Self::Grown(no.parse().ok()?, last.parse().ok()?));
+        }
+        match text.strip_suffix('!') {
+            Some(no) => Some(Self::Gone(no.parse().ok()?)),
+            None => Some(Self::Mailed(text.parse().ok()?)),
+        }
+    }
+}
+
+/// The items as payloads, each short enough.
+pub(super) fn pack(sender: &str, items: impl Iterator<Item = Item>) -> Vec<String> {
+    let mut payloads: Vec<String> = Vec::new();
+    for item in items {
+        let item = item.to_string();
+        match payloads.last_mut().filter(|payload| payload.len() + 1 + item.len() <= PAYLOAD_BYTES) {
+            Some(payload) => {
+                payload.push(' ');
+                payload.push_str(&item);
+            }
+            None => payloads.push(format!("{sender} {item}")),
+        }
+    }
+    payloads
+}
+
+/// Who sent a payload, and what it says. What cannot be read is left out: a newer version may say more.
+pub(super) fn unpack(payload: &str) -> (&str, impl Iterator<Item = Item>) {
+    let mut words = payload.split(' ');
+    (words.next().unwrap_or_default(), words.filter_map(Item::read))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Item, PAYLOAD_BYTES, pack, unpack};
+
+    #[test]
+    fn news_comes_as_it_was_sent_in_payloads_that_postgres_takes() {
+        let items: Vec<Item> = (0..2_000)
+            .flat_map(|no| [Item::Grown(no, 1 << 40), Item::Mailed(no), Item::Gone(i64::MAX - no)])
+            .collect();
+        let payloads = pack("somebody", items.iter().copied());
+        assert!(payloads.len() > 5 && payloads.iter().all(|payload| payload.len() <= PAYLOAD_BYTES));
+        let read: Vec<Item> = payloads.iter().flat_map(|payload| unpack(payload).1).collect();
+        assert_eq!(read, items);
+        assert!(payloads.iter().all(|payload| unpack(payload).0 == "somebody"));
+        assert!(pack("somebody", std::iter::empty()).is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_left_out() {
+        let (sender, items) = unpack("other 1:2 x 3:y ~4 5!  6");
+        assert_eq!(sender, "other");
+        assert_eq!(items.collect::<Vec<_>>(), [Item::Grown(1, 2), Item::Gone(5), Item::Mailed(6)]);
+    }
+}

@@ -1,0 +1,254 @@
+//! This process as a node: it joins, renews its lease, stops by itself when it cannot, and joins again.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use longhaul_core::ids::SessionId;
+use longhaul_store::{BootId, Standing, StoreError};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::call::{Database, call_name};
+use crate::calls::node::{Join, Leave, Renew};
+use crate::error::Failure;
+use crate::held::Leases;
+use crate::options::PostgresOptions;
+
+/// How long to wait after the database could not be reached.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// This process among the nodes.
+pub(crate) struct Membership {
+    database: Database,
+    options: PostgresOptions,
+    leases: Arc<Leases>,
+    standing: watch::Sender<Standing>,
+    times: Mutex<Times>,
+    /// For tests: as if the process had been stopped, without knowing it.
+    stalled: AtomicBool,
+}
+
+/// By this process's own clock.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    /// When the newest renewal that succeeded was sent.
+    renewed: Instant,
+    /// Before then, sessions of others are left alone: their owners may only be waiting for the database, as this node
+    /// did.
+    orphans_from: Instant,
+}
+
+impl Membership {
+    /// Joins.
+    pub(crate) async fn join(
+        database: Database,
+        options: PostgresOptions,
+        leases: Arc<Leases>,
+    ) -> Result<Self, StoreError> {
+        let now = Instant::now();
+        let boot = BootId::new(call_name());
+        let join =
+            Join { boot: boot.clone(), before: None, address: options.address.clone(), ttl: options.ttl };
+        database.make(&join).await?;
+        let standing = watch::Sender::new(Standing::Joined(boot));
+        let times = Mutex::new(Times { renewed: now, orphans_from: now });
+        Ok(Self { database, options, leases, standing, times, stalled: AtomicBool::new(false) })
+    }
+
+    pub(crate) fn standing(&self) -> watch::Receiver<Standing> {
+        self.standing.subscribe()
+    }
+
+    /// The node's name, if it may write now. Finds out by itself that it may not: a process that was stopped for a
+    /// while looks here first.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`]; [`StoreError::Closed`].
+    pub(crate) fn check(&self, id: &SessionId) -> Result<BootId, StoreError> {
+        if Instant::now() >= self.fence_at() && !self.is_stalled() {
+            self.fence();
+        }
+        match &*self.standing.borrow() {
+            Standing::Joined(boot) => Ok(boot.clone()),
+            Standing::Fenced => Err(StoreError::Fenced(id.clone())),
+            Standing::Left => Err(StoreError::Closed),
+        }
+    }
+
+    /// Waits until this life of the node is over.
+    pub(crate) async fn over(&self, boot: &BootId) {
+        let mut standing = self.standing.subscribe();
+        // The sender lives as long as `self`.
+        let _ = standing.wait_for(|now| !matches!(now, Standing::Joined(now) if now == boot)).await;
+    }
+
+    /// Whether sessions without a living owner may be taken: not while others may only be late.
+    pub(crate) fn may_adopt(&self) -> bool {
+        matches!(*self.standing.borrow(), Standing::Joined(_)) && Instant::now() >= self.times().orphans_from
+    }
+
+    /// Begins a time in which the sessions of others are left alone.
+    pub(crate) fn spare_others(&self) {
+        let until = Instant::now() + self.options.ttl;
+        self.change(|times| times.orphans_from = until);
+    }
+
+    /// For tests.
+    pub(crate) fn stall(&self, stalled: bool) {
+        self.stalled.store(stalled, Ordering::Relaxed);
+    }
+
+    fn is_stalled(&self) -> bool {
+        self.stalled.load(Ordering::Relaxed)
+    }
+
+    /// Keeps the lease until the node leaves.
+    pub(crate) async fn keep(self: Arc<Self>) {
+        let mut standing = self.standing.subscribe();
+        let left = async {
+            let _ = standing.wait_for(|now| *now == Standing::Left).await;
+        };
+        tokio::select! {
+            () = left => {}
+            () = self.keep_on() => {}
+        }
+    }
+
+    async fn keep_on(&self) {
+        let mut boot = self.boot();
+        loop {
+            match boot {
+                Some(now) => {
+                    self.renew_until_over(&now).await;
+                    boot = self.rejoin(now).await;
+                }
+                None => return,
+            }
+        }
+    }
+
+    fn boot(&self) -> Option<BootId> {
+        match &*self.standing.borrow() {
+            Standing::Joined(boot) => Some(boot.clone()),
+            _ => None,
+        }
+    }
+
+    /// Renews the lease of `boot` for as long as that goes well, and ends with the node fenced.
+    async fn renew_until_over(&self, boot: &BootId) {
+        let renew = Renew { boot: boot.clone(), ttl: self.options.ttl };
+        let mut next = self.times().renewed + self.options.renew_every;
+        let mut failed = false;
+        loop {
+            let over = tokio::time::timeout_at(next.min(self.fence_at()), self.over(boot)).await.is_ok();
+            if over {
+                return;
+            }
+            if self.is_stalled() {
+                sleep(PAUSE).await;
+                continue;
+            }
+            if Instant::now() >= self.fence_at() {
+                return self.fence();
+            }
+            let sent = Instant::now();
+            match timeout_at(self.fence_at(), self.database.attempt(&renew, false)).await {
+                Ok(Ok(true)) => {
+                    self.change(|times| times.renewed = sent);
+                    next = sent + self.options.renew_every;
+                    failed = false;
+                }
+                Ok(Ok(false)) => return self.fence(),
+                Ok(Err(failure)) if !failed => {
+                    // Only the connection may have died.
+                    note(&failure);
+                    failed = true;
+                    next = Instant::now();
+                }
+                Ok(Err(failure)) => {
+                    note(&failure);
+                    self.spare_others();
+                    next = Instant::now() + PAUSE;
+                }
+                Err(_) => return self.fence(),
+            }
+        }
+    }
+
+    /// Joins under a new name, however long that takes. The old name ends at the same moment.
+    async fn rejoin(&self, before: BootId) -> Option<BootId> {
+        let boot = BootId::new(call_name());
+        let join = Join {
+            boot: boot.clone(),
+            before: Some(before),
+            address: self.options.address.clone(),
+            ttl: self.options.ttl,
+        };
+        loop {
+            let sent = Instant::now();
+            match timeout_at(sent + self.options.ttl / 2, self.database.attempt(&join, true)).await {
+                Ok(Ok(())) => {
+                    self.spare_others();
+                    self.change(|times| times.renewed = sent);
+                    let back = self.standing.send_if_modified(|standing| {
+                        let fenced = *standing == Standing::Fenced;
+                        if fenced {
+                            *standing = Standing::Joined(boot.clone());
+                        }
+                        fenced
+                    });
+                    tracing::info!(%boot, "this node has joined again");
+                    return back.then_some(boot);
+                }
+                Ok(Err(failure)) => note(&failure),
+                Err(_) => {}
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// Ends all leases of this node, here and now.
+    fn fence(&self) {
+        let fenced = self.standing.send_if_modified(|standing| {
+            let joined = matches!(standing, Standing::Joined(_));
+            if joined {
+                *standing = Standing::Fenced;
+            }
+            joined
+        });
+        if fenced {
+            self.leases.clear();
+            tracing::warn!(
+                "this node could not renew its lease in time: it stops writing until it has joined again"
+            );
+        }
+    }
+
+    /// Ends the node: its sessions are free at once.
+    pub(crate) async fn leave(&self) {
+        let before = self.standing.send_replace(Standing::Left);
+        self.leases.clear();
+        if let Standing::Joined(boot) = before
+            && let Err(error) = self.database.make(&Leave { boot }).await
+        {
+            tracing::warn!(%error, "this node's lease was not ended; it will run out");
+        }
+    }
+
+    fn fence_at(&self) -> Instant {
+        self.times().renewed + self.options.fence_after
+    }
+
+    fn times(&self) -> Times {
+        *self.times.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Times)) {
+        change(&mut self.times.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+fn note(failure: &Failure) {
+    tracing::debug!(?failure, "the lease of this node was not renewed");
+}

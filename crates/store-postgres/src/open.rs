@@ -1,0 +1,147 @@
+//! Opening a database: connections, what it must promise, migrations.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use longhaul_store::StoreError;
+use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{ConnectOptions, Connection, PgConnection, PgPool};
+
+use crate::error::store_error;
+use crate::options::PostgresOptions;
+
+static MIGRATOR: Migrator = sqlx::migrate!();
+
+/// The oldest PostgreSQL that is tested.
+const OLDEST: i32 = 150_000;
+
+/// How long a statement may take.
+const STATEMENT_TIMEOUT: &str = "30s";
+
+/// How long a statement waits for a lock.
+const LOCK_TIMEOUT: &str = "10s";
+
+/// How long a transaction may wait for this process: one that is stopped must not keep others from a session. Shorter
+/// than a lease.
+const IDLE_IN_TRANSACTION_TIMEOUT: &str = "5s";
+
+/// How long to wait for a connection before the call is repeated.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long nodes that start together wait for the one that migrates.
+const MIGRATION_TIMEOUT: &str = "120s";
+
+/// The connections of a node.
+pub(crate) struct Connections {
+    /// For reading and writing.
+    pub(crate) work: PgPool,
+    /// For the lease: never busy with anything else.
+    pub(crate) lease: PgPool,
+    /// For sending news, and for looking whether some were missed.
+    pub(crate) news: PgPool,
+    /// For hearing news.
+    pub(crate) ear: PgPool,
+    /// What this database and schema call their news.
+    pub(crate) channel: String,
+}
+
+/// Connects to the database at `url` and brings it up to date.
+pub(crate) async fn open(url: &str, options: &PostgresOptions) -> Result<Connections, StoreError> {
+    if let Some(problem) = options.problem() {
+        return Err(StoreError::Storage(problem.to_owned()));
+    }
+    let connect = connect_options(url)?;
+    let mut first = connect
+        .connect()
+        .await
+        .map_err(|error| StoreError::Storage(format!("the database is away: {error}")))?;
+    check(&mut first).await?;
+    migrate(connect.clone()).await?;
+    let channel = channel(&mut first).await?;
+    if let Err(error) = first.close().await {
+        tracing::debug!(%error, "a connection was not closed cleanly");
+    }
+    let pool = |size| {
+        PgPoolOptions::new()
+            .max_connections(size)
+            .acquire_timeout(ACQUIRE_TIMEOUT)
+            .test_before_acquire(false)
+            .connect_lazy_with(connect.clone())
+    };
+    let (work, lease, news, ear) = (pool(options.connections), pool(1), pool(2), pool(1));
+    Ok(Connections { work, lease, news, ear, channel })
+}
+
+fn connect_options(url: &str) -> Result<PgConnectOptions, StoreError> {
+    let options = PgConnectOptions::from_str(url).map_err(|error| {
+        StoreError::Storage(format!("the address of the database cannot be read: {error}"))
+    })?;
+    Ok(options
+        .application_name("longhaul")
+        .options([
+            ("statement_timeout", STATEMENT_TIMEOUT),
+            ("lock_timeout", LOCK_TIMEOUT),
+            ("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION_TIMEOUT),
+        ])
+        .disable_statement_logging())
+}
+
+/// What the news of this schema is called: channels belong to the whole database.
+async fn channel(db: &mut PgConnection) -> Result<String, StoreError> {
+    let schema = sqlx::query_scalar!(r#"SELECT current_schema()::regnamespace::oid::bigint AS "oid!""#)
+        .fetch_one(db)
+        .await
+        .map_err(|error| store_error(&error))?;
+    Ok(format!("longhaul_{schema}"))
+}
+
+async fn setting(db: &mut PgConnection, name: &str) -> Result<String, StoreError> {
+    let value = sqlx::query_scalar!(r#"SELECT current_setting($1) AS "value!""#, name).fetch_one(db).await;
+    value.map_err(|error| store_error(&error))
+}
+
+/// Refuses a database that would lose what it has acknowledged, or cannot hold what it is given.
+async fn check(db: &mut PgConnection) -> Result<(), StoreError> {
+    let refuse = |why: String| Err(StoreError::Storage(why));
+    let version = setting(db, "server_version_num").await?;
+    if version.parse::<i32>().unwrap_or(0) < OLDEST {
+        let found = setting(db, "server_version").await?;
+        return refuse(format!("PostgreSQL {} or newer is needed, this is {found}", OLDEST / 10_000));
+    }
+    let encoding = setting(db, "server_encoding").await?;
+    if encoding != "UTF8" {
+        return refuse(format!("the database must have the encoding UTF8, this one has {encoding}"));
+    }
+    let commit = setting(db, "synchronous_commit").await?;
+    if !matches!(commit.as_str(), "on" | "remote_apply") {
+        return refuse(format!(
+            "synchronous_commit must be on, it is {commit}: the database would acknowledge what it may lose"
+        ));
+    }
+    if setting(db, "fsync").await? != "on" {
+        tracing::warn!("the database runs with fsync off: after a power cut, everything in it may be lost");
+    }
+    Ok(())
+}
+
+/// One node at a time, under an advisory lock; the others wait for it.
+async fn migrate(connect: PgConnectOptions) -> Result<(), StoreError> {
+    let patient = [("statement_timeout", MIGRATION_TIMEOUT), ("lock_timeout", MIGRATION_TIMEOUT)];
+    let pool = PgPoolOptions::new().max_connections(1).connect_lazy_with(connect.options(patient));
+    let migrated = MIGRATOR.run(&pool).await;
+    pool.close().await;
+    migrated.map_err(|error| match error {
+        MigrateError::VersionMissing(version) | MigrateError::VersionTooNew(version, _) => newer(version),
+        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => store_error(&error),
+        other => StoreError::Storage(format!("the schema of the database is not as expected: {other}")),
+    })
+}
+
+fn newer(schema: i64) -> StoreError {
+    let newest = MIGRATOR.iter().map(|migration| migration.version).max().unwrap_or_default();
+    StoreError::Storage(format!(
+        "the database was written by a newer version (its schema {schema} is unknown here; this version knows up to \
+         {newest})"
+    ))
+}

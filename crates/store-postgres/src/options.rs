@@ -1,0 +1,81 @@
+//! What may be set when a store is opened.
+
+use std::time::Duration;
+
+/// How a node opens the store. The defaults are right for servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PostgresOptions {
+    /// Where other nodes reach this one, as `HOST:PORT`.
+    pub address: Option<String>,
+    /// Connections for reading and writing, at most. Four more serve the lease and the news.
+    pub connections: u32,
+    /// How long the node's lease lasts after a renewal: the earliest that others may take its sessions.
+    pub ttl: Duration,
+    /// How often the lease is renewed.
+    pub renew_every: Duration,
+    /// How long after its last renewal the node stops writing by itself. Shorter than `ttl`, by as much as it takes to
+    /// end tools and calls.
+    pub fence_after: Duration,
+    /// How often the node looks whether it missed news.
+    pub poll_every: Duration,
+    /// The least time between two notifications that the node sends.
+    pub notify_every: Duration,
+    /// How long a call waits for a database that is away. Appends wait until the node is fenced, if that is sooner.
+    pub patience: Duration,
+    /// How long one attempt waits for an answer.
+    pub answer_within: Duration,
+}
+
+impl Default for PostgresOptions {
+    fn default() -> Self {
+        Self {
+            address: None,
+            connections: 16,
+            ttl: Duration::from_secs(10),
+            renew_every: Duration::from_secs(3),
+            fence_after: Duration::from_secs(7),
+            poll_every: Duration::from_secs(1),
+            notify_every: Duration::from_millis(10),
+            patience: Duration::from_secs(10),
+            answer_within: Duration::from_secs(30),
+        }
+    }
+}
+
+impl PostgresOptions {
+    /// The defaults, with an address where other nodes reach this one.
+    pub fn at(address: impl Into<String>) -> Self {
+        Self { address: Some(address.into()), ..Self::default() }
+    }
+
+    /// What is wrong with them.
+    pub(crate) fn problem(&self) -> Option<&'static str> {
+        if self.connections == 0 {
+            return Some("at least one connection is needed");
+        }
+        if self.renew_every >= self.fence_after || self.fence_after >= self.ttl {
+            return Some(
+                "a lease must be renewed before the node is fenced, and the node fenced before it ends",
+            );
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::PostgresOptions;
+
+    #[test]
+    fn a_node_is_fenced_before_its_lease_ends() {
+        let options = PostgresOptions::default();
+        assert_eq!(options.problem(), None);
+        assert!(PostgresOptions { fence_after: options.ttl, ..options.clone() }.problem().is_some());
+        assert!(
+            PostgresOptions { renew_every: Duration::from_secs(8), ..options.clone() }.problem().is_some()
+        );
+        assert!(PostgresOptions { connections: 0, ..options }.problem().is_some());
+    }
+}

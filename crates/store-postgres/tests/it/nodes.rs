@@ -1,0 +1,277 @@
+//! Several nodes on one database: whose a session is, and what becomes of it when its owner does not come back.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use longhaul_core::event::{EventBody, RunEnd};
+use longhaul_core::ids::SessionId;
+use longhaul_store::{Append, Chunk, Lease, Nodes, Standing, Store, StoreError};
+use longhaul_store_postgres::{PostgresOptions, PostgresStore};
+use tokio::task::JoinSet;
+
+use crate::cluster::Cluster;
+use crate::place::Place;
+use crate::proxy::Proxy;
+use crate::{
+    append, append_of, begin, create, elsewhere, enqueue, fenced, note, notes, quick, run_started, until,
+};
+
+async fn claim(store: &PostgresStore, id: &str) -> Result<Lease, StoreError> {
+    store.claim(&id.into(), "test").await
+}
+
+#[tokio::test]
+async fn a_session_of_another_node_is_not_given() {
+    let Some(place) = Place::new().await else { return };
+    let here = place.open_with(PostgresOptions { address: Some("10.0.0.7:4096".into()), ..quick() }).await;
+    let there = place.open_with(quick()).await;
+    let lease = begin(&here, "s").await;
+    let refused = claim(&there, "s").await.unwrap_err();
+    let address = Some("10.0.0.7:4096".to_owned());
+    assert_eq!(refused, StoreError::Elsewhere { session: "s".into(), address });
+    assert_eq!(refused.to_string(), "session s is held by another node (10.0.0.7:4096)");
+    assert_eq!(there.delete(&"s".into()).await, Err(StoreError::Busy("s".into())));
+    append(&here, &lease, "still mine").await.unwrap();
+    assert!(fenced(&append(&there, &lease, "not mine").await), "a lease belongs to its node");
+    let again = claim(&here, "s").await.unwrap();
+    assert_eq!(again.epoch, lease.epoch + 1, "its own session may be claimed again");
+    here.release(&again).await.unwrap();
+    let taken = claim(&there, "s").await.unwrap();
+    assert_eq!(taken.epoch, again.epoch + 1);
+    assert!(elsewhere(&claim(&here, "s").await));
+    assert!(fenced(&append(&here, &again, "late").await));
+    there.close().await;
+    here.close().await;
+}
+
+#[tokio::test]
+async fn nodes_are_listed_with_what_they_have() {
+    let Some(place) = Place::new().await else { return };
+    let here = place.open_with(PostgresOptions { address: Some("here:1".into()), ..quick() }).await;
+    let there = place.open_with(quick()).await;
+    for id in ["a", "b"] {
+        begin(&here, id).await;
+    }
+    create(&there, "free").await;
+    let listed = there.nodes().await.unwrap();
+    let shown: Vec<_> = listed.iter().map(|node| (node.address.as_deref(), node.sessions)).collect();
+    assert_eq!(shown, [(Some("here:1"), 2), (None, 0)]);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
+    assert!(listed.iter().all(|node| u128::from(node.since).abs_diff(now) < 60_000));
+    let owner = there.living_owner(&"a".into()).await.unwrap().unwrap();
+    assert_eq!(owner, listed[0]);
+    assert_eq!(*here.standing().borrow(), Standing::Joined(owner.boot_id));
+    assert_eq!(there.living_owner(&"free".into()).await, Ok(None));
+    let unknown = there.living_owner(&"nobody".into()).await;
+    assert!(matches!(unknown, Err(StoreError::NotFound(_))));
+    here.close().await;
+    assert_eq!(*here.standing().borrow(), Standing::Left);
+    assert_eq!(there.nodes().await.unwrap().len(), 1);
+    assert_eq!(there.living_owner(&"a".into()).await, Ok(None));
+    claim(&there, "a").await.unwrap();
+    there.close().await;
+}
+
+/// Which sessions count as orphans, by their names.
+async fn orphans(store: &PostgresStore) -> HashSet<String> {
+    let ids = store.orphans(1_000).await.unwrap();
+    ids.iter().map(|id| id.as_str().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn orphans_have_work_and_no_living_owner() {
+    let Some(place) = Place::new().await else { return };
+    let gone = place.open_with(quick()).await;
+    let parked = || EventBody::Parked { reason: "again and again".to_owned() };
+    let finished = EventBody::RunFinished { run_id: "r".into(), reason: RunEnd::Stop, error: None };
+    for (id, events, queued) in [
+        ("running", vec![run_started()], false),
+        ("waiting", vec![], true),
+        ("resting", vec![run_started(), finished.clone()], false),
+        ("parked", vec![run_started(), finished, parked()], true),
+        ("taken", vec![], false),
+    ] {
+        let lease = begin(&gone, id).await;
+        if queued {
+            enqueue(&gone, id, "m").await.unwrap();
+        }
+        gone.append(&lease, append_of(events)).await.unwrap();
+        if id == "taken" {
+            enqueue(&gone, id, "m").await.unwrap();
+            let takes = vec!["m".into()];
+            gone.append(&lease, Append { takes, ..append_of(vec![note("x")]) }).await.unwrap();
+        }
+    }
+    let living = place.open_with(quick()).await;
+    let kept = begin(&living, "kept").await;
+    living.append(&kept, append_of(vec![run_started()])).await.unwrap();
+    assert_eq!(orphans(&living).await, HashSet::new(), "their owner lives");
+    gone.close().await;
+    let expected = HashSet::from(["running".to_owned(), "waiting".to_owned()]);
+    until("a young database sparing others", async || !orphans(&living).await.is_empty()).await;
+    assert_eq!(orphans(&living).await, expected);
+    assert_eq!(living.orphans(1).await.unwrap().len(), 1);
+    claim(&living, "running").await.unwrap();
+    assert_eq!(orphans(&living).await, HashSet::from(["waiting".to_owned()]));
+    living.close().await;
+}
+
+/// The owner of `s` is stopped without knowing it; another node takes the session when the lease has run out.
+async fn stopped(place: &Place) -> (PostgresStore, Lease, PostgresStore, Lease, Duration) {
+    let (owner, other) = (place.open_with(quick()).await, place.open_with(quick()).await);
+    let lease = begin(&owner, "s").await;
+    owner.append(&lease, append_of(vec![run_started(), note("before")])).await.unwrap();
+    enqueue(&owner, "s", "q").await.unwrap();
+    owner.stall(true);
+    let begun = Instant::now();
+    assert!(elsewhere(&claim(&other, "s").await));
+    let mut taken = None;
+    until("the takeover", async || {
+        if orphans(&other).await.contains("s") {
+            taken = Some(claim(&other, "s").await.unwrap());
+        }
+        taken.is_some()
+    })
+    .await;
+    (owner, lease, other, taken.unwrap(), begun.elapsed())
+}
+
+#[tokio::test]
+async fn a_session_is_taken_when_its_owners_lease_has_run_out() {
+    let Some(place) = Place::new().await else { return };
+    let (owner, lease, other, taken, after) = stopped(&place).await;
+    let ttl = quick().ttl;
+    assert!(after > ttl / 2 && after < ttl + Duration::from_secs(2), "{after:?}");
+    assert!(taken.epoch > lease.epoch);
+    append(&other, &taken, "after").await.unwrap();
+    assert_eq!(notes(&other, "s").await, ["before", "after"]);
+    other.close().await;
+    owner.close().await;
+}
+
+#[tokio::test]
+async fn a_stopped_owner_writes_nothing_after_the_takeover() {
+    let Some(place) = Place::new().await else { return };
+    let (owner, lease, other, taken, _) = stopped(&place).await;
+    owner.signal(&"s".into(), "cancel".into()).await.unwrap();
+    let id = SessionId::from("s");
+    let before = (other.session(&id).await, other.queue(&id).await, other.chunks(&id).await);
+    // It still believes in its lease, so this is what the database itself refuses.
+    let chunk = Chunk { step: "step".into(), index: 0, body: "late".into() };
+    assert!(fenced(&owner.put_chunk(&lease, chunk).await));
+    let second = begin(&other, "t").await;
+    drop(second);
+    for attempt in 0..3 {
+        let takes = vec!["q".into()];
+        let late = Append { takes, settles: vec!["step".into()], ..append_of(vec![note("late")]) };
+        assert!(fenced(&owner.append(&lease, late).await), "{attempt}");
+        assert!(fenced(&owner.take_signals(&lease).await), "{attempt}");
+    }
+    assert!(matches!(claim(&owner, "s").await, Err(StoreError::Elsewhere { .. })));
+    assert_eq!((other.session(&id).await, other.queue(&id).await, other.chunks(&id).await), before);
+    assert_eq!(other.take_signals(&taken).await.unwrap().len(), 1);
+    // Awake again, it finds that it is late, and comes back under another name.
+    let name = owner.standing().borrow().clone();
+    owner.stall(false);
+    assert!(fenced(&append(&owner, &lease, "late").await));
+    let mut standing = owner.standing();
+    let back = |now: &Standing| matches!(now, Standing::Joined(_)) && *now != name;
+    tokio::time::timeout(crate::PATIENCE, standing.wait_for(back)).await.unwrap().unwrap();
+    assert!(fenced(&append(&owner, &lease, "late").await), "old leases stay void");
+    assert_eq!(notes(&other, "s").await, ["before"]);
+    append(&other, &taken, "mine").await.unwrap();
+    other.close().await;
+    owner.close().await;
+}
+
+#[tokio::test]
+async fn a_node_that_cannot_renew_stops_by_itself_and_comes_back_as_another() {
+    let Some(place) = Place::new().await else { return };
+    let Some(port) = place.port() else { return };
+    let proxy = Proxy::to(port).await;
+    let url = place.url_at(&place.server_at(proxy.port()));
+    let node = PostgresStore::open(&url, quick()).await.unwrap();
+    let lease = begin(&node, "s").await;
+    let mut standing = node.standing();
+    let first = standing.borrow_and_update().clone();
+    proxy.cut(true);
+    let begun = Instant::now();
+    // An append that waits for an answer is let go at that moment, and no later.
+    let waiting = append(&node, &lease, "unanswered").await;
+    let after = begun.elapsed();
+    assert!(fenced(&waiting) && *standing.borrow_and_update() == Standing::Fenced, "{waiting:?}");
+    assert!(after < quick().fence_after + Duration::from_millis(300), "before the lease ends: {after:?}");
+    let at_once = Instant::now();
+    assert!(fenced(&append(&node, &lease, "late").await));
+    assert!(fenced(&claim(&node, "s").await));
+    assert!(at_once.elapsed() < Duration::from_millis(50));
+    proxy.refuse(true);
+    proxy.cut(false);
+    proxy.refuse(false);
+    let joined = |now: &Standing| matches!(now, Standing::Joined(_));
+    let second =
+        tokio::time::timeout(crate::PATIENCE, standing.wait_for(joined)).await.unwrap().unwrap().clone();
+    assert_ne!(first, second);
+    assert!(fenced(&append(&node, &lease, "late").await));
+    assert_eq!(orphans(&node).await, HashSet::new());
+    let again = claim(&node, "s").await.unwrap();
+    assert!(again.epoch > lease.epoch);
+    append(&node, &again, "back").await.unwrap();
+    let kept = notes(&node, "s").await;
+    assert!(!kept.contains(&"late".to_owned()) && kept.last().unwrap() == "back", "{kept:?}");
+    node.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_sixteen_nodes_that_race_for_orphans_one_gets_each() {
+    const NODES: usize = 16;
+    const SESSIONS: usize = 200;
+    let Some(cluster) = Cluster::new().await else { return };
+    let place = Place::in_server(cluster.url()).await;
+    let options =
+        PostgresOptions { connections: 2, ttl: Duration::from_secs(20), ..PostgresOptions::default() };
+    let gone = place.open().await;
+    for number in 0..SESSIONS {
+        let lease = begin(&gone, &format!("s{number}")).await;
+        gone.append(&lease, append_of(vec![run_started()])).await.unwrap();
+    }
+    gone.close().await;
+    place.execute("UPDATE node SET lease_until = clock_timestamp() - interval '1 second'").await;
+    let mut opening = JoinSet::new();
+    for _ in 0..NODES {
+        let (url, options) = (place.url(), options.clone());
+        opening.spawn(async move { Arc::new(PostgresStore::open(&url, options).await.unwrap()) });
+    }
+    let nodes = opening.join_all().await;
+    // The server has just started: until now, its nodes may have been late.
+    until("orphans", async || !orphans(&nodes[0]).await.is_empty()).await;
+    let begun = Instant::now();
+    let mut racing = JoinSet::new();
+    for node in &nodes {
+        let node = Arc::clone(node);
+        racing.spawn(async move {
+            let mut claimed = Vec::new();
+            loop {
+                let found = node.orphans(8).await.unwrap();
+                if found.is_empty() {
+                    return claimed;
+                }
+                for id in found {
+                    match node.claim(&id, "race").await {
+                        Ok(lease) => claimed.push(lease),
+                        Err(error) => assert!(matches!(error, StoreError::Elsewhere { .. }), "{error}"),
+                    }
+                }
+            }
+        });
+    }
+    let claimed: Vec<Lease> = racing.join_all().await.into_iter().flatten().collect();
+    let took = begun.elapsed();
+    let distinct: HashSet<&SessionId> = claimed.iter().map(|lease| &lease.session_id).collect();
+    assert_eq!((claimed.len(), distinct.len()), (SESSIONS, SESSIONS));
+    println!("{NODES} nodes took {SESSIONS} orphans in {took:?}");
+    for node in nodes {
+        node.close().await;
+    }
+}

@@ -1,0 +1,160 @@
+//! Whole sessions on their way in and out.
+
+use async_trait::async_trait;
+use longhaul_core::ids::{Seq, SessionId};
+use longhaul_core::message::BlobRef;
+use longhaul_store::transfer::{
+    EventCopy, InboxCopy, InboxState, MemoCopy, RequestCopy, SessionCopy, Transfer,
+};
+use longhaul_store::{Chunk, MemoKey, StoreError};
+use sqlx::SqliteConnection;
+
+use crate::error::store_error;
+use crate::key::{event_id, from_db, last_event_id, seq_of};
+use crate::store::SqliteStore;
+use crate::writer::transfer::{Import, ImportMemo};
+
+#[async_trait]
+impl Transfer for SqliteStore {
+    async fn created(&self) -> Result<Vec<SessionId>, StoreError> {
+        let ids = sqlx::query_scalar!("SELECT id FROM session ORDER BY no")
+            .fetch_all(self.reader().pool())
+            .await
+            .map_err(|error| store_error(&error))?;
+        Ok(ids.into_iter().map(SessionId::from).collect())
+    }
+
+    async fn export(&self, id: &SessionId) -> Result<SessionCopy, StoreError> {
+        // Everything as it is at one moment.
+        let mut all = self.reader().pool().begin().await.map_err(|error| store_error(&error))?;
+        let copy = export(&mut all, id).await.map_err(|error| store_error(&error))?;
+        copy.ok_or_else(|| StoreError::NotFound(format!("session {id}")))
+    }
+
+    async fn import(&self, copy: &SessionCopy) -> Result<(), StoreError> {
+        copy.check()?;
+        self.writer()?.submit(Import { copy: copy.clone() }).await
+    }
+
+    async fn export_memo(&self) -> Result<Vec<MemoCopy>, StoreError> {
+        let rows = sqlx::query!("SELECT key, body FROM memo ORDER BY used, no")
+            .fetch_all(self.reader().pool())
+            .await
+            .map_err(|error| store_error(&error))?;
+        let entries = rows.into_iter().filter_map(|row| {
+            Some(MemoCopy { key: MemoKey::from_bytes(row.key.try_into().ok()?), body: row.body })
+        });
+        Ok(entries.collect())
+    }
+
+    async fn import_memo(&self, entries: &[MemoCopy]) -> Result<(), StoreError> {
+        self.writer()?.submit(ImportMemo { entries: entries.to_vec() }).await
+    }
+}
+
+async fn export(db: &mut SqliteConnection, id: &SessionId) -> Result<Option<SessionCopy>, sqlx::Error> {
+    let name = id.as_str();
+    let session = sqlx::query!(
+        r#"SELECT no AS "no!", title, created_ms, updated_ms, running, parked, epoch
+           FROM session WHERE id = ?"#,
+        name
+    )
+    .fetch_optional(&mut *db)
+    .await?;
+    let Some(session) = session else { return Ok(None) };
+    Ok(Some(SessionCopy {
+        id: id.clone(),
+        title: session.title,
+        created_at: from_db(session.created_ms),
+        updated_at: from_db(session.updated_ms),
+        running: session.running != 0,
+        parked: session.parked != 0,
+        epoch: from_db(session.epoch),
+        events: events(db, session.no).await?,
+        inbox: inbox(db, session.no).await?,
+        requests: requests(db, session.no).await?,
+        chunks: chunks(db, session.no).await?,
+        blobs: blobs(db, session.no).await?,
+    }))
+}
+
+async fn events(db: &mut SqliteConnection, no: i64) -> Result<Vec<EventCopy>, sqlx::Error> {
+    let (first, last) = (event_id(no, 0), last_event_id(no));
+    let rows = sqlx::query!(
+        r#"SELECT id AS "id!", format, epoch, at_ms, body FROM event WHERE id BETWEEN ? AND ? ORDER BY id"#,
+        first,
+        last
+    )
+    .fetch_all(db)
+    .await?;
+    let events = rows.into_iter().map(|row| EventCopy {
+        seq: seq_of(row.id),
+        format: u16::try_from(row.format).unwrap_or(u16::MAX),
+        epoch: from_db(row.epoch),
+        at: from_db(row.at_ms),
+        body: row.body,
+    });
+    Ok(events.collect())
+}
+
+async fn inbox(db: &mut SqliteConnection, no: i64) -> Result<Vec<InboxCopy>, sqlx::Error> {
+    let rows = sqlx::query!(
+        "SELECT queue_id, client_key, queued_ms, body, state FROM inbox WHERE session_no = ? ORDER BY inbox.id",
+        no
+    )
+    .fetch_all(db)
+    .await?;
+    let entries = rows.into_iter().map(|row| InboxCopy {
+        id: row.queue_id.into(),
+        client_key: row.client_key,
+        at: from_db(row.queued_ms),
+        body: row.body,
+        state: InboxState::of(row.state),
+    });
+    Ok(entries.collect())
+}
+
+async fn requests(db: &mut SqliteConnection, no: i64) -> Result<Vec<RequestCopy>, sqlx::Error> {
+    let rows = sqlx::query!(
+        "SELECT key, what, since_seq, at_ms, answer FROM request WHERE session_no = ? ORDER BY key",
+        no
+    )
+    .fetch_all(db)
+    .await?;
+    let requests = rows.into_iter().map(|row| RequestCopy {
+        key: row.key,
+        what: row.what,
+        since: from_db(row.since_seq),
+        at: from_db(row.at_ms),
+        answer: row.answer,
+    });
+    Ok(requests.collect())
+}
+
+async fn chunks(db: &mut SqliteConnection, no: i64) -> Result<Vec<Chunk>, sqlx::Error> {
+    let rows = sqlx::query!(
+        "SELECT step, idx, body FROM chunk WHERE session_no = ?1
+         ORDER BY (SELECT first.id FROM chunk AS first
+                   WHERE first.session_no = ?1 AND first.step = chunk.step AND first.idx = 0), idx",
+        no
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| Chunk { step: row.step, index: from_db(row.idx), body: row.body })
+        .collect())
+}
+
+async fn blobs(db: &mut SqliteConnection, no: i64) -> Result<Vec<(BlobRef, Seq)>, sqlx::Error> {
+    let rows = sqlx::query!(
+        "SELECT hash, bytes, first_seq FROM blob_ref WHERE session_no = ? ORDER BY first_seq, hash",
+        no
+    )
+    .fetch_all(db)
+    .await?;
+    let blobs = rows
+        .into_iter()
+        .map(|row| (BlobRef { hash: row.hash, bytes: from_db(row.bytes) }, from_db(row.first_seq)));
+    Ok(blobs.collect())
+}

@@ -1,0 +1,164 @@
+//! Sessions and memos from another store.
+
+use async_trait::async_trait;
+use longhaul_store::StoreError;
+use longhaul_store::transfer::{MemoCopy, SessionCopy};
+use sqlx::SqliteConnection;
+
+use super::Write;
+use super::batch::Batch;
+use crate::error::Failure;
+use crate::key::{advance, event_id, limit_to_db, to_db};
+
+/// [`Transfer::import`](longhaul_store::Transfer::import).
+pub(crate) struct Import {
+    pub(crate) copy: SessionCopy,
+}
+
+#[async_trait]
+impl Write for Import {
+    type Answer = ();
+
+    async fn apply(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
+        let copy = &self.copy;
+        let (id, created, updated) = (copy.id.as_str(), to_db(copy.created_at), to_db(copy.updated_at));
+        let last_seq = to_db(advance(0, copy.events.len())?);
+        let (running, parked, epoch) = (i64::from(copy.running), i64::from(copy.parked), to_db(copy.epoch));
+        let no = sqlx::query_scalar!(
+            r#"INSERT INTO session (id, title, created_ms, updated_ms, last_seq, running, parked, epoch)
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING no AS "no!""#,
+            id,
+            copy.title,
+            created,
+            updated,
+            last_seq,
+            running,
+            parked,
+            epoch
+        )
+        .fetch_optional(batch.db().await?)
+        .await?
+        .ok_or_else(|| StoreError::Conflict(format!("session {id} exists")))?;
+        self.events(batch.db().await?, no).await?;
+        self.inbox(batch.db().await?, no).await?;
+        self.requests(batch.db().await?, no).await?;
+        self.chunks(batch.db().await?, no).await?;
+        self.blobs(batch.db().await?, no).await?;
+        Ok(())
+    }
+
+    fn bytes(&self) -> usize {
+        self.copy.events.iter().map(|event| event.body.len()).sum()
+    }
+}
+
+impl Import {
+    async fn events(&self, db: &mut SqliteConnection, no: i64) -> Result<(), sqlx::Error> {
+        for event in &self.copy.events {
+            let (id, format) = (event_id(no, event.seq), i64::from(event.format));
+            let (epoch, at) = (to_db(event.epoch), to_db(event.at));
+            sqlx::query!(
+                "INSERT INTO event (id, format, epoch, at_ms, body) VALUES (?, ?, ?, ?, ?)",
+                id,
+                format,
+                epoch,
+                at,
+                event.body
+            )
+            .execute(&mut *db)
+            .await?;
+        }
+        Ok(())
+    }
+
+    async fn inbox(&self, db: &mut SqliteConnection, no: i64) -> Result<(), sqlx::Error> {
+        for entry in &self.copy.inbox {
+            let (id, at, state) = (entry.id.as_str(), to_db(entry.at), entry.state.number());
+            sqlx::query!(
+                "INSERT INTO inbox (session_no, queue_id, client_key, queued_ms, body, state)
+                 VALUES (?, ?, ?, ?, ?, ?)",
+                no,
+                id,
+                entry.client_key,
+                at,
+                entry.body,
+                state
+            )
+            .execute(&mut *db)
+            .await?;
+        }
+        Ok(())
+    }
+
+    async fn requests(&self, db: &mut SqliteConnection, no: i64) -> Result<(), sqlx::Error> {
+        for request in &self.copy.requests {
+            let (since, at) = (to_db(request.since), to_db(request.at));
+            sqlx::query!(
+                "INSERT INTO request (session_no, key, what, since_seq, at_ms, answer) VALUES (?, ?, ?, ?, ?, ?)",
+                no,
+                request.key,
+                request.what,
+                since,
+                at,
+                request.answer
+            )
+            .execute(&mut *db)
+            .await?;
+        }
+        Ok(())
+    }
+
+    async fn chunks(&self, db: &mut SqliteConnection, no: i64) -> Result<(), sqlx::Error> {
+        for chunk in &self.copy.chunks {
+            let index = to_db(chunk.index);
+            sqlx::query!(
+                "INSERT INTO chunk (session_no, step, idx, body) VALUES (?, ?, ?, ?)",
+                no,
+                chunk.step,
+                index,
+                chunk.body
+            )
+            .execute(&mut *db)
+            .await?;
+        }
+        Ok(())
+    }
+
+    async fn blobs(&self, db: &mut SqliteConnection, no: i64) -> Result<(), sqlx::Error> {
+        for (blob, first_seq) in &self.copy.blobs {
+            let (bytes, first_seq) = (to_db(blob.bytes), to_db(*first_seq));
+            sqlx::query!(
+                "INSERT INTO blob_ref (session_no, hash, bytes, first_seq) VALUES (?, ?, ?, ?)",
+                no,
+                blob.hash,
+                bytes,
+                first_seq
+            )
+            .execute(&mut *db)
+            .await?;
+        }
+        Ok(())
+    }
+}
+
+/// [`Transfer::import_memo`](longhaul_store::Transfer::import_memo).
+pub(crate) struct ImportMemo {
+    pub(crate) entries: Vec<MemoCopy>,
+}
+
+#[async_trait]
+impl Write for ImportMemo {
+    type Answer = ();
+
+    async fn apply(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
+        for MemoCopy { key, body } in &self.entries {
+            let (key, bytes) = (key.as_bytes().as_slice(), limit_to_db(body.len()));
+            super::memo::insert(batch.db().await?, key, bytes, body).await?;
+        }
+        Ok(())
+    }
+
+    fn bytes(&self) -> usize {
+        self.entries.iter().map(|entry| entry.body.len()).sum()
+    }
+}

@@ -1,0 +1,238 @@
+//! Several processes on one store: who is there, whose a session is, and how they tell each other.
+//!
+//! A node is one process that has the store open. It holds a lease that it renews; the leases of the sessions that it
+//! has claimed live and die with it. A node that cannot renew in time stops writing by itself
+//! ([`Standing::Fenced`]) before anybody else may take what it had, and comes back as a new node.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use async_trait::async_trait;
+use longhaul_core::ids::{Millis, SessionId};
+use tokio::sync::{Notify, watch};
+
+use crate::{Lease, StoreError};
+
+/// Names one life of a node: chosen at random when it joins, never used again.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct BootId(Arc<str>);
+
+impl BootId {
+    /// Wraps a name that was made elsewhere.
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
+        Self(text.into())
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for BootId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A node that lives: its lease has not run out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Which life of it.
+    pub boot_id: BootId,
+    /// Where other nodes reach it, as `HOST:PORT`, if it said.
+    pub address: Option<String>,
+    /// When it joined, by the clock of the database.
+    pub since: Millis,
+    /// How many sessions it has.
+    pub sessions: usize,
+}
+
+/// How this process stands towards the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It is a node and may write.
+    Joined(BootId),
+    /// It could not renew its lease in time. Everything under the leases it held is over: runs, tools, calls of
+    /// models. It will join again under another name.
+    Fenced,
+    /// The store was closed.
+    Left,
+}
+
+/// Something that one node tells the owner of a session, whichever node that is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signal {
+    /// Counts signals; those of one session in the order they came.
+    pub no: u64,
+    /// What it says, in the runtime's own form.
+    pub body: String,
+}
+
+/// What a store gives beside [`Store`](crate::Store) when several processes share it. Object-safe.
+#[async_trait]
+pub trait Nodes: Send + Sync {
+    /// How this process stands, and every later change.
+    fn standing(&self) -> watch::Receiver<Standing>;
+
+    /// The nodes that live, this one included, the oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`].
+    async fn nodes(&self) -> Result<Vec<Node>, StoreError>;
+
+    /// The node that has the session, if it lives. It may be this one.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    async fn living_owner(&self, id: &SessionId) -> Result<Option<Node>, StoreError>;
+
+    /// Sessions that have work and no living owner: a run that is open, or messages that wait while the session is
+    /// not parked. At most `limit`, and not the same ones first on every node. None for one lifetime of a lease after
+    /// the database was away, so that those who had them come first.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`].
+    async fn orphans(&self, limit: usize) -> Result<Vec<SessionId>, StoreError>;
+
+    /// Keeps `body` for the session's owner, durably, and tells it.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    async fn signal(&self, id: &SessionId, body: String) -> Result<(), StoreError>;
+
+    /// What waits for the session's owner, oldest first. It keeps waiting.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    async fn signals(&self, id: &SessionId) -> Result<Vec<Signal>, StoreError>;
+
+    /// Takes what waits for the session's owner, oldest first: each once, whoever asks.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] if the lease is void.
+    async fn take_signals(&self, lease: &Lease) -> Result<Vec<Signal>, StoreError>;
+
+    /// The sessions of this node whose queue or signals were changed by another node, from now on.
+    fn arrivals(&self) -> Arrivals;
+}
+
+/// Shared access to the other nodes.
+pub type SharedNodes = Arc<dyn Nodes>;
+
+/// Sessions to look after. One that is named several times before it is taken comes once; one may also come though
+/// nothing is new.
+#[derive(Debug)]
+pub struct Arrivals {
+    inbound: Arc<Inbound>,
+}
+
+/// The sending side of [`Arrivals`], for back-ends.
+#[derive(Debug, Default)]
+pub struct Arriving {
+    receivers: Mutex<Receivers>,
+}
+
+#[derive(Debug, Default)]
+struct Receivers {
+    inbound: Vec<Weak<Inbound>>,
+    ended: bool,
+}
+
+#[derive(Debug, Default)]
+struct Inbound {
+    waiting: Mutex<Waiting>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    sessions: VecDeque<SessionId>,
+    ended: bool,
+}
+
+impl Arrivals {
+    /// The next session; `None` when the store is closed. Nothing is lost if the caller stops waiting.
+    pub async fn next(&mut self) -> Option<SessionId> {
+        loop {
+            let changed = self.inbound.changed.notified();
+            {
+                let mut waiting = self.inbound.lock();
+                if let Some(session) = waiting.sessions.pop_front() {
+                    return Some(session);
+                }
+                if waiting.ended {
+                    return None;
+                }
+            }
+            changed.await;
+        }
+    }
+}
+
+impl Arriving {
+    /// A new receiver.
+    pub fn subscribe(&self) -> Arrivals {
+        let inbound = Arc::new(Inbound::default());
+        let mut receivers = lock(&self.receivers);
+        inbound.lock().ended = receivers.ended;
+        receivers.inbound.push(Arc::downgrade(&inbound));
+        Arrivals { inbound }
+    }
+
+    /// Tells all receivers of a session.
+    pub fn publish(&self, session: &SessionId) {
+        lock(&self.receivers).inbound.retain(|inbound| {
+            let Some(inbound) = inbound.upgrade() else { return false };
+            let mut waiting = inbound.lock();
+            if !waiting.sessions.contains(session) {
+                waiting.sessions.push_back(session.clone());
+            }
+            drop(waiting);
+            inbound.changed.notify_one();
+            true
+        });
+    }
+
+    /// Ends all receivers.
+    pub fn end(&self) {
+        let mut receivers = lock(&self.receivers);
+        receivers.ended = true;
+        for inbound in receivers.inbound.drain(..).filter_map(|inbound| inbound.upgrade()) {
+            inbound.lock().ended = true;
+            inbound.changed.notify_one();
+        }
+    }
+}
+
+impl Inbound {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        lock(&self.waiting)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Arriving;
+
+    #[tokio::test]
+    async fn a_session_that_was_named_twice_comes_once() {
+        let arriving = Arriving::default();
+        let mut arrivals = arriving.subscribe();
+        for id in ["a", "b", "a"] {
+            arriving.publish(&id.into());
+        }
+        assert_eq!(arrivals.next().await, Some("a".into()));
+        arriving.publish(&"a".into());
+        assert_eq!(arrivals.next().await, Some("b".into()));
+        assert_eq!(arrivals.next().await, Some("a".into()));
+        arriving.end();
+        assert_eq!(arrivals.next().await, None);
+        assert_eq!(arriving.subscribe().next().await, None);
+    }
+}

@@ -1,0 +1,317 @@
+//! Whole sessions on their way from one store to another.
+//!
+//! A [`SessionCopy`] holds what is stored of a session, in its stored form: events keep their positions, times, formats
+//! and epochs, and their bodies are not decoded. Its [digest](SessionCopy::digest) is the same wherever it is read, so a
+//! copy proves itself ([`carry`]).
+//!
+//! What is between nodes at one moment, leases and signals, is not carried.
+
+use async_trait::async_trait;
+use longhaul_core::ids::{Millis, QueueId, Seq, SessionId};
+use longhaul_core::message::BlobRef;
+
+use crate::{Chunk, MemoKey, StoreError};
+
+/// A session as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionCopy {
+    /// Its id.
+    pub id: SessionId,
+    /// Its title.
+    pub title: Option<String>,
+    /// When it was created.
+    pub created_at: Millis,
+    /// When its log last grew.
+    pub updated_at: Millis,
+    /// Whether a run is open.
+    pub running: bool,
+    /// Whether it waits for a person.
+    pub parked: bool,
+    /// The newest lease that was given; later ones count on from it.
+    pub epoch: u64,
+    /// Its log, whole.
+    pub events: Vec<EventCopy>,
+    /// Every message ever accepted, oldest first.
+    pub inbox: Vec<InboxCopy>,
+    /// The requests that are known, by their keys.
+    pub requests: Vec<RequestCopy>,
+    /// Pieces of answers that still stream: step by step as they began, each in order.
+    pub chunks: Vec<Chunk>,
+    /// The blobs that its log names, each with the position of the first event that does, in that order. Their content
+    /// is not part of the copy.
+    pub blobs: Vec<(BlobRef, Seq)>,
+}
+
+/// An event as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventCopy {
+    /// Its position.
+    pub seq: Seq,
+    /// The format it was written in.
+    pub format: u16,
+    /// The lease it was written under; 0 for none.
+    pub epoch: u64,
+    /// When it was appended.
+    pub at: Millis,
+    /// What happened, as JSON.
+    pub body: String,
+}
+
+/// An accepted message as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InboxCopy {
+    /// Its id.
+    pub id: QueueId,
+    /// The caller's key for it.
+    pub client_key: Option<String>,
+    /// When it came.
+    pub at: Millis,
+    /// Its parts, as JSON; none if it waits no more.
+    pub body: String,
+    /// What became of it.
+    pub state: InboxState,
+}
+
+/// What became of an accepted message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InboxState {
+    /// It waits.
+    Waiting,
+    /// It is in the log.
+    Taken,
+    /// It was removed.
+    Removed,
+}
+
+/// A request as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestCopy {
+    /// What its sender calls it.
+    pub key: String,
+    /// What it asked for.
+    pub what: String,
+    /// The newest position of the log when it came.
+    pub since: Seq,
+    /// When it came.
+    pub at: Millis,
+    /// How it was answered.
+    pub answer: Option<String>,
+}
+
+/// An entry of a memo as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoCopy {
+    /// Its key.
+    pub key: MemoKey,
+    /// Its edits, as JSON.
+    pub body: String,
+}
+
+/// A store that whole sessions can be read from and written to. Object-safe.
+#[async_trait]
+pub trait Transfer: Send + Sync {
+    /// All sessions, in the order they were created: written in that order, they are listed alike in the other store.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`].
+    async fn created(&self) -> Result<Vec<SessionId>, StoreError>;
+
+    /// A session as it is at one moment.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    async fn export(&self, id: &SessionId) -> Result<SessionCopy, StoreError>;
+
+    /// Stores a session, all of it or nothing. Nobody has it afterwards; leases of the other store are void here.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] if the id is taken; [`StoreError::Corrupt`] if the log is not whole.
+    async fn import(&self, copy: &SessionCopy) -> Result<(), StoreError>;
+
+    /// What is remembered, the least recently used first.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`].
+    async fn export_memo(&self) -> Result<Vec<MemoCopy>, StoreError>;
+
+    /// Remembers `entries` as the most recently used, in their order, in place of what was known under their keys.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`].
+    async fn import_memo(&self, entries: &[MemoCopy]) -> Result<(), StoreError>;
+}
+
+/// Carries a session to another store, reads it there and compares. Answers with the digest of both.
+///
+/// # Errors
+/// Those of [`Transfer::export`] and [`Transfer::import`]; [`StoreError::Corrupt`] if what was read is not what was
+/// written.
+pub async fn carry(
+    from: &dyn Transfer,
+    to: &dyn Transfer,
+    id: &SessionId,
+) -> Result<blake3::Hash, StoreError> {
+    let copy = from.export(id).await?;
+    to.import(&copy).await?;
+    let (expected, found) = (copy.digest(), to.export(id).await?.digest());
+    if found == expected {
+        Ok(expected)
+    } else {
+        Err(StoreError::Corrupt(format!("the copy of session {id} has digest {found}, not {expected}")))
+    }
+}
+
+impl SessionCopy {
+    /// Identifies all that is in the copy.
+    pub fn digest(&self) -> blake3::Hash {
+        let mut digest = Digest(blake3::Hasher::new_derive_key("longhaul 2026 copy of a session"));
+        digest.text(self.id.as_str()).maybe(self.title.as_deref());
+        digest.number(self.created_at).number(self.updated_at);
+        digest.number(u64::from(self.running)).number(u64::from(self.parked));
+        digest.number(self.epoch).number(self.events.len() as u64);
+        for event in &self.events {
+            digest.number(event.seq).number(u64::from(event.format)).number(event.epoch).number(event.at);
+            digest.text(&event.body);
+        }
+        digest.number(self.inbox.len() as u64);
+        for entry in &self.inbox {
+            digest.text(entry.id.as_str()).maybe(entry.client_key.as_deref()).number(entry.at);
+            digest.text(&entry.body).number(entry.state.number().unsigned_abs().into());
+        }
+        digest.number(self.requests.len() as u64);
+        for request in &self.requests {
+            digest.text(&request.key).text(&request.what).number(request.since).number(request.at);
+            digest.maybe(request.answer.as_deref());
+        }
+        digest.number(self.chunks.len() as u64);
+        for chunk in &self.chunks {
+            digest.text(&chunk.step).number(chunk.index).text(&chunk.body);
+        }
+        digest.number(self.blobs.len() as u64);
+        for (blob, first_seq) in &self.blobs {
+            digest.text(&blob.hash).number(blob.bytes).number(*first_seq);
+        }
+        digest.0.finalize()
+    }
+
+    /// Whether the log is what a log must be: positions 1, 2, 3 … and at least one.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`].
+    pub fn check(&self) -> Result<(), StoreError> {
+        let corrupt = |what: String| Err(StoreError::Corrupt(format!("session {}: {what}", self.id)));
+        if self.events.is_empty() {
+            return corrupt("its log is empty".to_owned());
+        }
+        match (1..).zip(&self.events).find(|(expected, event)| event.seq != *expected) {
+            Some((expected, _)) => corrupt(format!("event {expected} is missing")),
+            None => Ok(()),
+        }
+    }
+}
+
+impl InboxState {
+    /// As it is stored.
+    pub const fn number(self) -> i16 {
+        match self {
+            Self::Waiting => 0,
+            Self::Taken => 1,
+            Self::Removed => 2,
+        }
+    }
+
+    /// What was stored as `number`.
+    pub const fn of(number: i64) -> Self {
+        match number {
+            0 => Self::Waiting,
+            1 => Self::Taken,
+            _ => Self::Removed,
+        }
+    }
+}
+
+/// Fields with their lengths, so that none runs into the next.
+struct Digest(blake3::Hasher);
+
+impl Digest {
+    fn number(&mut self, number: u64) -> &mut Self {
+        self.0.update(&number.to_le_bytes());
+        self
+    }
+
+    fn text(&mut self, text: &str) -> &mut Self {
+        self.number(text.len() as u64);
+        self.0.update(text.as_bytes());
+        self
+    }
+
+    fn maybe(&mut self, text: Option<&str>) -> &mut Self {
+        self.number(u64::from(text.is_some())).text(text.unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EventCopy, InboxCopy, InboxState, RequestCopy, SessionCopy};
+    use crate::{Chunk, StoreError};
+
+    fn copy() -> SessionCopy {
+        let event = |seq| EventCopy { seq, format: 1, epoch: 7, at: 5, body: "{}".to_owned() };
+        let body = "[]".to_owned();
+        SessionCopy {
+            id: "s".into(),
+            title: None,
+            created_at: 1,
+            updated_at: 2,
+            running: false,
+            parked: false,
+            epoch: 7,
+            events: vec![event(1), event(2)],
+            inbox: vec![InboxCopy {
+                id: "q".into(),
+                client_key: None,
+                at: 3,
+                body,
+                state: InboxState::Waiting,
+            }],
+            requests: vec![RequestCopy { key: "k".into(), what: "w".into(), since: 1, at: 4, answer: None }],
+            chunks: vec![Chunk { step: "a".into(), index: 0, body: "b".into() }],
+            blobs: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn every_change_makes_another_digest() {
+        let changes: [fn(&mut SessionCopy); 14] = [
+            |copy| copy.title = Some(String::new()),
+            |copy| copy.updated_at = 9,
+            |copy| copy.running = true,
+            |copy| copy.parked = true,
+            |copy| copy.epoch = 8,
+            |copy| copy.events[1].at = 6,
+            |copy| copy.events[1].epoch = 8,
+            |copy| copy.events[0].format = 2,
+            |copy| copy.events[0].body.push(' '),
+            |copy| copy.inbox[0].state = InboxState::Taken,
+            |copy| copy.inbox[0].client_key = Some("k".into()),
+            |copy| copy.requests[0].answer = Some("x".into()),
+            |copy| copy.chunks[0].step = "ab".into(),
+            |copy| drop(copy.chunks.pop()),
+        ];
+        for (index, change) in changes.into_iter().enumerate() {
+            let mut changed = copy();
+            change(&mut changed);
+            assert_ne!(changed.digest(), copy().digest(), "{index}");
+        }
+    }
+
+    #[test]
+    fn a_log_with_a_gap_is_no_log() {
+        assert_eq!(copy().check(), Ok(()));
+        let mut damaged = copy();
+        damaged.events[1].seq = 3;
+        assert_eq!(damaged.check(), Err(StoreError::Corrupt("session s: event 2 is missing".into())));
+        damaged.events.clear();
+        assert!(damaged.check().is_err());
+    }
+}

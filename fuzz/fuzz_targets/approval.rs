@@ -1,0 +1,5 @@
+//! `approval` of `longhaul_fuzz::TARGETS`.
+
+#![no_main]
+
+longhaul_fuzz::fuzz!("approval");

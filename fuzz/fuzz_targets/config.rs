@@ -1,0 +1,5 @@
+//! `config` of `longhaul_fuzz::TARGETS`.
+
+#![no_main]
+
+longhaul_fuzz::fuzz!("config");

@@ -1,0 +1,5 @@
+//! `gateway_body` of `longhaul_fuzz::TARGETS`.
+
+#![no_main]
+
+longhaul_fuzz::fuzz!("gateway_body");

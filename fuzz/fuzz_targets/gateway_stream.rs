@@ -1,0 +1,5 @@
+//! `gateway_stream` of `longhaul_fuzz::TARGETS`.
+
+#![no_main]
+
+longhaul_fuzz::fuzz!("gateway_stream");

@@ -1,0 +1,5 @@
+//! `gemini` of `longhaul_fuzz::TARGETS`.
+
+#![no_main]
+
+longhaul_fuzz::fuzz!("gemini");

@@ -1,0 +1,5 @@
+//! `handle` of `longhaul_fuzz::TARGETS`.
+
+#![no_main]
+
+longhaul_fuzz::fuzz!("handle");

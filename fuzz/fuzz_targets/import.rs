@@ -1,0 +1,5 @@
+//! `import` of `longhaul_fuzz::TARGETS`.
+
+#![no_main]
+
+longhaul_fuzz::fuzz!("import");

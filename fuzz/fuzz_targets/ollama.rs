@@ -1,0 +1,5 @@
+//! `ollama` of `longhaul_fuzz::TARGETS`.
+
+#![no_main]
+
+longhaul_fuzz::fuzz!("ollama");

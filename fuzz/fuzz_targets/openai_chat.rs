@@ -1,0 +1,5 @@
+//! `openai_chat` of `longhaul_fuzz::TARGETS`.
+
+#![no_main]
+
+longhaul_fuzz::fuzz!("openai_chat");

@@ -1,0 +1,5 @@
+//! `picture` of `longhaul_fuzz::TARGETS`.
+
+#![no_main]
+
+longhaul_fuzz::fuzz!("picture");

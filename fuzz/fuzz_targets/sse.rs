@@ -1,0 +1,5 @@
+//! `sse` of `longhaul_fuzz::TARGETS`.
+
+#![no_main]
+
+longhaul_fuzz::fuzz!("sse");

@@ -1,0 +1,83 @@
+//! What clients of the gateway send, and what passes through it.
+
+use bytes::Bytes;
+use longhaul_gateway::wire::chat::Chat;
+use longhaul_gateway::wire::messages::Messages;
+use longhaul_gateway::wire::responses::Responses;
+use longhaul_gateway::wire::{Edited, Event, Events, Step, Wire};
+
+fn wire(sign: u8) -> &'static dyn Wire {
+    match sign % 3 {
+        0 => &Chat,
+        1 => &Messages,
+        _ => &Responses,
+    }
+}
+
+/// The first byte says the dialect, the second what is changed.
+pub(crate) fn body(data: &[u8]) {
+    let [dialect, change, body @ ..] = data else { return };
+    let wire = wire(*dialect);
+    let body = Bytes::copy_from_slice(body);
+    let Ok(envelope) = wire.read(body) else { return };
+    let text = |range: &std::ops::Range<usize>| {
+        let bytes = envelope.bytes.get(range.clone());
+        std::str::from_utf8(bytes.expect("a range lies inside")).expect("a range is whole characters")
+    };
+    let items: Vec<&str> = envelope.items.iter().map(text).collect();
+    let _ = wire.fixed(&envelope);
+    for (index, item) in items.iter().enumerate() {
+        let (mut form, mut again) = (Vec::new(), b"x".to_vec());
+        let read = wire.canonical(item, index, &mut form).is_ok();
+        assert_eq!(read, wire.canonical(item, index, &mut again).is_ok());
+        if read {
+            assert_eq!(again.strip_prefix(b"x"), Some(form.as_slice()), "a form is added to what is there");
+        }
+    }
+    let Ok(pieces) = wire.pieces(&items, 0) else { return };
+    assert_eq!(pieces.len(), items.len(), "pieces of each item");
+    assert_eq!(
+        wire.render(&envelope, &Edited::default()).as_deref(),
+        Ok(&*envelope.bytes),
+        "nothing was changed"
+    );
+    let count = items.len();
+    let steps = [Step::Say("A note.".to_owned()), Step::Keep(count / 2..count)];
+    let edited = Edited {
+        model: (change & 1 != 0).then(|| "other \"model\"".to_owned()),
+        max_output: (change & 2 != 0).then_some(77),
+        stream: (change & 4 != 0).then_some(true),
+        include_usage: change & 8 != 0,
+        steps: (change & 16 != 0 && count > 0).then(|| steps.to_vec()),
+        ..Edited::default()
+    };
+    if let Ok(rendered) = wire.render(&envelope, &edited) {
+        let again = wire.read(rendered).expect("what is written is read again");
+        if let Some(model) = &edited.model {
+            assert_eq!(&again.model, model);
+        }
+    }
+}
+
+/// The first byte says the dialect, the second how the body is cut and where another stream goes on.
+pub(crate) fn stream(data: &[u8]) {
+    let [dialect, cut, body @ ..] = data else { return };
+    let wire = wire(*dialect);
+    let (mut events, mut all) = (Events::default(), Vec::new());
+    for piece in body.chunks(usize::from(*cut % 61) + 1) {
+        events.feed(Bytes::copy_from_slice(piece));
+        all.extend(std::iter::from_fn(|| events.next_event()));
+    }
+    let (mut watcher, mut splice, mut out) = (wire.watcher(), wire.splice(), Vec::new());
+    for (index, event) in all.iter().enumerate() {
+        watcher.read(&Event::parse(event));
+        splice.pass(event, &mut out);
+        if index == usize::from(*cut) {
+            let said = splice.seen().text.clone();
+            splice.go_on(&said);
+        }
+    }
+    splice.end(3, &mut out);
+    let _ = (watcher.seen().parts(), splice.seen().written_bytes());
+    let _ = (wire.collect(&all), wire.answer(body));
+}
