@@ -200,7 +200,7 @@ async fn recall(session: &Session, screen: &mut Screen, fact: &Fact) -> Result<b
 
 /// Where no trigger is configured, the window is kept in bounds while there is room to undo it.
 pub(crate) fn act_early(policy: &mut Policy) {
-    policy.trigger.get_or_insert(Trigger::Share(0.6));
+    policy.trigger.get_or_insert(Trigger::Share(0.5));
 }
 
 async fn agent(stage: &Stage, model: Arc<Scripted>) -> Result<Agent, DemoError> {

@@ -86,7 +86,10 @@ pub(crate) async fn pass_on(State(app): State<App>, request: Request, next: Next
             let key = HeaderValue::try_from(Uuid::now_v7().to_string());
             parts.headers.extend(key.ok().map(|key| (KEY, key)));
         }
-        let Some(owner) = owner(&nodes, &session).await else { continue };
+        let Some(owner) = owner(&nodes, &session).await else {
+            tokio::time::sleep(LOOK / 4).await;
+            continue;
+        };
         match app.peers().send(&app, &nodes, (&session, &owner), (&parts, &body)).await {
             Sent::Answered(response) => return response,
             Sent::Moved => {}
@@ -125,7 +128,8 @@ impl Peers {
         let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
         let mut headers = credentials(app);
         for name in PASSED {
-            headers.extend(parts.headers.get(name).map(|value| (HeaderName::from_static(name), value.clone())));
+            headers
+                .extend(parts.headers.get(name).map(|value| (HeaderName::from_static(name), value.clone())));
         }
         let request = self.client.request(parts.method.clone(), format!("http://{address}{path}"));
         let answer = request.headers(headers).body(body.clone()).send();
@@ -138,7 +142,10 @@ impl Peers {
                 tracing::error!(%address, "a node has another token: all must be started with the same --token-file");
                 Sent::Unreached
             }
-            Ok(answer) => Sent::Answered(passed_back(answer, lost(nodes.clone(), session.clone(), owner.boot_id.clone()))),
+            Ok(answer) => Sent::Answered(passed_back(
+                answer,
+                lost(nodes.clone(), session.clone(), owner.boot_id.clone()),
+            )),
             Err(error) if error.is_connect() => Sent::Unreached,
             // It broke off: if the node has died somebody takes the session over.
             Err(error) => {
@@ -161,9 +168,8 @@ fn passed_back(answer: reqwest::Response, until: impl Future<Output = ()> + Send
             headers.insert(name, value.clone());
         }
     }
-    let is_stream = headers
-        .get(CONTENT_TYPE)
-        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+    let is_stream =
+        headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
     let pieces = answer.bytes_stream();
     let body = match is_stream {
         true => Body::from_stream(pieces.take_until(Box::pin(until))),

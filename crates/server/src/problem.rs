@@ -137,9 +137,11 @@ impl From<StoreError> for Problem {
         match error {
             StoreError::NotFound(what) => Self::not_found(what),
             StoreError::Conflict(_) => Self::conflict("Another change came first."),
-            StoreError::Fenced(_) | StoreError::Busy(_) => Self::conflict("The session is in use elsewhere."),
-            StoreError::Elsewhere { session, .. } => {
-                let elsewhere = Self::conflict("Another node has the session.");
+            StoreError::Busy(_) => Self::conflict("The session is in use elsewhere."),
+            // Taken over a moment ago, or had by another node all along.
+            StoreError::Fenced(session) | StoreError::Elsewhere { session, .. } => {
+                let detail = "Another node has the session: try again in a moment.";
+                let elsewhere = Self::unavailable(ErrorCode::Interrupted, detail);
                 Self { elsewhere: Some(Elsewhere(session)), ..elsewhere }
             }
             StoreError::QueueFull(waiting) => {

@@ -58,7 +58,10 @@ fn sentences(call: &ToolCall, text: &str) -> String {
         "glob" if text.contains(LEFT_OUT) => {
             "There are more files than one look shows. What was left out of the list is kept.".to_owned()
         }
-        "glob" => format!("There are {} here.", count(text.lines().count() as u64, "file")),
+        "glob" => {
+            let files = text.lines().filter(|line| !line.starts_with('[')).count() as u64;
+            format!("The search found {}.", count(files, "file"))
+        }
         "grep" => of_search(text),
         "bash" => of_command(text),
         other => format!("`{other}` has answered."),

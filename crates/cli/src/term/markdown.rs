@@ -86,7 +86,7 @@ impl Markdown {
         if !self.is_within {
             let begun = self.held.trim_start();
             let is_known = begun.split_once(char::is_whitespace).is_some_and(|(word, rest)| {
-                !may_be_fence(word) && !is_rule(word) && (!rest.trim().is_empty() || !is_mark(word))
+                !may_be_fence(word) && !is_rule(word) && (!rest.trim().is_empty() || !begins_line(word))
             });
             if !is_known {
                 return;
@@ -266,6 +266,11 @@ fn fence(line: &str) -> Option<String> {
 
 fn may_be_fence(word: &str) -> bool {
     word.starts_with("```") || word.starts_with("~~~")
+}
+
+/// Whether a word may be the mark of a line, and what follows says whether it is.
+fn begins_line(word: &str) -> bool {
+    is_mark(word) || word == ">" || word.bytes().all(|byte| byte == b'#')
 }
 
 /// The mark of an item of a list.

@@ -117,8 +117,11 @@ impl Wrap {
         if self.has_word && used + self.spaces + needed > self.width {
             self.break_line(out);
         }
+        // Only what stands between two words of an ink is written with it.
+        let next = word.first().map(|(_, ink)| *ink).unwrap_or_default();
+        let between = if next == self.ink { next } else { Ink::default() };
         for _ in 0..std::mem::take(&mut self.spaces) {
-            self.write(' ', self.ink, out);
+            self.write(' ', between, out);
         }
         for (c, ink) in word {
             self.write(c, ink, out);

@@ -13,6 +13,8 @@ mod kills;
 mod ledger;
 mod migration;
 mod model;
+#[cfg(feature = "postgres")]
+mod nodes;
 mod points;
 mod power;
 mod rng;

@@ -99,7 +99,7 @@ fn a_tool_runs_after_a_yes_and_not_after_a_no() {
     );
     assert!(screen.contains("waits for you"), "{screen}");
     tty.enter("perhaps");
-    tty.until_it_shows("answer y, n or a");
+    tty.until_it_shows("n or a, then Enter");
     tty.enter("n use the other file");
     tty.until_it_shows("bash? y/n/a ›");
     assert_eq!(std::fs::read_to_string(bench.work().join("notes.txt")).unwrap(), "one\ntwo\n");

@@ -776,7 +776,7 @@ fn servers_behind_the_gateway_are_checked() {
     longhaul.yml:4:87: unknown key `prices` in `gateway.upstreams[1].models.m`: the keys here are model, window, maxOutput, tools, media, prefill, reasoning_retention
     longhaul.yml:5:7: `gateway.upstreams[2]` has the name of another one, `a`
     longhaul.yml:5:18: unknown key `url` in `gateway.upstreams[2]`: the keys here are name, provider, base_url, api_key_env, headers, dialects, window, models
-    longhaul.yml:5:40: `gateway.upstreams[2].headers` must be texts by name, NAME: TEXT, not this group of keys
+    longhaul.yml:5:42: `gateway.upstreams[2].headers` must be texts by name, NAME: TEXT, not this group of keys
     ");
     let error = errors("gateway: { upstreams: { a: b } }");
     assert!(error.contains("`gateway.upstreams` must be a list of"), "{error}");

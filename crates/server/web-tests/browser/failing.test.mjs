@@ -47,9 +47,9 @@ test('a session that failed is marked in the list; when it goes well again, the 
   await until('the answer', async () => (await conversation(page)).at(-1)?.[1] === 'Now I answer.');
   await page.locator('.notice .settled summary').waitFor();
   assert.deepEqual(await failures(page), [], 'nothing is red any more');
-  assert.equal(await page.getByText('The key is not known').isVisible(), false);
+  assert.equal(await page.locator('.settled').getByText('The key is not known').isVisible(), false);
   await page.locator('.settled summary').click();
-  await page.getByText('The key is not known').waitFor();
+  await page.locator('.settled').getByText('The key is not known').waitFor();
   await until('at rest', async () => (await mine.getAttribute('data-status')) === 'idle');
   assert.deepEqual(page.failures, []);
 });

@@ -4,6 +4,7 @@
 //! break things start a server of their own. Where there is none, a test says so and passes, unless
 //! `LONGHAUL_REQUIRE_POSTGRES` is set.
 #![allow(clippy::unwrap_used, reason = "these are tests: a failure is their purpose")]
+#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 
 mod cluster;
 mod faults;

@@ -1,7 +1,7 @@
 //! What the chat says in either of its ways at a terminal.
 
 /// To whoever answers otherwise.
-pub(crate) const ANSWER: &str = "answer y, n or a, then Enter; n with words tells the model why not";
+pub(crate) const ANSWER: &str = "y, n or a, then Enter; n with words tells the model why not";
 
 /// After the first Ctrl-C, where nothing runs.
 pub(crate) const INTERRUPT_AGAIN: &str = "Ctrl-C again leaves; everything is kept";

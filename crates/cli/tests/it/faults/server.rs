@@ -23,6 +23,16 @@ pub(crate) struct Place {
     pub(crate) shim: Option<Arc<Shim>>,
     http: Client,
     model_url: String,
+    /// What it shares with other nodes.
+    pub(crate) shared: Option<Arc<Shared>>,
+}
+
+/// What several nodes have in common.
+pub(crate) struct Shared {
+    pub(crate) db: String,
+    pub(crate) token: PathBuf,
+    pub(crate) blobs: PathBuf,
+    pub(crate) work: PathBuf,
 }
 
 /// What an agent file says beyond the model.
@@ -39,7 +49,13 @@ impl Place {
             shim: None,
             http: Client::builder().no_proxy().build().unwrap(),
             model_url: model_url.to_owned(),
+            shared: None,
         }
+    }
+
+    /// A node beside others.
+    pub(crate) fn node(model_url: &str, shared: &Arc<Shared>) -> Self {
+        Self { shared: Some(Arc::clone(shared)), ..Self::new(model_url) }
     }
 
     /// The same with a shim between the binary and the data folder.
@@ -95,6 +111,10 @@ impl Place {
         let config = config.to_str().unwrap();
         let args = ["--config", config, "serve", "--addr", "127.0.0.1:0", "--yes"];
         let mut command = self.bench.command(args);
+        if let Some(shared) = &self.shared {
+            command.current_dir(&shared.work).args(["--db", &shared.db]);
+            command.arg("--token-file").arg(&shared.token).arg("--blobs").arg(&shared.blobs);
+        }
         if let Some(shim) = &self.shim {
             shim.prepare(&mut command, self.data().parent().unwrap());
         }
@@ -118,7 +138,9 @@ impl Place {
             listens.await.unwrap();
             return Err(Ended { status, said: said.text() });
         };
-        let token = std::fs::read_to_string(self.data().join("token")).unwrap();
+        let own = self.data().join("token");
+        let token = self.shared.as_ref().map_or(&own, |shared| &shared.token);
+        let token = std::fs::read_to_string(token).unwrap();
         let api = Api::new(self.http.clone(), &format!("http://{base}"), token.trim());
         Ok(Server { child, api, said, listens })
     }
@@ -169,10 +191,24 @@ impl Server {
         self.ended().await
     }
 
+    /// Stops it where it stands, without its knowing.
+    pub(crate) fn stop(&self) {
+        self.signal(rustix::process::Signal::STOP);
+    }
+
+    /// Lets it go on.
+    pub(crate) fn go_on(&self) {
+        self.signal(rustix::process::Signal::CONT);
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_raw(self.pid().cast_signed()).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
     /// Tells it to end, and waits.
     pub(crate) async fn terminate(self) -> Ended {
-        let pid = rustix::process::Pid::from_raw(self.child.id().unwrap().cast_signed()).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.signal(rustix::process::Signal::TERM);
         self.ended().await
     }
 

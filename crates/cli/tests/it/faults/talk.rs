@@ -95,6 +95,31 @@ impl Talker {
         tokio::join!(self.watch(&api), talking);
     }
 
+    /// Watches and talks, and does not mind when a node is gone for a while.
+    pub(crate) async fn keep_talking(self, api: Api) {
+        let pause = || tokio::time::sleep(Duration::from_millis(100));
+        let session = loop {
+            match self.begin(&api).await {
+                Ok(session) => break session,
+                Err(Lost) => pause().await,
+            }
+        };
+        let talking = async {
+            loop {
+                if self.has_kept(&api, &session).await.is_err() || self.act(&api, &session).await.is_err() {
+                    pause().await;
+                }
+            }
+        };
+        let watching = async {
+            loop {
+                self.watch(&api).await;
+                pause().await;
+            }
+        };
+        let _: ((), ()) = tokio::join!(watching, talking);
+    }
+
     /// Enters into the account what the server tells, until it tells no more.
     pub(crate) async fn watch(&self, api: &Api) {
         let session = self.session().unwrap().to_owned();

@@ -38,7 +38,6 @@ fn the_envelope_says_where_things_stand() {
     assert_eq!(envelope.text(envelope.model_at.as_ref().unwrap()), "\"m\"");
     assert!(envelope.item(3).contains("files"));
     for (body, param) in [
-        ("{\"messages\":[]}", Some("model")),
         ("{\"model\":\"m\"}", Some("messages")),
         ("{\"model\":\"m\",\"messages\":\"x\"}", Some("messages")),
         ("{\"model\":1,\"messages\":[]}", Some("model")),
@@ -51,6 +50,10 @@ fn the_envelope_says_where_things_stand() {
         let bad = Chat.read(Bytes::from(body)).unwrap_err();
         assert_eq!(bad.param.as_deref(), param, "{body}");
     }
+    let unnamed = envelope(r#"{"messages":[],"seed":1.50}"#);
+    assert_eq!((unnamed.model.as_str(), &unnamed.model_at), ("", &None));
+    let named = Chat.render(&unnamed, &Edited { model: Some("m".to_owned()), ..Edited::default() }).unwrap();
+    assert_eq!(named, r#"{"messages":[],"seed":1.50,"model":"m"}"#);
 }
 
 #[test]

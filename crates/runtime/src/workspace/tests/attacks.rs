@@ -48,6 +48,15 @@ fn a_hard_link_to_a_file_outside_is_not_written_through() {
     assert_eq!(fs::read_to_string(link).unwrap(), "changed");
 }
 
+/// Ends the swapping, also when an attempt fails.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Swaps `sub` for a link to the folder outside and back, again and again, while `attempt` is repeated.
 #[cfg(target_os = "linux")]
 fn while_swapped(place: &Place, mut attempt: impl FnMut(u64)) {
@@ -62,13 +71,13 @@ fn while_swapped(place: &Place, mut attempt: impl FnMut(u64)) {
                 renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
             }
         });
+        let _stop = Stop(&stop);
         let begun = Instant::now();
         let mut count = 0;
         while begun.elapsed() < WHILE {
             attempt(count);
             count += 1;
         }
-        stop.store(true, Ordering::Relaxed);
         assert!(count > 1_000, "{count} attempts are too few to say anything");
     });
 }
