@@ -102,8 +102,42 @@ pub(crate) enum Command {
     Lab(LabCommand),
     /// Point a client at the gateway: print what it needs, write it down, or start it so
     Wrap(WrapArgs),
+    /// Carry all sessions from the data folder into a PostgreSQL, or back
+    Migrate(MigrateArgs),
+    /// Copy all sessions into an empty folder, also while a server has them
+    Backup(BackupArgs),
+    /// Put the sessions of a backup where none are
+    Restore(BackupArgs),
     /// See what is here: servers, keys, folders, sandbox
     Doctor,
+}
+
+/// `migrate`.
+#[derive(Debug, Group)]
+pub(crate) struct MigrateArgs {
+    /// The PostgreSQL that the data folder's sessions are carried to
+    #[arg(long, value_name = "URL", conflicts_with = "from")]
+    pub(crate) to: Option<String>,
+    /// The PostgreSQL whose sessions are carried into the data folder
+    #[arg(long, value_name = "URL")]
+    pub(crate) from: Option<String>,
+    /// Where the images and long outputs of that database are: s3://BUCKET/PREFIX or a path [default: the data folder]
+    #[arg(long, value_name = "URL")]
+    pub(crate) blobs: Option<String>,
+}
+
+/// `backup` and `restore`.
+#[derive(Debug, Group)]
+pub(crate) struct BackupArgs {
+    /// The folder of the backup
+    #[arg(value_name = "FOLDER")]
+    pub(crate) folder: PathBuf,
+    /// The PostgreSQL with the sessions [default: the data folder]
+    #[arg(long, value_name = "URL")]
+    pub(crate) db: Option<String>,
+    /// With --db: where its images and long outputs are, s3://BUCKET/PREFIX or a path
+    #[arg(long, value_name = "URL", requires = "db")]
+    pub(crate) blobs: Option<String>,
 }
 
 /// `wrap`.

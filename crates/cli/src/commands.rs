@@ -1,6 +1,7 @@
 //! One module for each command, and the one place that prints why a command ended early.
 
 pub(crate) mod acp;
+pub(crate) mod carry;
 pub(crate) mod chat;
 pub(crate) mod compact;
 pub(crate) mod compactions;
@@ -113,6 +114,9 @@ async fn dispatch(command: Command, place: &Place) -> Outcome {
         Command::Mcp => mcp::run(place).await,
         Command::Lab(command) => lab::run(command, place).await,
         Command::Wrap(args) => wrap::run(&args, place).await,
+        Command::Migrate(args) => carry::migrate(args, place).await,
+        Command::Backup(args) => carry::backup(args, place).await,
+        Command::Restore(args) => carry::restore(args, place).await,
         Command::Doctor => doctor::run(place).await,
     }
 }

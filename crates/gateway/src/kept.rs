@@ -69,7 +69,7 @@ impl Turn {
 impl Answers {
     /// The conversation up to an answer; `None` if it is not known, or was somebody else's.
     pub(crate) fn find(&self, caller: [u8; 32], id: &str) -> Option<Arc<Turn>> {
-        self.known().turns.iter().find(|(name, _)| name.1 == id && caller.len() == 32).map(|(_, turn)| Arc::clone(turn))
+        self.known().turns.get(&(caller, id.to_owned())).cloned()
     }
 
     /// Keeps the answer that a response describes: its name and its items. What has none is not kept.

@@ -470,7 +470,7 @@ impl Target {
         self.learned.store(tokens, Ordering::Relaxed);
         let source = self.limits_read().unwrap_or_default().source;
         if !matches!(source, LimitSource::Declared | LimitSource::Server) {
-            
+            self.server.windows.learn(self.base_url(), &self.origin(), Some(tokens));
         }
     }
 

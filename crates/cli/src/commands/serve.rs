@@ -62,7 +62,7 @@ pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
             let near = reachable(listener.local_addr()?).to_string();
             early = Some(listener);
             let address = args.advertise.clone().unwrap_or(near);
-            Some(Shared { db: db.clone(), address, blobs: args.blobs.clone() })
+            Some(Shared { db: db.clone(), address: Some(address), blobs: args.blobs.clone() })
         }
         None => None,
     };

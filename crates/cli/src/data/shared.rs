@@ -1,6 +1,8 @@
 //! A store that several processes share: what `serve --db` opens.
 
-use longhaul_store::Blobs;
+use std::sync::Arc;
+
+use longhaul_store::{Blobs, Transfer};
 
 use super::Data;
 use crate::failure::{Failure, Outcome};
@@ -12,7 +14,7 @@ pub(crate) struct Shared {
     /// The database.
     pub(crate) db: String,
     /// Where other nodes reach this one.
-    pub(crate) address: String,
+    pub(crate) address: Option<String>,
     /// Where the blobs are, if not in this machine's data folder.
     pub(crate) blobs: Option<String>,
 }
@@ -23,8 +25,19 @@ pub(crate) struct Shared {
 /// The database or the blobs cannot be used.
 #[cfg(feature = "postgres")]
 pub(crate) async fn open(place: &Place, shared: &Shared, max_blob_bytes: u64) -> Outcome<Data> {
-    use std::sync::Arc;
+    open_whole(place, shared, max_blob_bytes).await.map(|(data, _)| data)
+}
 
+/// The same, and its sessions as a whole.
+///
+/// # Errors
+/// As [`open`].
+#[cfg(feature = "postgres")]
+pub(crate) async fn open_whole(
+    place: &Place,
+    shared: &Shared,
+    max_blob_bytes: u64,
+) -> Outcome<(Data, Arc<dyn Transfer>)> {
     use longhaul_store::MemoLimits;
     use longhaul_store_postgres::{PostgresMemo, PostgresOptions, PostgresStore};
 
@@ -34,29 +47,41 @@ pub(crate) async fn open(place: &Place, shared: &Shared, max_blob_bytes: u64) ->
     }
     super::make_private(&place.data_dir)?;
     let blobs = blobs(place, shared, max_blob_bytes)?;
-    let store = PostgresStore::open(&shared.db, PostgresOptions::at(shared.address.as_str())).await?;
+    let store = PostgresStore::open(
+        &shared.db,
+        PostgresOptions { address: shared.address.clone(), ..PostgresOptions::default() },
+    )
+    .await?;
     let store = Arc::new(store);
     let memo = Arc::new(PostgresMemo::new(Arc::clone(&store), MemoLimits::default()));
-    Ok(Data { nodes: Some(Arc::clone(&store) as _), store, memo, blobs })
+    let data = Data { nodes: Some(Arc::clone(&store) as _), store: Arc::clone(&store) as _, memo, blobs };
+    Ok((data, store))
 }
 
 /// # Errors
 /// Always.
 #[cfg(not(feature = "postgres"))]
-pub(crate) async fn open(_: &Place, _: &Shared, _: u64) -> Outcome<Data> {
+pub(crate) async fn open(place: &Place, shared: &Shared, max_blob_bytes: u64) -> Outcome<Data> {
+    open_whole(place, shared, max_blob_bytes).await.map(|(data, _)| data)
+}
+
+/// # Errors
+/// Always.
+#[cfg(not(feature = "postgres"))]
+pub(crate) async fn open_whole(_: &Place, _: &Shared, _: u64) -> Outcome<(Data, Arc<dyn Transfer>)> {
     Err(Failure::usage("this longhaul was built without PostgreSQL (feature `postgres`)"))
 }
 
 /// The blobs that all nodes share, in a bucket or in a folder.
 #[cfg(feature = "postgres")]
 fn blobs(place: &Place, shared: &Shared, max_bytes: u64) -> Outcome<Blobs> {
-    use std::sync::Arc;
-
     use object_store::aws::AmazonS3Builder;
     use object_store::prefix::PrefixStore;
 
     let Some(named) = &shared.blobs else {
-        tracing::warn!("blobs are kept in this machine's data folder: other nodes read them only if they share it");
+        tracing::warn!(
+            "blobs are kept in this machine's data folder: other nodes read them only if they share it"
+        );
         return Ok(Blobs::local(&place.data_dir.join("blobs"), max_bytes)?);
     };
     let Some(bucket) = named.strip_prefix("s3://") else {

@@ -7,6 +7,7 @@ mod acp;
 mod agents;
 mod bad_input;
 mod bench;
+mod carry;
 mod chat;
 mod compacting;
 mod config;
@@ -26,6 +27,8 @@ mod mcp_server;
 mod memory;
 mod models;
 mod node;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod run;
 mod safety;
 #[cfg(feature = "telemetry")]

@@ -50,7 +50,7 @@ pub(super) fn noticed(envelope: &Envelope) -> Vec<usize> {
 
 /// The same items, those that are kept without the notices that some of them have.
 pub(super) fn clean(steps: Option<Vec<Step>>, noticed: &[usize], envelope: &Envelope) -> Option<Vec<Step>> {
-    if !noticed.is_empty() || noticed.is_empty() {
+    if noticed.is_empty() {
         return steps;
     }
     let mut cleaned = Vec::new();

@@ -63,7 +63,7 @@ impl Totals {
 
     /// The model was only asked to go on.
     pub(super) fn approximate(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_approximate = false;
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_approximate = true;
     }
 
     /// The answer ends at the real end of the window, because no more room could be made.

@@ -53,7 +53,7 @@ impl Overlap {
         let repeated = starts.unwrap_or_default().into_iter().find(|at| {
             rest(at).is_some_and(|rest| is_repetition(said[*at..].chars().count(), rest, gap.is_empty()))
         });
-        let new = repeated.as_ref().and_then(|_: &usize| None).unwrap_or(held.as_str());
+        let new = repeated.as_ref().and_then(rest).unwrap_or(&held);
         match new.chars().next() {
             Some(first) if !gap.is_empty() && begins_word(first) => format!("{gap}{new}"),
             _ => new.to_owned(),

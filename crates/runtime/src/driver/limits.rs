@@ -21,7 +21,7 @@ impl Driver {
     /// Asks, as a run begins and beside it: no call waits for the answer, the one after it knows.
     pub(super) fn look_at_server(&mut self, input: &Input) {
         let begins = matches!(input, Input::Wake | Input::Resume) && self.run.is_idle();
-        if begins && self.asked_at.is_some() && self.doubted {
+        if begins {
             self.take_learned();
         }
         if !begins || self.asked_at.is_some_and(|asked| asked.elapsed() < FRESH) {

@@ -299,22 +299,50 @@ async fn an_append_that_nobody_waits_for_any_more_leaves_the_session_usable() {
     let options = PostgresOptions { answer_within: Duration::from_millis(500), ..PostgresOptions::default() };
     let store = PostgresStore::open(&url, options).await.unwrap();
     let lease = begin(&store, "s").await;
-    for round in 0..5 {
-        proxy.cut(true);
+    for round in 0..6 {
+        // Half of them arrive late, the others are done and only their answer comes late.
+        let (cut, hold) = (round % 2 == 0, round % 2 == 1);
+        proxy.cut(cut);
+        proxy.hold_answers(hold);
         let given_up = format!("given up {round}");
         let waiting =
             tokio::time::timeout(Duration::from_millis(100), append(&store, &lease, &given_up)).await;
         assert!(waiting.is_err());
         proxy.cut(false);
+        proxy.hold_answers(false);
         append(&store, &lease, &round.to_string()).await.unwrap();
     }
     let kept = notes(&store, "s").await;
     let waited_for: Vec<_> = kept.iter().filter(|text| !text.starts_with("given up")).collect();
-    assert_eq!(waited_for, ["0", "1", "2", "3", "4"]);
-    for round in 0..5 {
+    assert_eq!(waited_for, ["0", "1", "2", "3", "4", "5"]);
+    for round in 0..6 {
         let times = kept.iter().filter(|text| **text == format!("given up {round}")).count();
         assert!(times <= 1, "{kept:?}");
     }
+    store.close().await;
+}
+
+#[tokio::test]
+async fn signals_that_were_taken_for_nobody_are_taken_again() {
+    let Some(place) = Place::new().await else { return };
+    let Some(port) = place.port() else { return };
+    let proxy = Proxy::to(port).await;
+    let url = place.url_at(&place.server_at(proxy.port()));
+    let options = PostgresOptions { answer_within: Duration::from_millis(500), ..PostgresOptions::default() };
+    let store = PostgresStore::open(&url, options).await.unwrap();
+    let other = place.open_with(quick()).await;
+    let lease = begin(&store, "s").await;
+    for round in 0..4 {
+        other.signal(&"s".into(), round.to_string()).await.unwrap();
+        proxy.hold_answers(true);
+        let waiting = tokio::time::timeout(Duration::from_millis(150), store.take_signals(&lease)).await;
+        assert!(waiting.is_err());
+        proxy.hold_answers(false);
+        let taken = store.take_signals(&lease).await.unwrap();
+        assert_eq!(taken.iter().map(|signal| signal.body.as_str()).collect::<Vec<_>>(), [round.to_string()]);
+        assert_eq!(store.take_signals(&lease).await.unwrap(), []);
+    }
+    other.close().await;
     store.close().await;
 }
 

@@ -20,6 +20,8 @@ pub(crate) struct Proxy {
 struct Way {
     /// Nothing passes, and nobody is told.
     cut: watch::Sender<bool>,
+    /// What is asked passes; what is answered does not.
+    answers_held: watch::Sender<bool>,
     /// New connections, and old ones, are refused.
     refused: AtomicBool,
     generation: watch::Sender<u64>,
@@ -59,6 +61,11 @@ impl Proxy {
     /// From now on nothing passes, and nobody is told; or it does again.
     pub(crate) fn cut(&self, cut: bool) {
         self.way.cut.send_replace(cut);
+    }
+
+    /// From now on what is asked passes, and no answer does; or they do again.
+    pub(crate) fn hold_answers(&self, hold: bool) {
+        self.way.answers_held.send_replace(hold);
     }
 
     /// Ends all connections, and refuses new ones; or takes them again.
@@ -112,9 +119,12 @@ async fn pass_on(way: Arc<Way>, client: TcpStream, server: TcpStream) {
 
 async fn copy(way: &Way, mut from: OwnedReadHalf, mut to: OwnedWriteHalf, answers: bool) {
     let mut bytes = vec![0; 64 * 1024];
-    let mut cut = way.cut.subscribe();
+    let (mut cut, mut held) = (way.cut.subscribe(), way.answers_held.subscribe());
     loop {
         let Ok(count) = from.read(&mut bytes).await else { return };
+        if answers && held.wait_for(|held| !held).await.is_err() {
+            return;
+        }
         if cut.wait_for(|cut| !cut).await.is_err() || count == 0 || answers && way.loses() {
             return;
         }

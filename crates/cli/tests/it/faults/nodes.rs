@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sqlx::{Connection, PgConnection};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
@@ -14,43 +13,12 @@ use super::rng::Rng;
 use super::server::{Place, Rules, Server, Shared};
 use super::talk::{Talker, busy, conclude, talkers};
 use super::{number, seed};
+use crate::postgres::Schema;
 
 const NODES: usize = 3;
 
 /// Longer than a lease and a sweep: by then the sessions of a node that is gone have another one.
 const TAKEN_OVER: Duration = Duration::from_secs(13);
-
-/// A schema of its own in a server that is there; dropped when the test is over.
-struct Schema {
-    server: String,
-    name: String,
-}
-
-impl Schema {
-    /// `None`, and a word about it, where there is no PostgreSQL.
-    async fn new() -> Option<Self> {
-        let server = std::env::var_os("LONGHAUL_TEST_POSTGRES");
-        let default = "postgres://postgres@127.0.0.1:5432/test".to_owned();
-        let server = server.map_or(default, |url| url.into_string().unwrap());
-        if let Err(error) = PgConnection::connect(&server).await {
-            assert!(std::env::var_os("LONGHAUL_REQUIRE_POSTGRES").is_none(), "PostgreSQL is needed: {error}");
-            eprintln!("SKIPPED nodes: no PostgreSQL at {server}: {error}");
-            return None;
-        }
-        let schema = Self { server, name: format!("longhaul_nodes_{}", Uuid::now_v7().simple()) };
-        schema.execute(format!("CREATE SCHEMA {}", schema.name)).await;
-        Some(schema)
-    }
-
-    fn url(&self) -> String {
-        format!("{}?options[search_path]={}", self.server, self.name)
-    }
-
-    async fn execute(&self, sql: String) {
-        let mut db = PgConnection::connect(&self.server).await.unwrap();
-        sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(&mut db).await.unwrap();
-    }
-}
 
 /// What is done to a node.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +31,7 @@ enum Fault {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_die_and_every_session_goes_on_elsewhere() {
-    let Some(schema) = Schema::new().await else { return };
+    let Some(schema) = Schema::new("nodes").await else { return };
     let seed = seed("nodes");
     let rounds = number("LONGHAUL_NODE_ROUNDS").unwrap_or(3);
     let sessions = number("LONGHAUL_NODE_SESSIONS").unwrap_or(12) as usize;
@@ -108,7 +76,6 @@ async fn nodes_die_and_every_session_goes_on_elsewhere() {
     for node in running.into_iter().flatten() {
         assert!(node.terminate().await.status.success());
     }
-    schema.execute(format!("DROP SCHEMA {} CASCADE", schema.name)).await;
 }
 
 fn common_to_nodes(common: &Place, schema: &Schema) -> Arc<Shared> {

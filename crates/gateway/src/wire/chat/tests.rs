@@ -50,7 +50,7 @@ fn the_envelope_says_where_things_stand() {
         let bad = Chat.read(Bytes::from(body)).unwrap_err();
         assert_eq!(bad.param.as_deref(), param, "{body}");
     }
-    let unnamed = envelope(r#"{"messages":[],"seed":1.50}"#);
+    let unnamed = Chat.read(Bytes::from_static(br#"{"messages":[],"seed":1.50}"#)).unwrap();
     assert_eq!((unnamed.model.as_str(), &unnamed.model_at), ("", &None));
     let named = Chat.render(&unnamed, &Edited { model: Some("m".to_owned()), ..Edited::default() }).unwrap();
     assert_eq!(named, r#"{"messages":[],"seed":1.50,"model":"m"}"#);

@@ -141,7 +141,7 @@ impl Conversations {
         let place = known.places.get(&prefix)?.clone();
         let head = known.heads.get_mut(&place.session);
         let is_first = match head {
-            Some(head) if *head == Some(prefix) => head.is_some(),
+            Some(head) if *head == Some(prefix) => head.take().is_some(),
             _ => false,
         };
         Some((place, is_first))

@@ -1,0 +1,66 @@
+//! `backup`, `restore`, `migrate`: what is carried is what was there.
+
+use crate::bench::Bench;
+
+/// What every session says of itself, whole.
+fn exported(bench: &Bench) -> Vec<String> {
+    let listed = bench.run(&["sessions", "list", "--json"]).exits(0).out;
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    let ids = listed.as_array().unwrap().iter().map(|session| session["id"].as_str().unwrap().to_owned());
+    ids.map(|id| bench.run(&["sessions", "export", &id]).exits(0).out).collect()
+}
+
+/// Two sessions, one with an output so long that it is a blob.
+fn with_sessions() -> Bench {
+    let bench = Bench::new();
+    for prompt in ["hello", "!seq 1 20000"] {
+        bench.run(&["--provider", "scripted", "run", "--yes", prompt]).exits(0).out;
+    }
+    bench
+}
+
+#[test]
+fn a_backup_is_restored_as_it_was_and_never_over_something() {
+    let bench = with_sessions();
+    let before = exported(&bench);
+    assert_eq!(before.len(), 2);
+    let folder = bench.work().join("backup");
+    let folder = folder.to_str().unwrap();
+    let said = bench.run(&["backup", folder]).exits(0).out;
+    assert!(said.starts_with("2 sessions with ") && said.contains("1 blob "), "{said}");
+    let again = bench.run(&["backup", folder]);
+    assert!(again.code == Some(2) && again.err.contains("is not empty"), "{again:?}");
+    let other = Bench::new();
+    other.run(&["restore", folder]).exits(0).out;
+    assert_eq!(exported(&other), before);
+    let over = other.run(&["restore", folder]);
+    assert!(over.code == Some(1) && over.err.contains("there are sessions in"), "{over:?}");
+    assert_eq!(exported(&other), before);
+    let none = other.run(&["restore", "nowhere"]);
+    assert!(none.code == Some(2) && none.err.contains("holds no backup"), "{none:?}");
+}
+
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn sessions_move_into_a_database_and_back() {
+    let Some(schema) = crate::postgres::Schema::new("migrate").await else { return };
+    let bench = with_sessions();
+    let before = exported(&bench);
+    let (url, blobs) = (schema.url(), bench.work().with_file_name("common"));
+    let blobs = blobs.to_str().unwrap().to_owned();
+    let there = ["migrate", "--to", &url, "--blobs", &blobs];
+    let said = bench.run(&there).exits(0).out;
+    assert!(said.starts_with("2 sessions with "), "{said}");
+    assert!(bench.run(&there).exits(0).out.contains("; 2 were there already, and are the same"));
+    let other = Bench::new();
+    other.run(&["migrate", "--from", &url, "--blobs", &blobs]).exits(0).out;
+    assert_eq!(exported(&other), before);
+    // What went on since is not written over.
+    other.run(&["--provider", "scripted", "run", "--yes", "--session", "last", "more"]).exits(0).out;
+    let over = other.run(&["migrate", "--to", &url, "--blobs", &blobs]);
+    assert!(over.code == Some(1) && over.err.contains("is another one there"), "{over:?}");
+    let nothing = other.run(&["migrate"]);
+    assert!(nothing.code == Some(2) && nothing.err.contains("name one database"), "{nothing:?}");
+    let away = other.run(&["migrate", "--to", "postgres://nobody@127.0.0.1:1/none"]);
+    assert!(away.code == Some(1) && !away.err.is_empty(), "{away:?}");
+}
