@@ -1080,6 +1080,11 @@ export interface components {
         Event: components["schemas"]["MessageAdded"] | components["schemas"]["MessageDequeued"] | components["schemas"]["RunStarted"] | components["schemas"]["RunComplete"] | components["schemas"]["SessionParked"] | components["schemas"]["LlmThinking"] | components["schemas"]["LlmResponse"] | components["schemas"]["LlmToolCall"] | components["schemas"]["LlmToolResult"] | components["schemas"]["LlmSwitched"] | components["schemas"]["LlmError"] | components["schemas"]["LlmUnsupportedInput"] | components["schemas"]["LlmChunk"] | components["schemas"]["LlmToolInput"] | components["schemas"]["LlmSnapshot"] | components["schemas"]["ToolStarted"] | components["schemas"]["ToolOutput"] | components["schemas"]["ToolApprovalRequest"] | components["schemas"]["ToolApprovalResponse"] | components["schemas"]["ContextUsage"] | components["schemas"]["ContextEstimate"] | components["schemas"]["ContextPruned"] | components["schemas"]["ContextCompressed"] | components["schemas"]["ContextCompactFailed"] | components["schemas"]["ContextRestored"] | components["schemas"]["ContextCompacting"] | components["schemas"]["MessageQueued"] | components["schemas"]["MessageEdited"] | components["schemas"]["MessageRemoved"] | components["schemas"]["QueueSnapshot"] | components["schemas"]["StreamGap"];
         /** @enum {string} */
         ExportFormat: "jsonl" | "markdown";
+        /** @description What went wrong: the stable code, and words for people. */
+        Failed: {
+            code: components["schemas"]["ProblemCode"];
+            message: string;
+        };
         /**
          * @description Why a run ended.
          * @enum {string}
@@ -1326,6 +1331,8 @@ export interface components {
              * @description When a placeholder took its place, in milliseconds since 1970.
              */
             compactedAt?: number;
+            /** @description Why an answer that is `lost` was cut off. */
+            error?: components["schemas"]["Failed"];
             id: string;
             interrupted?: components["schemas"]["Cut"];
             isNote?: boolean;
@@ -1722,6 +1729,7 @@ export interface components {
             /** @description How it goes on then. */
             goOn?: string;
             id: string;
+            lastError?: components["schemas"]["Failed"];
             lastFinishReason?: components["schemas"]["FinishReason"];
             /**
              * Format: int64
@@ -1750,6 +1758,9 @@ export interface components {
              */
             createdAt: number;
             id: string;
+            lastError?: components["schemas"]["Failed"];
+            /** @description How its newest run ended, where nothing runs now and the end is among the newest of its log. */
+            lastFinishReason?: components["schemas"]["FinishReason"];
             /**
              * Format: int64
              * @description The newest position of its log.

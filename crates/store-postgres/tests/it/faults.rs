@@ -215,7 +215,8 @@ async fn what_arrives_after_the_takeover_is_not_written() {
     let Some(port) = place.port() else { return };
     let proxy = Proxy::to(port).await;
     let url = place.url_at(&place.server_at(proxy.port()));
-    let owner = PostgresStore::open(&url, quick()).await.unwrap();
+    // One connection, so that the statement is known there and goes out whole.
+    let owner = PostgresStore::open(&url, PostgresOptions { connections: 1, ..quick() }).await.unwrap();
     let other = place.open_with(quick()).await;
     let lease = begin(&owner, "s").await;
     owner.append(&lease, append_of(vec![run_started(), note("before")])).await.unwrap();

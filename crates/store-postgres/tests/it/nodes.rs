@@ -117,10 +117,22 @@ async fn orphans_have_work_and_no_living_owner() {
     living.close().await;
 }
 
-/// The owner of `s` is stopped without knowing it; another node takes the session when the lease has run out.
-async fn stopped(place: &Place) -> (PostgresStore, Lease, PostgresStore, Lease, Duration) {
+/// The owner of `s`, `t` and `u` is stopped without knowing it; another node takes them when the lease has run out.
+struct Stopped {
+    owner: PostgresStore,
+    /// What it had: of `s`, and of the others.
+    lease: Lease,
+    more: [Lease; 2],
+    other: PostgresStore,
+    /// What the other node has of `s`.
+    taken: Lease,
+    after: Duration,
+}
+
+async fn stopped(place: &Place) -> Stopped {
     let (owner, other) = (place.open_with(quick()).await, place.open_with(quick()).await);
     let lease = begin(&owner, "s").await;
+    let more = [begin(&owner, "t").await, begin(&owner, "u").await];
     owner.append(&lease, append_of(vec![run_started(), note("before")])).await.unwrap();
     enqueue(&owner, "s", "q").await.unwrap();
     owner.stall(true);
@@ -134,13 +146,34 @@ async fn stopped(place: &Place) -> (PostgresStore, Lease, PostgresStore, Lease, 
         taken.is_some()
     })
     .await;
-    (owner, lease, other, taken.unwrap(), begun.elapsed())
+    let after = begun.elapsed();
+    for id in ["t", "u"] {
+        claim(&other, id).await.unwrap();
+    }
+    Stopped { owner, lease, more, other, taken: taken.unwrap(), after }
+}
+
+#[tokio::test]
+async fn a_lease_that_has_run_out_is_not_revived() {
+    let Some(place) = Place::new().await else { return };
+    let node = place.open_with(quick()).await;
+    let lease = begin(&node, "s").await;
+    let mut standing = node.standing();
+    let first = standing.borrow_and_update().clone();
+    // By its own clock the node is in time; the clock of the database decides.
+    place.execute("UPDATE node SET lease_until = clock_timestamp() - interval '1 second'").await;
+    let again = |now: &Standing| matches!(now, Standing::Joined(_)) && *now != first;
+    tokio::time::timeout(crate::PATIENCE, standing.wait_for(again)).await.unwrap().unwrap();
+    assert!(fenced(&append(&node, &lease, "late").await));
+    assert_eq!(node.nodes().await.unwrap().len(), 1, "its earlier life is over");
+    assert!(claim(&node, "s").await.unwrap().epoch > lease.epoch);
+    node.close().await;
 }
 
 #[tokio::test]
 async fn a_session_is_taken_when_its_owners_lease_has_run_out() {
     let Some(place) = Place::new().await else { return };
-    let (owner, lease, other, taken, after) = stopped(&place).await;
+    let Stopped { owner, lease, other, taken, after, .. } = stopped(&place).await;
     let ttl = quick().ttl;
     assert!(after > ttl / 2 && after < ttl + Duration::from_secs(2), "{after:?}");
     assert!(taken.epoch > lease.epoch);
@@ -153,15 +186,21 @@ async fn a_session_is_taken_when_its_owners_lease_has_run_out() {
 #[tokio::test]
 async fn a_stopped_owner_writes_nothing_after_the_takeover() {
     let Some(place) = Place::new().await else { return };
-    let (owner, lease, other, taken, _) = stopped(&place).await;
+    let Stopped { owner, lease, more, other, taken, .. } = stopped(&place).await;
     owner.signal(&"s".into(), "cancel".into()).await.unwrap();
     let id = SessionId::from("s");
     let before = (other.session(&id).await, other.queue(&id).await, other.chunks(&id).await);
-    // It still believes in its lease, so this is what the database itself refuses.
+    // It still believes in its leases, so this is what the database itself refuses: the first time, each.
+    let takes = vec!["q".into()];
+    let late = Append { takes, settles: vec!["step".into()], ..append_of(vec![note("late")]) };
+    assert!(fenced(&owner.append(&lease, late).await));
+    let [for_chunk, for_signals] = more;
+    other.signal(&"u".into(), "cancel".into()).await.unwrap();
+    assert!(fenced(&owner.take_signals(&for_signals).await));
+    assert_eq!(other.signals(&"u".into()).await.unwrap().len(), 1);
     let chunk = Chunk { step: "step".into(), index: 0, body: "late".into() };
-    assert!(fenced(&owner.put_chunk(&lease, chunk).await));
-    let second = begin(&other, "t").await;
-    drop(second);
+    assert!(fenced(&owner.put_chunk(&for_chunk, chunk).await));
+    assert_eq!(other.chunks(&"t".into()).await.unwrap(), []);
     for attempt in 0..3 {
         let takes = vec!["q".into()];
         let late = Append { takes, settles: vec!["step".into()], ..append_of(vec![note("late")]) };

@@ -104,7 +104,7 @@ fn the_transcript_sets_it_where_there_are_colours_and_nowhere_else() {
     assert!(set.contains("of \u{1b}[1mmany\u{1b}[0m"), "{set:?}");
     assert_eq!(
         visible(&set),
-        "agent  • an item of many words that\n         goes on into a second line\n\n         code\n"
+        "agent  • an item of many words that goes\n         on into a second line\n\n         code\n"
     );
     assert!(set.lines().all(|line| !line.contains("\u{1b}[1m") || line.contains("\u{1b}[0m")));
     assert!(printed(false).contains("- an item of **many** words"), "a pipe has it as it was written");
