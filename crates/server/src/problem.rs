@@ -39,7 +39,14 @@ pub(crate) struct Problem {
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, code: ErrorCode, detail: impl Into<String>) -> Self {
-        Self { status, code: code.as_str(), detail: detail.into(), more: Map::new(), retry_after_s: None, elsewhere: None }
+        Self {
+            status,
+            code: code.as_str(),
+            detail: detail.into(),
+            more: Map::new(),
+            retry_after_s: None,
+            elsewhere: None,
+        }
     }
 
     /// The request itself is wrong.

@@ -130,7 +130,7 @@ fn a_body_of_100_mb_is_refused_in_its_dialect_and_not_kept() {
         }
     }
     let grown = peak_mb(server.id()) - before;
-    println!("6 bodies of 100 MB, refused: {grown} MB more than before");
+    eprintln!("6 bodies of 100 MB, refused: {grown} MB more than before");
     assert!(grown < MOST_REFUSED_MB, "{grown} MB");
     client.is_well();
     end(&mut server);
@@ -154,10 +154,10 @@ fn a_message_of_100_mb_that_may_be_read_is_refused_with_its_numbers() {
         let (status, kind, words) = client.refused(dialect.path, dialect.request(&large));
         assert_eq!((status, kind.as_str()), (400, "invalid_request_error"), "{words}");
         assert!(words.contains("of a window of 16000"), "{words}");
-        println!("{}: refused after {:.1} s", dialect.path, begun.elapsed().as_secs_f64());
+        eprintln!("{}: refused after {:.1} s", dialect.path, begun.elapsed().as_secs_f64());
     }
     let grown = peak_mb(server.id()) - before;
-    println!("3 messages of 100 MB, read: {grown} MB more than before");
+    eprintln!("3 messages of 100 MB, read: {grown} MB more than before");
     assert!(grown < MOST_READ_MB, "{grown} MB");
     assert_eq!(fake.asked().len(), asked, "none of it was sent on");
     client.is_well();
@@ -194,7 +194,7 @@ fn what_is_nested_10000_deep_breaks_nothing() {
         }
     }
     let grown = peak_mb(server.id()) - before;
-    println!("36 requests nested 10,000 deep: {grown} MB more than before");
+    eprintln!("36 requests nested 10,000 deep: {grown} MB more than before");
     assert!(grown < MOST_REFUSED_MB, "{grown} MB");
     client.is_well();
     end(&mut server);

@@ -26,7 +26,8 @@ fn there_are_fixtures(test: &str) -> bool {
 }
 
 fn mutations() -> usize {
-    std::env::var("LONGHAUL_FUZZ_MUTATIONS").ok().and_then(|count| count.parse().ok()).unwrap_or(MUTATIONS)
+    let said = std::env::var_os("LONGHAUL_FUZZ_MUTATIONS");
+    said.and_then(|count| count.to_str()?.parse().ok()).unwrap_or(MUTATIONS)
 }
 
 /// Runs it; what it breaks on is kept where the message says.

@@ -120,3 +120,23 @@ fn a_command_without_the_network_reaches_nobody() {
         assert_eq!(told.contains("not permitted"), !reaches, "{network}: {told}");
     }
 }
+
+#[test]
+fn a_rule_over_arguments_lets_through_what_its_pattern_shows_and_no_more() {
+    let bench = Bench::new();
+    let file = bench.write(
+        "rules.yml",
+        "approvals: { rules: [{ tool: bash, match: { command: 'echo *' }, decision: allow }] }\n",
+    );
+    let fake = Fake::start([]);
+    for (command, runs) in
+        [("echo it-'ran'", true), ("echo it-'ran'; touch made", false), ("touch made", false)]
+    {
+        fake.say(Say::Call("bash", json!({ "command": command })));
+        bench.run_with(&fake, &["--config", file.to_str().unwrap(), "run", "try"]).exits(0);
+        let told = fake.asked().pop().unwrap().to_string();
+        assert_eq!(told.contains("it-ran"), runs, "{command}: {told}");
+        assert_eq!(told.contains("needs a person's approval"), !runs, "{command}: {told}");
+    }
+    assert!(!bench.work().join("made").exists());
+}

@@ -27,7 +27,10 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Value>, Problem
         return Err(not_ready(ErrorCode::Interrupted, ENDING));
     }
     if app.runtime().nodes().is_some_and(|nodes| *nodes.standing().borrow() == Standing::Fenced) {
-        return Err(not_ready(ErrorCode::Storage, "This node has lost the database: others take its sessions over."));
+        return Err(not_ready(
+            ErrorCode::Storage,
+            "This node has lost the database: others take its sessions over.",
+        ));
     }
     app.runtime().sessions(1).await.map_err(|error| {
         tracing::error!(%error, "not ready");

@@ -15,7 +15,10 @@ async fn status(world: &World, method: Method, path: &str, body: Value) -> Statu
         let problem = expect(answer, status).await;
         assert_eq!(problem["code"], "interrupted", "{path}");
         let detail = problem["detail"].as_str().unwrap();
-        assert!(detail.contains("is ending") && detail.contains("Start it again with `longhaul`"), "{detail}");
+        assert!(
+            detail.contains("is ending") && detail.contains("Start it again with `longhaul`"),
+            "{detail}"
+        );
     }
     status
 }

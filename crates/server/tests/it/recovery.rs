@@ -48,7 +48,10 @@ async fn what_was_streaming_is_kept_and_watchers_go_on() {
     assert_eq!(missed[1].data["code"], "interrupted");
     assert_eq!(missed[3].data["entries"][0]["parts"][0]["text"], "this waits");
     let shown = world.get(&format!("/api/sessions/{session}")).await;
-    assert_eq!((&shown["lastFinishReason"], &shown["lastError"]["code"]), (&json!("error"), &json!("interrupted")));
+    assert_eq!(
+        (&shown["lastFinishReason"], &shown["lastError"]["code"]),
+        (&json!("error"), &json!("interrupted"))
+    );
     let listed = world.get("/api/sessions").await["sessions"][0].clone();
     assert_eq!(listed["lastFinishReason"], "error", "the list tells a failed session from one at rest");
     assert_eq!(listed["lastError"], shown["lastError"]);
@@ -58,7 +61,10 @@ async fn what_was_streaming_is_kept_and_watchers_go_on() {
     assert_eq!(said.iter().filter(|(_, text)| text == "this waits").count(), 1);
     assert_eq!(said.last().unwrap().1, "Fresh.");
     let listed = world.get("/api/sessions").await["sessions"][0].clone();
-    assert_eq!((&listed["lastFinishReason"], &listed["lastError"]), (&json!("stop"), &serde_json::Value::Null));
+    assert_eq!(
+        (&listed["lastFinishReason"], &listed["lastError"]),
+        (&json!("stop"), &serde_json::Value::Null)
+    );
     let page = world.get(&format!("/api/sessions/{session}/messages")).await;
     assert_eq!(page["messages"][1]["interrupted"], "lost");
     assert_eq!(page["messages"][1]["error"]["code"], "interrupted", "why it was cut off");

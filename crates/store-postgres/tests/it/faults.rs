@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use longhaul_core::ids::SessionId;
-use longhaul_store::{Append, Lease, Nodes, Standing, Store, StoreError};
+use longhaul_core::message::Part;
+use longhaul_store::{Append, Lease, NewQueued, Nodes, Standing, Store, StoreError};
 use longhaul_store_postgres::{PostgresOptions, PostgresStore};
 use sqlx::Connection;
 use tokio::task::JoinSet;
@@ -267,6 +268,29 @@ async fn an_append_whose_answer_was_lost_is_done_once() {
     proxy.lose_nothing();
     assert!(proxy.lost() >= 20, "{}", proxy.lost());
     assert_eq!(notes(&store, "s").await, expected);
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_message_whose_acceptance_was_lost_is_accepted_once() {
+    let Some(place) = Place::new().await else { return };
+    let Some(port) = place.port() else { return };
+    let proxy = Proxy::to(port).await;
+    let url = place.url_at(&place.server_at(proxy.port()));
+    let store = PostgresStore::open(&url, PostgresOptions { connections: 1, ..PostgresOptions::default() });
+    let store = store.await.unwrap();
+    create(&store, "s").await;
+    for number in 0..24 {
+        let parts = vec![Part::text("x")];
+        let id = format!("q{number}").as_str().into();
+        let message = NewQueued { id, client_key: None, at: 1, parts, queue_limit: 99 };
+        proxy.lose_answer_after(number % 12);
+        let accepted = store.enqueue(&"s".into(), message).await.unwrap();
+        proxy.lose_nothing();
+        assert_eq!((accepted.position, accepted.repeated), (number + 1, false));
+    }
+    assert_eq!(store.queue(&"s".into()).await.unwrap().len(), 24);
+    assert!(proxy.lost() >= 8, "{}", proxy.lost());
     store.close().await;
 }
 
