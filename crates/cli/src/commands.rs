@@ -130,7 +130,9 @@ fn log_to_stderr(place: &Place) {
         .with_writer(Log::default)
         .with_ansi(place.terminal.colour_messages())
         .with_target(false)
-        .without_time();
+        .without_time()
+        // They would go to standard error, which may be closed: that is no reason to fail.
+        .log_internal_errors(false);
     // Set once; a second time would change nothing.
     let _ = subscriber.try_init();
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use longhaul_store::{Blobs, Transfer};
+#[cfg(feature = "postgres")]
+use longhaul_store::Blobs;
+use longhaul_store::Transfer;
 
 use super::Data;
 use crate::failure::{Failure, Outcome};

@@ -14,7 +14,7 @@ fn exported(bench: &Bench) -> Vec<String> {
 fn with_sessions() -> Bench {
     let bench = Bench::new();
     for prompt in ["hello", "!seq 1 20000"] {
-        bench.run(&["--provider", "scripted", "run", "--yes", prompt]).exits(0).out;
+        bench.run(&["--provider", "scripted", "run", "--yes", prompt]).exits(0);
     }
     bench
 }
@@ -31,7 +31,7 @@ fn a_backup_is_restored_as_it_was_and_never_over_something() {
     let again = bench.run(&["backup", folder]);
     assert!(again.code == Some(2) && again.err.contains("is not empty"), "{again:?}");
     let other = Bench::new();
-    other.run(&["restore", folder]).exits(0).out;
+    other.run(&["restore", folder]).exits(0);
     assert_eq!(exported(&other), before);
     let over = other.run(&["restore", folder]);
     assert!(over.code == Some(1) && over.err.contains("there are sessions in"), "{over:?}");
@@ -53,10 +53,10 @@ async fn sessions_move_into_a_database_and_back() {
     assert!(said.starts_with("2 sessions with "), "{said}");
     assert!(bench.run(&there).exits(0).out.contains("; 2 were there already, and are the same"));
     let other = Bench::new();
-    other.run(&["migrate", "--from", &url, "--blobs", &blobs]).exits(0).out;
+    other.run(&["migrate", "--from", &url, "--blobs", &blobs]).exits(0);
     assert_eq!(exported(&other), before);
     // What went on since is not written over.
-    other.run(&["--provider", "scripted", "run", "--yes", "--session", "last", "more"]).exits(0).out;
+    other.run(&["--provider", "scripted", "run", "--yes", "--session", "last", "more"]).exits(0);
     let over = other.run(&["migrate", "--to", &url, "--blobs", &blobs]);
     assert!(over.code == Some(1) && over.err.contains("is another one there"), "{over:?}");
     let nothing = other.run(&["migrate"]);

@@ -4,8 +4,8 @@ use longhaul_store::{Nodes, Store, StoreError};
 use longhaul_store_postgres::{PostgresOptions, PostgresStore};
 use tokio::task::JoinSet;
 
-use crate::place::Place;
-use crate::{append, begin, notes, quick};
+use crate::place::{Place, skip};
+use crate::{append, begin, create, notes, quick};
 
 async fn refused(url: &str) -> String {
     match PostgresStore::open(url, quick()).await {
@@ -78,5 +78,22 @@ async fn what_was_kept_is_there_after_opening_again() {
     assert_eq!(notes(&store, "s\0\u{1a}").await, ["kept"]);
     let again = store.claim(&"s\0\u{1a}".into(), "test").await.unwrap();
     assert!(again.epoch > lease.epoch);
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_wants_tls_gets_it() {
+    let Some(place) = Place::new().await else { return };
+    let mut db = place.connect().await;
+    let offered: String = sqlx::query_scalar("SHOW ssl").fetch_one(&mut db).await.unwrap();
+    if offered != "on" {
+        return skip("the server offers no TLS");
+    }
+    let url = format!("{}&sslmode=require", place.url());
+    let store = PostgresStore::open(&url, quick()).await.unwrap();
+    let encrypted: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM pg_stat_ssl WHERE ssl").fetch_one(&mut db).await.unwrap();
+    assert!(encrypted >= 1, "{encrypted} connections are encrypted");
+    create(&store, "s").await;
     store.close().await;
 }
