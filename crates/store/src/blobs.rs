@@ -7,12 +7,15 @@
 mod named;
 mod staging;
 
+use std::collections::HashSet;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use futures_util::StreamExt;
 use longhaul_core::message::BlobRef;
 use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
@@ -126,6 +129,30 @@ impl Blobs {
         }
         self.keep_name(&hash).await?;
         Ok(BlobRef { hash, bytes })
+    }
+
+    /// Removes every blob but those in `named`, if nobody has touched it for `age`, and says how many they were and
+    /// how many bytes. Only who has the blobs for itself may call it: what somebody stores meanwhile could go.
+    ///
+    /// # Errors
+    /// [`BlobError::Storage`]; what was not removed does no harm.
+    pub async fn keep_only(&self, named: &HashSet<String>, age: Duration) -> Result<(usize, u64), BlobError> {
+        let failed = |error| storage(TOP, &error);
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let oldest = now.saturating_sub(age).as_secs().cast_signed();
+        let mut listed = self.objects.list(Some(&Key::from(TOP)));
+        let mut gone = Vec::new();
+        while let Some(object) = listed.next().await {
+            let object = object.map_err(failed)?;
+            let is_named = object.location.filename().is_some_and(|hash| named.contains(hash));
+            if !is_named && object.last_modified.timestamp() < oldest {
+                gone.push((object.location, object.size));
+            }
+        }
+        for (location, _) in &gone {
+            self.objects.delete(location).await.map_err(failed)?;
+        }
+        Ok((gone.len(), gone.iter().map(|(_, size)| size).sum()))
     }
 
     /// Removes what killed processes left half written, and says how many files that were. Only who has the folder

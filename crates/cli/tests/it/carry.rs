@@ -64,3 +64,41 @@ async fn sessions_move_into_a_database_and_back() {
     let away = other.run(&["migrate", "--to", "postgres://nobody@127.0.0.1:1/none"]);
     assert!(away.code == Some(1) && !away.err.is_empty(), "{away:?}");
 }
+
+/// Makes everything in the blob store two days old.
+fn age(bench: &Bench) {
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(2 * 24 * 60 * 60);
+    for file in blobs(bench) {
+        std::fs::File::options().append(true).open(file).unwrap().set_modified(old).unwrap();
+    }
+}
+
+fn blobs(bench: &Bench) -> Vec<std::path::PathBuf> {
+    let folders = std::fs::read_dir(bench.data().join("blobs/blob")).unwrap().flatten();
+    folders
+        .flat_map(|folder| std::fs::read_dir(folder.path()).unwrap().flatten())
+        .map(|file| file.path())
+        .collect()
+}
+
+#[test]
+fn deleting_a_session_removes_what_only_it_had_and_nothing_new() {
+    let bench = Bench::new();
+    let run = |prompt: &str| bench.run(&["--provider", "scripted", "run", "--yes", prompt]).exits(0);
+    for prompt in ["!seq 1 20000", "!seq 1 20000", "!seq 1 30000"] {
+        run(prompt);
+    }
+    assert_eq!(blobs(&bench).len(), 2, "the same content is stored once");
+    age(&bench);
+    let said = bench.run(&["sessions", "delete", "last", "--yes"]).exits(0);
+    assert!(said.err.contains("1 file"), "{said:?}");
+    assert_eq!(blobs(&bench).len(), 1);
+    // Another session still has it.
+    assert_eq!(bench.run(&["sessions", "delete", "last", "--yes"]).exits(0).err, "");
+    assert_eq!(blobs(&bench).len(), 1);
+    // What is younger than a day may belong to a message that is being written.
+    run("!seq 1 40000");
+    bench.run(&["sessions", "delete", "last", "--yes"]).exits(0);
+    assert_eq!(blobs(&bench).len(), 2);
+    exported(&bench);
+}

@@ -147,7 +147,9 @@ impl Driver {
                     }
                     self.feed(Input::Cancel).await?;
                 }
-                None => tracing::warn!(session = %self.shared.session_id, "another node says what is not understood"),
+                None => {
+                    tracing::warn!(session = %self.shared.session_id, "another node says what is not understood")
+                }
             }
         }
         Ok(())

@@ -112,7 +112,10 @@ impl Runtime {
     /// Stops everything: others may have it by now.
     fn lose_all(&self) {
         let open = self.opened();
-        tracing::error!(sessions = open.len(), "this node could not renew its lease: it lets go of its sessions");
+        tracing::error!(
+            sessions = open.len(),
+            "this node could not renew its lease: it lets go of its sessions"
+        );
         for session in open {
             session.command(Command::Lose);
         }

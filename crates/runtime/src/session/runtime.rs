@@ -8,9 +8,7 @@ use longhaul_core::event::{Event, EventBody, Lineage};
 use longhaul_core::history::History;
 use longhaul_core::ids::{Millis, Seq, SessionId};
 use longhaul_core::run::{Input, Run, Status};
-use longhaul_store::{
-    Blobs, Lease, NewSession, SessionRecord, SharedNodes, SharedStore, StoreError,
-};
+use longhaul_store::{Blobs, Lease, NewSession, SessionRecord, SharedNodes, SharedStore, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use uuid::Uuid;

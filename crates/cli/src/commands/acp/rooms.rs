@@ -173,7 +173,10 @@ pub(super) fn servers(named: Vec<McpServer>) -> Result<Servers, String> {
             McpServer::Stdio(server) => {
                 let program = server.command.display().to_string();
                 let env = server.env.into_iter().map(|variable| (variable.name, variable.value)).collect();
-                (server.name, McpTransport::Command(McpCommand { program, args: server.args, env, network: None }))
+                (
+                    server.name,
+                    McpTransport::Command(McpCommand { program, args: server.args, env, network: None }),
+                )
             }
             McpServer::Http(server) => {
                 let headers = server.headers.into_iter().map(|header| (header.name, header.value)).collect();

@@ -173,7 +173,8 @@ impl Talk {
     async fn perform(&self, to: &Connection, slash: Slash) -> Result<StopReason, Error> {
         let model = self.room.runtime.agent().provider.origin().model;
         let mut follower = self.follower.lock().await;
-        let done = Box::pin(follower.follow(to, slash.perform(&self.room.runtime, &self.session, &model))).await;
+        let done =
+            Box::pin(follower.follow(to, slash.perform(&self.room.runtime, &self.session, &model))).await;
         let text = done.unwrap_or_else(|failure| format!("Not done: {}", failure.message()));
         follower.send(to, said(&follower.remark_id(), &text));
         self.tell_meter(&follower, to).await;

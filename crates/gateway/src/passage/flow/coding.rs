@@ -8,6 +8,12 @@ use http::{HeaderMap, HeaderValue, header};
 
 use crate::wire::{Fault, FaultKind};
 
+/// So much is unpacked at a time: what a few bytes stand for can be a thousand times as much.
+const AT_ONCE_BYTES: usize = 4_096;
+
+/// The most that one piece of an answer may stand for.
+const MOST_BYTES: usize = 32 << 20;
+
 /// The coding of a body that is being read.
 pub(super) enum Coding {
     Gzip(MultiGzDecoder<Vec<u8>>),
@@ -46,8 +52,10 @@ impl Coding {
     /// [`Fault`] if they are not so coded.
     pub(super) fn decode(&mut self, coded: &[u8]) -> Result<Bytes, Fault> {
         let plain = match self {
-            Self::Gzip(decoder) => write(decoder, coded).map(|()| std::mem::take(decoder.get_mut())),
-            Self::Deflate(decoder) => write(decoder, coded).map(|()| std::mem::take(decoder.get_mut())),
+            Self::Gzip(decoder) => write(decoder, coded, |decoder| decoder.get_ref().len())
+                .map(|()| std::mem::take(decoder.get_mut())),
+            Self::Deflate(decoder) => write(decoder, coded, |decoder| decoder.get_ref().len())
+                .map(|()| std::mem::take(decoder.get_mut())),
         };
         plain.map(Bytes::from).map_err(|error| {
             let message = format!("the upstream's answer is not coded as its head says: {error}");
@@ -56,7 +64,42 @@ impl Coding {
     }
 }
 
-fn write(decoder: &mut impl Write, coded: &[u8]) -> io::Result<()> {
-    decoder.write_all(coded)?;
+fn write<W: Write>(decoder: &mut W, coded: &[u8], unpacked: impl Fn(&W) -> usize) -> io::Result<()> {
+    for piece in coded.chunks(AT_ONCE_BYTES) {
+        decoder.write_all(piece)?;
+        if unpacked(decoder) > MOST_BYTES {
+            return Err(io::Error::other(format!("a piece of it stands for more than {MOST_BYTES} bytes")));
+        }
+    }
     decoder.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+
+    fn packed(bytes: usize) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(&vec![b'a'; bytes]).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn coding() -> Coding {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        Coding::of(&headers).unwrap().unwrap()
+    }
+
+    #[test]
+    fn a_few_bytes_that_stand_for_very_many_are_refused_before_they_are_unpacked() {
+        assert_eq!(coding().decode(&packed(1 << 20)).unwrap().len(), 1 << 20);
+        let mut coding = coding();
+        let refused = coding.decode(&packed(256 << 20)).unwrap_err();
+        assert!(refused.message.contains("stands for more than"), "{}", refused.message);
+        let Coding::Gzip(decoder) = &coding else { panic!("it is gzip") };
+        assert!(decoder.get_ref().len() < 64 << 20, "{}", decoder.get_ref().len());
+    }
 }
