@@ -258,7 +258,7 @@ pub(crate) struct ChatArgs {
 /// `run`.
 #[derive(Debug, Group)]
 pub(crate) struct RunArgs {
-    /// The task; `-` or nothing reads it from standard input
+    /// The task; what is piped in stands behind it. `-` or nothing reads the task from standard input
     pub(crate) prompt: Option<String>,
     /// Print every event, one JSON object a line
     #[arg(long)]

@@ -116,7 +116,15 @@ fn beside(place: &Place) -> String {
 /// Another server would be of no use: the conversations are behind the page of this one.
 fn taken_by_server(place: &Place, folder: &str, by: &str, serving: &Serving) -> Failure {
     let other = match place.command_name {
-        "" | "serve" => ("a second server", "longhaul --data-dir DIR serve --addr HOST:PORT".to_owned()),
+        "" => {
+            return Failure::new(format!(
+                "the data folder {folder} is in use by another longhaul{by}, a server: do it on its page, {}, \
+                 which may ask for the token in {}; or end it first",
+                serving.page,
+                place.shown(&serving.token_file),
+            ));
+        }
+        "serve" => ("a second server", "longhaul --data-dir DIR serve --addr HOST:PORT".to_owned()),
         _ => ("beside it", beside(place)),
     };
     Failure::new(format!(

@@ -49,7 +49,10 @@ pub(crate) async fn guard(State(app): State<App>, mut request: Request, next: Ne
         let is_near = address.is_some_and(|address| address.is_loopback()) && !is_passed_on(headers);
         admit(&method, uri, headers, app.config(), is_near)
             .and_then(|visit| {
-                app.allow(uri.path(), (address, visit.is_known))?;
+                // A node asks for a client that it has counted.
+                if !is_of_node(headers, app.config()) {
+                    app.allow(uri.path(), (address, visit.is_known))?;
+                }
                 let is_in = visit.is_known || is_of_gateway(uri.path());
                 if let (true, Some(pass)) = (is_in, &pass) {
                     pass.let_in();
@@ -149,7 +152,7 @@ fn show(method: &Method, uri: &Uri, headers: &HeaderMap, host: &Authority, confi
     if [bearer(headers), key].into_iter().flatten().any(|token| config.token.matches(token)) {
         return Shown::Enough;
     }
-    if bearer(headers).is_some_and(|shown| config.token.matches_node(shown)) {
+    if is_of_node(headers, config) {
         return Shown::Enough;
     }
     match cookie::is_brought(headers, host, &config.token) {
@@ -157,6 +160,11 @@ fn show(method: &Method, uri: &Uri, headers: &HeaderMap, host: &Authority, confi
         true => Shown::CookieAlone,
         false => Shown::Nothing,
     }
+}
+
+/// Whether another node asks.
+fn is_of_node(headers: &HeaderMap, config: &ServerConfig) -> bool {
+    bearer(headers).is_some_and(|shown| config.token.matches_node(shown))
 }
 
 /// Whether the server's own page asks, or a person who typed the address. Servers at other ports of the same machine

@@ -87,6 +87,9 @@ pub(crate) async fn pass_on(State(app): State<App>, request: Request, next: Next
             parts.headers.extend(key.ok().map(|key| (KEY, key)));
         }
         let Some(owner) = owner(&nodes, &session).await else {
+            if answer.status() == StatusCode::CONFLICT {
+                return answer;
+            }
             tokio::time::sleep(LOOK / 4).await;
             continue;
         };

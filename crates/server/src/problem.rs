@@ -144,7 +144,10 @@ impl From<StoreError> for Problem {
         match error {
             StoreError::NotFound(what) => Self::not_found(what),
             StoreError::Conflict(_) => Self::conflict("Another change came first."),
-            StoreError::Busy(_) => Self::conflict("The session is in use elsewhere."),
+            StoreError::Busy(session) => {
+                let busy = Self::conflict("The session is in use elsewhere.");
+                Self { elsewhere: Some(Elsewhere(session)), ..busy }
+            }
             // Taken over a moment ago, or had by another node all along.
             StoreError::Fenced(session) | StoreError::Elsewhere { session, .. } => {
                 let detail = "Another node has the session: try again in a moment.";

@@ -30,7 +30,7 @@ impl Default for PostgresOptions {
     fn default() -> Self {
         Self {
             address: None,
-            connections: 16,
+            connections: 8,
             ttl: Duration::from_secs(10),
             renew_every: Duration::from_secs(3),
             fence_after: Duration::from_secs(7),

@@ -151,8 +151,16 @@ pub async fn carry(
     to: &dyn Transfer,
     id: &SessionId,
 ) -> Result<blake3::Hash, StoreError> {
-    let copy = from.export(id).await?;
-    to.import(&copy).await?;
+    carry_copy(&from.export(id).await?, to).await
+}
+
+/// The same with a copy that was read already.
+///
+/// # Errors
+/// As [`carry`].
+pub async fn carry_copy(copy: &SessionCopy, to: &dyn Transfer) -> Result<blake3::Hash, StoreError> {
+    let id = &copy.id;
+    to.import(copy).await?;
     let (expected, found) = (copy.digest(), to.export(id).await?.digest());
     if found == expected {
         Ok(expected)

@@ -1,11 +1,13 @@
 //! `longhaul migrate`, `backup` and `restore`: all sessions carried from one place to another, each one read again there
 //! and compared.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use longhaul_store::transfer::carry;
-use longhaul_store::{Blobs, SharedNodes, SharedStore, StoreError, Transfer};
+use longhaul_core::ids::SessionId;
+use longhaul_store::transfer::carry_copy;
+use longhaul_store::{Blobs, SessionCopy, SharedNodes, SharedStore, StoreError, Transfer, flush_folder};
 use longhaul_store_sqlite::SqliteStore;
 
 use crate::agent_file;
@@ -15,6 +17,12 @@ use crate::failure::{DONE, Failure, Outcome};
 use crate::place::Place;
 use crate::term::human::count;
 use crate::term::out;
+
+/// Says in a folder that a backup was begun there.
+const BEGUN: &str = "backup-begun";
+
+/// Says that it is complete.
+const COMPLETE: &str = "backup-complete";
 
 /// A place with sessions.
 struct Depot {
@@ -36,6 +44,10 @@ enum Use {
 /// What was carried.
 #[derive(Default)]
 struct Carried {
+    from: String,
+    to: String,
+    /// How far the log of each session came.
+    newest: BTreeMap<SessionId, u64>,
     sessions: u64,
     known: u64,
     events: u64,
@@ -59,43 +71,69 @@ pub(crate) async fn migrate(args: MigrateArgs, place: &Place) -> Outcome {
             "the data folder {folder} is in use: end that longhaul first, so that nothing is said there that would stay behind"
         )));
     }
-    let from = depot(place, from, args.blobs.as_deref(), Use::Read).await?;
-    if from.nodes.is_some() && others(&from).await? {
+    // For itself, until all is there: nobody says anything meanwhile that would stay behind.
+    let from = depot(place, from, args.blobs.as_deref(), Use::Write).await?;
+    if others(&from).await? {
         from.store.close().await;
         return Err(Failure::new(
-            "nodes still serve that database: end them first, so that nothing is left behind",
+            "nodes still serve that database: end them first, so that nothing is left behind (one that was killed counts for 10 s)",
         ));
     }
     let to = depot(place, to, args.blobs.as_deref(), Use::Write).await?;
-    all(from, to).await
+    let mut carried = carry_all(&from, &to, Known::Kept).await;
+    if let Ok(done) = &carried
+        && (others(&from).await? || went_on(&from, done).await?)
+    {
+        carried = Err(Failure::new(format!(
+            "something was said in {} meanwhile, and is not in {}: end what serves it there, and migrate again",
+            from.name, to.name
+        )));
+    }
+    tell(&end(from, to, carried).await?)
 }
 
-/// Into an empty folder.
+/// Into a folder of its own. One that was interrupted is begun again there.
 pub(crate) async fn backup(args: BackupArgs, place: &Place) -> Outcome {
-    let is_taken = std::fs::read_dir(&args.folder).is_ok_and(|mut entries| entries.next().is_some());
-    if is_taken {
+    let has_files = std::fs::read_dir(&args.folder).is_ok_and(|mut entries| entries.next().is_some());
+    if args.folder.join(COMPLETE).exists() || (has_files && !args.folder.join(BEGUN).exists()) {
         return Err(Failure::usage(format!("{} is not empty", args.folder.display())));
     }
     let from = depot(place, args.db.as_deref(), args.blobs.as_deref(), Use::Read).await?;
+    data::make_private(&args.folder)?;
+    std::fs::write(args.folder.join(BEGUN), "")?;
     let to = folder(place, &args.folder, Use::Write).await?;
-    all(from, to).await
+    let carried = carry_all(&from, &to, Known::Renewed).await;
+    let carried = end(from, to, carried).await?;
+    // Only now it is a backup.
+    std::fs::rename(args.folder.join(BEGUN), args.folder.join(COMPLETE))?;
+    flush_folder(&args.folder)?;
+    tell(&carried)
 }
 
-/// From a folder that `backup` made, to where no sessions are.
+/// From a folder that `backup` made, to where no other sessions are.
 pub(crate) async fn restore(args: BackupArgs, place: &Place) -> Outcome {
-    if !args.folder.join("longhaul.db").exists() {
-        return Err(Failure::usage(format!("{} holds no backup", args.folder.display())));
+    let name = args.folder.display();
+    if args.folder.join(BEGUN).exists() {
+        return Err(Failure::usage(format!(
+            "the backup in {name} was interrupted: `backup` it again, or take another one"
+        )));
+    }
+    if !args.folder.join(COMPLETE).exists() {
+        return Err(Failure::usage(format!("{name} holds no backup")));
     }
     let from = folder(place, &args.folder, Use::Read).await?;
     let to = depot(place, args.db.as_deref(), args.blobs.as_deref(), Use::Write).await?;
-    if !to.sessions.created().await?.is_empty() {
+    // Those of a try that was interrupted may be there.
+    let ours = from.sessions.created().await?;
+    if to.sessions.created().await?.iter().any(|id| !ours.contains(id)) {
         let name = to.name.clone();
         to.store.close().await;
         return Err(Failure::new(format!(
-            "there are sessions in {name} already: restore into an empty place, for example with --data-dir DIR"
+            "there are other sessions in {name} already: restore into an empty place, for example with --data-dir DIR"
         )));
     }
-    all(from, to).await
+    let carried = carry_all(&from, &to, Known::Kept).await;
+    tell(&end(from, to, carried).await?)
 }
 
 /// The database, or without one the data folder.
@@ -136,51 +174,100 @@ async fn others(depot: &Depot) -> Outcome<bool> {
     }
 }
 
-async fn all(from: Depot, to: Depot) -> Outcome {
-    let carried = carry_all(&from, &to).await;
+/// Closes both.
+async fn end(from: Depot, to: Depot, carried: Outcome<Carried>) -> Outcome<Carried> {
     from.store.close().await;
     to.store.close().await;
-    let Carried { sessions, known, events, blobs } = carried?;
+    carried
+}
+
+fn tell(carried: &Carried) -> Outcome {
+    let Carried { sessions, known, events, blobs, from, to, .. } = carried;
     let known = match known {
         0 => String::new(),
         known => format!("; {known} were there already, and are the same"),
     };
     out::line(&format!(
-        "{} with {} and {} from {} to {}, each read again there and compared{known}",
-        count(sessions, "session"),
-        count(events, "event"),
-        count(blobs, "blob"),
-        from.name,
-        to.name,
+        "{} with {} and {} from {from} to {to}, each read again there and compared{known}",
+        count(*sessions, "session"),
+        count(*events, "event"),
+        count(*blobs, "blob"),
     ))?;
     Ok(DONE)
 }
 
-/// Blobs before the log that names them.
-async fn carry_all(from: &Depot, to: &Depot) -> Outcome<Carried> {
-    let mut carried = Carried::default();
+/// What becomes of a session that is there already and is another one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known {
+    /// It stays, and that is an error.
+    Kept,
+    /// It gives way: the place is this backup's own.
+    Renewed,
+}
+
+async fn carry_all(from: &Depot, to: &Depot, known: Known) -> Outcome<Carried> {
+    let mut carried = Carried { from: from.name.clone(), to: to.name.clone(), ..Carried::default() };
     for id in from.sessions.created().await? {
-        for blob in from.store.blobs(&id).await? {
-            to.blobs.put(from.blobs.get(&blob).await?).await?;
-            carried.blobs += 1;
-        }
-        match carry(&*from.sessions, &*to.sessions, &id).await {
-            Ok(_) => carried.sessions += 1,
-            // Of a try that was interrupted; what went on since is not written over.
-            Err(StoreError::Conflict(_)) => {
-                let (here, there) = (from.sessions.export(&id).await?, to.sessions.export(&id).await?);
-                if here.digest() != there.digest() {
-                    return Err(Failure::new(format!(
-                        "session {id} is in {} already, and is another one there: nothing of it was changed",
-                        to.name
-                    )));
-                }
-                carried.known += 1;
-            }
+        let copy = match from.sessions.export(&id).await {
+            Ok(copy) => copy,
+            // Deleted since.
+            Err(StoreError::NotFound(_)) => continue,
             Err(error) => return Err(error.into()),
-        }
-        carried.events += from.store.session(&id).await?.last_seq;
+        };
+        carry_one(from, to, &copy, known, &mut carried).await?;
+        carried.newest.insert(id, copy.events.len() as u64);
     }
     to.sessions.import_memo(&from.sessions.export_memo().await?).await?;
     Ok(carried)
+}
+
+/// Blobs before the log that names them.
+async fn carry_one(
+    from: &Depot,
+    to: &Depot,
+    copy: &SessionCopy,
+    known: Known,
+    carried: &mut Carried,
+) -> Outcome<()> {
+    for (blob, _) in &copy.blobs {
+        to.blobs.put(from.blobs.get(blob).await?).await?;
+        carried.blobs += 1;
+    }
+    let mut done = carry_copy(copy, &*to.sessions).await;
+    if let Err(StoreError::Conflict(_)) = done {
+        if to.sessions.export(&copy.id).await?.digest() == copy.digest() {
+            carried.known += 1;
+            return Ok(());
+        }
+        if known == Known::Renewed {
+            to.store.delete(&copy.id).await?;
+            done = carry_copy(copy, &*to.sessions).await;
+        }
+    }
+    match done {
+        Ok(_) => {
+            carried.sessions += 1;
+            carried.events += copy.events.len() as u64;
+            Ok(())
+        }
+        Err(StoreError::Conflict(_)) => Err(Failure::new(format!(
+            "session {} is in {} already, and is another one there: nothing of it was changed",
+            copy.id, to.name
+        ))),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether something was said at the source while it was carried: then that stayed behind.
+async fn went_on(from: &Depot, carried: &Carried) -> Outcome<bool> {
+    let now = from.sessions.created().await?;
+    if now.len() != carried.newest.len() {
+        return Ok(true);
+    }
+    for id in now {
+        if carried.newest.get(&id) != Some(&from.store.session(&id).await?.last_seq) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

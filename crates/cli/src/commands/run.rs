@@ -14,6 +14,7 @@ use longhaul::session::{Runtime, Session, Settled};
 use longhaul_core::event::RunEnd;
 use longhaul_core::history::EntryKind;
 use longhaul_core::message::{Part, Role};
+use rustix::fs::FileType;
 use tokio::io::AsyncReadExt;
 
 use crate::args::RunArgs;
@@ -33,6 +34,9 @@ use super::Need;
 
 /// How long what was answered until an interrupt may take to be looked up.
 const LEAVE_AFTER: Duration = Duration::from_secs(1);
+
+/// How long standard input may be silent before that is said.
+const QUIET: Duration = Duration::from_secs(3);
 
 pub(crate) async fn run(args: RunArgs, place: &Place) -> Outcome {
     let prompt = prompt(args.prompt.as_deref(), place).await?;
@@ -76,9 +80,16 @@ async fn in_session(
     }
 }
 
-/// The task: as typed, or all of standard input.
+/// The task: as typed, with what is piped in behind it, or all of standard input.
 async fn prompt(typed: Option<&str>, place: &Place) -> Outcome<String> {
     let text = match typed {
+        Some(text) if text != "-" && is_piped() => {
+            let piped = piped().await?;
+            match piped.is_empty() {
+                true => text.to_owned(),
+                false => format!("{text}\n\n<stdin>\n{piped}\n</stdin>"),
+            }
+        }
         Some(text) if text != "-" => text.to_owned(),
         None if place.terminal.input => {
             return Err(Failure::usage(format!(
@@ -86,14 +97,31 @@ async fn prompt(typed: Option<&str>, place: &Place) -> Outcome<String> {
                 place.talking("run \"PROMPT\"")
             )));
         }
-        _ => {
-            let mut text = String::new();
-            let read = tokio::io::stdin().read_to_string(&mut text).await;
-            read.map_err(|error| Failure::usage(format!("standard input: {error}")))?;
-            text.trim_end().to_owned()
-        }
+        _ => piped().await?,
     };
     if text.trim().is_empty() { Err(Failure::usage("the prompt is empty")) } else { Ok(text) }
+}
+
+/// Whether somebody has put a pipe or a file there; what a program merely has inherited is neither.
+fn is_piped() -> bool {
+    let kind = rustix::fs::fstat(io::stdin()).map(|known| FileType::from_raw_mode(known.st_mode));
+    kind.is_ok_and(|kind| matches!(kind, FileType::Fifo | FileType::RegularFile))
+}
+
+/// All of standard input. A pipe that nobody writes to is waited for, and that is said.
+async fn piped() -> Outcome<String> {
+    let mut text = String::new();
+    let mut input = tokio::io::stdin();
+    let mut reading = std::pin::pin!(input.read_to_string(&mut text));
+    let read = match tokio::time::timeout(QUIET, &mut reading).await {
+        Ok(read) => read,
+        Err(_) => {
+            out::told("reading standard input until it ends; `< /dev/null` leaves it out …\n");
+            reading.await
+        }
+    };
+    read.map_err(|error| Failure::usage(format!("standard input: {error}")))?;
+    Ok(text.trim_end().to_owned())
 }
 
 /// Shows what happens until the session rests. `None` if it was cancelled.

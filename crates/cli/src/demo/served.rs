@@ -1,10 +1,13 @@
 //! The demo's model behind the server. It reads the folder's files a few at a time, whatever it is asked, and keeps
-//! nothing: what it has read it sees in its request, so that one model serves all sessions.
+//! nothing but how far it has come with what it was asked last: what it has read it sees in its request, so that one
+//! model serves all sessions.
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use longhaul_core::message::{Message, Role};
+use longhaul_core::message::{Message, Part, Role};
 use longhaul_providers::Request;
 use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer, is_summary_request};
 use serde_json::json;
@@ -21,6 +24,37 @@ const STEPS: usize = 3;
 
 const FILES_AT_ONCE: usize = 2;
 
+/// Turns that are remembered.
+const MOST_TURNS: usize = 256;
+
+/// The steps of each turn, by what was asked: a compaction may take them out of the request. Two sessions that ask the
+/// same at once share them, and are answered sooner.
+#[derive(Default)]
+struct Turns(Mutex<BTreeMap<String, usize>>);
+
+impl Turns {
+    /// A turn begins with a message. Before what was typed there may be a summary in it.
+    fn begin(&self, asked: &Message) {
+        let Some(asked) = asked.parts.iter().rev().find_map(Part::as_text) else { return };
+        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if turns.len() >= MOST_TURNS {
+            turns.clear();
+        }
+        turns.insert(asked.to_owned(), 0);
+    }
+
+    /// Another step of the newest one that the request knows of: how many came before.
+    fn step(&self, request: &Request) -> usize {
+        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = request.messages.iter().rev().filter(|message| message.role == Role::User);
+        let mut parts = said.flat_map(|message| message.parts.iter().rev().filter_map(Part::as_text));
+        let Some(begun) = parts.find(|part| turns.contains_key(*part)) else { return STEPS };
+        let steps = turns.entry(begun.to_owned()).or_default();
+        *steps += 1;
+        *steps - 1
+    }
+}
+
 /// Said once, at the end of the first round.
 const WHO: &str = "I am the demo's **scripted model**: I only read, but the loop, the tools and the window are real. Send \
      anything and I read the next files; after a few rounds the window is full. `!ls -la` makes me ask for the shell.";
@@ -31,40 +65,44 @@ const NO_FILES: &str = "There are no files to read in this folder. I am the demo
 /// The model, for the files of `folder`.
 pub(crate) fn model(folder: &Path) -> Scripted {
     let files = files::choose(folder);
-    Scripted::new(Script::closure(move |request: &Request, _| answer(request, &files)))
+    let turns = Turns::default();
+    Scripted::new(Script::closure(move |request: &Request, _| answer(request, &files, &turns)))
         .model("demo")
         .window(WINDOW)
         .recognise_summaries(|_| false)
 }
 
-fn answer(request: &Request, files: &[String]) -> ScriptedAnswer {
+fn answer(request: &Request, files: &[String], turns: &Turns) -> ScriptedAnswer {
     if is_summary_request(request) {
         return ScriptedAnswer::text(summary(request)).pace(Duration::from_micros(1));
     }
     let Some(last) = request.messages.last() else { return ScriptedAnswer::text("…") };
     let answer = match last.role {
-        Role::Tool => after_recall(request, last).unwrap_or_else(|| go_on(request, files)),
-        _ => begin(request, &text_of(last), files),
+        Role::Tool => after_recall(request, last).unwrap_or_else(|| go_on(request, files, turns)),
+        _ => {
+            turns.begin(last);
+            begin(request, &text_of(last), files, turns)
+        }
     };
     answer.pace(PACE)
 }
 
-fn begin(request: &Request, said: &str, files: &[String]) -> ScriptedAnswer {
+fn begin(request: &Request, said: &str, files: &[String], turns: &Turns) -> ScriptedAnswer {
     if let Some(half) = asked_for(said) {
         return looked_up(&half);
     }
     match said.trim().strip_prefix('!') {
         Some(command) if has_tool(request, "bash") => ScriptedAnswer::text("I would like to run this.")
             .call("bash", json!({ "command": command.trim() }).to_string()),
-        _ => go_on(request, files),
+        _ => go_on(request, files, turns),
     }
 }
 
-fn go_on(request: &Request, files: &[String]) -> ScriptedAnswer {
+fn go_on(request: &Request, files: &[String], turns: &Turns) -> ScriptedAnswer {
     let turn: Vec<&Message> =
         request.messages.iter().rev().take_while(|message| message.role != Role::User).collect();
     let told = words::told(request);
-    let steps = turn.iter().filter(|message| message.role == Role::Assistant).count();
+    let steps = turns.step(request);
     let is_of_shell = turn.iter().flat_map(|message| message.tool_calls()).any(|call| call.name == "bash");
     let next = if files.is_empty() { &[] } else { unread(request, files, steps) };
     if steps >= STEPS || is_of_shell || !has_tool(request, "read") || next.is_empty() {

@@ -33,11 +33,37 @@ fn a_backup_is_restored_as_it_was_and_never_over_something() {
     let other = Bench::new();
     other.run(&["restore", folder]).exits(0);
     assert_eq!(exported(&other), before);
-    let over = other.run(&["restore", folder]);
-    assert!(over.code == Some(1) && over.err.contains("there are sessions in"), "{over:?}");
+    let over = other.run(&["restore", folder]).exits(0).out;
+    assert!(over.contains("; 2 were there already, and are the same"), "{over}");
     assert_eq!(exported(&other), before);
+    other.run(&["--provider", "scripted", "run", "--yes", "--session", "last", "more"]).exits(0);
+    let gone_on = exported(&other);
+    let over = other.run(&["restore", folder]);
+    assert!(over.code == Some(1) && over.err.contains("is another one there"), "{over:?}");
+    other.run(&["--provider", "scripted", "run", "--yes", "another"]).exits(0);
+    let over = other.run(&["restore", folder]);
+    assert!(over.code == Some(1) && over.err.contains("there are other sessions in"), "{over:?}");
+    assert!(gone_on.iter().all(|session| exported(&other).contains(session)));
     let none = other.run(&["restore", "nowhere"]);
     assert!(none.code == Some(2) && none.err.contains("holds no backup"), "{none:?}");
+}
+
+#[test]
+fn a_backup_that_was_interrupted_is_none_and_is_begun_again() {
+    let bench = with_sessions();
+    let folder = bench.work().join("backup");
+    let name = folder.to_str().unwrap();
+    bench.run(&["backup", name]).exits(0);
+    // As it is before its end; the source goes on.
+    std::fs::rename(folder.join("backup-complete"), folder.join("backup-begun")).unwrap();
+    bench.run(&["--provider", "scripted", "run", "--yes", "--session", "last", "more"]).exits(0);
+    let other = Bench::new();
+    let torn = other.run(&["restore", name]);
+    assert!(torn.code == Some(2) && torn.err.contains("was interrupted"), "{torn:?}");
+    let again = bench.run(&["backup", name]).exits(0).out;
+    assert!(again.starts_with("1 session with ") && again.contains("; 1 were there already"), "{again}");
+    other.run(&["restore", name]).exits(0);
+    assert_eq!(exported(&other), exported(&bench));
 }
 
 #[cfg(feature = "postgres")]

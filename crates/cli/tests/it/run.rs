@@ -35,6 +35,17 @@ fn the_prompt_may_come_by_pipe_and_the_session_go_on() {
     fed(bench.with(&fake, &["run"]), "  \n").exits(2);
 }
 
+#[test]
+fn what_is_piped_in_stands_behind_the_prompt() {
+    let bench = Bench::new();
+    let fake = Fake::start([Say::Text("one"), Say::Text("two")]);
+    fed(bench.with(&fake, &["run", "review this"]), "-a\n+b\n").exits(0);
+    let asked = fake.asked().pop().unwrap();
+    assert_eq!(texts(&asked, "user"), ["review this\n\n<stdin>\n-a\n+b\n</stdin>"]);
+    fed(bench.with(&fake, &["run", "nothing is there"]), "").exits(0);
+    assert_eq!(texts(&fake.asked().pop().unwrap(), "user"), ["nothing is there"]);
+}
+
 fn texts<'a>(request: &'a Value, role: &str) -> Vec<&'a str> {
     let messages = request["messages"].as_array().unwrap().iter();
     messages

@@ -148,6 +148,32 @@ fn the_opening_link_that_is_printed_opens_once_and_its_cookie_outlives_the_serve
 }
 
 #[test]
+fn the_demo_ends_its_turns_whatever_its_window_forgets() {
+    let bench = Bench::new();
+    for name in 0..14 {
+        let text = format!("Part {name} says very little about anything, at some length.\n").repeat(150);
+        bench.write(&format!("part{name}.md"), &text);
+    }
+    let (mut server, address, _said) = start(bench.command(["serve", "--addr", "127.0.0.1:0"]));
+    let token = token(&bench);
+    let prompt = "Read the files of this folder one after the other and say what each is for.";
+    let mut body = serde_json::json!({ "content": prompt });
+    let mut path = String::new();
+    for turn in 0..7 {
+        let (status, sent) = ask(&address, "POST", "/api/message", &token, &body.to_string());
+        assert_eq!(status, 200, "{sent}");
+        body["sessionId"] = sent["sessionId"].clone();
+        path = format!("/api/sessions/{}", sent["sessionId"].as_str().unwrap());
+        crate::bench::until("it rests", || ask(&address, "GET", &path, &token, "").1["status"] == "idle");
+        let (_, shown) = ask(&address, "GET", &path, &token, "");
+        assert_eq!(shown["lastFinishReason"], "stop", "turn {turn}: {shown}");
+    }
+    let (_, shown) = ask(&address, "GET", &path, &token, "");
+    assert!(shown["compactionCount"].as_u64().unwrap() > 2, "{shown}");
+    end(&mut server);
+}
+
+#[test]
 fn without_any_model_the_demo_answers_and_says_so() {
     let bench = Bench::new();
     for name in ["one.md", "two.md", "three.md"] {

@@ -25,6 +25,9 @@ pub const SPENT: &str = "⚠️ Max compaction attempts reached";
 /// How the notice begins that an answer has ended there.
 const EXCEEDED: &str = "⚠️ Context limit exceeded (";
 
+/// How it ends.
+const ABORTING: &str = " tokens). Aborting.";
+
 /// Our notices (SPEC §7) by how they begin; each ends with its line. In an answer's text they are a paragraph of their
 /// own, which begins after an empty line (unless it is the first) and ends before one (unless it is the last).
 const NOTICES: [&str; 4] = [COMPACTING, CONTINUING, SPENT, EXCEEDED];
@@ -51,7 +54,6 @@ pub fn without_notices(text: &str) -> Option<String> {
     if !NOTICES.iter().any(|notice| text.contains(notice)) {
         return None;
     }
-    let is_notice = |line: &str| NOTICES.iter().any(|notice| line.trim_start().starts_with(notice));
     let mut clean = String::with_capacity(text.len());
     let mut lines = text.split_inclusive('\n').peekable();
     while let Some(line) = lines.next() {
@@ -69,9 +71,22 @@ pub fn without_notices(text: &str) -> Option<String> {
     Some(clean)
 }
 
+/// Whether a line is a notice of ours and nothing else: a model may speak of one.
+fn is_notice(line: &str) -> bool {
+    let line = line.trim();
+    if [COMPACTING, CONTINUING, SPENT].contains(&line) {
+        return true;
+    }
+    let figures = line.strip_prefix(EXCEEDED).and_then(|rest| rest.strip_suffix(ABORTING));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    figures
+        .and_then(|figures| figures.split_once('/'))
+        .is_some_and(|(used, limit)| is_number(used) && is_number(limit))
+}
+
 /// The notice that an answer has ended at the end of the window.
 pub fn exceeded(used: u64, limit: u64) -> String {
-    format!("{EXCEEDED}{used}/{limit} tokens). Aborting.")
+    format!("{EXCEEDED}{used}/{limit}{ABORTING}")
 }
 
 /// Whether a text of JSON may have one of our notices in it.
@@ -151,6 +166,15 @@ mod tests {
         let text = "one\n⚙️ Compacting conversation history…\n✅ Context compacted, continuing…\ntwo";
         assert_eq!(without_notices(text).as_deref(), Some("one\ntwo"));
         assert_eq!(without_notices("one\ntwo"), None);
+        // Words of the model's own about them stay, whole.
+        for own in [
+            format!("see log:\n{CONTINUING} PIN 4711\nend"),
+            format!("it said: {COMPACTING}\n"),
+            "⚠️ Context limit exceeded (a/b tokens). Aborting.".to_owned(),
+            "⚠️ Context limit exceeded (7/8 tokens). Aborting. Or not.".to_owned(),
+        ] {
+            assert_eq!(without_notices(&own).as_deref().unwrap_or(&own), own);
+        }
     }
 
     #[test]

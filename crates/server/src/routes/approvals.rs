@@ -106,6 +106,10 @@ async fn meant(app: &App, id: &str, session_id: Option<&str>) -> Result<(Session
             return Ok((app.open(session_id).await?, ApprovalId::from(own)));
         }
     }
+    if app.runtime().nodes().is_some() {
+        // Sessions of other nodes may ask under it as well.
+        return Err(Problem::conflict("Several nodes have sessions: use the whole name, SESSION:NAME."));
+    }
     let mut waiting = pending(app, None).await?;
     waiting.retain(|pending| pending.approval_id.as_str() == own);
     if waiting.len() > 1 {

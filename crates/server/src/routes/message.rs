@@ -67,15 +67,20 @@ pub(crate) async fn leave(
 ) -> Result<Value, Problem> {
     app.takes_work()?;
     let body: Body = serde_json::from_slice(body).map_err(|error| Problem::invalid(error.to_string()))?;
-    let parts = body.content.parts(app, session).await?;
-    let message = NewQueued {
-        id: QueueId::new(Uuid::now_v7().to_string()),
-        client_key: headers.get("idempotency-key").and_then(|key| key.to_str().ok()).map(str::to_owned),
-        at: now_ms(),
-        parts,
-        queue_limit: app.runtime().agent().rules.queue_limit,
+    let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok()).map(str::to_owned);
+    let what = format!("message {:?}", body.content);
+    let (content, named) = (body.content, key.clone());
+    let queue = async {
+        let message = NewQueued {
+            id: QueueId::new(Uuid::now_v7().to_string()),
+            client_key: named,
+            at: now_ms(),
+            parts: content.parts(app, session).await?,
+            queue_limit: app.runtime().agent().rules.queue_limit,
+        };
+        Ok(app.runtime().store().enqueue(session, message).await?)
     };
-    let accepted = app.runtime().store().enqueue(session, message).await?;
+    let accepted = once::same(app, session, &Key(key), &what, queue).await?;
     Ok(answer(session, &Sent { id: accepted.id, queued: true, position: accepted.position }))
 }
 

@@ -46,7 +46,7 @@ test('an edit is shown as a difference; who denies may say why, and the model re
   assert.match(JSON.stringify(model.requests.at(-1).messages.at(-1)), /Not in German/);
 });
 
-test('a tool may be allowed for the session while the page is open, and asks again when that is taken back', async (t) => {
+test('a tool may be allowed for the session while the tab is open, and asks again when that is taken back', async (t) => {
   const { page, model, server } = await world(t);
   const call = (command) => ({ calls: [{ name: 'bash', args: { command } }] });
   model.answers.push(call('echo 1 >> made.txt'), call('echo 2 >> made.txt'), { text: 'Twice.' });
@@ -60,6 +60,9 @@ test('a tool may be allowed for the session while the page is open, and asks aga
   await page.locator('.approval').waitFor();
   await page.getByRole('button', { name: 'Allow', exact: true }).click();
   await page.locator('.prose', { hasText: 'Edited.' }).waitFor();
+  // The tab has it, not the page.
+  await page.reload();
+  await page.locator('#allowed', { hasText: 'bash runs without asking' }).waitFor();
   await page.getByRole('button', { name: 'Ask again before bash runs' }).click();
   assert.equal(await page.locator('#allowed').isVisible(), false);
   model.answers.push(call('echo 4 >> made.txt'), { text: 'Asked.' });

@@ -11,7 +11,7 @@ use super::api::Api;
 use super::model::Model;
 use super::rng::Rng;
 use super::server::{Place, Rules, Server, Shared};
-use super::talk::{Talker, busy, conclude, talkers};
+use super::talk::{Talker, brief, busy, conclude, talkers};
 use super::{number, seed};
 use crate::postgres::Schema;
 
@@ -125,4 +125,34 @@ async fn all_reached(api: &Api, talkers: &[Talker]) -> Duration {
         }
     }
     begun.elapsed()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_one_node_has_another_shows_and_deletes() {
+    let Some(schema) = Schema::new("two").await else { return };
+    let model = Model::start(brief).await;
+    let common = Place::new(&model.url);
+    let shared = common_to_nodes(&common, &schema);
+    let [one, other] = [Place::node(&model.url, &shared), Place::node(&model.url, &shared)];
+    let (one, other) = (one.start(Rules::default()).await, other.start(Rules::default()).await);
+    let sent = one.api.send(None, "hello", "k").await.unwrap().good();
+    let session = sent["sessionId"].as_str().unwrap();
+    super::talk::rest(&other.api, session).await;
+    assert_eq!(other.api.log(session).await.unwrap().len(), one.api.log(session).await.unwrap().len());
+    // The same key with something else is refused at every node.
+    assert_eq!(other.api.send(Some(session), "more", "l").await.unwrap().status, 200);
+    assert_eq!(one.api.send(Some(session), "other", "l").await.unwrap().status, 422);
+    // Names are short within a session only.
+    let decision = serde_json::json!({ "decision": "allow" });
+    let short = other.api.post("/api/approvals/a-c-s4-0", decision).await.unwrap();
+    assert!(
+        short.status == 409 && short.body["detail"].as_str().unwrap().contains("SESSION:NAME"),
+        "{short:?}"
+    );
+    super::talk::rest(&one.api, session).await;
+    assert_eq!(other.api.delete(&format!("/api/sessions/{session}")).await.unwrap().status, 200);
+    assert_eq!(one.api.session(session).await.unwrap().status, 404);
+    for node in [one, other] {
+        assert!(node.terminate().await.status.success());
+    }
 }

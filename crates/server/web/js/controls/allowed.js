@@ -1,7 +1,20 @@
-// Tools that a person has allowed for the session that is open: their questions are answered here, as long as the page
+// Tools that a person has allowed for the session that is open: their questions are answered here, as long as the tab
 // is open and the permission is not taken back. The server knows nothing of it: what asks still asks.
 import { button, byId, h, icon, show } from '../dom.js';
 import { openCalls } from '../state/state.js';
+
+/** Where a tab keeps them when its page is loaded again. */
+const KEPT = 'longhaul-allowed';
+
+/** What a page of this tab has kept; nothing where nothing can be kept. */
+function kept() {
+  try {
+    const all = Object.entries(JSON.parse(sessionStorage.getItem(KEPT) ?? '{}'));
+    return new Map(all.map(([sessionId, tools]) => [sessionId, new Set(tools)]));
+  } catch {
+    return new Map();
+  }
+}
 
 export class Allowed {
   /** `decide(sessionId, approvalId)` answers yes; `refused(problem)` hears why it could not be said. */
@@ -9,7 +22,7 @@ export class Allowed {
     Object.assign(this, { decide, refused });
     this.place = byId('allowed');
     /** Names of tools by session. */
-    this.tools = new Map();
+    this.tools = kept();
     this.answered = new Set();
   }
 
@@ -18,13 +31,23 @@ export class Allowed {
   }
 
   add(sessionId, tool) {
-    this.tools.set(sessionId, new Set([...this.of(sessionId), tool]));
+    this.set(sessionId, new Set([...this.of(sessionId), tool]));
+  }
+
+  set(sessionId, tools) {
+    this.tools.set(sessionId, tools);
+    try {
+      const all = [...this.tools].map(([id, allowed]) => [id, [...allowed]]);
+      sessionStorage.setItem(KEPT, JSON.stringify(Object.fromEntries(all)));
+    } catch {
+      // Then they hold until the page is loaded again.
+    }
   }
 
   takeBack(sessionId, tool) {
     const left = new Set(this.of(sessionId));
     left.delete(tool);
-    this.tools.set(sessionId, left);
+    this.set(sessionId, left);
     this.draw(sessionId);
   }
 
@@ -55,7 +78,7 @@ export class Allowed {
     this.place.hidden = tools.length === 0;
     show(this.place, tools.map((tool) => h(
       'li.chip.allowed', {}, icon('check'),
-      h('span.chip-text', { title: 'Its questions are answered with yes as long as this page is open. ✕ takes it back.' }, h('code', {}, tool), ' runs without asking'),
+      h('span.chip-text', { title: 'Its questions are answered with yes as long as this tab is open. ✕ takes it back.' }, h('code', {}, tool), ' runs without asking'),
       button(`Ask again before ${tool} runs`, { symbol: 'close', onlyIcon: true, onclick: () => { this.takeBack(sessionId, tool); byId('input').focus(); } }),
     )));
   }

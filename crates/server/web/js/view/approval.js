@@ -35,7 +35,7 @@ export function approvalView(call, { decide, always, leave }) {
     'div.choice', {},
     button('Allow', { kind: 'primary', symbol: 'check', onclick: () => answer(() => decide('allow')) }),
     button('Deny …', { onclick: () => { choice.hidden = true; denying.hidden = false; reason.focus(); } }),
-    button(`Always allow ${call.name}`, { title: `All further calls of ${call.name} in this session, as long as this page is open`, onclick: () => answer(always) }),
+    button(`Always allow ${call.name}`, { title: `All further calls of ${call.name} in this session, as long as this tab is open`, onclick: () => answer(always) }),
     h('span.quiet', {}, 'Nothing happens before you answer.'),
   );
   denying.addEventListener('keydown', (event) => {
