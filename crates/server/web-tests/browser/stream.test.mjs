@@ -20,6 +20,8 @@ test('an answer streams, with a caret, and ends as it was said', async (t) => {
   rest.open();
   await page.locator('.prose code', { hasText: 'code' }).waitFor();
   await page.locator('.caret').waitFor({ state: 'detached' });
+  // The server's own markup takes the place of what was drawn meanwhile.
+  await until('the whole answer', async () => (await conversation(page)).at(-1)?.[1] === 'A bold start.\n\nThen code');
   assert.deepEqual(await conversation(page), [['typed', 'Stream please'], ['model', 'A bold start.\n\nThen code']]);
   assert.equal(await page.locator('.reasoning:visible').getAttribute('open'), null, 'what was thought is folded');
   await page.locator('.reasoning:visible summary').click();
