@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::{Runtime, Session, SessionError};
 use crate::driver::{Command, Message};
 
-/// Between two looks for sessions that nobody has (`storage-scale`, takeover: 10 s of a lease and this).
+/// Between two looks for sessions that nobody has, at most (`storage-scale`, takeover: 10 s of a lease and this).
 const SWEEP: Duration = Duration::from_secs(2);
 
 /// Sessions that are taken over at a time: others take their share.
@@ -50,27 +50,39 @@ impl Runtime {
     /// Does a node's duties until the store is closed. A runtime that is alone has none.
     pub async fn attend_nodes(&self) {
         let Some(nodes) = self.nodes().cloned() else { return };
+        // Side by side: a database that does not answer holds up a sweep, and must not hold up the fence.
+        tokio::select! {
+            () = self.heed_standing(&nodes) => {}
+            () = self.hear_all(&nodes) => {}
+            () = self.sweep(&nodes) => {}
+        }
+    }
+
+    async fn heed_standing(&self, nodes: &SharedNodes) {
         let mut standing = nodes.standing();
+        while standing.changed().await.is_ok() {
+            let now = standing.borrow_and_update().clone();
+            match now {
+                Standing::Left => return,
+                Standing::Fenced => self.lose_all(),
+                Standing::Joined(_) => {}
+            }
+        }
+    }
+
+    async fn hear_all(&self, nodes: &SharedNodes) {
         let mut arrivals = nodes.arrivals();
+        while let Some(id) = arrivals.next().await {
+            self.hear(&id, nodes);
+        }
+    }
+
+    async fn sweep(&self, nodes: &SharedNodes) {
         let mut sweeps = tokio::time::interval(SWEEP.mul_f64(jitter(&self.house.owner)));
         sweeps.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            tokio::select! {
-                changed = standing.changed() => {
-                    let now = standing.borrow_and_update().clone();
-                    match now {
-                        _ if changed.is_err() => return,
-                        Standing::Left => return,
-                        Standing::Fenced => self.lose_all(),
-                        Standing::Joined(_) => {}
-                    }
-                }
-                arrived = arrivals.next() => match arrived {
-                    Some(id) => self.hear(&id, &nodes),
-                    None => return,
-                },
-                _ = sweeps.tick() => self.take_over(&nodes).await,
-            }
+            sweeps.tick().await;
+            self.take_over(nodes).await;
         }
     }
 
@@ -134,10 +146,10 @@ impl Session {
     }
 }
 
-/// Between 0.75 and 1.25, another for each runtime.
+/// Between 0.5 and 1, another for each runtime.
 fn jitter(owner: &str) -> f64 {
     let sum: u32 = owner.bytes().map(u32::from).sum();
-    0.75 + f64::from(sum % 64) / 128.0
+    0.5 + f64::from(sum % 64) / 128.0
 }
 
 #[cfg(test)]
