@@ -22,6 +22,7 @@ faults rounds="2000":
 bench:
     cargo bench -p longhaul-core
     cargo bench -p longhaul-store-sqlite
+    cargo bench -p longhaul-store-postgres
     cargo bench -p longhaul-tokenizers
 
 # Counting speed beside other implementations (builds them: minutes). Needs the fixtures and target/tokenizers.
@@ -66,9 +67,9 @@ gateway-clients:
 fuzz target="" seconds="60":
     .ci/fuzz.sh "{{target}}" "{{seconds}}"
 
-# Licences, sources and known weaknesses of all dependencies (cargo install cargo-deny --locked).
+# Licences, sources and known weaknesses of all dependencies; cargo-deny is installed into target/tools if it is missing.
 deny:
-    cargo deny check
+    .ci/deny.sh
 
 # What the binary is made of, as CycloneDX.
 sbom:

@@ -66,6 +66,21 @@ fn find(place: &Place) -> Outcome<Option<PathBuf>> {
     }
 }
 
+/// The agent files that are used from here: the one that is found or named, and those that it names for its agents.
+pub(crate) fn in_use(place: &Place) -> Vec<PathBuf> {
+    let Ok(Some(main)) = find(place) else { return Vec::new() };
+    let text = text_of(&main).unwrap_or_default();
+    let config = Config::parse(&text, &main.display().to_string()).unwrap_or_default();
+    let folder = main.parent().unwrap_or(Path::new("."));
+    let named = config.agents.values().filter_map(|agent| match agent {
+        AgentSource::File(file) => Some(folder.join(file)),
+        AgentSource::Here(_) => None,
+    });
+    let mut files: Vec<PathBuf> = named.collect();
+    files.insert(0, main);
+    files
+}
+
 /// The configuration with each of its agents read, wherever it is described.
 fn with_agents(place: &Place, path: &Path, mut config: Config) -> Outcome<Config> {
     let folder = path.parent().unwrap_or(Path::new("."));

@@ -27,8 +27,10 @@ use longhaul_providers::http::Secret;
 use longhaul_providers::{Declared, Endpoint, Limits, Retention, SharedProvider, known};
 use reqwest::Url;
 
+use crate::agent_file;
 use crate::failure::{Failure, Outcome};
 use crate::place::Place;
+use crate::term::out;
 
 pub(crate) use agents::agents;
 pub(crate) use gateway::{gateway, upstream_key};
@@ -63,7 +65,8 @@ pub(crate) async fn agent(
     let limits = provider.limits().await;
     let counts = counting::counts(place, config, &provider.origin()).await?;
     let protected = protected(place);
-    let workspace = Workspace::new(&place.workspace, &protected)?;
+    let workspace =
+        Workspace::new(&place.workspace, &protected)?.with_agent_files(&agent_file::in_use(place));
     let sandbox = Arc::new(sandbox(place, config)?);
     say(&sandbox);
     let mut tools = ToolSet::builtin();
@@ -104,6 +107,7 @@ pub(crate) async fn said(place: &Place, model: &ModelConfig) -> Outcome<(Origin,
 pub(crate) fn sandbox(place: &Place, config: &Config) -> Outcome<Sandbox> {
     let mut policy = SandboxPolicy::new(&place.workspace, &place.scratch);
     policy.protected = protected(place);
+    policy.agent_files = agent_file::in_use(place);
     policy.home.clone_from(&place.home);
     policy.environment.clone_from(&place.environment);
     (policy.network, policy.limits) = (config.sandbox.network, config.sandbox.limits);
@@ -125,6 +129,17 @@ fn say(sandbox: &Sandbox) {
         tracing::warn!("commands are {status}: {}", report.open.join("; "));
     } else {
         tracing::info!(limits = %report.limits, network = ?report.network, "commands are {status}; not guarded: {}", report.open.join("; "));
+    }
+}
+
+/// Says which agent files commands can change, if there are any: in a line each.
+pub(crate) fn say_exposed(place: &Place, sandbox: &Sandbox) {
+    for file in &sandbox.report().agent_files {
+        out::told(&format!(
+            "note   commands can change the agent file {}, and that holds from the next start: keep it outside \
+             the workspace, and name it with --config\n",
+            place.shown(file)
+        ));
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use longhaul_store::{Blobs, Memo, MemoLimits, SharedNodes, SharedStore, StoreError};
+use longhaul_store::{Blobs, Memo, MemoLimits, SharedNodes, SharedStore, SharedUpkeep, StoreError};
 use longhaul_store_sqlite::{SqliteMemo, SqliteStore};
 use rustix::process::geteuid;
 
@@ -35,6 +35,8 @@ pub(crate) struct Data {
     pub(crate) blobs: Blobs,
     /// The other processes on the store, if it is a shared one.
     pub(crate) nodes: Option<SharedNodes>,
+    /// What may go, if somebody looks after that.
+    pub(crate) upkeep: Option<SharedUpkeep>,
 }
 
 /// Opens the data folder. It is this process's until the store is closed.
@@ -54,7 +56,7 @@ pub(crate) async fn open(place: &Place, max_blob_bytes: u64) -> Outcome<Data> {
     }
     let store = Arc::new(store);
     let memo = Arc::new(SqliteMemo::new(Arc::clone(&store), MemoLimits::default()));
-    Ok(Data { store, memo, blobs, nodes: None })
+    Ok(Data { upkeep: Some(Arc::clone(&store) as _), store, memo, blobs, nodes: None })
 }
 
 /// The store. A server that is ending is waited for, as long as its runs may take to finish.

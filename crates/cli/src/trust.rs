@@ -134,13 +134,16 @@ fn remote_address<'a>(config: &'a Config, overrides: &Overrides) -> Option<&'a s
     leaves.then_some(model.base_url.as_str())
 }
 
-/// How a file opens the server to others.
+/// How a file opens the server to others, or what it has the server do to them.
 fn opens(server: &ServerConfig) -> Option<String> {
     if !server.addr.ip().is_loopback() {
         return Some(format!("lets other machines reach the server at {}", server.addr));
     }
     if let Some(path) = &server.token_file {
         return Some(format!("takes the server's token from {path}"));
+    }
+    if server.keep_sessions.is_some() {
+        return Some("has old sessions deleted".to_owned());
     }
     let host = server.allowed_hosts.first().map(|host| format!("lets the server answer to the name {host}"));
     let origin =

@@ -42,6 +42,8 @@ pub const LOOP_WINDOW: usize = 10;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
     counter: Counter,
+    /// The model has no tool `recall`.
+    without_recall: bool,
     calibration: Calibration,
     last_seq: Seq,
     entries: Vec<Entry>,
@@ -222,6 +224,13 @@ impl History {
         Self { counter, calibration, ..Self::default() }
     }
 
+    /// The same for a model that has no tool `recall`: what stands in the place of what went names no handle then. To be
+    /// said before the first event is folded.
+    #[must_use]
+    pub fn without_recall(self) -> Self {
+        Self { without_recall: true, ..self }
+    }
+
     /// Folds a whole log, counted by the structured estimate.
     ///
     /// # Errors
@@ -383,7 +392,7 @@ impl History {
             EntryKind::Assistant(_) => self.paused(),
             _ => None,
         };
-        let entry = Entry::new(seq, message.clone(), kind, paused, &self.counter);
+        let entry = Entry::new(seq, message.clone(), kind, paused, &self.counter, self.has_recall());
         if let Some(item) = ViewItem::of(&entry) {
             let before = if entry.goes_on() { self.view.pop() } else { None };
             let before = before.map(|before| before.groups).unwrap_or_default();
@@ -429,7 +438,7 @@ impl History {
         self.remember_call(&call, result);
         let message = view::result_message(seq, result.clone());
         let kind = EntryKind::Result { tool: call.name };
-        let entry = Entry::new(seq, message, kind, None, &self.counter);
+        let entry = Entry::new(seq, message, kind, None, &self.counter, self.has_recall());
         if let Some(item) = ViewItem::of(&entry) {
             self.view_groups += item.groups;
             self.view_changed_at = seq;
@@ -512,7 +521,8 @@ impl History {
     }
 
     fn rebuild(&mut self, seq: Seq) {
-        self.view = view::rebuild(&self.entries, &self.edits, &self.view, seq, &self.counter);
+        let has_recall = self.has_recall();
+        self.view = view::rebuild(&self.entries, &self.edits, &self.view, seq, &self.counter, has_recall);
         self.view_changed_at = seq;
         let anchored = self.anchor.as_ref().map_or(0, |anchor| anchor.seq);
         if let Some(sent) = self.sent.as_ref().filter(|sent| sent.is_shown_by(&self.view)) {

@@ -69,6 +69,8 @@ pub struct Ledger {
     pending: Kept<Pending>,
     /// What an editor has open whose edits name no file.
     open_file: Option<String>,
+    /// Who reads it has no tool `recall`.
+    without_recall: bool,
 }
 
 /// What a call will have done when its outcome says so.
@@ -92,6 +94,7 @@ impl Default for Ledger {
             tools: Kept::new(MOST_TOOLS),
             pending: Kept::new(MOST_PENDING),
             open_file: None,
+            without_recall: false,
         }
     }
 }
@@ -102,6 +105,12 @@ impl Ledger {
         let mut ledger = Self::default();
         entries.into_iter().for_each(|entry| ledger.extend(entry));
         ledger
+    }
+
+    /// The same for a model that has no tool `recall`: what is left out is counted and not promised.
+    #[must_use]
+    pub fn without_recall(self) -> Self {
+        Self { without_recall: true, ..self }
     }
 
     /// Adds one message, newer than all before. A call counts once its outcome is there.

@@ -67,6 +67,18 @@ pub fn read(history: &History, fixed_tokens: u64) -> Reading {
     of_parts(history, fixed_tokens, kept, &history.view_groups().without(kept))
 }
 
+/// What the next request would have if the view had never been edited, in tokens: what the meter reads for the view as it is,
+/// and what the edits have saved by the estimate.
+pub fn unedited(history: &History, fixed_tokens: u64) -> u64 {
+    let total = read(history, fixed_tokens).total;
+    if !history.edits().iter().any(|state| state.active) {
+        return total;
+    }
+    let ratios = history.calibration().ratios();
+    let (whole, shown) = (ratios.apply(&history.unedited_groups()), ratios.apply(history.view_groups()));
+    total.saturating_add(whole).saturating_sub(shown)
+}
+
 /// Reads the meter for a view of which `kept` was in the anchor's count and `new` was not (both in our estimate).
 pub fn of_parts(history: &History, fixed_tokens: u64, kept: &Groups, new: &Groups) -> Reading {
     let ratios = history.calibration().ratios();
@@ -130,6 +142,11 @@ impl Increment {
     /// Tokens of that, without margin.
     pub(crate) fn tokens(&self, groups: &Groups) -> u64 {
         self.ratios.apply(groups)
+    }
+
+    /// What a count may be off by, as a share of it.
+    pub(crate) fn margin(&self) -> f64 {
+        self.margin
     }
 
     /// The most that it adds, in tokens.

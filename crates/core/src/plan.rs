@@ -26,6 +26,7 @@ mod scene;
 mod share;
 mod transcript;
 mod truncation;
+mod verbatim;
 
 pub use draft::{MARK, ORDER_START, Rejected, SummaryDraft, SummaryForm, SummaryRequest};
 pub use economics::{EditCost, Prices};

@@ -10,6 +10,7 @@ use std::ops::Bound;
 
 mod passages;
 mod terms;
+pub mod tool;
 
 use passages::{Lines, passages};
 use terms::{query_words, terms_of};

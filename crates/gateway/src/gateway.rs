@@ -13,6 +13,7 @@ use longhaul_core::estimate::Counter;
 use longhaul_core::message::Origin;
 use longhaul_core::plan::Policy;
 use longhaul_core::strategy::PruningAgent;
+use longhaul_providers::SharedProvider;
 use longhaul_store::memo::{Memo, MemoryMemo};
 
 use crate::passage::{Inner, Passage};
@@ -28,6 +29,7 @@ use crate::wire::{Dialect, Fault, FaultKind, Wire};
 /// | `credentials: own\|forward` | [`credentials`](Self::credentials) |
 /// | `midstream: exact\|best-effort\|off` | [`midstream`](Self::midstream) |
 /// | `noticesInText` | [`notices_in_text`](Self::notices_in_text) |
+/// | `recall: off\|inject` | [`recall`](Self::recall) |
 /// | `context.compression`, `pruningAgent` | [`policy`](Self::policy) |
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -43,6 +45,8 @@ pub struct Config {
     pub midstream: Midstream,
     /// Whether the text of an answer says what is done, beside comments and headers.
     pub notices_in_text: bool,
+    /// Whether models can look up what was left out.
+    pub recall: Recall,
     /// The largest request that is read, in bytes.
     pub max_body_bytes: usize,
     /// Conversations that are kept ready, at most.
@@ -64,6 +68,7 @@ impl Config {
             credentials: Credentials::Own,
             midstream: Midstream::Exact,
             notices_in_text: false,
+            recall: Recall::Off,
             max_body_bytes: 128 << 20,
             max_conversations: 512,
             max_conversation_bytes: 256 << 20,
@@ -96,10 +101,21 @@ pub enum Midstream {
     Off,
 }
 
+/// What is done about what a model is no longer shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Recall {
+    /// Nothing: the tools are the client's.
+    #[default]
+    Off,
+    /// The tool `recall` is added to the client's once something is left out. It is answered here, and the client is not
+    /// shown that.
+    Inject,
+}
+
 /// What a gateway is given to work with.
 #[derive(Clone)]
 pub struct Parts {
-    /// Remembers what was decided for prefixes.
+    /// Remembers what was decided for prefixes, and answers that clients go on from by name.
     pub memo: Arc<dyn Memo>,
     /// Counts for a model.
     pub counter: Arc<dyn Fn(&Origin) -> Counter + Send + Sync>,
@@ -109,6 +125,8 @@ pub struct Parts {
     pub new_id: Arc<dyn Fn() -> String + Send + Sync>,
     /// What others in this process know of windows, and are told of them.
     pub windows: Arc<dyn Learned>,
+    /// Who writes summaries where the policy's writer is another model than the one that is talked to; `None`: that one.
+    pub summariser: Option<SharedProvider>,
 }
 
 impl Default for Parts {
@@ -127,6 +145,7 @@ impl Default for Parts {
             now: Arc::new(|| since_1970().as_secs()),
             new_id: Arc::new(new_id),
             windows: Arc::new(Alone),
+            summariser: None,
         }
     }
 }
@@ -236,7 +255,8 @@ impl Gateway {
     pub async fn read(&self, call: Call) -> Result<Request, Fault> {
         let (wire, bytes) = (wire(call.dialect), call.body.len());
         let open = || Passage::open(Arc::clone(&self.inner), wire, call);
-        Ok(Request { wire, passage: self.inner.desk.read(bytes, open).await? })
+        let passage = self.inner.desk.read(bytes, open).await?.completed().await?;
+        Ok(Request { wire, passage })
     }
 
     /// Counts the input of a request that is not made: `{"input_tokens": N}`, of what an upstream would be sent. The
@@ -263,6 +283,16 @@ impl Gateway {
     /// The models that clients can ask for by name; upstreams that take any model are not asked for theirs.
     pub fn models(&self) -> Vec<ListedModel> {
         self.inner.targets.models()
+    }
+
+    /// Waits until nothing is done beside requests: summaries that are tried again after an answer.
+    pub async fn settle(&self) {
+        self.inner.tasks.settle().await;
+    }
+
+    /// Ends what is done beside requests: it is tried again by whoever comes next.
+    pub async fn stop(&self) {
+        self.inner.tasks.stop().await;
     }
 
     /// The window that a request for this model would be measured by, at the upstream that is asked first; `None` if

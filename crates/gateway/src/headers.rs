@@ -114,6 +114,9 @@ impl Overrides {
     }
 }
 
+/// The least that a trigger may be in tokens, as in the file.
+const LEAST_TRIGGER_TOKENS: f64 = 256.0;
+
 fn trigger(text: &str) -> Result<Trigger, String> {
     let wrong = || {
         format!(
@@ -121,6 +124,12 @@ fn trigger(text: &str) -> Result<Trigger, String> {
         )
     };
     let number: f64 = text.parse().map_err(|_| wrong())?;
+    if number > 1.0 && number < LEAST_TRIGGER_TOKENS {
+        return Err(format!(
+            "x-longhaul-trigger is `{text}`; a number of tokens must be {LEAST_TRIGGER_TOKENS} or more (a share of the \
+             window is in (0, 1])"
+        ));
+    }
     match number {
         share if share > 0.0 && share <= 1.0 => Ok(Trigger::Share(share)),
         tokens if tokens > 1.0 && tokens < 1e12 => Ok(Trigger::Tokens(tokens as u64)),
@@ -213,7 +222,11 @@ mod tests {
         assert!(read("x-longhaul-compress", "off").unwrap().off);
         assert_eq!(read("x-longhaul-trigger", "0.5").unwrap().trigger, Some(Trigger::Share(0.5)));
         assert_eq!(read("x-longhaul-trigger", "9000").unwrap().trigger, Some(Trigger::Tokens(9000)));
+        assert_eq!(read("x-longhaul-trigger", "256").unwrap().trigger, Some(Trigger::Tokens(256)));
+        let few = read("x-longhaul-trigger", "7").unwrap_err();
+        assert!(few.contains("256 or more"), "{few}");
         for (name, value) in [
+            ("x-longhaul-trigger", "255"),
             ("x-longhaul-compress", "maybe"),
             ("x-longhaul-trigger", "-1"),
             ("x-longhaul-trigger", "NaN"),

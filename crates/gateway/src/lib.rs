@@ -19,7 +19,7 @@ mod window;
 pub mod wire;
 
 pub use gateway::{
-    BrokenOff, Call, Config, Credentials, Gateway, ListedModel, Midstream, Parts, Reply, ReplyBody,
+    BrokenOff, Call, Config, Credentials, Gateway, ListedModel, Midstream, Parts, Recall, Reply, ReplyBody,
     ReplyStream, Request, SetupError, refusal_in,
 };
 pub use upstream::{Model, Upstream};

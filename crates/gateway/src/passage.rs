@@ -1,12 +1,13 @@
 //! One request on its way: what it says, where it goes, what is done so that it fits, and how the answer comes back.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use longhaul_core::plan::Policy;
 use longhaul_core::strategy;
 use longhaul_providers::Limits;
+use tokio::sync::oneshot;
 
 use crate::gateway::{Call, Config, Credentials, Parts, Reply, ReplyBody, ReplyStream, SetupError, refusal};
 use crate::headers::{self, Overrides};
@@ -15,26 +16,32 @@ use crate::upstream::{Speaks, Target, Targets};
 use crate::window::Window;
 use crate::wire::{Edited, Envelope, Fault, FaultKind, Wire};
 
+mod beside;
 mod cache;
 mod compact;
 mod conversation;
 mod cross;
 mod desk;
 mod flow;
+mod journal;
 mod log;
 mod prepare;
 mod previous;
 mod readings;
+mod recall;
 mod send;
 mod steps;
+mod stopgap;
 mod summary;
 mod totals;
 mod turns;
 
+use beside::Tasks;
 use cache::Cache;
 use conversation::Conversation;
 use desk::Desk;
 use readings::Readings;
+use recall::Withheld;
 use totals::Totals;
 use turns::Turns;
 
@@ -47,6 +54,9 @@ pub(crate) struct Inner {
     pub(crate) readings: Readings,
     pub(crate) desk: Desk,
     pub(crate) turns: Turns,
+    pub(crate) tasks: Tasks,
+    /// Calls that clients were not shown.
+    pub(crate) withheld: Withheld,
     /// What clients go on from by name.
     pub(crate) answers: Answers,
 }
@@ -56,6 +66,7 @@ impl Inner {
         let targets = Targets::new(std::mem::take(&mut config.upstreams), &parts.windows)?;
         let conversations = Cache::new(config.max_conversations, config.max_conversation_bytes);
         Ok(Self {
+            answers: Answers::new(Arc::clone(&parts.memo)),
             config,
             parts,
             targets,
@@ -63,7 +74,8 @@ impl Inner {
             readings: Readings::default(),
             desk: Desk::new(),
             turns: Turns::default(),
-            answers: Answers::default(),
+            tasks: Tasks::default(),
+            withheld: Withheld::default(),
         })
     }
 }
@@ -96,6 +108,10 @@ struct Route {
     totals: Arc<Totals>,
     /// What a refusal has left for the answer, in tokens.
     most_output: Option<u64>,
+    /// Why the model gets no tool of ours, once that was asked.
+    no_tool: OnceLock<Option<&'static str>>,
+    /// Goes with the route: what waits for the end of the request begins then.
+    over: OnceLock<oneshot::Sender<()>>,
 }
 
 /// What was done, for the headers.
@@ -105,6 +121,13 @@ struct Report {
     before: u64,
     after: u64,
     why: String,
+}
+
+impl Report {
+    /// Whether something was shortened for this request.
+    fn has_acted(&self) -> bool {
+        matches!(self.action, Action::Pruned | Action::Compacted)
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -151,10 +174,6 @@ impl Passage {
         let caller = headers::caller(&call.headers);
         let envelope = inner.readings.read(wire, &caller, call.body)?;
         let targets = inner.targets.find(&envelope.model)?;
-        let (envelope, keeps) = match previous::is_kept_here(wire, &targets) {
-            true => previous::whole(&inner, wire, caller, envelope)?,
-            false => (envelope, None),
-        };
         let forward = inner.config.credentials == Credentials::Forward;
         let key = if forward { key_of(&call.headers) } else { None };
         Ok(Self {
@@ -165,7 +184,7 @@ impl Passage {
             envelope,
             targets,
             overrides,
-            keeps,
+            keeps: None,
             inner,
         })
     }
@@ -229,19 +248,23 @@ impl Passage {
     /// Tries the upstreams that have the model, one after another as long as the next may do better.
     async fn go(self: Arc<Self>) -> Result<Opened, Fault> {
         let mut newest = None;
+        let totals = Arc::<Totals>::default();
         for target in &self.targets {
-            let opened = self.at(target).await;
+            let opened = self.at(target, &totals).await;
             if !is_for_the_next(&opened) {
                 return opened;
             }
+            totals.try_elsewhere();
             newest = Some(opened);
         }
         newest.unwrap_or_else(|| Err(Fault::new(FaultKind::Internal, "there is no upstream")))
     }
 
     /// Asks one upstream, in the caller's dialect where it speaks that.
-    async fn at(self: &Arc<Self>, target: &Arc<Target>) -> Result<Opened, Fault> {
-        let route = Route::find(Arc::clone(self), Arc::clone(target)).await;
+    async fn at(self: &Arc<Self>, target: &Arc<Target>, totals: &Arc<Totals>) -> Result<Opened, Fault> {
+        let find = || Route::find(Arc::clone(self), Arc::clone(target));
+        let with_totals = |route: Route| Route { totals: Arc::clone(totals), ..route };
+        let route = with_totals(find().await);
         if route.crosses() {
             return route.cross().await;
         }
@@ -260,7 +283,8 @@ impl Passage {
             return opened;
         }
         target.does_not_speak(self.wire.dialect(), true);
-        let crossed = Route::find(Arc::clone(self), Arc::clone(target)).await.cross().await;
+        totals.try_elsewhere();
+        let crossed = with_totals(find().await).cross().await;
         if crossed.is_err() {
             target.does_not_speak(self.wire.dialect(), false);
             return opened;
@@ -303,6 +327,8 @@ impl Route {
             conversation: None,
             totals: Arc::default(),
             most_output: None,
+            no_tool: OnceLock::new(),
+            over: OnceLock::new(),
         }
     }
 
@@ -344,6 +370,9 @@ impl Route {
         headers::say(headers, "x-longhaul-action", report.action.as_str());
         headers::say(headers, "x-longhaul-upstream", &self.target.server.upstream.name);
         headers::say(headers, "x-longhaul-window", &self.window_said());
+        if let Some(recall) = self.recall_said(report) {
+            headers::say(headers, "x-longhaul-recall", &recall);
+        }
         if report.before > 0 {
             headers::say(headers, "x-longhaul-tokens-before", &report.before.to_string());
             headers::say(headers, "x-longhaul-tokens-after", &report.after.to_string());

@@ -58,6 +58,8 @@ pub struct Upstream {
     pub declared_of: BTreeMap<String, Declared>,
     /// The model of requests that name none, where any name is taken.
     pub usual_model: Option<String>,
+    /// Whether that is the one that a person has named: it goes before the models that others list.
+    pub is_usual: bool,
     /// The key of `longhaul.yml` that states a window here.
     pub window_key: &'static str,
 }
@@ -85,6 +87,7 @@ impl Upstream {
             models: Vec::new(),
             declared_of: BTreeMap::new(),
             usual_model: None,
+            is_usual: false,
             window_key: "window",
         }
     }
@@ -171,9 +174,11 @@ impl Targets {
     /// # Errors
     /// [`Fault`] if nobody has it.
     pub(crate) fn find(&self, model: &str) -> Result<Vec<Arc<Target>>, Fault> {
-        let model = match model {
-            "" => self.usual_model().ok_or_else(|| Bad::field("model", "`model` is missing"))?,
-            named => named,
+        let unnamed = self.servers.iter().filter(|_| model.is_empty()).find_map(Server::usual);
+        let model = match (model, &unnamed) {
+            ("", Some((_, usual))) => usual,
+            ("", None) => self.first_model().ok_or_else(|| Bad::field("model", "`model` is missing"))?,
+            (named, _) => named,
         };
         if model.len() > MAX_NAME_BYTES {
             let message =
@@ -189,7 +194,13 @@ impl Targets {
         let open = self.servers.iter().filter(|server| !is_listed && server.upstream.models.is_empty());
         let open = open.map(|server| server.target(model, server.declared_of(model)));
         let found: Result<Vec<_>, SetupError> = listed.chain(open).collect();
-        let found = found.map_err(|error| Fault::new(FaultKind::Internal, error.to_string()))?;
+        let mut found = found.map_err(|error| Fault::new(FaultKind::Internal, error.to_string()))?;
+        if let Some((server, _)) = unnamed {
+            // Who names no model means the one that the file names, where the file has it.
+            let (usual, others): (Vec<_>, Vec<_>) =
+                found.into_iter().partition(|target| Arc::ptr_eq(&target.server, server));
+            found = usual.into_iter().chain(others).collect();
+        }
         if found.is_empty() {
             let known: Vec<&str> = self
                 .servers
@@ -208,8 +219,8 @@ impl Targets {
         Ok(found)
     }
 
-    /// The model of requests that name none: the first that an upstream has for clients.
-    fn usual_model(&self) -> Option<&str> {
+    /// The first model that an upstream has for clients.
+    fn first_model(&self) -> Option<&str> {
         self.servers.iter().find_map(|server| {
             let listed = server.upstream.models.first().map(|model| model.name.as_str());
             listed.or(server.upstream.usual_model.as_deref()).filter(|name| !name.is_empty())
@@ -259,6 +270,12 @@ impl Server {
         let dialects = [Dialect::Chat, Dialect::Responses, Dialect::Messages].map(Dialect::path);
         let urls = dialects.into_iter().chain([COMPACT_PATH]).map(below).collect::<Result<_, _>>()?;
         Ok(Self { upstream, client, headers, urls, windows, models: Mutex::default() })
+    }
+
+    /// The model that a person has named for requests that name none.
+    fn usual(self: &Arc<Self>) -> Option<(&Arc<Self>, &str)> {
+        let usual = self.upstream.usual_model.as_deref().filter(|name| !name.is_empty());
+        usual.filter(|_| self.upstream.is_usual).map(|usual| (self, usual))
     }
 
     fn target(self: &Arc<Self>, model: &str, declared: Declared) -> Result<Arc<Target>, SetupError> {

@@ -11,11 +11,13 @@ use bytes::Bytes;
 use http::StatusCode;
 use longhaul_core::message::{Finish, Part, ToolSpec};
 use longhaul_core::usage::Usage;
+use longhaul_providers::http::BadCoding;
 
 pub mod canonical;
 pub mod chat;
 pub mod echo;
 pub mod envelope;
+pub mod hidden;
 pub mod json;
 pub mod media;
 pub mod messages;
@@ -27,6 +29,7 @@ pub mod sse;
 pub mod volatile;
 
 pub use envelope::Envelope;
+pub use hidden::{Answered, ModelStep, Replay};
 pub use sse::{Event, Events};
 
 /// How a client or a server speaks.
@@ -114,11 +117,32 @@ pub trait Wire: Send + Sync {
     /// told. `None` if they end before the answer does.
     fn collect(&self, events: &[Bytes]) -> Option<Bytes>;
 
+    /// The model's step in a whole answer, as a request has it. `None` if it is no answer.
+    fn step(&self, answer: &[u8]) -> Option<ModelStep>;
+
+    /// An item of the model's with text before its own. `None` if that cannot be expressed.
+    fn with_text_before(&self, item: &str, text: &str) -> Option<String>;
+
+    /// Items of a step of the model's with its calls, in order, as they are given here: ids and arguments, which are
+    /// objects in a request whatever the model wrote.
+    fn with_calls_of(&self, items: Vec<String>, calls: &[SeenCall]) -> Vec<String>;
+
+    /// The items that answer calls.
+    fn results(&self, answered: &[Answered]) -> Vec<String>;
+
+    /// A whole answer without the calls of a tool. `None` if it has no list of calls.
+    fn without_calls(&self, answer: &[u8], tool: &str) -> Option<Bytes>;
+
     /// An error as the body of an answer.
     fn error(&self, fault: &Fault) -> Bytes;
 
     /// An error inside a stream that has begun, with everything that ends the stream.
     fn error_event(&self, fault: &Fault) -> Bytes;
+
+    /// The same where it is known what the stream has said: a dialect that names its answer names it in the error too.
+    fn error_event_after(&self, fault: &Fault, _seen: &Seen) -> Bytes {
+        self.error_event(fault)
+    }
 }
 
 /// A request that cannot be read.
@@ -192,6 +216,14 @@ pub struct Edited {
     pub prefill: Option<Prefill>,
     /// Whether the model is asked in words to go on with it: its server does not by itself.
     pub asks_to_go_on: bool,
+    /// A tool of ours, beside the client's.
+    pub tool: Option<ToolSpec>,
+    /// Whether the model may call no tool at all, whatever the request says of that.
+    pub forbids_calls: bool,
+    /// Calls that the client was not shown, put back into the steps of the model's that it has.
+    pub replays: Vec<Replay>,
+    /// Items of this dialect behind all others: steps of the model's that the client is not shown, with their results.
+    pub rounds: Vec<String>,
 }
 
 /// What a model is asked that is to go on with an answer.
@@ -202,6 +234,12 @@ impl Edited {
     /// Whether nothing changes.
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Whether the list of items is another.
+    pub(crate) fn changes_items(&self) -> bool {
+        let adds = !self.replays.is_empty() || !self.rounds.is_empty();
+        self.steps.is_some() || self.prefill.is_some() || adds
     }
 }
 
@@ -270,6 +308,8 @@ pub struct Seen {
     pub error: Option<String>,
     /// Whether the stream's own end has been read (`[DONE]`, `message_stop`, `response.completed`).
     pub over: bool,
+    /// The number of the newest event, where the dialect numbers them.
+    pub number: Option<u64>,
 }
 
 impl Seen {
@@ -340,7 +380,8 @@ pub trait Splice: Send {
     fn pass(&mut self, raw: &[u8], out: &mut Vec<u8>);
 
     /// The present stream was left, whether it had ended or not. What was held back of its end is forgotten. `prefill`
-    /// is what the next stream was told to go on with: if it begins by repeating that, the repetition is left out.
+    /// is what the next stream was told to go on with, but for whitespace at its end: if it begins by repeating that, the
+    /// repetition is left out.
     fn go_on(&mut self, prefill: &str);
 
     /// The same where the model was only asked to go on with `said`; `gap` is the whitespace that was about to come. What
@@ -350,6 +391,20 @@ pub trait Splice: Send {
     /// Says something of ours in the text that is open, if one is: the client is shown it, [`seen`](Self::seen) has it
     /// not.
     fn notice(&mut self, text: &str, out: &mut Vec<u8>);
+
+    /// From now on calls of this tool are neither shown nor seen.
+    fn hide(&mut self, tool: &'static str);
+
+    /// Whether the present stream has begun a call that is not shown.
+    fn has_hidden(&self) -> bool;
+
+    /// The present stream is over and the answer is not: the next one begins another step of it. Appends what was held
+    /// back of this one but its end.
+    fn next_step(&mut self, out: &mut Vec<u8>);
+
+    /// The present stream is over, and calls of it that are not shown are not answered: the answer ends with this text,
+    /// as if the model had said it and called nothing. [`end`](Self::end) follows.
+    fn conclude(&mut self, text: &str, out: &mut Vec<u8>);
 
     /// The answer is over. Appends what was held back of its end, or if there is none (the stream was left) an end
     /// with the finish reason for an output limit. Usage in it: input as the newest stream reported, output the sum of
@@ -387,8 +442,18 @@ pub enum FaultKind {
     DoesNotFit,
     /// No credential, or a wrong one.
     Auth,
-    /// No such model or path.
+    /// Whoever it is may not ask that here.
+    Forbidden,
+    /// No such model.
     NotFound,
+    /// Something else that the request names is not there.
+    Absent,
+    /// No such path.
+    NoSuchPath,
+    /// The path takes another method.
+    WrongMethod,
+    /// The body comes in a form that is not read.
+    Unsupported,
     /// Whoever goes on from an answer goes on from one that is not known.
     NoSuchAnswer,
     /// The body is too large.
@@ -401,6 +466,8 @@ pub enum FaultKind {
     Timeout,
     /// The upstream's answer makes no sense.
     Upstream,
+    /// It cannot be done here now, and may be soon.
+    Unavailable,
     /// The fault is ours.
     Internal,
 }
@@ -413,11 +480,15 @@ impl FaultKind {
                 StatusCode::BAD_REQUEST
             }
             Self::Auth => StatusCode::UNAUTHORIZED,
-            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::Forbidden => StatusCode::FORBIDDEN,
+            Self::NotFound | Self::Absent | Self::NoSuchPath => StatusCode::NOT_FOUND,
+            Self::WrongMethod => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Unsupported => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::RateLimit => StatusCode::TOO_MANY_REQUESTS,
             Self::Unreachable | Self::Upstream => StatusCode::BAD_GATEWAY,
             Self::Timeout => StatusCode::GATEWAY_TIMEOUT,
+            Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -429,13 +500,19 @@ impl FaultKind {
             Self::ContextOverflow => "context_length_exceeded",
             Self::DoesNotFit => "prompt_does_not_fit",
             Self::Auth => "invalid_api_key",
-            Self::NotFound => "not_found",
+            Self::Forbidden => "permission_denied",
+            Self::NotFound => "model_not_found",
+            Self::Absent => "not_found",
+            Self::NoSuchPath => "unknown_url",
+            Self::WrongMethod => "method_not_supported",
+            Self::Unsupported => "unsupported_media_type",
             Self::NoSuchAnswer => "previous_response_not_found",
             Self::TooLarge => "request_too_large",
             Self::RateLimit => "rate_limit_exceeded",
             Self::Unreachable => "upstream_unreachable",
             Self::Timeout => "upstream_timeout",
             Self::Upstream => "upstream_error",
+            Self::Unavailable => "unavailable",
             Self::Internal => "internal_error",
         }
     }
@@ -451,5 +528,11 @@ impl Fault {
 impl From<Bad> for Fault {
     fn from(bad: Bad) -> Self {
         Self { param: bad.param, ..Self::new(FaultKind::Invalid, bad.message) }
+    }
+}
+
+impl From<BadCoding> for Fault {
+    fn from(bad: BadCoding) -> Self {
+        Self::new(FaultKind::Upstream, bad.to_string())
     }
 }

@@ -4,6 +4,7 @@
 pub(crate) mod answer;
 mod bounds;
 mod client;
+mod coding;
 pub(crate) mod failure;
 mod key;
 mod redirect;
@@ -26,6 +27,7 @@ use crate::ProviderError;
 use client::is_loopback;
 
 pub use client::builder;
+pub use coding::{BadCoding, Coding};
 pub use secret::Secret;
 
 /// The most of an error's body that is kept, in bytes.
@@ -151,24 +153,21 @@ impl Http {
         timeout(limit, read).await.ok().flatten()
     }
 
-    /// The body as it arrives.
+    /// The body as it arrives, unpacked where it comes coded.
     pub(crate) fn bytes(&self, response: Response) -> ByteStream {
-        let idle = self.timeouts.idle;
-        let state = (Box::pin(response.bytes_stream()), 0_usize);
-        Box::pin(futures_util::stream::try_unfold(state, move |(mut body, seen)| async move {
-            match timeout(idle, body.next()).await {
-                Err(_) => Err(late("the answer stalled: no data".to_owned(), idle)),
-                Ok(None) => Ok(None),
-                Ok(Some(Err(error))) => {
-                    Err(network("the connection broke in the middle of the answer", &error))
-                }
-                Ok(Some(Ok(_))) if seen > MAX_ANSWER_BYTES => Err(too_much("the answer", MAX_ANSWER_BYTES)),
-                Ok(Some(Ok(chunk))) => {
-                    let seen = seen + chunk.len();
-                    Ok(Some((chunk, (body, seen))))
-                }
-            }
-        }))
+        let coding = match Coding::of(response.headers()) {
+            Ok(coding) => coding,
+            Err(error) => return Box::pin(futures_util::stream::iter([Err(unreadable(&error))])),
+        };
+        let plain = arriving(response, self.timeouts.idle);
+        let Some(coding) = coding else { return limited(plain) };
+        let decoded =
+            futures_util::stream::try_unfold((plain, coding), |(mut coded, mut coding)| async move {
+                let Some(chunk) = coded.next().await.transpose()? else { return Ok(None) };
+                let chunk = coding.decode(&chunk).map_err(|error| unreadable(&error))?;
+                Ok(Some((chunk, (coded, coding))))
+            });
+        limited(Box::pin(decoded))
     }
 
     /// Takes every secret out of an error's words.
@@ -185,11 +184,51 @@ impl Http {
         let wait = retry_after::read(response.headers(), SystemTime::now());
         let id = request_id::read(response.headers());
         let redirect = redirect::read(&response);
-        let (body, _) = collect_lossy(self.bytes(response), MAX_ERROR_BYTES).await;
-        let error = failure::from_response(status, wait, String::from_utf8_lossy(&body).into_owned());
+        let said = match collect_lossy(self.bytes(response), MAX_ERROR_BYTES).await {
+            // A body that cannot be read is none that says nothing.
+            (body, Some(error)) if body.is_empty() => error.message,
+            (body, _) => String::from_utf8_lossy(&body).into_owned(),
+        };
+        let error = failure::from_response(status, wait, said);
         let error = redirect::explain(redirect, error);
         self.hide(request_id::put(id.as_deref(), key::explain(&self.key, error)))
     }
+}
+
+/// The bytes of a body, until it is silent for `idle`.
+fn arriving(response: Response, idle: Duration) -> ByteStream {
+    Box::pin(futures_util::stream::try_unfold(
+        Box::pin(response.bytes_stream()),
+        move |mut body| async move {
+            match timeout(idle, body.next()).await {
+                Err(_) => Err(late("the answer stalled: no data".to_owned(), idle)),
+                Ok(None) => Ok(None),
+                Ok(Some(Err(error))) => {
+                    Err(network("the connection broke in the middle of the answer", &error))
+                }
+                Ok(Some(Ok(chunk))) => Ok(Some((chunk, body))),
+            }
+        },
+    ))
+}
+
+/// The same bytes, until they are more than one answer may send.
+fn limited(bytes: ByteStream) -> ByteStream {
+    Box::pin(futures_util::stream::try_unfold((bytes, 0_usize), |(mut bytes, seen)| async move {
+        match bytes.next().await.transpose()? {
+            None => Ok(None),
+            Some(_) if seen > MAX_ANSWER_BYTES => Err(too_much("the answer", MAX_ANSWER_BYTES)),
+            Some(chunk) => {
+                let seen = seen + chunk.len();
+                Ok(Some((chunk, (bytes, seen))))
+            }
+        }
+    }))
+}
+
+/// The error for a body whose coding cannot be read. It would be so again.
+fn unreadable(error: &BadCoding) -> ProviderError {
+    ProviderError { retryable: false, ..ProviderError::new(ErrorCode::ThirdParty, error.to_string()) }
 }
 
 /// The whole body, at most `limit` bytes of it.

@@ -219,7 +219,7 @@ impl Agent {
             fixed: Fixed {
                 system_hash: hash(self.system.as_bytes()),
                 tools_hash: tools_hash(&specs),
-                tokens: share.system + tool_tokens,
+                tokens: share.system + tool_tokens + self.counter.framing().reply,
             },
             tools: specs.iter().map(|spec| (spec.name.clone(), self.rule(spec))).collect(),
         }

@@ -26,8 +26,8 @@ mod tests;
 pub use agents::AgentSource;
 pub use error::{ConfigError, Problem, ProblemKind};
 pub use gateway::{
-    GatewayAuth, GatewayConfig, GatewayCredentials, GatewayDialect, GatewayMidstream, UpstreamConfig,
-    UpstreamHeaders, UpstreamModel,
+    GatewayAuth, GatewayConfig, GatewayCredentials, GatewayDialect, GatewayMidstream, GatewayRecall,
+    UpstreamConfig, UpstreamHeaders, UpstreamModel,
 };
 pub use hooks::{HookConfig, HookTarget, HooksConfig};
 pub use mcp::{McpCommand, McpRemote, McpServerConfig, McpTransport};

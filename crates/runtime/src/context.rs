@@ -192,8 +192,11 @@ fn source(reading: &Reading, kind: CountKind) -> String {
     }
 }
 
+/// The least total that is decided on as `tokens` or more.
 fn unscale(tokens: u64, margin: f64) -> u64 {
-    (tokens as f64 / (1.0 + margin)) as u64
+    let reaches = |total: u64| Reading { total, reported: 0, estimated: total, margin }.bound() >= tokens;
+    let near = (tokens as f64 / (1.0 + margin)) as u64;
+    (near.saturating_sub(2)..=near.saturating_add(2)).find(|total| reaches(*total)).unwrap_or(near)
 }
 
 /// The conversation's parts, scaled to what is left for it (largest remainder), since only the whole was
@@ -270,7 +273,21 @@ pub(crate) fn usage(run: &Run) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::apportion;
+    use longhaul_core::meter::Reading;
+
+    use super::{apportion, unscale};
+
+    #[test]
+    fn a_threshold_is_shown_where_the_planner_acts() {
+        for margin in [0.0, 0.01, 0.035, 0.1, 0.123, 0.25, 0.3] {
+            for tokens in (0..3_000).chain([99_999, 1_000_000, 1_000_001]) {
+                let shown = unscale(tokens, margin);
+                let bound = |total| Reading { total, reported: 0, estimated: total, margin }.bound();
+                assert!(bound(shown) >= tokens, "{tokens} {margin}");
+                assert!(shown == 0 || bound(shown - 1) < tokens, "{tokens} {margin}");
+            }
+        }
+    }
 
     #[test]
     fn shares_add_up() {

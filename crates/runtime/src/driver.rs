@@ -66,6 +66,8 @@ pub(crate) struct Shared {
     pub(crate) status: watch::Sender<Status>,
     pub(crate) inbox: mpsc::UnboundedSender<Message>,
     pub(crate) seat: RwLock<Seat>,
+    /// Cancelled when this process may have lost the session to another one.
+    pub(crate) lost: CancellationToken,
 }
 
 pub(crate) struct Driver {
@@ -145,8 +147,17 @@ impl Driver {
     ///
     /// The session is free to be opened again only when everything that was started here has ended.
     pub(crate) async fn drive(mut self, slot: &Slot, idle: Duration) {
+        let lost = self.shared.lost.clone();
         // Whoever opens the session meanwhile waits at the gate.
-        let _gate = self.serve(slot, idle).await;
+        let _gate = tokio::select! {
+            biased;
+            // Whatever it waits for: a store that does not answer must not keep tools running.
+            () = lost.cancelled() => {
+                self.give_up(&StoreError::Fenced(self.shared.session_id.clone()));
+                None
+            }
+            gate = self.serve(slot, idle) => gate,
+        };
         self.tools_stop.cancel();
         self.model_stop.cancel();
         self.tasks.shutdown().await;

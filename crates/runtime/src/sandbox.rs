@@ -46,6 +46,9 @@ pub struct SandboxPolicy {
     pub workspace: PathBuf,
     /// The data folder, the token, key files: never readable, also inside an allowed folder.
     pub protected: Vec<PathBuf>,
+    /// The agent files in use, which say what children may do. Landlock cannot take one out of a folder that may be
+    /// changed: the report names those that children can change.
+    pub agent_files: Vec<PathBuf>,
     /// Where the private folder for home and temporary files is made, for example `/tmp`.
     pub scratch: PathBuf,
     /// The person's home folder, whose toolchains (`.cargo/bin`, `.rustup`, `.nvm` …) become readable.
@@ -75,6 +78,7 @@ impl SandboxPolicy {
         Self {
             workspace: workspace.into(),
             protected: Vec::new(),
+            agent_files: Vec::new(),
             scratch: scratch.into(),
             home: None,
             environment: Vec::new(),
@@ -208,7 +212,7 @@ impl Sandbox {
     /// [`SandboxError::Private`].
     pub fn new(mut policy: SandboxPolicy) -> Result<Self, SandboxError> {
         policy.workspace = canonical_as_far_as_possible(&policy.workspace);
-        for path in policy.protected.iter_mut().chain(&mut policy.home) {
+        for path in policy.protected.iter_mut().chain(&mut policy.agent_files).chain(&mut policy.home) {
             *path = canonical_as_far_as_possible(path);
         }
         let private = PrivateFolder::make(&policy.scratch)?;

@@ -416,4 +416,9 @@ impl Session {
     async fn close(&self) {
         let _ = self.request(|reply| Command::Close { reply }).await;
     }
+
+    /// Closes it if it is at rest. Whether it is closed now.
+    async fn close_at_rest(&self) -> bool {
+        self.request(|reply| Command::CloseAtRest { reply }).await.is_ok() || self.is_closed()
+    }
 }

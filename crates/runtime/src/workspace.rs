@@ -47,6 +47,12 @@ pub enum WorkspaceError {
         /// As it was given.
         path: String,
     },
+    /// It says what the agent may do, which is not the agent's to change.
+    #[error("`{path}` is the agent file in use: tools do not change it, a person does")]
+    AgentFile {
+        /// As it was given.
+        path: String,
+    },
     /// There is no such file or folder.
     #[error("`{path}` does not exist")]
     NotFound {
@@ -144,6 +150,7 @@ pub struct Workspace {
     given_root: PathBuf,
     root_fd: OwnedFd,
     protected: Vec<PathBuf>,
+    agent_files: Vec<PathBuf>,
 }
 
 impl Workspace {
@@ -159,7 +166,20 @@ impl Workspace {
         let mut closed: Vec<PathBuf> =
             protected.iter().map(|path| canonical_as_far_as_possible(path)).collect();
         closed.extend(NEVER.iter().map(PathBuf::from));
-        Ok(Self { root: canonical, given_root: root.to_owned(), root_fd, protected: closed })
+        Ok(Self {
+            root: canonical,
+            given_root: root.to_owned(),
+            root_fd,
+            protected: closed,
+            agent_files: Vec::new(),
+        })
+    }
+
+    /// The same workspace with files that tools may read and not change: the agent files in use.
+    #[must_use]
+    pub fn with_agent_files(mut self, files: &[PathBuf]) -> Self {
+        self.agent_files = files.iter().map(|path| canonical_as_far_as_possible(path)).collect();
+        self
     }
 
     /// The root, links followed.
@@ -175,7 +195,7 @@ impl Workspace {
     /// Finds out what `path` (relative to the root, or absolute) means here.
     ///
     /// # Errors
-    /// Every [`WorkspaceError`] except [`WorkspaceError::ReadOnly`].
+    /// Every [`WorkspaceError`] except [`WorkspaceError::ReadOnly`] and [`WorkspaceError::AgentFile`].
     pub fn resolve(&self, path: &str, access: Access) -> Result<ResolvedPath, WorkspaceError> {
         let wanted = self.place(path)?;
         let absolute = match access {
@@ -237,8 +257,11 @@ impl Workspace {
     ///
     /// # Errors
     /// [`WorkspaceError::WrongKind`] if something else has the name, [`WorkspaceError::ReadOnly`],
-    /// [`WorkspaceError::Io`].
+    /// [`WorkspaceError::AgentFile`], [`WorkspaceError::Io`].
     pub fn replace(&self, path: &ResolvedPath, content: &[u8]) -> Result<(), WorkspaceError> {
+        if self.agent_files.contains(&self.absolute(path)) {
+            return Err(WorkspaceError::AgentFile { path: path.display() });
+        }
         replace::replace(&self.root_fd, &path.relative, content)
     }
 

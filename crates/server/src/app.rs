@@ -26,6 +26,7 @@ use crate::routes::Conversations;
 use crate::sse::Readings;
 use crate::surroundings::{Nothing, Surroundings};
 use crate::token::{Token, TokenError};
+use crate::upkeep::{Deletions, Keeping};
 use crate::uploads::Uploads;
 
 /// Requests whose texts are rendered at once.
@@ -59,6 +60,8 @@ pub struct ServerConfig {
     pub gateway_is_open: bool,
     /// What is counted: of sessions, if their store is watched ([`Counters::watching`]).
     pub counters: Counters,
+    /// What is kept up: blobs that nobody names, sessions that are kept for so long; `None`: nothing is.
+    pub keeping: Option<Keeping>,
     /// What the program around it knows.
     pub surroundings: Arc<dyn Surroundings>,
 }
@@ -80,6 +83,7 @@ impl ServerConfig {
             gateway: None,
             gateway_is_open: false,
             counters: Counters::default(),
+            keeping: None,
             surroundings: Arc::new(Nothing),
         }
     }
@@ -93,6 +97,7 @@ struct Shared {
     runtime: Runtime,
     config: ServerConfig,
     uploads: Uploads,
+    deletions: Deletions,
     requests: Requests,
     readings: Readings,
     openings: Openings,
@@ -113,6 +118,7 @@ impl App {
             runtime,
             config,
             uploads: Uploads::default(),
+            deletions: Deletions::default(),
             requests: Requests::default(),
             readings: Readings::default(),
             openings: Openings::default(),
@@ -141,10 +147,14 @@ impl App {
     }
 
     /// Begins to end: the server says that it is not ready and begins no more runs, while what runs may finish. Done
-    /// when nothing runs any more, or after `patience`. What waits stays in its queue.
+    /// when nothing runs any more, or after `patience`. What waits stays in its queue. Other nodes may have each session
+    /// as soon as it is at rest.
     pub async fn drain(&self, patience: Duration) {
         self.0.draining.cancel();
         let at_rest = async {
+            if self.runtime().has_company().await {
+                return self.runtime().give_away().await;
+            }
             for session in self.runtime().opened() {
                 let mut status = session.status();
                 // One that has stopped runs no more.
@@ -161,6 +171,9 @@ impl App {
     /// Ends all event streams, finishes what was accepted, cancels what runs, closes the store.
     pub async fn close(&self) {
         self.0.closing.cancel();
+        if let Some(gateway) = &self.config().gateway {
+            gateway.stop().await;
+        }
         self.runtime().close().await;
         self.0.tasks.close();
         self.0.tasks.wait().await;
@@ -192,6 +205,10 @@ impl App {
 
     pub(crate) fn uploads(&self) -> &Uploads {
         &self.0.uploads
+    }
+
+    pub(crate) fn deletions(&self) -> &Deletions {
+        &self.0.deletions
     }
 
     pub(crate) fn requests(&self) -> &Requests {

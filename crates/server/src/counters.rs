@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use longhaul_core::event::{EventBody, RunEnd};
 use longhaul_core::message::ToolStatus;
 use longhaul_core::usage::Usage;
-use longhaul_store::SharedStore;
+use longhaul_store::{SharedStore, Swept};
 
 use self::store::Counted;
 
@@ -44,10 +44,36 @@ const EDITS: Family = ("longhaul_compactions_total", "counter", "Compactions and
 const UNDONE: Family =
     ("longhaul_compactions_undone_total", "counter", "Compactions and prunes that were undone.");
 const TOOLS: Family = ("longhaul_tool_calls_total", "counter", "Tool calls that have ended, by how.");
+const EXPIRED: Family =
+    ("longhaul_sessions_expired_total", "counter", "Sessions deleted because they are kept no longer.");
+const ASIDE: Family = (
+    "longhaul_blobs_set_aside_total",
+    "counter",
+    "Images and long outputs that nobody names and that go a day later.",
+);
+const REMOVED: Family =
+    ("longhaul_blobs_removed_total", "counter", "Images and long outputs that were removed.");
+const REMOVED_BYTES: Family = ("longhaul_blobs_removed_bytes_total", "counter", "How many bytes those had.");
 const REQUESTS: Family = ("longhaul_http_requests_total", "counter", "Requests by route and status.");
 
-const COUNTED: [Family; 12] =
-    [STARTED, RUNS, STEPS, INPUT, OUTPUT, CACHE_READ, CACHE_WRITE, REASONING, EDITS, UNDONE, TOOLS, REQUESTS];
+const COUNTED: [Family; 16] = [
+    STARTED,
+    RUNS,
+    STEPS,
+    INPUT,
+    OUTPUT,
+    CACHE_READ,
+    CACHE_WRITE,
+    REASONING,
+    EDITS,
+    UNDONE,
+    TOOLS,
+    EXPIRED,
+    ASIDE,
+    REMOVED,
+    REMOVED_BYTES,
+    REQUESTS,
+];
 
 /// What is counted. Cheap to clone; clones count together.
 #[derive(Clone, Debug, Default)]
@@ -84,6 +110,18 @@ impl Counters {
     pub(crate) fn request(&self, method: &str, route: &str, status: u16) {
         let status = status.to_string();
         self.count(REQUESTS, &[("method", method), ("route", route), ("status", &status)], 1);
+    }
+
+    /// Sessions were deleted because they are kept no longer.
+    pub(crate) fn expired(&self, sessions: u64) {
+        self.count(EXPIRED, &[], sessions);
+    }
+
+    /// Blobs were swept.
+    pub(crate) fn swept(&self, swept: &Swept) {
+        self.count(ASIDE, &[], swept.set_aside);
+        self.count(REMOVED, &[], swept.removed);
+        self.count(REMOVED_BYTES, &[], swept.removed_bytes);
     }
 
     fn event(&self, body: &EventBody) {

@@ -17,8 +17,8 @@ use crate::app::App;
 use crate::problem::{Problem, sentence};
 use crate::wording::plain;
 
-/// A body that is too large is read on for this long, up to this many times the limit, so that its sender
-/// gets to read the answer.
+/// A body that is not wanted is read on beside its answer for this long, up to this many times the limit: a connection
+/// that is closed with something unread may lose the answer, and some senders read it only when they have sent all.
 const DRAIN_TIME: Duration = Duration::from_secs(10);
 const DRAIN_TIMES: usize = 8;
 
@@ -148,16 +148,20 @@ pub(crate) async fn read(request: Request, app: &App) -> Result<(HeaderMap, Byte
     let (parts, body) = request.into_parts();
     let length =
         parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    let is_too_large = length.is_some_and(|length| length > limit as u64);
-    if is_too_large && asks_first(&parts.headers) {
-        // Nothing of it was sent yet, and nothing will be.
+    if length.is_some_and(|length| length > limit as u64) {
+        leave(Request::from_parts(parts, body), app);
         return Err(Problem::too_large(limit as u64));
     }
-    let kept = if is_too_large { 0 } else { limit };
-    let patience = app.config().body_patience;
-    let body =
-        collect(body, length, kept, patience).await?.ok_or_else(|| Problem::too_large(limit as u64))?;
+    let body = collect(body, length, limit, app).await?.ok_or_else(|| Problem::too_large(limit as u64))?;
     Ok((parts.headers, body))
+}
+
+/// Answers without the body.
+pub(crate) fn leave(request: Request, app: &App) {
+    // Who asks first has sent nothing of it yet, and will not.
+    if !asks_first(request.headers()) {
+        drain(request.into_body().into_data_stream(), app);
+    }
 }
 
 /// Whether the sender waits to hear that its body is welcome.
@@ -166,12 +170,8 @@ fn asks_first(headers: &HeaderMap) -> bool {
 }
 
 /// The whole body, `None` if it has more than `limit` bytes. For each piece of it there is so much patience.
-async fn collect(
-    body: Body,
-    length: Option<u64>,
-    limit: usize,
-    patience: Duration,
-) -> Result<Option<Bytes>, Problem> {
+async fn collect(body: Body, length: Option<u64>, limit: usize, app: &App) -> Result<Option<Bytes>, Problem> {
+    let patience = app.config().body_patience;
     let mut pieces = body.into_data_stream();
     let room = length.map_or(0, |length| length.min(limit.min(AT_ONCE_BYTES) as u64));
     let mut whole = BytesMut::with_capacity(room as usize);
@@ -179,8 +179,7 @@ async fn collect(
     while let Some(piece) = tokio::time::timeout(patience, pieces.next()).await.map_err(stuck)? {
         let piece = piece.map_err(|_| Problem::invalid("The body broke off."))?;
         if whole.len() + piece.len() > limit {
-            drop(whole);
-            let _ = tokio::time::timeout(DRAIN_TIME, drain(pieces, limit.max(1 << 25) * DRAIN_TIMES)).await;
+            drain(pieces, app);
             return Ok(None);
         }
         whole.extend_from_slice(&piece);
@@ -188,14 +187,25 @@ async fn collect(
     Ok(Some(whole.freeze()))
 }
 
-async fn drain(mut pieces: axum::body::BodyDataStream, most: usize) {
-    let mut drained = 0;
-    while let Some(Ok(piece)) = pieces.next().await {
-        drained += piece.len();
-        if drained > most {
-            return;
+/// Reads what nobody wants, beside whatever else is done.
+fn drain(mut pieces: axum::body::BodyDataStream, app: &App) {
+    let most = app.config().max_body_bytes.max(1 << 25) * DRAIN_TIMES;
+    let closing = app.closing().clone();
+    let all = async move {
+        let mut drained = 0;
+        while let Some(Ok(piece)) = pieces.next().await {
+            drained += piece.len();
+            if drained > most {
+                return;
+            }
         }
-    }
+    };
+    app.spawn(async move {
+        tokio::select! {
+            _ = tokio::time::timeout(DRAIN_TIME, all) => {}
+            () = closing.cancelled() => {}
+        }
+    });
 }
 
 fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<T, Problem> {

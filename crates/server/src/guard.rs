@@ -64,7 +64,9 @@ pub(crate) async fn guard(State(app): State<App>, mut request: Request, next: Ne
     let mut response = match admitted {
         Ok(()) if cors::is_question(&method, request.headers()) => cors::answer(),
         Ok(()) => next.run(request).await,
-        Err(problem) if is_of_gateway(&path) => gateway::refused_at(&path, &problem),
+        Err(problem) if is_of_gateway(&path) || gateway::is_missed(&path) => {
+            gateway::refused_at(&path, &problem)
+        }
         Err(problem) => problem.into_response(),
     };
     let route = route.as_ref().map_or("other", MatchedPath::as_str);

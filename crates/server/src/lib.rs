@@ -31,6 +31,7 @@ mod serve;
 mod sse;
 mod surroundings;
 mod token;
+mod upkeep;
 mod uploads;
 mod wording;
 
@@ -43,3 +44,4 @@ pub use crate::routes::router;
 pub use crate::serve::serve;
 pub use crate::surroundings::{Backend, Later, Nothing, Surroundings};
 pub use crate::token::{Token, TokenError};
+pub use crate::upkeep::Keeping;

@@ -3,7 +3,11 @@
 //! Whatever a route answers, one thing makes a request somebody else's: that the session is held by another node. So no
 //! route knows of nodes. A node that dies in the middle leaves its sessions to whoever asks next.
 
-use std::time::Duration;
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -13,18 +17,19 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use futures_util::StreamExt;
+use futures_util::{Stream, StreamExt};
 use longhaul_core::ids::SessionId;
-use longhaul_store::{BootId, Node, SharedNodes, Standing};
+use longhaul_store::{BootId, Node, SharedNodes, Standing, StoreError};
 use uuid::Uuid;
 
 use crate::app::App;
 use crate::extract;
 use crate::problem::Problem;
-use crate::routes::{control, message};
+use crate::routes::{control, gateway, message};
 
 /// Says that a request was sent on by a node, and is not to be sent on again.
 const SENT_ON: HeaderName = HeaderName::from_static("x-longhaul-node");
+const MESSAGE: &str = "/api/message";
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// How long a node may take to be reached.
@@ -33,11 +38,15 @@ const CONNECT: Duration = Duration::from_secs(2);
 /// Between two looks whether the node that was asked still has the session.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// Between two looks whether a node that was asked and has not answered can be reached at all.
+const KNOCK: Duration = Duration::from_secs(3);
+
 /// A session moves this often in one request at most.
 const MOVES: usize = 4;
 
 /// Headers that a node sends on.
-const PASSED: [&str; 4] = ["accept", "content-type", "idempotency-key", "last-event-id"];
+const PASSED: [&str; 5] =
+    ["accept", "content-type", "idempotency-key", "last-event-id", "x-longhaul-session"];
 
 /// Goes with an answer: the session is another node's.
 #[derive(Clone, Debug)]
@@ -47,13 +56,21 @@ pub(crate) struct Elsewhere(pub(crate) SessionId);
 #[derive(Clone, Debug)]
 pub(crate) struct Peers {
     client: reqwest::Client,
+    /// Connects anew each time.
+    knocks: reqwest::Client,
+    /// By the nodes' addresses.
+    doors: Arc<Mutex<HashMap<String, Door>>>,
 }
 
 impl Default for Peers {
     fn default() -> Self {
-        let builder = reqwest::Client::builder().connect_timeout(CONNECT).no_proxy();
+        let builder = || reqwest::Client::builder().connect_timeout(CONNECT).no_proxy();
         // The defaults always make a client.
-        Self { client: builder.build().unwrap_or_default() }
+        Self {
+            client: builder().build().unwrap_or_default(),
+            knocks: builder().pool_max_idle_per_host(0).build().unwrap_or_default(),
+            doors: Arc::default(),
+        }
     }
 }
 
@@ -62,21 +79,31 @@ enum Sent {
     Answered(Response),
     /// The session is no longer there.
     Moved,
+    /// The node is ending, and does not do it any more.
+    Ending(Response),
     /// The node lives and has the session, but is not reached from here.
     Unreached,
+    /// It was reached, and the answer did not come.
+    BrokenOff,
 }
 
 /// Answers here, or by the node that has the session.
 pub(crate) async fn pass_on(State(app): State<App>, request: Request, next: Next) -> Response {
     let Some(nodes) = app.runtime().nodes().cloned() else { return next.run(request).await };
-    if !request.uri().path().starts_with("/api/") || request.headers().contains_key(SENT_ON) {
+    let path = request.uri().path();
+    let may_pass = path.starts_with("/api/") || is_of_agents(request.method(), path);
+    if !may_pass {
         return next.run(request).await;
+    }
+    if is_sent_on(request.headers()) {
+        return for_another(&app, request, next).await;
     }
     let (mut parts, body) = request.into_parts();
     let body = match extract::read(Request::from_parts(parts.clone(), body), &app).await {
         Ok((_, body)) => body,
-        Err(problem) => return problem.into_response(),
+        Err(problem) => return told(&parts, problem),
     };
+    let mut broken_off = None;
     for _ in 0..MOVES {
         let here = Request::from_parts(parts.clone(), Body::from(body.clone()));
         let answer = next.clone().run(here).await;
@@ -86,7 +113,12 @@ pub(crate) async fn pass_on(State(app): State<App>, request: Request, next: Next
             let key = HeaderValue::try_from(Uuid::now_v7().to_string());
             parts.headers.extend(key.ok().map(|key| (KEY, key)));
         }
-        let Some(owner) = owner(&nodes, &session).await else {
+        let owner = match owner(&nodes, &session).await {
+            // It opens nothing any more.
+            None if app.is_draining() => another(&nodes).await,
+            owner => owner,
+        };
+        let Some(owner) = owner else {
             if answer.status() == StatusCode::CONFLICT {
                 return answer;
             }
@@ -95,26 +127,91 @@ pub(crate) async fn pass_on(State(app): State<App>, request: Request, next: Next
         };
         match app.peers().send(&app, &nodes, (&session, &owner), (&parts, &body)).await {
             Sent::Answered(response) => return response,
-            Sent::Moved => {}
+            Sent::Moved => broken_off = None,
+            Sent::Ending(response) => {
+                tokio::time::sleep(LOOK / 4).await;
+                if has(&nodes, &session, &owner.boot_id).await {
+                    return response;
+                }
+                broken_off = None;
+            }
             Sent::Unreached => return left(&app, &session, &parts, body).await,
+            Sent::BrokenOff => broken_off = Some(session),
         }
     }
-    unreached().into_response()
+    match broken_off {
+        // It has a key: if that node took it after all, it is there once. A cancel may have been done.
+        Some(session) if parts.uri.path() == MESSAGE => left(&app, &session, &parts, body).await,
+        _ if app.is_draining() => told(&parts, StoreError::Closed.into()),
+        _ => told(&parts, unreached()),
+    }
+}
+
+/// Answers another node. One that is ending says so, and that it is not the one that was asked.
+async fn for_another(app: &App, request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    let answer = next.run(Request::from_parts(parts.clone(), body)).await;
+    if !app.is_draining() || answer.status() != StatusCode::SERVICE_UNAVAILABLE {
+        return answer;
+    }
+    let mut answer = told(&parts, Problem::ending_there());
+    answer.headers_mut().insert(SENT_ON, HeaderValue::from_static("ending"));
+    answer
+}
+
+/// Whether another node sent the request on.
+pub(crate) fn is_sent_on(headers: &HeaderMap) -> bool {
+    headers.contains_key(SENT_ON)
+}
+
+/// Whether other makers' clients ask there, perhaps for an agent.
+fn is_of_agents(method: &Method, path: &str) -> bool {
+    *method == Method::POST && path.starts_with(gateway::ROOT)
+}
+
+/// A problem as whoever asks there reads it.
+fn told(parts: &Parts, problem: Problem) -> Response {
+    match parts.uri.path() {
+        path if path.starts_with(gateway::ROOT) => gateway::refused_at(path, &problem),
+        _ => problem.into_response(),
+    }
+}
+
+/// Refuses for the node that has the session, if that is another one which lives.
+///
+/// # Errors
+/// That it is had elsewhere.
+pub(crate) async fn here(app: &App, session: &SessionId) -> Result<(), Problem> {
+    let Some(nodes) = app.runtime().nodes() else { return Ok(()) };
+    match owner(nodes, session).await {
+        Some(owner) => Err(StoreError::Elsewhere { session: session.clone(), address: owner.address }.into()),
+        None => Ok(()),
+    }
 }
 
 /// The questions that wait at other nodes, if this request is not one of theirs.
 pub(crate) async fn approvals(app: &App, headers: &HeaderMap) -> Vec<serde_json::Value> {
-    let (Some(nodes), false) = (app.runtime().nodes(), headers.contains_key(SENT_ON)) else {
-        return Vec::new();
-    };
-    let own = own(nodes);
-    let others = nodes.nodes().await.unwrap_or_default().into_iter();
-    let asked = others.filter(|node| Some(&node.boot_id) != own.as_ref()).map(|node| async move {
-        let url = format!("http://{}/api/approvals", node.address?);
+    if is_sent_on(headers) { Vec::new() } else { told_by_all(app, "/api/approvals", "approvals").await }
+}
+
+/// The sessions in which something goes on at other nodes, and what, in the API's words.
+pub(crate) async fn working(app: &App) -> HashMap<String, String> {
+    let sessions = told_by_all(app, "/api/sessions", "sessions").await.into_iter();
+    let named = sessions.filter_map(|session| {
+        Some((session["id"].as_str()?.to_owned(), session["status"].as_str()?.to_owned()))
+    });
+    named.collect()
+}
+
+/// What all other nodes have in a list of theirs, as far as they tell it soon.
+async fn told_by_all(app: &App, path: &str, list: &str) -> Vec<serde_json::Value> {
+    let Some(nodes) = app.runtime().nodes() else { return Vec::new() };
+    let asked = others(nodes).await.into_iter().map(|node| async move {
+        let url = format!("http://{}{path}", node.address?);
         let request = app.peers().client.get(url).headers(credentials(app)).timeout(CONNECT);
         let bytes = request.send().await.ok()?.bytes().await.ok()?;
         let mut answer: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
-        answer.get_mut("approvals")?.as_array_mut().map(std::mem::take)
+        answer.get_mut(list)?.as_array_mut().map(std::mem::take)
     });
     futures_util::future::join_all(asked).await.into_iter().flatten().flatten().collect()
 }
@@ -139,35 +236,105 @@ impl Peers {
         let answer = tokio::select! {
             answer = answer => answer,
             () = lost(nodes.clone(), session.clone(), owner.boot_id.clone()) => return Sent::Moved,
+            () = self.clone().silent(address.clone()) => return Sent::Unreached,
         };
         match answer {
             Ok(answer) if answer.status() == StatusCode::UNAUTHORIZED => {
                 tracing::error!(%address, "a node has another token: all must be started with the same --token-file");
                 Sent::Unreached
             }
-            Ok(answer) => Sent::Answered(passed_back(
-                answer,
-                lost(nodes.clone(), session.clone(), owner.boot_id.clone()),
-            )),
+            Ok(answer) => {
+                let is_ending = answer.headers().contains_key(SENT_ON);
+                let lost = lost(nodes.clone(), session.clone(), owner.boot_id.clone());
+                let silent = self.clone().silent(address.clone());
+                let until = async move {
+                    tokio::select! {
+                        () = lost => {}
+                        () = silent => {}
+                    }
+                };
+                let response = passed_back(answer, parts.uri.path(), until);
+                if is_ending { Sent::Ending(response) } else { Sent::Answered(response) }
+            }
             Err(error) if error.is_connect() => Sent::Unreached,
             // It broke off: if the node has died somebody takes the session over.
             Err(error) => {
                 tracing::warn!(%session, %error, "the node that has the session broke off");
                 tokio::time::sleep(LOOK).await;
-                Sent::Moved
+                Sent::BrokenOff
             }
         }
     }
+
+    /// Done when the node at `address` is not reached any more: on a connection that is open already nobody says so.
+    async fn silent(self, address: String) {
+        let url = format!("http://{address}/healthz");
+        let begun = Instant::now();
+        loop {
+            tokio::time::sleep(KNOCK).await;
+            // One of all that wait for that node does it.
+            if self.is_due(&address) {
+                let heard = self.knocks.get(&url).timeout(CONNECT).send().await.is_ok();
+                self.note(&address, heard);
+            }
+            if self.is_silent(&address, begun) {
+                return;
+            }
+        }
+    }
+
+    /// Whether to knock now. Whoever is told so does it.
+    fn is_due(&self, address: &str) -> bool {
+        let mut doors = self.doors();
+        let now = Instant::now();
+        let door = doors.entry(address.to_owned()).or_default();
+        let is_due = door.knocked.is_none_or(|knocked| now.duration_since(knocked) >= KNOCK / 2);
+        if is_due {
+            door.knocked = Some(now);
+        }
+        is_due
+    }
+
+    fn note(&self, address: &str, heard: bool) {
+        let mut doors = self.doors();
+        let door = doors.entry(address.to_owned()).or_default();
+        door.silences = if heard { 0 } else { door.silences.saturating_add(1) };
+        door.silent = (!heard).then(Instant::now);
+    }
+
+    fn is_silent(&self, address: &str, since: Instant) -> bool {
+        let doors = self.doors();
+        let door = doors.get(address);
+        door.is_some_and(|door| door.silences >= 2 && door.silent.is_some_and(|silent| silent > since))
+    }
+
+    /// No panic happens while the lock is held.
+    fn doors(&self) -> MutexGuard<'_, HashMap<String, Door>> {
+        self.doors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is known of the way to a node.
+#[derive(Debug, Default)]
+struct Door {
+    knocked: Option<Instant>,
+    /// Knocks without an answer, one after the other, and when the newest of them was given up.
+    silences: u32,
+    silent: Option<Instant>,
 }
 
 /// The answer of another node. It ends when that node no longer has the session: who watches comes again.
-fn passed_back(answer: reqwest::Response, until: impl Future<Output = ()> + Send + 'static) -> Response {
+fn passed_back(
+    answer: reqwest::Response,
+    path: &str,
+    until: impl Future<Output = ()> + Send + 'static,
+) -> Response {
     let status = answer.status();
     let mut headers = HeaderMap::new();
     for (name, value) in answer.headers() {
         let name_text = name.as_str();
         let is_of_connection = ["connection", "transfer-encoding", "keep-alive"].contains(&name_text);
-        if !is_of_connection && name_text != "set-cookie" {
+        if !is_of_connection && name_text != "set-cookie" && name != SENT_ON {
             headers.insert(name, value.clone());
         }
     }
@@ -175,6 +342,18 @@ fn passed_back(answer: reqwest::Response, until: impl Future<Output = ()> + Send
         headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
     let pieces = answer.bytes_stream();
     let body = match is_stream {
+        true if path.starts_with(gateway::ROOT) => {
+            let relayed = Relayed {
+                pieces: Box::pin(pieces),
+                until: Box::pin(until),
+                begun: Vec::new(),
+                broken_off: Some(gateway::event_at(path, &Problem::broke_off())),
+            };
+            Body::from_stream(futures_util::stream::unfold(relayed, async |mut relayed| {
+                let events = relayed.next().await?;
+                Some((Ok::<_, Infallible>(events), relayed))
+            }))
+        }
         true => Body::from_stream(pieces.take_until(Box::pin(until))),
         false => Body::from_stream(pieces),
     };
@@ -184,17 +363,53 @@ fn passed_back(answer: reqwest::Response, until: impl Future<Output = ()> + Send
     response
 }
 
+/// A stream of another node on its way to a client who knows of no nodes: whole events, and one that says so if it ends
+/// before its own end.
+struct Relayed {
+    pieces: Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>,
+    until: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// The event that has not come whole.
+    begun: Vec<u8>,
+    /// What to say if it breaks off; nothing once it is over.
+    broken_off: Option<Vec<u8>>,
+}
+
+impl Relayed {
+    async fn next(&mut self) -> Option<Bytes> {
+        self.broken_off.as_ref()?;
+        loop {
+            let piece = tokio::select! {
+                biased;
+                piece = self.pieces.next() => piece,
+                () = &mut self.until => return self.broken_off.take().map(Bytes::from),
+            };
+            match piece {
+                Some(Ok(piece)) => self.begun.extend_from_slice(&piece),
+                Some(Err(_)) => return self.broken_off.take().map(Bytes::from),
+                None => {
+                    self.broken_off = None;
+                    let rest = std::mem::take(&mut self.begun);
+                    return (!rest.is_empty()).then(|| rest.into());
+                }
+            }
+            if let Some(end) = self.begun.windows(2).rposition(|pair| pair == b"\n\n") {
+                return Some(self.begun.drain(..end + 2).collect::<Vec<u8>>().into());
+            }
+        }
+    }
+}
+
 /// What can be done for a session whose node is not reached: a message waits in its queue, a cancel is left for it.
 async fn left(app: &App, session: &SessionId, parts: &Parts, body: Bytes) -> Response {
     let path = parts.uri.path();
     let left = match (&parts.method, path.strip_prefix("/api/")) {
-        (&Method::POST, Some("message")) => message::leave(app, session, &parts.headers, &body).await,
+        (&Method::POST, _) if path == MESSAGE => message::leave(app, session, &parts.headers, &body).await,
         (&Method::POST, Some(rest)) if rest.ends_with("/cancel") => control::leave(app, session, &body).await,
         _ => Err(unreached()),
     };
     match left {
         Ok(answer) => axum::Json(answer).into_response(),
-        Err(problem) => problem.into_response(),
+        Err(problem) => told(parts, problem),
     }
 }
 
@@ -202,19 +417,39 @@ async fn left(app: &App, session: &SessionId, parts: &Parts, body: Bytes) -> Res
 async fn lost(nodes: SharedNodes, session: SessionId, boot: BootId) {
     loop {
         tokio::time::sleep(LOOK).await;
-        // A database that is away says nothing about a node.
-        if let Ok(owner) = nodes.living_owner(&session).await
-            && owner.is_none_or(|owner| owner.boot_id != boot)
-        {
+        if !has(&nodes, &session, &boot).await {
             return;
         }
     }
 }
 
+/// Whether that node has the session still.
+async fn has(nodes: &SharedNodes, session: &SessionId, boot: &BootId) -> bool {
+    match nodes.living_owner(session).await {
+        Ok(owner) => owner.is_some_and(|owner| owner.boot_id == *boot),
+        // A database that is away says nothing about a node.
+        Err(_) => true,
+    }
+}
+
+/// A node that lives beside this one.
+async fn another(nodes: &SharedNodes) -> Option<Node> {
+    others(nodes).await.pop()
+}
+
+async fn others(nodes: &SharedNodes) -> Vec<Node> {
+    let own = own(nodes);
+    let mut all = nodes.nodes().await.unwrap_or_default();
+    all.retain(|node| Some(&node.boot_id) != own.as_ref());
+    all
+}
+
 /// The other node that has the session.
 async fn owner(nodes: &SharedNodes, session: &SessionId) -> Option<Node> {
+    // A node that has lost the database would wait for it.
+    let own = own(nodes)?;
     let owner = nodes.living_owner(session).await.ok()??;
-    (Some(&owner.boot_id) != own(nodes).as_ref()).then_some(owner)
+    (owner.boot_id != own).then_some(owner)
 }
 
 fn own(nodes: &SharedNodes) -> Option<BootId> {

@@ -25,6 +25,12 @@ const NOT_UNDONE: &str = "not-undone";
 pub(crate) const ENDING: &str = "The server is ending: what runs may finish, and nothing new begins. Start it again with \
                                  `longhaul` (as it was started before) and send this once more.";
 
+/// By then another node has the sessions of one that has died: a lease, and a look, in seconds.
+const TAKEN_OVER_S: u32 = 13;
+
+/// After so many seconds it is worth asking again whether a run has ended.
+const ENDED_S: u32 = 5;
+
 /// Why a request was not done.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
@@ -106,8 +112,23 @@ impl Problem {
 
     /// The node that has the session lives, and cannot be asked from here.
     pub(crate) fn unreached() -> Self {
-        let detail = "The node that has the session is not reached from this one: try again in a moment.";
-        Self::unavailable(ErrorCode::Interrupted, detail)
+        let detail = "The node that has the session is not reached from this one: if it has died, another has the session \
+                      within 13 s.";
+        Self { retry_after_s: Some(TAKEN_OVER_S), ..Self::unavailable(ErrorCode::Interrupted, detail) }
+    }
+
+    /// The node that has the session has died or is not reached any more, in the middle of an answer.
+    pub(crate) fn broke_off() -> Self {
+        let detail = "The node that has the session broke off; what was said is kept. If it has died, another has the \
+                      session within 13 s.";
+        Self { retry_after_s: Some(TAKEN_OVER_S), ..Self::unavailable(ErrorCode::Interrupted, detail) }
+    }
+
+    /// The node that has the session is ending, and another one was asked.
+    pub(crate) fn ending_there() -> Self {
+        let detail = "The node that has this session is ending: what runs there may finish, then another has the session. \
+                      Send this again in a moment.";
+        Self { retry_after_s: Some(ENDED_S), ..Self::unavailable(ErrorCode::Interrupted, detail) }
     }
 
     fn unavailable(code: ErrorCode, detail: &str) -> Self {
@@ -116,6 +137,15 @@ impl Problem {
 
     pub(crate) fn is_not_found(&self) -> bool {
         self.status == StatusCode::NOT_FOUND
+    }
+
+    /// Whose it is, if it is another node's.
+    pub(crate) fn elsewhere(&self) -> Option<&Elsewhere> {
+        self.elsewhere.as_ref()
+    }
+
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        self.retry_after_s.map(|seconds| Duration::from_secs(seconds.into()))
     }
 
     pub(crate) fn status(&self) -> StatusCode {

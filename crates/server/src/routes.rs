@@ -112,7 +112,7 @@ async fn not_allowed(uri: Uri) -> Response {
 
 /// A problem, in the dialect of those who ask there.
 fn refused(uri: &Uri, problem: Problem) -> Response {
-    match uri.path().starts_with(gateway::ROOT) {
+    match uri.path().starts_with(gateway::ROOT) || gateway::is_missed(uri.path()) {
         true => gateway::refused_at(uri.path(), &problem),
         false => problem.into_response(),
     }

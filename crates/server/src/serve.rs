@@ -8,6 +8,7 @@ use tokio::net::TcpListener;
 use crate::app::App;
 use crate::door::{Door, Pass};
 use crate::routes::router;
+use crate::upkeep::keep_up;
 
 /// How long requests that are being answered may take when the server ends.
 const GRACE: Duration = Duration::from_secs(5);
@@ -36,7 +37,7 @@ pub async fn serve(
         if let Err(error) = app.recover().await {
             tracing::error!(%error, "interrupted sessions were not recovered");
         }
-        app.runtime().attend_nodes().await;
+        tokio::join!(app.runtime().attend_nodes(), Box::pin(keep_up(&app)));
         std::future::pending::<()>().await;
     };
     let late = async {

@@ -3,7 +3,8 @@
 //!
 //! A watcher pulls; nothing is kept for it but its place among what was told lately, which is bounded and kept
 //! once for all. One that comes back finds there what it missed; one that was away for longer reads the log,
-//! a page at a time. What cannot be had again is said with `stream:gap`.
+//! a page at a time. What cannot be had again is said with `stream:gap`; where it may only be for now, the stream
+//! ends, and who comes back misses nothing.
 //!
 //! Each frame is written once for all watchers. One whose client does not read holds a bounded number of bytes
 //! and is not woken by what happens: it slows no run, and finds the rest when it goes on.
@@ -14,11 +15,13 @@ mod reading;
 #[cfg(test)]
 mod tests;
 
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::StatusCode;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 use longhaul::announce::Announcement;
@@ -60,6 +63,11 @@ enum Stage {
     Behind {
         until: Seq,
         reading: Option<Arc<Reading>>,
+    },
+    /// It has more than was told here.
+    Ahead {
+        told: Seq,
+        in_flight: Option<Arc<Told>>,
     },
     /// It is to be given what is in flight and what waits.
     Arrives(Option<Arc<Told>>),
@@ -105,7 +113,8 @@ impl Watcher {
             }
             match std::mem::replace(&mut self.stage, Stage::Listens) {
                 Stage::Behind { until, .. } if self.after >= until => self.attend(),
-                Stage::Behind { until, reading } => self.catch_up(until, reading).await,
+                Stage::Behind { until, reading } => self.catch_up(until, reading).await?,
+                Stage::Ahead { told, in_flight } => self.go_back(told, in_flight).await?,
                 Stage::Arrives(in_flight) => self.arrive(in_flight).await,
                 Stage::Listens => self.listen().await?,
             }
@@ -120,16 +129,24 @@ impl Watcher {
     }
 
     fn take_place(&mut self, told: Seq, in_flight: Option<Arc<Told>>) {
-        if self.after > told {
-            // The position is of another log, or of a later state than the one that was restored.
-            self.gap(told, self.after);
-            self.after = told;
-        }
-        self.stage = if self.after < told {
-            Stage::Behind { until: told, reading: None }
-        } else {
-            Stage::Arrives(in_flight)
+        self.stage = match self.after.cmp(&told) {
+            Ordering::Less => Stage::Behind { until: told, reading: None },
+            Ordering::Equal => Stage::Arrives(in_flight),
+            Ordering::Greater => Stage::Ahead { told, in_flight },
         };
+    }
+
+    /// The position is of another log, or of a later state than the one that was restored. Or this process is the one
+    /// that is behind: it was stopped, and others have gone on with the session. `None` then.
+    async fn go_back(&mut self, told: Seq, in_flight: Option<Arc<Told>>) -> Option<()> {
+        let record = self.app.runtime().store().session(self.session.id()).await.ok()?;
+        if record.last_seq >= self.after {
+            return None;
+        }
+        self.gap(told, self.after);
+        self.after = told;
+        self.stage = Stage::Arrives(in_flight);
+        Some(())
     }
 
     fn gap(&mut self, from: Seq, to: Seq) {
@@ -137,16 +154,17 @@ impl Watcher {
         self.ready.push_back(frame(&gap));
     }
 
-    /// The next events, from memory or from the log.
-    async fn catch_up(&mut self, until: Seq, reading: Option<Arc<Reading>>) {
+    /// The next events, from memory or from the log. `None` if that cannot be read now.
+    async fn catch_up(&mut self, until: Seq, reading: Option<Arc<Reading>>) -> Option<()> {
         if let Some(recent) = self.session.recent(self.after, until, RECENT_EVENTS) {
             self.tell_recent(&recent);
             self.stage = Stage::Behind { until, reading };
-            return;
+            return Some(());
         }
         let reading = reading.unwrap_or_else(|| self.app.readings().of(self.session.id()));
         match reading.page(&self.app, self.session.id(), self.after, until).await {
             Ok(page) => self.tell_page(&page),
+            Err(problem) if problem.status() == StatusCode::SERVICE_UNAVAILABLE => return None,
             Err(problem) => {
                 tracing::warn!(session = %self.session.id(), ?problem, "a watcher could not be told what it missed");
                 self.gap(self.after + 1, until);
@@ -154,6 +172,7 @@ impl Watcher {
             }
         }
         self.stage = Stage::Behind { until, reading: Some(reading) };
+        Some(())
     }
 
     fn tell_recent(&mut self, recent: &Missed) {

@@ -8,13 +8,19 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use longhaul_store::StoreError;
-use sqlx::{PgConnection, PgPool};
+use sqlx::pool::PoolConnection;
+use sqlx::{Executor as _, PgConnection, PgPool, Postgres};
+use tokio::time::{timeout, timeout_at};
 
 use crate::error::{Failure, is_connection_lost, is_passing, store_error};
 use crate::options::PostgresOptions;
+use crate::trust::Trust;
 
 /// The shortest and the longest wait before a call is repeated.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(400));
+
+/// How long a connection may take to go back into its pool.
+const RETURN_WITHIN: Duration = Duration::from_secs(2);
 
 /// Something to ask of the database.
 #[async_trait]
@@ -33,6 +39,7 @@ pub(crate) struct Database {
     patience: Duration,
     patience_of_writes: Duration,
     answer_within: Duration,
+    trust: Trust,
 }
 
 /// When to repeat a call, and when to give up.
@@ -60,9 +67,11 @@ impl Patience {
 }
 
 impl Database {
-    pub(crate) fn new(pool: PgPool, options: &PostgresOptions) -> Self {
+    /// `trust` is what the pool asks of its idle connections.
+    pub(crate) fn new(pool: PgPool, options: &PostgresOptions, trust: Trust) -> Self {
         Self {
             pool,
+            trust,
             patience: options.patience,
             patience_of_writes: options.patience.max(options.ttl),
             answer_within: options.answer_within,
@@ -104,21 +113,64 @@ impl Database {
 
     /// Makes the call once. A connection that died, or does not answer, is thrown away.
     pub(crate) async fn attempt<C: Call>(&self, call: &C, again: bool) -> Result<C::Answer, Failure> {
-        let mut db = self.pool.acquire().await?;
-        let answer = tokio::time::timeout(self.answer_within, call.make(&mut db, again)).await;
+        let mut lent = Lent { connection: Some(self.pool.acquire().await?), is_idle: false };
+        let db = lent.connection.as_deref_mut().ok_or(sqlx::Error::PoolClosed)?;
+        let answer = tokio::select! {
+            answer = timeout(self.answer_within, call.make(db, again)) => answer.ok(),
+            () = self.trust.ends() => None,
+        };
+        lent.is_idle = answer.is_some();
         match answer {
-            Ok(Err(Failure::Database(error))) if is_connection_lost(&error) => {
-                drop(db.detach());
+            Some(Err(Failure::Database(error))) if is_connection_lost(&error) => {
+                lent.discard();
                 Err(Failure::Database(error))
             }
-            Ok(answer) => answer,
-            Err(_) => {
-                drop(db.detach());
+            Some(answer) => answer,
+            None => {
+                lent.discard();
                 let why = std::io::Error::new(std::io::ErrorKind::TimedOut, "no answer in time");
                 Err(Failure::Database(sqlx::Error::Io(why)))
             }
         }
     }
+}
+
+/// A connection that goes back when it is dropped, also by a caller who stopped waiting. The pool asks it then whether it
+/// lives, for as long as it likes; one that does not answer would keep its place for ever.
+struct Lent {
+    connection: Option<PoolConnection<Postgres>>,
+    /// Whether what was asked of it is answered.
+    is_idle: bool,
+}
+
+impl Lent {
+    fn discard(mut self) {
+        drop(self.connection.take().map(PoolConnection::detach));
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let Some(db) = self.connection.take() else { return };
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn(give_back(db, self.is_idle))),
+            Err(_) => drop(db.detach()),
+        }
+    }
+}
+
+/// Puts a connection back into its pool. One that takes longer is closed, and its place is free.
+async fn give_back(mut db: PoolConnection<Postgres>, is_idle: bool) {
+    let until = tokio::time::Instant::now() + RETURN_WITHIN;
+    // A BEGIN whose answer nobody waited for stands open, and sqlx does not know of it: whatever the next caller wrote
+    // would never be committed.
+    if !is_idle && !matches!(timeout_at(until, db.execute("ROLLBACK")).await, Ok(Ok(_))) {
+        // Dropped as it is, it would be asked by the pool after all.
+        drop(db.detach());
+        return;
+    }
+    // The connection is in this future from here on, and ends with it.
+    let _ = timeout_at(until, db.return_to_pool()).await;
 }
 
 /// A name for one call, so that it knows its own rows.

@@ -10,3 +10,4 @@ pub(crate) mod read;
 pub(crate) mod request;
 pub(crate) mod session;
 pub(crate) mod signal;
+pub(crate) mod upkeep;

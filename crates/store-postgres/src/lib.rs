@@ -25,6 +25,8 @@ mod options;
 mod store;
 mod text;
 mod transfer;
+mod trust;
+mod upkeep;
 
 pub use crate::memo::PostgresMemo;
 pub use crate::options::PostgresOptions;

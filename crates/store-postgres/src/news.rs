@@ -19,7 +19,7 @@ use tokio::time::sleep;
 
 use self::payload::{Item, pack, unpack};
 use crate::call::Database;
-use crate::calls::node::News as Look;
+use crate::calls::node::{News as Look, Tell};
 use crate::held::Leases;
 use crate::text::from_db;
 
@@ -107,17 +107,14 @@ impl News {
     }
 
     /// Sends what is new, at most once in `every`.
-    pub(crate) async fn send(self: Arc<Self>, pool: PgPool, channel: String, every: Duration) {
+    pub(crate) async fn send(self: Arc<Self>, database: Database, channel: String, every: Duration) {
         loop {
             self.changed.notified().await;
             let unsent = std::mem::take(&mut *self.unsent());
             for payload in pack(&self.sender, unsent.items()) {
-                let sent = sqlx::query!("SELECT pg_notify($1, $2)", channel, payload).execute(&pool).await;
-                if let Err(error) = sent {
-                    if matches!(error, sqlx::Error::PoolClosed) {
-                        return;
-                    }
-                    tracing::debug!(%error, "other nodes were not told; they will see by themselves");
+                let tell = Tell { channel: channel.clone(), payload };
+                if let Err(failure) = database.attempt(&tell, false).await {
+                    tracing::debug!(?failure, "other nodes were not told; they will see by themselves");
                     sleep(PAUSE).await;
                 }
             }
@@ -139,17 +136,16 @@ impl News {
                 ended = self.listen(&pool, &channel) => ended,
             };
             if let Err(error) = ended {
-                if matches!(error, sqlx::Error::PoolClosed) {
-                    return;
-                }
                 tracing::debug!(%error, "other nodes cannot be heard; this one looks by itself");
                 sleep(PAUSE).await;
             }
         }
     }
 
+    /// Over a pool of its own: a connection that does not answer any more would keep the only place of the common one.
     async fn listen(&self, pool: &PgPool, channel: &str) -> Result<(), sqlx::Error> {
-        let mut listener = PgListener::connect_with(pool).await?;
+        let pool = pool.options().clone().connect_lazy_with(pool.connect_options().as_ref().clone());
+        let mut listener = PgListener::connect_with(&pool).await?;
         listener.listen(channel).await?;
         loop {
             // None: it was connected anew, and what came in between is lost.

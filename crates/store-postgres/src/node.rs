@@ -14,6 +14,7 @@ use crate::calls::node::{Join, Leave, Renew};
 use crate::error::Failure;
 use crate::held::Leases;
 use crate::options::PostgresOptions;
+use crate::trust::Trust;
 
 /// How long to wait after the database could not be reached.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -23,6 +24,8 @@ pub(crate) struct Membership {
     database: Database,
     options: PostgresOptions,
     leases: Arc<Leases>,
+    /// In the connections for everything but the lease.
+    trust: Trust,
     standing: watch::Sender<Standing>,
     times: Mutex<Times>,
     /// For tests: as if the process had been stopped, without knowing it.
@@ -45,6 +48,7 @@ impl Membership {
         database: Database,
         options: PostgresOptions,
         leases: Arc<Leases>,
+        trust: Trust,
     ) -> Result<Self, StoreError> {
         let now = Instant::now();
         let boot = BootId::new(call_name());
@@ -53,7 +57,7 @@ impl Membership {
         database.make(&join).await?;
         let standing = watch::Sender::new(Standing::Joined(boot));
         let times = Mutex::new(Times { renewed: now, orphans_from: now });
-        Ok(Self { database, options, leases, standing, times, stalled: AtomicBool::new(false) })
+        Ok(Self { database, options, leases, trust, standing, times, stalled: AtomicBool::new(false) })
     }
 
     pub(crate) fn standing(&self) -> watch::Receiver<Standing> {
@@ -110,6 +114,8 @@ impl Membership {
             let _ = standing.wait_for(|now| *now == Standing::Left).await;
         };
         tokio::select! {
+            // First: one that leaves does not begin to join again.
+            biased;
             () = left => {}
             () = self.keep_on() => {}
         }
@@ -121,14 +127,17 @@ impl Membership {
             match boot {
                 Some(now) => {
                     self.renew_until_over(&now).await;
-                    boot = self.rejoin(now).await;
+                    // One that leaves is seen here first, if it has left just now.
+                    let leaves = *self.standing.borrow() == Standing::Left;
+                    boot = if leaves { None } else { self.rejoin(now).await };
                 }
                 None => return,
             }
         }
     }
 
-    fn boot(&self) -> Option<BootId> {
+    /// The node's name, while it may write.
+    pub(crate) fn boot(&self) -> Option<BootId> {
         match &*self.standing.borrow() {
             Standing::Joined(boot) => Some(boot.clone()),
             _ => None,
@@ -190,6 +199,7 @@ impl Membership {
             match timeout_at(sent + self.options.ttl / 2, self.database.attempt(&join, true)).await {
                 Ok(Ok(())) => {
                     self.spare_others();
+                    self.trust.only_since(sent.into_std());
                     self.change(|times| times.renewed = sent);
                     let back = self.standing.send_if_modified(|standing| {
                         let fenced = *standing == Standing::Fenced;

@@ -8,8 +8,9 @@ use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions, Connection, PgConnection, PgPool};
 
-use crate::error::store_error;
+use crate::error::{is_passing, store_error};
 use crate::options::PostgresOptions;
+use crate::trust::Trust;
 
 static MIGRATOR: Migrator = sqlx::migrate!();
 
@@ -44,6 +45,8 @@ pub(crate) struct Connections {
     pub(crate) ear: PgPool,
     /// What this database and schema call their news.
     pub(crate) channel: String,
+    /// Which of the connections for work and for sending news are used.
+    pub(crate) trust: Trust,
 }
 
 /// Connects to the database at `url` and brings it up to date.
@@ -52,10 +55,7 @@ pub(crate) async fn open(url: &str, options: &PostgresOptions) -> Result<Connect
         return Err(StoreError::Storage(problem.to_owned()));
     }
     let connect = connect_options(url)?;
-    let mut first = connect
-        .connect()
-        .await
-        .map_err(|error| StoreError::Storage(format!("the database is away: {error}")))?;
+    let mut first = connect.connect().await.map_err(|error| unconnected(&error))?;
     check(&mut first).await?;
     migrate(connect.clone()).await?;
     let channel = channel(&mut first).await?;
@@ -63,14 +63,30 @@ pub(crate) async fn open(url: &str, options: &PostgresOptions) -> Result<Connect
         tracing::debug!(%error, "a connection was not closed cleanly");
     }
     let pool = |size| {
-        PgPoolOptions::new()
-            .max_connections(size)
-            .acquire_timeout(ACQUIRE_TIMEOUT)
-            .test_before_acquire(false)
-            .connect_lazy_with(connect.clone())
+        PgPoolOptions::new().max_connections(size).acquire_timeout(ACQUIRE_TIMEOUT).test_before_acquire(false)
     };
-    let (work, lease, news, ear) = (pool(options.connections), pool(1), pool(2), pool(1));
-    Ok(Connections { work, lease, news, ear, channel })
+    let trust = Trust::default();
+    let trusted = |size| {
+        let trust = trust.clone();
+        pool(size).before_acquire(move |_, known| {
+            let covered = trust.covers(known.age);
+            Box::pin(async move { Ok(covered) })
+        })
+    };
+    let open = |pool: PgPoolOptions| pool.connect_lazy_with(connect.clone());
+    let (work, news) = (open(trusted(options.connections)), open(trusted(2)));
+    let (lease, ear) = (open(pool(1)), open(pool(1)));
+    Ok(Connections { work, lease, news, ear, channel, trust })
+}
+
+/// Why there is no connection. PostgreSQL's own words say what it refuses: a name, a password.
+fn unconnected(error: &sqlx::Error) -> StoreError {
+    match error.as_database_error() {
+        Some(refused) if !is_passing(error) => {
+            StoreError::Storage(format!("PostgreSQL refuses the connection: {}", refused.message()))
+        }
+        _ => StoreError::Storage(format!("the database is away: {error}")),
+    }
 }
 
 fn connect_options(url: &str) -> Result<PgConnectOptions, StoreError> {

@@ -1,6 +1,7 @@
 //! The store's face.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use longhaul_core::event::{Event, FORMAT};
@@ -22,6 +23,10 @@ use crate::news::News;
 use crate::node::Membership;
 use crate::open::{Connections, open};
 use crate::options::PostgresOptions;
+use crate::trust::Trust;
+
+/// How long one attempt to tell or find news waits for an answer.
+const NEWS_WITHIN: Duration = Duration::from_secs(5);
 
 /// Sessions in a PostgreSQL database that any number of processes share. Each is a node.
 ///
@@ -61,21 +66,24 @@ impl PostgresStore {
     /// [`StoreError::Storage`] if the database is away, would lose what it acknowledges, or was written by a newer
     /// version.
     pub async fn open(url: &str, options: PostgresOptions) -> Result<Self, StoreError> {
-        let Connections { work, lease, news: news_pool, ear, channel } = open(url, &options).await?;
+        let Connections { work, lease, news: news_pool, ear, channel, trust } = open(url, &options).await?;
         let leases = Arc::new(Leases::default());
-        let joined =
-            Membership::join(Database::new(lease.clone(), &options), options.clone(), Arc::clone(&leases));
+        // Its connection is what shows that the database is there again.
+        let renewing = Database::new(lease.clone(), &options, Trust::default());
+        let joined = Membership::join(renewing, options.clone(), Arc::clone(&leases), trust.clone());
         let membership = Arc::new(joined.await?);
-        let database = Database::new(work, &options);
+        let database = Database::new(work, &options, trust.clone());
         if database.make(&node::IsYoung { ttl: options.ttl }).await? {
             membership.spare_others();
         }
         let news = Arc::new(News::new(Arc::clone(&leases)));
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&membership).keep());
-        let looking = Database::new(news_pool.clone(), &options);
-        tasks.spawn(Arc::clone(&news).look(looking, options.poll_every));
-        tasks.spawn(Arc::clone(&news).send(news_pool.clone(), channel.clone(), options.notify_every));
+        let answer_within = options.answer_within.min(NEWS_WITHIN);
+        let brief = PostgresOptions { answer_within, ..options.clone() };
+        let telling = Database::new(news_pool.clone(), &brief, trust);
+        tasks.spawn(Arc::clone(&news).look(telling.clone(), options.poll_every));
+        tasks.spawn(Arc::clone(&news).send(telling, channel.clone(), options.notify_every));
         tasks.spawn(Arc::clone(&news).hear(ear.clone(), channel, membership.standing()));
         let side = [lease, news_pool, ear];
         let seed = uuid::Uuid::now_v7().as_u64_pair().1.cast_signed();
@@ -91,6 +99,11 @@ impl PostgresStore {
 
     pub(crate) fn database(&self) -> &Database {
         &self.database
+    }
+
+    /// Tells that a session is gone.
+    pub(crate) fn gone(&self, no: i64, id: &SessionId) {
+        self.news.gone(no, id);
     }
 
     /// Writes under a lease, unless this node is fenced before.
@@ -275,11 +288,18 @@ impl Nodes for PostgresStore {
         self.database.make(&node::Owner { id: id.clone() }).await
     }
 
-    async fn orphans(&self, limit: usize) -> Result<Vec<SessionId>, StoreError> {
+    async fn orphans(&self, limit: usize, waiting: bool) -> Result<Vec<SessionId>, StoreError> {
         if !self.membership.may_adopt() {
             return Ok(Vec::new());
         }
-        self.database.make(&node::Orphans { limit, seed: self.seed }).await
+        self.database.make(&node::Orphans { limit, waiting, seed: self.seed }).await
+    }
+
+    async fn next_lease_end(&self) -> Result<Option<Duration>, StoreError> {
+        let Some(boot) = self.membership.boot().filter(|_| self.membership.may_adopt()) else {
+            return Ok(None);
+        };
+        self.database.make(&node::NextEnd { boot }).await
     }
 
     async fn signal(&self, id: &SessionId, body: String) -> Result<(), StoreError> {

@@ -20,6 +20,7 @@ mod read_only;
 mod reader;
 mod store;
 mod transfer;
+mod upkeep;
 mod writer;
 
 pub use crate::memo::SqliteMemo;

@@ -39,6 +39,15 @@ impl SqliteMemo {
         (found.len() >= NOTED_KEYS).then(|| std::mem::take(&mut *found))
     }
 
+    /// Notes that `key` was used, in the store too if that is due.
+    async fn use_of(&self, key: MemoKey) {
+        if let Some(found) = self.note(key)
+            && let Err(error) = self.write(found, None).await
+        {
+            tracing::debug!(%error, "which entries of the memo are in use was not noted");
+        }
+    }
+
     fn noted(&self) -> Vec<MemoKey> {
         std::mem::take(&mut *self.found.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -57,11 +66,7 @@ impl Memo for SqliteMemo {
         for (index, body) in self.store.reader().remembered(keys).await? {
             let Some(key) = keys.get(index) else { continue };
             let Some(edits) = decode_edits(key, &body) else { continue };
-            if let Some(found) = self.note(*key)
-                && let Err(error) = self.write(found, None).await
-            {
-                tracing::debug!(%error, "which entries of the memo are in use was not noted");
-            }
+            self.use_of(*key).await;
             return Ok(Some(Found { index, edits }));
         }
         Ok(None)
@@ -73,5 +78,19 @@ impl Memo for SqliteMemo {
             return Ok(());
         }
         self.write(self.noted(), Some((key, body))).await
+    }
+
+    async fn find_text(&self, key: &MemoKey) -> Result<Option<String>, StoreError> {
+        let known = self.store.reader().remembered(std::slice::from_ref(key)).await?;
+        let Some((_, text)) = known.into_iter().next() else { return Ok(None) };
+        self.use_of(*key).await;
+        Ok(Some(text))
+    }
+
+    async fn put_text(&self, key: MemoKey, text: &str) -> Result<(), StoreError> {
+        if text.len() > self.limits.bytes {
+            return Ok(());
+        }
+        self.write(self.noted(), Some((key, text.to_owned()))).await
     }
 }

@@ -4,15 +4,17 @@
 //! stored once, whoever sends it; whether a session may read a blob is decided by its log
 //! ([`Store::blobs`](crate::Store::blobs)), never by knowing the hash.
 
+#[doc(hidden)]
+pub mod conformance;
 mod named;
 mod staging;
+mod unnamed;
 
-use std::collections::HashSet;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -22,6 +24,7 @@ use object_store::memory::InMemory;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, path::Path as Key};
 
 pub use self::named::{blob_hashes, blob_refs};
+pub use self::unnamed::{NamedBlobs, Swept, UNTOUCHED};
 use crate::durable::flush_folder;
 
 /// The folder that all keys begin with.
@@ -124,35 +127,11 @@ impl Blobs {
         let create = PutOptions::from(PutMode::Create);
         match self.objects.put_opts(&key, content.clone().into(), create).await {
             Ok(_) => {}
-            Err(object_store::Error::AlreadyExists { .. }) => self.repair(&key, content).await?,
+            Err(object_store::Error::AlreadyExists { .. }) => self.renew(&key, content).await?,
             Err(error) => return Err(storage(&hash, &error)),
         }
-        self.keep_name(&hash).await?;
+        self.keep_name(&key).await?;
         Ok(BlobRef { hash, bytes })
-    }
-
-    /// Removes every blob but those in `named`, if nobody has touched it for `age`, and says how many they were and
-    /// how many bytes. Only who has the blobs for itself may call it: what somebody stores meanwhile could go.
-    ///
-    /// # Errors
-    /// [`BlobError::Storage`]; what was not removed does no harm.
-    pub async fn keep_only(&self, named: &HashSet<String>, age: Duration) -> Result<(usize, u64), BlobError> {
-        let failed = |error| storage(TOP, &error);
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let oldest = now.saturating_sub(age).as_secs().cast_signed();
-        let mut listed = self.objects.list(Some(&Key::from(TOP)));
-        let mut gone = Vec::new();
-        while let Some(object) = listed.next().await {
-            let object = object.map_err(failed)?;
-            let is_named = object.location.filename().is_some_and(|hash| named.contains(hash));
-            if !is_named && object.last_modified.timestamp() < oldest {
-                gone.push((object.location, object.size));
-            }
-        }
-        for (location, _) in &gone {
-            self.objects.delete(location).await.map_err(failed)?;
-        }
-        Ok((gone.len(), gone.iter().map(|(_, size)| size).sum()))
     }
 
     /// Removes what killed processes left half written, and says how many files that were. Only who has the folder
@@ -162,31 +141,56 @@ impl Blobs {
     /// [`BlobError::Storage`]; what was not removed does no harm.
     pub async fn sweep(&self) -> Result<usize, BlobError> {
         let Some(folder) = &self.folder else { return Ok(0) };
-        let top = folder.join(TOP);
-        let swept = tokio::task::spawn_blocking(move || staging::sweep(&top)).await;
+        let (top, aside) = (folder.join(TOP), folder.join(unnamed::ASIDE));
+        let sweep = move || {
+            let aside = if aside.is_dir() { staging::sweep(&aside)? } else { 0 };
+            Ok::<_, io::Error>(staging::sweep(&top)? + aside)
+        };
+        let swept = tokio::task::spawn_blocking(sweep).await;
         let swept = swept.map_err(|error| BlobError::Storage(error.to_string()))?;
         swept.map_err(|error| BlobError::Storage(error.to_string()))
     }
 
-    /// Flushes the name of a blob and of its folder, whoever made them: a process that was killed, or somebody
+    /// Flushes the name of a blob and of its folders, whoever made them: a process that was killed, or somebody
     /// who puts the same content right now.
-    async fn keep_name(&self, hash: &str) -> Result<(), BlobError> {
-        let Some(folder) = &self.folder else { return Ok(()) };
-        let top = folder.join(TOP);
-        let below = top.join(&hash[..2]);
-        let flushed =
-            tokio::task::spawn_blocking(move || flush_folder(&below).and_then(|()| flush_folder(&top))).await;
+    async fn keep_name(&self, key: &Key) -> Result<(), BlobError> {
+        let Some(folder) = self.folder.clone() else { return Ok(()) };
+        let file = folder.join(key.as_ref());
+        // The folder of what is set aside may be new itself.
+        let folders = if key.as_ref().starts_with(TOP) { 2 } else { 3 };
+        let flush = move || file.ancestors().skip(1).take(folders).try_for_each(flush_folder);
+        let flushed = tokio::task::spawn_blocking(flush).await;
         let flushed = flushed.map_err(|error| BlobError::Storage(error.to_string()))?;
         flushed.map_err(|error| BlobError::Storage(error.to_string()))
     }
 
-    /// Replaces a stored object whose length is not the content's.
-    async fn repair(&self, key: &Key, content: Bytes) -> Result<(), BlobError> {
+    /// Writes a stored object again whose length is not the content's, or which a sweep might take for forgotten.
+    async fn renew(&self, key: &Key, content: Bytes) -> Result<(), BlobError> {
         let failed = |error| storage(key.as_ref(), &error);
-        if self.objects.head(key).await.map_err(failed)?.size != content.len() as u64 {
-            self.objects.put(key, content.into()).await.map_err(failed)?;
+        let young = SystemTime::now().checked_sub(unnamed::RENEWED).map_or(0, unnamed::seconds);
+        match self.objects.head(key).await {
+            Ok(stored)
+                if stored.size == content.len() as u64 && stored.last_modified.timestamp() >= young =>
+            {
+                Ok(())
+            }
+            // It may have been set aside between the two.
+            Ok(_) | Err(object_store::Error::NotFound { .. }) => {
+                self.objects.put(key, content.into()).await.map(|_| ()).map_err(failed)
+            }
+            Err(error) => Err(failed(error)),
         }
-        Ok(())
+    }
+
+    /// Whether the blobs can be reached and listed.
+    ///
+    /// # Errors
+    /// [`BlobError::Storage`], with what to do about it.
+    pub async fn check(&self) -> Result<(), BlobError> {
+        match self.objects.list(Some(&Key::from(TOP))).next().await {
+            None | Some(Ok(_)) => Ok(()),
+            Some(Err(error)) => Err(BlobError::Storage(reason(&error))),
+        }
     }
 
     /// The content of a blob, checked against its hash.
@@ -203,8 +207,10 @@ impl Blobs {
     /// As [`Blobs::get`].
     pub async fn get_by_hash(&self, hash: &str) -> Result<Bytes, BlobError> {
         let key = key_of(hash)?;
-        let failed = |error| storage(hash, &error);
-        let content = self.objects.get(&key).await.map_err(failed)?.bytes().await.map_err(failed)?;
+        let content = match self.content(&key).await {
+            Err(object_store::Error::NotFound { .. }) => self.found_aside(hash).await?,
+            content => content.map_err(|error| storage(hash, &error))?,
+        };
         if hash_of(content.clone()).await? != hash {
             return Err(BlobError::Damaged(hash.to_owned()));
         }
@@ -224,7 +230,14 @@ impl Blobs {
             return Ok(Bytes::new());
         }
         let wanted = range.end - range.start;
-        let part = self.objects.get_range(&key, range).await.map_err(|error| storage(&blob.hash, &error))?;
+        let part = match self.objects.get_range(&key, range.clone()).await {
+            Err(object_store::Error::NotFound { .. }) => {
+                let whole = self.found_aside(&blob.hash).await?;
+                let (start, end) = (range.start as usize, (range.end as usize).min(whole.len()));
+                whole.slice(start.min(end)..end)
+            }
+            part => part.map_err(|error| storage(&blob.hash, &error))?,
+        };
         if part.len() as u64 != wanted {
             return Err(BlobError::Damaged(blob.hash.clone()));
         }
@@ -254,6 +267,31 @@ fn storage(hash: &str, error: &object_store::Error) -> BlobError {
     match error {
         object_store::Error::NotFound { .. } => BlobError::NotFound(hash.to_owned()),
         other => BlobError::Storage(other.to_string()),
+    }
+}
+
+/// Why the blobs cannot be reached, and what to do about it.
+fn reason(error: &object_store::Error) -> String {
+    let said = error.to_string();
+    let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
+    match error {
+        _ if has(&["NoSuchBucket"]) => "there is no such bucket".to_owned(),
+        _ if has(&["AuthorizationHeaderMalformed", "PermanentRedirect", "configured region"]) => {
+            "the bucket is in another region: name it with AWS_REGION".to_owned()
+        }
+        _ if has(&["InvalidAccessKeyId", "SignatureDoesNotMatch"]) => {
+            "the key is not accepted: look at AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY".to_owned()
+        }
+        _ if has(&["AccessDenied"])
+            || matches!(
+                error,
+                object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. }
+            ) =>
+        {
+            "the key may not list what is there: it needs to list, read, write and delete".to_owned()
+        }
+        object_store::Error::NotFound { .. } => "there is no such bucket".to_owned(),
+        _ => said,
     }
 }
 

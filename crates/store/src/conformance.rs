@@ -11,6 +11,7 @@ mod lease;
 mod log;
 mod requests;
 mod sessions;
+mod upkeep;
 mod watch;
 
 use longhaul_core::event::{EventBody, NoteReason, RunEnd};
@@ -25,6 +26,7 @@ pub use self::lease::*;
 pub use self::log::*;
 pub use self::requests::*;
 pub use self::sessions::*;
+pub use self::upkeep::*;
 pub use self::watch::*;
 
 /// Makes one test of each promise. See [the module](mod@crate::conformance).

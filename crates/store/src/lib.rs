@@ -17,6 +17,7 @@ mod nodes;
 mod request;
 mod session;
 pub mod transfer;
+mod upkeep;
 mod watchers;
 
 use std::sync::Arc;
@@ -28,7 +29,7 @@ use longhaul_core::message::{BlobRef, Part};
 use longhaul_core::queue::Queued;
 use tokio::sync::watch;
 
-pub use crate::blobs::{BlobError, Blobs, blob_hashes, blob_refs};
+pub use crate::blobs::{BlobError, Blobs, NamedBlobs, Swept, UNTOUCHED, blob_hashes, blob_refs};
 pub use crate::durable::flush_folder;
 pub use crate::error::StoreError;
 pub use crate::inbox::{Accepted, NewQueued};
@@ -38,6 +39,7 @@ pub use crate::nodes::{Arrivals, Arriving, BootId, Node, Nodes, SharedNodes, Sig
 pub use crate::request::{NewRequest, Request};
 pub use crate::session::{Append, Chunk, Lease, NewSession, RecordChange, SessionRecord};
 pub use crate::transfer::{SessionCopy, Transfer};
+pub use crate::upkeep::{SharedUpkeep, Turn, Upkeep};
 pub use crate::watchers::{Watched, Watchers};
 
 /// Where sessions live. Object-safe; one instance serves all sessions of a process.

@@ -4,6 +4,9 @@
 //! of such a history is kept under a hash of that prefix, so that no prefix is summarised twice and the bytes that
 //! an upstream has cached stay as they were. This is a memory and not a log: what is not used gives way, and losing
 //! an entry costs a summary, never a message.
+//!
+//! Beside the edits it keeps texts under keys of another scope: the answers that such a client goes on from by name.
+//! Losing one of those costs the client a request with all of its history.
 
 pub mod conformance;
 mod limits;
@@ -38,6 +41,20 @@ pub trait Memo: Send + Sync {
     /// # Errors
     /// [`StoreError::Storage`]; [`StoreError::ReadOnly`].
     async fn put(&self, key: MemoKey, edits: &[ViewEdit]) -> Result<(), StoreError>;
+
+    /// The text that is kept under `key`. It is found like an entry of edits: what was found last is the last to give
+    /// way.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`].
+    async fn find_text(&self, key: &MemoKey) -> Result<Option<String>, StoreError>;
+
+    /// Keeps a text without NUL in place of what was known under `key`; it gives way as edits do, and takes room from
+    /// them. One that is by itself larger than the limit is not kept, and what was known stays.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`]; [`StoreError::ReadOnly`].
+    async fn put_text(&self, key: MemoKey, text: &str) -> Result<(), StoreError>;
 }
 
 /// A hit.

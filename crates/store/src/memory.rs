@@ -2,6 +2,7 @@
 
 mod inbox;
 mod log;
+mod upkeep;
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -221,4 +222,10 @@ mod tests {
     }
 
     crate::conformance!(store);
+
+    #[tokio::test]
+    async fn it_is_kept_up() {
+        crate::conformance::blobs_are_named_by_logs_and_by_what_waits(Arc::new(MemoryStore::new())).await;
+        crate::conformance::only_old_sessions_at_rest_may_go(Arc::new(MemoryStore::new())).await;
+    }
 }

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use longhaul_core::ids::{Millis, SessionId};
@@ -88,13 +89,21 @@ pub trait Nodes: Send + Sync {
     /// [`StoreError::NotFound`].
     async fn living_owner(&self, id: &SessionId) -> Result<Option<Node>, StoreError>;
 
-    /// Sessions that have work and no living owner: a run that is open, or messages that wait while the session is
-    /// not parked. At most `limit`, and not the same ones first on every node. None for one lifetime of a lease after
+    /// Sessions that have work and no living owner: a run that is open, or messages in the queue of a session that is
+    /// not parked. Of messages only those count that came after the newest event, unless `waiting`: the others wait
+    /// since a cancel or a crash. At most `limit`, and not the same ones first on every node. None for one lifetime of a lease after
     /// the database was away, so that those who had them come first.
     ///
     /// # Errors
     /// [`StoreError::Storage`].
-    async fn orphans(&self, limit: usize) -> Result<Vec<SessionId>, StoreError>;
+    async fn orphans(&self, limit: usize, waiting: bool) -> Result<Vec<SessionId>, StoreError>;
+
+    /// How long until another node is gone if it does not renew its lease: of all of them, the first. None where this
+    /// process is alone, or leaves the sessions of others alone.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`].
+    async fn next_lease_end(&self) -> Result<Option<Duration>, StoreError>;
 
     /// Keeps `body` for the session's owner, durably, and tells it.
     ///

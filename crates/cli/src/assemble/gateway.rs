@@ -4,36 +4,45 @@ use std::sync::Arc;
 
 use longhaul::calibration::Calibrations;
 use longhaul::config::{
-    Config, GatewayCredentials, GatewayDialect, GatewayMidstream, ModelConfig, UpstreamConfig, UpstreamModel,
+    Config, GatewayCredentials, GatewayDialect, GatewayMidstream, GatewayRecall, ModelConfig, StrategyKind,
+    UpstreamConfig, UpstreamModel,
 };
 use longhaul_core::message::Origin;
+use longhaul_core::plan::Policy;
+use longhaul_core::strategy::{PruningAgent, Strategy};
 use longhaul_gateway::wire::Dialect;
-use longhaul_gateway::{Credentials, Gateway, Learned, Midstream, Model, Parts, Upstream};
+use longhaul_gateway::{Credentials, Gateway, Learned, Midstream, Model, Parts, Recall, Upstream};
 use longhaul_providers::Declared;
 use longhaul_providers::http::Secret;
 use longhaul_store::Memo;
 
-use super::{declared, key_variable, of_limits};
+use super::policy::policy;
+use super::{declared, key_variable, of_limits, writer};
 use crate::failure::{Failure, Outcome};
 use crate::place::Place;
 
 /// The gateway; `None` if there is no server to stand in front of. What it learns of windows is kept in
-/// `calibrations`, where the sessions of this process look too.
+/// `calibrations`, where the sessions of this process look too. `names_model`: somebody has named the configured model,
+/// so that it is the one of requests that name none.
 ///
 /// # Errors
 /// Usage, for a server that cannot be used.
-pub(crate) fn gateway(
+pub(crate) async fn gateway(
     place: &Place,
     config: &Config,
+    names_model: bool,
     memo: Arc<dyn Memo>,
     calibrations: &Calibrations,
 ) -> Outcome<Option<Gateway>> {
     let listed = config.gateway.upstreams.iter().filter_map(|listed| upstream(place, listed));
-    let upstreams: Vec<Upstream> = listed.chain(of_model(place, config)).collect();
+    let of_model = of_model(place, config).map(|upstream| Upstream { is_usual: names_model, ..upstream });
+    let upstreams: Vec<Upstream> = listed.chain(of_model).collect();
     if upstreams.is_empty() {
         return Ok(None);
     }
+    let (writer, summariser) = writer::writer(place, &shortening(config)).await?;
     let settings = longhaul_gateway::Config {
+        policy: Policy { writer, strategy: strategy_of(config), ..policy(config) },
         credentials: match config.gateway.credentials {
             GatewayCredentials::Own => Credentials::Own,
             GatewayCredentials::Forward => Credentials::Forward,
@@ -44,11 +53,33 @@ pub(crate) fn gateway(
             GatewayMidstream::Off => Midstream::Off,
         },
         notices_in_text: config.gateway.notices_in_text,
+        recall: match config.gateway.recall {
+            GatewayRecall::Off => Recall::Off,
+            GatewayRecall::Inject => Recall::Inject,
+        },
         ..longhaul_gateway::Config::new(upstreams)
     };
     let windows = Arc::new(Shared(calibrations.clone()));
-    let parts = Parts { memo, windows, ..Parts::default() };
+    let summariser = summariser.map(|another| another.0);
+    let parts = Parts { memo, windows, summariser, ..Parts::default() };
     Gateway::new(settings, parts).map(Some).map_err(|error| Failure::usage(error.to_string()))
+}
+
+/// The same with the gateway's own strategy where the file names none.
+fn shortening(config: &Config) -> Config {
+    let mut config = config.clone();
+    if !config.context.names_strategy {
+        config.context.compression.strategy = StrategyKind::PruningAgent;
+    }
+    config
+}
+
+/// The strategy that the file names, else the gateway's own.
+fn strategy_of(config: &Config) -> Arc<dyn Strategy> {
+    match config.context.names_strategy {
+        true => policy(config).strategy,
+        false => Arc::new(PruningAgent::default()),
+    }
 }
 
 /// What sessions have learned of windows.

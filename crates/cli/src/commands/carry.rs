@@ -6,8 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use longhaul_core::ids::SessionId;
-use longhaul_store::transfer::carry_copy;
-use longhaul_store::{Blobs, SessionCopy, SharedNodes, SharedStore, StoreError, Transfer, flush_folder};
+use longhaul_core::message::Part;
+use longhaul_core::queue::Queued;
+use longhaul_store::transfer::{InboxCopy, InboxState, carry_copy};
+use longhaul_store::{
+    BlobError, Blobs, SessionCopy, SharedNodes, SharedStore, StoreError, Transfer, flush_folder,
+};
 use longhaul_store_sqlite::SqliteStore;
 
 use crate::agent_file;
@@ -34,6 +38,34 @@ struct Depot {
     nodes: Option<SharedNodes>,
 }
 
+impl Depot {
+    /// A place of its kind where nothing is yet, as one is told of it.
+    fn empty(&self) -> &'static str {
+        match self.nodes {
+            Some(_) => "an empty database or schema",
+            None => "an empty folder (--data-dir DIR)",
+        }
+    }
+}
+
+impl Reached {
+    fn of(copy: SessionCopy) -> Self {
+        let last_seq = copy.events.len() as u64;
+        let waiting = copy.inbox.into_iter().filter(|entry| entry.state == InboxState::Waiting).collect();
+        Self { last_seq, waiting }
+    }
+
+    fn is(&self, last_seq: u64, queue: &[Queued]) -> bool {
+        let same = |(then, now): (&InboxCopy, &Queued)| {
+            then.id == now.id
+                && serde_json::from_str::<Vec<Part>>(&then.body).is_ok_and(|parts| parts == now.parts)
+        };
+        self.last_seq == last_seq
+            && self.waiting.len() == queue.len()
+            && self.waiting.iter().zip(queue).all(same)
+    }
+}
+
 /// What may be done at a place.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Use {
@@ -46,12 +78,19 @@ enum Use {
 struct Carried {
     from: String,
     to: String,
-    /// How far the log of each session came.
-    newest: BTreeMap<SessionId, u64>,
+    /// How far each session had come.
+    reached: BTreeMap<SessionId, Reached>,
     sessions: u64,
     known: u64,
     events: u64,
     blobs: u64,
+}
+
+/// How far a session has come.
+struct Reached {
+    last_seq: u64,
+    /// What waits, and is in no log yet.
+    waiting: Vec<InboxCopy>,
 }
 
 /// From the data folder into a database, or back.
@@ -73,23 +112,36 @@ pub(crate) async fn migrate(args: MigrateArgs, place: &Place) -> Outcome {
     }
     // For itself, until all is there: nobody says anything meanwhile that would stay behind.
     let from = depot(place, from, args.blobs.as_deref(), Use::Write).await?;
-    if others(&from).await? {
-        from.store.close().await;
+    let carried = migrated(&from, place, to, args.blobs.as_deref()).await;
+    // Whatever became of it: a node that does not leave counts for as long as its lease.
+    from.store.close().await;
+    tell(&carried?)
+}
+
+async fn migrated(from: &Depot, place: &Place, to: Option<&str>, blobs: Option<&str>) -> Outcome<Carried> {
+    if others(from).await? {
         return Err(Failure::new(
             "nodes still serve that database: end them first, so that nothing is left behind (one that was killed counts for 10 s)",
         ));
     }
-    let to = depot(place, to, args.blobs.as_deref(), Use::Write).await?;
-    let mut carried = carry_all(&from, &to, Known::Kept).await;
-    if let Ok(done) = &carried
-        && (others(&from).await? || went_on(&from, done).await?)
-    {
-        carried = Err(Failure::new(format!(
-            "something was said in {} meanwhile, and is not in {}: end what serves it there, and migrate again",
-            from.name, to.name
+    let to = depot(place, to, blobs, Use::Write).await?;
+    let carried = carried_whole(from, &to).await;
+    to.store.close().await;
+    carried
+}
+
+/// Carries everything, if the source was at rest to the end.
+async fn carried_whole(from: &Depot, to: &Depot) -> Outcome<Carried> {
+    let carried = carry_all(from, to, Known::Kept).await?;
+    if others(from).await? || went_on(from, &carried).await? {
+        return Err(Failure::new(format!(
+            "something was said in {} meanwhile, and is not in {}: end what serves it there, and migrate again into {}",
+            from.name,
+            to.name,
+            to.empty()
         )));
     }
-    tell(&end(from, to, carried).await?)
+    Ok(carried)
 }
 
 /// Into a folder of its own. One that was interrupted is begun again there.
@@ -99,15 +151,22 @@ pub(crate) async fn backup(args: BackupArgs, place: &Place) -> Outcome {
         return Err(Failure::usage(format!("{} is not empty", args.folder.display())));
     }
     let from = depot(place, args.db.as_deref(), args.blobs.as_deref(), Use::Read).await?;
-    data::make_private(&args.folder)?;
-    std::fs::write(args.folder.join(BEGUN), "")?;
-    let to = folder(place, &args.folder, Use::Write).await?;
-    let carried = carry_all(&from, &to, Known::Renewed).await;
-    let carried = end(from, to, carried).await?;
+    let carried = saved(&from, place, &args.folder).await;
+    from.store.close().await;
+    let carried = carried?;
     // Only now it is a backup.
     std::fs::rename(args.folder.join(BEGUN), args.folder.join(COMPLETE))?;
     flush_folder(&args.folder)?;
     tell(&carried)
+}
+
+async fn saved(from: &Depot, place: &Place, into: &Path) -> Outcome<Carried> {
+    data::make_private(into)?;
+    std::fs::write(into.join(BEGUN), "")?;
+    let to = folder(place, into, Use::Write).await?;
+    let carried = carry_all(from, &to, Known::Renewed).await;
+    to.store.close().await;
+    carried
 }
 
 /// From a folder that `backup` made, to where no other sessions are.
@@ -122,18 +181,29 @@ pub(crate) async fn restore(args: BackupArgs, place: &Place) -> Outcome {
         return Err(Failure::usage(format!("{name} holds no backup")));
     }
     let from = folder(place, &args.folder, Use::Read).await?;
+    let carried = restored(&from, place, &args).await;
+    from.store.close().await;
+    tell(&carried?)
+}
+
+async fn restored(from: &Depot, place: &Place, args: &BackupArgs) -> Outcome<Carried> {
     let to = depot(place, args.db.as_deref(), args.blobs.as_deref(), Use::Write).await?;
-    // Those of a try that was interrupted may be there.
+    let carried = match has_others(from, &to).await {
+        Ok(false) => carry_all(from, &to, Known::Kept).await,
+        Ok(true) => Err(Failure::new(format!(
+            "there are other sessions in {} already: restore into an empty place, for example with --data-dir DIR",
+            to.name
+        ))),
+        Err(error) => Err(error),
+    };
+    to.store.close().await;
+    carried
+}
+
+/// Whether there are sessions that the backup does not have. Those of a try that was interrupted may be there.
+async fn has_others(from: &Depot, to: &Depot) -> Outcome<bool> {
     let ours = from.sessions.created().await?;
-    if to.sessions.created().await?.iter().any(|id| !ours.contains(id)) {
-        let name = to.name.clone();
-        to.store.close().await;
-        return Err(Failure::new(format!(
-            "there are other sessions in {name} already: restore into an empty place, for example with --data-dir DIR"
-        )));
-    }
-    let carried = carry_all(&from, &to, Known::Kept).await;
-    tell(&end(from, to, carried).await?)
+    Ok(to.sessions.created().await?.iter().any(|id| !ours.contains(id)))
 }
 
 /// The database, or without one the data folder.
@@ -174,17 +244,11 @@ async fn others(depot: &Depot) -> Outcome<bool> {
     }
 }
 
-/// Closes both.
-async fn end(from: Depot, to: Depot, carried: Outcome<Carried>) -> Outcome<Carried> {
-    from.store.close().await;
-    to.store.close().await;
-    carried
-}
-
 fn tell(carried: &Carried) -> Outcome {
     let Carried { sessions, known, events, blobs, from, to, .. } = carried;
     let known = match known {
         0 => String::new(),
+        1 => "; 1 was there already, and is the same".to_owned(),
         known => format!("; {known} were there already, and are the same"),
     };
     out::line(&format!(
@@ -215,7 +279,7 @@ async fn carry_all(from: &Depot, to: &Depot, known: Known) -> Outcome<Carried> {
             Err(error) => return Err(error.into()),
         };
         carry_one(from, to, &copy, known, &mut carried).await?;
-        carried.newest.insert(id, copy.events.len() as u64);
+        carried.reached.insert(id, Reached::of(copy));
     }
     to.sessions.import_memo(&from.sessions.export_memo().await?).await?;
     Ok(carried)
@@ -230,42 +294,74 @@ async fn carry_one(
     carried: &mut Carried,
 ) -> Outcome<()> {
     for (blob, _) in &copy.blobs {
-        to.blobs.put(from.blobs.get(blob).await?).await?;
-        carried.blobs += 1;
+        let content = from.blobs.get(blob).await.map_err(|error| unread(from, &copy.id, error))?;
+        to.blobs.put(content).await?;
     }
     let mut done = carry_copy(copy, &*to.sessions).await;
     if let Err(StoreError::Conflict(_)) = done {
-        if to.sessions.export(&copy.id).await?.digest() == copy.digest() {
+        let there = to.sessions.export(&copy.id).await?;
+        if there.digest() == copy.digest() {
             carried.known += 1;
             return Ok(());
         }
-        if known == Known::Renewed {
-            to.store.delete(&copy.id).await?;
-            done = carry_copy(copy, &*to.sessions).await;
+        if known == Known::Kept {
+            return Err(another(from, to, copy, &there));
         }
+        to.store.delete(&copy.id).await?;
+        done = carry_copy(copy, &*to.sessions).await;
     }
-    match done {
-        Ok(_) => {
-            carried.sessions += 1;
-            carried.events += copy.events.len() as u64;
-            Ok(())
-        }
-        Err(StoreError::Conflict(_)) => Err(Failure::new(format!(
-            "session {} is in {} already, and is another one there: nothing of it was changed",
-            copy.id, to.name
-        ))),
-        Err(error) => Err(error.into()),
+    done?;
+    carried.sessions += 1;
+    carried.events += copy.events.len() as u64;
+    carried.blobs += copy.blobs.len() as u64;
+    Ok(())
+}
+
+/// That content cannot be read, and where a database's may be.
+fn unread(from: &Depot, id: &SessionId, error: BlobError) -> Failure {
+    match (error, &from.nodes) {
+        (BlobError::NotFound(hash), Some(_)) => Failure::usage(format!(
+            "an image or a long output of session {id} is not where it was looked for ({hash}): name with --blobs the \
+             folder or bucket that the nodes of {} have, as `serve` has it",
+            from.name
+        )),
+        (error, _) => error.into(),
     }
+}
+
+/// That a session of the same name is there already, what became of the two, and what can be done.
+fn another(from: &Depot, to: &Depot, copy: &SessionCopy, there: &SessionCopy) -> Failure {
+    let (old, new, id) = (&there.events, &copy.events, &copy.id);
+    let became = match (new.starts_with(old), old.starts_with(new)) {
+        (true, true) => "they differ in what waits or was asked".to_owned(),
+        (true, false) => format!("it went on in {} since it was carried", from.name),
+        (false, true) => format!("it went on in {} since it was carried", to.name),
+        (false, false) => "each went on by itself".to_owned(),
+    };
+    let delete = match &to.nodes {
+        Some(_) => format!("DELETE /api/sessions/{id} at a node"),
+        None => format!("longhaul sessions delete {id}"),
+    };
+    Failure::new(format!(
+        "session {id} is in {} already, and is another one there: {} there, {} in {}; {became}. Nothing of it was \
+         changed. Carry into {}, or delete it there first if nobody needs it ({delete})",
+        to.name,
+        count(old.len() as u64, "event"),
+        count(new.len() as u64, "event"),
+        from.name,
+        to.empty(),
+    ))
 }
 
 /// Whether something was said at the source while it was carried: then that stayed behind.
 async fn went_on(from: &Depot, carried: &Carried) -> Outcome<bool> {
     let now = from.sessions.created().await?;
-    if now.len() != carried.newest.len() {
+    if now.len() != carried.reached.len() {
         return Ok(true);
     }
     for id in now {
-        if carried.newest.get(&id) != Some(&from.store.session(&id).await?.last_seq) {
+        let (last_seq, queue) = (from.store.session(&id).await?.last_seq, from.store.queue(&id).await?);
+        if !carried.reached.get(&id).is_some_and(|reached| reached.is(last_seq, &queue)) {
             return Ok(true);
         }
     }

@@ -31,6 +31,7 @@ pub(super) async fn open(place: &Place, max_blob_bytes: u64) -> Outcome<Data> {
                 memo: Arc::new(MemoryMemo::default()),
                 blobs,
                 nodes: None,
+                upkeep: None,
             });
         }
         // Nobody of this version has it: it is brought up to date on the way.
@@ -42,7 +43,8 @@ pub(super) async fn open(place: &Place, max_blob_bytes: u64) -> Outcome<Data> {
         true => Blobs::local(&folder, max_blob_bytes)?,
         false => Blobs::in_memory(max_blob_bytes),
     };
-    Ok(Data { store: Arc::new(store), memo: Arc::new(MemoryMemo::default()), blobs, nodes: None })
+    let memo = Arc::new(MemoryMemo::default());
+    Ok(Data { store: Arc::new(store), memo, blobs, nodes: None, upkeep: None })
 }
 
 /// The session that is meant, and the configured agent to look at it with, on the session's own model unless the

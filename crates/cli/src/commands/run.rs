@@ -18,7 +18,7 @@ use rustix::fs::FileType;
 use tokio::io::AsyncReadExt;
 
 use crate::args::RunArgs;
-use crate::assemble::Asking;
+use crate::assemble::{self, Asking};
 use crate::failure::{CANCELLED, DONE, Failure, Outcome};
 use crate::offer;
 use crate::place::Place;
@@ -43,6 +43,7 @@ pub(crate) async fn run(args: RunArgs, place: &Place) -> Outcome {
     let mut interrupts = Interrupts::listen()?;
     let asking = if args.yes { Asking::Allowed } else { Asking::Nobody };
     let runtime = super::open(place, Need::Model(asking)).await?;
+    assemble::say_exposed(place, &runtime.agent().sandbox);
     let done = in_session(&runtime, &args, &prompt, place, &mut interrupts).await;
     runtime.close().await;
     done

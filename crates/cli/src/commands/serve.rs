@@ -14,7 +14,8 @@ use longhaul::config::{Config, GatewayAuth, ModelConfig, ProviderKind};
 use longhaul::session::Runtime;
 use longhaul_core::budget::ASSUMED_WINDOW;
 use longhaul_gateway::Gateway;
-use longhaul_server::{App, Backend, Counters, Later, ServerConfig, Surroundings, Token, serve};
+use longhaul_server::{App, Backend, Counters, Keeping, Later, ServerConfig, Surroundings, Token, serve};
+use longhaul_store::SharedUpkeep;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -73,7 +74,7 @@ pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
     if let (Err(_), true, Some(other)) = (&opened, args.open, Serving::find(&place.data_dir)) {
         browser::open(place, &other.page);
     }
-    let Opened { runtime, chosen, gateway } = opened?;
+    let Opened { runtime, chosen, gateway, upkeep } = opened?;
     let is_demo = chosen == Chosen::Demo;
     let token_path = token_file.unwrap_or_else(|| place.data_dir.join(TOKEN_FILE));
     let token = token(&token_path, place)?;
@@ -88,10 +89,12 @@ pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
         counters,
         gateway,
         gateway_is_open: is_open,
+        keeping: upkeep.map(|upkeep| Keeping { upkeep, sessions: loaded.config.server.keep_sessions }),
         ..config(&loaded, token, address, is_demo)
     };
     config.allowed_hosts.extend(args.advertise);
     let agent = runtime.agent();
+    let sandbox = Arc::clone(&agent.sandbox);
     let unmeasured = agent.window().is_none().then(|| agent.provider.origin().model);
     let app = App::new(runtime, config);
     let page = format!("http://{}", reachable(address));
@@ -105,6 +108,7 @@ pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
         "open   {link}   (once, within ten minutes)\ntoken  {}, for other clients\n",
         place.shown(&token_path)
     ));
+    assemble::say_exposed(place, &sandbox);
     match chosen {
         Chosen::Named => {}
         Chosen::ByKey { model, terms } => out::told(&format!("model  {model}\n       {terms}\n")),
@@ -174,6 +178,7 @@ struct Opened {
     chosen: Chosen,
     /// `None` where no server of models is known.
     gateway: Option<Gateway>,
+    upkeep: Option<SharedUpkeep>,
 }
 
 /// Which model answers.
@@ -195,7 +200,7 @@ async fn open(
     counters: &Counters,
     shared: Option<&Shared>,
 ) -> Outcome<Opened> {
-    let is_named = loaded.names_a_server;
+    let (is_named, names_model) = (loaded.names_a_server, loaded.names_a_model);
     let loaded_file = loaded.file.clone();
     let (mut config, chosen) = match backend::complete(place, loaded.clone()).await {
         Ok(completed) => {
@@ -211,11 +216,11 @@ async fn open(
     }
     assemble::check_key(place, &config.model)?;
     let data = match shared {
-        Some(shared) => data::shared::open(place, shared, config.blobs.max_bytes).await?,
+        Some(shared) => Box::pin(data::shared::open(place, shared, config.blobs.max_bytes)).await?,
         None => data::open(place, config.blobs.max_bytes).await?,
     };
     let mut agent = assemble::agent(place, &config, asking, Missing::Refused).await?;
-    let gateway = assemble::gateway(place, &config, data.memo, &agent.calibrations)?;
+    let gateway = assemble::gateway(place, &config, names_model, data.memo, &agent.calibrations).await?;
     agent.telemetry = assemble::telemetry(&config)?;
     if chosen == Chosen::Demo {
         agent.provider = Arc::new(demo::served_model(&place.workspace));
@@ -228,7 +233,7 @@ async fn open(
         runtime.join(nodes);
     }
     settings::apply(place, loaded_file.as_deref(), &runtime).await;
-    Ok(Opened { runtime, chosen, gateway })
+    Ok(Opened { runtime, chosen, gateway, upkeep: data.upkeep })
 }
 
 /// Listens.

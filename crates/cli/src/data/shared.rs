@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
-#[cfg(feature = "postgres")]
-use longhaul_store::Blobs;
 use longhaul_store::Transfer;
+#[cfg(feature = "postgres")]
+use longhaul_store::{BlobError, Blobs};
 
 use super::Data;
 use crate::failure::{Failure, Outcome};
 use crate::place::Place;
+
+/// How long a bucket is asked again that does not answer.
+#[cfg(feature = "postgres")]
+const BUCKET_PATIENCE: std::time::Duration = std::time::Duration::from_secs(15);
 
 /// Where the sessions of several processes are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +52,7 @@ pub(crate) async fn open_whole(
         return Err(Failure::usage("--db names a PostgreSQL: postgres://USER@HOST/DATABASE"));
     }
     super::make_private(&place.data_dir)?;
-    let blobs = blobs(place, shared, max_blob_bytes)?;
+    let blobs = blobs(place, shared, max_blob_bytes).await?;
     let store = PostgresStore::open(
         &shared.db,
         PostgresOptions { address: shared.address.clone(), ..PostgresOptions::default() },
@@ -56,7 +60,13 @@ pub(crate) async fn open_whole(
     .await?;
     let store = Arc::new(store);
     let memo = Arc::new(PostgresMemo::new(Arc::clone(&store), MemoLimits::default()));
-    let data = Data { nodes: Some(Arc::clone(&store) as _), store: Arc::clone(&store) as _, memo, blobs };
+    let data = Data {
+        nodes: Some(Arc::clone(&store) as _),
+        upkeep: Some(Arc::clone(&store) as _),
+        store: Arc::clone(&store) as _,
+        memo,
+        blobs,
+    };
     Ok((data, store))
 }
 
@@ -76,9 +86,10 @@ pub(crate) async fn open_whole(_: &Place, _: &Shared, _: u64) -> Outcome<(Data, 
 
 /// The blobs that all nodes share, in a bucket or in a folder.
 #[cfg(feature = "postgres")]
-fn blobs(place: &Place, shared: &Shared, max_bytes: u64) -> Outcome<Blobs> {
+async fn blobs(place: &Place, shared: &Shared, max_bytes: u64) -> Outcome<Blobs> {
     use object_store::aws::AmazonS3Builder;
     use object_store::prefix::PrefixStore;
+    use object_store::{BackoffConfig, RetryConfig};
 
     let Some(named) = &shared.blobs else {
         tracing::warn!(
@@ -91,7 +102,16 @@ fn blobs(place: &Place, shared: &Shared, max_bytes: u64) -> Outcome<Blobs> {
         return Ok(Blobs::local(std::path::Path::new(folder), max_bytes)?);
     };
     let (bucket, prefix) = bucket.split_once('/').unwrap_or((bucket, ""));
-    let objects = AmazonS3Builder::from_env().with_bucket_name(bucket).build();
+    // Whoever waits for an answer waits for the bucket: not for the three minutes that are usual.
+    let retry =
+        RetryConfig { backoff: BackoffConfig::default(), max_retries: 6, retry_timeout: BUCKET_PATIENCE };
+    let objects = AmazonS3Builder::from_env().with_bucket_name(bucket).with_retry(retry).build();
     let objects = objects.map_err(|error| Failure::usage(format!("--blobs {named}: {error}")))?;
-    Ok(Blobs::new(Arc::new(PrefixStore::new(objects, prefix)), max_bytes))
+    let blobs = Blobs::new(Arc::new(PrefixStore::new(objects, prefix)), max_bytes);
+    // Here, and not when the first answer is lost for it.
+    match blobs.check().await {
+        Ok(()) => Ok(blobs),
+        Err(BlobError::Storage(why)) => Err(Failure::new(format!("--blobs {named} cannot be used: {why}"))),
+        Err(error) => Err(Failure::new(format!("--blobs {named} cannot be used: {error}"))),
+    }
 }

@@ -3,7 +3,7 @@
 use crate::bench::Bench;
 
 /// What every session says of itself, whole.
-fn exported(bench: &Bench) -> Vec<String> {
+pub(crate) fn exported(bench: &Bench) -> Vec<String> {
     let listed = bench.run(&["sessions", "list", "--json"]).exits(0).out;
     let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
     let ids = listed.as_array().unwrap().iter().map(|session| session["id"].as_str().unwrap().to_owned());
@@ -11,7 +11,7 @@ fn exported(bench: &Bench) -> Vec<String> {
 }
 
 /// Two sessions, one with an output so long that it is a blob.
-fn with_sessions() -> Bench {
+pub(crate) fn with_sessions() -> Bench {
     let bench = Bench::new();
     for prompt in ["hello", "!seq 1 20000"] {
         bench.run(&["--provider", "scripted", "run", "--yes", prompt]).exits(0);
@@ -61,7 +61,10 @@ fn a_backup_that_was_interrupted_is_none_and_is_begun_again() {
     let torn = other.run(&["restore", name]);
     assert!(torn.code == Some(2) && torn.err.contains("was interrupted"), "{torn:?}");
     let again = bench.run(&["backup", name]).exits(0).out;
-    assert!(again.starts_with("1 session with ") && again.contains("; 1 were there already"), "{again}");
+    assert!(
+        again.starts_with("1 session with ") && again.contains("; 1 was there already, and is the same"),
+        "{again}"
+    );
     other.run(&["restore", name]).exits(0);
     assert_eq!(exported(&other), exported(&bench));
 }
@@ -77,7 +80,12 @@ async fn sessions_move_into_a_database_and_back() {
     let there = ["migrate", "--to", &url, "--blobs", &blobs];
     let said = bench.run(&there).exits(0).out;
     assert!(said.starts_with("2 sessions with "), "{said}");
-    assert!(bench.run(&there).exits(0).out.contains("; 2 were there already, and are the same"));
+    assert!(said.contains("1 blob "), "{said}");
+    let again = bench.run(&there).exits(0).out;
+    assert!(again.contains("; 2 were there already, and are the same"), "{again}");
+    assert!(again.starts_with("0 sessions with 0 events and 0 blobs"), "{again}");
+    let lost = Bench::new().run(&["migrate", "--from", &url]);
+    assert!(lost.code == Some(2) && lost.err.contains("name with --blobs the folder or bucket"), "{lost:?}");
     let other = Bench::new();
     other.run(&["migrate", "--from", &url, "--blobs", &blobs]).exits(0);
     assert_eq!(exported(&other), before);
@@ -89,6 +97,27 @@ async fn sessions_move_into_a_database_and_back() {
     assert!(nothing.code == Some(2) && nothing.err.contains("name one database"), "{nothing:?}");
     let away = other.run(&["migrate", "--to", "postgres://nobody@127.0.0.1:1/none"]);
     assert!(away.code == Some(1) && !away.err.is_empty(), "{away:?}");
+}
+
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn a_migration_that_failed_leaves_the_database_at_once() {
+    let Some(schema) = crate::postgres::Schema::new("migrate_failed").await else { return };
+    let bench = with_sessions();
+    let (url, blobs) = (schema.url(), bench.work().with_file_name("common"));
+    let blobs = blobs.to_str().unwrap().to_owned();
+    bench.run(&["migrate", "--to", &url, "--blobs", &blobs]).exits(0);
+    // A folder that a server has cannot be written.
+    let busy = Bench::new();
+    let serving = ["--provider", "scripted", "serve", "--addr", "127.0.0.1:0"];
+    let (mut server, ..) = crate::serve::start(busy.command(serving));
+    let refused = busy.run(&["migrate", "--from", &url, "--blobs", &blobs]);
+    crate::serve::end(&mut server);
+    assert!(!refused.exits(1).err.contains("nodes still serve"));
+    // Nobody has to wait for a lease.
+    let other = Bench::new();
+    other.run(&["migrate", "--from", &url, "--blobs", &blobs]).exits(0);
+    assert_eq!(exported(&other), exported(&bench));
 }
 
 /// Makes everything in the blob store two days old.

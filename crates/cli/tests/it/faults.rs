@@ -5,9 +5,13 @@
 //! Every test draws from a seed that it prints. `LONGHAUL_FAULT_SEED` draws the same again;
 //! `LONGHAUL_FAULT_ROUNDS` says how often each test tries (a few times if it is not set).
 
+#[cfg(feature = "postgres")]
+mod across;
 mod api;
 mod check;
 mod disk;
+#[cfg(feature = "postgres")]
+mod fleet;
 mod folder;
 mod kills;
 mod ledger;
@@ -15,14 +19,22 @@ mod migration;
 mod model;
 #[cfg(feature = "postgres")]
 mod nodes;
+#[cfg(feature = "postgres")]
+mod outages;
+#[cfg(feature = "postgres")]
+mod partitions;
 mod points;
 mod power;
 mod rng;
 mod server;
+#[cfg(feature = "postgres")]
+mod sharing;
 mod shim;
 mod storage;
 mod talk;
 mod trace;
+#[cfg(feature = "postgres")]
+mod upstreams;
 mod watch;
 mod wire;
 

@@ -11,7 +11,7 @@ use crate::fake::{Fake, Say};
 use crate::serve::{ask, end, start, token};
 
 /// A request as the lines of its head and a body; the whole answer.
-fn post(address: &str, path: &str, head: &[&str], body: &str) -> String {
+pub(crate) fn post(address: &str, path: &str, head: &[&str], body: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     let (length, lines) = (body.len(), head.join("\r\n"));
     let gap = if head.is_empty() { "" } else { "\r\n" };
@@ -48,7 +48,7 @@ fn programs_of_this_machine_are_answered_and_foreign_pages_are_not() {
     assert!(fake.authorisations().is_empty(), "the caller's key is not passed on");
 
     for (head, code) in
-        [("origin: http://evil.example", "invalid_api_key"), ("origin: null", "invalid_api_key")]
+        [("origin: http://evil.example", "permission_denied"), ("origin: null", "permission_denied")]
     {
         let answer = post(&address, CHAT, &[head], BODY);
         assert_eq!(status(&answer), "403", "{answer}");
@@ -57,7 +57,10 @@ fn programs_of_this_machine_are_answered_and_foreign_pages_are_not() {
     let answer = post(&address, CHAT, &["x-forwarded-for: 203.0.113.9"], BODY);
     assert_eq!(status(&answer), "401", "a proxy asks for somebody else: {answer}");
     let answer = post(&address, "/v1/embeddings", &[], "{}");
-    assert!(status(&answer) == "404" && answer.contains(r#"{"error""#), "in the dialect: {answer}");
+    assert!(
+        status(&answer) == "404" && answer.contains(r#""code":"unknown_url""#),
+        "in the dialect: {answer}"
+    );
     assert_eq!(status(&post(&address, "/api/message", &[], "{}")), "401", "only the gateway is open");
     assert_eq!(fake.asked().len(), 1);
     end(&mut server);
@@ -211,4 +214,92 @@ fn headers_of_an_upstream_go_there_and_nowhere_else() {
     let mut log = String::new();
     said.read_to_string(&mut log).unwrap();
     assert!(!log.contains("s3cret"), "{log}");
+}
+
+#[test]
+fn a_model_can_look_up_what_it_is_no_longer_shown_if_the_file_says_so() {
+    let search = json!({ "query": "heron" });
+    let (bench, fake) =
+        (Bench::new(), Fake::start([Say::Call("recall", search), Say::Text("With heron-4711.")]));
+    let file = format!(
+        "model: {{ name: fake-1, base_url: \"{}\", context_window: 5000 }}\ngateway: {{ recall: inject }}\n",
+        fake.url()
+    );
+    bench.write("longhaul.yml", &file);
+    let (mut server, address, _said) = start(bench.command(["serve", "--addr", "127.0.0.1:0"]));
+    let say = |at: usize| {
+        let role = if at.is_multiple_of(2) { "user" } else { "assistant" };
+        let first = if at == 0 { "The vault opens with heron-4711." } else { "" };
+        json!({ "role": role, "content": format!("{first} {at} {}", "stone river paper cloud ".repeat(60)) })
+    };
+    let question = json!({ "role": "user", "content": "How does the vault open?" });
+    let messages: Vec<Value> = (0..30).map(say).chain([question]).collect();
+    let body = json!({ "model": "fake-1", "messages": messages, "stream": true }).to_string();
+    let answer = post(&address, CHAT, &["x-longhaul-strategy: truncation"], &body);
+    assert!(answer.contains("x-longhaul-recall: added"), "{answer}");
+    assert!(answer.contains("heron-4711.") && !answer.contains("tool_calls"), "{answer}");
+    let asked = fake.asked();
+    assert_eq!(asked.len(), 2);
+    assert!(
+        !asked[0].to_string().contains("heron") && asked[1].to_string().contains("opens with heron-4711")
+    );
+    end(&mut server);
+}
+
+/// A conversation of about 90 tokens a message.
+fn long(messages: usize) -> String {
+    let say = |at: usize| {
+        let role = if at.is_multiple_of(2) { "user" } else { "assistant" };
+        json!({ "role": role, "content": format!("{at} {}", "stone river paper cloud ".repeat(20)) })
+    };
+    let messages: Vec<Value> = (0..messages).map(say).collect();
+    json!({ "model": "fake-1", "messages": messages }).to_string()
+}
+
+/// What the gateway of a file with this `context:` answers, and what its models were asked.
+fn shortened(context: &str, messages: usize, window: u32) -> (String, Vec<Value>) {
+    let (bench, fake) = (Bench::new(), Fake::start([Say::Text("First."), Say::Text("Second.")]));
+    let model = format!("{{ name: fake-1, base_url: \"{}\", context_window: {window} }}", fake.url());
+    bench.write("longhaul.yml", &format!("model: {model}\ncontext: {context}\n"));
+    let (mut server, address, _said) = start(bench.command(["serve", "--addr", "127.0.0.1:0"]));
+    let answer = post(&address, CHAT, &[], &long(messages));
+    end(&mut server);
+    (answer, fake.asked())
+}
+
+#[test]
+fn conversations_are_shortened_as_the_file_says() {
+    let (answer, asked) = shortened("{ compression: { strategy: truncation } }", 31, 8_000);
+    assert!(answer.contains("x-longhaul-action: none") && asked.len() == 1, "{answer}");
+    let early = "{ compression: { strategy: truncation, trigger: { type: threshold, percentage: 0.2 } } }";
+    let (answer, asked) = shortened(early, 31, 8_000);
+    assert!(answer.contains("x-longhaul-action: compacted"), "{answer}");
+    assert_eq!(asked.len(), 1, "truncation asks nobody");
+    assert!(asked[0]["messages"].as_array().unwrap().len() < 31);
+    let (answer, asked) = shortened("{ enabled: false }", 31, 2_000);
+    assert!(answer.contains("First.") && asked[0]["messages"].as_array().unwrap().len() == 31, "{answer}");
+}
+
+#[test]
+fn summaries_are_written_by_whom_the_file_names() {
+    for context in [
+        "{ compression: { strategy: summarization, options: { summarizeWith: small } } }",
+        "{ pruningAgent: small }",
+    ] {
+        let (answer, asked) = shortened(context, 61, 4_000);
+        assert_eq!(status(&answer), "200", "{context}: {answer}");
+        let models: Vec<&str> = asked.iter().map(|asked| asked["model"].as_str().unwrap()).collect();
+        let (last, summaries) = models.split_last().unwrap();
+        assert_eq!(*last, "fake-1", "{context}");
+        assert!(
+            !summaries.is_empty() && summaries.iter().all(|model| *model == "small"),
+            "{context}: {models:?}"
+        );
+    }
+    let (answer, asked) = shortened(
+        "{ compression: { strategy: summarization, options: { summarizeWith: extract } } }",
+        61,
+        4_000,
+    );
+    assert_eq!((status(&answer), asked.len()), ("200", 1), "{answer}");
 }

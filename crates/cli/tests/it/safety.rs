@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::bench::{Bench, until};
+use crate::bench::{Bench, given, until};
 use crate::fake::{Fake, Say};
 use crate::serve::{ask, end, start, token};
 
@@ -93,6 +93,8 @@ fn the_doctor_says_what_commands_may_do() {
         "may read",
         "/usr",
         "closed to commands: they can make no socket",
+        "hard link",
+        "the agent file",
         "1 GiB of memory",
         "not guarded",
     ] {
@@ -139,4 +141,85 @@ fn a_rule_over_arguments_lets_through_what_its_pattern_shows_and_no_more() {
         assert_eq!(told.contains("needs a person's approval"), !runs, "{command}: {told}");
     }
     assert!(!bench.work().join("made").exists());
+}
+
+/// A guard of the server's own process, tried from a command as an agent runs it.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_command_does_not_end_the_server_by_its_limits() {
+    let bench = Bench::new();
+    let file = bench.write(
+        "own.yml",
+        "approvals: { rules: [{ tool: bash, decision: allow }] }\nmodel: { provider: openai-compatible, name: fake-1, base_url: 'BASE' }\n",
+    );
+    let command = "for limit in fsize nofile cpu; do prlimit --pid $PPID --$limit=0:0; done 2>&1; echo tried";
+    let fake = Fake::start([Say::Call("bash", json!({ "command": command }))]);
+    let text = std::fs::read_to_string(&file).unwrap().replace("BASE", &fake.url());
+    std::fs::write(&file, text).unwrap();
+    let command = bench.command(["--config", file.to_str().unwrap(), "serve", "--addr", "127.0.0.1:0"]);
+    let (mut server, address, _said) = start(command);
+    let token = token(&bench);
+    let limits = || std::fs::read_to_string(format!("/proc/{}/limits", server.id())).unwrap();
+    let before = limits();
+    let sent = ask(&address, "POST", "/api/message", &token, r#"{"content":"attack"}"#).1;
+    let path = format!("/api/sessions/{}/messages", sent["sessionId"].as_str().unwrap());
+    let messages = || ask(&address, "GET", &path, &token, "").1.to_string();
+    until("the command has ended", || messages().contains("exit code"));
+    let said = messages();
+    assert!(said.contains("tried") && said.matches("not permitted").count() == 3, "{said}");
+    assert_eq!(limits(), before);
+    assert_eq!(ask(&address, "POST", "/api/sessions", &token, "{}").0, 201, "it goes on writing");
+    end(&mut server);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_command_has_no_descriptor_that_longhaul_was_started_with() {
+    let bench = Bench::new();
+    let secret = bench.data().with_file_name("secret");
+    std::fs::write(&secret, "hidden-content\n").unwrap();
+    let fake = Fake::start([Say::Call("bash", json!({ "command": "read line <&9 && echo \"got $line\"" }))]);
+    let inner = bench.with(&fake, &["run", "--yes", "try"]);
+    let mut outer = std::process::Command::new("/bin/bash");
+    outer.args(["-c", "exec 9<\"$0\"; exec \"$@\""]).arg(&secret).arg(inner.get_program());
+    outer.args(inner.get_args()).env_clear().current_dir(bench.work());
+    outer.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    given(outer.stdin(std::process::Stdio::null()).output().unwrap()).exits(0);
+    let told = fake.asked().pop().unwrap().to_string();
+    assert!(!told.contains("hidden-content") && told.contains("Bad file descriptor"), "{told}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_agent_file_in_use_is_not_the_agents_to_change() {
+    let bench = Bench::new();
+    let note = "commands can change the agent file";
+    let fake = Fake::start([]);
+    let rewrite = Say::Call("write", json!({ "path": "longhaul.yml", "content": "name: theirs\n" }));
+    fake.say(rewrite);
+    let given = bench.run_with(&fake, &["run", "--yes", "try"]).exits(0);
+    assert!(!given.err.contains(note), "none is in use: {given:?}");
+    let file = bench.write("longhaul.yml", "name: mine\nagents: { other: beside.yml }\n");
+    bench.write("beside.yml", "name: other\nmodel: { provider: scripted }\n");
+    for path in ["longhaul.yml", "beside.yml"] {
+        fake.say(Say::Call("write", json!({ "path": path, "content": "name: theirs\n" })));
+        let given = bench.run_with(&fake, &["run", "--yes", "try"]).exits(0);
+        assert!(given.err.contains(note) && given.err.contains(path), "{given:?}");
+        let told = fake.asked().pop().unwrap().to_string();
+        assert!(told.contains("is the agent file in use"), "{told}");
+    }
+    assert!(std::fs::read_to_string(&file).unwrap().starts_with("name: mine"));
+    let outside = bench.data().with_file_name("longhaul.yml");
+    std::fs::rename(&file, &outside).unwrap();
+    std::fs::rename(bench.work().join("beside.yml"), outside.with_file_name("beside.yml")).unwrap();
+    let config = outside.to_str().unwrap();
+    let given = bench.run_with(&fake, &["--config", config, "run", "--yes", "try"]).exits(0);
+    if !bench.run(&["doctor"]).out.contains("not confined") {
+        assert!(!given.err.contains(note), "{given:?}");
+    }
+    bench.write("longhaul.yml", "model: { provider: scripted }\n");
+    let (mut server, _address, said) = start(bench.command(["serve", "--addr", "127.0.0.1:0"]));
+    end(&mut server);
+    let said = std::io::read_to_string(said).unwrap();
+    assert_eq!(said.matches(note).count(), 1, "{said}");
 }

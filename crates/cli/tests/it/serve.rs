@@ -14,6 +14,19 @@ pub(crate) fn ask(address: &str, method: &str, path: &str, token: &str, body: &s
     ask_as(address, address, method, path, token, body)
 }
 
+/// What a plain GET answers that is no JSON.
+pub(crate) fn ask_text(address: &str, path: &str, token: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
 /// The same, under the name of another host.
 fn ask_as(address: &str, host: &str, method: &str, path: &str, token: &str, body: &str) -> (u16, Value) {
     let mut stream = TcpStream::connect(address).unwrap();
@@ -468,6 +481,7 @@ fn a_file_that_was_merely_found_does_not_open_the_server() {
         ("addr: '0.0.0.0:0', tokenFile: ../token.txt", "lets other machines reach the server"),
         ("tokenFile: ../token.txt", "takes the server's token from"),
         ("allowedHosts: [evil.example]", "answer to the name evil.example"),
+        ("keepSessions: 1s", "has old sessions deleted"),
         ("allowedOrigins: ['https://evil.example']", "pages of https://evil.example"),
     ] {
         bench.write("longhaul.yml", &format!("model: {{ provider: scripted }}\nserver: {{ {server} }}\n"));

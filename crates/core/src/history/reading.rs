@@ -50,6 +50,25 @@ impl History {
         &self.counter
     }
 
+    /// Whether the model has the tool `recall`, which returns what went by its handle.
+    pub fn has_recall(&self) -> bool {
+        !self.without_recall
+    }
+
+    /// Estimated tokens of the view as it would be if it had never been edited, by the kind of writing.
+    pub fn unedited_groups(&self) -> Groups {
+        let mut newer = None;
+        let mut sum = Groups::default();
+        // The last piece of an answer has those before it in it.
+        for entry in self.entries.iter().rev() {
+            if let Some(groups) = entry.shown_groups().filter(|_| newer != Some(entry.begins)) {
+                sum += groups;
+                newer = Some(entry.begins);
+            }
+        }
+        sum
+    }
+
     /// What the provider's reports have shown of the model's vocabulary.
     pub fn calibration(&self) -> &Calibration {
         &self.calibration

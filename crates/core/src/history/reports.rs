@@ -140,7 +140,14 @@ impl History {
         let counted = start.fixed_tokens.saturating_add(self.view_tokens());
         if let Some(used) = used.filter(|used| is_plausible(*used, counted)) {
             self.calibrate(start.fixed_tokens, self.view_groups, used);
+            if self.overhead_tokens.is_none() {
+                // Of a first request that is as long as the window most of the difference is in how its content is counted.
+                let beyond = used.saturating_sub(counted + counted / 2);
+                self.overhead_tokens = Some(beyond.min(MAX_OVERHEAD_TOKENS)).filter(|overhead| *overhead > 0);
+            }
+            let overhead = self.overhead_tokens;
             self.set_anchor(start.fixed_tokens, used, 0);
+            self.overhead_tokens = overhead;
             self.sent = Some(Sent { before: self.last_seq, hash: start.view_hash });
         }
     }

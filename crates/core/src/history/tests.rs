@@ -418,6 +418,29 @@ fn an_overflow_teaches_window_and_count() {
 }
 
 #[test]
+fn a_refusal_of_a_first_request_tells_how_its_content_is_counted() {
+    let overhead = |share: f64| {
+        let mut log = Log::begun();
+        log.typed(&"many words of one kind ".repeat(500));
+        let counted = log.history.view_tokens();
+        let step_id = log.begin();
+        log.add(EventBody::StepFailed {
+            step_id,
+            code: crate::error::ErrorCode::ContextOverflow,
+            message: String::new(),
+            used_tokens: Some((counted as f64 * share) as u64),
+            limit_tokens: None,
+            usage: None,
+        });
+        assert!(log.history.anchor().is_some());
+        (log.history.overhead_tokens(), counted)
+    };
+    assert_eq!(overhead(1.4).0, 0, "nothing of it would stay after an edit");
+    let (beyond, counted) = overhead(2.0);
+    assert!(beyond > counted / 4 && beyond <= counted / 2 + 1, "what no way of counting explains: {beyond}");
+}
+
+#[test]
 fn what_a_server_holds_is_more_than_it_was_said_to() {
     let mut log = Log::begun();
     log.typed("one");

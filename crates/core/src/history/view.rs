@@ -101,6 +101,7 @@ impl Entry {
         kind: EntryKind,
         paused: Option<&Entry>,
         counter: &Counter,
+        has_recall: bool,
     ) -> Self {
         let message = Arc::new(message);
         let before = paused.and_then(|paused| paused.shown.as_deref());
@@ -113,7 +114,7 @@ impl Entry {
         let pauses = paused.map_or(0, |paused| paused.pauses)
             + u32::from(kind == EntryKind::Assistant(Some(Cut::Paused)));
         let placeholder = match kind {
-            EntryKind::Result { .. } => cleared_groups(seq, counter),
+            EntryKind::Result { .. } => cleared_groups(seq, counter, has_recall),
             EntryKind::Typed | EntryKind::Note | EntryKind::Assistant(_) => Groups::default(),
         };
         Self { seq, message, kind, begins, pauses, shown, groups, placeholder }
@@ -122,6 +123,11 @@ impl Entry {
     /// Whether it goes on with an answer that was paused.
     pub fn goes_on(&self) -> bool {
         self.begins < self.seq
+    }
+
+    /// Its tokens as the model sees it when no edit has touched it; `None` if it does not.
+    pub(super) fn shown_groups(&self) -> Option<Groups> {
+        self.shown.is_some().then_some(self.groups)
     }
 }
 
@@ -145,13 +151,19 @@ impl ViewItem {
         })
     }
 
-    fn cleared(entry: &Entry, edit: &EditId, excerpt: &str, counter: &Counter) -> Option<Self> {
+    fn cleared(
+        entry: &Entry,
+        edit: &EditId,
+        excerpt: &str,
+        counter: &Counter,
+        has_recall: bool,
+    ) -> Option<Self> {
         let (EntryKind::Result { tool }, [Part::ToolResult(result)]) =
             (&entry.kind, entry.message.parts.as_slice())
         else {
             return None;
         };
-        let message = cleared_message(entry.seq, result, excerpt);
+        let message = cleared_message(entry.seq, result, excerpt, has_recall);
         let groups = sent_groups(&message, counter);
         Some(Self {
             tokens: groups.total(),
@@ -183,9 +195,12 @@ impl ViewItem {
 }
 
 /// What stands in the place of a cleared result.
-fn cleared_message(seq: Seq, result: &ToolResult, excerpt: &str) -> Message {
-    let handle = Handle(LogRange::one(seq));
-    let mut text = format!("{CLEARED} The tool `recall` with handle {handle} returns it.");
+fn cleared_message(seq: Seq, result: &ToolResult, excerpt: &str, has_recall: bool) -> Message {
+    let mut text = CLEARED.to_owned();
+    if has_recall {
+        let handle = Handle(LogRange::one(seq));
+        text.push_str(&format!(" The tool `recall` with handle {handle} returns it."));
+    }
     if !excerpt.is_empty() {
         text.push_str(&format!(" What it came to:\n{excerpt}"));
     }
@@ -205,9 +220,9 @@ pub(super) fn result_message(seq: Seq, result: ToolResult) -> Message {
 }
 
 /// Tokens of the placeholder for the result stored at `seq`.
-pub(crate) fn cleared_groups(seq: Seq, counter: &Counter) -> Groups {
+pub(crate) fn cleared_groups(seq: Seq, counter: &Counter, has_recall: bool) -> Groups {
     let result = super::closing_result(&"".into(), ToolStatus::Completed, "");
-    sent_groups(&cleared_message(seq, &result, ""), counter)
+    sent_groups(&cleared_message(seq, &result, "", has_recall), counter)
 }
 
 /// As the model sees a stored message: truncation markers in place, nothing half-received, after what it goes on with.
@@ -347,6 +362,7 @@ pub(super) fn rebuild(
     old: &[ViewItem],
     now: Seq,
     counter: &Counter,
+    has_recall: bool,
 ) -> Vec<ViewItem> {
     let mut slots: Vec<Option<ViewItem>> = entries.iter().map(ViewItem::of).collect();
     for (at, entry) in
@@ -356,7 +372,7 @@ pub(super) fn rebuild(
         let first = entries.partition_point(|other| other.seq < entry.begins);
         slots[first..at].fill(None);
     }
-    let mut projection = Projection { entries, counter, slots, replacements: Vec::new() };
+    let mut projection = Projection { entries, counter, has_recall, slots, replacements: Vec::new() };
     for state in edits.iter().filter(|state| state.active) {
         let covers = covers(entries, &state.edit.ops, &projection.replacements);
         for op in &state.edit.ops {
@@ -406,6 +422,7 @@ pub(crate) fn merged(entries: &[Entry], mut ranges: Vec<LogRange>) -> Vec<LogRan
 struct Projection<'a> {
     entries: &'a [Entry],
     counter: &'a Counter,
+    has_recall: bool,
     /// For each entry what it is shown as, if it is.
     slots: Vec<Option<ViewItem>>,
     /// What stands for ranges.
@@ -431,7 +448,8 @@ impl Projection<'_> {
     fn clear(&mut self, span: Range<usize>, edit: &EditId, excerpt: &str) {
         for at in span {
             if self.slots[at].is_some() {
-                let cleared = ViewItem::cleared(&self.entries[at], edit, excerpt, self.counter);
+                let entry = &self.entries[at];
+                let cleared = ViewItem::cleared(entry, edit, excerpt, self.counter, self.has_recall);
                 self.slots[at] = cleared.or_else(|| self.slots[at].take());
             }
         }

@@ -22,6 +22,8 @@ pub(super) struct Section {
     share: u64,
     /// If all of it fits in the room, it is all there, whatever that leaves for the others.
     binds: bool,
+    /// What is left out can be had by recall.
+    has_recall: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,6 +98,7 @@ pub(super) fn sections(ledger: &Ledger) -> Vec<Section> {
     ];
     let rest = sections.split_off(FIRST);
     sections.extend(rest.into_iter().filter(|section| !section.items.is_empty()));
+    sections.iter_mut().for_each(|section| section.has_recall = !ledger.without_recall);
     sections
 }
 
@@ -107,6 +110,7 @@ fn section(title: &str, items: Vec<String>, evicted: u64, stays: End) -> Section
         stays,
         share: 1,
         binds: false,
+        has_recall: true,
     }
 }
 
@@ -198,7 +202,7 @@ impl<'a> Measured<'a> {
             section,
             title: counter.text(&section.title),
             items: section.items.iter().map(|item| counter.text(item)).collect(),
-            more: counter.text(&more(section.items.len() as u64 + section.evicted)),
+            more: counter.text(&section.more(section.items.len() as u64 + section.evicted)),
         }
     }
 
@@ -246,7 +250,7 @@ impl<'a> Measured<'a> {
                 taken
             }
         };
-        let more = more((count - taken.len()) as u64 + evicted);
+        let more = self.section.more((count - taken.len()) as u64 + evicted);
         let items: String = taken.into_iter().map(|at| items[at].as_str()).collect();
         let text = match self.section.stays {
             End::First => [items, more].concat(),
@@ -256,6 +260,10 @@ impl<'a> Measured<'a> {
     }
 }
 
-fn more(count: u64) -> String {
-    format!("- … and {count} more, by recall\n")
+impl Section {
+    /// The line that counts what is left out.
+    fn more(&self, count: u64) -> String {
+        let how = if self.has_recall { ", by recall" } else { "" };
+        format!("- … and {count} more{how}\n")
+    }
 }

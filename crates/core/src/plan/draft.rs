@@ -14,6 +14,7 @@ use crate::usage::Usage;
 mod agent;
 mod asking;
 mod finish;
+mod refusing;
 mod section;
 
 pub use asking::{SummaryForm, SummaryRequest};
@@ -33,7 +34,8 @@ pub(super) const WRITTEN: &str = "Summary, written by a model from what was said
 /// A summary of less says nothing.
 pub(super) const LEAST_TOKENS: u64 = 200;
 
-/// Model calls for one compaction at most: what is older than they can read is extracted.
+/// Model calls for one compaction at most, those not counted that are made once more: what is older than they can read is
+/// extracted.
 const MAX_CALLS: usize = 32;
 
 /// A compaction that waits for its summary.
@@ -63,6 +65,12 @@ pub struct SummaryDraft {
     may_go: Vec<bool>,
     /// Whether somebody else than a model has given the text.
     is_given: bool,
+    /// The request as it is, counted by us alone, in tokens.
+    counted_tokens: u64,
+    /// Whether the model has the tool `recall`.
+    has_recall: bool,
+    /// Why the newest answer could not be used: the same is asked once more.
+    complaint: Option<&'static str>,
 }
 
 /// How far a pruning agent is.
@@ -85,6 +93,8 @@ struct Section {
     handles: Vec<Handle>,
     /// What the summary may have, in tokens.
     limit_tokens: u64,
+    /// What an extract in its place may have, in tokens; at least as much, all of it used. `None`: as much, and brief.
+    extract_tokens: Option<u64>,
     /// The most that the ledger above the summary may have, in tokens; 0 for none.
     ledger_tokens: u64,
     /// The ledger, once it was made.
@@ -98,7 +108,13 @@ enum Work {
     /// Nobody was asked yet.
     Fresh,
     /// A model reads it piece by piece.
-    Reading { pieces: Vec<String>, next: usize, so_far: Option<String> },
+    Reading {
+        pieces: Vec<String>,
+        next: usize,
+        so_far: Option<String>,
+        /// Pieces of which the model made nothing usable.
+        given_up: Vec<usize>,
+    },
     /// It is written: by a model, or by a hook.
     Written(String),
     /// No model can.
@@ -139,6 +155,9 @@ impl SummaryDraft {
         let floor = scene.after_choice(&choice.gone, &choice.cleared, 0);
         let most = asked.min(scene.budget.usable / 6).min(scene.budget.reserve);
         let limit = summary_limit(scene, choice, chapters.len() as u64, ledger_tokens, most)?;
+        let room = extract_room(scene, &floor, chapters.len() as u64);
+        // What has a ledger has filled its room by itself.
+        let extract_tokens = (ledger_tokens == 0).then(|| limit.max(room));
         let (mut ops, mut sections) = (Vec::new(), Vec::new());
         for units in &chapters {
             let gone = units.as_slice();
@@ -151,6 +170,7 @@ impl SummaryDraft {
                             messages: scene.messages_in(gone),
                             handles: scene.handles(gone),
                             limit_tokens: limit,
+                            extract_tokens,
                             ledger_tokens,
                             ledger: None,
                             work: Work::Fresh,
@@ -185,6 +205,9 @@ impl SummaryDraft {
             fixed_tokens: scene.fixed_tokens,
             may_go: choice.gone.clone(),
             is_given: false,
+            counted_tokens: scene.counted(),
+            has_recall: scene.history.has_recall(),
+            complaint: None,
             edit,
             sections,
             floor,
@@ -268,29 +291,49 @@ impl SummaryDraft {
 
     /// Takes an answer to the newest request. [`request`](Self::request) says whether another is needed.
     ///
+    /// Where the summary is made of several answers, one that cannot be used is asked for once more; if that cannot be used
+    /// either, an extract stands in the place of that part, and the others are kept.
+    ///
     /// # Errors
-    /// [`Rejected::Incomplete`] if it is no complete text.
+    /// [`Rejected::Incomplete`] if the only answer is no complete text, or none of several was.
     pub fn take(&mut self, answer: Answer) -> Result<(), Rejected> {
         if let Some(usage) = answer.usage.clone() {
             self.spend(usage);
         }
-        let text = complete_text(&answer)?;
-        if let Agent::Asked(pruning) = &mut self.agent {
-            return pruning.take(&text).map_err(|why| {
-                self.agent = Agent::None;
-                Rejected::Incomplete(why)
-            });
+        let taken = complete_text(&answer).and_then(|text| match &mut self.agent {
+            Agent::Asked(pruning) => pruning.take(&text),
+            _ => {
+                self.take_text(text);
+                Ok(())
+            }
+        });
+        match taken {
+            Ok(()) => self.complaint = None,
+            Err(why) => self.refuse(why)?,
         }
-        let Some(section) = self.sections.iter_mut().find(|section| !section.is_done()) else {
-            return Ok(());
-        };
-        section.work = match std::mem::replace(&mut section.work, Work::Extracted) {
-            Work::Reading { pieces, next, .. } if next + 1 < pieces.len() => {
-                Work::Reading { pieces, next: next + 1, so_far: Some(text) }
+        Ok(())
+    }
+
+    fn take_text(&mut self, text: String) {
+        let Some(at) = self.sections.iter().position(|section| !section.is_done()) else { return };
+        let work = match std::mem::replace(&mut self.sections[at].work, Work::Extracted) {
+            Work::Reading { pieces, next, given_up, .. } if next + 1 < pieces.len() => {
+                Work::Reading { pieces, next: next + 1, so_far: Some(text), given_up }
+            }
+            Work::Reading { pieces, given_up, .. } if !given_up.is_empty() => {
+                Work::Written(self.with_pieces(at, text, &pieces, &given_up))
             }
             _ => Work::Written(text),
         };
-        Ok(())
+        self.sections[at].work = work;
+    }
+
+    /// The answer to the newest request cannot be used; `why` as in [`Rejected::Incomplete`].
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    pub fn reject(&mut self, why: &'static str) -> Result<(), Rejected> {
+        self.refuse(why)
     }
 
     /// What a call used that gave no summary.
@@ -302,24 +345,24 @@ impl SummaryDraft {
     }
 }
 
-/// The whole text of an answer that is nothing but text.
-fn complete_text(answer: &Answer) -> Result<String, Rejected> {
+/// The whole text of an answer that is nothing but text; else why it is none.
+fn complete_text(answer: &Answer) -> Result<String, &'static str> {
     if answer.parts.iter().any(|part| matches!(part, Part::ToolCall(_))) {
-        return Err(Rejected::Incomplete("it asks for tools"));
+        return Err("it asks for tools");
     }
     if answer.finish != Finish::Stop {
-        return Err(Rejected::Incomplete("it was cut off"));
+        return Err("it was cut off");
     }
     let text: String = answer.parts.iter().filter_map(Part::as_text).collect();
     let text = text.trim().trim_start_matches(MARK).trim();
     if text.is_empty() {
-        return Err(Rejected::Incomplete("it is empty"));
+        return Err("it is empty");
     }
     Ok(defused(text))
 }
 
 /// What somebody else has written cannot pose as the beginning of another summary.
-fn defused(text: &str) -> String {
+pub(super) fn defused(text: &str) -> String {
     text.replace(MARK, "[summary]")
 }
 
@@ -360,6 +403,20 @@ fn summary_limit(scene: &Scene<'_>, choice: &Choice, count: u64, ledger: u64, li
     std::iter::successors(Some(limit), |limit| Some(limit * 3 / 4))
         .take_while(|tried| *tried >= LEAST_TOKENS.min(limit))
         .find(|limit| fits(*limit))
+}
+
+/// What an extract in the place of each of `count` summaries may have: half of what is left between what stays and where the
+/// edit must end, so that the next is not due at once.
+fn extract_room(scene: &Scene<'_>, floor: &Reading, count: u64) -> u64 {
+    let ceiling = scene.trigger.min(scene.before);
+    let half = ceiling.saturating_sub(floor.bound()) / 2;
+    let increment = Increment::of(scene.history);
+    let fits = |room: &u64| increment.bound(&Groups::of(count * (room + HEADER_TOKENS))) <= half;
+    let most = (half / count.max(1)).saturating_sub(HEADER_TOKENS);
+    std::iter::successors(Some(most), |room| Some(room * 7 / 8))
+        .take_while(|room| *room > 0)
+        .find(fits)
+        .unwrap_or(0)
 }
 
 /// Names the items that operations touch, in their present form.

@@ -60,10 +60,11 @@ impl Scene<'_> {
     /// What stands where the `gone` units were.
     pub(super) fn note(&self, gone: &[bool]) -> Vec<Part> {
         let count = self.messages_in(gone);
-        let handles = named(&self.handles(gone));
-        vec![Part::text(format!(
-            "[{count} earlier messages were removed here to make room. The tool `recall` with handle {handles} returns them.]",
-        ))]
+        let how = match self.history.has_recall() {
+            true => format!(" The tool `recall` with handle {} returns them.", named(&self.handles(gone))),
+            false => String::new(),
+        };
+        vec![Part::text(format!("[{count} earlier messages were removed here to make room.{how}]"))]
     }
 
     /// The first item of the view that a choice touches.

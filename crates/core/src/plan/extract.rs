@@ -1,6 +1,7 @@
 //! A summary without any model: the ledger, and what was said last. Verbatim lines only, as many as fit.
 
-use super::draft::{MARK, WRITTEN};
+use super::draft::{MARK, WRITTEN, defused};
+use super::verbatim;
 use crate::estimate::Counter;
 use crate::history::{History, ItemKind, ViewItem};
 use crate::ids::{Handle, Seq};
@@ -11,31 +12,64 @@ use crate::message::{Message, Part};
 const STATE: &str = "State (last words of the assistant)";
 const EARLIER: &str = "Earlier summary";
 
+const SAID: &str = "What was said last, word for word (… where something is left out)";
+
 /// What stands where nothing fits.
 const NOTHING_SAID: &str = "(older messages; recall them by their handle)";
+
+/// The same for a model without that tool.
+const NOTHING_SAID_ALONE: &str = "(older messages)";
 
 /// The ledger of everything that `handles` lead to, in at most `limit_tokens`.
 pub(super) fn ledger(history: &History, handles: &[Handle], limit_tokens: u64) -> String {
     let is_gone = |seq: Seq| handles.iter().any(|Handle(range)| range.contains(seq));
     let entries = history.entries().iter().filter(|entry| is_gone(entry.seq));
-    Ledger::read(entries).render_with_names(limit_tokens, history.counter())
+    let ledger = Ledger::read(entries);
+    let ledger = if history.has_recall() { ledger } else { ledger.without_recall() };
+    ledger.render_with_names(limit_tokens, history.counter())
 }
 
-/// The extract of what `handles` lead to in at most `limit_tokens`: the ledger, unless one stands above it, then what earlier
-/// summaries say besides, then the last words of the assistant.
-pub(super) fn summary(history: &History, handles: &[Handle], limit_tokens: u64, above: &str) -> String {
+/// The extract of what `handles` lead to: the ledger, unless one stands above it, then what earlier summaries say besides,
+/// and the last words of the assistant, in at most `limit_tokens`. Where there is room to use (`room_tokens` in all), the
+/// newest messages stand in it word for word instead of those last words.
+pub(super) fn summary(
+    history: &History,
+    handles: &[Handle],
+    limit_tokens: u64,
+    room_tokens: Option<u64>,
+    above: &str,
+) -> String {
     let counter = history.counter();
     let goes = |item: &&ViewItem| handles.iter().any(|Handle(range)| range.overlaps(&item.range));
     let items: Vec<&ViewItem> = history.view().iter().filter(goes).collect();
     let own = if above.is_empty() { ledger(history, handles, limit_tokens * 2 / 3) } else { String::new() };
     let said = |line: &String| !above.contains(line.as_str()) && !own.contains(line.as_str());
-    let sections =
-        [(STATE, last_words(&items)), (EARLIER, earlier(&items).into_iter().filter(said).collect())];
-    let rest = fill(&sections, limit_tokens.saturating_sub(counter.text(&own)), counter);
+    let earlier: Vec<String> = earlier(&items).into_iter().filter(said).collect();
+    let used = counter.text(&own);
+    let rest = match room_tokens {
+        Some(room) => spacious(&items, earlier, room.saturating_sub(used), counter),
+        None => {
+            let sections = [(STATE, last_words(&items)), (EARLIER, earlier)];
+            fill(&sections, limit_tokens.saturating_sub(used), counter)
+        }
+    };
     match (own.is_empty(), rest.is_empty()) {
-        (true, true) => NOTHING_SAID.to_owned(),
+        (true, true) if history.has_recall() => NOTHING_SAID.to_owned(),
+        (true, true) => NOTHING_SAID_ALONE.to_owned(),
         (true, false) => rest,
         (false, _) => format!("{}\n{rest}", own.trim_end()),
+    }
+}
+
+/// What earlier summaries say, in half of the room at most, and the newest messages as they are in all that is left.
+fn spacious(items: &[&ViewItem], earlier: Vec<String>, room: u64, counter: &Counter) -> String {
+    let before = fill(&[(EARLIER, earlier)], room / 2, counter);
+    let title = counter.text(SAID) + 3;
+    let left = room.saturating_sub(counter.text(&before) + title);
+    let said = verbatim::newest(items, left, counter);
+    match said.is_empty() {
+        true => before,
+        false => format!("{before}{SAID}:\n{}", defused(&said)),
     }
 }
 
@@ -85,7 +119,7 @@ fn words_of(summary: &str) -> String {
         return written.to_owned();
     }
     let heading = |title: &str| format!("{title}:");
-    let headings = [heading(STATE), heading(EARLIER)];
+    let headings = [heading(STATE), heading(EARLIER), heading(SAID)];
     let is_heading =
         |line: &str| headings.iter().any(|heading| line.trim_start_matches("- ").trim() == heading);
     match summary.lines().position(is_heading) {
@@ -93,7 +127,7 @@ fn words_of(summary: &str) -> String {
             let words = summary.lines().skip(at).filter(|line| !is_heading(line));
             words.collect::<Vec<_>>().join("\n")
         }
-        None => summary.replace(NOTHING_SAID, ""),
+        None => summary.replace(NOTHING_SAID, "").replace(NOTHING_SAID_ALONE, ""),
     }
 }
 

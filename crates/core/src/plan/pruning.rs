@@ -3,6 +3,7 @@
 //! as text.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -40,6 +41,8 @@ enum Kept {
     Item(usize),
     /// These words stand here.
     Text(String),
+    /// Of this piece nothing usable was said.
+    Missing(usize),
 }
 
 #[derive(Deserialize)]
@@ -63,11 +66,12 @@ impl Pruning {
         let mut pieces: Vec<(Vec<Value>, usize, u64)> = Vec::new();
         for (index, item) in view[..end].iter().enumerate() {
             let content = extract::plain_text(&item.message);
-            let tokens = increment.text(&content) + 24;
+            let message = json!({ "index": index, "role": role_name(item.message.role), "content": content });
+            // As it is written: marks and line ends have a backslash each.
+            let tokens = increment.text(&message.to_string()) + 4;
             if tokens > room {
                 return None;
             }
-            let message = json!({ "index": index, "role": role_name(item.message.role), "content": content });
             match pieces.last_mut().filter(|(_, _, used)| used + tokens <= room) {
                 Some((messages, end, used)) => {
                     messages.push(message);
@@ -91,9 +95,9 @@ impl Pruning {
         })
     }
 
-    /// The next request's text; `None` if all is answered.
-    pub(super) fn request(&self) -> Option<String> {
-        self.pieces.get(self.next).map(|(piece, _)| format!("{ORDER}\n\n{piece}"))
+    /// The next request's text, with more to the order; `None` if all is answered.
+    pub(super) fn request(&self, more: &str) -> Option<String> {
+        self.pieces.get(self.next).map(|(piece, _)| format!("{ORDER}{more}\n\n{piece}"))
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -118,9 +122,49 @@ impl Pruning {
         Ok(())
     }
 
-    /// Whether it has written not a word.
+    /// Goes on without an answer to the newest request: what it was asked about goes, and an extract stands there.
+    pub(super) fn give_up(&mut self) {
+        self.kept.push(Kept::Missing(self.next));
+        self.next += 1;
+    }
+
+    /// Asks no more: extracts stand for all that was not asked about.
+    pub(super) fn give_up_rest(&mut self) {
+        while !self.is_done() {
+            self.give_up();
+        }
+    }
+
+    /// Of how many pieces nothing usable was said, and of how many something was.
+    pub(super) fn outcomes(&self) -> (usize, usize) {
+        let missing = self.missing().count();
+        (missing, self.next - missing)
+    }
+
+    /// How many requests it takes.
+    pub(super) fn pieces(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// For each piece of which nothing usable was said its items, as indices into the view.
+    pub(super) fn missing(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        self.kept.iter().filter_map(|kept| match kept {
+            Kept::Missing(at) => {
+                let from = at.checked_sub(1).map_or(0, |before| self.pieces[before].1);
+                Some(from..self.pieces[*at].1)
+            }
+            _ => None,
+        })
+    }
+
+    /// Whether nothing usable was said of anything.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.is_done() && self.missing().count() == self.pieces.len()
+    }
+
+    /// Whether nothing is said, neither by it nor by an extract.
     pub(super) fn is_silent(&self) -> bool {
-        self.summaries.is_empty() && !self.kept.iter().any(|kept| matches!(kept, Kept::Text(_)))
+        self.summaries.is_empty() && !self.kept.iter().any(|kept| !matches!(kept, Kept::Item(_)))
     }
 
     pub(super) fn summary(&self) -> String {
@@ -128,12 +172,12 @@ impl Pruning {
     }
 
     /// What changes, for units before `end`: `replace` makes the message that stands for a run of units, with the
-    /// agent's words for it, if there are any.
+    /// agent's words for it, if there are any. `extracts` are for the pieces that are [`missing`](Self::missing).
     pub(super) fn ops(
         &self,
-        view: &[ViewItem],
-        units: &[Unit],
+        (view, units): (&[ViewItem], &[Unit]),
         may_go: &[bool],
+        extracts: &[String],
         mut replace: impl FnMut(&[usize], Option<String>) -> ViewOp,
     ) -> Vec<ViewOp> {
         let stays: BTreeSet<usize> = self
@@ -141,10 +185,10 @@ impl Pruning {
             .iter()
             .filter_map(|kept| match kept {
                 Kept::Item(index) => Some(*index),
-                Kept::Text(_) => None,
+                Kept::Text(_) | Kept::Missing(_) => None,
             })
             .collect();
-        let mut words = self.words();
+        let mut words = self.words(extracts);
         // What was said of the place where a run begins, or of one before it from which on nothing was kept.
         let mut take = |from: usize| {
             let place = words.range(..=from).next_back().map(|(place, _)| *place)?;
@@ -180,20 +224,24 @@ impl Pruning {
     }
 
     /// The agent's words by the index at which they stand: after the message that was kept before them.
-    fn words(&self) -> BTreeMap<usize, String> {
+    fn words(&self, extracts: &[String]) -> BTreeMap<usize, String> {
         let mut words: BTreeMap<usize, String> = BTreeMap::new();
         let mut place = 0;
+        let mut extracts = extracts.iter();
         for kept in &self.kept {
-            match kept {
-                Kept::Item(index) => place = index + 1,
-                Kept::Text(text) => {
-                    let there = words.entry(place).or_default();
-                    if !there.is_empty() {
-                        there.push('\n');
-                    }
-                    there.push_str(text);
+            let text = match kept {
+                Kept::Item(index) => {
+                    place = index + 1;
+                    continue;
                 }
+                Kept::Text(text) => Some(text),
+                Kept::Missing(_) => extracts.next(),
+            };
+            let there = words.entry(place).or_default();
+            if !there.is_empty() {
+                there.push('\n');
             }
+            there.push_str(text.map_or("", |text| text.trim_end()));
         }
         words
     }

@@ -95,6 +95,12 @@ impl<'a> Scene<'a> {
         self.fixed_tokens
     }
 
+    /// The request as it is by our own count, whatever was reported, in tokens.
+    pub(super) fn counted(&self) -> u64 {
+        let all = *self.history.view_groups() + Groups::of(self.fixed_tokens);
+        self.history.calibration().ratios().apply(&all)
+    }
+
     /// The unit of the newest message that a person typed: always kept.
     pub fn newest_typed(&self) -> Option<usize> {
         self.newest_typed

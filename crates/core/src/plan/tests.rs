@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::estimate::Counter;
 use crate::event::{EditKind, Event, EventBody, FORMAT, StepKind, StepStart, ViewOp};
@@ -237,7 +239,7 @@ fn pruning_leaves_the_last_two_turns_alone() {
 fn pruning_needs_to_be_worth_it() {
     let log = Log::turns(8, 300);
     let worth = |item: &crate::history::ViewItem| {
-        item.tokens - crate::history::cleared_groups(item.range.from, Counter::structured()).total()
+        item.tokens - crate::history::cleared_groups(item.range.from, Counter::structured(), true).total()
     };
     let old = log.history.view().iter().filter(|item| results(&log.history)[..6].contains(&item.range.from));
     let saved: u64 = old.map(worth).sum();
@@ -402,6 +404,183 @@ fn the_extract_keeps_words_of_the_user_files_and_errors() {
     let summary = log.history.view()[0].message.text();
     for kept in ["never touch Cargo.lock", "src/main.rs", "error[E0308]", "cargo check", "mend it"] {
         assert!(summary.contains(kept), "{kept}: {summary}");
+    }
+}
+
+/// Turns of a question and an answer of about so many tokens each, every one with a word of its own.
+fn talk(turns: usize, tokens: usize) -> Log {
+    let mut log = Log::new();
+    for turn in 0..turns {
+        log.typed(&format!("question{turn} {}", "word ".repeat(tokens)));
+        log.say(&format!("answer{turn} {}", "word ".repeat(tokens)));
+    }
+    log
+}
+
+#[test]
+fn an_extract_fills_half_of_what_is_left_below_the_line() {
+    for name in ["reactive-overflow", "pruning-agent", "summarization", "proactive-threshold"] {
+        let mut log = talk(30, 150);
+        let draft = draft(log.routine(12_000, &policy(name)));
+        // With the expected error of an estimate.
+        let (floor, line) = (draft.floor_tokens() * 11 / 10, draft.trigger_tokens());
+        // A summary might have had more.
+        let limit = floor + (draft.limit_tokens() + 64) * 11 / 10;
+        let half = (floor + (line - floor) / 2).max(limit);
+        let edit = draft.finish_extractive(&log.history).unwrap();
+        assert!(edit.compressed_bound <= half + 64, "{name}: {} of {half}", edit.compressed_bound);
+        assert!(edit.compressed_bound * 10 > half * 8, "{name}: {} of {half}", edit.compressed_bound);
+        log.commit(&edit);
+        let shown = log.shown();
+        let kept = (0..30).filter(|turn| shown.contains(&format!("answer{turn} word"))).count();
+        assert!(kept > 7, "{name}: {kept} answers\n{shown}");
+    }
+}
+
+#[test]
+fn an_extract_of_extracts_keeps_what_it_can_without_nesting() {
+    let mut log = talk(30, 150);
+    for round in 0..4 {
+        let draft = draft(log.routine(12_000, &policy("reactive-overflow")));
+        let edit = draft.finish_extractive(&log.history).unwrap();
+        log.commit(&edit);
+        let summary = log.history.view()[0].message.text();
+        assert_eq!(summary.matches(MARK).count(), 1, "{summary}");
+        for title in ["What was said last, word for word", "Earlier summary"] {
+            assert!(summary.matches(title).count() <= 1, "{round}: {summary}");
+        }
+        for turn in 0..20 {
+            log.typed(&format!("more{turn} {}", "word ".repeat(200)));
+            log.say("yes");
+        }
+    }
+}
+
+#[test]
+fn nothing_promises_a_tool_that_is_not_there() {
+    let promises = |text: &str| text.to_lowercase().contains("recall") || text.contains("lh:");
+    for (name, has_recall) in strategy::NAMES.iter().flat_map(|name| [(name, false), (name, true)]) {
+        let mut log = Log::new();
+        if !has_recall {
+            log.history = std::mem::take(&mut log.history).without_recall();
+        }
+        for turn in 0..60 {
+            log.typed(&format!("Never touch file{turn}.rs, whatever happens."));
+            log.step("read", 150);
+            log.say("answered");
+        }
+        let window = Budget::new(8_000, None);
+        let asked = Occasion::Requested { instructions: None };
+        let policy = Policy { prune: PruneOptions::default(), ..policy(name) };
+        let edit = match log.plan(&window, &policy, &asked) {
+            Plan::Edit(edit) => *edit,
+            Plan::Summarise(mut draft) => {
+                let texts = |request: SummaryRequest| request.messages.iter().any(|m| promises(&m.text()));
+                let is_said = draft.clone().request(log.history.view(), &window).is_some_and(texts);
+                assert!(!is_said, "{name}: the writer is told of handles");
+                draft.take(said("Goal: go on")).unwrap_or(());
+                draft.finish_extractive(&log.history).unwrap()
+            }
+            other => panic!("{name}: {other:?}"),
+        };
+        log.commit(&edit);
+        assert_eq!(promises(&log.shown()), has_recall, "{name}: {}", log.shown());
+        let last = without_summary(&log.history, log.fixed, &Budget::new(2_500, None), &policy, &asked);
+        let Plan::Edit(last) = last else { continue };
+        log.commit(&last);
+        assert_eq!(promises(&log.shown()), has_recall, "{name}: {}", log.shown());
+    }
+}
+
+/// Answers each request of a draft, the one that has `bad` in it with nothing; how often that one was asked.
+fn answered_but(draft: &mut SummaryDraft, log: &Log, budget: &Budget, bad: &str) -> (usize, usize) {
+    let (mut asked, mut refused) = (0, 0);
+    while let Some(request) = draft.request(log.history.view(), budget) {
+        asked += 1;
+        let text = request.messages[0].text();
+        let pruning = text.contains("prunedConversation");
+        let good = if pruning { "{\"prunedConversation\":[],\"summary\":\"so\"}" } else { "all is well" };
+        let is_bad = text.contains(bad);
+        assert!(!text.contains("could not be used") || is_bad && refused % 2 == 1, "{text}");
+        refused += usize::from(is_bad);
+        if draft.take(said(if is_bad { " " } else { good })).is_err() {
+            break;
+        }
+    }
+    (asked, refused)
+}
+
+#[test]
+fn one_bad_answer_of_several_costs_its_own_part_only() {
+    // In parts of one summary, in chapters, in parts of what a pruning agent is given; and what an extract of the bad one has.
+    for (name, window, extract) in [
+        ("reactive-overflow", 6_000, "Parts of which no summary was made"),
+        ("summarization", 12_000, "question10 word"),
+        ("pruning-agent", 12_000, "question12 word"),
+    ] {
+        let log = talk(40, 150);
+        let budget = Budget::new(window, None);
+        let mut draft = draft(log.plan(&Budget::new(12_000, None), &policy(name), &Occasion::Overflow));
+        let whole = draft.clone();
+        let (asked, refused) = answered_but(&mut draft, &log, &budget, "question12 ");
+        assert!(asked > 4 && refused == 2, "{name}: {asked} requests, {refused} refused");
+        let mut after = Log { history: log.history.clone(), fixed: log.fixed };
+        after.commit(&draft.finish(&log.history).unwrap());
+        let shown = after.shown();
+        assert!(shown.contains(extract), "{name}: {shown}");
+        let good = if name == "pruning-agent" { "so" } else { "all is well" };
+        assert!(shown.contains(good) && !shown.contains("question4 word"), "{name}: {shown}");
+        // One of which nothing is good is none.
+        let mut bad = whole;
+        let (_, refused) = answered_but(&mut bad, &log, &budget, "");
+        assert!(
+            refused % 2 == 0 && bad.finish(&log.history).is_ok_and(|edit| edit.why.contains("extract")),
+            "{name}"
+        );
+    }
+}
+
+/// The numbers of the questions that a text has.
+fn questions(text: &str) -> BTreeSet<usize> {
+    let number = |rest: &str| rest.split(|c: char| !c.is_ascii_digit()).next().and_then(|n| n.parse().ok());
+    text.split("question").skip(1).filter_map(number).collect()
+}
+
+#[test]
+fn a_model_that_cannot_is_not_asked_for_every_part() {
+    for (name, window) in [("reactive-overflow", 6_000), ("summarization", 12_000), ("pruning-agent", 12_000)]
+    {
+        for (usable, refused) in [(0, 2), (1, 4), (2, 4)] {
+            let log = talk(120, 150);
+            let budget = Budget::new(window, None);
+            let mut draft = draft(log.plan(&Budget::new(12_000, None), &policy(name), &Occasion::Overflow));
+            let (mut asked, mut read) = (0, BTreeSet::new());
+            while let Some(request) = draft.request(log.history.view(), &budget) {
+                let text = request.messages[0].text();
+                let pruning = text.contains("prunedConversation");
+                let good =
+                    if pruning { "{\"prunedConversation\":[],\"summary\":\"so\"}" } else { "all is well" };
+                let answer = if asked < usable { good } else { " " };
+                asked += 1;
+                read.extend(questions(&text));
+                if draft.take(said(answer)).is_err() {
+                    break;
+                }
+            }
+            assert_eq!(asked, usable + 2 * refused, "{name}: each that was refused twice");
+            let edit = draft.finish(&log.history).unwrap();
+            assert!(edit.why.contains("extract") || name == "reactive-overflow", "{}", edit.why);
+            let mut after = Log { history: log.history.clone(), fixed: log.fixed };
+            after.commit(&edit);
+            let texts = after.history.view().iter().map(|item| item.message.text());
+            let extracts: String = texts.filter(|text| text.contains(MARK)).collect();
+            // Of what nobody was asked about there are words, too: of every part some, where it is one of several.
+            let said = questions(&extracts);
+            let unasked: Vec<usize> = (0..120).skip_while(|at| read.contains(at)).collect();
+            let longest = unasked.split(|at| said.contains(at)).map(<[usize]>::len).max();
+            let most = if usable > 0 { 15 } else { unasked.len() };
+            assert!(longest.is_some_and(|longest| longest < most), "{name}: {longest:?} in {extracts}");
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use longhaul_core::budget::{Budget, Trigger};
+use longhaul_core::estimate::Groups;
 use longhaul_core::event::{
     Cut, Event, EventBody, FORMAT, NoteReason, StepKind, StepStart, ViewEdit, ViewOp,
 };
@@ -13,7 +14,10 @@ use longhaul_core::message::{
     ToolStatus, Truncation,
 };
 use longhaul_core::meter;
-use longhaul_core::plan::{MARK, Occasion, Plan, Policy, Prices, PruneOptions, plan};
+use longhaul_core::plan::{
+    MARK, Occasion, Plan, Policy, Prices, PruneOptions, SummaryDraft, SummaryForm, SummaryRequest, Writer,
+    plan,
+};
 use longhaul_core::run::{Counting, Fixed, Model, Recovery, Retry, Run, Settings};
 use longhaul_core::strategy;
 use longhaul_core::usage::Usage;
@@ -307,6 +311,11 @@ impl Log {
                 protected_tools: Vec::new(),
             },
             prices: self.rng.chance(50).then_some(PRICES),
+            writer: match trigger % 5 {
+                3 => Writer::Other { window: 6_000, max_output: Some(900) },
+                4 => Writer::Other { window: 40_000, max_output: None },
+                _ => Writer::Session,
+            },
             ..Policy::new(strategy::by_name(name).expect("a strategy of that name"))
         }
     }
@@ -336,13 +345,15 @@ impl Log {
             Plan::Edit(edit) => *edit,
             Plan::Summarise(mut draft) => {
                 assert!(draft.finish(&History::default()).is_err());
-                assert!(draft.clone().take(said("  ")).is_err());
+                self.check_blank_answers(&draft);
                 let words = text(&mut self.rng, usize::from(summary) * 8 + 1);
                 let mut calls = 0;
                 while let Some(request) = draft.request(self.history.view(), &self.budget) {
                     validity::check(&request.messages).expect("the summary request is valid");
+                    self.check_room(&request, policy.writer);
                     calls += 1;
-                    assert!(calls <= 32, "more calls than one compaction may make");
+                    // Each of 32 may be made once more.
+                    assert!(calls <= 64, "more calls than one compaction may make");
                     let asked = request.messages[0].text();
                     let pruned = crate::pruning::answer(&mut self.rng, &asked);
                     let is_summary = pruned.is_none();
@@ -359,6 +370,33 @@ impl Log {
             }
         };
         self.commit(edit);
+    }
+
+    /// Whoever is asked for a summary is asked for no more than its window takes, answer included.
+    fn check_room(&self, request: &SummaryRequest, writer: Writer) {
+        let messages = request.messages.iter().map(|message| self.history.counter().message_groups(message));
+        let fixed = if request.form == SummaryForm::Riding { self.fixed } else { 0 };
+        let groups = messages.sum::<Groups>() + Groups::of(fixed);
+        let input = self.history.calibration().ratios().apply(&groups);
+        let window = match writer {
+            Writer::Other { window, .. } => window,
+            _ => self.budget.window,
+        };
+        let output = request.max_output_tokens;
+        assert!(input + output <= window, "{:?}: {input} and {output} of {window}", request.form);
+    }
+
+    /// Who says nothing, however often, has written no summary.
+    fn check_blank_answers(&self, draft: &SummaryDraft) {
+        let mut blank = draft.clone();
+        let mut asked = false;
+        while blank.request(self.history.view(), &self.budget).is_some() {
+            asked = true;
+            if blank.take(said("  ")).is_err() {
+                return;
+            }
+        }
+        assert!(!asked, "blanks were taken for a summary: {blank:?}");
     }
 
     fn commit(&mut self, edit: ViewEdit) {

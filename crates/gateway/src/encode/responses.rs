@@ -7,9 +7,8 @@ use longhaul_providers::ModelEvent;
 use serde_json::{Value, json};
 
 use super::{Call, Encoder, Head, Said, call_id, grow, unsaid_calls};
-use crate::wire::Fault;
-use crate::wire::Wire as _;
 use crate::wire::responses::Responses;
+use crate::wire::{Fault, Seen, Wire as _};
 
 /// A stream of items, one after another.
 #[derive(Debug)]
@@ -272,7 +271,9 @@ impl Encoder for Stream {
     }
 
     fn fail(&mut self, fault: &Fault, out: &mut Vec<u8>) {
-        out.extend_from_slice(&Responses.error_event(fault));
+        let id = Some(format!("resp_{}", self.head.id));
+        let seen = Seen { id, number: self.number.checked_sub(1), ..Seen::default() };
+        out.extend_from_slice(&Responses.error_event_after(fault, &seen));
     }
 }
 

@@ -89,7 +89,7 @@ impl Cache {
             None => Arc::new(Conversation::new(known, new())),
         };
         entries.begin(&starts, &conversation, self.max_entries);
-        entries.put(long.unwrap_or(short), Arc::clone(&conversation), envelope.bytes.len());
+        entries.put(long.unwrap_or(short), Arc::clone(&conversation));
         entries.shrink(self.max_entries, self.max_bytes);
         Ok(conversation)
     }
@@ -108,6 +108,18 @@ impl Cache {
         for candidate in self.candidates(&heads) {
             names.recall(&candidate.known(), 0);
         }
+    }
+
+    /// Takes account of what a conversation has become. One that is by itself more than there is room for is not kept ready:
+    /// its next request is read anew.
+    pub(super) fn settle(&self, conversation: &Arc<Conversation>) {
+        let bytes = conversation.bytes();
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = entries.by_head.values_mut().flatten();
+        let entry = all.find(|entry| Arc::ptr_eq(&entry.conversation, conversation));
+        let Some(before) = entry.map(|entry| std::mem::replace(&mut entry.bytes, bytes)) else { return };
+        entries.bytes = entries.bytes + bytes - before;
+        entries.shrink(self.max_entries, self.max_bytes);
     }
 
     fn candidates(&self, heads: &[Option<Head>]) -> Vec<Arc<Conversation>> {
@@ -136,7 +148,8 @@ impl Entries {
         Ok(Some(entry.conversation))
     }
 
-    fn put(&mut self, head: Head, conversation: Arc<Conversation>, bytes: usize) {
+    fn put(&mut self, head: Head, conversation: Arc<Conversation>) {
+        let bytes = conversation.bytes();
         self.uses += 1;
         self.count += 1;
         self.bytes += bytes;
@@ -155,7 +168,19 @@ impl Entries {
     }
 
     fn shrink(&mut self, max_entries: usize, max_bytes: usize) {
-        while self.count > 1 && (self.count > max_entries || self.bytes > max_bytes) {
+        self.by_head.retain(|_, list| {
+            for entry in list.extract_if(.., |entry| entry.bytes > max_bytes) {
+                tracing::info!(
+                    bytes = entry.bytes,
+                    most = max_bytes,
+                    "a conversation is too large to be kept ready"
+                );
+                self.count -= 1;
+                self.bytes -= entry.bytes;
+            }
+            !list.is_empty()
+        });
+        while self.count > max_entries || self.bytes > max_bytes {
             let all =
                 self.by_head.iter().flat_map(|(head, list)| list.iter().map(move |entry| (head, entry)));
             let Some((head, used)) =

@@ -22,6 +22,7 @@ impl Route {
             return self.pass_on().await;
         }
         responses::check_whole(&self.passage.envelope)?;
+        self.never_recalls();
         let prepared = match self.compacted().await {
             Ok(prepared) => prepared,
             // Nothing can be left out: the items are what they were.

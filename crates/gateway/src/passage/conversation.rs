@@ -1,23 +1,38 @@
 //! A conversation that a client sends again and again: what is known of its items, and what was made of them.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longhaul_core::estimate::Counter;
-use longhaul_core::message::Origin;
+use longhaul_core::message::{Origin, Part};
 use tokio::sync::OwnedMutexGuard;
 
+use super::beside::Trial;
 use super::log::Log;
-use crate::wire::{Bad, Envelope, Wire};
+use crate::wire::{Bad, Envelope, Piece, Wire};
 
 /// Names an item by its canonical form.
 pub(super) type Name = [u8; 32];
 
+/// What an item takes of memory that was not read yet, beside its bytes: its place, its name.
+const ITEM_BYTES: usize = 48;
+
+/// What a message takes beside its texts: as an entry, in the view, its names. Measured.
+const MESSAGE_BYTES: usize = 700;
+
+/// What each part of a message takes beside its text. Measured.
+const PART_BYTES: usize = 150;
+
 /// One conversation.
 pub(super) struct Conversation {
+    /// What its messages take of memory, beside the newest request.
+    messages_bytes: AtomicUsize,
     known: Mutex<Known>,
     /// What was made of it. Held while a request is prepared: requests that share a prefix make one summary.
     pub(super) state: Arc<tokio::sync::Mutex<State>>,
+    /// The summary that is written beside its requests.
+    trial: Mutex<Trial>,
 }
 
 /// Its items as the newest request had them.
@@ -27,32 +42,108 @@ pub(super) struct Known {
 }
 
 /// What was made of the items.
+#[derive(Clone)]
 pub(super) struct State {
     pub(super) log: Log,
     /// System prompt and tools as they were counted last: how they were written, and their tokens.
     pub(super) fixed: Option<([String; 2], u64)>,
     /// The items that have notices of ours in them.
     pub(super) noticed: Vec<usize>,
+    /// Parts that the items have.
+    parts: usize,
+    /// Whether no request of it was prepared yet.
+    pub(super) is_new: bool,
+    /// What was decided in the middle of the newest answer: for requests that have that answer.
+    pub(super) midway: Option<Midway>,
+}
+
+/// A log as it was made in the middle of an answer.
+#[derive(Clone)]
+pub(super) struct Midway {
+    pub(super) log: Arc<Log>,
+    /// What was said of the answer then.
+    pub(super) said: String,
+}
+
+impl Midway {
+    /// Whether what comes next, behind so many items, is the answer that room was made for.
+    fn goes_on_with(&self, items: usize, next: &[Vec<Piece>]) -> bool {
+        let answer = next.iter().flatten().map_while(|piece| match piece {
+            Piece::Assistant(parts) => Some(parts),
+            _ => None,
+        });
+        let texts: String = answer.flatten().filter_map(Part::as_text).collect();
+        self.log.items == items && texts.contains(self.said.trim())
+    }
 }
 
 impl State {
-    pub(super) fn new(counter: Counter, origin: Origin) -> Self {
-        Self { log: Log::new(counter, origin), fixed: None, noticed: Vec::new() }
+    pub(super) fn new(counter: Counter, origin: Origin, has_recall: bool) -> Self {
+        let log = Log::new(counter, origin, has_recall);
+        Self { log, fixed: None, noticed: Vec::new(), parts: 0, is_new: true, midway: None }
+    }
+
+    /// What it is to an answer on its way, with what was decided in the middle of that before.
+    pub(super) fn midway_of(&self, log: Option<&Log>) -> Self {
+        Self { log: log.unwrap_or(&self.log).clone(), midway: None, ..self.clone() }
+    }
+
+    /// Takes over what was decided in the middle of an answer, if that is what comes next. Whether it was.
+    pub(super) fn take_midway(&mut self, next: &[Vec<Piece>]) -> bool {
+        let items = self.log.items;
+        let midway = self.midway.take().filter(|midway| midway.goes_on_with(items, next));
+        let Some(midway) = midway else { return false };
+        self.log = Arc::unwrap_or_clone(midway.log);
+        true
+    }
+
+    /// Counts what is to be fed.
+    pub(super) fn count(&mut self, pieces: &[Vec<Piece>]) {
+        let parts = |piece: &Piece| match piece {
+            Piece::System(parts) | Piece::Typed(parts) | Piece::Note(parts) | Piece::Assistant(parts) => {
+                parts.len()
+            }
+            Piece::Result { content, .. } => 1 + content.len(),
+        };
+        self.parts += pieces.iter().flatten().map(parts).sum::<usize>();
     }
 }
 
 impl Conversation {
     pub(super) fn new(known: Known, state: State) -> Self {
-        Self { known: Mutex::new(known), state: Arc::new(tokio::sync::Mutex::new(state)) }
+        Self {
+            messages_bytes: AtomicUsize::new(0),
+            known: Mutex::new(known),
+            state: Arc::new(tokio::sync::Mutex::new(state)),
+            trial: Mutex::default(),
+        }
     }
 
     pub(super) fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(super) fn trial(&self) -> MutexGuard<'_, Trial> {
+        self.trial.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// What was made of it, with nobody else at it.
     pub(super) async fn locked(&self) -> OwnedMutexGuard<State> {
         Arc::clone(&self.state).lock_owned().await
+    }
+
+    /// Measures what was made of it.
+    pub(super) fn weigh(&self, state: &State) {
+        let bytes = state.log.placed.len() * MESSAGE_BYTES + state.parts * PART_BYTES;
+        self.messages_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// What it takes of memory, in bytes: the newest request, its texts once more as they were read, and what belongs to
+    /// each message.
+    pub(super) fn bytes(&self) -> usize {
+        let request = Arc::clone(&self.known().request);
+        let items = request.items.len() * ITEM_BYTES;
+        2 * request.bytes.len() + items + self.messages_bytes.load(Ordering::Relaxed)
     }
 
     /// The names of its first items.

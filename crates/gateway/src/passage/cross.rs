@@ -2,23 +2,31 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use std::sync::Arc;
+
 use bytes::Bytes;
-use futures_util::StreamExt;
 use futures_util::stream::unfold;
+use futures_util::{Stream, StreamExt};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::{Message, Opaque, Part, Role};
+use longhaul_core::estimate::Counter;
+use longhaul_core::message::{Answer, Message, Opaque, Part, Role};
+use longhaul_core::recall::tool;
+use longhaul_core::usage::Usage;
+use longhaul_providers::overflow::{Overflow, Suspicion};
 use longhaul_providers::{ModelEvent, ModelStream, ProviderError, Request, ToolChoice};
-use tokio::time::timeout;
 
+use super::flow::Body;
 use super::prepare::{Prepared, Said};
+use super::totals::{Partial, Totals};
 use super::{Opened, Route};
 use crate::carry::{Carried, To, carry, server_tools};
 use crate::encode::{self, Encoder, Head};
-use crate::gateway::ReplyStream;
 use crate::headers;
 use crate::wire::media::{self, Found};
-use crate::wire::{Bad, Dialect, Fault, FaultKind, Fixed, Piece, chat, messages, responses};
+use crate::wire::{
+    Bad, Dialect, Fault, FaultKind, Fixed, GO_ON, Piece, Seen, SeenCall, chat, messages, responses,
+};
 
 impl Route {
     /// Asks a model of another dialect.
@@ -29,45 +37,112 @@ impl Route {
         if self.passage.wire.dialect() == Dialect::Responses {
             responses::check_whole(&self.passage.envelope)?;
         }
-        let mut prepared = self.prepare().await?;
+        let mut prepared = self.prepare().await.map_err(|fault| self.reckoned(fault))?;
         let mut may_shorten = self.conversation.is_some();
         loop {
-            let (request, told) = self.work(|| self.neutral(&prepared)).await?;
-            let opened = self.call(request).await;
-            let error = match opened {
-                Ok(stream) => return self.encoded(stream, prepared, &told).await,
-                Err(error) => error,
+            let (request, told) = self.work(|| self.neutral(&prepared, None)).await?;
+            let awaits_all = !self.passage.envelope.stream && !self.must_collect(&prepared);
+            let refusal = match self.call(request, awaits_all).await {
+                Ok(begun) => match self.doubt(&begun, &prepared).filter(|_| may_shorten) {
+                    Some(suspicion) => Refusal::Suspected(suspicion, begun),
+                    None => return self.encoded(begun, prepared, &told).await,
+                },
+                Err(error) if error.code == ErrorCode::ContextOverflow && may_shorten => Refusal::Said(error),
+                Err(error) => {
+                    self.totals.failed(&error, prepared.input);
+                    return Err(fault_of(&error));
+                }
             };
-            if error.code != ErrorCode::ContextOverflow || !may_shorten {
-                return Err(fault_of(&error));
+            let (overflow, is_said) = (refusal.overflow(), refusal.is_said());
+            // Where the caller set no limit an upstream that refuses may have one of its own.
+            let asked = self.asked_output().or(is_said.then_some(u64::MAX));
+            if asked.is_some_and(|asked| self.asks_for_less(&overflow, asked, &prepared, is_said)) {
+                self.bill_doubted(&refusal, &prepared);
+                continue;
             }
             may_shorten = false;
-            match self.make_room(&prepared, error.used_tokens, error.limit_tokens).await? {
-                Some(shorter) => prepared = shorter,
-                None => return Err(fault_of(&error)),
+            let made = self.make_room(&prepared, overflow.used_tokens, overflow.limit_tokens, is_said).await;
+            match (made, refusal) {
+                (Ok(Some(shorter)), refusal) => {
+                    self.bill_doubted(&refusal, &prepared);
+                    prepared = shorter;
+                }
+                (Ok(None), Refusal::Said(error)) => {
+                    return Err(self.too_long(&prepared, Some(&error.message)));
+                }
+                (Ok(None), Refusal::Suspected(_, begun))
+                | (Err(_), Refusal::Suspected(Suspicion::WindowFull { .. }, begun)) => {
+                    return self.encoded(begun, prepared, &told).await;
+                }
+                (Err(fault), _) => return Err(self.reckoned(fault)),
             }
         }
     }
 
-    /// Makes the call and reads up to its first event, so that what fails at once is no stream.
-    async fn call(&self, request: Request) -> Result<ModelStream, ProviderError> {
-        let provider = self.target.summariser(self.passage.key.as_deref());
-        let mut stream = provider.call(request).await?;
-        match stream.next().await {
-            Some(Err(error)) => Err(error),
-            Some(Ok(first)) => Ok(Box::pin(futures_util::stream::iter([Ok(first)]).chain(stream))),
-            None => Err(ProviderError::new(
-                ErrorCode::TruncatedStream,
-                "the upstream's answer ended before it began",
-            )),
+    /// What speaks against an answer of which nothing has gone out.
+    fn doubt(&self, begun: &Begun, prepared: &Prepared) -> Option<Suspicion> {
+        let Begun::Answered(answer) = begun else { return None };
+        self.suspicion(&seen_of(answer), prepared)
+    }
+
+    /// An answer that is not passed on was paid for all the same.
+    fn bill_doubted(&self, refusal: &Refusal, prepared: &Prepared) {
+        if let Refusal::Suspected(_, Begun::Answered(answer)) = refusal {
+            self.reckoner(prepared).settle(&mut answer.as_ref().clone());
+            self.totals.add(self.totals.told().as_ref(), || Partial::input(prepared.input));
         }
     }
 
-    /// The request as every provider takes it, and what of the caller's is not in it.
-    fn neutral(&self, prepared: &Prepared) -> Result<(Request, Told), Fault> {
+    /// Asks the model to go on with an answer of which `text` was said, so many tokens.
+    ///
+    /// # Errors
+    /// [`Fault`] if nothing more was wanted, or it does not.
+    pub(super) async fn cross_again(
+        &self,
+        prepared: &Prepared,
+        text: &str,
+        tokens: u64,
+    ) -> Result<Body, Fault> {
+        let (request, _) = self.work(|| self.neutral(prepared, Some((text, tokens)))).await?;
+        let begun = self.call(request, false).await.map_err(|error| fault_of(&error))?;
+        Ok(self.written(begun.into_stream(), prepared))
+    }
+
+    /// Makes the call and reads up to its first word, so that what fails before is no stream; up to the end where the
+    /// caller waits for the whole.
+    async fn call(&self, request: Request, awaits_all: bool) -> Result<Begun, ProviderError> {
+        self.totals.tell(None);
+        let provider = self.target.summariser(self.passage.key.as_deref());
+        let mut stream = provider.call(request).await?;
+        let mut silent = Vec::new();
+        while let Some(event) = stream.next().await.transpose()? {
+            match event {
+                ModelEvent::Finished(answer) => return Ok(Begun::Answered(Box::new(answer))),
+                _ if awaits_all => {}
+                event if says(&event) => {
+                    let begun = silent.into_iter().chain([event]).map(Ok);
+                    return Ok(Begun::Speaking(Box::pin(futures_util::stream::iter(begun).chain(stream))));
+                }
+                ModelEvent::PartDone(_) => silent.push(event),
+                // Nothing is missed: the end has the newest usage.
+                _ => {}
+            }
+        }
+        Err(ProviderError::new(
+            ErrorCode::TruncatedStream,
+            "the upstream's stream ended before its answer did",
+        ))
+    }
+
+    /// The request as every provider takes it, and what of the caller's is not in it. `begun` is what was said of the
+    /// answer that the model is to go on with, and its tokens.
+    fn neutral(&self, prepared: &Prepared, begun: Option<(&str, u64)>) -> Result<(Request, Told), Fault> {
         let (wire, envelope) = (self.passage.wire, &self.passage.envelope);
         let mut fixed = wire.fixed(envelope)?;
-        let tool_choice = self.tool_choice()?;
+        let tool_choice = match prepared.rounds.must_answer() {
+            true => ToolChoice::None,
+            false => self.tool_choice()?,
+        };
         let dropped = self.without_server_tools(&mut fixed, &tool_choice)?;
         let to = To {
             kind: self.target.server.upstream.kind,
@@ -77,22 +152,32 @@ impl Route {
             tool_choice: &tool_choice,
         };
         let all = 0..envelope.bytes.len();
-        let Carried { fields, mut ignored, changed } = carry(wire.dialect(), envelope.text(&all), &to)?;
+        let Carried { fields, mut ignored, mut changed } = carry(wire.dialect(), envelope.text(&all), &to)?;
         ignored.extend(dropped);
         let Said { system: among, mut messages } = prepared.said.clone().unwrap_or_default();
         let among = among.iter().map(String::as_str);
         let system = [fixed.system.as_str()].into_iter().chain(among).filter(|text| !text.is_empty());
         ignored.extend(self.without_own_items(&mut messages)?);
         let Found { contents, links } = self.media(&messages)?;
-        let room = self.window.tokens.saturating_sub(prepared.bound).max(1);
-        let asked = envelope.max_output.filter(|limit| *limit < u64::MAX);
+        let left = self.left_output(begun.map_or(0, |(_, tokens)| tokens))?;
+        let max_output_tokens = match (left, self.room(prepared)) {
+            (Some(left), Some(room)) => Some(left.min(room)),
+            (left, _) => left.or(self.most_output),
+        };
+        changed.extend(self.limit_said(prepared));
+        if self.recalls(&prepared.report) {
+            fixed.tools.push(tool::spec());
+        }
+        messages.extend(self.neutral_rounds(&prepared.rounds)?);
+        if let Some((text, _)) = begun.filter(|(text, _)| !text.is_empty()) {
+            begin(&mut messages, text, !self.goes_on_exactly());
+        }
         let request = Request {
             system: system.collect::<Vec<_>>().join("\n\n"),
             messages,
             tools: fixed.tools,
             tool_choice,
-            max_output_tokens: asked
-                .map(|asked| if self.limits.window.is_some() { asked.min(room) } else { asked }),
+            max_output_tokens,
             media: contents,
             links,
             fields,
@@ -181,7 +266,7 @@ impl Route {
         Ok(all)
     }
 
-    fn tool_choice(&self) -> Result<ToolChoice, Fault> {
+    pub(super) fn tool_choice(&self) -> Result<ToolChoice, Fault> {
         let envelope = &self.passage.envelope;
         Ok(match self.passage.wire.dialect() {
             Dialect::Chat => chat::tool_choice(envelope)?,
@@ -191,102 +276,226 @@ impl Route {
     }
 
     /// The answer in the caller's dialect.
-    async fn encoded(
-        self,
-        mut stream: ModelStream,
-        prepared: Prepared,
-        told: &Told,
-    ) -> Result<Opened, Fault> {
-        let parts = &self.passage.inner.parts;
-        let dialect = self.passage.wire.dialect();
-        let options = self.passage.envelope.other("stream_options").unwrap_or_default();
-        let head = Head {
+    async fn encoded(self, begun: Begun, prepared: Prepared, told: &Told) -> Result<Opened, Fault> {
+        let mut headers = HeaderMap::new();
+        told.say(&mut headers);
+        let is_stream = self.passage.envelope.stream;
+        let kind = if is_stream { "text/event-stream" } else { "application/json" };
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+        if is_stream {
+            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        }
+        let collects = self.must_collect(&prepared);
+        match begun {
+            Begun::Answered(answer) if !is_stream && !collects => {
+                Ok(self.whole_answer(*answer, prepared, headers).await)
+            }
+            begun => {
+                let body = self.written(begun.into_stream(), &prepared);
+                self.streaming(StatusCode::OK, headers, body, prepared, collects).await
+            }
+        }
+    }
+
+    /// The whole answer for a caller that wants no stream.
+    async fn whole_answer(&self, mut answer: Answer, prepared: Prepared, mut headers: HeaderMap) -> Opened {
+        self.describe(&prepared.report, &mut headers);
+        self.reckoner(&prepared).settle(&mut answer);
+        let reported = self.totals.told();
+        self.totals.add(reported.as_ref(), || Partial::input(prepared.input));
+        if let Some(usage) = reported {
+            self.remember_usage(usage, &prepared).await;
+        }
+        self.totals.describe(&mut headers);
+        let whole = encode::whole(self.passage.wire.dialect(), &self.head(&prepared), &answer);
+        self.passage.keep(std::str::from_utf8(&whole).unwrap_or_default()).await;
+        Opened::Whole(StatusCode::OK, headers, self.totals.beside(&prepared.report, whole))
+    }
+
+    /// What becomes of the usage of an answer to this.
+    fn reckoner(&self, prepared: &Prepared) -> Reckoner {
+        Reckoner {
+            counter: (self.passage.inner.parts.counter)(&self.target.origin()),
+            input_tokens: prepared.input,
+            is_demanded: self.passage.wire.dialect() == Dialect::Messages,
+            totals: Arc::clone(&self.totals),
+        }
+    }
+
+    /// What the answer says of itself.
+    pub(super) fn head(&self, prepared: &Prepared) -> Head {
+        let (parts, envelope) = (&self.passage.inner.parts, &self.passage.envelope);
+        let options = envelope.other("stream_options").unwrap_or_default();
+        let asks_for_usage = options.contains("\"include_usage\"") && options.contains("true");
+        Head {
             id: (parts.new_id)(),
-            model: match self.passage.envelope.model.as_str() {
+            model: match envelope.model.as_str() {
                 "" => self.target.model.clone(),
                 asked => asked.to_owned(),
             },
             created: (parts.now)(),
             input_tokens: prepared.input,
-            include_usage: options.contains("\"include_usage\"") && options.contains("true"),
-            custom_tools: match dialect {
-                Dialect::Responses => responses::custom_tools(&self.passage.envelope),
+            include_usage: asks_for_usage || !envelope.stream,
+            custom_tools: match self.passage.wire.dialect() {
+                Dialect::Responses => responses::custom_tools(envelope),
                 Dialect::Chat | Dialect::Messages => Vec::new(),
             },
-        };
-        let mut headers = HeaderMap::new();
-        self.describe(&prepared.report, &mut headers);
-        told.say(&mut headers);
-        if self.passage.envelope.stream {
-            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-            let encoder = encode::stream(dialect, head);
-            let stream = Encoded { route: self, prepared, stream, encoder, over: false }.into_stream();
-            return Ok(Opened::Stream(StatusCode::OK, headers, stream));
         }
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        while let Some(event) = stream.next().await {
-            if let ModelEvent::Finished(answer) = event.map_err(|error| fault_of(&error))? {
-                if let Some(usage) = answer.usage.clone() {
-                    self.remember_usage(usage, &prepared).await;
-                }
-                self.totals.add(answer.usage.as_ref());
-                let whole = encode::whole(dialect, &head, &answer);
-                self.passage.keep(std::str::from_utf8(&whole).unwrap_or_default());
-                let body = self.totals.beside(&prepared.report, whole);
-                return Ok(Opened::Whole(StatusCode::OK, headers, body));
-            }
-        }
-        Err(Fault::new(FaultKind::Upstream, "the upstream's stream ended before its answer did"))
+    }
+
+    /// A stream of the model's in the caller's dialect.
+    fn written(&self, stream: ModelStream, prepared: &Prepared) -> Body {
+        let encoder = encode::stream(self.passage.wire.dialect(), self.head(prepared));
+        Body::written(written(stream, encoder, self.reckoner(prepared)))
     }
 }
 
-/// A stream of the model's events on its way.
-struct Encoded {
-    route: Route,
-    prepared: Prepared,
+/// What a call has brought.
+enum Begun {
+    /// Its end: nothing has gone out.
+    Answered(Box<Answer>),
+    /// Its first word.
+    Speaking(ModelStream),
+}
+
+impl Begun {
+    fn into_stream(self) -> ModelStream {
+        match self {
+            Self::Answered(answer) => {
+                Box::pin(futures_util::stream::iter([Ok(ModelEvent::Finished(*answer))]))
+            }
+            Self::Speaking(stream) => stream,
+        }
+    }
+}
+
+/// Why a request is made again.
+enum Refusal {
+    /// It was too long in the upstream's words.
+    Said(ProviderError),
+    /// The answer came with success and looks like that.
+    Suspected(Suspicion, Begun),
+}
+
+impl Refusal {
+    fn overflow(&self) -> Overflow {
+        match self {
+            Self::Said(error) => {
+                Overflow { used_tokens: error.used_tokens, limit_tokens: error.limit_tokens }
+            }
+            Self::Suspected(suspicion, _) => suspicion.overflow(),
+        }
+    }
+
+    fn is_said(&self) -> bool {
+        matches!(self, Self::Said(_))
+    }
+}
+
+/// Sets the usage of answers right.
+struct Reckoner {
+    counter: Counter,
+    /// The input by our count.
+    input_tokens: u64,
+    /// Whether the caller's dialect has no answer without usage.
+    is_demanded: bool,
+    totals: Arc<Totals>,
+}
+
+impl Reckoner {
+    /// Tells the totals what was reported: not every client asks for it. What was not is in the answer by our count where
+    /// its dialect demands it, and else nowhere.
+    fn settle(&self, answer: &mut Answer) {
+        if let Some(usage) = reported(answer) {
+            return self.totals.tell(Some(usage.clone()));
+        }
+        let output_tokens = match answer.usage.as_ref().map_or(0, |usage| usage.output_tokens) {
+            0 => answer.parts.iter().map(|part| self.counter.part(part)).sum(),
+            reported => reported,
+        };
+        self.totals.reckon(self.input_tokens, output_tokens);
+        let input_tokens = self.input_tokens;
+        answer.usage = self.is_demanded.then(|| Usage { input_tokens, output_tokens, ..Usage::default() });
+    }
+}
+
+/// What the upstream has reported. Some say only what was written, or nothing but zeros.
+fn reported(answer: &Answer) -> Option<&Usage> {
+    answer.usage.as_ref().filter(|usage| usage.input_tokens > 0)
+}
+
+/// Whether an event has something for the caller.
+fn says(event: &ModelEvent) -> bool {
+    match event {
+        ModelEvent::Text(text) | ModelEvent::Reasoning(text) => !text.is_empty(),
+        ModelEvent::ToolInput { .. } | ModelEvent::Finished(_) => true,
+        ModelEvent::PartDone(_) | ModelEvent::Usage(_) => false,
+    }
+}
+
+/// An answer as it would have been read on its way.
+fn seen_of(answer: &Answer) -> Seen {
+    let mut seen =
+        Seen { finish: Some(answer.finish), usage: reported(answer).cloned(), over: true, ..Seen::default() };
+    for part in &answer.parts {
+        match part {
+            Part::Text(text) => seen.text.push_str(&text.text),
+            Part::Reasoning(reasoning) => seen.reasoning.push_str(&reasoning.text),
+            Part::ToolCall(call) => seen.calls.push(SeenCall {
+                id: call.provider_id.clone().unwrap_or_default(),
+                name: call.name.clone(),
+                arguments: call.arguments.clone(),
+            }),
+            _ => {}
+        }
+    }
+    seen
+}
+
+/// What a stream of the model's says, in the words of `encoder`.
+fn written(
     stream: ModelStream,
     encoder: Box<dyn Encoder>,
-    over: bool,
-}
-
-impl Encoded {
-    fn into_stream(self) -> ReplyStream {
-        Box::pin(unfold(self, |mut encoded| async move { Some((Ok(encoded.next().await?), encoded)) }))
-    }
-
-    async fn next(&mut self) -> Option<Bytes> {
-        let keep_alive = self.route.passage.inner.config.keep_alive;
+    reckoner: Reckoner,
+) -> impl Stream<Item = Result<Bytes, Fault>> + Send + 'static {
+    unfold(Some((stream, encoder, reckoner)), |open| async move {
+        let (mut stream, mut encoder, reckoner) = open?;
         let mut out = Vec::new();
-        while !self.over && out.is_empty() {
-            match timeout(keep_alive, self.stream.next()).await {
-                Err(_) => out.extend_from_slice(super::flow::COMMENT),
-                Ok(Some(Ok(event))) => {
-                    self.encoder.event(&event, &mut out);
-                    if let ModelEvent::Finished(answer) = event {
-                        self.over = true;
-                        let (route, report) = (&self.route, &self.prepared.report);
-                        route.totals.add(answer.usage.as_ref());
-                        route.passage.keep_end(&Bytes::copy_from_slice(&out));
-                        out = route.totals.at_end(report, route.passage.wire.dialect(), out);
-                        if let Some(usage) = answer.usage {
-                            self.route.remember_usage(usage, &self.prepared).await;
-                        }
-                    }
-                }
-                Ok(Some(Err(error))) => {
-                    self.over = true;
-                    self.encoder.fail(&fault_of(&error), &mut out);
-                }
-                Ok(None) => {
-                    self.over = true;
-                    let fault =
-                        Fault::new(FaultKind::Upstream, "the upstream's stream ended before its answer did");
-                    self.encoder.fail(&fault, &mut out);
-                }
+        while out.is_empty() {
+            let mut event = match stream.next().await? {
+                Ok(event) => event,
+                Err(error) => return Some((Err(fault_of(&error)), None)),
+            };
+            match &mut event {
+                // Half of a report is none.
+                ModelEvent::Usage(usage) if usage.input_tokens == 0 => continue,
+                ModelEvent::Finished(answer) => reckoner.settle(answer),
+                _ => {}
+            }
+            encoder.event(&event, &mut out);
+            if let ModelEvent::Finished(_) = event {
+                return Some((Ok(out.into()), None));
             }
         }
-        (!out.is_empty()).then(|| out.into())
+        Some((Ok(out.into()), Some((stream, encoder, reckoner))))
+    })
+}
+
+/// Ends the messages with an answer that was begun; `asks` for the rest in words, where the upstream does not go on by
+/// itself.
+fn begin(messages: &mut Vec<Message>, text: &str, asks: bool) {
+    let message =
+        |role, text: &str| Message { id: "begun".into(), role, parts: vec![Part::text(text)], origin: None };
+    match messages.last_mut().filter(|last| last.role == Role::Assistant) {
+        Some(last) => match last.parts.last_mut() {
+            // The caller had begun the answer itself.
+            Some(Part::Text(said)) => said.text.push_str(text),
+            _ => last.parts.push(Part::text(text)),
+        },
+        None => messages.push(message(Role::Assistant, text)),
+    }
+    if asks {
+        messages.push(message(Role::User, GO_ON));
     }
 }
 

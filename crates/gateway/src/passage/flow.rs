@@ -7,26 +7,35 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::unfold;
-use futures_util::{Stream, StreamExt};
 use longhaul_core::message::Finish;
+use longhaul_core::recall::tool;
 use longhaul_core::usage::Usage;
-use longhaul_providers::overflow::{self, Overflow, Suspicion};
-use tokio::time::{Instant, timeout, timeout_at};
+use longhaul_providers::LimitSource;
+use longhaul_providers::overflow::Suspicion;
+use tokio::time::{Instant, timeout};
 
 use super::prepare::Prepared;
-use super::{Action, Opened, Route};
+use super::recall::Division;
+use super::{Action, Route};
 use crate::gateway::ReplyStream;
-use crate::wire::volatile::{self, COMPACTING, CONTINUING, SPENT};
+use crate::wire::volatile::{COMPACTING, CONTINUING};
 use crate::wire::{Event, Events, Fault, FaultKind, Seen, Splice, Watcher, Wire};
 
-mod coding;
+mod body;
+mod late;
+mod notices;
 mod pause;
+mod reading;
+mod restart;
+mod rounds;
 
-use coding::Coding;
+pub(super) use body::Body;
+pub(super) use late::late;
+use notices::{Comment, has_said};
 use pause::Pause;
-
-/// How often one answer is stopped and gone on with at most.
-const MOST_RESTARTS: u32 = 3;
+use reading::{is_comment, is_whole, said_by, seen_in, watched};
+use restart::Resumed;
+use rounds::StepSoFar;
 
 /// The most that one event of a stream may have, in bytes.
 const MAX_EVENT_BYTES: usize = 16 << 20;
@@ -34,87 +43,8 @@ const MAX_EVENT_BYTES: usize = 16 << 20;
 /// The most that is read of one stream, in bytes: what it says is kept until it ends.
 const MAX_STREAM_BYTES: usize = 512 << 20;
 
-/// From this share of the window on, in percent, it counts as full.
-const FULL_PERCENT: u64 = 97;
-
 /// Keeps a line alive; readers of events skip it.
 pub(super) const COMMENT: &[u8] = b": keep-alive\n\n";
-
-/// An upstream's body as it comes.
-pub(super) struct Body {
-    stream: Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>,
-    coding: Option<Coding>,
-    /// What was read ahead.
-    first: Option<Result<Option<Bytes>, Fault>>,
-    idle: Duration,
-    heard_at: Instant,
-}
-
-impl Body {
-    /// # Errors
-    /// [`Fault`] if it comes in a coding that cannot be read.
-    pub(super) fn new(response: reqwest::Response, idle: Duration) -> Result<Self, Fault> {
-        let coding = Coding::of(response.headers())?;
-        Ok(Self {
-            stream: Box::pin(response.bytes_stream()),
-            coding,
-            first: None,
-            idle,
-            heard_at: Instant::now(),
-        })
-    }
-
-    /// The next piece; `None` at the end.
-    ///
-    /// # Errors
-    /// [`Fault`] if it breaks off or nothing comes for too long.
-    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Fault> {
-        if let Some(first) = self.first.take() {
-            return first;
-        }
-        loop {
-            let Some(chunk) = self.next_piece().await? else { return Ok(None) };
-            let Some(coding) = &mut self.coding else { return Ok(Some(chunk)) };
-            let plain = coding.decode(&chunk)?;
-            if !plain.is_empty() {
-                return Ok(Some(plain));
-            }
-        }
-    }
-
-    async fn next_piece(&mut self) -> Result<Option<Bytes>, Fault> {
-        // Whoever waits may give up and come again: the silence goes on.
-        match timeout_at(self.heard_at + self.idle, self.stream.next()).await {
-            Ok(None) => Ok(None),
-            Ok(Some(Ok(chunk))) => {
-                self.heard_at = Instant::now();
-                Ok(Some(chunk))
-            }
-            Ok(Some(Err(error))) => {
-                let message = format!("the upstream broke off in its answer: {error}");
-                Err(Fault::new(FaultKind::Unreachable, message))
-            }
-            Err(_) => {
-                let message = format!("the upstream was silent for {} s", self.idle.as_secs_f64());
-                Err(Fault::new(FaultKind::Timeout, message))
-            }
-        }
-    }
-
-    /// The overflow that a stream begins with instead of an answer. What was read of it is read again.
-    pub(super) async fn first_error(&mut self, wire: &dyn Wire) -> Option<Overflow> {
-        let first = self.next().await;
-        let chunk = first.as_ref().ok().cloned().flatten();
-        self.first = Some(first);
-        let chunk = chunk?;
-        let mut events = Events::default();
-        events.feed(chunk);
-        let raw = events.next_event().unwrap_or_else(|| events.rest());
-        let mut watcher = wire.watcher();
-        watcher.read(&Event::parse(&raw));
-        overflow::recognise(Some(200), watcher.seen().error.as_deref()?)
-    }
-}
 
 /// A stream on its way.
 pub(super) struct Flow {
@@ -132,8 +62,16 @@ pub(super) struct Flow {
     restarts: u32,
     /// Whether no more room can be made.
     is_spent: bool,
-    /// Output of streams that were left, in tokens.
+    /// Output of streams that are over, in tokens.
     left_tokens: u64,
+    /// What was counted of the output when the newest of them was.
+    counted_tokens: u64,
+    /// Of an answer whose calls may be answered here: its present step.
+    step: Option<StepSoFar>,
+    /// Whether one step of it is over and the next has not begun.
+    is_between: bool,
+    /// How the output of its last step is divided, if the client has only a part of it.
+    division: Division,
     /// Bytes of the upstream's, of all streams.
     taken_bytes: usize,
     /// When it last said anything but a comment, and how long it may say nothing else.
@@ -158,15 +96,6 @@ enum Phase {
     Ended,
 }
 
-/// What came of making room: the next stream, or why there is none.
-struct Resumed {
-    route: Route,
-    prepared: Prepared,
-    body: Result<Body, Fault>,
-    /// Whether nothing could be left out: the answer goes on to the real limit.
-    is_last: bool,
-}
-
 impl Reader {
     fn seen(&self) -> &Seen {
         match self {
@@ -182,8 +111,17 @@ impl Flow {
         let patience = route.target.server.timeouts().header;
         let pause = route.may_continue().then(|| Pause::new(route.window.tokens, prepared.input));
         let notes = route.notes(&prepared);
-        let reader = match pause.is_some() || notes {
-            true => Reader::Joins(wire.splice()),
+        // What was done is said in the end of the answer.
+        let recalls = route.recalls(&prepared.report);
+        let has_totals = prepared.report.has_acted() || route.totals.has_calls();
+        let reader = match pause.is_some() || notes || has_totals || recalls {
+            true => {
+                let mut splice = wire.splice();
+                if recalls {
+                    splice.hide(tool::NAME);
+                }
+                Reader::Joins(splice)
+            }
             false => Reader::Watches(wire.watcher()),
         };
         let is_compacted = prepared.report.action == Action::Compacted;
@@ -202,6 +140,10 @@ impl Flow {
             restarts: 0,
             is_spent: false,
             left_tokens: 0,
+            counted_tokens: 0,
+            step: recalls.then(StepSoFar::default),
+            is_between: false,
+            division: Division::default(),
             taken_bytes: 0,
             said_at: Instant::now(),
             patience,
@@ -307,6 +249,9 @@ impl Flow {
                 self.stop(&raw, &mut out);
                 break;
             }
+            if let Some(step) = &mut self.step {
+                step.take(&raw);
+            }
             if let Reader::Joins(splice) = &mut self.reader {
                 let begins = self.note.is_some() && !said_by(self.wire, &raw).is_empty();
                 let note = self.note.take_if(|_| begins);
@@ -326,108 +271,39 @@ impl Flow {
 
     /// Whether the answer is to be stopped before this event.
     fn must_stop(&mut self, raw: &[u8]) -> bool {
+        // A call that is answered here is waited for.
+        if self.has_hidden() {
+            return false;
+        }
         let seen = self.reader.seen();
         let (Some(pause), Some(route)) = (&mut self.pause, &self.route) else { return false };
+        // What is written here for another dialect is no report.
+        let told = if route.crosses() { route.totals.told() } else { seen.usage.clone() };
+        told.iter().for_each(|usage| pause.heed(usage));
         pause.count(seen, || (route.passage.inner.parts.counter)(&route.target.origin()));
-        pause.is_due(seen, || said_by(self.wire, raw))
+        let is_due = pause.is_due(seen, || seen_in(self.wire, raw));
+        is_due && !self.step_text().trim_end().is_empty()
     }
 
-    /// Leaves the upstream's stream before this event, and begins to make room.
-    fn stop(&mut self, next: &[u8], out: &mut Vec<u8>) {
-        let Some(route) = self.route.take() else { return };
-        let (text, tokens) = {
-            let seen = self.reader.seen();
-            (seen.text.clone(), self.pause.as_ref().map_or(0, Pause::tokens))
-        };
-        let is_exact = route.goes_on_exactly();
-        let in_text = route.passage.inner.config.notices_in_text;
-        if !is_exact {
-            route.totals.approximate();
+    /// What the newest stream has reported: in its own words where they are others than the caller's.
+    fn usage(&self) -> Option<Usage> {
+        match self.route.as_ref().filter(|route| route.crosses()) {
+            // What the caller is told may be our count.
+            Some(route) => route.totals.told(),
+            None => self.reader.seen().usage.clone(),
         }
-        if let Reader::Joins(splice) = &mut self.reader {
-            let said = said_by(self.wire, next);
-            let gap = &said[..said.len() - said.trim_start().len()];
-            if is_exact {
-                splice.go_on(&text)
-            } else {
-                splice.go_on_about(&text, gap)
-            }
-            if in_text {
-                splice.notice(&format!("\n\n{COMPACTING}\n"), out);
-            }
-        }
-        self.restarts += 1;
-        let new_tokens = tokens.saturating_sub(std::mem::replace(&mut self.left_tokens, tokens));
-        self.events = Events::default();
-        out.extend_from_slice(COMPACTING.comment().as_bytes());
-        route.totals.left(self.prepared.input, new_tokens);
-        let prepared = self.prepared.clone();
-        // The upstream's connection closes here: most local servers have room for one request.
-        self.phase = Phase::Waiting(Box::pin(resume(route, prepared, text, tokens)));
-    }
-
-    fn resume(&mut self, resumed: Resumed) {
-        let Resumed { route, prepared, body, is_last } = resumed;
-        let window = route.window.tokens;
-        self.route = Some(route);
-        self.said_at = Instant::now();
-        match body {
-            Ok(body) => {
-                self.prepared = prepared;
-                self.phase = Phase::Reading(Box::new(body));
-                if is_last || self.restarts >= MOST_RESTARTS {
-                    self.pause = None;
-                    self.is_spent = true;
-                    self.tell(SPENT, &format!("{SPENT}\n\n"));
-                } else {
-                    if let Some(pause) = &mut self.pause {
-                        pause.go_on(window, self.prepared.input);
-                    }
-                    self.tell(CONTINUING, &format!("{CONTINUING}\n\n"));
-                }
-            }
-            Err(fault) => {
-                tracing::warn!(fault = fault.message, "an answer was stopped and could not go on");
-                self.is_spent = true;
-                self.exceeded();
-                self.end();
-            }
-        }
-    }
-
-    /// A notice: as a comment, and in the text where that is wanted.
-    fn tell(&mut self, notice: &str, in_text: &str) {
-        self.out.push_back(notice.comment().into());
-        let wanted = self.route.as_ref().is_some_and(|route| route.passage.inner.config.notices_in_text);
-        if let (Reader::Joins(splice), true) = (&mut self.reader, wanted) {
-            let mut out = Vec::new();
-            splice.notice(in_text, &mut out);
-            self.out.push_back(out.into());
-        }
-    }
-
-    /// Says that the window is full, if it is.
-    fn exceeded(&mut self) {
-        let Some(window) = self.route.as_ref().map(|route| route.window.tokens) else { return };
-        let seen = self.reader.seen();
-        let counted = self.prepared.input + self.pause.as_ref().map_or(0, Pause::tokens);
-        let used = seen.usage.as_ref().map_or(counted, Usage::total_tokens);
-        let is_full = used.saturating_mul(100) >= window.saturating_mul(FULL_PERCENT);
-        if !self.is_spent && !is_full || seen.finish.is_some_and(|finish| finish != Finish::Length) {
-            return;
-        }
-        if let Some(route) = self.route.as_ref().filter(|_| self.is_spent) {
-            route.totals.spent();
-        }
-        let notice = volatile::exceeded(used, window);
-        self.tell(&notice, &format!("\n\n{notice}"));
     }
 
     /// Nothing more comes: the answer ends as the newest stream ended it, or for its length.
     fn end(&mut self) {
         self.phase = Phase::Ended;
-        if let Some(route) = &self.route {
-            route.totals.add(self.reader.seen().usage.as_ref());
+        if self.is_silent() {
+            self.conclude();
+        }
+        // Between two steps what was used is counted already.
+        if let Some(route) = self.route.as_ref().filter(|_| !self.is_between) {
+            let counted = || route.counted(&self.prepared, self.reader.seen(), self.left_tokens);
+            route.totals.add(self.usage().as_ref(), counted);
         }
         if let Reader::Joins(splice) = &mut self.reader {
             let mut out = Vec::new();
@@ -452,9 +328,11 @@ impl Flow {
                 }
                 Reader::Joins(_) if rest.trim_ascii().is_empty() => {}
                 Reader::Joins(splice) => {
+                    let raw = Bytes::from([&rest[..], b"\n\n"].concat());
                     let mut out = Vec::new();
-                    splice.pass(&[&rest[..], b"\n\n"].concat(), &mut out);
+                    splice.pass(&raw, &mut out);
                     self.out.push_back(out.into());
+                    self.step.iter_mut().for_each(|step| step.take(&raw));
                 }
             }
         }
@@ -463,15 +341,22 @@ impl Flow {
             let fault = Fault::new(FaultKind::Upstream, "the upstream's stream ended before its answer did");
             return self.break_off(fault);
         }
+        if self.goes_round().await {
+            return;
+        }
+        let seen = self.reader.seen();
+        // What several streams reported is no count of this request.
+        let is_only = self.restarts == 0 && self.prepared.rounds.answered == 0;
         if let Some(route) = self.route.as_ref().filter(|_| seen.finish.is_some()) {
-            // What several streams reported is no count of this request.
-            if let Some(usage) = seen.usage.clone().filter(|_| self.restarts == 0) {
-                route.remember_usage(usage, &self.prepared).await;
+            if let Some(usage) = self.usage().filter(|_| is_only) {
+                route.remember_usage_beside(self.division.shown_of(usage), &self.prepared).await;
             }
-            let suspicion = route.suspicion(seen, &self.prepared).filter(|_| self.restarts == 0);
+            let suspicion =
+                route.suspicion(seen, &self.prepared).filter(|_| is_only && self.usage().is_some());
             let overflow = suspicion.map(Suspicion::overflow);
             if let Some(limit) =
                 overflow.filter(|_| seen.finish != Some(Finish::Length)).and_then(|o| o.limit_tokens)
+                && route.limits.source != LimitSource::Declared
             {
                 route.target.learn_window(limit);
             }
@@ -485,133 +370,13 @@ impl Flow {
     /// The error, in the stream.
     fn break_off(&mut self, fault: Fault) {
         self.phase = Phase::Ended;
-        self.out.push_back(self.wire.error_event(&fault));
+        if let Some(route) = self.route.as_ref().filter(|_| !self.is_between) {
+            let seen = self.reader.seen();
+            let written = route.counted(&self.prepared, seen, self.left_tokens).output;
+            let last = seen.usage.clone().filter(|_| seen.finish.is_some());
+            route.totals.partial(self.partial(route, written, last));
+        }
+        self.out.push_back(self.wire.error_event_after(&fault, self.reader.seen()));
         self.fault = Some(fault);
-    }
-}
-
-/// What of a chunk ends with an event, as it came, and whether that is more than comments; what is behind waits for the
-/// rest of its own.
-fn watched(watcher: &mut dyn Watcher, events: &mut Events, chunk: Bytes) -> (Bytes, bool) {
-    let begun = events.begun_bytes() > 0;
-    events.feed(chunk.clone());
-    let (mut whole_bytes, mut joined, mut says) = (0, Vec::new(), false);
-    while let Some(raw) = events.next_event() {
-        watcher.read(&Event::parse(&raw));
-        whole_bytes += raw.len();
-        says |= !is_comment(&raw);
-        if begun {
-            joined.extend_from_slice(&raw);
-        }
-    }
-    (if begun { joined.into() } else { chunk.slice(..whole_bytes) }, says)
-}
-
-/// The text that an event brings.
-fn said_by(wire: &dyn Wire, raw: &[u8]) -> String {
-    let mut watcher = wire.watcher();
-    watcher.read(&Event::parse(raw));
-    watcher.seen().text.clone()
-}
-
-/// Says a notice, if a text is open.
-fn has_said(splice: &mut dyn Splice, note: &str, out: &mut Vec<u8>) -> bool {
-    let before = out.len();
-    splice.notice(note, out);
-    out.len() > before
-}
-
-/// Whether an event says nothing to a reader.
-fn is_comment(raw: &[u8]) -> bool {
-    Event::parse(raw).data.is_empty()
-}
-
-/// Whether the end of a body, which has no empty line, is an event all the same (or nothing).
-fn is_whole(rest: &[u8]) -> bool {
-    let data = Event::parse(rest).data.trim();
-    let is_json = || serde_json::from_str::<serde::de::IgnoredAny>(data).is_ok();
-    !rest.is_empty() && (data == "[DONE]" || rest.trim_ascii().is_empty() || !data.is_empty() && is_json())
-}
-
-/// A notice where readers of events do not see it.
-trait Comment {
-    fn comment(&self) -> String;
-}
-
-impl Comment for str {
-    fn comment(&self) -> String {
-        format!(": {self}\n\n")
-    }
-}
-
-/// Makes room, and asks the upstream to go on.
-async fn resume(route: Route, old: Prepared, text: String, tokens: u64) -> Resumed {
-    let made = route.make_room_for_rest(&old, &text).await;
-    let is_last = made.is_err();
-    // Without room it goes on to the real limit.
-    let prepared =
-        made.unwrap_or_else(|_| Prepared { input: old.input + tokens, bound: old.bound + tokens, ..old });
-    let body = go_on(&route, &prepared, &text, tokens).await;
-    Resumed { route, prepared, body, is_last }
-}
-
-async fn go_on(route: &Route, prepared: &Prepared, text: &str, tokens: u64) -> Result<Body, Fault> {
-    let body = route.body(prepared, Some((text, tokens)), !route.passage.envelope.stream).await?;
-    let response = route.send(body).await?;
-    let status = response.status();
-    if !status.is_success() {
-        return Err(Fault::new(
-            FaultKind::Upstream,
-            format!("the upstream would not go on: status {status}"),
-        ));
-    }
-    Body::new(response, route.target.server.timeouts().idle)
-}
-
-/// A stream whose upstream is long in coming: comments until then, errors inside.
-pub(super) fn late(
-    wire: &'static dyn Wire,
-    keep_alive: Duration,
-    opening: Pin<Box<dyn Future<Output = Result<Opened, Fault>> + Send>>,
-) -> ReplyStream {
-    let begun = Late { wire, keep_alive, state: LateState::Opening(opening) };
-    let first = futures_util::stream::iter([Ok(Bytes::from_static(COMMENT))]);
-    Box::pin(first.chain(unfold(begun, |mut late| async move { Some((Ok(late.next().await?), late)) })))
-}
-
-struct Late {
-    wire: &'static dyn Wire,
-    keep_alive: Duration,
-    state: LateState,
-}
-
-enum LateState {
-    Opening(Pin<Box<dyn Future<Output = Result<Opened, Fault>> + Send>>),
-    Open(ReplyStream),
-    Over,
-}
-
-impl Late {
-    async fn next(&mut self) -> Option<Bytes> {
-        loop {
-            let opened = match &mut self.state {
-                LateState::Over => return None,
-                LateState::Open(stream) => return stream.next().await?.ok(),
-                LateState::Opening(opening) => match timeout(self.keep_alive, opening).await {
-                    Ok(opened) => opened,
-                    Err(_) => return Some(Bytes::from_static(COMMENT)),
-                },
-            };
-            self.state = LateState::Over;
-            match opened {
-                Ok(Opened::Stream(_, _, stream)) => self.state = LateState::Open(stream),
-                Ok(Opened::Whole(status, _, body)) => {
-                    let said: String = String::from_utf8_lossy(&body).chars().take(2_000).collect();
-                    let fault = Fault { status, ..Fault::new(FaultKind::Upstream, said) };
-                    return Some(self.wire.error_event(&fault));
-                }
-                Err(fault) => return Some(self.wire.error_event(&fault)),
-            }
-        }
     }
 }

@@ -1,15 +1,21 @@
 //! A log for a conversation that nobody stores: made from the client's items in one way only, so that the same items
 //! always stand at the same positions.
 
+use std::collections::BTreeMap;
+
 use longhaul_core::estimate::Counter;
 use longhaul_core::event::{
     Cut, Event, EventBody, FORMAT, NoteReason, StepKind, StepStart, ViewEdit, ViewOp,
 };
-use longhaul_core::history::History;
-use longhaul_core::ids::{CallId, LogRange, Seq};
+use longhaul_core::history::{EditState, History};
+use longhaul_core::ids::{CallId, EditId, LogRange, Seq};
 use longhaul_core::message::{Finish, Message, Origin, Part, Role, ToolResult, ToolStatus};
+use longhaul_core::meter;
 use longhaul_core::usage::Usage;
 
+use super::journal::{self, Count, Note, Refusal, Report};
+use super::recall;
+use super::stopgap::{Decided, Stopgap};
 use crate::wire::Piece;
 
 /// A piece of an item: the item's index, and which of its pieces.
@@ -57,6 +63,10 @@ pub(super) struct Log {
     /// What is known of the call whose answer comes next.
     pub(super) reported: Option<Reported>,
     ends_with_answer: bool,
+    /// Active edits that are to give way to others, by their positions.
+    stopgaps: BTreeMap<Seq, Stopgap>,
+    /// What has shaped it beside its items.
+    pub(super) notes: Vec<Note>,
 }
 
 /// The items do not follow those that were read: an answer goes on that was taken for complete.
@@ -64,9 +74,11 @@ pub(super) struct Log {
 pub(super) struct Diverged;
 
 impl Log {
-    pub(super) fn new(counter: Counter, origin: Origin) -> Self {
+    /// `has_recall`: the model has that tool.
+    pub(super) fn new(counter: Counter, origin: Origin, has_recall: bool) -> Self {
+        let history = History::new(counter);
         let mut log = Self {
-            history: History::new(counter),
+            history: if has_recall { history } else { history.without_recall() },
             placed: Vec::new(),
             beside: Vec::new(),
             system: Vec::new(),
@@ -75,6 +87,8 @@ impl Log {
             answering: None,
             reported: None,
             ends_with_answer: false,
+            stopgaps: BTreeMap::new(),
+            notes: Vec::new(),
         };
         log.add(EventBody::SessionStarted { title: None, forked_from: None, imported_from: None });
         log.add(EventBody::RunStarted { run_id: "r".into() });
@@ -94,6 +108,9 @@ impl Log {
         let first = items.first().and_then(|pieces| pieces.first());
         if self.ends_with_answer && matches!(first, Some(Piece::Assistant(_))) {
             return Err(Diverged);
+        }
+        if !matches!(first, Some(Piece::Assistant(_))) {
+            self.count_reported(items.is_empty());
         }
         for pieces in items {
             for (at, piece) in pieces.into_iter().enumerate() {
@@ -204,14 +221,84 @@ impl Log {
         paused
     }
 
-    /// Commits an edit whose positions are those of this log.
-    pub(super) fn commit(&mut self, edit: ViewEdit) {
-        let seq = self.add(EventBody::ViewEdited(Box::new(edit)));
+    /// What the upstream has reported for the items so far.
+    pub(super) fn report(&mut self, reported: Reported) {
+        self.notes.push(Note::Report(self.items, Report::of(&reported)));
+        journal::thinned(&mut self.notes);
+        self.reported = Some(reported);
+    }
+
+    /// What was reported is no answer's that comes next: of the view that was sent it is the count all the same. `is_same`:
+    /// nothing comes, so that the answer may still come.
+    fn count_reported(&mut self, is_same: bool) {
+        let reported = if is_same { self.reported.clone() } else { self.reported.take() };
+        if let Some(Reported { usage, start, .. }) = reported {
+            self.count(usage.input_tokens, &start);
+        }
+    }
+
+    /// The upstream has counted the view that was sent, if it is this one.
+    pub(super) fn count(&mut self, tokens: u64, start: &Start) {
+        let now = meter::read(&self.history, start.fixed_tokens);
+        let is_known = now.estimated == 0 && now.total == tokens;
+        if is_known || start.view_hash != self.history.view_hash() {
+            return;
+        }
+        self.notes.push(Note::Count(self.items, Count { tokens, fixed: start.fixed_tokens }));
+        journal::thinned(&mut self.notes);
+        let seq = self.add(EventBody::InputCounted { tokens, fixed_tokens: start.fixed_tokens });
         self.beside.push(seq);
+    }
+
+    /// Commits an edit whose positions are those of this log.
+    pub(super) fn commit(&mut self, edit: ViewEdit, stopgap: Option<Stopgap>) {
+        self.notes.push(Note::Edit(self.items));
+        // One that was made for another log may have the name of one that is here.
+        let id = format!("e{}", self.history.last_seq() + 1).into();
+        let seq = self.add(EventBody::ViewEdited(Box::new(ViewEdit { id, ..edit })));
+        self.beside.push(seq);
+        self.stopgaps.extend(stopgap.map(|stopgap| (seq, stopgap)));
+    }
+
+    /// Whether an extract stands for a summary that is still wanted.
+    pub(super) fn is_pending(&self) -> bool {
+        self.stopgaps.values().any(Stopgap::is_pending)
+    }
+
+    /// Whether such a summary is to be tried now.
+    pub(super) fn is_due(&self, now: u64) -> bool {
+        self.stopgaps.values().any(|stopgap| stopgap.is_due(now))
+    }
+
+    /// What is said of each extract that still waits.
+    pub(super) fn pending(&mut self) -> impl Iterator<Item = &mut Stopgap> {
+        self.stopgaps.values_mut().filter(|stopgap| stopgap.is_pending())
+    }
+
+    /// The log as it would be without the extracts that stand for summaries, and without what was made since; `None` if
+    /// there are none.
+    pub(super) fn without_stopgaps(&self) -> Option<Self> {
+        let (first, _) = self.stopgaps.iter().find(|(_, stopgap)| stopgap.is_pending())?;
+        let edits = self.history.edits().iter();
+        let undone = edits.clone().filter(|state| state.active && state.seq >= *first);
+        let ids: Vec<EditId> = undone.map(|state| state.edit.id.clone()).collect();
+        let mut log = self.clone();
+        log.stopgaps.retain(|seq, _| seq < first);
+        // What was reported of a view that nobody has any more is not stored: only the edits that stay.
+        let active = edits.filter(|state| state.active && state.seq < *first);
+        log.notes = active.map(|_| Note::Edit(log.items)).collect();
+        // What was built on another goes before it; and nobody wants any of it kept as it was.
+        for edit_id in ids.into_iter().rev() {
+            let restored = log.add(EventBody::ViewRestored { edit_id: edit_id.clone() });
+            let released = log.add(EventBody::RangeReleased { edit_id });
+            log.beside.extend([restored, released]);
+        }
+        Some(log)
     }
 
     /// The upstream refused the request for its length, and may have said how long it was.
     pub(super) fn refused(&mut self, start: &Start, used: Option<u64>, limit: Option<u64>) {
+        self.notes.push(Note::Refusal(self.items, Refusal::of(start, used, limit)));
         let step_id: longhaul_core::ids::StepId = format!("s{}", self.history.last_seq()).into();
         let begun = self.add(EventBody::StepStarted(Box::new(self.step(&step_id, start.clone(), 0))));
         let failed = self.add(EventBody::StepFailed {
@@ -241,20 +328,67 @@ impl Log {
         }
     }
 
-    /// The edits, their positions as they are in a log without edits; and the last item that one of them touches.
-    pub(super) fn portable(&self) -> Option<(Vec<ViewEdit>, usize)> {
-        let edits = self.history.edits().iter().filter(|state| state.active);
-        let edits: Vec<ViewEdit> =
-            edits.map(|state| moved(&state.edit, |seq| self.without_edits(seq))).collect();
-        let ops = self.history.edits().iter().flat_map(|state| &state.edit.ops);
+    /// The edits, their positions as they are in a log without edits, and which of them are stopgaps; and the last item that
+    /// one of them touches.
+    pub(super) fn portable(&self) -> Option<(Vec<Decided>, usize)> {
+        let active = || self.history.edits().iter().filter(|state| state.active);
+        let moved = |state: &EditState| {
+            let edit = self.with_quoted(moved(&state.edit, |seq| self.without_edits(seq)));
+            (edit, self.stopgaps.get(&state.seq).copied())
+        };
+        let edits = active().map(moved).collect();
+        let ops = active().flat_map(|state| &state.edit.ops);
         let last = ops.map(|op| op.range().to).max()?;
         let touched = self.placed.iter().take_while(|placed| placed.seq <= last).last()?;
         Some((edits, touched.pieces.last()?.0))
     }
 
+    /// What stands in the place of what went, with handles that mean the same in every log of the conversation.
+    pub(super) fn quoted(&self, text: String) -> String {
+        match self.history.has_recall() {
+            true => recall::moved(&text, |seq| self.without_edits(seq)),
+            false => text,
+        }
+    }
+
+    fn with_quoted(&self, edit: ViewEdit) -> ViewEdit {
+        with_texts(edit, |text| self.quoted(text))
+    }
+
+    /// An edit as it is in a log without edits, as it is in this one.
+    pub(super) fn placed(&self, edit: ViewEdit) -> ViewEdit {
+        let edit = moved(&edit, |seq| self.with_edits(seq));
+        match self.history.has_recall() {
+            true => with_texts(edit, |text| recall::moved(&text, |seq| self.with_edits(seq))),
+            false => edit,
+        }
+    }
+
+    /// Whether something is left out.
+    pub(super) fn is_shortened(&self) -> bool {
+        self.history.edits().iter().any(|state| state.active)
+    }
+
+    fn with_edits(&self, seq: Seq) -> Seq {
+        self.beside.iter().fold(seq, |seq, beside| seq + Seq::from(*beside <= seq))
+    }
+
     fn without_edits(&self, seq: Seq) -> Seq {
         seq - self.beside.iter().filter(|beside| **beside < seq).count() as Seq
     }
+}
+
+/// An edit with other texts.
+fn with_texts(mut edit: ViewEdit, to: impl Fn(String) -> String) -> ViewEdit {
+    for op in &mut edit.ops {
+        let ViewOp::Replace { parts, .. } = op else { continue };
+        for part in parts {
+            if let Some(text) = part.as_text().map(str::to_owned) {
+                *part = Part::text(to(text));
+            }
+        }
+    }
+    edit
 }
 
 /// An edit with other positions.

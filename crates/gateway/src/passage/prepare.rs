@@ -9,19 +9,24 @@ use longhaul_core::message::{Message, Origin, Part};
 use longhaul_core::meter::{self, Reading};
 use longhaul_core::plan::{self, Occasion, Plan, Policy};
 use longhaul_core::strategy::Truncation;
+use longhaul_providers::LimitSource;
 use longhaul_store::memo::{MemoKey, MemoScope};
 use tokio::sync::{MutexGuard, OwnedMutexGuard};
 
-use super::conversation::{Conversation, Known, Name, Names, State, chain};
+use super::conversation::{Conversation, Known, Midway, Name, Names, State, chain};
 use super::log::{Log, Start};
-use super::{Action, Report, Route, cache, steps, summary};
-use crate::wire::{Fault, FaultKind, Step};
+use super::recall::{Rounds, replay_tokens};
+use super::stopgap::{Cause, Stopgap};
+use super::summary::{Failed, Made, Why};
+use super::{Action, Report, Route, cache, steps, stopgap, summary};
+use crate::window::Window;
+use crate::wire::{Fault, FaultKind, Replay, Step};
 
 /// Of what shaped a decision everything that is in no other part of its name.
-const POLICY_VERSION: &str = "gateway-1";
+const POLICY_VERSION: &str = "gateway-2";
 
 /// Prefixes that are looked up at once, the longest ones.
-const MAX_KEYS: usize = 4_096;
+pub(super) const MAX_KEYS: usize = 4_096;
 
 /// Plans for one request at most: as in a run, again only if the first was of no use.
 const MOST_PLANS: usize = 3;
@@ -49,6 +54,12 @@ pub(super) struct Prepared {
     pub(super) items: usize,
     /// What it says, for an upstream of another dialect.
     pub(super) said: Option<Said>,
+    /// Steps of the answer that the client is not shown.
+    pub(super) rounds: Rounds,
+    /// Steps of earlier answers that are put together again.
+    pub(super) replays: Vec<Replay>,
+    /// The log with what was decided in the middle of the answer.
+    pub(super) midway: Option<Arc<Log>>,
 }
 
 /// A conversation in neutral form.
@@ -64,6 +75,11 @@ impl Route {
     pub(super) fn budget(&self) -> Budget {
         let asked = self.passage.envelope.max_output.filter(|limit| *limit < u64::MAX && *limit > 0);
         Budget::new(self.window.tokens, asked.or(self.limits.max_output))
+    }
+
+    /// The room of a summary: how long the client's answer may be is nothing to it.
+    pub(super) fn summary_budget(&self) -> Budget {
+        Budget::new(self.window.tokens, self.limits.max_output)
     }
 
     /// Finds the conversation of the request, and makes the request fit.
@@ -109,7 +125,7 @@ impl Route {
     /// [`Fault`] if it cannot be read.
     pub(super) async fn count(&mut self) -> Result<(u64, bool), Fault> {
         let state = self.join().await?;
-        let fixed = state.fixed.as_ref().map_or(0, |(_, tokens)| *tokens);
+        let fixed = self.fixed_tokens(&state) + replay_tokens(&self.replays_in(&state));
         let is_shortened = state.log.history.edits().iter().any(|edit| edit.active);
         Ok((meter::read(&state.log.history, fixed).total, is_shortened))
     }
@@ -123,8 +139,13 @@ impl Route {
             return self.leave().await;
         }
         let new_bytes = self.new_bytes(&state);
-        self.work_on(new_bytes, || self.feed(&mut state)).await?;
+        let took = self.work_on(new_bytes, || self.feed(&mut state)).await?;
+        conversation.weigh(&state);
+        self.passage.inner.conversations.settle(&conversation);
         self.conversation = Some(conversation);
+        if took {
+            self.keep(&state.log, None).await;
+        }
         Ok(state)
     }
 
@@ -138,7 +159,7 @@ impl Route {
         Ok(state)
     }
 
-    /// Makes room after a refusal; `None` if nothing got smaller.
+    /// Makes room after a refusal; `None` if nothing got smaller. `is_said`: the server has named the limit itself.
     ///
     /// # Errors
     /// [`Fault`] if it cannot fit.
@@ -147,10 +168,10 @@ impl Route {
         refused: &Prepared,
         used: Option<u64>,
         limit: Option<u64>,
+        is_said: bool,
     ) -> Result<Option<Prepared>, Fault> {
         if let Some(limit) = limit {
-            self.target.learn_window(limit);
-            self.window = self.target.window(&self.limits);
+            self.heed_limit(limit, is_said);
             if self.passage.overrides.trigger.is_none() && self.passage.inner.config.policy.trigger.is_none()
             {
                 self.policy.trigger = trigger(&self.policy, self.window.tokens);
@@ -165,6 +186,19 @@ impl Route {
         state.log.refused(&refused.start, used, limit);
         let made = self.fit(&mut state, &Occasion::Overflow).await?;
         Ok((made.steps != refused.steps).then_some(made))
+    }
+
+    /// A window that is stated, or that a refusal has named, is another only if the server says so: what is suspected holds
+    /// for this request alone.
+    pub(super) fn heed_limit(&mut self, limit: u64, is_said: bool) {
+        let was_said =
+            self.limits.source == LimitSource::Declared || self.window.source == LimitSource::Learned;
+        if is_said || !was_said {
+            self.target.learn_window(limit);
+            self.window = self.target.window(&self.limits);
+        } else if limit < self.window.tokens {
+            self.window = Window { tokens: limit, source: LimitSource::Learned };
+        }
     }
 
     async fn find_conversation(&self) -> Result<Arc<Conversation>, Fault> {
@@ -199,16 +233,22 @@ impl Route {
         Ok(Known { request: Arc::clone(envelope), names })
     }
 
-    fn new_state(&self) -> State {
+    pub(super) fn new_state(&self) -> State {
         let origin = self.target.origin();
         let counter = (self.passage.inner.parts.counter)(&origin);
         // What a client of another dialect calls the model's own item is none of this upstream's.
         let api = self.passage.wire.dialect().as_str().to_owned();
-        State::new(counter, Origin { provider: "client".to_owned(), api, ..origin })
+        State::new(counter, Origin { provider: "client".to_owned(), api, ..origin }, self.has_recall())
+    }
+
+    /// Whether the model has the tool `recall` in this request: only then does what stands in the place of what went name a
+    /// handle.
+    pub(super) fn has_recall(&self) -> bool {
+        self.may_recall()
     }
 
     /// Who asks whom, and how.
-    fn scope(&self) -> [u8; 32] {
+    pub(super) fn scope(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key("longhaul 2026 gateway conversation");
         let dialect = self.passage.wire.dialect().as_str();
         for part in [&self.target.server.upstream.name, &self.target.model, dialect, &self.policy_name()] {
@@ -219,25 +259,34 @@ impl Route {
         *hasher.finalize().as_bytes()
     }
 
-    fn policy_name(&self) -> String {
+    pub(super) fn policy_name(&self) -> String {
         let asked = self.passage.overrides.trigger;
-        format!("{POLICY_VERSION}/{}/{asked:?}", self.policy.strategy.name())
+        let recall = if self.has_recall() { "/recall" } else { "" };
+        format!("{POLICY_VERSION}/{}/{asked:?}{recall}", self.policy.strategy.name())
     }
 
-    /// Adds what is new of the request.
-    fn feed(&self, state: &mut State) -> Result<(), Fault> {
+    /// Adds what is new of the request. Whether what was decided in the middle of an answer came with it.
+    pub(super) fn feed(&self, state: &mut State) -> Result<bool, Fault> {
         let (wire, envelope) = (self.passage.wire, &self.passage.envelope);
         let (from, to) = (state.log.items, envelope.items.len());
+        let mut took = false;
+        if from == to && state.log.feed(Vec::new()).is_err() {
+            return Ok(false);
+        }
         if from < to {
             let items: Vec<&str> = (from..to).map(|index| envelope.item(index)).collect();
-            if state.log.feed(wire.pieces(&items, from)?).is_err() {
+            let pieces = wire.pieces(&items, from)?;
+            state.count(&pieces);
+            took = state.take_midway(&pieces);
+            if state.log.feed(pieces).is_err() {
                 *state = self.new_state();
                 return self.feed(state);
             }
             let noticed = (from..to).filter(|index| steps::without_notices(envelope, *index).is_some());
             state.noticed.extend(noticed);
         }
-        self.count_fixed(state)
+        self.count_fixed(state)?;
+        Ok(took)
     }
 
     /// Counts system prompt and tools, if they are others than last time.
@@ -257,28 +306,123 @@ impl Route {
 
     /// Makes the request fit, and says what it is then.
     async fn fit(&self, state: &mut State, occasion: &Occasion) -> Result<Prepared, Fault> {
-        let fixed = state.fixed.as_ref().map_or(0, |(_, tokens)| *tokens);
-        let before = meter::read(&state.log.history, fixed);
-        let plan_bytes = if self.is_roomy(&before, occasion) { 0 } else { self.passage.envelope.bytes.len() };
-        let plan = self.work_on(plan_bytes, || self.plan(&state.log.history, fixed, occasion)).await;
-        let mut done = None;
-        if !matches!(plan, Plan::Fits) {
-            let _turn = match plan {
-                Plan::Summarise(_) => Some(self.turn().await),
-                _ => None,
-            };
-            self.remember(state).await?;
-            if let Some(edit) = self.act(&state.log, fixed, occasion).await? {
-                done = Some((edit.kind, edit.why.clone()));
-                self.commit(state, edit).await;
-            }
+        if std::mem::take(&mut state.is_new) {
+            let tokens = state.log.history.view_tokens().saturating_add(self.fixed_tokens(state));
+            self.recover(state, tokens).await;
         }
+        let is_routine = *occasion == Occasion::Routine;
+        let tried = if is_routine { self.take_tried(state) } else { None };
+        let was_pending = state.log.is_pending();
+        let replayed = replay_tokens(&self.replays_in(state));
+        let fixed = self.fixed_tokens(state) + replayed;
+        let before = meter::unedited(&state.log.history, self.fixed_tokens(state));
+        let now = meter::read(&state.log.history, fixed);
+        let plan_bytes = if self.is_roomy(&now, occasion) { 0 } else { self.passage.envelope.bytes.len() };
+        let plan = self.work_on(plan_bytes, || self.plan(&state.log.history, fixed, occasion)).await;
+        let (mut done, mut lets_go) = (None, false);
+        let is_written = tried.as_ref().is_some_and(|tried| tried.outcome.is_ok());
+        if !matches!(plan, Plan::Fits) {
+            let is_asked = matches!(plan, Plan::Summarise(_));
+            let _turn = if is_asked { Some(self.turn().await) } else { None };
+            self.remember(state, fixed).await?;
+            done = match self.shorten(state, fixed, occasion).await {
+                // What was looked up can be looked up again.
+                Err(fault) if fault.kind == FaultKind::DoesNotFit && replayed > 0 => {
+                    lets_go = true;
+                    self.shorten(state, fixed - replayed, occasion).await?
+                }
+                done => done?,
+            };
+        }
+        if done.is_none() && (is_written || self.is_due(&state.log, occasion)) {
+            self.try_beside(state, fixed, tried.as_ref()).await?;
+        }
+        if done.is_none() && was_pending && !state.log.is_pending() {
+            done = tried.and_then(|tried| Some((EditKind::Compaction, tried.outcome.ok()?)));
+        }
+        // What is added for what is left out counts too.
+        let fixed = self.fixed_tokens(state);
+        let mut replays = self.replays_in(state);
+        let replayed = replay_tokens(&replays);
+        let fits = || matches!(self.plan(&state.log.history, fixed + replayed, occasion), Plan::Fits);
+        if lets_go && !self.work(fits).await {
+            replays.clear();
+        }
+        let fixed = fixed + replay_tokens(&replays);
         let end = || {
             let after = meter::read(&state.log.history, fixed);
-            self.prepared(state, fixed, (before, after), done)
+            Prepared { replays, ..self.prepared(state, fixed, (before, after), done) }
         };
         let end_bytes = if self.is_unchanged(state) { 0 } else { self.passage.envelope.bytes.len() };
         Ok(self.work_on(end_bytes, end).await)
+    }
+
+    /// Whether an extract is to give way to a summary, if there is one now.
+    pub(super) fn is_due(&self, log: &Log, occasion: &Occasion) -> bool {
+        *occasion == Occasion::Routine && log.is_due((self.passage.inner.parts.now)())
+    }
+
+    /// Makes the view fit; where a summary is needed for that, also what an extract stands for goes into it. What was done.
+    async fn shorten(
+        &self,
+        state: &mut State,
+        fixed: u64,
+        occasion: &Occasion,
+    ) -> Result<Option<(EditKind, String)>, Fault> {
+        let mut failed = None;
+        if *occasion == Occasion::Routine && state.log.is_pending() {
+            let needs_one = || matches!(self.plan(&state.log.history, fixed, occasion), Plan::Summarise(_));
+            if self.work(needs_one).await {
+                match self.summarise_again(state, fixed).await {
+                    Ok(Some(done)) => return Ok(Some(done)),
+                    Ok(None) => {}
+                    Err(why) => failed = Some(why),
+                }
+            }
+        }
+        let Some(made) = self.act(&state.log, fixed, occasion, failed).await? else { return Ok(None) };
+        let done = (made.edit.kind, made.edit.why.clone());
+        self.commit(state, made).await;
+        Ok(Some(done))
+    }
+
+    /// Has the summary written that an extract stands for, of what went then and of what has come since. `None` if there
+    /// is nothing to be summarised any more.
+    ///
+    /// # Errors
+    /// Why there is none; the view is what it was.
+    async fn summarise_again(
+        &self,
+        state: &mut State,
+        fixed: u64,
+    ) -> Result<Option<(EditKind, String)>, Why> {
+        let plan = || self.without_stopgaps(&state.log, fixed);
+        let Some((mut whole, draft)) = self.work(plan).await else {
+            self.put_off(state, Cause::Away).await;
+            return Ok(None);
+        };
+        let edit = match summary::write(self, &whole, draft).await {
+            Ok(edit) => edit,
+            Err(Failed { why, .. }) => {
+                self.put_off(state, why.cause).await;
+                return Err(why);
+            }
+        };
+        let why = format!("{}; an extract stood in its place until now", edit.why);
+        let done = (edit.kind, why);
+        let before = state.log.portable().map(|(_, item)| item);
+        tracing::info!(after = edit.compressed_tokens, "a summary stands where an extract stood");
+        whole.commit(edit, None);
+        state.log = whole;
+        self.keep(&state.log, before).await;
+        Ok(Some(done))
+    }
+
+    /// The summary that an extract stands for was tried again in vain.
+    pub(super) async fn put_off(&self, state: &mut State, cause: Cause) {
+        let now = (self.passage.inner.parts.now)();
+        state.log.pending().for_each(|stopgap| *stopgap = stopgap.failed(cause, now));
+        self.keep(&state.log, None).await;
     }
 
     /// Whether there will be nothing to plan.
@@ -293,14 +437,14 @@ impl Route {
     }
 
     /// Waits until no other conversation with the same beginning has a summary made: it may hold for this one too.
-    async fn turn(&self) -> OwnedMutexGuard<()> {
+    pub(super) async fn turn(&self) -> OwnedMutexGuard<()> {
         let names = self.names(2);
         let first = names.first().copied().unwrap_or_default();
         self.passage.inner.turns.wait(cache::head(&self.scope(), &first, names.get(1))).await
     }
 
     /// The names of the request's first items.
-    fn names(&self, items: usize) -> Vec<Name> {
+    pub(super) fn names(&self, items: usize) -> Vec<Name> {
         let items = items.min(self.passage.envelope.items.len());
         self.conversation.as_ref().map(|conversation| conversation.names(items)).unwrap_or_default()
     }
@@ -309,17 +453,19 @@ impl Route {
         &self,
         state: &State,
         fixed: u64,
-        (before, after): (Reading, Reading),
+        (before, after): (u64, Reading),
         done: Option<(EditKind, String)>,
     ) -> Prepared {
         let history = &state.log.history;
         let (action, why) = match done {
             Some((EditKind::Prune, why)) => (Action::Pruned, why),
             Some((EditKind::Compaction, why)) => (Action::Compacted, why),
-            None if history.edits().is_empty() => (Action::None, String::new()),
+            None if history.edits().is_empty() => {
+                (Action::None, self.why_not(history, fixed, after.bound()).unwrap_or_default())
+            }
             None => (Action::Remembered, "decided for an earlier request of this conversation".to_owned()),
         };
-        let report = Report { action, before: before.total, after: after.total, why };
+        let report = Report { action, before, after: after.total, why };
         // Another request of the conversation may have said the same without them.
         let noticed = match self.passage.inner.config.notices_in_text {
             true => steps::noticed(&self.passage.envelope),
@@ -338,11 +484,25 @@ impl Route {
             start,
             items: state.log.items,
             said: self.crosses().then(|| said(&state.log)),
+            rounds: Rounds::default(),
+            replays: Vec::new(),
+            midway: None,
         }
     }
 
+    /// Why nothing was left out of a request that is over the line.
+    fn why_not(&self, history: &History, fixed: u64, bound: u64) -> Option<String> {
+        let line = plan::line(history, fixed, &self.budget(), &self.policy).tokens;
+        (bound >= line).then(|| {
+            format!(
+                "not shortened: the request has up to {bound} tokens and the trigger is at {line}, but what must stay \
+                 (system prompt, tools, the newest message) does not get below it"
+            )
+        })
+    }
+
     /// Does what the memo knows to do, if that is more than was done here.
-    async fn remember(&self, state: &mut State) -> Result<(), Fault> {
+    pub(super) async fn remember(&self, state: &mut State, fixed: u64) -> Result<(), Fault> {
         let chain = self.work(|| chain(&self.names(usize::MAX))).await;
         let keys: Vec<MemoKey> = chain.iter().rev().take(MAX_KEYS).map(|name| self.memo_key(name)).collect();
         let found = match self.passage.inner.parts.memo.find(&keys).await {
@@ -354,12 +514,19 @@ impl Route {
         };
         let Some(found) = found else { return Ok(()) };
         let last = chain.len() - 1 - found.index;
-        let remembered = self.work(|| self.log_with(found.edits, last)).await?;
+        let Some(mut found) = self.work(|| self.log_with(found.edits, last)).await? else { return Ok(()) };
         // By the bare estimate, which both have: what the server has counted is known of one only.
         let total = |log: &Log| log.history.view_tokens();
-        let is_less = |log: &Log| state.log.history.edits().is_empty() || total(log) < total(&state.log);
-        if let Some(log) = remembered.filter(is_less) {
-            state.log = log;
+        let (theirs, ours) = (total(&found), total(&state.log));
+        let is_less = state.log.history.edits().is_empty() || theirs < ours;
+        // Somebody else has got the summary that an extract stands for here.
+        let is_summary = state.log.is_pending() && !found.is_pending();
+        let fits = || matches!(self.plan(&found.history, fixed, &Occasion::Routine), Plan::Fits);
+        if is_less || is_summary && self.work(fits).await {
+            state.log = found;
+        } else if theirs == ours {
+            // The same extract: what was tried elsewhere is not tried here at once.
+            state.log.pending().zip(found.pending()).for_each(|(own, other)| own.heed(other));
         }
         Ok(())
     }
@@ -373,18 +540,25 @@ impl Route {
         let rest = pieces.split_off(last + 1);
         let mut log = self.new_state().log;
         let follows = log.feed(pieces).is_ok();
-        edits.into_iter().for_each(|edit| log.commit(edit));
+        stopgap::from_memo(edits).into_iter().for_each(|(edit, stopgap)| log.commit(edit, stopgap));
         Ok((follows && log.feed(rest).is_ok()).then_some(log))
     }
 
-    fn memo_key(&self, prefix: &[u8; 32]) -> MemoKey {
+    pub(super) fn memo_key(&self, prefix: &[u8; 32]) -> MemoKey {
         let upstream = format!("{}/{}", self.target.server.upstream.name, self.target.model);
         let policy = self.policy_name();
         let scope = MemoScope { credential: &self.passage.caller, upstream: &upstream, policy: &policy };
         MemoKey::new(&scope, prefix)
     }
 
-    async fn commit(&self, state: &mut State, edit: ViewEdit) {
+    async fn commit(&self, state: &mut State, made: Made) {
+        self.decide(&mut state.log, made);
+        self.keep(&state.log, None).await;
+    }
+
+    fn decide(&self, log: &mut Log, made: Made) {
+        let Made { edit, stopgap } = made;
+        let now = (self.passage.inner.parts.now)();
         tracing::info!(
             strategy = edit.strategy,
             before = edit.original_tokens,
@@ -392,41 +566,75 @@ impl Route {
             why = edit.why,
             "a conversation was shortened"
         );
-        state.log.commit(edit);
-        let Some((edits, item)) = state.log.portable() else { return };
-        let chain = self.work(|| chain(&self.names(item + 1))).await;
-        let Some(prefix) = chain.get(item).copied() else { return };
-        if let Err(error) = self.passage.inner.parts.memo.put(self.memo_key(&prefix), &edits).await {
-            tracing::warn!(%error, "what was decided cannot be remembered");
+        log.commit(edit, stopgap.map(|cause| Stopgap::new(cause, now)));
+    }
+
+    /// Has the memo know what was decided; also under the item that the edits before touched last, if that is behind those
+    /// that these touch: the longest prefix is found first.
+    pub(super) async fn keep(&self, log: &Log, before: Option<usize>) {
+        let Some((edits, item)) = log.portable() else { return };
+        let edits = stopgap::to_memo(edits);
+        let before = before.filter(|before| *before > item);
+        let chain = self.work(|| chain(&self.names(before.unwrap_or(item) + 1))).await;
+        for at in [Some(item), before].into_iter().flatten() {
+            let Some(prefix) = chain.get(at) else { continue };
+            if let Err(error) = self.passage.inner.parts.memo.put(self.memo_key(prefix), &edits).await {
+                tracing::warn!(%error, "what was decided cannot be remembered");
+            }
         }
     }
 
-    fn plan(&self, history: &History, fixed: u64, occasion: &Occasion) -> Plan {
-        plan::plan_with(history, fixed, &self.budget(), &self.policy, occasion, None)
+    pub(super) fn plan(&self, history: &History, fixed: u64, occasion: &Occasion) -> Plan {
+        self.plan_by(&self.policy, history, fixed, occasion)
     }
 
-    /// The edit that makes the request fit; `None` if it does.
+    fn plan_by(&self, policy: &Policy, history: &History, fixed: u64, occasion: &Occasion) -> Plan {
+        let plan = |budget: &Budget| plan::plan_with(history, fixed, budget, policy, occasion, None);
+        let (budget, own) = (self.budget(), self.summary_budget());
+        let first = plan(&budget);
+        if !matches!(first, Plan::Summarise(_)) || own.reserve <= budget.reserve {
+            return first;
+        }
+        // A client that wants a short answer gets no shorter summary for it.
+        match plan(&own) {
+            longer @ Plan::Summarise(_) => longer,
+            _ => first,
+        }
+    }
+
+    /// The edit that makes the request fit; `None` if it does. `failed`: why there was no summary just now; nobody is asked
+    /// for another then.
     ///
     /// # Errors
     /// [`Fault`] if nothing does.
-    pub(super) async fn act(
+    async fn act(
         &self,
         log: &Log,
         fixed: u64,
         occasion: &Occasion,
-    ) -> Result<Option<ViewEdit>, Fault> {
+        failed: Option<Why>,
+    ) -> Result<Option<Made>, Fault> {
         let mut policy = self.policy.clone();
         for _ in 0..MOST_PLANS {
-            let plan = || plan::plan_with(&log.history, fixed, &self.budget(), &policy, occasion, None);
+            let plan = || self.plan_by(&policy, &log.history, fixed, occasion);
             match self.work(plan).await {
                 Plan::Fits => return Ok(None),
-                Plan::Edit(edit) => return Ok(Some(*edit)),
+                Plan::Edit(edit) => return Ok(Some(Made::as_wanted(*edit))),
                 Plan::DoesNotFit(misfit) => {
                     return Err(Fault::new(FaultKind::DoesNotFit, misfit.to_string()));
                 }
                 Plan::Summarise(draft) => {
-                    if let Some(edit) = summary::finish(self, log, *draft).await {
-                        return Ok(Some(edit));
+                    let written = match failed.clone() {
+                        Some(why) => Err(Failed { why, draft: *draft }),
+                        None => summary::write(self, log, *draft).await,
+                    };
+                    let extract = |failed: &Failed| Made::extract(log, failed);
+                    let made = match &written {
+                        Ok(edit) => Some(Made::as_wanted(edit.clone())),
+                        Err(failed) => self.work(|| extract(failed)).await,
+                    };
+                    if made.is_some() {
+                        return Ok(made);
                     }
                     // No summary fits: what a model is not needed for.
                     let trigger = policy.trigger.unwrap_or_else(|| policy.strategy.trigger());
@@ -451,7 +659,8 @@ impl Route {
         (state.log.items == items).then_some(state)
     }
 
-    /// Makes room for the rest of an answer: the edit is one of what comes before it.
+    /// Makes room for the rest of an answer: the edit is one of what comes before it. It is for this answer, and for requests
+    /// that have it: the same question, asked again, goes out as it did.
     ///
     /// # Errors
     /// [`Fault`] if there is none to be made.
@@ -459,31 +668,48 @@ impl Route {
         let nothing = || Fault::new(FaultKind::ContextOverflow, "nothing can be left out to go on");
         let conversation = self.conversation.clone().ok_or_else(nothing)?;
         let mut state = self.state(&conversation, old.items).await.ok_or_else(nothing)?;
-        let fixed = state.fixed.as_ref().map_or(0, |(_, tokens)| *tokens);
+        let mut own = state.midway_of(old.midway.as_deref());
+        let fixed = self.fixed_tokens(&own) + replay_tokens(&old.replays);
         let pause = || {
-            let paused = state.log.paused(text);
-            (meter::read(&paused.history, fixed), paused)
+            let paused = own.log.paused(text);
+            (meter::unedited(&paused.history, fixed), paused)
         };
         let (before, paused) = self.work(pause).await;
-        let edit = self.act(&paused, fixed, &Occasion::Pause).await?;
-        let done = edit.as_ref().map(|edit| (edit.kind, edit.why.clone()));
-        if let Some(edit) = edit {
-            self.commit(&mut state, edit).await;
+        let made = self.act(&paused, fixed, &Occasion::Pause, None).await?;
+        let done = made.as_ref().map(|made| (made.edit.kind, made.edit.why.clone()));
+        if let Some(made) = made {
+            self.decide(&mut own.log, made);
         }
+        let mut replays = self.replays_in(&own);
+        replays.retain(|replay| old.replays.contains(replay));
+        let fixed = self.fixed_tokens(&own) + replay_tokens(&replays);
         let end = || {
-            let after = meter::read(&state.log.paused(text).history, fixed);
-            self.prepared(&state, fixed, (before, after), done)
+            let after = meter::read(&own.log.paused(text).history, fixed);
+            let prepared = self.prepared(&own, fixed, (before, after), done);
+            Prepared { replays, midway: Some(Arc::new(own.log.clone())), ..prepared }
         };
         let made = self.work(end).await;
-        // The same request, asked twice, may have made the room already.
-        if made.steps == old.steps { Err(nothing()) } else { Ok(made) }
+        if made.steps == old.steps {
+            return Err(nothing());
+        }
+        let log = made.midway.clone();
+        state.midway = log.map(|log| Midway { log, said: text.to_owned() });
+        Ok(made)
+    }
+
+    /// The upstream has said how long the input is of a stream that was left.
+    pub(super) async fn count_left(&self, left: &Prepared, tokens: u64) {
+        let Some(conversation) = &self.conversation else { return };
+        if let Some(mut state) = self.state(conversation, left.items).await {
+            state.log.count(tokens, &left.start);
+        }
     }
 }
 
 fn said(log: &Log) -> Said {
     Said {
         system: log.system.iter().filter_map(Part::as_text).map(str::to_owned).collect(),
-        messages: request_messages(&steps::told(&log.history)),
+        messages: request_messages(&steps::told(log)),
     }
 }
 

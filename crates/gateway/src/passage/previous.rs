@@ -5,11 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use longhaul_providers::connect::Kind;
 
-use super::Inner;
-use crate::kept::{Turn, closing, items};
+use super::Passage;
+use crate::kept::{Entry, Turn, closing, items};
 use crate::upstream::Target;
 use crate::wire::json::{fields, quoted, string};
-use crate::wire::{Dialect, Envelope, Fault, FaultKind, Wire};
+use crate::wire::{Dialect, Fault, FaultKind, Wire, responses};
 
 /// The field that names the answer.
 const PREVIOUS: &str = "previous_response_id";
@@ -22,50 +22,12 @@ pub(super) struct Keeps {
 }
 
 /// Whether answers of these upstreams are kept here: OpenAI's own server keeps them itself.
-pub(super) fn is_kept_here(wire: &dyn Wire, targets: &[Arc<Target>]) -> bool {
-    let keeps = |target: &Arc<Target>| target.server.upstream.kind == Kind::OpenAi;
-    wire.dialect() == Dialect::Responses && !targets.iter().any(keeps)
+fn is_kept_here(wire: &dyn Wire, targets: &[Arc<Target>]) -> bool {
+    wire.dialect() == Dialect::Responses && !targets.iter().any(keeps_itself)
 }
 
-/// The request with everything that was said before the answer that it goes on from, and what is to be kept of it.
-///
-/// # Errors
-/// [`Fault`] if that answer is not known, or all of it is too much.
-pub(super) fn whole(
-    inner: &Inner,
-    wire: &dyn Wire,
-    caller: [u8; 32],
-    envelope: Arc<Envelope>,
-) -> Result<(Arc<Envelope>, Option<Keeps>), Fault> {
-    let asked = envelope.bytes.slice(envelope.items_at.clone());
-    let is_kept = envelope.other("store") != Some("false");
-    let Some(previous) = envelope.other(PREVIOUS).filter(|raw| *raw != "null") else {
-        return Ok((envelope, is_kept.then_some(Keeps { before: None, asked })));
-    };
-    let fault = |kind, message| Fault { param: Some(PREVIOUS.to_owned()), ..Fault::new(kind, message) };
-    let id = string(previous)
-        .ok_or_else(|| fault(FaultKind::Invalid, format!("`{PREVIOUS}` must be a string")))?;
-    let before = inner.answers.find(caller, &id).ok_or_else(|| {
-        let id: String = id.chars().take(100).collect();
-        let message = format!(
-            "Previous response with id '{id}' not found. This gateway keeps the newest answers until it ends, unless \
-             `store` is false: send the whole input instead."
-        );
-        fault(FaultKind::NoSuchAnswer, message)
-    })?;
-    let all = [before.items(), items(&asked)].into_iter().filter(|items| !items.is_empty());
-    let all = format!("[{}]", all.collect::<Vec<_>>().join(","));
-    let body = with_input(envelope.text(&(0..envelope.bytes.len())), &all);
-    let body = body.ok_or_else(|| Fault::new(FaultKind::Internal, "the request cannot be completed"))?;
-    if body.len() > inner.config.max_body_bytes {
-        let (has, most) = (body.len(), inner.config.max_body_bytes);
-        let message = format!("the whole conversation has {has} bytes; {most} are the most that is read");
-        return Err(Fault::new(FaultKind::TooLarge, message));
-    }
-    Ok((
-        inner.readings.read(wire, &caller, body.into())?,
-        is_kept.then_some(Keeps { before: Some(before), asked }),
-    ))
+fn keeps_itself(target: &Arc<Target>) -> bool {
+    target.server.upstream.kind == Kind::OpenAi
 }
 
 /// The request with other items, and without the name of the answer.
@@ -76,20 +38,78 @@ fn with_input(request: &str, items: &str) -> Option<String> {
     Some(format!(r#"{{{}"input":{items}}}"#, kept.collect::<String>()))
 }
 
-impl super::Passage {
-    /// Keeps the answer for who goes on from it.
-    pub(super) fn keep(&self, response: &str) {
-        if let Some(Keeps { before, asked }) = &self.keeps {
-            self.inner.answers.keep(self.caller, before.clone(), asked.clone(), response);
+impl Passage {
+    /// The request with everything that was said before the answer that it goes on from, where answers are kept here.
+    ///
+    /// # Errors
+    /// [`Fault`] if that answer is not known, or all of it is too much; or if the request names a `conversation`.
+    pub(crate) async fn completed(mut self) -> Result<Self, Fault> {
+        let envelope = Arc::clone(&self.envelope);
+        if !is_kept_here(self.wire, &self.targets) {
+            if self.wire.dialect() == Dialect::Responses && responses::check_whole(&envelope).is_err() {
+                // No other server has what this one keeps: most would answer without it and say nothing.
+                self.targets.retain(keeps_itself);
+            }
+            return Ok(self);
+        }
+        responses::check_no_conversation(&envelope)?;
+        let asked = envelope.bytes.slice(envelope.items_at.clone());
+        let is_kept = envelope.other("store") != Some("false");
+        let Some(previous) = envelope.other(PREVIOUS).filter(|raw| *raw != "null") else {
+            self.keeps = is_kept.then_some(Keeps { before: None, asked });
+            return Ok(self);
+        };
+        let fault = |kind, message| Fault { param: Some(PREVIOUS.to_owned()), ..Fault::new(kind, message) };
+        let id = string(previous)
+            .ok_or_else(|| fault(FaultKind::Invalid, format!("`{PREVIOUS}` must be a string")))?;
+        let before = self.inner.answers.find(self.caller, &id, (self.inner.parts.now)()).await;
+        let before = before.ok_or_else(|| {
+            let id: String = id.chars().take(100).collect();
+            let message = format!(
+                "Previous response with id '{id}' not found. This gateway keeps answers for 30 days, the newest as far \
+                 as there is room, unless `store` is false: send the whole input instead."
+            );
+            fault(FaultKind::NoSuchAnswer, message)
+        })?;
+        let all = [before.items(), items(&asked)].into_iter().filter(|items| !items.is_empty());
+        let all = format!("[{}]", all.collect::<Vec<_>>().join(","));
+        let bytes = envelope.bytes.len() + all.len();
+        let most = self.inner.config.max_body_bytes;
+        if bytes > most {
+            let message =
+                format!("the whole conversation has {bytes} bytes; {most} are the most that is read");
+            return Err(Fault::new(FaultKind::TooLarge, message));
+        }
+        let whole = || {
+            let body = with_input(envelope.text(&(0..envelope.bytes.len())), &all);
+            let body =
+                body.ok_or_else(|| Fault::new(FaultKind::Internal, "the request cannot be completed"))?;
+            Ok(self.inner.readings.read(self.wire, &self.caller, body.into())?)
+        };
+        let whole: Result<_, Fault> = self.inner.desk.read(bytes, whole).await;
+        self.envelope = whole?;
+        self.keeps = is_kept.then_some(Keeps { before: Some(before), asked });
+        Ok(self)
+    }
+
+    /// Keeps the answer for who goes on from it, also after a restart.
+    pub(super) async fn keep(&self, response: &str) {
+        if let Some(entry) = self.remember_answer(response) {
+            self.inner.answers.write(entry).await;
         }
     }
 
-    /// The same, of the end of a stream.
+    /// The same, of the end of a stream, which does not wait for it.
     pub(super) fn keep_end(&self, events: &Bytes) {
-        if self.keeps.is_some()
-            && let Some(response) = closing(events)
-        {
-            self.keep(&response);
+        let response = self.keeps.as_ref().and_then(|_| closing(events));
+        if let Some(entry) = response.and_then(|response| self.remember_answer(&response)) {
+            self.inner.answers.write_beside(entry);
         }
+    }
+
+    fn remember_answer(&self, response: &str) -> Option<Entry> {
+        let Keeps { before, asked } = self.keeps.as_ref()?;
+        let now = (self.inner.parts.now)();
+        self.inner.answers.keep(self.caller, before.clone(), asked.clone(), response, now)
     }
 }

@@ -6,16 +6,21 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode, header};
 use longhaul_core::message::{Answer, Finish};
+use longhaul_core::recall::tool;
 use longhaul_core::usage::Usage;
 use longhaul_providers::overflow::{self, Overflow, Sent, Suspicion};
+use longhaul_providers::{Ability, LimitSource};
 use tokio::time::{sleep, timeout};
 
 use super::flow::{Body, Flow};
 use super::log::Reported;
 use super::prepare::Prepared;
+use super::recall::{AfterWhole, Division};
 use super::{Action, Opened, Route};
 use crate::gateway::Midstream;
 use crate::headers;
+use crate::kept::Entry;
+use crate::window::Window;
 use crate::wire::{Edited, Fault, FaultKind, Prefill, Seen};
 
 /// The most that is read of an answer that is no stream, in bytes.
@@ -36,12 +41,12 @@ impl Route {
     /// # Errors
     /// [`Fault`] if there is no answer, not even an error of the upstream's.
     pub(super) async fn go(mut self) -> Result<Opened, Fault> {
-        let mut prepared = self.prepare().await?;
+        let mut prepared = self.prepare().await.map_err(|fault| self.reckoned(fault))?;
         let mut may_shorten = self.conversation.is_some();
         loop {
             let collects = self.must_collect(&prepared);
             let body = self.body(&prepared, None, collects).await?;
-            let response = self.send(body).await?;
+            let response = self.send(body).await.inspect_err(|fault| self.unanswered(fault, &prepared))?;
             let (status, upstream_headers) = (response.status(), response.headers().clone());
             self.check_place(status, &upstream_headers)?;
             let is_stream = is_event_stream(&upstream_headers);
@@ -50,11 +55,18 @@ impl Route {
                 match body.first_error(self.passage.wire).await.filter(|_| may_shorten) {
                     Some(overflow) => (overflow, None, false),
                     None => {
-                        return self.streaming(status, &upstream_headers, body, prepared, collects).await;
+                        let mut headers = headers::for_caller(&upstream_headers);
+                        self.say_limit(&prepared, &mut headers);
+                        return self.streaming(status, headers, body, prepared, collects).await;
                     }
                 }
             } else {
-                let bytes = self.whole(response).await?;
+                let lost = |_: &Fault| {
+                    if status.is_success() {
+                        self.totals.unanswered(prepared.input);
+                    }
+                };
+                let bytes = self.whole(response).await.inspect_err(lost)?;
                 // Some servers repeat a key that they refuse.
                 let bytes = if status.is_success() { bytes } else { self.target.server.hide_secrets(bytes) };
                 let seen = self.read(status, &bytes).await;
@@ -62,16 +74,33 @@ impl Route {
                 let overflow = overflow.filter(|_| may_shorten);
                 let mut headers = headers::for_caller(&upstream_headers);
                 self.describe(&prepared.report, &mut headers);
+                self.say_limit(&prepared, &mut headers);
                 let Some(overflow) = overflow else {
                     self.check(status, &bytes, seen.as_ref())?;
-                    let usage = seen.and_then(|seen| seen.usage);
-                    self.totals.add(usage.as_ref());
+                    let after = match &seen {
+                        Some(seen) => self.after_whole(&prepared, &bytes, seen).await,
+                        None => AfterWhole::AsItIs,
+                    };
+                    let (bytes, division) = match after {
+                        AfterWhole::Again(next) => {
+                            prepared = *next;
+                            continue;
+                        }
+                        AfterWhole::Without { answer, division } => (answer, division),
+                        AfterWhole::AsItIs => (bytes, Division::default()),
+                    };
+                    let usage = seen.as_ref().and_then(|seen| seen.usage.clone());
+                    let seen = seen.unwrap_or_default();
+                    match status.is_success() {
+                        true => self.totals.add(usage.as_ref(), || self.counted(&prepared, &seen, 0)),
+                        false => self.totals.refused(),
+                    }
                     self.totals.describe(&mut headers);
                     if let Some(usage) = usage {
-                        self.remember_usage(usage, &prepared).await;
+                        self.remember_usage(division.shown_of(usage), &prepared).await;
                     }
                     if let Some(said) = std::str::from_utf8(&bytes).ok().filter(|_| status.is_success()) {
-                        self.passage.keep(said);
+                        self.passage.keep(said).await;
                     }
                     let bytes =
                         if status.is_success() { self.totals.beside(&prepared.report, bytes) } else { bytes };
@@ -81,22 +110,34 @@ impl Route {
                 (overflow, Some(Opened::Whole(status, headers, bytes)), is_usable)
             };
             let (overflow, answer, is_usable) = refusal;
-            if let Some(most) = self.room_for_answer(&overflow) {
-                self.most_output = Some(most);
+            // An answer that came with success says nothing of a limit: it only looks as if there were one.
+            let has_answer =
+                |answer: &Opened| matches!(answer, Opened::Whole(status, ..) if status.is_success());
+            let is_said = !answer.as_ref().is_some_and(has_answer);
+            if self
+                .passage
+                .envelope
+                .max_output
+                .is_some_and(|asked| self.asks_for_less(&overflow, asked, &prepared, is_said))
+            {
                 continue;
             }
             may_shorten = false;
-            match self.make_room(&prepared, overflow.used_tokens, overflow.limit_tokens).await {
+            match self.make_room(&prepared, overflow.used_tokens, overflow.limit_tokens, is_said).await {
                 Ok(Some(shorter)) => prepared = shorter,
                 Ok(None) if answer.is_some() => {
                     return answer.ok_or_else(|| Fault::new(FaultKind::Internal, "no answer"));
                 }
-                Ok(None) => {
-                    let message = "the upstream refused the request for its length; nothing can be left out";
-                    return Err(Fault::new(FaultKind::DoesNotFit, message));
-                }
-                Err(fault) => return answer.filter(|_| is_usable).ok_or(fault),
+                Ok(None) => return Err(self.too_long(&prepared, None)),
+                Err(fault) => return answer.filter(|_| is_usable).ok_or_else(|| self.reckoned(fault)),
             }
+        }
+    }
+
+    /// A request that was sent and not answered in time may have been read all the same.
+    fn unanswered(&self, fault: &Fault, prepared: &Prepared) {
+        if fault.kind == FaultKind::Timeout {
+            self.totals.unanswered(prepared.input);
         }
     }
 
@@ -112,19 +153,20 @@ impl Route {
     ) -> Result<Bytes, Fault> {
         let envelope = &self.passage.envelope;
         let said = prefill.map_or(0, |(_, tokens)| tokens);
-        let left =
-            envelope.max_output.filter(|limit| *limit < u64::MAX).map(|limit| limit.saturating_sub(said));
-        if said > 0 && left == Some(0) {
-            return Err(Fault::new(FaultKind::Invalid, "nothing is left of the output limit"));
-        }
+        let left = self.left_output(said)?;
+        let begun = prefill.filter(|(text, _)| !text.is_empty());
         let max_output = self.room(prepared).filter(|room| left.is_some_and(|left| left > *room));
         let edited = Edited {
             max_output: max_output.or(left.filter(|_| said > 0)),
             steps: prepared.steps.clone(),
             stream: collects.then_some(true),
             include_usage: collects,
-            asks_to_go_on: prefill.is_some() && !self.goes_on_exactly(),
-            prefill: prefill
+            tool: self.recalls(&prepared.report).then(tool::spec),
+            forbids_calls: prepared.rounds.must_answer(),
+            replays: prepared.replays.clone(),
+            rounds: prepared.rounds.items.clone(),
+            asks_to_go_on: begun.is_some() && !self.goes_on_exactly(),
+            prefill: begun
                 .map(|(text, _)| Prefill { text: text.to_owned(), must_be_told: self.target.must_be_told() }),
             ..self.edited()
         };
@@ -134,28 +176,116 @@ impl Route {
         }
     }
 
+    /// The output limit that the client sets.
+    pub(super) fn asked_output(&self) -> Option<u64> {
+        self.passage.envelope.max_output.filter(|limit| *limit < u64::MAX)
+    }
+
+    /// What is left of it after so many tokens.
+    ///
+    /// # Errors
+    /// [`Fault`] if nothing is.
+    pub(super) fn left_output(&self, said_tokens: u64) -> Result<Option<u64>, Fault> {
+        let left = self.asked_output().map(|limit| limit.saturating_sub(said_tokens));
+        match left {
+            Some(0) if said_tokens > 0 => {
+                Err(Fault::new(FaultKind::Invalid, "nothing is left of the output limit"))
+            }
+            left => Ok(left),
+        }
+    }
+
     /// What the window has left for an answer, if it is known.
-    fn room(&self, prepared: &Prepared) -> Option<u64> {
-        let is_known = self.limits.window.is_some() && prepared.input > 0;
+    pub(super) fn room(&self, prepared: &Prepared) -> Option<u64> {
+        let is_known = self.window.is_known() && prepared.input > 0;
         let room = self.window.tokens.saturating_sub(prepared.bound).max(1);
         self.most_output.or(Some(room).filter(|_| is_known))
     }
 
-    /// What remains for an answer where only input and output together were too much: a shorter answer, then, and
-    /// nothing is left out. Once for a request.
-    fn room_for_answer(&self, overflow: &Overflow) -> Option<u64> {
-        let (used, limit) = overflow.used_tokens.zip(overflow.limit_tokens)?;
-        let asked = self.passage.envelope.max_output.filter(|_| self.most_output.is_none())?;
+    /// The output limit that goes out in place of the client's, as its field would say it.
+    pub(super) fn limit_said(&self, prepared: &Prepared) -> Option<String> {
+        let (asked, room) = self.asked_output().zip(self.room(prepared))?;
+        let name = self.passage.envelope.max_output_name().unwrap_or("max_tokens");
+        (asked > room).then(|| format!("{name}={room}"))
+    }
+
+    fn say_limit(&self, prepared: &Prepared, headers: &mut HeaderMap) {
+        if let Some(changed) = self.limit_said(prepared) {
+            headers::say(headers, "x-longhaul-changed", &changed);
+        }
+    }
+
+    /// Where only input and output together were too much: whether there is room for a shorter answer, which is asked
+    /// for then, and nothing is left out. Once for a request.
+    pub(super) fn asks_for_less(
+        &mut self,
+        overflow: &Overflow,
+        asked: u64,
+        prepared: &Prepared,
+        is_said: bool,
+    ) -> bool {
+        if self.most_output.is_some() {
+            return false;
+        }
+        let Some(limit) = overflow.limit_tokens else { return false };
+        // Who does not say how long the input is has refused what it has by our count.
+        let counted = Some(prepared.bound).filter(|_| prepared.input > 0);
+        let Some(used) = overflow.used_tokens.or(counted) else { return false };
         let room = limit.saturating_sub(used).saturating_sub(limit / ROOM_MARGIN_SHARE);
-        (room >= limit / LEAST_ANSWER_SHARE && asked > room).then_some(room)
+        if room < limit / LEAST_ANSWER_SHARE || asked <= room {
+            return false;
+        }
+        self.most_output = Some(room);
+        self.heed_limit(limit, is_said);
+        true
+    }
+
+    /// A request of which nothing can be left out, in figures that add up.
+    pub(super) fn too_long(&self, prepared: &Prepared, said: Option<&str>) -> Fault {
+        let counted = match prepared.input {
+            0 => "was not counted".to_owned(),
+            input => format!("has {input} tokens by our count, {} with its possible error", prepared.bound),
+        };
+        let asked =
+            self.asked_output().map_or_else(String::new, |asked| format!(" and asks for {asked} more"));
+        let mut message = format!(
+            "the upstream refused the request for its length, and nothing can be left out: the input {counted}{asked}; \
+             the window has {}",
+            self.window_said(),
+        );
+        if let Some(said) = said {
+            let said: String = said.chars().take(500).collect();
+            message.push_str(&format!(". The upstream said: {said}"));
+        }
+        Fault::new(FaultKind::DoesNotFit, message)
+    }
+
+    /// The same for what our own plan has refused: what the rest of the window is kept for, and who says how large it is.
+    pub(super) fn reckoned(&self, fault: Fault) -> Fault {
+        if fault.kind != FaultKind::DoesNotFit {
+            return fault;
+        }
+        let budget = self.budget();
+        let kept = budget.window.saturating_sub(budget.usable);
+        let asked = match self.asked_output() {
+            Some(asked) => format!("the request asks for {asked}"),
+            None => "the request sets no limit".to_owned(),
+        };
+        let message = format!(
+            "{}; the other {kept} are kept for the answer ({asked}); the window is {}",
+            fault.message,
+            self.window_said(),
+        );
+        Fault { message, ..fault }
     }
 
     /// Whether an answer that the client wants whole may have to be stopped on its way.
-    fn must_collect(&self, prepared: &Prepared) -> bool {
+    pub(super) fn must_collect(&self, prepared: &Prepared) -> bool {
         let line = self.policy.trigger.map_or(self.window.tokens, |trigger| self.budget().trigger(trigger));
         let may_outgrow = |most: u64| prepared.bound.saturating_add(most) > self.window.tokens / 10 * 9;
         let is_long = prepared.input > line / 2 || self.passage.envelope.max_output.is_some_and(may_outgrow);
-        !self.passage.envelope.stream && (self.may_continue() && is_long || self.notes(prepared))
+        let has_more = self.notes(prepared) || self.recalls(&prepared.report);
+        !self.passage.envelope.stream && (self.may_continue() && is_long || has_more)
     }
 
     /// Whether an answer can be stopped and gone on with here.
@@ -172,7 +302,11 @@ impl Route {
 
     /// Whether the upstream goes on with an answer just where it was stopped; else its model can be asked to.
     pub(super) fn goes_on_exactly(&self) -> bool {
-        self.target.can_prefill(&self.limits)
+        match self.crosses() {
+            // Whoever puts the request into other words marks the message too, where it has to be marked.
+            true => self.limits.prefill == Ability::Yes,
+            false => self.target.can_prefill(&self.limits),
+        }
     }
 
     /// Whether the answer has no form that a model which is asked to go on would begin anew.
@@ -282,10 +416,14 @@ impl Route {
         if prepared.input == 0 {
             return None;
         }
+        // What a refusal has named counts here as what the server says of itself, until it reads more.
+        let read = seen.usage.as_ref().map_or(0, |usage| usage.input_tokens);
+        let is_learned = |window: &Window| window.source == LimitSource::Learned && read <= window.tokens;
+        let learned = Some(self.window).filter(is_learned);
         let sent = Sent {
             estimated: prepared.input,
             margin: prepared.bound.saturating_sub(prepared.input) as f64 / prepared.input as f64,
-            window: self.limits.window,
+            window: learned.map(|window| window.tokens).or(self.limits.window),
             source: self.window.source,
             max_output: self
                 .passage
@@ -296,6 +434,30 @@ impl Route {
             ..Sent::default()
         };
         overflow::suspect(&sent, &answer_of(seen))
+    }
+
+    /// What an upstream says that would not go on with an answer.
+    pub(super) async fn refusal(&self, response: reqwest::Response) -> Fault {
+        let status = response.status();
+        let wait = response.headers().get(header::RETRY_AFTER).and_then(|wait| wait.to_str().ok());
+        let retry_after = wait.and_then(|wait| wait.trim().parse().ok()).map(Duration::from_secs);
+        let bytes = match self.whole(response).await {
+            Ok(bytes) => self.target.server.hide_secrets(bytes),
+            Err(fault) => return fault,
+        };
+        let said = String::from_utf8_lossy(&bytes);
+        let kind = match (overflow::recognise(Some(status.as_u16()), &said), status) {
+            (Some(_), _) => FaultKind::ContextOverflow,
+            (None, StatusCode::TOO_MANY_REQUESTS) => FaultKind::RateLimit,
+            (None, StatusCode::UNAUTHORIZED) => FaultKind::Auth,
+            (None, StatusCode::FORBIDDEN) => FaultKind::Forbidden,
+            (None, StatusCode::NOT_FOUND) => FaultKind::NotFound,
+            (None, status) if status.is_client_error() => FaultKind::Invalid,
+            (None, _) => FaultKind::Upstream,
+        };
+        let quote: String = said.chars().take(500).collect();
+        let message = format!("the upstream would not go on: status {status}: {quote}");
+        Fault { status, retry_after, ..Fault::new(kind, message) }
     }
 
     /// An answer that came with success must be one.
@@ -311,7 +473,7 @@ impl Route {
     }
 
     /// A redirect is not followed: the request would be shown to a place that nobody has named.
-    fn check_place(&self, status: StatusCode, headers: &HeaderMap) -> Result<(), Fault> {
+    pub(super) fn check_place(&self, status: StatusCode, headers: &HeaderMap) -> Result<(), Fault> {
         if !status.is_redirection() && !status.is_informational() {
             return Ok(());
         }
@@ -331,28 +493,46 @@ impl Route {
         Err(Fault::new(FaultKind::Upstream, message))
     }
 
-    /// What was reported for the request is the anchor of the next.
+    /// What was reported for the request is the anchor of the next, also after a restart. Output that the client has not is no
+    /// part of it: what is put back is counted by itself.
     pub(super) async fn remember_usage(&self, usage: Usage, prepared: &Prepared) {
-        if usage.input_tokens == 0 {
-            return;
+        if let Some(entry) = self.reported(usage, prepared).await {
+            self.passage.inner.answers.write(entry).await;
         }
-        self.target.saw_call(usage.total_tokens());
-        tracing::info!(estimated = prepared.input, actual = usage.input_tokens, "the upstream's count");
-        let Some(conversation) = &self.conversation else { return };
-        let Some(mut state) = self.state(conversation, prepared.items).await else { return };
-        state.log.reported =
-            Some(Reported { usage, start: prepared.start.clone(), estimated: prepared.input });
     }
 
-    async fn streaming(
+    /// The same at the end of a stream, which does not wait until it is stored.
+    pub(super) async fn remember_usage_beside(&self, usage: Usage, prepared: &Prepared) {
+        if let Some(entry) = self.reported(usage, prepared).await {
+            self.passage.inner.answers.write_beside(entry);
+        }
+    }
+
+    /// Has the log know what was reported; what is to be stored of it.
+    async fn reported(&self, usage: Usage, prepared: &Prepared) -> Option<Entry> {
+        if usage.input_tokens == 0 {
+            return None;
+        }
+        self.target.saw_call(usage.total_tokens());
+        // The input had steps of the answer that are no part of the client's request.
+        if prepared.rounds.answered > 0 {
+            return None;
+        }
+        tracing::info!(estimated = prepared.input, actual = usage.input_tokens, "the upstream's count");
+        let mut state = self.state(self.conversation.as_ref()?, prepared.items).await?;
+        state.log.report(Reported { usage, start: prepared.start.clone(), estimated: prepared.input });
+        self.journal(&state.log, prepared.input)
+    }
+
+    /// The answer as it comes, or as one where it is collected.
+    pub(super) async fn streaming(
         self,
         status: StatusCode,
-        upstream_headers: &HeaderMap,
+        mut headers: HeaderMap,
         body: Body,
         prepared: Prepared,
         collects: bool,
     ) -> Result<Opened, Fault> {
-        let mut headers = headers::for_caller(upstream_headers);
         self.describe(&prepared.report, &mut headers);
         if self.may_continue() && !self.goes_on_exactly() {
             headers::say(&mut headers, "x-longhaul-midstream", "approximate");

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use longhaul_core::history::{CLEARED, History, ItemKind, ViewItem};
+use longhaul_core::history::{History, ItemKind, ViewItem};
 use longhaul_core::ids::Seq;
-use longhaul_core::message::Part;
+use longhaul_core::message::{Message, Part};
 
 use super::log::Log;
 use crate::wire::{Envelope, Fate, Step, volatile};
@@ -20,7 +20,10 @@ pub(super) fn steps(log: &Log, items: usize) -> Option<Vec<Step>> {
         history.view().iter().filter(|item| !is_ours(item)).map(|item| (item.range.to, item)).collect();
     let mut fates: BTreeMap<usize, Vec<(usize, Fate)>> = BTreeMap::new();
     for placed in &log.placed {
-        let fate = fate(history, &shown, placed.seq);
+        let fate = match fate(history, &shown, placed.seq) {
+            Fate::Show(text) => Fate::Show(log.quoted(text)),
+            other => other,
+        };
         for (item, piece) in &placed.pieces {
             fates.entry(*item).or_default().push((*piece, fate.clone()));
         }
@@ -29,7 +32,7 @@ pub(super) fn steps(log: &Log, items: usize) -> Option<Vec<Step>> {
     for item in history.view().iter().filter(|item| is_ours(item)) {
         let first = log.placed.iter().find(|placed| placed.seq >= item.range.from);
         let place = first.and_then(|placed| placed.pieces.first()).map_or(items, |place| place.0);
-        says.entry(place).or_default().push(without_handles(&item.message.text()));
+        says.entry(place).or_default().push(log.quoted(item.message.text()));
     }
     Some(line_up(items, &fates, &mut says))
 }
@@ -75,8 +78,8 @@ fn is_ours(item: &ViewItem) -> bool {
 
 fn fate(history: &History, shown: &BTreeMap<Seq, &ViewItem>, seq: Seq) -> Fate {
     match shown.get(&seq) {
-        Some(ViewItem { kind: ItemKind::Result { cleared: Some(_), .. }, .. }) => {
-            Fate::Show(CLEARED.to_owned())
+        Some(ViewItem { kind: ItemKind::Result { cleared: Some(_), .. }, message, .. }) => {
+            Fate::Show(said_by(message))
         }
         Some(_) => Fate::Keep,
         None => {
@@ -85,6 +88,15 @@ fn fate(history: &History, shown: &BTreeMap<Seq, &ViewItem>, seq: Seq) -> Fate {
             if is_gone { Fate::Drop } else { Fate::Keep }
         }
     }
+}
+
+/// What stands in the place of a result.
+fn said_by(message: &Message) -> String {
+    let texts = message.parts.iter().flat_map(|part| match part {
+        Part::ToolResult(result) => result.content.iter().filter_map(Part::as_text).collect(),
+        _ => Vec::new(),
+    });
+    texts.collect()
 }
 
 fn line_up(
@@ -126,60 +138,27 @@ fn keep(steps: &mut Vec<Step>, item: usize) {
     }
 }
 
-/// The view as a model is told of it that has none of our tools.
-pub(super) fn told(history: &History) -> Vec<ViewItem> {
-    let mut view = history.view().to_vec();
-    for item in view.iter_mut().filter(|item| is_ours(item)) {
+/// The view as a model of another dialect is told of it.
+pub(super) fn told(log: &Log) -> Vec<ViewItem> {
+    let mut view = log.history.view().to_vec();
+    if !log.history.has_recall() {
+        return view;
+    }
+    let ours = |item: &&mut ViewItem| {
+        is_ours(item) || matches!(item.kind, ItemKind::Result { cleared: Some(_), .. })
+    };
+    for item in view.iter_mut().filter(ours) {
         for part in &mut Arc::make_mut(&mut item.message).parts {
-            if let Some(text) = part.as_text().map(without_handles) {
-                *part = Part::text(text);
+            let texts = match part {
+                Part::ToolResult(result) => result.content.iter_mut().collect(),
+                part => vec![part],
+            };
+            for part in texts {
+                if let Some(text) = part.as_text().map(str::to_owned) {
+                    *part = Part::text(log.quoted(text));
+                }
             }
         }
     }
     view
-}
-
-/// In pass-through the model has no tool that returns what went: it is not told of one.
-fn without_handles(text: &str) -> String {
-    let text = without(text, "; the tool `recall` with handle ", " returns the originals");
-    let text = without(&text, " The tool `recall` with handle ", " returns them.");
-    text.replace("(older messages; recall them by their handle)", "(older messages)")
-}
-
-fn without(text: &str, start: &str, end: &str) -> String {
-    let mut rest = text;
-    let mut out = String::with_capacity(text.len());
-    while let Some((before, after)) = rest.split_once(start) {
-        let line = after.lines().next().unwrap_or_default();
-        match line.find(end) {
-            Some(at) => {
-                out.push_str(before);
-                rest = &after[at + end.len()..];
-            }
-            None => {
-                out.push_str(before);
-                out.push_str(start);
-                rest = after;
-            }
-        }
-    }
-    out.push_str(rest);
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nobody_is_told_of_a_tool_that_is_not_there() {
-        let text = "[SUMMARY] of 3 earlier messages; the tool `recall` with handle lh:3-9, lh:12 returns the originals.\n\nGoal";
-        assert_eq!(without_handles(text), "[SUMMARY] of 3 earlier messages.\n\nGoal");
-        let note = "[4 earlier messages were removed here to make room. The tool `recall` with handle lh:3 returns them.]";
-        assert_eq!(without_handles(note), "[4 earlier messages were removed here to make room.]");
-        assert_eq!(
-            without_handles("plain; the tool `recall` with handle x"),
-            "plain; the tool `recall` with handle x"
-        );
-    }
 }

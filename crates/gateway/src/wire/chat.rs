@@ -5,11 +5,15 @@ use longhaul_providers::ToolChoice;
 
 use super::canonical::Node;
 use super::json::{field, fields, string};
-use super::{Bad, Dialect, Edited, Envelope, Fault, Fixed, Piece, Seen, Splice, Watcher, Wire};
+use super::{
+    Answered, Bad, Dialect, Edited, Envelope, Fault, Fixed, ModelStep, Piece, Seen, Splice, Watcher, Wire,
+};
 
 mod error;
+mod hidden;
 mod item;
 mod render;
+mod sieve;
 mod splice;
 mod stream;
 mod whole;
@@ -23,7 +27,7 @@ const NAMES: Names = Names {
     items: "messages",
     max_output: &["max_completion_tokens", "max_tokens"],
     system: "",
-    others: &["n", "stream_options", "tool_choice", "response_format"],
+    others: &["n", "stream_options", "tool_choice", "response_format", "functions"],
     items_may_be_text: false,
 };
 
@@ -100,6 +104,28 @@ impl Wire for Chat {
 
     fn collect(&self, events: &[Bytes]) -> Option<Bytes> {
         whole::collect(events)
+    }
+
+    fn step(&self, answer: &[u8]) -> Option<ModelStep> {
+        hidden::step(answer)
+    }
+
+    fn with_text_before(&self, item: &str, text: &str) -> Option<String> {
+        hidden::with_text_before(item, text)
+    }
+
+    fn with_calls_of(&self, items: Vec<String>, calls: &[super::SeenCall]) -> Vec<String> {
+        let mut calls = calls.iter();
+        let items = items.into_iter();
+        items.map(|item| hidden::with_calls_of(&item, &mut calls).unwrap_or(item)).collect()
+    }
+
+    fn results(&self, answered: &[Answered]) -> Vec<String> {
+        hidden::results(answered)
+    }
+
+    fn without_calls(&self, answer: &[u8], tool: &str) -> Option<Bytes> {
+        hidden::without_calls(answer, tool)
     }
 
     fn error(&self, fault: &Fault) -> Bytes {

@@ -16,11 +16,13 @@ pub struct Echo {
     held: String,
     /// Where the model was only asked to go on.
     about: Option<Overlap>,
+    /// Whether it has said nothing but what it had said.
+    says_nothing: bool,
 }
 
 impl Echo {
-    /// The next stream was told to go on with `said`.
-    pub fn expect(&mut self, said: &str) {
+    /// The next stream was told to go on with `said`, all of it.
+    fn expect(&mut self, said: &str) {
         *self = Self { said: (!said.is_empty()).then(|| said.to_owned()), ..Self::default() };
     }
 
@@ -64,13 +66,20 @@ impl Echo {
     /// The text is over: what was held is new after all.
     pub fn end(&mut self) -> Option<String> {
         if let Some(mut overlap) = self.about.take() {
-            return Some(overlap.settle()).filter(|rest| !rest.is_empty());
+            let rest = overlap.end();
+            self.says_nothing = rest.trim().is_empty();
+            return Some(rest).filter(|rest| !rest.is_empty());
         }
         if self.held.is_empty() {
             return None;
         }
         let rest = self.settle();
         (!rest.is_empty()).then_some(rest)
+    }
+
+    /// Whether a model that was asked to go on has ended with nothing new.
+    pub fn says_nothing(&self) -> bool {
+        self.says_nothing
     }
 
     /// It was no repetition. Whitespace at the end of the beginning may not have been sent: then it comes again.

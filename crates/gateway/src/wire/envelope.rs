@@ -123,6 +123,12 @@ impl Envelope {
         self.items.get(index).map_or(0, |first| self.items_at.end.saturating_sub(first.start))
     }
 
+    /// What the request calls the output limit that it sets.
+    pub fn max_output_name(&self) -> Option<&str> {
+        let before = self.text(&(0..self.max_output_at.as_ref()?.start)).trim_end().strip_suffix(':')?;
+        before.trim_end().strip_suffix('"')?.rsplit_once('"').map(|(_, name)| name)
+    }
+
     /// The text of another field, if it is there.
     pub fn other(&self, name: &str) -> Option<&str> {
         self.others_at.iter().find(|(known, _)| *known == name).map(|(_, at)| self.text(at))

@@ -2,6 +2,7 @@
 
 mod collect;
 mod errors;
+mod hidden;
 mod item;
 mod render;
 mod splice;
@@ -17,7 +18,9 @@ use super::canonical::{Node, settle_content};
 use super::envelope::Names;
 use super::json::{elements, field, fields, string};
 use super::volatile::is_volatile;
-use super::{Bad, Dialect, Edited, Envelope, Fault, Fixed, Piece, Seen, Splice, Watcher, Wire};
+use super::{
+    Answered, Bad, Dialect, Edited, Envelope, Fault, Fixed, ModelStep, Piece, Seen, Splice, Watcher, Wire,
+};
 
 pub use self::errors::kind_of;
 pub use self::item::NOTES;
@@ -95,6 +98,28 @@ impl Wire for Messages {
 
     fn collect(&self, events: &[Bytes]) -> Option<Bytes> {
         collect::collect(events)
+    }
+
+    fn step(&self, answer: &[u8]) -> Option<ModelStep> {
+        hidden::step(answer)
+    }
+
+    fn with_text_before(&self, item: &str, text: &str) -> Option<String> {
+        hidden::with_text_before(item, text)
+    }
+
+    fn with_calls_of(&self, items: Vec<String>, calls: &[super::SeenCall]) -> Vec<String> {
+        let mut calls = calls.iter();
+        let items = items.into_iter();
+        items.map(|item| hidden::with_calls_of(&item, &mut calls).unwrap_or(item)).collect()
+    }
+
+    fn results(&self, answered: &[Answered]) -> Vec<String> {
+        hidden::results(answered)
+    }
+
+    fn without_calls(&self, answer: &[u8], tool: &str) -> Option<Bytes> {
+        hidden::without_calls(answer, tool)
     }
 
     fn error(&self, fault: &Fault) -> Bytes {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 
-use super::json::quoted;
+use super::json::{elements, field, fields, place, quoted};
 use super::{Edited, Envelope};
 
 /// Replacements, in any order; what they leave out stays as it is.
@@ -40,6 +40,27 @@ impl Patch {
         if let Some(stream) = edited.stream {
             self.set(envelope.stream_at.as_ref(), "stream", if stream { "true" } else { "false" });
         }
+    }
+
+    /// Has the model call no tool: `none` is how the dialect says that.
+    pub fn forbid_calls(&mut self, envelope: &Envelope, none: &str) {
+        let at = envelope.others_at.iter().find(|(name, _)| *name == "tool_choice");
+        self.set(at.map(|(_, at)| at), "tool_choice", none);
+    }
+
+    /// Adds a tool behind the client's.
+    pub fn add_tool(&mut self, envelope: &Envelope, tool: &str) {
+        let Some(at) = &envelope.tools_at else {
+            // One that is there is null, and of two fields nobody knows which counts.
+            let whole = envelope.text(&(0..envelope.bytes.len()));
+            let null = whole.contains("\"tools\"").then(|| fields(whole)).flatten();
+            let null = null.and_then(|all| field(&all, "tools").map(|null| place(whole, null)));
+            return self.set(null.as_ref(), "tools", &format!("[{tool}]"));
+        };
+        let list = envelope.text(at);
+        let is_empty = elements(list).is_none_or(|tools| tools.is_empty());
+        let end = at.start + list.strip_suffix(']').unwrap_or(list).trim_end().len();
+        self.replace(end..end, if is_empty { tool.to_owned() } else { format!(",{tool}") });
     }
 
     fn set(&mut self, at: Option<&Range<usize>>, name: &str, value: &str) {

@@ -1,11 +1,13 @@
 //! OpenAI's Responses: `/v1/responses`.
 
 mod errors;
+mod hidden;
 mod item;
 mod render;
 mod splice;
 #[cfg(test)]
 mod tests;
+mod unseen;
 mod watch;
 mod whole;
 
@@ -16,7 +18,9 @@ use longhaul_providers::ToolChoice;
 use super::canonical::{Node, settle_content};
 use super::envelope::Names;
 use super::json::{elements, field, fields, string};
-use super::{Bad, Dialect, Edited, Envelope, Fault, Fixed, Piece, Seen, Splice, Watcher, Wire};
+use super::{
+    Answered, Bad, Dialect, Edited, Envelope, Fault, Fixed, ModelStep, Piece, Seen, Splice, Watcher, Wire,
+};
 
 const NAMES: Names = Names {
     items: "input",
@@ -115,12 +119,38 @@ impl Wire for Responses {
         whole::collect(events)
     }
 
+    fn step(&self, answer: &[u8]) -> Option<ModelStep> {
+        hidden::step(answer)
+    }
+
+    fn with_text_before(&self, item: &str, text: &str) -> Option<String> {
+        hidden::with_text_before(item, text)
+    }
+
+    fn with_calls_of(&self, items: Vec<String>, calls: &[super::SeenCall]) -> Vec<String> {
+        let mut calls = calls.iter();
+        let items = items.into_iter();
+        items.map(|item| hidden::with_call_of(&item, &mut calls).unwrap_or(item)).collect()
+    }
+
+    fn results(&self, answered: &[Answered]) -> Vec<String> {
+        hidden::results(answered)
+    }
+
+    fn without_calls(&self, answer: &[u8], tool: &str) -> Option<Bytes> {
+        hidden::without_calls(answer, tool)
+    }
+
     fn error(&self, fault: &Fault) -> Bytes {
         errors::body(fault).into()
     }
 
     fn error_event(&self, fault: &Fault) -> Bytes {
-        errors::events(fault).into()
+        self.error_event_after(fault, &Seen::default())
+    }
+
+    fn error_event_after(&self, fault: &Fault, seen: &Seen) -> Bytes {
+        errors::events(fault, seen).into()
     }
 }
 
@@ -177,15 +207,26 @@ pub fn custom_tools(envelope: &Envelope) -> Vec<String> {
 /// # Errors
 /// [`Bad`] with the field that points to more.
 pub fn check_whole(envelope: &Envelope) -> Result<(), Bad> {
-    for name in ["previous_response_id", "conversation"] {
-        if envelope.other(name).is_some_and(|raw| raw != "null") {
-            let message = format!(
-                "`{name}` cannot be followed: the model's server keeps no conversations; send the whole input"
-            );
-            return Err(Bad::field(name, message));
-        }
+    check_without(envelope, "previous_response_id")?;
+    check_no_conversation(envelope)
+}
+
+/// Whether a request is of no conversation that a server keeps: only OpenAI's own does.
+///
+/// # Errors
+/// [`Bad`] with the field.
+pub fn check_no_conversation(envelope: &Envelope) -> Result<(), Bad> {
+    check_without(envelope, "conversation")
+}
+
+fn check_without(envelope: &Envelope, name: &str) -> Result<(), Bad> {
+    if envelope.other(name).is_none_or(|raw| raw == "null") {
+        return Ok(());
     }
-    Ok(())
+    let message = format!(
+        "`{name}` cannot be followed: the model's server keeps no conversations; send the whole input"
+    );
+    Err(Bad::field(name, message))
 }
 
 /// Whether the model may, must or must not ask for a tool.

@@ -11,7 +11,9 @@ use longhaul_gateway::wire::Dialect;
 use longhaul_gateway::{Config, Gateway, Midstream, Reply};
 use serde_json::{Value, json};
 
-use crate::model::{begun, call, conversation, events, numbered, read, totals, upstream};
+use crate::model::{
+    begun, call, conversation, events, events_with_blanks_behind, numbered, read, totals, upstream,
+};
 use crate::upstream::*;
 
 const DIALECTS: [Dialect; 3] = [Dialect::Chat, Dialect::Messages, Dialect::Responses];
@@ -67,6 +69,49 @@ async fn whatever_a_model_repeats_is_there_once_and_the_answer_is_called_approxi
                 let total = totals(&events);
                 assert!(total["restarts"].as_u64() > Some(0), "{total}");
                 assert_eq!(total["approximate"], true, "{total}");
+            }
+        }
+    }
+}
+
+/// What a model says that only repeats something of what it had said.
+type Repetition = fn(&str) -> &str;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_model_that_only_repeats_adds_nothing_and_the_answer_ends_as_one_that_was_cut() {
+    let repetitions: [(&str, Repetition); 5] = [
+        ("the end", |said| said[said.len() - 200..].trim_end()),
+        ("much of the end", |said| said[said.len() - 2_000..].trim()),
+        ("all", |said| said.trim_end()),
+        ("the beginning", |said| &said[..900]),
+        ("a piece", |said| &said[700..1_400]),
+    ];
+    for dialect in DIALECTS {
+        for (name, repetition) in repetitions {
+            let text = numbered(500);
+            let server = Server::start(move |number, body| {
+                let (said, _) = begun(dialect, body);
+                let again = if said.is_empty() { text.clone() } else { repetition(&said).to_owned() };
+                let events = events_with_blanks_behind(dialect, &format!("id{number}"), &again, (300, 20));
+                Does::Events(events, Duration::ZERO)
+            })
+            .await;
+            for stream in [true, false] {
+                let before = server.sent().len();
+                let gateway = gateway_at(&server, dialect, 1_300);
+                let out = body(gateway.answer(call(dialect, &conversation(6), stream)).await).await;
+                let sent: Vec<Value> = server.sent()[before..].iter().map(Sent::json).collect();
+                assert_eq!(sent.len(), 2, "it was stopped once");
+                let said = begun(dialect, &sent[1]).0;
+                assert!(said.len() > 2_400, "{}", said.len());
+                if !stream {
+                    let shown = String::from_utf8_lossy(&out);
+                    assert_eq!(shown.matches(&said[said.len() - 100..]).count(), 1, "{dialect:?}, {name}");
+                    continue;
+                }
+                let (seen, _) = read(dialect, &out);
+                assert_eq!(seen.text.trim_end(), said.trim_end(), "{dialect:?}, {name}");
+                assert_eq!(seen.finish, Some(Finish::Length), "{dialect:?}, {name}");
             }
         }
     }

@@ -63,7 +63,7 @@ async fn body_of(gateway: Gateway, call: longhaul_gateway::Call) -> bytes::Bytes
 }
 
 /// One id, one beginning, indices without gaps, one end.
-fn check(dialect: Dialect, seen: &Seen, events: &[Value], seed: u64) {
+pub(crate) fn check(dialect: Dialect, seen: &Seen, events: &[Value], seed: u64) {
     let of = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
     let about = |name: &str| -> Vec<u64> { events.iter().filter_map(|event| event[name].as_u64()).collect() };
     match dialect {

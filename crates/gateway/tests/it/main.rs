@@ -2,16 +2,26 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
 
+mod across;
 mod best_effort;
 mod crossing;
 mod cuts;
 mod large;
 mod model;
 mod notices;
+mod pairs;
 mod passing;
 mod previous;
+mod recall;
+mod recall_ends;
+mod recall_meter;
+mod recall_trouble;
+mod repeated;
 mod restarts;
+mod resumed;
 mod shortening;
+mod steps;
+mod stopgaps;
 mod streaming;
 mod trouble;
 mod upstream;

@@ -33,8 +33,34 @@ pub(crate) fn begun(dialect: Dialect, request: &Value) -> (String, bool) {
 pub(crate) fn events(dialect: Dialect, id: &str, text: &str, usage: (u64, u64)) -> Vec<String> {
     match dialect {
         Dialect::Chat => streamed(id, text, Some(usage)),
-        Dialect::Messages => of_messages(id, text, usage),
-        Dialect::Responses => of_responses(id, text, usage),
+        Dialect::Messages => of_messages(id, &pieces(text), usage),
+        Dialect::Responses => of_responses(id, &pieces(text), usage),
+    }
+}
+
+/// The same, each piece one word with the blank after it.
+pub(crate) fn events_with_blanks_behind(
+    dialect: Dialect,
+    id: &str,
+    text: &str,
+    (input, output): (u64, u64),
+) -> Vec<String> {
+    let words: Vec<&str> = text.split_inclusive(' ').collect();
+    let chunk = |delta: Value, finish: Value| {
+        let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish });
+        format!("data: {}\n\n", json!({ "id": id, "object": "chat.completion.chunk", "choices": [choice] }))
+    };
+    match dialect {
+        Dialect::Chat => {
+            let usage = json!({ "prompt_tokens": input, "completion_tokens": output });
+            let texts = words.iter().map(|word| chunk(json!({ "content": word }), Value::Null));
+            let role = chunk(json!({ "role": "assistant", "content": "" }), Value::Null);
+            let end = chunk(json!({}), json!("stop"));
+            let usage = format!("data: {}\n\n", json!({ "id": id, "choices": [], "usage": usage }));
+            [role].into_iter().chain(texts).chain([end, usage, "data: [DONE]\n\n".to_owned()]).collect()
+        }
+        Dialect::Messages => of_messages(id, &words, (input, output)),
+        Dialect::Responses => of_responses(id, &words, (input, output)),
     }
 }
 
@@ -50,7 +76,7 @@ fn pieces(text: &str) -> Vec<&str> {
     starts.iter().zip(ends).map(|(from, to)| &text[*from..to]).collect()
 }
 
-fn of_messages(id: &str, text: &str, (input, output): (u64, u64)) -> Vec<String> {
+fn of_messages(id: &str, pieces: &[&str], (input, output): (u64, u64)) -> Vec<String> {
     let usage = json!({ "input_tokens": input, "output_tokens": 1 });
     let start = json!({ "type": "message", "id": id, "role": "assistant", "model": "m", "content": [], "usage": usage });
     let delta = |text| json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": text } });
@@ -60,7 +86,7 @@ fn of_messages(id: &str, text: &str, (input, output): (u64, u64)) -> Vec<String>
             &json!({ "type": "content_block_start", "index": 0, "content_block": { "type": "text", "text": "" } }),
         ),
     ];
-    all.extend(pieces(text).into_iter().map(|piece| event(&delta(piece))));
+    all.extend(pieces.iter().map(|piece| event(&delta(*piece))));
     all.push(event(&json!({ "type": "content_block_stop", "index": 0 })));
     let end = json!({ "stop_reason": "end_turn", "stop_sequence": null });
     all.push(event(&json!({ "type": "message_delta", "delta": end, "usage": { "output_tokens": output } })));
@@ -68,7 +94,8 @@ fn of_messages(id: &str, text: &str, (input, output): (u64, u64)) -> Vec<String>
     all
 }
 
-fn of_responses(id: &str, text: &str, (input, output): (u64, u64)) -> Vec<String> {
+fn of_responses(id: &str, pieces: &[&str], (input, output): (u64, u64)) -> Vec<String> {
+    let text = &pieces.concat();
     let item_id = format!("msg_{id}");
     let part = |text: &str| json!({ "type": "output_text", "text": text, "annotations": [] });
     let item = |status: &str, content: Vec<Value>| json!({ "type": "message", "id": item_id, "role": "assistant", "status": status, "content": content });
@@ -83,9 +110,7 @@ fn of_responses(id: &str, text: &str, (input, output): (u64, u64)) -> Vec<String
         json!({ "type": "response.output_item.added", "output_index": 0, "item": item("in_progress", vec![]) }),
         about("response.content_part.added", json!({ "part": part("") })),
     ];
-    all.extend(
-        pieces(text).into_iter().map(|piece| about("response.output_text.delta", json!({ "delta": piece }))),
-    );
+    all.extend(pieces.iter().map(|piece| about("response.output_text.delta", json!({ "delta": piece }))));
     all.push(about("response.output_text.done", json!({ "text": text })));
     all.push(about("response.content_part.done", json!({ "part": part(text) })));
     let whole = item("completed", vec![part(text)]);

@@ -148,6 +148,28 @@ async fn an_answer_that_is_not_known_is_named() {
 }
 
 #[tokio::test]
+async fn a_conversation_of_openais_is_refused_by_every_other_server() {
+    for speaks in [Dialect::Responses, Dialect::Chat] {
+        let server =
+            Server::start(|_, _| Does::Events(streamed("a", "yes", Some((9, 2))), Duration::ZERO)).await;
+        let gateway = gateway(Config::new(vec![upstream(&server, speaks, 8_000, false)]));
+        let reply =
+            gateway.answer(call(&json!({ "model": "m", "input": "hi", "conversation": "conv_1" }))).await;
+        assert_eq!(reply.status, StatusCode::BAD_REQUEST, "{speaks:?}");
+        let error = body_json(reply).await["error"].clone();
+        assert_eq!(
+            (&error["type"], &error["param"]),
+            (&json!("invalid_request_error"), &json!("conversation"))
+        );
+        assert!(
+            error["message"].as_str().unwrap().starts_with("`conversation` cannot be followed"),
+            "{error}"
+        );
+        assert!(server.sent().is_empty(), "it was not sent");
+    }
+}
+
+#[tokio::test]
 async fn openais_own_server_keeps_its_answers_itself() {
     let server = Server::start(|_, _| {
         Does::Json(200, json!({ "id": "resp_9", "object": "response", "status": "completed", "output": [] }))
@@ -159,4 +181,37 @@ async fn openais_own_server_keeps_its_answers_itself() {
     let body = json!({ "model": "m", "input": "and?", "previous_response_id": "resp_theirs" });
     gateway.answer(call(&body)).await;
     assert_eq!(server.sent()[0].body, body.to_string().as_bytes());
+}
+
+#[tokio::test]
+async fn what_openai_keeps_goes_to_nobody_else() {
+    let answer = json!({ "id": "resp_9", "object": "response", "status": "completed", "output": [] });
+    for (status, is_first) in [(200, true), (200, false), (503, true), (503, false)] {
+        let answer = answer.clone();
+        let openai = Server::start(move |_, _| Does::Json(status, answer.clone())).await;
+        let other = Server::start(|_, _| {
+            Does::Json(200, json!({ "id": "r", "object": "response", "status": "completed", "output": [] }))
+        })
+        .await;
+        let mut own = Upstream::new("openai", Kind::OpenAi, openai.url.as_str());
+        own.endpoint.declared = openai.upstream(8_000).endpoint.declared;
+        let others = [Dialect::Responses, Dialect::Chat].map(|speaks| upstream(&other, speaks, 8_000, false));
+        let mut upstreams = others.to_vec();
+        upstreams.insert(if is_first { 0 } else { 2 }, own);
+        let gateway = gateway(Config { attempts: 1, ..Config::new(upstreams) });
+        for (name, value) in
+            [("conversation", json!({ "id": "conv_1" })), ("previous_response_id", json!("resp_1"))]
+        {
+            let mut body = json!({ "model": "m", "input": "and?" });
+            body[name] = value;
+            let reply = gateway.answer(call(&body)).await;
+            assert_eq!((reply.status.as_u16(), header(&reply, "x-longhaul-upstream")), (status, "openai"));
+            assert_eq!(openai.sent().last().unwrap().body, body.to_string().as_bytes(), "as it was written");
+            assert!(other.sent().is_empty(), "{name}");
+        }
+        if !is_first {
+            gateway.answer(call(&json!({ "model": "m", "input": "hi" }))).await;
+            assert_eq!(other.sent().len(), 1, "what is whole goes to anybody");
+        }
+    }
 }

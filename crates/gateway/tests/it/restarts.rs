@@ -94,6 +94,91 @@ async fn one_restart_and_three_say_what_was_billed_in_all() {
     }
 }
 
+/// The events of a chunked answer, each with a report of what was read and written so far.
+fn with_reports(events: Vec<String>, report: impl Fn(usize) -> Value) -> Vec<String> {
+    let with = |(at, event): (usize, String)| {
+        let data = event.trim().trim_start_matches("data: ");
+        let Ok(mut data) = serde_json::from_str::<Value>(data) else { return event };
+        data.as_object_mut().unwrap().extend(report(at).as_object().unwrap().clone());
+        format!("data: {data}\n\n")
+    };
+    events.into_iter().enumerate().map(with).collect()
+}
+
+#[tokio::test]
+async fn what_a_server_reports_on_its_way_is_what_is_billed_for_a_stream_that_was_left() {
+    type Report = fn(u64, u64) -> Value;
+    let reports: [Report; 2] = [
+        |input, output| json!({ "usage": { "prompt_tokens": input, "completion_tokens": output } }),
+        |input, output| json!({ "timings": { "cache_n": input - 3, "prompt_n": 3, "predicted_n": output } }),
+    ];
+    for report in reports {
+        let text = words(1_000, 3);
+        let said = text.clone();
+        // Every word is two tokens of its own.
+        let server = Server::start(move |number, body| {
+            let rest = said.strip_prefix(&begun(Dialect::Chat, body).0).unwrap();
+            let all = streamed(&format!("id{number}"), rest, None);
+            let input = 2 * tokens(body);
+            Does::Events(with_reports(all, |at| report(input, 2 * at as u64)), Duration::ZERO)
+        })
+        .await;
+        let reply = truncating(&server, 1_500).answer(call(Dialect::Chat, &conversation(6), true)).await;
+        let (seen, events) = read(Dialect::Chat, &body(reply).await);
+        assert_eq!(seen.text, text);
+        let total = totals(&events);
+        let sent = mains(&server);
+        assert!(sent.len() > 1, "it was stopped");
+        assert_eq!(total["billed"]["estimated"], false, "{total}");
+        let input: u64 = sent.iter().map(|body| 2 * tokens(body)).sum();
+        assert_eq!(total["billed"]["input_tokens"], input);
+        let output = total["billed"]["output_tokens"].as_u64().unwrap();
+        // And a few for the ends of streams, and the words that came as one was left.
+        assert!((2_000..2_000 + 8 * sent.len() as u64).contains(&output), "{total}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_reports_at_the_beginning_is_the_input_of_a_stream_that_was_left() {
+    let text = words(1_000, 3);
+    let said = text.clone();
+    let dialect = Dialect::Messages;
+    let server = Server::start(move |number, body| {
+        let rest = said.strip_prefix(&begun(dialect, body).0).unwrap();
+        Does::Events(events(dialect, &format!("id{number}"), rest, (7_777, 20)), Duration::ZERO)
+    })
+    .await;
+    let policy = Policy::new(Arc::new(Truncation::default()));
+    let gateway = gateway(Config { policy, ..Config::new(vec![upstream(&server, dialect, 1_500, true)]) });
+    let (seen, events) =
+        read(dialect, &body(gateway.answer(call(dialect, &conversation(6), true)).await).await);
+    assert_eq!(seen.text, text);
+    let (total, calls) = (totals(&events), server.sent().len());
+    assert!(calls > 1, "it was stopped");
+    assert_eq!(total["billed"]["input_tokens"], 7_777 * calls, "{total}");
+    assert_eq!(total["billed"]["estimated"], true, "nobody has said how much was written");
+}
+
+#[tokio::test]
+async fn a_stream_that_was_left_is_billed_once_where_nobody_goes_on_with_it() {
+    let dialect = Dialect::Messages;
+    let server = Server::start(move |number, _| match number {
+        0 => Does::Events(events(dialect, "id0", &words(1_000, 3), (7_777, 20)), Duration::ZERO),
+        _ => Does::Json(
+            400,
+            json!({ "type": "error", "error": { "type": "invalid_request_error", "message": "no" } }),
+        ),
+    })
+    .await;
+    let policy = Policy::new(Arc::new(Truncation::default()));
+    let gateway = gateway(Config { policy, ..Config::new(vec![upstream(&server, dialect, 1_500, true)]) });
+    let reply = gateway.answer(call(dialect, &conversation(6), true)).await;
+    let (seen, events) = read(dialect, &body(reply).await);
+    assert_eq!(seen.finish, Some(Finish::Length));
+    let total = totals(&events);
+    assert_eq!((server.sent().len(), &total["billed"]["input_tokens"]), (2, &json!(7_777)), "{total}");
+}
+
 #[tokio::test]
 async fn a_summary_is_billed_too() {
     let server = model(words(2_700, 3)).await;

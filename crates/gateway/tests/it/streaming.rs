@@ -1,14 +1,18 @@
 //! An answer that outgrows its window goes on in the same stream.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
 use longhaul_core::message::Finish;
+use longhaul_core::plan::Policy;
+use longhaul_core::strategy::Truncation;
 use longhaul_gateway::wire::chat::{Chat, ChatWatcher};
-use longhaul_gateway::wire::{Event, Events, Seen, Watcher, Wire};
+use longhaul_gateway::wire::{Dialect, Event, Events, Seen, Watcher, Wire};
 use longhaul_gateway::{Config, Gateway, Midstream};
 use serde_json::{Value, json};
 
+use crate::model::{begun, call, conversation, events_with_blanks_behind, upstream as speaking};
 use crate::shortening::{is_summary_request, pruned};
 use crate::upstream::*;
 
@@ -188,4 +192,72 @@ async fn wherever_the_window_ends_nothing_is_lost_or_said_twice() {
         pauses += String::from_utf8_lossy(&out).matches("Compacting").count();
     }
     assert!(pauses >= 5, "{pauses}");
+}
+
+/// How a server goes on with a beginning that it is sent without a blank at its end.
+#[derive(Clone, Copy, Debug)]
+enum GoesOn {
+    /// With the blank.
+    Exactly,
+    /// With the next word.
+    WithoutBlank,
+    /// It says the beginning again.
+    FromTheStart,
+}
+
+#[tokio::test]
+async fn an_answer_whose_pieces_end_in_blanks_is_stopped_too() {
+    for dialect in [Dialect::Chat, Dialect::Messages, Dialect::Responses] {
+        for how in [GoesOn::Exactly, GoesOn::WithoutBlank, GoesOn::FromTheStart] {
+            for case in 0..6 {
+                let text = words(600 + case * 61, case);
+                let whole = text.clone();
+                let server = Server::start(move |number, body| {
+                    let (said, _) = begun(dialect, body);
+                    assert_eq!(said, said.trim_end(), "blanks at the end may be cut by a server");
+                    let rest = whole.strip_prefix(&said).expect("it goes on where it was stopped");
+                    let rest = match how {
+                        GoesOn::Exactly => rest,
+                        GoesOn::WithoutBlank => rest.trim_start(),
+                        GoesOn::FromTheStart => &whole,
+                    };
+                    let id = format!("id{number}");
+                    Does::Events(events_with_blanks_behind(dialect, &id, rest, (300, 20)), Duration::ZERO)
+                })
+                .await;
+                let policy = Policy::new(Arc::new(Truncation::default()));
+                let upstream = speaking(&server, dialect, 1_300 + case as u64 * 53, true);
+                let gateway = gateway(Config { policy, ..Config::new(vec![upstream]) });
+                let out = body(gateway.answer(call(dialect, &conversation(6), true)).await).await;
+                let (seen, _) = crate::model::read(dialect, &out);
+                assert_eq!(
+                    (seen.text, seen.finish),
+                    (text, Some(Finish::Stop)),
+                    "{dialect:?} {how:?} {case}"
+                );
+                assert!(server.sent().len() > 1, "it was stopped: {dialect:?} {how:?} {case}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_finished_is_not_called_on_for_its_last_word() {
+    // All of it comes in one piece that is far beyond the line: what comes next is its end.
+    for dialect in [Dialect::Chat, Dialect::Messages, Dialect::Responses] {
+        let text = words(1_000, 3).replace(' ', "_");
+        let said = text.clone();
+        let server = Server::start(move |number, _| {
+            let id = format!("id{number}");
+            Does::Events(events_with_blanks_behind(dialect, &id, &said, (300, 20)), Duration::ZERO)
+        })
+        .await;
+        let policy = Policy::new(Arc::new(Truncation::default()));
+        let upstream = speaking(&server, dialect, 1_300, true);
+        let gateway = gateway(Config { policy, ..Config::new(vec![upstream]) });
+        let out = body(gateway.answer(call(dialect, &conversation(6), true)).await).await;
+        let (seen, _) = crate::model::read(dialect, &out);
+        assert_eq!((seen.text, seen.finish), (text, Some(Finish::Stop)), "{dialect:?}");
+        assert_eq!(server.sent().len(), 1, "{dialect:?}");
+    }
 }

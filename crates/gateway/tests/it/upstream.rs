@@ -35,6 +35,8 @@ pub(crate) enum Does {
     Endless(String, Bytes, Duration),
     /// The same, but only after a while.
     After(Duration, Box<Does>),
+    /// The same, but only when the test says so.
+    When(tokio::sync::watch::Receiver<bool>, Box<Does>),
 }
 
 /// What the upstream was sent.
@@ -182,6 +184,11 @@ async fn respond(does: Does) -> Response<Body> {
                 Ok(more)
             });
             stream(Body::from_stream(bytes(vec![first]).chain(more)))
+        }
+        Does::When(mut says, does) => {
+            // A test that is over says nothing more.
+            let _is_over = says.wait_for(|is_said| *is_said).await.is_err();
+            Box::pin(respond(*does)).await
         }
         Does::After(time, does) => {
             tokio::time::sleep(time).await;

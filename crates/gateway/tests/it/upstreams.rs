@@ -73,6 +73,81 @@ async fn an_answer_that_has_begun_is_not_begun_elsewhere() {
     assert!(second.sent().is_empty());
 }
 
+/// Half an answer of 40 words to a request of about 130 tokens, at a server that goes on with answers.
+fn breaking(server: &Server, name: &str) -> Upstream {
+    let mut upstream = named(server, name, Vec::new());
+    upstream.endpoint.declared.window = Some(900);
+    upstream.endpoint.declared.prefill = Some(true);
+    upstream
+}
+
+#[tokio::test]
+async fn what_an_upstream_cost_before_the_next_was_asked_is_billed() {
+    let half = || Does::Breaks(streamed("a", &words(40, 1), None)[..41].to_vec());
+    let first = Server::start(move |_, _| half()).await;
+    let second =
+        Server::start(|_, _| Does::Events(streamed("b", "fine", Some((412, 1))), Duration::ZERO)).await;
+    let messages = [user(words(400, 2))];
+    let upstreams = vec![breaking(&first, "first"), breaking(&second, "second")];
+    let gateway = gateway(Config { attempts: 1, ..Config::new(upstreams) });
+    // The client wants it whole, and it may have to be stopped on its way: it is streamed behind the scenes.
+    let reply = gateway.answer(chat(request(&messages, false))).await;
+    assert_eq!((reply.status, header(&reply, "x-longhaul-upstream")), (StatusCode::OK, "second"));
+    assert_eq!(header(&reply, "x-longhaul-calls"), "2");
+    let answer = body_json(reply).await;
+    assert_eq!(answer["choices"][0]["message"]["content"], "fine");
+    let total = &answer["x_longhaul"];
+    assert_eq!((&total["calls"], &total["restarts"]), (&json!(2), &json!(0)), "{total}");
+    let billed = |name: &str| total["billed"][name].as_u64().unwrap();
+    assert!((800..850).contains(&billed("input_tokens")), "{total}");
+    assert!((36..46).contains(&billed("output_tokens")), "{total}");
+    assert_eq!(total["billed"]["estimated"], true);
+}
+
+#[tokio::test]
+async fn an_upstream_that_cost_nothing_leaves_no_trace() {
+    for stream in [true, false] {
+        let first = Server::start(|_, _| Does::Json(503, json!({ "error": { "message": "not now" } }))).await;
+        let fine = streamed("b", "fine", Some((9, 1)));
+        let whole = said("fine", 9, 1).to_string();
+        let (events, expected) = (fine.clone(), if stream { fine.concat() } else { whole.clone() });
+        let second = Server::start(move |_, _| match stream {
+            true => Does::Events(events.clone(), Duration::ZERO),
+            false => Does::Text(200, "application/json", whole.clone()),
+        })
+        .await;
+        let upstreams = vec![named(&first, "first", Vec::new()), named(&second, "second", Vec::new())];
+        let gateway = gateway(Config { attempts: 1, ..Config::new(upstreams) });
+        let reply = gateway.answer(chat(request(&[user("hi")], stream))).await;
+        assert_eq!(header(&reply, "x-longhaul-calls"), "");
+        assert_eq!(body(reply).await, expected.as_bytes(), "as it came");
+    }
+}
+
+#[tokio::test]
+async fn a_summary_that_was_paid_before_the_next_was_asked_is_billed() {
+    let first = Server::start(|_, body| match crate::shortening::is_summary_request(body) {
+        true => crate::shortening::pruned(),
+        false => Does::Json(503, json!({ "error": { "message": "not now" } })),
+    })
+    .await;
+    let second = Server::start(|_, _| Does::Json(200, said("fine", 2_800, 1))).await;
+    let mut large = named(&second, "second", Vec::new());
+    large.endpoint.declared.window = Some(100_000);
+    let mut small = named(&first, "first", Vec::new());
+    small.endpoint.declared.window = Some(3_000);
+    let gateway = gateway(Config { attempts: 1, ..Config::new(vec![small, large]) });
+    let reply = gateway.answer(chat(request(&crate::model::conversation(24), false))).await;
+    assert_eq!((reply.status, header(&reply, "x-longhaul-upstream")), (StatusCode::OK, "second"));
+    let summaries =
+        first.sent().iter().filter(|sent| crate::shortening::is_summary_request(&sent.json())).count();
+    let total = body_json(reply).await["x_longhaul"].clone();
+    assert!(summaries > 0);
+    assert_eq!(total["calls"], first.sent().len() + 1, "{total}");
+    assert_eq!(total["billed"]["input_tokens"], 2_800 + 100 * summaries, "{total}");
+    assert_eq!(total["billed"]["estimated"], false);
+}
+
 #[tokio::test]
 async fn who_lists_a_model_is_asked_and_who_takes_any_for_the_others() {
     let any = Server::start(|_, _| Does::Json(200, said("fine", 9, 1))).await;

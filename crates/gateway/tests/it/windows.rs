@@ -99,6 +99,49 @@ async fn what_the_gateway_has_learned_sessions_know() {
     assert_eq!(sessions.window(&server.url, &origin("other")), None, "another model may have another");
 }
 
+/// A server that counts a token for four bytes of content, and refuses what is longer than its window.
+async fn by_bytes(window: usize) -> Server {
+    Server::start(move |_, body| {
+        let messages = body["messages"].as_array().unwrap();
+        let bytes: usize = messages.iter().map(|message| message["content"].as_str().unwrap().len()).sum();
+        let size = bytes / 4;
+        if size > window {
+            let message = format!("This model's maximum context length is {window} tokens. However, your messages resulted in {size} tokens.");
+            return Does::Json(400, json!({ "error": { "message": message, "code": "context_length_exceeded" } }));
+        }
+        Does::Json(200, said("fine", size as u64, 2))
+    })
+    .await
+}
+
+/// What a tokenizer has fewer tokens of than a quarter of its bytes.
+fn sparse() -> Vec<serde_json::Value> {
+    let words = |at: usize| format!("q{at} {}", "alpha beta gamma delta ".repeat(19));
+    let said = |at: usize| if at.is_multiple_of(2) { user(words(at)) } else { assistant(words(at)) };
+    (0..120).map(said).chain([user("final")]).collect()
+}
+
+#[tokio::test]
+async fn who_counts_more_than_we_do_is_asked_after_one_refusal_and_has_the_window_that_it_named() {
+    for window in [4_000, 12_000] {
+        for strategy in ["truncation", "summarization", "pruning-agent", "adaptive", "middle-removal"] {
+            let server = by_bytes(window).await;
+            let sessions = Arc::new(Sessions::default());
+            let gateway = beside(&sessions, unsaid(&server));
+            for _ in 0..3 {
+                let mut asked = chat(request(&sparse(), false));
+                asked.headers.insert("x-longhaul-strategy", strategy.parse().unwrap());
+                let reply = gateway.answer(asked).await;
+                let told = header(&reply, "x-longhaul-window").to_owned();
+                assert_eq!(reply.status, StatusCode::OK, "{window}, {strategy}");
+                assert_eq!(told, format!("{window} (learned)"), "{strategy}");
+                body(reply).await;
+            }
+            assert_eq!(sessions.window(&server.url, &origin("m")), Some(window as u64), "{strategy}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn what_turns_out_wrong_is_forgotten_by_all() {
     let server = Server::start(|_, _| Does::Json(200, said("hi", 12_000, 1))).await;
@@ -142,21 +185,28 @@ async fn a_window_is_told_with_who_says_so() {
 }
 
 #[tokio::test]
-async fn a_request_without_a_model_is_for_the_first() {
+async fn a_request_without_a_model_is_for_the_one_that_is_named_or_for_the_first() {
     let server = Server::start(|_, _| Does::Json(200, said("hi", 9, 1))).await;
     let asked = r#"{"messages":[{"role":"user","content":"hi"}],"seed":1.50}"#;
     let none = server.gateway(8_000).answer(chat(asked)).await;
     assert_eq!(none.status, StatusCode::BAD_REQUEST);
     assert_eq!(body_json(none).await["error"]["param"], "model", "where there is none");
     let usual = Upstream { usual_model: Some("tiny".into()), ..server.upstream(8_000) };
-    for (upstreams, model) in [(vec![usual.clone()], "tiny"), (vec![listing(&server), usual], "real/coder")] {
+    let named = Upstream { is_usual: true, ..usual.clone() };
+    let open = Upstream { name: "open".into(), endpoint: usual.endpoint.clone(), ..server.upstream(8_000) };
+    for (upstreams, upstream, model) in [
+        (vec![usual.clone()], "up", "tiny"),
+        (vec![listing(&server), usual], "first", "real/coder"),
+        (vec![listing(&server), open, named], "up", "tiny"),
+    ] {
         let gateway = gateway(Config::new(upstreams));
         for asked in [
             asked.to_owned(),
             asked.replacen('{', r#"{"model":null,"#, 1),
             asked.replacen('{', r#"{"model":"","#, 1),
         ] {
-            assert_eq!(gateway.answer(chat(asked)).await.status, StatusCode::OK);
+            let reply = gateway.answer(chat(asked)).await;
+            assert_eq!((reply.status, header(&reply, "x-longhaul-upstream")), (StatusCode::OK, upstream));
             let sent = server.sent().pop().unwrap();
             assert_eq!(sent.json()["model"], model);
             assert!(String::from_utf8_lossy(&sent.body).contains(r#""seed":1.50"#), "the rest is as it was");

@@ -67,7 +67,7 @@ async fn an_undo_is_checked_as_it_is_made() {
 
 #[tokio::test]
 async fn a_preview_promises_no_more_than_the_compaction_keeps() {
-    let (mut exact, mut summarised) = (0, 0);
+    let (mut exact, mut summarised, mut lossy) = (0, 0, 0);
     for writer in [Writer::Session, Writer::Nobody] {
         let (runtime, _folder) = runtime(writer).await;
         for name in NAMES {
@@ -83,8 +83,8 @@ async fn a_preview_promises_no_more_than_the_compaction_keeps() {
             let edit = compacted(&session, strategy).await;
             let kept = survival(&runtime.log(session.id()).await.unwrap(), &edit.id).unwrap();
             let promised = preview.survival.unwrap();
-            let gone = kept.classes.values().any(|tally| tally.recoverable_by_model > 0);
-            assert!(gone, "{name}: {kept:?}");
+            let is_lossy = kept.classes.values().any(|tally| tally.recoverable_by_model > 0);
+            lossy += usize::from(is_lossy);
             if preview.without_summary {
                 summarised += 1;
                 assert_eq!(writer, Writer::Session, "{name}: nobody writes");
@@ -102,6 +102,8 @@ async fn a_preview_promises_no_more_than_the_compaction_keeps() {
         }
     }
     assert!(exact >= 8 && summarised >= 3, "{exact} were sure, {summarised} were not");
+    // An extract may have room for every fact.
+    assert!(lossy >= 9, "{lossy}");
 }
 
 #[tokio::test]

@@ -38,6 +38,16 @@ choices!(
 );
 
 choices!(
+    /// What is done about what a model is no longer shown.
+    GatewayRecall {
+        /// Nothing: the tools are the client's.
+        Off = "off",
+        /// The tool `recall` is added, and answered without the client.
+        Inject = "inject",
+    }
+);
+
+choices!(
     /// How clients speak.
     GatewayDialect {
         /// Chat Completions.
@@ -101,6 +111,8 @@ pub struct GatewayConfig {
     pub midstream: GatewayMidstream,
     /// Whether the answer's text says what is done to it.
     pub notices_in_text: bool,
+    /// Whether models can look up what was left out.
+    pub recall: GatewayRecall,
     /// Who may use it.
     pub auth: GatewayAuth,
     /// Whose key an upstream is shown.

@@ -1,6 +1,6 @@
 //! Every key of the agent file: kind, default, meaning. The one list behind checks, defaults and reference.
 
-use super::gateway::{GatewayAuth, GatewayCredentials, GatewayMidstream};
+use super::gateway::{GatewayAuth, GatewayCredentials, GatewayMidstream, GatewayRecall};
 use super::model::StrategyKind::{
     self, Adaptive, Importance, MiddleRemoval, ProactiveThreshold, PruningAgent, ReactiveOverflow,
     Summarization, Truncation,
@@ -331,7 +331,7 @@ pub(super) const KEYS: &[Key] = &[
         "context.pruningAgent",
         Kind::Name,
         SAME_MODEL,
-        "pruning-agent: the model that prunes: __same__ (the session's), that of another agent by its name, or another model of the same server by name.",
+        "pruning-agent (the gateway's default): the model that prunes: __same__ (the one that is talked to), that of another agent by its name, or another model of the same server by name.",
     ),
     key(
         "hooks.preCompact",
@@ -439,7 +439,12 @@ pub(super) const KEYS: &[Key] = &[
         "false",
         "Say in the answer's text, in paragraphs of their own, when a conversation is shortened or an answer stopped for it. Comments of the stream and headers say it in any case; what comes back of it in a later request is left out.",
     ),
-    later("gateway.recall", "off", "Let the gateway add the recall tool."),
+    key(
+        "gateway.recall",
+        Kind::Choice { now: GatewayRecall::NAMES, later: &[] },
+        "off",
+        "What a model can do about what it is no longer shown: off, nothing, the tools are the client's; inject, it gets the tool `recall` once something is left out, and the client is not shown that it asks.",
+    ),
     key(
         "gateway.midstream",
         Kind::Choice { now: GatewayMidstream::NAMES, later: &[] },
@@ -495,6 +500,12 @@ pub(super) const KEYS: &[Key] = &[
         Kind::RateOrNone,
         "none",
         "Requests that one client may send: so many at once, and as many again in each span of time: 120/min (s, min or h), or none.",
+    ),
+    key(
+        "server.keepSessions",
+        Kind::Time { optional: true },
+        "none",
+        "Sessions whose last event is older are deleted, for good: 90d. Never one that runs, waits or is open. none: all are kept.",
     ),
     key(
         "telemetry.otlp",

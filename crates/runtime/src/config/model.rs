@@ -268,6 +268,8 @@ pub struct ContextConfig {
     pub token_counter: TokenCounter,
     /// How old messages make room.
     pub compression: Compression,
+    /// Whether the file names a strategy. Where it names none the gateway has another default than sessions.
+    pub names_strategy: bool,
     /// Whether what went comes back at the tail when the newest message speaks of it.
     pub auto_recall: bool,
     /// pruning-agent: the model that prunes; `None` is the session's own.

@@ -10,6 +10,9 @@ use super::error::{Problem, ProblemKind};
 /// How deep a file may be nested. Reading calls itself for each level, on the stack of whoever reads.
 const DEEPEST: usize = 32;
 
+/// Values that come by aliases, at most: a file of a few lines may stand for millions.
+const MOST_REPEATED: usize = 20_000;
+
 /// A place in the file: line and column, from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
@@ -47,7 +50,9 @@ pub(super) struct Entry {
 /// Reads one YAML document.
 pub(super) fn parse(text: &str) -> Result<Node, Box<Problem>> {
     let budget = serde_saphyr::budget! { max_depth: DEEPEST, flow_nesting_limit: DEEPEST };
-    let options = serde_saphyr::options! { strict_booleans: true, budget: budget };
+    let alias_limits = serde_saphyr::alias_limits! { max_total_replayed_events: MOST_REPEATED };
+    let options =
+        serde_saphyr::options! { strict_booleans: true, budget: budget, alias_limits: alias_limits };
     serde_saphyr::from_str_with_options::<Spanned<Value>>(text, options).map(Node::from).map_err(syntax)
 }
 

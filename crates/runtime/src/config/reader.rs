@@ -324,6 +324,11 @@ impl<'a> Reader<'a> {
         value
     }
 
+    /// Whether the file says it.
+    pub(super) fn has(&self, path: &str) -> bool {
+        self.find(path).is_some()
+    }
+
     fn find(&self, path: &str) -> Option<&'a Node> {
         path.split('.').try_fold(self.root, |node, key| node.get(key))
     }

@@ -74,9 +74,9 @@ fn shape(key: &Key) -> Value {
             json!({ "anyOf": [{ "enum": TokenCounter::NAMES }, file] })
         }
         Kind::Time { optional: true } => {
-            json!({ "type": "string", "pattern": "^([0-9]+ *(ms|s|m|h)|none)$" })
+            json!({ "type": "string", "pattern": "^([0-9]+ *(ms|s|m|h|d)|none)$" })
         }
-        Kind::Time { optional: false } => json!({ "type": "string", "pattern": "^[0-9]+ *(ms|s|m|h)$" }),
+        Kind::Time { optional: false } => json!({ "type": "string", "pattern": "^[0-9]+ *(ms|s|m|h|d)$" }),
         Kind::Names => json!({ "type": "array", "items": { "type": "string" } }),
         Kind::Texts => by_name(),
         Kind::Json => json!({ "type": "object" }),

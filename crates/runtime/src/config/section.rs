@@ -1,7 +1,7 @@
 //! The file's sections, read one after another.
 
 use super::Config;
-use super::gateway::{GatewayAuth, GatewayConfig, GatewayCredentials, GatewayMidstream};
+use super::gateway::{GatewayAuth, GatewayConfig, GatewayCredentials, GatewayMidstream, GatewayRecall};
 use super::hooks::HooksConfig;
 use super::model::{
     ApprovalsConfig, BlobsConfig, Compression, ContextConfig, ModelConfig, ParallelTools, ProviderKind,
@@ -58,6 +58,7 @@ fn gateway(reader: &mut Reader<'_>) -> GatewayConfig {
     GatewayConfig {
         upstreams: reader.upstreams("gateway.upstreams"),
         notices_in_text: reader.flag("gateway.noticesInText"),
+        recall: reader.choice("gateway.recall", GatewayRecall::from_name, GatewayRecall::Off),
         midstream: reader.choice("gateway.midstream", GatewayMidstream::from_name, exact),
         auth: reader.choice("gateway.auth", GatewayAuth::from_name, open),
         credentials: reader.choice("gateway.credentials", GatewayCredentials::from_name, own),
@@ -73,6 +74,7 @@ fn server(reader: &mut Reader<'_>) -> ServerConfig {
         allowed_origins: reader.origins("server.allowedOrigins"),
         max_body_bytes: reader.count("server.maxBodyBytes"),
         rate_limit: reader.optional_rate("server.rateLimit"),
+        keep_sessions: reader.time("server.keepSessions"),
     }
 }
 
@@ -104,13 +106,17 @@ fn context(reader: &mut Reader<'_>) -> ContextConfig {
     let counter = reader.choice("context.tokenCounter", TokenCounter::from_name, TokenCounter::Auto);
     // What belongs to one strategy is not checked against a word that is none.
     let named = |word: &str| StrategyKind::from_name(word).map(Some);
+    let names_strategy = reader.has("context.compression.strategy");
     let strategy = reader.choice("context.compression.strategy", named, None);
+    // The gateway has another default.
+    let pruned_by = if names_strategy { strategy } else { Some(StrategyKind::PruningAgent) };
     ContextConfig {
         enabled: reader.flag("context.enabled"),
         token_counter: counter,
         compression: compression(reader, strategy),
+        names_strategy,
         auto_recall: reader.flag("context.autoRecall"),
-        pruning_agent: reader.pruning_agent("context.pruningAgent", strategy),
+        pruning_agent: reader.pruning_agent("context.pruningAgent", pruned_by),
     }
 }
 

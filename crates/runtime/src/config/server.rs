@@ -19,6 +19,8 @@ pub struct ServerConfig {
     pub max_body_bytes: usize,
     /// How many requests one client may make; `None`: as many as it likes.
     pub rate_limit: Option<RateLimit>,
+    /// How long sessions are kept after their last event; `None`: for ever.
+    pub keep_sessions: Option<Duration>,
 }
 
 /// So many requests at once, and as many again in each span of time, for example `120/min`.

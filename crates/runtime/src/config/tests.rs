@@ -25,7 +25,7 @@ mcpServers: {}
 retry: { attempts: 4, maxDelay: 60s }
 models: {}
 gateway: { noticesInText: false, recall: off, midstream: exact, auth: open-on-loopback, credentials: own, upstreams: [] }
-server: { addr: "127.0.0.1:4400", db: sqlite, tokenFile: none, allowedHosts: [], allowedOrigins: [], maxBodyBytes: 33554432, rateLimit: none }
+server: { addr: "127.0.0.1:4400", db: sqlite, tokenFile: none, allowedHosts: [], allowedOrigins: [], maxBodyBytes: 33554432, rateLimit: none, keepSessions: none }
 telemetry: { otlp: none, content: false }
 agents: {}
 "#;
@@ -38,10 +38,16 @@ fn errors(text: &str) -> String {
     Config::parse(text, "longhaul.yml").expect_err("the file should be refused").to_string()
 }
 
+/// The same of a file that names no strategy.
+fn unnamed(mut config: Config) -> Config {
+    assert!(std::mem::take(&mut config.context.names_strategy));
+    config
+}
+
 #[test]
 fn defaults_are_those_of_the_specification() {
     let config = Config::default();
-    assert_eq!(config, parse(AS_SPECIFIED));
+    assert_eq!(config, unnamed(parse(AS_SPECIFIED)));
     assert_eq!(config, parse(""));
     assert_eq!(config.name, "default");
     assert_eq!(config.system_prompt, SystemPrompt::Text(String::new()));
@@ -72,7 +78,7 @@ fn defaults_are_those_of_the_specification() {
 #[test]
 fn the_reference_names_every_key_and_parses_to_the_default() {
     let reference = Config::reference();
-    assert_eq!(parse(&reference), Config::default());
+    assert_eq!(unnamed(parse(&reference)), Config::default());
     for key in KEYS {
         let name = key.path.rsplit('.').next().unwrap_or_default();
         assert!(reference.contains(&format!("{name}:")), "{} is missing", key.path);
@@ -222,14 +228,16 @@ fn an_agent_prunes_only_where_it_is_asked() {
     };
     assert_eq!((agent("small"), agent("__same__")), (Some("small".to_owned()), None));
     assert_eq!(parse("context: { pruningAgent: __same__ }"), Config::default());
-    insta::assert_snapshot!(errors("context: { pruningAgent: small }"), @"longhaul.yml:1:26: `context.pruningAgent` with another strategy than pruning-agent is not available yet in this version");
+    assert_eq!(parse("context: { pruningAgent: small }").context.pruning_agent.as_deref(), Some("small"));
+    let other = "context: { compression: { strategy: adaptive }, pruningAgent: small }";
+    insta::assert_snapshot!(errors(other), @"longhaul.yml:1:63: `context.pruningAgent` with another strategy than pruning-agent is not available yet in this version");
 }
 
 #[test]
 fn the_server_listens_where_it_is_told_and_answers_whom_it_is_told() {
     let server = parse(
         "server: { addr: '[::]:8080', db: sqlite, tokenFile: /etc/longhaul/token, allowedHosts: [box.lan, 'box.lan:4400'], \
-         allowedOrigins: ['https://example.org'], maxBodyBytes: 4096, rateLimit: 120/min }",
+         allowedOrigins: ['https://example.org'], maxBodyBytes: 4096, rateLimit: 120/min, keepSessions: 90d }",
     )
     .server;
     assert_eq!(server.addr.to_string(), "[::]:8080");
@@ -239,6 +247,7 @@ fn the_server_listens_where_it_is_told_and_answers_whom_it_is_told() {
         (server.allowed_origins, server.max_body_bytes),
         (vec!["https://example.org".to_owned()], 4_096)
     );
+    assert_eq!(server.keep_sessions, Some(Duration::from_secs(90 * 24 * 60 * 60)));
     let rate = |text: &str| parse(&format!("server: {{ rateLimit: {text} }}")).server.rate_limit;
     let of = |requests, seconds| Some(RateLimit { requests, per: Duration::from_secs(seconds) });
     assert_eq!(server.rate_limit, of(120, 60));
@@ -778,6 +787,16 @@ fn servers_behind_the_gateway_are_checked() {
     longhaul.yml:5:18: unknown key `url` in `gateway.upstreams[2]`: the keys here are name, provider, base_url, api_key_env, headers, dialects, window, models
     longhaul.yml:5:42: `gateway.upstreams[2].headers` must be texts by name, NAME: TEXT, not this group of keys
     ");
+    let spoken = |provider: &str, dialects: &str| {
+        let server =
+            format!("{{ name: a, base_url: \"http://x\", provider: {provider}, dialects: {dialects} }}");
+        format!("gateway: {{ upstreams: [{server}] }}")
+    };
+    for alone in ["[messages]", "[responses]", "[responses, messages]"] {
+        let error = errors(&spoken("openai-compatible", alone));
+        assert!(error.contains("`gateway.upstreams[0].dialects` must be a list with chat"), "{error}");
+        assert!(error.contains("`provider: anthropic`") && error.contains("`provider: openai`"), "{error}");
+    }
     let error = errors("gateway: { upstreams: { a: b } }");
     assert!(error.contains("`gateway.upstreams` must be a list of"), "{error}");
 }

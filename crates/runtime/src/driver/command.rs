@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use longhaul_core::event::{Event, EventBody, ModelChoice};
 use longhaul_core::history::UndoError;
-use longhaul_core::ids::{ApprovalId, EditId, QueueId};
+use longhaul_core::ids::{ApprovalId, EditId, Millis, QueueId};
 use longhaul_core::message::Part;
 use longhaul_core::meter;
 use longhaul_core::plan::{Plan, Policy};
@@ -71,12 +71,16 @@ pub(crate) enum Command {
     Close {
         reply: oneshot::Sender<()>,
     },
-    /// Looks at the queue, and takes what other nodes have left for the session.
+    /// Closes the session if it is at rest; if not, there is no answer.
+    CloseAtRest {
+        reply: oneshot::Sender<()>,
+    },
+    /// Looks at the queue, and takes what other nodes have left for the session. Messages that came before `since` go
+    /// on waiting if none came later.
     HearNodes {
         nodes: SharedNodes,
+        since: Millis,
     },
-    /// Ends without a word to the store: this node may have lost the session.
-    Lose,
 }
 
 /// A strategy that any session may use.
@@ -124,8 +128,12 @@ impl Driver {
                 }
                 let _ = reply.send(known);
             }
-            Command::HearNodes { nodes } => self.hear_nodes(&nodes).await?,
-            Command::Lose => return Err(StoreError::Fenced(self.shared.session_id.clone())),
+            Command::HearNodes { nodes, since } => self.hear_nodes(&nodes, since).await?,
+            Command::CloseAtRest { reply } => {
+                if self.run.is_idle() {
+                    self.closing = Some(reply);
+                }
+            }
             Command::Close { reply } => {
                 self.closing = Some(reply);
                 if !self.run.is_idle() {
@@ -137,8 +145,11 @@ impl Driver {
     }
 
     /// The queue first: what was sent before a cancel was sent before it.
-    async fn hear_nodes(&mut self, nodes: &SharedNodes) -> Result<(), StoreError> {
-        self.feed(Input::Wake).await?;
+    async fn hear_nodes(&mut self, nodes: &SharedNodes, since: Millis) -> Result<(), StoreError> {
+        let queue = self.shared.store.queue(&self.shared.session_id).await?;
+        if queue.iter().any(|message| message.queued_at >= since) {
+            self.feed(Input::Wake).await?;
+        }
         for signal in nodes.take_signals(&self.lease).await? {
             match Told::read(&signal.body) {
                 Some(Told::Cancel { clear_queue }) => {

@@ -1,7 +1,7 @@
 //! System calls that children are refused, by seccomp.
 //!
 //! Landlock guards files; this guards the kernel: what looks into other processes, loads code into the kernel,
-//! mounts, or is a way around what Landlock and this filter look at (io_uring). What is refused gives `EPERM`, as if
+//! mounts, changes how other processes run, or is a way around what Landlock and this filter look at (io_uring). What is refused gives `EPERM`, as if
 //! the user were not allowed to. A program of another architecture than this one's (32 bits on 64) is killed at
 //! its first system call, because the numbers mean other things there.
 
@@ -27,6 +27,21 @@ pub(super) const REFUSED: &[c_long] = &[
     libc::SYS_process_madvise,
     libc::SYS_pidfd_getfd,
     libc::SYS_kcmp,
+    // Memory, semaphores and messages that all programs of a user share by number or name, where Landlock does not
+    // look.
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
     // Code in the kernel, and what attacks on it are made of.
     libc::SYS_bpf,
     libc::SYS_userfaultfd,
@@ -69,6 +84,24 @@ pub(super) const REFUSED: &[c_long] = &[
     libc::SYS_clock_adjtime,
 ];
 
+/// Allowed on the caller only: the call, and its arguments with the values that mean the caller. On another process they
+/// end it (a file size of 0), starve it or slow it down for good, and for most of them the kernel asks only whether the
+/// user is the same, in a Landlock domain too.
+const ON_ITSELF: &[(c_long, &[(u8, u64)])] = &[
+    (libc::SYS_prlimit64, &[(0, 0)]),
+    (libc::SYS_sched_setaffinity, &[(0, 0)]),
+    (libc::SYS_sched_setattr, &[(0, 0)]),
+    (libc::SYS_sched_setparam, &[(0, 0)]),
+    (libc::SYS_sched_setscheduler, &[(0, 0)]),
+    (libc::SYS_migrate_pages, &[(0, 0)]),
+    (libc::SYS_move_pages, &[(0, 0)]),
+    (libc::SYS_setpriority, &[(0, libc::PRIO_PROCESS as u64), (1, 0)]),
+    (libc::SYS_ioprio_set, &[(0, IO_PRIORITY_OF_PROCESS), (1, 0)]),
+];
+
+/// `IOPRIO_WHO_PROCESS` of `linux/ioprio.h`.
+const IO_PRIORITY_OF_PROCESS: u64 = 1;
+
 /// Refuses the calling thread, and what it starts, the calls above; sockets, too, where `network` is denied.
 ///
 /// `no_new_privs` is set, so that a program with more rights cannot be started to get around it.
@@ -92,6 +125,9 @@ fn programs(network: Network) -> Result<Vec<BpfProgram>, seccompiler::BackendErr
         // reaches further. Pairs (`socketpair`) lead nowhere and stay.
         refused.insert(libc::SYS_socket, Vec::new());
     }
+    for (call, own) in ON_ITSELF {
+        refused.insert(*call, unless(own)?);
+    }
     // A user of its own making has every capability, and with it most of what is refused here.
     let makes_user = libc::CLONE_NEWUSER as u64;
     for call in [libc::SYS_clone, libc::SYS_unshare] {
@@ -111,6 +147,15 @@ fn programs(network: Network) -> Result<Vec<BpfProgram>, seccompiler::BackendErr
         programs.push(second_numbers().to_vec());
     }
     Ok(programs)
+}
+
+/// Rules that fit as soon as one of the arguments is not what it should be. They are numbers of 32 bits.
+fn unless(own: &[(u8, u64)]) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+    let rule = |(argument, value): &(u8, u64)| {
+        let other = SeccompCondition::new(*argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, *value)?;
+        SeccompRule::new(vec![other])
+    };
+    own.iter().map(rule).collect()
 }
 
 /// On x86-64 every call has a second number (x32), which the others let pass: all of those are missing.

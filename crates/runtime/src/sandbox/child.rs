@@ -6,7 +6,8 @@ use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::process::{
@@ -172,10 +173,13 @@ pub(super) async fn start(prepared: Prepared, guards: Guards) -> Result<Confined
 /// The life of a child's thread.
 fn live(prepared: Prepared, guards: Guards, started: oneshot::Sender<Result<ConfinedChild, SandboxError>>) {
     let confined = guards.grants.is_some();
-    let mut child = match confine(guards).and_then(|limits| spawn(prepared, &limits)) {
-        Ok(child) => child,
-        Err(error) => return drop(started.send(Err(error))),
-    };
+    // First: what it starts later is confined as it is itself.
+    let limiting = Limiting::start(guards.limits);
+    let mut child =
+        match limiting.and_then(|limiting| confine(guards).and_then(|()| spawn(prepared, limiting))) {
+            Ok(child) => child,
+            Err(error) => return drop(started.send(Err(error))),
+        };
     let group = Arc::new(Group { leader: Pid::from_child(&child), reaped: Mutex::new(false) });
     let (ended, exit) = oneshot::channel();
     // If nobody takes the handle, dropping it kills the child.
@@ -183,36 +187,75 @@ fn live(prepared: Prepared, guards: Guards, started: oneshot::Sender<Result<Conf
     let _ = ended.send(group.finish(&mut child, confined));
 }
 
+/// A thread that sets a child's limits from outside the sandbox: inside it no process may change another's.
+struct Limiting {
+    held: bool,
+    child: mpsc::Sender<Pid>,
+    thread: JoinHandle<io::Result<()>>,
+}
+
+impl Limiting {
+    /// `None` where there is nothing to limit.
+    fn start(limits: ChildLimits) -> Result<Option<Self>, SandboxError> {
+        if limits.is_none() {
+            return Ok(None);
+        }
+        let held = is_held();
+        let (child, started) = mpsc::channel();
+        // Nobody tells of a child that could not be started.
+        let work = move || started.recv().map_or(Ok(()), |child| limit(child, &limits, held));
+        let thread = std::thread::Builder::new().name("sandbox-limits".to_owned()).spawn(work);
+        Ok(Some(Self { held, child, thread: thread.map_err(|error| unlimited(&error))? }))
+    }
+
+    /// Returns once the limits of the child are set, and it goes on if it was held.
+    fn set(self, child: &Child) -> Result<(), SandboxError> {
+        // If the thread has gone, joining it says so.
+        let _ = self.child.send(Pid::from_child(child));
+        let set = self.thread.join().unwrap_or_else(|_| Err(io::Error::other("its thread has gone")));
+        set.map_err(|error| unlimited(&error))
+    }
+}
+
+fn unlimited(error: &io::Error) -> SandboxError {
+    SandboxError::Confine(format!("its limits cannot be set: {error}"))
+}
+
+/// Descriptors from here on are not for children: whoever started this process may have left some open.
+const FIRST_TO_CLOSE: i32 = 3;
+
 /// Starts it, and gives up our copies of its pipes' ends: else their readers never see an end.
-fn spawn(prepared: Prepared, limits: &ChildLimits) -> Result<Child, SandboxError> {
+fn spawn(prepared: Prepared, limiting: Option<Limiting>) -> Result<Child, SandboxError> {
     let program = prepared.program.to_string_lossy().into_owned();
     let failed = |source| SandboxError::Start { program: program.clone(), source };
-    let held = is_held(limits);
+    let held = limiting.as_ref().is_some_and(|limiting| limiting.held);
     if held {
         find(&prepared).map_err(failed)?;
     }
-    let mut child = prepared.command(held).spawn().map_err(failed)?;
-    if let Err(error) = limit(&child, limits, held) {
+    let mut command = prepared.command(held);
+    // Here they are only marked; a program that is started closes what is marked.
+    close_fds::set_fds_cloexec_threadsafe(FIRST_TO_CLOSE, &[]);
+    let mut child = command.spawn().map_err(failed)?;
+    if let Err(error) = limiting.map_or(Ok(()), |limiting| limiting.set(&child)) {
         let _ = child.kill();
         let _ = child.wait();
-        return Err(SandboxError::Confine(format!("its limits cannot be set: {error}")));
+        return Err(error);
     }
     Ok(child)
 }
 
 #[cfg(target_os = "linux")]
-fn confine(guards: Guards) -> Result<ChildLimits, SandboxError> {
+fn confine(guards: Guards) -> Result<(), SandboxError> {
     if let Some(grants) = guards.grants {
         super::confine::this_thread(&grants()).map_err(SandboxError::Confine)?;
     }
     // Last: it refuses what the others may need.
-    guards.network.map_or(Ok(()), calls::refuse).map_err(SandboxError::Confine)?;
-    Ok(guards.limits)
+    guards.network.map_or(Ok(()), calls::refuse).map_err(SandboxError::Confine)
 }
 
 #[cfg(target_os = "linux")]
-fn is_held(limits: &ChildLimits) -> bool {
-    !limits.is_none() && gate::is_possible()
+fn is_held() -> bool {
+    gate::is_possible()
 }
 
 #[cfg(target_os = "linux")]
@@ -228,17 +271,17 @@ fn find(prepared: &Prepared) -> io::Result<()> {
 
 /// Without a shell to hold it, it runs for a moment before its limits are set.
 #[cfg(target_os = "linux")]
-fn limit(child: &Child, limits: &ChildLimits, held: bool) -> io::Result<()> {
-    if held { gate::open(child, limits) } else { limits::set(Pid::from_child(child), limits) }
+fn limit(child: Pid, limits: &ChildLimits, held: bool) -> io::Result<()> {
+    if held { gate::open(child, limits) } else { limits::set(child, limits) }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn confine(guards: Guards) -> Result<ChildLimits, SandboxError> {
-    Ok(guards.limits)
+fn confine(_: Guards) -> Result<(), SandboxError> {
+    Ok(())
 }
 
 #[cfg(not(target_os = "linux"))]
-fn is_held(_: &ChildLimits) -> bool {
+fn is_held() -> bool {
     false
 }
 
@@ -254,7 +297,7 @@ fn find(_: &Prepared) -> io::Result<()> {
 
 /// Limits of another process can be set on Linux only.
 #[cfg(not(target_os = "linux"))]
-fn limit(_: &Child, _: &ChildLimits, _: bool) -> io::Result<()> {
+fn limit(_: Pid, _: &ChildLimits, _: bool) -> io::Result<()> {
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Command;
 
 use rustix::fs::Access;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
@@ -35,8 +35,7 @@ pub(super) fn is_possible() -> bool {
 ///
 /// # Errors
 /// The system's error. The child has to be killed then.
-pub(super) fn open(child: &Child, limits: &ChildLimits) -> io::Result<()> {
-    let process = Pid::from_child(child);
+pub(super) fn open(process: Pid, limits: &ChildLimits) -> io::Result<()> {
     let events = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     loop {
         match waitid(WaitId::Pid(process), events) {

@@ -15,6 +15,8 @@ pub struct SandboxReport {
     pub write: Vec<PathBuf>,
     /// Folders and files closed to them, also inside those above.
     pub closed: Vec<PathBuf>,
+    /// The agent files in use that they can change. A change holds from the next start.
+    pub agent_files: Vec<PathBuf>,
     /// Whether they reach the network.
     pub network: Network,
     /// How much of the machine each may use.
@@ -36,13 +38,21 @@ impl SandboxReport {
             }
             paths
         };
+        let write = with(Right::Write);
+        let is_closed =
+            |path: &Path| is_confined && policy.protected.iter().any(|closed| path.starts_with(closed));
+        let is_theirs = |path: &&PathBuf| {
+            !is_closed(path) && (!is_confined || write.iter().any(|granted| path.starts_with(granted)))
+        };
+        let agent_files: Vec<PathBuf> = policy.agent_files.iter().filter(is_theirs).cloned().collect();
         Self {
             read: with(Right::Read),
-            write: with(Right::Write),
+            write,
             closed: if is_confined { policy.protected.clone() } else { Vec::new() },
             network: if status.calls.is_ok() { policy.network } else { Network::Open },
             limits: if cfg!(target_os = "linux") { policy.limits } else { ChildLimits::NONE },
-            open: open(policy, status),
+            open: open(policy, status, &agent_files),
+            agent_files,
         }
     }
 }
@@ -58,7 +68,7 @@ fn whole(grant: &Grant, grants: &Grants) -> PathBuf {
     path.to_owned()
 }
 
-fn open(policy: &SandboxPolicy, status: &SandboxStatus) -> Vec<String> {
+fn open(policy: &SandboxPolicy, status: &SandboxStatus, agent_files: &[PathBuf]) -> Vec<String> {
     let mut open = Vec::new();
     match &status.confinement {
         Confinement::None { reason } => {
@@ -74,8 +84,18 @@ fn open(policy: &SandboxPolicy, status: &SandboxStatus) -> Vec<String> {
             open.push(
                 "mode, owner and times of your files; names and command lines of other processes".to_owned(),
             );
+            open.push(
+                "files elsewhere that a hard link in a folder they may change leads to already (they can add none)"
+                    .to_owned(),
+            );
         }
     }
+    open.extend(agent_files.iter().map(|file| {
+        format!(
+            "the agent file {}, which holds from the next start: keep it outside the folders they may change",
+            file.display()
+        )
+    }));
     if let Err(reason) = &status.calls {
         open.push(match policy.network {
             Network::Denied => format!("the network cannot be denied, so no command is started: {reason}"),

@@ -489,3 +489,68 @@ fn the_report_names_what_is_reachable_and_what_nothing_guards() {
     assert!(has(&report.closed, &place.path("data")) && report.network == Network::Denied);
     assert!(!report.open.iter().any(|open| open.contains("UNIX socket")), "{report:?}");
 }
+
+#[tokio::test]
+async fn what_was_open_before_is_closed_to_children() {
+    use std::os::fd::AsRawFd;
+    let place = place();
+    for sandbox in [place.sandbox(), place.open()] {
+        // As whoever starts a program may leave it behind: it lasts when another program is started.
+        let left = rustix::fs::open(place.path("data/secret"), rustix::fs::OFlags::RDONLY, 0.into()).unwrap();
+        assert!(!rustix::io::fcntl_getfd(&left).unwrap().contains(rustix::io::FdFlags::CLOEXEC));
+        let script = format!(
+            "[ -e /proc/self/fd/{} ] && echo there; for f in /proc/self/fd/*; do echo ${{f##*/}}; done",
+            left.as_raw_fd()
+        );
+        let ran = run(&sandbox, &script).await;
+        let (reader, writer) = io::pipe().unwrap();
+        let mut server = sandbox.spawn_server(shell(&sandbox, &script, writer), None).await.unwrap();
+        server.wait().await.unwrap();
+        for output in [ran.output, io::read_to_string(reader).unwrap()] {
+            // The fourth is the folder's own, or that of a shell's script.
+            assert!(!output.contains("there") && output.lines().count() <= 4, "{output}");
+            assert!(output.starts_with("0\n1\n2\n"), "{output}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_report_names_agent_files_that_children_can_change() {
+    let mut place = place();
+    fs::write(place.path("other/agent.yml"), "").unwrap();
+    let files: Vec<PathBuf> =
+        ["ws/file", "other/agent.yml", "data/secret"].map(|file| place.path(file).into()).into();
+    place.policy.agent_files = files.clone();
+    assert_eq!(place.open().report().agent_files, files, "nothing guards them");
+    if !landlock("the_report_names_agent_files_that_children_can_change") {
+        return;
+    }
+    let sandbox = place.sandbox();
+    assert_eq!(sandbox.report().agent_files, files[..1]);
+    let named = format!("the agent file {}, which holds from the next start", place.path("ws/file"));
+    assert!(sandbox.report().open.iter().any(|open| open.starts_with(&named)), "{:?}", sandbox.report());
+    for (file, changes) in files.iter().zip([true, false, false]) {
+        let ran = run(&sandbox, &format!("echo changed >> {}", file.display())).await;
+        assert_eq!(ran.ok, changes, "{}: {}", file.display(), ran.output);
+    }
+    // Entry by entry, it is still a file that they can change.
+    fs::create_dir(place.path("ws/data")).unwrap();
+    place.policy.protected.push(place.path("ws/data").into());
+    assert_eq!(place.sandbox().report().agent_files, files[..1]);
+}
+
+/// What nothing guards is said, and is so: once it is guarded, the report must not say it any more.
+#[tokio::test]
+async fn a_hard_link_that_was_there_leads_outside_and_the_report_says_so() {
+    if !landlock("a_hard_link_that_was_there_leads_outside_and_the_report_says_so") {
+        return;
+    }
+    let place = place();
+    fs::hard_link(place.path("other/file"), place.path("ws/before")).unwrap();
+    let sandbox = place.sandbox();
+    assert!(run(&sandbox, "echo written > before").await.ok);
+    assert_eq!(fs::read_to_string(place.path("other/file")).unwrap(), "written\n");
+    assert!(sandbox.report().open.iter().any(|open| open.contains("hard link")), "{:?}", sandbox.report());
+    let other = place.path("other/file");
+    only_unconfined(&place, &format!("ln {other} after && echo linked"), "linked").await;
+}

@@ -2,18 +2,27 @@
 //! its sessions, and lets go of everything when it may have lost it.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use longhaul_core::ids::SessionId;
+use longhaul_core::ids::{Millis, SessionId};
+use longhaul_core::run::Recovery;
 use longhaul_store::{SharedNodes, Standing, StoreError};
 use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, sleep_until};
 
 use super::{Runtime, Session, SessionError};
 use crate::driver::{Command, Message};
 
 /// Between two looks for sessions that nobody has, at most (`storage-scale`, takeover: 10 s of a lease and this).
 const SWEEP: Duration = Duration::from_secs(2);
+
+/// How soon after the end of another node's lease to look, at most.
+const BEHIND: Duration = Duration::from_millis(200);
+
+/// How long a node that ends asks for the others.
+const SOON: Duration = Duration::from_secs(1);
 
 /// Sessions that are taken over at a time: others take their share.
 const AT_ONCE: usize = 8;
@@ -58,6 +67,21 @@ impl Runtime {
         }
     }
 
+    /// Whether another process on its store lives, as far as can be found out soon.
+    pub async fn has_company(&self) -> bool {
+        let Some(nodes) = self.nodes() else { return false };
+        // A node that has lost the database has nothing to give away.
+        let living = tokio::time::timeout(SOON, nodes.nodes()).await;
+        living.is_ok_and(|living| living.is_ok_and(|living| living.len() > 1))
+    }
+
+    /// Gives its sessions away, each as soon as it is at rest, and opens none any more that others could have. Done
+    /// when it has none.
+    pub async fn give_away(&self) {
+        self.house.gives_away.store(true, Ordering::Relaxed);
+        join_all(self.opened().iter().map(Session::give_away)).await;
+    }
+
     async fn heed_standing(&self, nodes: &SharedNodes) {
         let mut standing = nodes.standing();
         while standing.changed().await.is_ok() {
@@ -78,11 +102,13 @@ impl Runtime {
     }
 
     async fn sweep(&self, nodes: &SharedNodes) {
-        let mut sweeps = tokio::time::interval(SWEEP.mul_f64(jitter(&self.house.owner)));
-        sweeps.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let jitter = jitter(&self.house.owner);
         loop {
-            sweeps.tick().await;
-            self.take_over(nodes).await;
+            let next = Instant::now() + SWEEP.mul_f64(jitter);
+            // A node that had many has left more than are taken at a time.
+            while self.take_over(nodes).await {}
+            let ended = lease_end(nodes).await.map(|end| end + BEHIND.mul_f64(jitter));
+            sleep_until(ended.map_or(next, |ended| next.min(ended))).await;
         }
     }
 
@@ -97,27 +123,35 @@ impl Runtime {
         Ok(nodes.signal(id, told).await?)
     }
 
-    /// Opens sessions that nobody has: what was left open there goes on.
-    async fn take_over(&self, nodes: &SharedNodes) {
-        let orphans = match nodes.orphans(AT_ONCE).await {
+    /// Opens sessions that nobody has: what was left open there goes on. Whether there may be more.
+    async fn take_over(&self, nodes: &SharedNodes) -> bool {
+        let waiting = self.agent().rules.recovery == Recovery::Continue;
+        let orphans = match nodes.orphans(AT_ONCE, waiting).await {
             Ok(orphans) => orphans,
-            Err(error) => return tracing::warn!(%error, "whether sessions have lost their node is not known"),
+            Err(error) => {
+                tracing::warn!(%error, "whether sessions have lost their node is not known");
+                return false;
+            }
         };
         let opened = orphans.iter().map(|id| async move {
-            match self.open(id).await {
-                Ok(_) => tracing::info!(session = %id, "taken over"),
+            let opened = self.open(id).await.map(drop);
+            match &opened {
+                Ok(()) => tracing::info!(session = %id, "taken over"),
                 // Another node was faster, or this one is ending.
                 Err(SessionError::Store(StoreError::Elsewhere { .. }) | SessionError::Stopped) => {}
                 Err(error) => tracing::error!(session = %id, %error, "the session was not taken over"),
             }
+            opened.is_ok()
         });
-        join_all(opened).await;
+        let opened = join_all(opened).await;
+        // Those that cannot be opened are tried again later, and not for ever now.
+        opened.len() == AT_ONCE && opened.contains(&true)
     }
 
     fn hear(&self, id: &SessionId, nodes: &SharedNodes) {
         // One that is not open here is an orphan, or has another owner by now.
         if let Some(session) = self.house.slots.find(id) {
-            session.hear(nodes);
+            session.hear(nodes, 0);
         }
     }
 
@@ -129,21 +163,33 @@ impl Runtime {
             "this node could not renew its lease: it lets go of its sessions"
         );
         for session in open {
-            session.command(Command::Lose);
+            session.shared.lost.cancel();
         }
     }
 }
 
 impl Session {
-    /// Lets the driver look at what other nodes have left for it.
-    pub(super) fn hear(&self, nodes: &SharedNodes) {
-        self.command(Command::HearNodes { nodes: Arc::clone(nodes) });
+    /// Lets the driver look at what other nodes have left for it: messages that came `since` then.
+    pub(super) fn hear(&self, nodes: &SharedNodes, since: Millis) {
+        self.command(Command::HearNodes { nodes: Arc::clone(nodes), since });
+    }
+
+    async fn give_away(&self) {
+        // One that has stopped is nobody's. In one that has come to rest something may begin at that moment.
+        while self.settled().await.is_ok() && !self.close_at_rest().await {}
     }
 
     fn command(&self, command: Command) {
         // One that has ended hears nothing.
         let _ = self.shared.inbox.send(Message::Command(command));
     }
+}
+
+/// When the first lease of another node ends, if it is not renewed.
+async fn lease_end(nodes: &SharedNodes) -> Option<Instant> {
+    // Whatever is wrong with the database, the next look tells of it.
+    let left = nodes.next_lease_end().await.ok().flatten()?;
+    Some(Instant::now() + left)
 }
 
 /// Between 0.5 and 1, another for each runtime.

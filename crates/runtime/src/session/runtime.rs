@@ -1,5 +1,6 @@
 //! [`Runtime`]: one agent over one store, and the sessions that are open.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -7,10 +8,11 @@ use futures_util::future::join_all;
 use longhaul_core::event::{Event, EventBody, Lineage};
 use longhaul_core::history::History;
 use longhaul_core::ids::{Millis, Seq, SessionId};
-use longhaul_core::run::{Input, Run, Status};
+use longhaul_core::run::{Input, Recovery, Run, Status};
 use longhaul_store::{Blobs, Lease, NewSession, SessionRecord, SharedNodes, SharedStore, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::slots::{Slot, Slots};
@@ -51,6 +53,8 @@ pub(super) struct House {
     pub(super) slots: Slots,
     /// The other processes on the store.
     pub(super) nodes: OnceLock<SharedNodes>,
+    /// Other processes are to have the sessions: none is opened any more.
+    pub(super) gives_away: AtomicBool,
 }
 
 type Reply = oneshot::Sender<Result<Session, SessionError>>;
@@ -81,6 +85,7 @@ impl Runtime {
             idle,
             slots: Slots::default(),
             nodes: OnceLock::new(),
+            gives_away: AtomicBool::new(false),
         };
         Self { house: Arc::new(house), drivers: Mutex::default() }
     }
@@ -368,6 +373,9 @@ impl House {
     }
 
     async fn open(&self, id: &SessionId) -> Result<(Session, Driver), SessionError> {
+        if self.gives_away.load(Ordering::Relaxed) {
+            return Err(StoreError::Elsewhere { session: id.clone(), address: None }.into());
+        }
         let lease = self.store.claim(id, &self.owner).await?;
         let opened = self.open_claimed(id, lease.clone()).await;
         if opened.is_err() {
@@ -382,6 +390,7 @@ impl House {
         let seat = self.seat_of(id, &events).await;
         let history = fold(id, &events, &seat.agent)?;
         let partial = self.partial(id).await?;
+        let since = left_since(&events, &history, &seat.agent);
         let (inbox, messages) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared {
             session_id: id.clone(),
@@ -391,6 +400,7 @@ impl House {
             status: watch::Sender::new(Status::Idle),
             inbox,
             seat: RwLock::new(seat.clone()),
+            lost: CancellationToken::new(),
         });
         let run = Run::new(Arc::new(seat.agent.settings()), history);
         let driver = Driver::new(run, seat.agent, Arc::clone(&shared), lease, messages);
@@ -398,7 +408,7 @@ impl House {
         // The first thing that the driver does.
         session.tell(Input::Recover { partial })?;
         if let Some(nodes) = self.nodes.get() {
-            session.hear(nodes);
+            session.hear(nodes, since);
         }
         Ok((session, driver))
     }
@@ -433,6 +443,16 @@ pub async fn whole_log(store: &SharedStore, id: &SessionId) -> Result<Vec<Event>
         if is_last {
             return Ok(events);
         }
+    }
+}
+
+/// Since when messages in the queue of a session that is opened among other nodes were left for whoever opens it. Older
+/// ones wait, since a cancel or a crash.
+fn left_since(events: &[Event], history: &History, agent: &Agent) -> Millis {
+    match (agent.rules.recovery, history.open_run()) {
+        (Recovery::Continue, _) => 0,
+        (Recovery::Rest, Some(_)) => now_ms(),
+        (Recovery::Rest, None) => events.last().map_or(0, |event| event.at),
     }
 }
 

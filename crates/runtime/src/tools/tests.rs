@@ -405,12 +405,10 @@ async fn ls_lists_by_name() {
     assert!(text.contains("`b.txt` is a file, not a folder"), "{text}");
 }
 
+/// Swaps `sub` for a link to the folder outside and back, again and again, while `attempt` is repeated.
 #[cfg(target_os = "linux")]
-#[tokio::test]
-async fn what_is_found_while_a_folder_is_swapped_for_a_link_lies_inside() {
+async fn while_swapped(bench: &Bench, mut attempt: impl AsyncFnMut()) {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
-    let bench = bench();
-    bench.file("sub/inside.txt", "own-content\n");
     let (one, other) = (bench.base.join("ws/sub"), bench.base.join("ws/swap"));
     symlink(bench.base.join("data"), &other).unwrap();
     let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
@@ -422,6 +420,18 @@ async fn what_is_found_while_a_folder_is_swapped_for_a_link_lies_inside() {
     });
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(2) {
+        attempt().await;
+    }
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    swapping.join().unwrap();
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_is_found_while_a_folder_is_swapped_for_a_link_lies_inside() {
+    let bench = bench();
+    bench.file("sub/inside.txt", "own-content\n");
+    while_swapped(&bench, async || {
         for (tool, arguments) in [
             ("glob", json!({"pattern": "*"})),
             ("grep", json!({"pattern": "content"})),
@@ -430,9 +440,53 @@ async fn what_is_found_while_a_folder_is_swapped_for_a_link_lies_inside() {
             let text = bench.run(tool, arguments).await.as_text();
             assert!(!text.contains("secret") && !text.contains("hidden"), "{tool}: {text}");
         }
+    })
+    .await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_is_written_while_a_folder_is_swapped_for_a_link_lies_inside() {
+    let bench = bench();
+    bench.file("sub/secret", "own-content 0");
+    let (mut written, mut edited) = (0, 0);
+    while_swapped(&bench, async || {
+        let write = bench.run("write", json!({"path": "sub/written", "content": "by the tool"})).await;
+        let (old, new) = (format!("content {edited}"), format!("content {}", edited + 1));
+        let edit = bench.run("edit", json!({"path": "sub/secret", "old": old, "new": new})).await;
+        written += u32::from(!write.is_error);
+        edited += u32::from(!edit.is_error);
+        let outside = fs::read_to_string(bench.base.join("data/secret")).unwrap();
+        assert!(outside == "hidden-content\n" && !bench.base.join("data/written").exists(), "{outside}");
+    })
+    .await;
+    assert!(written > 0 && edited > 0, "{written} written, {edited} edited");
+}
+
+#[tokio::test]
+async fn the_agent_file_in_use_is_read_and_not_changed() {
+    let mut bench = bench();
+    bench.file("agents/own.yml", "name: mine\n");
+    symlink("agents/own.yml", bench.base.join("ws/link.yml")).unwrap();
+    let edit = |path: &str| json!({"path": path, "old": "mine", "new": "theirs"});
+    bench.ok("edit", edit("agents/own.yml")).await;
+    bench.file("agents/own.yml", "name: mine\n");
+    let used = [bench.base.join("ws/link.yml")];
+    let closed = bench.base.join("ws/.longhaul");
+    let workspace = Workspace::new(&bench.base.join("ws"), &[closed]).unwrap().with_agent_files(&used);
+    bench.context.workspace = Arc::new(workspace);
+    let absolute = bench.base.join("ws/agents/own.yml").display().to_string();
+    for path in ["agents/own.yml", "link.yml", "agents/../agents/./own.yml", &absolute] {
+        for (tool, arguments) in
+            [("edit", edit(path)), ("write", json!({"path": path, "content": "name: theirs\n"}))]
+        {
+            let said = bench.fails(tool, arguments).await;
+            assert!(said.contains("`agents/own.yml` is the agent file in use"), "{tool} {path}: {said}");
+        }
+        assert!(bench.ok("read", json!({"path": path})).await.contains("mine"));
     }
-    stop.store(true, std::sync::atomic::Ordering::Relaxed);
-    swapping.join().unwrap();
+    assert_eq!(bench.content("agents/own.yml"), "name: mine\n");
+    bench.ok("write", json!({"path": "agents/other.yml", "content": "name: other\n"})).await;
 }
 
 #[tokio::test]

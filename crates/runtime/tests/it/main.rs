@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::print_stderr, reason = "figures, and what was skipped by name")]
 
+mod among;
 mod counting;
 mod doubt;
 mod eviction;

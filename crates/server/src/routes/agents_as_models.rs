@@ -34,6 +34,7 @@ use crate::app::App;
 use crate::content::Content;
 use crate::dialect::{Turn, Wish, conversation};
 use crate::extract::Key;
+use crate::peers::{self, Elsewhere};
 use crate::problem::Problem;
 use crate::sse::held;
 
@@ -91,13 +92,38 @@ pub(super) async fn answer(app: &App, ask: Ask) -> Response {
     let dialect = ask.dialect;
     match answered(app, ask).await {
         Ok(response) => response,
-        Err(fault) => told(dialect, fault),
+        Err(Refusal { fault, elsewhere }) => {
+            let mut response = told(dialect, fault);
+            if let Some(elsewhere) = elsewhere {
+                response.extensions_mut().insert(elsewhere);
+            }
+            response
+        }
     }
 }
 
-async fn answered(app: &App, ask: Ask) -> Result<Response, Fault> {
+/// Why there is no answer here.
+struct Refusal {
+    fault: Fault,
+    /// Whose the conversation is, if it is another node's.
+    elsewhere: Option<Elsewhere>,
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        Self { fault, elsewhere: None }
+    }
+}
+
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        Self { fault: fault_of(&problem), elsewhere: problem.elsewhere().cloned() }
+    }
+}
+
+async fn answered(app: &App, ask: Ask) -> Result<Response, Refusal> {
     let asked = asked::read(ask.dialect, &ask.body)?;
-    agents::check(app, Some(&ask.agent)).map_err(|problem| fault_of(&problem))?;
+    agents::check(app, Some(&ask.agent))?;
     let aim = aim(app, &ask, &asked).await?;
     let key = text_of(&ask.headers, "idempotency-key");
     if let Some(key) = &key {
@@ -112,7 +138,7 @@ async fn answered(app: &App, ask: Ask) -> Result<Response, Fault> {
         if let Some((prefix, place)) = aim.head {
             app.conversations().note(prefix, place);
         }
-        fault_of(&problem)
+        Refusal::from(problem)
     })?;
     let (told, mut hears) = mpsc::channel(WAITING);
     let session = turn.session.clone();
@@ -121,8 +147,8 @@ async fn answered(app: &App, ask: Ask) -> Result<Response, Fault> {
     app.spawn(teller.tell(turn));
     let message = match hears.recv().await {
         Some(Told::Begins(message)) => message,
-        Some(Told::Failed(fault)) => return Err(fault),
-        Some(Told::Event(_)) | None => return Err(broken_off()),
+        Some(Told::Failed(fault)) => return Err(fault.into()),
+        Some(Told::Event(_)) | None => return Err(broken_off().into()),
     };
     let head = Head {
         id: format!("{}.{message}", session.id()),
@@ -237,19 +263,17 @@ impl Aim {
     }
 }
 
-async fn aim(app: &App, ask: &Ask, asked: &Asked) -> Result<Aim, Fault> {
-    let of = |problem: Problem| fault_of(&problem);
+async fn aim(app: &App, ask: &Ask, asked: &Asked) -> Result<Aim, Refusal> {
     if let Some(name) = text_of(&ask.headers, SESSION.as_str()) {
-        check_agent(app, &name, &ask.agent).await.map_err(of)?;
+        check_agent(app, &name, &ask.agent).await?;
         return Ok(Aim::at(name, None));
     }
     let before = match asked.history.is_empty() {
         true => Some(Prefix::of(&ask.agent)),
         false => of_history(&ask.agent, &asked.history),
     };
-    let repeated =
-        text_of(&ask.headers, "idempotency-key").and_then(|key| app.conversations().repeated(&key));
-    if let Some(session) = repeated {
+    let key = text_of(&ask.headers, "idempotency-key");
+    if let Some(session) = key.as_deref().and_then(|key| app.conversations().repeated(key)) {
         return Ok(Aim::at(session, before));
     }
     if let Some(previous) = &asked.previous {
@@ -257,17 +281,19 @@ async fn aim(app: &App, ask: &Ask, asked: &Asked) -> Result<Aim, Fault> {
     }
     let root = root(&ask.agent, asked.beginning());
     if asked.history.is_empty() {
-        return Ok(Aim::at(session_of(&root)?, before));
+        // The same request finds its session again, at whatever node.
+        let keyed = |key: String| format!("{root}-{}", &blake3::hash(key.as_bytes()).to_hex()[..16]);
+        return Ok(Aim::at(key.map_or_else(|| session_of(&root), |key| Ok(keyed(key)))?, before));
     }
     if let Some(prefix) = before
-        && let Some((place, is_first)) = found(app, &ask.agent, &root, prefix).await.map_err(of)?
+        && let Some((place, is_first)) = found(app, &ask.agent, &root, prefix).await?
     {
         let id = SessionId::from(place.session.as_str());
-        if is_first && newest_taken(app, &id).await.map_err(of)? == Some(place.taken) {
+        if is_first && newest_taken(app, &id).await? == Some(place.taken) {
             let session = place.session.clone();
             return Ok(Aim { session, before, head: Some((prefix, place)) });
         }
-        if let Some(fork) = forked(app, &place, session_of(&root)?).await.map_err(of)? {
+        if let Some(fork) = forked(app, &place, session_of(&root)?).await? {
             return Ok(Aim::at(fork, before));
         }
     }
@@ -292,10 +318,15 @@ async fn check_agent(app: &App, name: &str, agent: &str) -> Result<(), Problem> 
 }
 
 /// The turn of that name: as it is remembered, or as the logs have it.
+///
+/// # Errors
+/// Whose the session is, if another node has it: that one decides who goes on from there.
 async fn found(app: &App, agent: &str, root: &str, prefix: Prefix) -> Result<Option<(Place, bool)>, Problem> {
-    if let Some(found) = app.conversations().take(prefix) {
-        match app.runtime().store().session(&SessionId::from(found.0.session.as_str())).await {
-            Ok(_) => return Ok(Some(found)),
+    let conversations = app.conversations();
+    if let Some(place) = conversations.place(prefix) {
+        let id = SessionId::from(place.session.as_str());
+        match app.runtime().store().session(&id).await {
+            Ok(_) => return taken_here(app, agent, &place, prefix).await,
             Err(longhaul_store::StoreError::NotFound(_)) => {}
             Err(error) => return Err(error.into()),
         }
@@ -306,10 +337,31 @@ async fn found(app: &App, agent: &str, root: &str, prefix: Prefix) -> Result<Opt
     let own: Vec<_> = own.take(MOST_LOGS).collect();
     for record in own.iter().rev() {
         let events = app.runtime().log(&record.id).await?;
-        app.conversations().learn(record.id.as_str(), of_log(agent, &events));
+        conversations.learn(record.id.as_str(), of_log(agent, &events));
     }
-    let found = app.conversations().take(prefix);
-    Ok(found.filter(|(place, _)| own.iter().any(|record| record.id.as_str() == place.session)))
+    let place = conversations.place(prefix);
+    match place.filter(|place| own.iter().any(|record| record.id.as_str() == place.session)) {
+        Some(place) => taken_here(app, agent, &place, prefix).await,
+        None => Ok(None),
+    }
+}
+
+async fn taken_here(
+    app: &App,
+    agent: &str,
+    place: &Place,
+    prefix: Prefix,
+) -> Result<Option<(Place, bool)>, Problem> {
+    let (conversations, id) = (app.conversations(), SessionId::from(place.session.as_str()));
+    if let Err(problem) = peers::here(app, &id).await {
+        conversations.forget_head(&place.session);
+        return Err(problem);
+    }
+    if !conversations.knows_head(&place.session) {
+        // Another node had it until now.
+        conversations.learn(&place.session, of_log(agent, &app.runtime().log(&id).await?));
+    }
+    Ok(conversations.take(prefix))
 }
 
 /// A new session that shares everything up to the end of a turn; `None` where none can be made there.
@@ -334,7 +386,7 @@ fn end_of(events: &[Event], taken: Seq) -> Option<Seq> {
 }
 
 /// A new session whose log is the history that the client gave.
-async fn imported(app: &App, ask: &Ask, asked: &Asked, id: String) -> Result<String, Fault> {
+async fn imported(app: &App, ask: &Ask, asked: &Asked, id: String) -> Result<String, Refusal> {
     let read = import(&asked.history_json(), now_ms()).map(|import| import.sessions.into_iter().next());
     let unreadable = |error: String| Fault::new(FaultKind::Invalid, format!("the history: {error}"));
     let imported = read.map_err(|error| unreadable(error.to_string()))?;
@@ -358,23 +410,23 @@ async fn imported(app: &App, ask: &Ask, asked: &Asked, id: String) -> Result<Str
             Ok(id.as_str().to_owned())
         }
     };
-    app.to_end(work).await.map_err(|problem| fault_of(&problem))
+    Ok(app.to_end(work).await?)
 }
 
 /// Where an answer is gone on from that was given here before.
-async fn goes_on_from(app: &App, ask: &Ask, previous: &str) -> Result<Aim, Fault> {
-    let of = |problem: Problem| fault_of(&problem);
+async fn goes_on_from(app: &App, ask: &Ask, previous: &str) -> Result<Aim, Refusal> {
     let unknown = || Fault {
+        status: axum::http::StatusCode::NOT_FOUND,
         param: Some("previous_response_id".to_owned()),
-        ..Fault::new(FaultKind::NotFound, format!("there is no answer `{previous}` of this server"))
+        ..Fault::new(FaultKind::NoSuchAnswer, format!("there is no answer `{previous}` of this server"))
     };
     let named = previous.strip_prefix("resp_").and_then(|id| id.split_once('.')).ok_or_else(unknown)?;
     let id = SessionId::from(named.0);
-    check_agent(app, id.as_str(), &ask.agent).await.map_err(of)?;
+    check_agent(app, id.as_str(), &ask.agent).await?;
     let events = match app.runtime().log(&id).await {
         Ok(events) => events,
-        Err(SessionError::Store(longhaul_store::StoreError::NotFound(_))) => return Err(unknown()),
-        Err(error) => return Err(of(error.into())),
+        Err(SessionError::Store(longhaul_store::StoreError::NotFound(_))) => return Err(unknown().into()),
+        Err(error) => return Err(Problem::from(error).into()),
     };
     let message = QueueId::from(named.1);
     let taken = events.iter().find_map(|event| match &event.body {
@@ -388,8 +440,8 @@ async fn goes_on_from(app: &App, ask: &Ask, previous: &str) -> Result<Aim, Fault
     }
     let place = Place { session: id.as_str().to_owned(), taken };
     let root: String = id.as_str().chars().take(21).collect();
-    let fork = forked(app, &place, session_of(&root)?).await.map_err(of)?;
-    let fork = fork.ok_or_else(|| of(Problem::conflict("The conversation cannot be forked there.")))?;
+    let fork = forked(app, &place, session_of(&root)?).await?;
+    let fork = fork.ok_or_else(|| Problem::conflict("The conversation cannot be forked there."))?;
     Ok(Aim::at(fork, None))
 }
 

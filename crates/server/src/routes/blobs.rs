@@ -5,7 +5,6 @@ use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, ETAG};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use longhaul_core::ids::SessionId;
 use longhaul_core::message::{Media, Part};
 use longhaul_core::run::Run;
 use serde::Deserialize;
@@ -43,9 +42,10 @@ pub(crate) async fn upload(
     let work = {
         let app = app.clone();
         async move {
-            let session = SessionId::from(id);
-            let media = content::store(&app, &session, bytes, kind, about.name).await?;
-            app.uploads().add(session, media.clone());
+            // Where the session is open its messages are read.
+            let session = app.open(&id).await?;
+            let media = content::store(&app, session.id(), bytes, kind, about.name).await?;
+            app.uploads().add(session.id().clone(), media.clone());
             Ok(media)
         }
     };

@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
+use axum::http::header::CONTENT_ENCODING;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use longhaul::agents::AgentEntry;
+use longhaul_gateway::encode::{self, Head};
 use longhaul_gateway::wire::{Dialect, Fault, FaultKind};
 use longhaul_gateway::{Call, Gateway, Reply, ReplyBody};
 use serde_json::{Value, json};
@@ -158,6 +160,12 @@ async fn answered(app: &App, dialect: Dialect, request: Request, asked: Asked) -
     if let Err(problem) = app.takes_work() {
         return refused(dialect, &problem);
     }
+    if let Some(coding) = coding(request.headers()) {
+        extract::leave(request, app);
+        let message =
+            format!("the body comes with Content-Encoding: {coding}; send it as it is, without a coding");
+        return told(dialect, Fault::new(FaultKind::Unsupported, message));
+    }
     let is_known = shows_token(&request);
     let (headers, body) = match extract::read(request, app).await {
         Ok(read) => read,
@@ -199,6 +207,14 @@ async fn answered(app: &App, dialect: Dialect, request: Request, asked: Asked) -
     })
 }
 
+/// What a body is coded in, if it is.
+fn coding(headers: &HeaderMap) -> Option<String> {
+    let named = headers.get_all(CONTENT_ENCODING).iter().map(|value| value.to_str().unwrap_or("?"));
+    let mut codings = named.flat_map(|list| list.split(',')).map(str::trim);
+    let coding = codings.find(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case("identity"))?;
+    Some(coding.chars().take(50).collect())
+}
+
 /// Whether whoever asks has shown the token.
 fn shows_token(request: &Request) -> bool {
     request.extensions().get::<Visit>().is_some_and(|visit| visit.is_known)
@@ -238,12 +254,50 @@ fn missing(dialect: Dialect) -> Response {
 
 /// What this server has against a request of the gateway's, as the dialect of its path says it.
 pub(crate) fn refused_at(path: &str, problem: &Problem) -> Response {
-    let dialect = match path.strip_prefix(ROOT).unwrap_or_default() {
+    let dialect = dialect_at(path);
+    let mut fault = fault_of(problem);
+    if let Some(hint) = hint(path) {
+        fault.message = format!("{} {hint}", fault.message);
+    }
+    // Nothing but the path was looked at.
+    let kind = if fault.kind == FaultKind::Absent { FaultKind::NoSuchPath } else { fault.kind };
+    told(dialect, Fault { kind, ..fault })
+}
+
+/// A problem at the end of a stream that was begun, as the dialect of its path says it.
+pub(crate) fn event_at(path: &str, problem: &Problem) -> Vec<u8> {
+    let mut out = Vec::new();
+    encode::stream(dialect_at(path), Head::default()).fail(&fault_of(problem), &mut out);
+    out
+}
+
+fn dialect_at(path: &str) -> Dialect {
+    match without_roots(path) {
         path if path.starts_with("messages") => Dialect::Messages,
         path if path.starts_with("responses") => Dialect::Responses,
         _ => Dialect::Chat,
-    };
-    refused(dialect, problem)
+    }
+}
+
+/// The path below [`ROOT`], however often that stands there.
+fn without_roots(path: &str) -> &str {
+    let path = path.strip_prefix('/').unwrap_or(path);
+    path.trim_start_matches(&ROOT[1..])
+}
+
+/// Whether somebody meant a path of the gateway's, whose base URL lacks `/v1` or has it twice.
+pub(crate) fn is_missed(path: &str) -> bool {
+    let known =
+        ["chat/completions", "responses", "responses/compact", "messages", "messages/count_tokens", "models"];
+    let meant = without_roots(path);
+    known.contains(&meant) && path.strip_prefix(ROOT) != Some(meant)
+}
+
+/// What may be wrong with a base URL.
+fn hint(path: &str) -> Option<String> {
+    let meant = without_roots(path);
+    let wrong = if path.starts_with(ROOT) { "has /v1 once too often" } else { "lacks /v1" };
+    is_missed(path).then(|| format!("The base URL {wrong}: the path here is {ROOT}{meant}."))
 }
 
 fn refused(dialect: Dialect, problem: &Problem) -> Response {
@@ -253,15 +307,23 @@ fn refused(dialect: Dialect, problem: &Problem) -> Response {
 /// A problem as the gateway tells of it.
 pub(super) fn fault_of(problem: &Problem) -> Fault {
     let kind = match problem.status() {
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => FaultKind::Auth,
-        StatusCode::NOT_FOUND => FaultKind::NotFound,
+        StatusCode::UNAUTHORIZED => FaultKind::Auth,
+        StatusCode::FORBIDDEN => FaultKind::Forbidden,
+        StatusCode::NOT_FOUND => FaultKind::Absent,
+        StatusCode::METHOD_NOT_ALLOWED => FaultKind::WrongMethod,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => FaultKind::Unsupported,
         StatusCode::PAYLOAD_TOO_LARGE => FaultKind::TooLarge,
         StatusCode::TOO_MANY_REQUESTS => FaultKind::RateLimit,
         StatusCode::REQUEST_TIMEOUT => FaultKind::Timeout,
+        StatusCode::SERVICE_UNAVAILABLE => FaultKind::Unavailable,
         status if status.is_client_error() => FaultKind::Invalid,
         _ => FaultKind::Internal,
     };
-    Fault { status: problem.status(), ..Fault::new(kind, problem.detail().to_owned()) }
+    Fault {
+        status: problem.status(),
+        retry_after: problem.retry_after(),
+        ..Fault::new(kind, problem.detail().to_owned())
+    }
 }
 
 pub(super) fn told(dialect: Dialect, fault: Fault) -> Response {

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use longhaul::announce::{GO_ON, token_usage};
 use longhaul::session::Session;
 use longhaul_core::event::EventBody;
@@ -19,6 +19,7 @@ use crate::ends::End;
 use crate::extract::{Input, Key, Named, Optional, Params};
 use crate::once;
 use crate::openapi::answer;
+use crate::peers;
 use crate::problem::Problem;
 use crate::wording::is_blank;
 
@@ -109,18 +110,28 @@ async fn create_once(
 pub(crate) async fn list(
     State(app): State<App>,
     Params(listing): Params<Listing>,
+    headers: HeaderMap,
 ) -> Result<Json<Value>, Problem> {
     if listing.limit == Some(0) {
         return Err(Problem::invalid("`limit` is at least 1."));
     }
     let limit = listing.limit.unwrap_or(LISTED).min(MOST_LISTED);
     let open = app.runtime().opened();
+    if peers::is_sent_on(&headers) {
+        return Ok(Json(json!({ "sessions": working(&open) })));
+    }
+    let elsewhere = peers::working(&app).await;
     let records = app.runtime().sessions(limit).await?;
     let mut sessions = Vec::with_capacity(records.len());
     for record in &records {
         let session = open.iter().find(|session| *session.id() == record.id);
-        let at_rest = if record.parked { Status::Parked } else { Status::Idle };
-        let status = session.map_or(at_rest, |session| *session.status().borrow());
+        let status = match session {
+            Some(session) => *session.status().borrow(),
+            None => elsewhere
+                .get(record.id.as_str())
+                .and_then(|name| status_of(name))
+                .unwrap_or_else(|| unopened(&app, record)),
+        };
         let mut shown = brief(record, status);
         if matches!(status, Status::Idle | Status::Parked) {
             ended(&mut shown, app.ends().of(app.runtime().store(), record).await?.as_ref());
@@ -128,6 +139,22 @@ pub(crate) async fn list(
         sessions.push(shown);
     }
     Ok(Json(json!({ "sessions": sessions })))
+}
+
+/// What goes on in the sessions that are open here, for another node.
+fn working(open: &[Session]) -> Vec<Value> {
+    let statuses = open.iter().map(|session| (session.id(), *session.status().borrow()));
+    let working = statuses.filter(|(_, status)| !matches!(status, Status::Idle | Status::Parked));
+    working.map(|(id, status)| json!({ "id": id, "status": status_name(status) })).collect()
+}
+
+/// What is known of a session that no node tells of. A node that does not answer may have it.
+fn unopened(app: &App, record: &SessionRecord) -> Status {
+    match record.parked {
+        true => Status::Parked,
+        false if record.running && app.runtime().nodes().is_some() => Status::Streaming,
+        false => Status::Idle,
+    }
 }
 
 /// One session
@@ -161,6 +188,7 @@ pub(crate) async fn delete(State(app): State<App>, Named(id): Named<String>) -> 
         async move {
             let id = SessionId::from(id);
             app.runtime().delete(&id).await?;
+            app.deletions().note();
             Ok(json!({ "ok": true, "id": id }))
         }
     };
@@ -287,6 +315,12 @@ fn of_run(run: &Run) -> Vec<(&'static str, Value)> {
         known.push(("lastFinishReason", json!(end)));
     }
     known
+}
+
+/// What goes on, by the API's word for it; `None` for rest, which another node says of sessions that it has not.
+fn status_of(name: &str) -> Option<Status> {
+    let working = [Status::Streaming, Status::ExecutingTools, Status::WaitingApproval, Status::Compacting];
+    working.into_iter().find(|status| status_name(*status) == name)
 }
 
 /// A status in the API's words.

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use longhaul::testing::{self, Folder};
+use longhaul_core::event::EventBody;
+use longhaul_store::Append;
 
 use super::held::MOST_HELD_BYTES;
 use super::reading::REPLAYS;
@@ -150,4 +152,18 @@ async fn who_does_not_send_holds_little_sleeps_and_finds_the_rest_later() {
         expected.extend(replay.take(&event).unwrap().iter().map(|_| event.seq));
     }
     assert_eq!(told, expected);
+}
+
+#[tokio::test]
+async fn a_process_that_is_behind_the_log_sends_its_watchers_away() {
+    let (app, session, _folder) = session_that_says("Some words.").await;
+    session.ask("go").await.unwrap();
+    let told = session.attend().told;
+    // Somebody else has gone on with it.
+    let store = app.runtime().store();
+    let lease = store.claim(session.id(), "somebody else").await.unwrap();
+    let events = vec![EventBody::RunStarted { run_id: "theirs".into() }];
+    store.append(&lease, Append { at: 1, events, ..Append::default() }).await.unwrap();
+    let frames: Vec<Bytes> = Watcher::new(app.clone(), session, Some(told + 1)).told().collect().await;
+    assert!(frames.is_empty(), "{frames:?}");
 }

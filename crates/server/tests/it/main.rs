@@ -25,4 +25,5 @@ mod sessions;
 mod settings;
 mod slow;
 mod strangers;
+mod v1_refusals;
 mod world;

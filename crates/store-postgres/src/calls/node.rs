@@ -154,6 +154,8 @@ impl Call for Owner {
 /// [`Nodes::orphans`](longhaul_store::Nodes::orphans).
 pub(crate) struct Orphans {
     pub(crate) limit: usize,
+    /// Whether messages count that wait since a cancel or a crash.
+    pub(crate) waiting: bool,
     /// So that nodes that ask at the same time do not begin with the same one.
     pub(crate) seed: i64,
 }
@@ -166,15 +168,41 @@ impl Call for Orphans {
         let ids = sqlx::query_scalar!(
             "SELECT id FROM session
              WHERE no IN (SELECT no FROM session WHERE running UNION SELECT session_no FROM inbox WHERE state = 0)
-               AND (running OR NOT parked)
+               AND (running OR NOT parked AND ($3 OR EXISTS (
+                   SELECT FROM inbox
+                   WHERE session_no = session.no AND state = 0 AND queued_ms >= session.updated_ms)))
                AND NOT EXISTS (SELECT FROM node WHERE boot_id = session.owner AND lease_until > clock_timestamp())
              ORDER BY hashtextextended(id, $1) LIMIT $2",
             self.seed,
-            limit_to_db(self.limit)
+            limit_to_db(self.limit),
+            self.waiting
         )
         .fetch_all(db)
         .await?;
         Ok(ids.into_iter().map(|id| text_from_db(id).into()).collect())
+    }
+}
+
+/// [`Nodes::next_lease_end`](longhaul_store::Nodes::next_lease_end).
+pub(crate) struct NextEnd {
+    /// The node that asks.
+    pub(crate) boot: BootId,
+}
+
+#[async_trait]
+impl Call for NextEnd {
+    type Answer = Option<Duration>;
+
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Option<Duration>, Failure> {
+        let left = sqlx::query_scalar!(
+            r#"SELECT extract(epoch FROM min(lease_until) - clock_timestamp())::float8 AS "left?"
+               FROM node WHERE boot_id <> $1 AND lease_until > clock_timestamp()"#,
+            self.boot.as_str()
+        )
+        .fetch_one(db)
+        .await?;
+        // One that has ended meanwhile ends now.
+        Ok(left.map(|left| Duration::try_from_secs_f64(left).unwrap_or_default()))
     }
 }
 
@@ -223,5 +251,21 @@ impl Call for News {
         .fetch_all(db)
         .await?;
         Ok(rows)
+    }
+}
+
+/// Tells the other nodes.
+pub(crate) struct Tell {
+    pub(crate) channel: String,
+    pub(crate) payload: String,
+}
+
+#[async_trait]
+impl Call for Tell {
+    type Answer = ();
+
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(), Failure> {
+        sqlx::query!("SELECT pg_notify($1, $2)", self.channel, self.payload).execute(db).await?;
+        Ok(())
     }
 }

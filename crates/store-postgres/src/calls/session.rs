@@ -132,10 +132,19 @@ impl Call for Delete {
             None if again => return Ok(()),
             None => return Err(not_found(&self.id).into()),
         }
-        sqlx::query!("DELETE FROM event WHERE session_no = $1", self.no).execute(&mut *all).await?;
-        sqlx::query!("DELETE FROM chunk WHERE session_no = $1", self.no).execute(&mut *all).await?;
-        sqlx::query!("DELETE FROM session WHERE no = $1", self.no).execute(&mut *all).await?;
+        remove(&mut all, self.no).await?;
         all.commit().await?;
         Ok(())
     }
+}
+
+/// Removes the session of that number, whose row is locked.
+///
+/// # Errors
+/// The database's.
+pub(crate) async fn remove(db: &mut PgConnection, no: i64) -> Result<(), sqlx::Error> {
+    sqlx::query!("DELETE FROM event WHERE session_no = $1", no).execute(&mut *db).await?;
+    sqlx::query!("DELETE FROM chunk WHERE session_no = $1", no).execute(&mut *db).await?;
+    sqlx::query!("DELETE FROM session WHERE no = $1", no).execute(db).await?;
+    Ok(())
 }

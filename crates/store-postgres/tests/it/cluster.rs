@@ -10,7 +10,13 @@ use std::time::{Duration, Instant};
 use sqlx::{Connection, PgConnection};
 use tempfile::TempDir;
 
-use crate::place::skip;
+/// Says that a test is skipped, or fails it if the environment insists.
+pub(crate) fn skip(why: &str) {
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("a test");
+    assert!(std::env::var_os("LONGHAUL_REQUIRE_POSTGRES").is_none(), "{test} needs PostgreSQL: {why}");
+    eprintln!("SKIPPED {test}: {why}");
+}
 
 /// A running server, or one that was killed.
 pub(crate) struct Cluster {
@@ -85,16 +91,35 @@ impl Cluster {
         let Some(mut server) = self.server.take() else { return };
         let mut all = children(server.id());
         all.push(server.id());
-        let _ = Command::new("kill")
-            .arg("-9")
-            .args(all.iter().map(u32::to_string))
-            .stderr(Stdio::null())
-            .status();
+        send("-9", &all);
         server.wait().unwrap();
         // Until the last one is gone, no other server can start on its files.
         while all.iter().any(|id| is_alive(*id)) {
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    /// Ends it in order, without waiting for its clients.
+    pub(crate) fn end(&mut self) {
+        let Some(mut server) = self.server.take() else { return };
+        send("-INT", &[server.id()]);
+        server.wait().unwrap();
+    }
+
+    /// Stops all its processes where they stand: connections stay, and nothing is answered.
+    pub(crate) fn freeze(&self) {
+        let Some(server) = &self.server else { return };
+        // It first, so that it makes no more.
+        send("-STOP", &[server.id()]);
+        send("-STOP", &children(server.id()));
+    }
+
+    /// Lets them go on.
+    pub(crate) fn thaw(&self) {
+        let Some(server) = &self.server else { return };
+        let mut all = children(server.id());
+        all.push(server.id());
+        send("-CONT", &all);
     }
 
     fn data(&self) -> PathBuf {
@@ -134,12 +159,19 @@ fn user() -> Option<u32> {
     id(&["-u", "postgres"])
 }
 
+/// Some may be gone by now.
+fn send(signal: &str, processes: &[u32]) {
+    let ids = processes.iter().map(u32::to_string);
+    let _ = Command::new("kill").arg(signal).args(ids).stderr(Stdio::null()).status();
+}
+
 fn id(args: &[&str]) -> Option<u32> {
     let said = Command::new("id").args(args).output().ok()?;
     String::from_utf8(said.stdout).ok()?.trim().parse().ok()
 }
 
-fn children(parent: u32) -> Vec<u32> {
+/// The processes that it has started and that are there.
+pub(crate) fn children(parent: u32) -> Vec<u32> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     ids.filter(|id| parent_of(*id) == Some(parent)).collect()

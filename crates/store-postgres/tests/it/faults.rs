@@ -104,11 +104,18 @@ impl Writers {
     }
 }
 
+/// A node whose lease outlasts the start of a server, also on a machine that has other things to do: it is lost only by
+/// what the node does wrong.
+fn steady() -> PostgresOptions {
+    let (ttl, fence_after) = (Duration::from_secs(60), Duration::from_secs(50));
+    PostgresOptions { ttl, fence_after, patience: fence_after, ..PostgresOptions::default() }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_lost_when_the_server_is_killed() {
     let Some(mut cluster) = Cluster::new().await else { return };
     let place = Place::in_server(cluster.url()).await;
-    let writers = Writers::begin(place.open().await).await;
+    let writers = Writers::begin(place.open_with(steady()).await).await;
     for round in 0..4 {
         sleep(Duration::from_millis(250 + 90 * round)).await;
         cluster.kill();
@@ -126,7 +133,7 @@ async fn nothing_is_lost_when_the_server_is_killed() {
 async fn nothing_is_lost_when_all_connections_are_ended_again_and_again() {
     let Some(cluster) = Cluster::new().await else { return };
     let place = Place::in_server(cluster.url()).await;
-    let writers = Writers::begin(place.open().await).await;
+    let writers = Writers::begin(place.open_with(steady()).await).await;
     let mut storm = place.connect().await;
     let mut ended = 0;
     for _ in 0..40 {
@@ -181,7 +188,8 @@ async fn after_a_long_outage_owners_come_first() {
         enqueue(&other, &format!("w{number}"), "work").await.unwrap();
     }
     let taking = tokio::spawn(take_orphans(Arc::clone(&other), Arc::clone(&writers.done)));
-    sleep(Duration::from_millis(2_500)).await;
+    // In a database that has just started, others are spared for so long.
+    sleep(quick().ttl + Duration::from_millis(500)).await;
     for proxy in [&way, &other_way] {
         proxy.refuse(true);
     }
@@ -202,7 +210,7 @@ async fn after_a_long_outage_owners_come_first() {
 async fn take_orphans(store: Arc<PostgresStore>, done: Arc<AtomicBool>) -> usize {
     let mut taken = 0;
     while !done.load(Ordering::Relaxed) {
-        for id in store.orphans(8).await.unwrap_or_default() {
+        for id in store.orphans(8, true).await.unwrap_or_default() {
             taken += usize::from(store.claim(&id, "taker").await.is_ok());
         }
         sleep(Duration::from_millis(20)).await;
@@ -230,14 +238,14 @@ async fn what_arrives_after_the_takeover_is_not_written() {
     assert!(fenced(&late), "{late:?}");
     let mut taken = None;
     until("the takeover", async || {
-        for id in other.orphans(1).await.unwrap() {
+        for id in other.orphans(1, true).await.unwrap() {
             taken = other.claim(&id, "taker").await.ok();
         }
         taken.is_some()
     })
     .await;
     let after = begun.elapsed();
-    assert!(after < quick().ttl + Duration::from_secs(1), "{after:?}");
+    assert!(after < quick().ttl + Duration::from_secs(2), "{after:?}");
     proxy.cut(false);
     sleep(Duration::from_millis(300)).await;
     assert_eq!(notes(&other, "s").await, ["before"]);

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "these are tests: a failure is their purpose")]
 #![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 
+mod cancelled;
 mod cluster;
 mod faults;
 mod memo;
@@ -17,6 +18,8 @@ mod order;
 mod place;
 mod proxy;
 mod transfer;
+mod upgrade;
+mod upkeep;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,13 +45,14 @@ async fn store() -> (SharedStore, Option<Place>) {
 
 longhaul_store::conformance!(store);
 
-/// A node whose lease is short, so that tests need not wait.
+/// A node whose lease is short, so that tests need not wait, and so long that a machine with other things to do renews it
+/// in time.
 fn quick() -> PostgresOptions {
     PostgresOptions {
         connections: 4,
-        ttl: Duration::from_millis(2_000),
-        renew_every: Duration::from_millis(400),
-        fence_after: Duration::from_millis(1_400),
+        ttl: Duration::from_millis(3_500),
+        renew_every: Duration::from_millis(500),
+        fence_after: Duration::from_millis(2_500),
         poll_every: Duration::from_millis(200),
         ..PostgresOptions::default()
     }

@@ -4,7 +4,8 @@ use longhaul_store::{Nodes, Store, StoreError};
 use longhaul_store_postgres::{PostgresOptions, PostgresStore};
 use tokio::task::JoinSet;
 
-use crate::place::{Place, skip};
+use crate::cluster::skip;
+use crate::place::Place;
 use crate::{append, begin, create, notes, quick};
 
 async fn refused(url: &str) -> String {
@@ -40,6 +41,13 @@ async fn a_database_that_may_lose_commits_is_refused() {
 async fn a_database_that_is_not_there_is_said_to_be_away() {
     let why = refused("postgres://nobody@127.0.0.1:1/none").await;
     assert!(why.starts_with("the database is away"), "{why}");
+    let Some(place) = Place::new().await else { return };
+    let url = place.url();
+    let (server, name) = url.split_once('?').unwrap().0.rsplit_once('/').unwrap();
+    let why = refused(&format!("{server}/{name}_that_nobody_made")).await;
+    let words =
+        format!("PostgreSQL refuses the connection: database \"{name}_that_nobody_made\" does not exist");
+    assert_eq!(why, words);
     let why = refused("not an address").await;
     assert!(why.starts_with("the address of the database cannot be read"), "{why}");
 }

@@ -3,20 +3,14 @@
 use longhaul_store_postgres::{PostgresOptions, PostgresStore};
 use sqlx::{Connection, PgConnection};
 
+use crate::cluster::skip;
+
 const DEFAULT_URL: &str = "postgres://postgres@127.0.0.1:5432/test";
 
 /// A new schema; dropped with its content when the test is over.
 pub(crate) struct Place {
     server: String,
     schema: String,
-}
-
-/// Says that a test is skipped, or fails it if the environment insists.
-pub(crate) fn skip(why: &str) {
-    let thread = std::thread::current();
-    let test = thread.name().unwrap_or("a test");
-    assert!(std::env::var_os("LONGHAUL_REQUIRE_POSTGRES").is_none(), "{test} needs PostgreSQL: {why}");
-    eprintln!("SKIPPED {test}: {why}");
 }
 
 impl Place {

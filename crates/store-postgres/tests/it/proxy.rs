@@ -25,6 +25,9 @@ struct Way {
     /// New connections, and old ones, are refused.
     refused: AtomicBool,
     generation: watch::Sender<u64>,
+    /// Connections up to this one are dead without anybody being told: their number, and how many there were.
+    dead: AtomicU64,
+    count: AtomicU64,
     /// After how many answers one is lost, and its connection dies: 0 for never.
     lose_in: AtomicUsize,
     lost: AtomicU64,
@@ -68,6 +71,17 @@ impl Proxy {
         self.way.answers_held.send_replace(hold);
     }
 
+    /// Of the connections that are there nothing comes any more, and nobody is told; new ones work.
+    pub(crate) fn forget(&self) {
+        self.way.dead.store(self.way.count.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// Listens no more, for good: who comes is refused by the system.
+    pub(crate) fn close(&self) {
+        self.accepting.abort();
+        self.way.generation.send_modify(|generation| *generation += 1);
+    }
+
     /// Ends all connections, and refuses new ones; or takes them again.
     pub(crate) fn refuse(&self, refuse: bool) {
         self.way.refused.store(refuse, Ordering::Relaxed);
@@ -107,17 +121,18 @@ impl Way {
 }
 
 async fn pass_on(way: Arc<Way>, client: TcpStream, server: TcpStream) {
+    let number = 1 + way.count.fetch_add(1, Ordering::Relaxed);
     let mut generation = way.generation.subscribe();
     generation.borrow_and_update();
     let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
     tokio::select! {
-        () = copy(&way, from_client, to_server, false) => {}
-        () = copy(&way, from_server, to_client, true) => {}
+        () = copy(&way, number, (from_client, to_server), false) => {}
+        () = copy(&way, number, (from_server, to_client), true) => {}
         _ = generation.changed() => {}
     }
 }
 
-async fn copy(way: &Way, mut from: OwnedReadHalf, mut to: OwnedWriteHalf, answers: bool) {
+async fn copy(way: &Way, number: u64, (mut from, mut to): (OwnedReadHalf, OwnedWriteHalf), answers: bool) {
     let mut bytes = vec![0; 64 * 1024];
     let (mut cut, mut held) = (way.cut.subscribe(), way.answers_held.subscribe());
     loop {
@@ -127,6 +142,9 @@ async fn copy(way: &Way, mut from: OwnedReadHalf, mut to: OwnedWriteHalf, answer
         }
         if cut.wait_for(|cut| !cut).await.is_err() || count == 0 || answers && way.loses() {
             return;
+        }
+        if number <= way.dead.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
         }
         if to.write_all(&bytes[..count]).await.is_err() {
             return;

@@ -98,12 +98,48 @@ impl Write for Delete {
         }
         let no = batch.session_no(&self.id).await?;
         batch.flush().await?;
-        let (first, last) = (event_id(no, 0), last_event_id(no));
-        sqlx::query!("DELETE FROM event WHERE id BETWEEN ? AND ?", first, last)
-            .execute(batch.db().await?)
-            .await?;
-        sqlx::query!("DELETE FROM session WHERE no = ?", no).execute(batch.db().await?).await?;
-        batch.news.deleted.push(self.id.clone());
-        Ok(())
+        remove(batch, &self.id, no).await
+    }
+}
+
+async fn remove(batch: &mut Batch<'_>, id: &SessionId, no: i64) -> Result<(), Failure> {
+    let (first, last) = (event_id(no, 0), last_event_id(no));
+    sqlx::query!("DELETE FROM event WHERE id BETWEEN ? AND ?", first, last)
+        .execute(batch.db().await?)
+        .await?;
+    sqlx::query!("DELETE FROM session WHERE no = ?", no).execute(batch.db().await?).await?;
+    batch.news.deleted.push(id.clone());
+    Ok(())
+}
+
+/// [`Upkeep::delete_at_rest`](longhaul_store::Upkeep::delete_at_rest).
+pub(crate) struct DeleteAtRest {
+    pub(crate) id: SessionId,
+    pub(crate) before: Millis,
+}
+
+#[async_trait]
+impl Write for DeleteAtRest {
+    type Answer = bool;
+
+    async fn apply(&self, batch: &mut Batch<'_>) -> Result<bool, Failure> {
+        if batch.leases.is_held(&self.id) {
+            return Ok(false);
+        }
+        batch.flush().await?;
+        let (id, before) = (self.id.as_str(), to_db(self.before));
+        let resting = sqlx::query_scalar!(
+            r#"SELECT no AS "no!" FROM session
+               WHERE id = ? AND updated_ms < ? AND running = 0 AND parked = 0
+                 AND NOT EXISTS (SELECT 1 FROM inbox WHERE session_no = session.no AND state = 0)"#,
+            id,
+            before
+        )
+        .fetch_optional(batch.db().await?)
+        .await?;
+        match resting {
+            Some(no) => remove(batch, &self.id, no).await.map(|()| true),
+            None => Ok(false),
+        }
     }
 }

@@ -8,6 +8,8 @@ mod memo;
 mod model;
 mod read_only;
 mod refusals;
+mod upgrade;
+mod upkeep;
 
 use std::path::Path;
 use std::sync::Arc;

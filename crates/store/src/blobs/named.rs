@@ -53,7 +53,7 @@ fn collect<'e>(event: &'e EventBody, named: &mut Vec<&'e BlobRef>) {
     }
 }
 
-fn of_parts<'e>(parts: &'e [Part], named: &mut Vec<&'e BlobRef>) {
+pub(super) fn of_parts<'e>(parts: &'e [Part], named: &mut Vec<&'e BlobRef>) {
     for part in parts {
         match part {
             Part::Image(media) | Part::File(media) => named.push(&media.blob),

@@ -1,12 +1,12 @@
-use std::ops::Range;
+use std::fs::File;
+use std::time::{Duration, SystemTime};
 
 use longhaul_core::event::{EditKind, EditReason, EventBody, NoteReason, ViewEdit, ViewOp};
 use longhaul_core::ids::LogRange;
 use longhaul_core::message::{BlobRef, Media, Message, Part, ToolResult, ToolStatus, Truncation};
 
-use super::{BlobError, Blobs, blob_hashes};
-
-const LIMIT: u64 = 1 << 20;
+use super::conformance::{self, LIMIT};
+use super::{BlobError, Blobs, NamedBlobs, Swept, UNTOUCHED, blob_hashes};
 
 fn local() -> (tempfile::TempDir, Blobs) {
     let folder = tempfile::tempdir().unwrap();
@@ -14,46 +14,11 @@ fn local() -> (tempfile::TempDir, Blobs) {
     (folder, blobs)
 }
 
-async fn gives_back_what_was_put(blobs: &Blobs) {
-    for content in [Vec::new(), b"\0\xff\r\n".to_vec(), vec![7; LIMIT as usize]] {
-        let blob = blobs.put(content.clone()).await.unwrap();
-        assert_eq!(blob.bytes, content.len() as u64);
-        assert_eq!(blob.hash, blake3::hash(&content).to_hex().as_str());
-        assert_eq!(blobs.put(content.clone()).await.unwrap(), blob, "storing again");
-        assert_eq!(blobs.get(&blob).await.unwrap(), content);
-        assert_eq!(blobs.get_by_hash(&blob.hash).await.unwrap(), content);
-    }
-}
-
-async fn gives_ranges(blobs: &Blobs) {
-    let blob = blobs.put("0123456789").await.unwrap();
-    for (range, part) in [(0..10, "0123456789"), (3..5, "34"), (10..10, ""), (0..0, "")] {
-        assert_eq!(blobs.get_range(&blob, range).await.unwrap(), part);
-    }
-    let outside: [Range<u64>; 3] = [5..11, 11..11, Range { start: 5, end: 4 }];
-    for range in outside {
-        let answer = blobs.get_range(&blob, range.clone()).await;
-        assert_eq!(answer, Err(BlobError::OutOfRange { hash: blob.hash.clone(), range }));
-    }
-}
-
-async fn refuses(blobs: &Blobs) {
-    let large = vec![0; LIMIT as usize + 1];
-    assert_eq!(blobs.put(large).await, Err(BlobError::TooLarge { bytes: LIMIT + 1, limit: LIMIT }));
-    let absent = blake3::hash(b"never stored").to_hex().to_string();
-    assert_eq!(blobs.get_by_hash(&absent).await, Err(BlobError::NotFound(absent.clone())));
-    for bad in ["", "../../etc/passwd", &absent[1..], &absent.to_uppercase(), &absent.replace('a', "é")] {
-        assert_eq!(blobs.get_by_hash(bad).await, Err(BlobError::BadHash(bad.to_owned())), "{bad}");
-    }
-}
-
 #[tokio::test]
 async fn local_and_memory_behave_alike() {
     let (_folder, local) = local();
     for blobs in [&local, &Blobs::in_memory(LIMIT)] {
-        gives_back_what_was_put(blobs).await;
-        gives_ranges(blobs).await;
-        refuses(blobs).await;
+        conformance::all(blobs).await;
     }
 }
 
@@ -91,6 +56,40 @@ async fn what_a_killed_process_left_half_written_is_removed() {
     assert!(staged.iter().all(|path| !path.exists()) && others.iter().all(|path| path.exists()));
     assert_eq!(blobs.get(&blob).await.unwrap(), "kept");
     assert_eq!(Blobs::in_memory(LIMIT).sweep().await, Ok(0));
+}
+
+#[tokio::test]
+async fn what_is_stored_again_counts_as_new() {
+    let (folder, blobs) = local();
+    let blob = blobs.put("content").await.unwrap();
+    let path = folder.path().join("blob").join(&blob.hash[..2]).join(&blob.hash);
+    let (now, hour) = (SystemTime::now(), Duration::from_secs(60 * 60));
+    let age =
+        |hours| File::options().append(true).open(&path).unwrap().set_modified(now - hour * hours).unwrap();
+    age(48);
+    blobs.put("content").await.unwrap();
+    // Whoever stored it has a day to name it.
+    let swept = blobs.sweep_unnamed(&NamedBlobs::default(), now + hour * 24).await.unwrap();
+    assert_eq!(swept, Swept::default());
+    assert_eq!(std::fs::read(&path).unwrap(), b"content");
+    age(48);
+    assert_eq!(blobs.sweep_unnamed(&NamedBlobs::default(), now).await.unwrap().set_aside, 1);
+    assert!(!path.exists() && blobs.get(&blob).await.unwrap() == "content" && path.exists());
+}
+
+#[tokio::test]
+async fn who_has_the_blobs_alone_removes_at_once_what_is_old() {
+    let (folder, blobs) = local();
+    let (named, unnamed) = (blobs.put("named").await.unwrap(), blobs.put("unnamed").await.unwrap());
+    let all = || NamedBlobs::from_iter([&named.hash]);
+    assert_eq!(blobs.keep_only(&all(), Duration::from_secs(60)).await, Ok((0, 0)));
+    let later = SystemTime::now() + UNTOUCHED + Duration::from_secs(60);
+    assert_eq!(blobs.sweep_unnamed(&NamedBlobs::default(), later).await.unwrap().set_aside, 2);
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    assert_eq!(blobs.keep_only(&all(), Duration::ZERO).await, Ok((1, 7)), "also what is aside");
+    assert_eq!(blobs.get(&unnamed).await, Err(BlobError::NotFound(unnamed.hash.clone())));
+    let path = folder.path().join("blob").join(&named.hash[..2]).join(&named.hash);
+    assert_eq!(std::fs::read(path).unwrap(), b"named", "what is named is back in its place");
 }
 
 #[cfg(unix)]

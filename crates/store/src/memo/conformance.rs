@@ -24,6 +24,7 @@ macro_rules! memo_conformance {
             what_is_too_large_changes_nothing: 10 x 3_000,
             thousands_of_keys_are_looked_up: 10 x 1_000_000,
             puts_at_the_same_time_are_all_kept: 100 x 1_000_000,
+            texts_are_kept_beside_edits: 3 x 3_000,
         }
     };
     ($make:ident: $($case:ident: $entries:literal x $bytes:literal),+ $(,)?) => {
@@ -193,4 +194,25 @@ pub async fn puts_at_the_same_time_are_all_kept(memo: Arc<dyn Memo>) {
     }
     let last: u32 = known(&memo, 0).await.unwrap().parse().unwrap();
     assert!((1..=40).contains(&last));
+}
+
+/// Texts come back as they went in, and share the room with edits: whatever was not used for the longest time gives way.
+pub async fn texts_are_kept_beside_edits(memo: Arc<dyn Memo>) {
+    assert_eq!(memo.find_text(&key(1)).await, Ok(None));
+    for text in ["first", "{\"a\": [1, \"\u{1f980}\"]}\n"] {
+        memo.put_text(key(1), text).await.unwrap();
+        assert_eq!(memo.find_text(&key(1)).await, Ok(Some(text.to_owned())), "the later one is known");
+    }
+    memo.put_text(key(1), &"x".repeat(3_001)).await.unwrap();
+    assert!(memo.find_text(&key(1)).await.unwrap().is_some(), "what is too large replaces nothing");
+    put(&memo, 2, "edits").await;
+    memo.put_text(key(3), "").await.unwrap();
+    assert_eq!(memo.find_text(&key(3)).await, Ok(Some(String::new())));
+    assert!(memo.find_text(&key(1)).await.unwrap().is_some(), "now the edits are the oldest");
+    put(&memo, 4, "more").await;
+    assert_eq!(known(&memo, 2).await, None);
+    assert!(memo.find_text(&key(1)).await.unwrap().is_some() && known(&memo, 4).await.is_some());
+    memo.put_text(key(5), &"y".repeat(3_000)).await.unwrap();
+    assert!(memo.find_text(&key(5)).await.unwrap().is_some(), "bytes count for both");
+    assert_eq!((memo.find_text(&key(1)).await, known(&memo, 4).await), (Ok(None), None));
 }

@@ -27,9 +27,15 @@ struct State {
 
 #[derive(Debug)]
 struct Entry {
-    edits: Vec<ViewEdit>,
+    kept: Kept,
     bytes: usize,
     used: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Kept {
+    Edits(Vec<ViewEdit>),
+    Text(String),
 }
 
 impl MemoryMemo {
@@ -50,20 +56,20 @@ impl Default for MemoryMemo {
 }
 
 impl State {
-    fn find(&mut self, key: &MemoKey) -> Option<Vec<ViewEdit>> {
+    fn find(&mut self, key: &MemoKey) -> Option<Kept> {
         let entry = self.entries.get_mut(key)?;
         self.by_use.remove(&entry.used);
         self.uses += 1;
         entry.used = self.uses;
         self.by_use.insert(self.uses, *key);
-        Some(entry.edits.clone())
+        Some(entry.kept.clone())
     }
 
-    fn put(&mut self, key: MemoKey, edits: Vec<ViewEdit>, bytes: usize) {
+    fn put(&mut self, key: MemoKey, kept: Kept, bytes: usize) {
         self.remove(&key);
         self.uses += 1;
         self.by_use.insert(self.uses, key);
-        self.entries.insert(key, Entry { edits, bytes, used: self.uses });
+        self.entries.insert(key, Entry { kept, bytes, used: self.uses });
         self.bytes += bytes;
     }
 
@@ -87,9 +93,9 @@ impl State {
 impl Memo for MemoryMemo {
     async fn find(&self, keys: &[MemoKey]) -> Result<Option<Found>, StoreError> {
         let mut state = self.state();
-        let hit = keys.iter().enumerate().find_map(|(index, key)| {
-            let edits = state.find(key)?;
-            Some(Found { index, edits })
+        let hit = keys.iter().enumerate().find_map(|(index, key)| match state.find(key)? {
+            Kept::Edits(edits) => Some(Found { index, edits }),
+            Kept::Text(_) => None,
         });
         Ok(hit)
     }
@@ -98,7 +104,23 @@ impl Memo for MemoryMemo {
         let bytes = encode_edits(edits)?.len();
         if bytes <= self.limits.bytes {
             let mut state = self.state();
-            state.put(key, edits.to_vec(), bytes);
+            state.put(key, Kept::Edits(edits.to_vec()), bytes);
+            state.shrink(self.limits);
+        }
+        Ok(())
+    }
+
+    async fn find_text(&self, key: &MemoKey) -> Result<Option<String>, StoreError> {
+        match self.state().find(key) {
+            Some(Kept::Text(text)) => Ok(Some(text)),
+            Some(Kept::Edits(_)) | None => Ok(None),
+        }
+    }
+
+    async fn put_text(&self, key: MemoKey, text: &str) -> Result<(), StoreError> {
+        if text.len() <= self.limits.bytes {
+            let mut state = self.state();
+            state.put(key, Kept::Text(text.to_owned()), text.len());
             state.shrink(self.limits);
         }
         Ok(())

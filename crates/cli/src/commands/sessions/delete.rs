@@ -1,26 +1,19 @@
 //! `longhaul sessions delete`: for good, and only after a yes.
 
-use std::collections::HashSet;
 use std::io;
-use std::time::Duration;
 
 use longhaul::config::Config;
-use longhaul_core::event::EventBody;
-use longhaul_core::message::Message;
-use longhaul_store::{SessionRecord, SharedStore, blob_hashes};
+use longhaul_store::{SessionRecord, SharedStore, UNTOUCHED};
 
 use crate::data::{self, Data};
 use crate::failure::{DONE, Failure, Outcome};
-use crate::lookup::{self, ALL};
+use crate::lookup;
 use crate::place::Place;
 use crate::term::human::{count, grouped};
 use crate::term::out;
 use crate::term::text::one_line;
 
 use super::super::reading;
-
-/// What was stored shortly before may belong to a message that is still being written.
-const UNTOUCHED: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(super) async fn run(place: &Place, sessions: &[String], yes: bool) -> Outcome {
     let asks = place.terminal.input && place.terminal.messages;
@@ -57,18 +50,10 @@ async fn delete(store: &SharedStore, meant: &[SessionRecord]) -> Outcome<()> {
 
 /// Removes content that no session names any more, in its log or in its queue.
 async fn sweep(data: &Data) -> Outcome<()> {
-    let mut named = HashSet::new();
-    for record in data.store.sessions(ALL).await? {
-        named.extend(data.store.blobs(&record.id).await?.into_iter().map(|blob| blob.hash));
-        for waiting in data.store.queue(&record.id).await? {
-            let message = Message::user("waiting", waiting.parts);
-            let taken = EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None };
-            named.extend(blob_hashes(&taken));
-        }
-    }
-    let (blobs, bytes) = data.blobs.keep_only(&named, UNTOUCHED).await?;
+    let Some(upkeep) = &data.upkeep else { return Ok(()) };
+    let (blobs, bytes) = data.blobs.keep_only(&upkeep.named_blobs().await?, UNTOUCHED).await?;
     if blobs > 0 {
-        let (files, bytes) = (count(blobs as u64, "file"), grouped(bytes));
+        let (files, bytes) = (count(blobs, "file"), grouped(bytes));
         out::message(&format!(
             "images and outputs that nobody names any more are removed: {files}, {bytes} bytes\n"
         ));

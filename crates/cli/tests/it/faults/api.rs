@@ -1,10 +1,15 @@
 //! A client of the server.
 
+use std::time::Duration;
+
 use reqwest::{Client, Method, Response};
 use serde_json::{Value, json};
 
 use super::server::PATIENCE;
 use longhaul_core::event::Event;
+
+/// How long a server that is asked whether it takes work may be silent.
+const SOON: Duration = Duration::from_secs(1);
 
 /// The way to one running server.
 #[derive(Clone)]
@@ -18,6 +23,7 @@ pub(crate) struct Api {
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
+    pub(crate) retry_after: Option<String>,
     pub(crate) body: Value,
 }
 
@@ -46,8 +52,10 @@ impl Api {
     async fn answer(request: reqwest::RequestBuilder) -> Result<Answer, Lost> {
         let response = request.timeout(PATIENCE).send().await.map_err(lost)?;
         let status = response.status().as_u16();
+        let retry_after =
+            response.headers().get("retry-after").map(|value| value.to_str().unwrap().to_owned());
         let body = response.bytes().await.map_err(lost)?;
-        Ok(Answer { status, body: serde_json::from_slice(&body).unwrap_or(Value::Null) })
+        Ok(Answer { status, retry_after, body: serde_json::from_slice(&body).unwrap_or(Value::Null) })
     }
 
     pub(crate) async fn get(&self, path: &str) -> Result<Answer, Lost> {
@@ -62,6 +70,27 @@ impl Api {
         Self::answer(self.request(Method::POST, path).json(&body)).await
     }
 
+    /// Stores a text for a session.
+    pub(crate) async fn upload(&self, session: &str, text: &str) -> Result<Answer, Lost> {
+        let request = self.request(Method::POST, &format!("/api/sessions/{session}/blobs"));
+        Self::answer(request.header("content-type", "text/plain").body(text.to_owned())).await
+    }
+
+    /// A stream of the agent's answer in a session.
+    pub(crate) async fn asks_agent(&self, path: &str, session: &str, body: &Value) -> Response {
+        let request = self.request(Method::POST, path).header("x-longhaul-session", session);
+        request.json(body).send().await.unwrap().error_for_status().unwrap()
+    }
+
+    /// A good answer as it is.
+    pub(crate) async fn text(&self, path: &str) -> Result<String, Lost> {
+        let response = self.request(Method::GET, path).timeout(PATIENCE).send().await.map_err(lost)?;
+        let status = response.status();
+        let text = response.text().await.map_err(lost)?;
+        assert!(status.is_success(), "{path}: {status} {text}");
+        Ok(text)
+    }
+
     /// Sends a message under a key; without a session it begins one.
     pub(crate) async fn send(&self, session: Option<&str>, text: &str, key: &str) -> Result<Answer, Lost> {
         let mut body = json!({ "content": text });
@@ -70,6 +99,12 @@ impl Api {
         }
         let request = self.request(Method::POST, "/api/message").header("idempotency-key", key);
         Self::answer(request.json(&body)).await
+    }
+
+    /// Whether the server says, soon, that it takes work.
+    pub(crate) async fn is_ready(&self) -> bool {
+        let asked = self.request(Method::GET, "/readyz").timeout(SOON).send().await;
+        asked.is_ok_and(|answer| answer.status().is_success())
     }
 
     pub(crate) async fn session(&self, id: &str) -> Result<Answer, Lost> {

@@ -163,7 +163,7 @@ async fn a_clock_that_jumps_stops_and_reorders_nothing() {
     let mut rng = Rng::of(seed, "clock");
     let day = 24 * 3600;
     for round in 0..rounds().div_ceil(20) {
-        let server = place.start(Rules { continues: round % 2 == 0 }).await;
+        let server = place.start(Rules { continues: round % 2 == 0, ..Rules::default() }).await;
         let tasks = talk(&server.api, &talkers);
         for days in [1, -1, 0, -20_000, 400] {
             place.shim().shift_clock(days * day);

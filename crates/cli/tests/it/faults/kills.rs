@@ -18,7 +18,7 @@ async fn killed_at_any_time_nothing_is_lost_and_everything_goes_on() {
     let talkers = talkers(8, seed, &place);
     let mut rng = Rng::of(seed, "kills");
     for round in 0..rounds() {
-        let server = place.start(Rules { continues: rng.chance(50) }).await;
+        let server = place.start(Rules { continues: rng.chance(50), ..Rules::default() }).await;
         let time = Duration::from_millis(*rng.pick(&[5, 50, 200, 400, 700]) + rng.below(150));
         let tasks = talk(&server.api, &talkers);
         tokio::time::sleep(time).await;

@@ -43,6 +43,21 @@ pub(crate) struct Say {
     pub(crate) before_end: Option<Box<dyn FnOnce() + Send>>,
     /// Stops for ever before the end.
     pub(crate) stalls: bool,
+    /// Fails instead.
+    pub(crate) fails: Option<Fails>,
+}
+
+/// How a model's server fails.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fails {
+    /// Answers with this status.
+    With(u16),
+    /// Never answers.
+    Never,
+    /// The connection breaks in the middle of the answer.
+    Breaks,
+    /// The answer ends in the middle, as if that were its end.
+    Ends,
 }
 
 /// A tool that it asks for.
@@ -169,8 +184,21 @@ async fn complete(State(shared): State<Arc<Shared>>, body: Bytes) -> Response<Bo
         true => Say { text: "Done. ".to_owned(), ..Say::default() },
         false => (shared.script)(&asked),
     };
-    let stream = answer(&shared, say, body.len() as u64 / 4);
-    let body = Body::from_stream(stream);
+    let fails = say.fails;
+    match fails {
+        Some(Fails::With(status)) => {
+            let why = json!({ "error": { "message": "on purpose", "type": "server_error" } });
+            return Response::builder().status(status).body(Body::from(why.to_string())).unwrap();
+        }
+        Some(Fails::Never) => std::future::pending().await,
+        Some(Fails::Breaks | Fails::Ends) | None => {}
+    }
+    // Calls come behind the text: one that is cut short has none.
+    let most = if fails.is_some() { 1 + say.text.split(' ').count() / 2 } else { usize::MAX };
+    let pieces = answer(&shared, say, body.len() as u64 / 4).take(most);
+    let broken = matches!(fails, Some(Fails::Breaks));
+    let broken = futures_util::stream::iter(broken.then(|| Err(std::io::Error::other("broken"))));
+    let body = Body::from_stream(pieces.map(|piece| piece.map_err(|never| match never {})).chain(broken));
     Response::builder().header("content-type", "text/event-stream").body(body).unwrap()
 }
 

@@ -135,7 +135,7 @@ async fn killed_at_any_write_of_a_turn() {
         place.shim().kill_at(n, moment(&mut rng), kind::ALL, "data");
         try_turn(&place, &talker).await;
         eprintln!("turn: {n} {}", place.shim().last());
-        go_on(place, &talker, &model, Rules { continues: rng.chance(50) }).await;
+        go_on(place, &talker, &model, Rules { continues: rng.chance(50), ..Rules::default() }).await;
     })
     .await;
 }
@@ -190,7 +190,7 @@ async fn killed_while_a_tool_runs_it_is_not_run_again() {
                 () = reached => {}
             }
             server.kill().await;
-            go_on(place, &talker, &model, Rules { continues }).await;
+            go_on(place, &talker, &model, Rules { continues, ..Rules::default() }).await;
         }
     }
 }
@@ -241,7 +241,7 @@ async fn killed_while_the_summary_is_written() {
             () = stuck => {}
         }
         server.kill().await;
-        go_on(place, &talker, &model, Rules { continues }).await;
+        go_on(place, &talker, &model, Rules { continues, ..Rules::default() }).await;
     }
 }
 

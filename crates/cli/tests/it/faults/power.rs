@@ -90,7 +90,7 @@ pub(crate) struct Past {
 pub(crate) async fn check_after(place: Place, until: u64, past: &Past, model: &Model) -> Findings {
     let Past { talkers, heard } = past;
     let mut findings = Findings::default();
-    let server = match place.try_start(Rules { continues: false }).await {
+    let server = match place.try_start(Rules::default()).await {
         Ok(server) => server,
         Err(ended) => {
             findings.add("start", format!("{ended:?}"));

@@ -27,12 +27,18 @@ pub(crate) struct Place {
     pub(crate) shared: Option<Arc<Shared>>,
 }
 
-/// What several nodes have in common.
+/// What several nodes have in common, and how one of them comes to it.
+#[derive(Default)]
 pub(crate) struct Shared {
     pub(crate) db: String,
     pub(crate) token: PathBuf,
     pub(crate) blobs: PathBuf,
     pub(crate) work: PathBuf,
+    /// Where it listens, and where others reach it, if that is to be known before.
+    pub(crate) addr: Option<String>,
+    pub(crate) advertise: Option<String>,
+    /// What its agent file says besides.
+    pub(crate) more: String,
 }
 
 /// What an agent file says beyond the model.
@@ -40,6 +46,8 @@ pub(crate) struct Shared {
 pub(crate) struct Rules {
     /// Goes on by itself after a crash.
     pub(crate) continues: bool,
+    /// How long a run may take.
+    pub(crate) run_timeout: Option<&'static str>,
 }
 
 impl Place {
@@ -95,12 +103,14 @@ impl Place {
     /// A small window and short outputs, so that little talk brings compactions and blobs.
     fn configure(&self, rules: Rules) -> PathBuf {
         let recovery = if rules.continues { "continue" } else { "rest" };
+        let timeout = rules.run_timeout.unwrap_or("none");
+        let more = self.shared.as_ref().map_or("", |shared| shared.more.as_str());
         let text = format!(
             "model: {{ name: fake-1, base_url: \"{}\", context_window: 9000, max_output_tokens: 700 }}\n\
-             run: {{ recovery: {recovery} }}\n\
+             run: {{ recovery: {recovery}, timeout: {timeout} }}\n\
              context: {{ compression: {{ strategy: reactive-overflow, options: {{ pruneProtectTokens: 1500, pruneMinimumTokens: 400 }} }} }}\n\
              tools: {{ bash: {{ maxOutputChars: 1500, timeoutMs: 20000 }} }}\n\
-             retry: {{ attempts: 2, maxDelay: 1s }}\n",
+             retry: {{ attempts: 2, maxDelay: 1s }}\n{more}",
             self.model_url
         );
         self.bench.write("agent.yml", &text)
@@ -109,10 +119,14 @@ impl Place {
     fn command(&self, rules: Rules) -> Command {
         let config = self.configure(rules);
         let config = config.to_str().unwrap();
-        let args = ["--config", config, "serve", "--addr", "127.0.0.1:0", "--yes"];
+        let addr = self.shared.as_ref().and_then(|shared| shared.addr.as_deref()).unwrap_or("127.0.0.1:0");
+        let args = ["--config", config, "serve", "--addr", addr, "--yes"];
         let mut command = self.bench.command(args);
         if let Some(shared) = &self.shared {
             command.current_dir(&shared.work).args(["--db", &shared.db]);
+            if let Some(advertise) = &shared.advertise {
+                command.args(["--advertise", advertise]);
+            }
             command.arg("--token-file").arg(&shared.token).arg("--blobs").arg(&shared.blobs);
         }
         if let Some(shim) = &self.shim {
@@ -208,8 +222,13 @@ impl Server {
 
     /// Tells it to end, and waits.
     pub(crate) async fn terminate(self) -> Ended {
-        self.signal(rustix::process::Signal::TERM);
+        self.tell_to_end();
         self.ended().await
+    }
+
+    /// Tells it to end.
+    pub(crate) fn tell_to_end(&self) {
+        self.signal(rustix::process::Signal::TERM);
     }
 
     /// Waits until it has ended.

@@ -213,7 +213,7 @@ impl Talker {
     /// Sends a message, under a key that is its own. The status: 503 if there is no room for it.
     pub(crate) async fn send(&self, api: &Api, text: &str) -> Result<u16, Lost> {
         self.0.account.sending(text);
-        let Answer { status, body } = api.send(self.session(), text, text).await?;
+        let Answer { status, body, .. } = api.send(self.session(), text, text).await?;
         assert!(status == 200 || status == 503, "{status} {body}");
         if status == 200 {
             self.0.account.accepted(text, &body, (self.0.position)());

@@ -1,7 +1,7 @@
 //! The pruning agent's part of a draft.
 
-use super::super::Writer;
 use super::super::pruning::Pruning;
+use super::super::{Writer, extract};
 use super::{MAX_CALLS, Rejected, Section, SummaryDraft, WRITTEN, Work, defused};
 use crate::budget::Budget;
 use crate::event::{EventBody, ViewEdit, ViewOp};
@@ -27,7 +27,11 @@ impl SummaryDraft {
         if self.writer == Writer::Nobody {
             return None;
         }
-        let room = self.room_of_agent(budget).saturating_sub(400);
+        let answer = self.room_of_agent(budget);
+        // Order, piece and answer together are in the window, whatever the count is off by.
+        let window = self.window_of_writer(budget)?;
+        let fits = (window.saturating_sub(answer) as f64 / (1.0 + self.increment.margin())) as u64;
+        let room = answer.min(fits).saturating_sub(400);
         let end = self.sections.first().and_then(|section| {
             let last = view.iter().rposition(|item| self.is_of(section, item))?;
             Some(last + 1)
@@ -36,8 +40,31 @@ impl SummaryDraft {
         Pruning::new(view, end, limits, room, MAX_CALLS, &self.increment)
     }
 
-    /// The edit that a pruning agent has made.
+    /// The edit that a pruning agent has made, with extracts of the parts of which it said nothing usable.
     pub(super) fn pruned(&self, pruning: &Pruning, history: &History) -> Result<ViewEdit, Rejected> {
+        let missing = pruning.missing().count() as u64;
+        if missing == 0 {
+            return self.pruned_with(pruning, &[], history);
+        }
+        let room: u64 = self.sections.iter().filter_map(|section| section.extract_tokens).sum();
+        // Beside what the agent has written; less where that is much.
+        let with = |most: u64| self.pruned_with(pruning, &self.extracts(pruning, most, history), history);
+        let mut made = with(room / 2 / missing);
+        for most in [room / pruning.pieces() as u64, 0] {
+            if !matches!(made, Err(Rejected::TooLong { .. })) {
+                break;
+            }
+            made = with(most);
+        }
+        made
+    }
+
+    fn pruned_with(
+        &self,
+        pruning: &Pruning,
+        extracts: &[String],
+        history: &History,
+    ) -> Result<ViewEdit, Rejected> {
         let view = history.view();
         let units = units(view, &[]);
         let mut summary = Some(pruning.summary()).filter(|summary| !summary.is_empty());
@@ -47,7 +74,7 @@ impl SummaryDraft {
             says_nothing |= texts.is_empty();
             self.stand_in(history, &units, run, defused(&texts.join("\n\n")))
         };
-        let ops = pruning.ops(view, &units, &self.may_go, replace);
+        let ops = pruning.ops((view, &units), &self.may_go, extracts, replace);
         if ops.is_empty() {
             return Err(Rejected::Incomplete("it leaves everything as it is"));
         }
@@ -65,8 +92,22 @@ impl SummaryDraft {
         edit.compressed_tokens = reading.total;
         edit.compressed_bound = tokens;
         edit.compressed_messages = after.view().len() as u64;
-        edit.why = format!("pruned by an agent{}", edit.why);
+        let parts = match extracts.len() {
+            0 => String::new(),
+            some => format!(", {some} of {} parts by an extract", pruning.pieces()),
+        };
+        edit.why = format!("pruned by an agent{parts}{}", edit.why);
         Ok(edit)
+    }
+
+    /// What stands in the place of the parts of which the agent said nothing usable, each in at most `most` tokens.
+    fn extracts(&self, pruning: &Pruning, most: u64, history: &History) -> Vec<String> {
+        let of = |items: std::ops::Range<usize>| {
+            let handles: Vec<Handle> = history.view()[items].iter().map(|item| Handle(item.range)).collect();
+            // With room for words of its own beside the ledger.
+            extract::summary(history, &handles, most / 3, Some(most), "")
+        };
+        pruning.missing().map(of).collect()
     }
 
     /// The message that stands for a run of units.
@@ -82,6 +123,7 @@ impl SummaryDraft {
             messages: items.len() as u64,
             handles,
             limit_tokens: 0,
+            extract_tokens: None,
             ledger_tokens: 0,
             ledger: None,
             work: Work::Written(if words.is_empty() { words } else { format!("{WRITTEN}\n{words}") }),

@@ -69,7 +69,7 @@ impl SummaryDraft {
         }
         match &self.agent {
             Agent::Asked(pruning) if pruning.is_done() => self.pruned(pruning, history),
-            _ => self.filled(self.edit.clone(), &self.floor, history),
+            _ => self.fitted(&self.edit, &self.floor, history),
         }
     }
 
@@ -84,7 +84,7 @@ impl SummaryDraft {
         let mut bare = self.clone();
         bare.is_given = false;
         bare.sections.iter_mut().for_each(|section| section.work = Work::Extracted);
-        bare.filled(self.edit.clone(), &self.floor, history)
+        bare.fitted(&self.edit, &self.floor, history)
     }
 
     /// Whether `edit` is what became of it.
@@ -132,8 +132,29 @@ impl SummaryDraft {
             messages,
             format!("{}; written ahead", self.edit.why),
         );
-        let edit = self.filled(edit, &floor, scene.history).ok()?;
+        let edit = self.fitted(&edit, &floor, scene.history).ok()?;
         scene.may_commit(&edit).then_some(edit)
+    }
+
+    /// The edit with its texts; extracts are made shorter where they are too long.
+    fn fitted(&self, edit: &ViewEdit, floor: &Reading, history: &History) -> Result<ViewEdit, Rejected> {
+        let mut filled = self.filled(edit.clone(), floor, history);
+        let is_roomy = |section: &Section| {
+            section.work == Work::Extracted && section.extract_tokens > Some(section.limit_tokens)
+        };
+        for share in [2, 4, 0] {
+            if filled.is_ok() || !self.sections.iter().any(is_roomy) {
+                break;
+            }
+            let mut shorter = self.clone();
+            for section in &mut shorter.sections {
+                let limit = section.limit_tokens;
+                let less = |room: u64| limit + room.saturating_sub(limit).checked_div(share).unwrap_or(0);
+                section.extract_tokens = section.extract_tokens.map(less);
+            }
+            filled = shorter.filled(edit.clone(), floor, history);
+        }
+        filled
     }
 
     pub(super) fn filled(

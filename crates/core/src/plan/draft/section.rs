@@ -23,13 +23,15 @@ impl Section {
             // What a model writes is not taken for what the program knows.
             Work::Written(text) if !ledger.is_empty() && !text.is_empty() => format!("{WRITTEN}\n{text}"),
             Work::Written(text) => text.clone(),
-            _ => extract::summary(history, &self.handles, self.limit_tokens, &ledger),
+            _ => extract::summary(history, &self.handles, self.limit_tokens, self.extract_tokens, &ledger),
         };
-        let head = format!(
-            "{MARK} of {} earlier messages; the tool `recall` with handle {} returns the originals.",
-            self.messages,
-            named(&self.handles)
-        );
+        let how = match history.has_recall() {
+            true => {
+                format!("; the tool `recall` with handle {} returns the originals", named(&self.handles))
+            }
+            false => String::new(),
+        };
+        let head = format!("{MARK} of {} earlier messages{how}.", self.messages);
         let texts = [head.as_str(), ledger.trim(), text.trim()];
         texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
     }

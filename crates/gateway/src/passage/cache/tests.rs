@@ -15,7 +15,7 @@ fn request(texts: &[&str], mark: bool) -> Arc<Envelope> {
 
 fn state() -> State {
     let name = "x".to_owned();
-    State::new(Counter::default(), Origin { provider: name.clone(), api: name.clone(), model: name })
+    State::new(Counter::default(), Origin { provider: name.clone(), api: name.clone(), model: name }, false)
 }
 
 fn find(cache: &Cache, scope: u8, envelope: &Arc<Envelope>) -> Arc<Conversation> {
@@ -52,12 +52,54 @@ fn the_least_recently_used_gives_way() {
     find(&cache, 1, &request(&["c"], false));
     assert!(Arc::ptr_eq(&one, &find(&cache, 1, &a)));
     assert!(!Arc::ptr_eq(&two, &find(&cache, 1, &b)));
-    let narrow = Cache::new(10, 150);
+    let narrow = Cache::new(10, one.bytes() * 3 / 2);
     let one = find(&narrow, 1, &a);
     find(&narrow, 1, &b);
     assert!(!Arc::ptr_eq(&one, &find(&narrow, 1, &a)), "by bytes too");
     let entries = narrow.entries.lock().unwrap();
-    assert_eq!((entries.count, entries.bytes), (1, a.bytes.len()));
+    assert_eq!((entries.count, entries.bytes), (1, one.bytes()));
+}
+
+#[test]
+fn what_was_made_of_it_counts_and_what_is_too_large_is_not_kept() {
+    let cache = Cache::new(10, 40_000);
+    let texts = |count: usize| vec!["x"; count];
+    let feed = |conversation: &Arc<Conversation>, envelope: &Arc<Envelope>| {
+        let items: Vec<&str> = (0..envelope.items.len()).map(|index| envelope.item(index)).collect();
+        let pieces = Chat.pieces(&items, 0).unwrap();
+        let mut state = state();
+        state.count(&pieces);
+        state.log.feed(pieces).unwrap();
+        conversation.weigh(&state);
+        cache.settle(conversation);
+    };
+    let held = || {
+        let entries = cache.entries.lock().unwrap();
+        (entries.count, entries.bytes)
+    };
+    let small = find(&cache, 1, &request(&texts(10), false));
+    let unread = small.bytes();
+    feed(&small, &request(&texts(10), false));
+    assert!(small.bytes() >= unread + 10 * 800, "each message has its price");
+    assert_eq!(held(), (1, small.bytes()));
+    let many = request(&texts(30), false);
+    let large = find(&cache, 2, &many);
+    assert_eq!(held().0, 2, "as it was sent there is room");
+    feed(&large, &many);
+    assert_eq!(held(), (1, large.bytes()), "the other one gives way");
+    let parts: Vec<serde_json::Value> = vec![json!({ "type": "text", "text": "x" }); 60];
+    let body = json!({ "model": "m", "messages": [{ "role": "user", "content": parts }] });
+    let parts = Arc::new(Chat.read(body.to_string().into()).unwrap());
+    let other = find(&cache, 3, &parts);
+    let unread = other.bytes();
+    feed(&other, &parts);
+    assert!(other.bytes() >= unread + 60 * 100, "and each part");
+    let huge = request(&texts(60), false);
+    let alone = find(&cache, 4, &huge);
+    let before = held();
+    feed(&alone, &huge);
+    assert_eq!(held().0, before.0 - 1, "it is not kept, and drives nobody out");
+    assert!(!Arc::ptr_eq(&alone, &find(&cache, 4, &huge)));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Where an answer that streams is stopped: in its text only, between two words.
 
 use longhaul_core::estimate::Counter;
+use longhaul_core::usage::Usage;
 
 use crate::wire::{Inside, Seen};
 
@@ -21,6 +22,13 @@ pub(super) struct Pause {
     at_tokens: u64,
     tokens: u64,
     counted: Counted,
+    window: u64,
+    /// Input of the present stream, in tokens.
+    input: u64,
+    /// Output of the streams before it, in tokens.
+    before: u64,
+    /// Output of the present stream, as far as it was reported, in tokens.
+    reported: u64,
 }
 
 /// What was counted, in bytes.
@@ -32,15 +40,46 @@ struct Counted {
 
 impl Pause {
     pub(super) fn new(window: u64, input: u64) -> Self {
-        let mut pause = Self { counter: None, at_tokens: 0, tokens: 0, counted: Counted::default() };
+        let mut pause = Self {
+            counter: None,
+            at_tokens: 0,
+            tokens: 0,
+            counted: Counted::default(),
+            window,
+            input,
+            before: 0,
+            reported: 0,
+        };
         pause.go_on(window, input);
         pause
     }
 
     /// A new stream begins, whose input has all that was written so far.
     pub(super) fn go_on(&mut self, window: u64, input: u64) {
-        let room = (window * FULL_PERCENT / 100).saturating_sub(input);
-        self.at_tokens = self.tokens + room;
+        (self.window, self.input, self.before, self.reported) = (window, input, self.tokens, 0);
+        self.set_end();
+    }
+
+    fn set_end(&mut self) {
+        let room = (self.window * FULL_PERCENT / 100).saturating_sub(self.input);
+        self.at_tokens = self.before + room;
+    }
+
+    /// The server says what the present stream has read and written so far: where that is more than was thought, it is less
+    /// room. More than the window is no count.
+    pub(super) fn heed(&mut self, usage: &Usage) {
+        if usage.input_tokens > self.input && usage.input_tokens <= self.window {
+            self.input = usage.input_tokens;
+            self.set_end();
+        }
+        if usage.total_tokens() <= self.window {
+            self.reported = usage.output_tokens;
+        }
+    }
+
+    /// Output of all streams, as it was counted or reported, whichever is more, in tokens.
+    fn written(&self) -> u64 {
+        self.tokens.max(self.before + self.reported)
     }
 
     /// Output of all streams, in tokens.
@@ -60,14 +99,18 @@ impl Pause {
         self.counted = Counted { text, reasoning };
     }
 
-    /// Whether it is to end before what comes next, which says `next`.
-    pub(super) fn is_due(&self, seen: &Seen, next: impl FnOnce() -> String) -> bool {
-        if self.tokens < self.at_tokens || seen.inside != Inside::Text || seen.finish.is_some() {
+    /// Whether it is to end before what comes next, which is `next` alone. Only before more text: what is finished is not
+    /// gone on with.
+    pub(super) fn is_due(&self, seen: &Seen, next: impl FnOnce() -> Seen) -> bool {
+        if self.written() < self.at_tokens || seen.inside != Inside::Text || seen.finish.is_some() {
             return false;
         }
-        let ends_in_word = seen.text.chars().next_back().is_some_and(|last| !last.is_whitespace());
-        let is_late = self.tokens >= self.at_tokens + GRACE_TOKENS;
-        ends_in_word && (is_late || next().starts_with(char::is_whitespace))
+        let next = next();
+        if next.text.is_empty() || next.finish.is_some() {
+            return false;
+        }
+        let is_late = self.written() >= self.at_tokens + GRACE_TOKENS;
+        is_late || seen.text.ends_with(char::is_whitespace) || next.text.starts_with(char::is_whitespace)
     }
 }
 
@@ -81,7 +124,7 @@ mod tests {
 
     fn due(pause: &mut Pause, seen: &Seen, next: &str) -> bool {
         pause.count(seen, Counter::characters);
-        pause.is_due(seen, || next.to_owned())
+        pause.is_due(seen, || Seen { text: next.to_owned(), ..Seen::default() })
     }
 
     #[test]
@@ -92,7 +135,7 @@ mod tests {
         let full = format!("{words}{}word", "word ".repeat(22));
         assert!(due(&mut pause, &seen(&full), " and"));
         assert!(!due(&mut pause, &seen(&full), "s"), "in a word");
-        assert!(!due(&mut pause, &seen(&format!("{full} ")), "and"), "after a blank");
+        assert!(due(&mut pause, &seen(&format!("{full} ")), "and"), "after a blank");
         let thinking = Seen { inside: Inside::Reasoning, ..seen(&full) };
         assert!(!due(&mut pause, &thinking, " and"));
         let calling = Seen { inside: Inside::Call, ..seen(&full) };
@@ -105,6 +148,38 @@ mod tests {
         let text = "字".repeat(100 * 4 + 47 * 4);
         assert!(!due(&mut pause, &seen(&text), "字"));
         assert!(due(&mut pause, &seen(&"字".repeat(160 * 4)), "字"));
+    }
+
+    #[test]
+    fn an_answer_that_is_finished_is_not_stopped_at_its_last_word() {
+        let mut pause = Pause::new(1_000, 800);
+        for text in ["word ".repeat(400), "字".repeat(400 * 4)] {
+            assert!(due(&mut pause, &seen(&text), "x"));
+            assert!(!due(&mut pause, &seen(&text), ""), "what comes is no text");
+            let end = Seen { finish: Some(longhaul_core::message::Finish::Stop), ..seen("x") };
+            assert!(!pause.is_due(&seen(&text), || end));
+        }
+    }
+
+    #[test]
+    fn what_the_server_counts_is_less_room_where_it_is_more() {
+        let text = "word ".repeat(60);
+        let text = text.trim_end();
+        let usage = |input_tokens, output_tokens| Usage { input_tokens, output_tokens, ..Usage::default() };
+        for (usage, expected) in [
+            (usage(850, 1), true),
+            (usage(400, 1), false),
+            (usage(1_001, 1), false),
+            (usage(800, 100), true),
+            (usage(800, 99), false),
+        ] {
+            let mut pause = Pause::new(1_000, 800);
+            assert!(!due(&mut pause, &seen(text), " x"));
+            pause.heed(&usage);
+            assert_eq!(due(&mut pause, &seen(text), " x"), expected, "{usage:?}");
+            pause.go_on(1_000, 400);
+            assert!(!due(&mut pause, &seen(text), " x"), "the next stream has its own");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::*;
 
 fn log() -> Log {
     let name = "x".to_owned();
-    Log::new(Counter::default(), Origin { provider: name.clone(), api: name.clone(), model: name })
+    Log::new(Counter::default(), Origin { provider: name.clone(), api: name.clone(), model: name }, false)
 }
 
 fn typed(text: &str) -> Vec<Piece> {
@@ -106,29 +106,23 @@ fn edits_mean_the_same_in_a_log_that_is_made_anew() {
     // The first two steps.
     let at = |log: &Log, item: usize| log.placed[item].seq;
     let first = edit(&grown, vec![replace(at(&grown, 1), at(&grown, 4), "S1")]);
-    grown.commit(first);
+    grown.commit(first, None);
     grown.feed(all[7..15].to_vec()).unwrap();
     let second =
         edit(&grown, vec![replace(at(&grown, 1), at(&grown, 10), "S2"), ViewOp::clear(at(&grown, 12))]);
-    grown.commit(second);
+    grown.commit(second, None);
     let (edits, item) = grown.portable().unwrap();
     assert_eq!(item, 12);
     let mut anew = log();
     anew.feed(all[..=item].to_vec()).unwrap();
-    edits.into_iter().for_each(|edit| anew.commit(edit));
+    edits.into_iter().for_each(|(edit, stopgap)| anew.commit(edit, stopgap));
     anew.feed(all[item + 1..15].to_vec()).unwrap();
-    let without_handles = |log: &Log| {
-        shown(log)
-            .into_iter()
-            .map(|line| line.split(" The tool").next().unwrap().to_owned())
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(without_handles(&anew), without_handles(&grown));
+    assert_eq!(shown(&anew), shown(&grown));
     assert_eq!(shown(&anew)[..2], ["go".to_owned(), "S2".to_owned()]);
     // And so does what follows.
     grown.feed(all[15..].to_vec()).unwrap();
     anew.feed(all[15..].to_vec()).unwrap();
-    assert_eq!(without_handles(&anew), without_handles(&grown));
+    assert_eq!(shown(&anew), shown(&grown));
 }
 
 #[test]
@@ -144,4 +138,26 @@ fn what_was_reported_is_the_anchor_of_the_next_request() {
     assert_eq!((anchor.input, anchor.output), (40, 9));
     assert_eq!(log.feed(vec![vec![Piece::Assistant(Vec::new())]]), Ok(()));
     assert_eq!(log.feed(vec![vec![Piece::Assistant(Vec::new())]]), Err(Diverged), "an answer goes on");
+}
+
+#[test]
+fn an_edit_that_was_stored_goes_back_to_where_it_was() {
+    let mut log = log();
+    let mut made = Vec::new();
+    for round in 0..4 {
+        let from = log.history.last_seq() + 1;
+        for at in 0..3 {
+            let answer = vec![Piece::Assistant(vec![Part::text(format!("answer {at}"))])];
+            log.feed(vec![typed(&format!("question {round} {at}")), answer]).unwrap();
+        }
+        let last = log.placed[log.placed.len() - 2].seq;
+        let edit = edit(&log, vec![replace(from, last, "so")]);
+        made.push(edit.ops.clone());
+        log.commit(edit, None);
+        log.refused(&Start::default(), None, None);
+    }
+    let (stored, _) = log.portable().unwrap();
+    assert_ne!(stored[3].0.ops, made[3], "stored as if nothing had been edited");
+    let back: Vec<_> = stored.into_iter().map(|(edit, _)| log.placed(edit).ops).collect();
+    assert_eq!(back, made);
 }

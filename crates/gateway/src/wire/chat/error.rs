@@ -7,20 +7,27 @@ use super::super::{Fault, FaultKind};
 
 pub(super) fn body(fault: &Fault) -> Bytes {
     let kind = match fault.kind {
+        // OpenAI says so of a wrong key too.
         FaultKind::Invalid
         | FaultKind::ContextOverflow
         | FaultKind::DoesNotFit
+        | FaultKind::Auth
+        | FaultKind::Forbidden
         | FaultKind::NotFound
+        | FaultKind::Absent
+        | FaultKind::NoSuchPath
+        | FaultKind::WrongMethod
+        | FaultKind::Unsupported
         | FaultKind::NoSuchAnswer
         | FaultKind::TooLarge => "invalid_request_error",
-        FaultKind::Auth => "authentication_error",
         FaultKind::RateLimit => "rate_limit_error",
-        FaultKind::Unreachable | FaultKind::Timeout | FaultKind::Upstream | FaultKind::Internal => {
-            "server_error"
-        }
+        FaultKind::Unreachable
+        | FaultKind::Timeout
+        | FaultKind::Upstream
+        | FaultKind::Unavailable
+        | FaultKind::Internal => "server_error",
     };
-    let code = if fault.kind == FaultKind::NotFound { "model_not_found" } else { fault.kind.code() };
-    let param = fault.param.as_deref();
+    let (code, param) = (fault.kind.code(), fault.param.as_deref());
     json!({ "error": { "message": fault.message, "type": kind, "param": param, "code": code } })
         .to_string()
         .into()

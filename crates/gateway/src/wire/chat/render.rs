@@ -7,6 +7,7 @@ use super::super::json::{elements, field, fields, quoted, string, with_field};
 use super::super::patch::Patch;
 use super::super::slots::{Manners, Slot, Speaker, pop, settle, write};
 use super::super::{Bad, Edited, Envelope, Fate, GO_ON, Prefill, Step};
+use super::hidden;
 
 /// The request with `edited`'s changes.
 ///
@@ -22,10 +23,18 @@ pub(super) fn render(envelope: &Envelope, edited: &Edited) -> Result<Bytes, Bad>
     if edited.include_usage {
         report_usage(envelope, &mut patch);
     }
-    if edited.steps.is_some() || edited.prefill.is_some() {
+    if let Some(tool) = &edited.tool {
+        patch.add_tool(envelope, &hidden::tool(tool));
+    }
+    if edited.forbids_calls {
+        patch.forbid_calls(envelope, "\"none\"");
+    }
+    if edited.changes_items() {
         let whole = [Step::Keep(0..envelope.items.len())];
         let slots = place(envelope, edited.steps.as_deref().unwrap_or(&whole))?;
         let mut slots = settle(envelope, slots, &Rules)?;
+        hidden::replay(envelope, &mut slots, &edited.replays);
+        slots.extend(edited.rounds.iter().cloned().map(Slot::Own));
         if let Some(prefill) = edited.prefill.as_ref().filter(|prefill| !prefill.text.is_empty()) {
             begin_answer(envelope, &mut slots, prefill)?;
             slots.extend(edited.asks_to_go_on.then(|| Slot::Own(Rules.own(&[GO_ON.to_owned()]))));

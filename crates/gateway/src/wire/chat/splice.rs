@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::echo::Echo;
 use super::super::{Event, Seen, Splice, Watcher};
+use super::sieve::Sieve;
 use super::stream::{ChatWatcher, Chunk};
 
 /// Makes one answer. Of the first stream everything passes as it came; what ends the answer is held back.
@@ -17,6 +18,11 @@ pub struct ChatSplice {
     /// Calls of the streams that were left.
     calls_before: usize,
     echo: Echo,
+    sieve: Sieve,
+    /// Whether the client has seen anything of the answer: its role comes first, and once.
+    is_begun: bool,
+    /// Whether the next text begins a paragraph: it is another step's.
+    begins_paragraph: bool,
     /// The finish, the usage and `[DONE]`, until it is known whether the answer ends there.
     held: Vec<Vec<u8>>,
 }
@@ -33,33 +39,13 @@ impl Splice for ChatSplice {
             self.held.push(raw.to_vec());
             return;
         }
-        let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(data) else {
-            self.watcher.read(&event);
-            out.extend_from_slice(raw);
-            return;
-        };
-        let has_choices = chunk.choices.as_ref().is_some_and(|choices| !choices.is_empty());
-        let ends = chunk.choices.iter().flatten().any(|choice| choice.finish_reason.is_some())
-            || !has_choices && chunk.usage.is_some();
-        if self.head.is_empty() && has_choices {
-            self.head = head_of(data);
-        }
-        if !self.continued {
-            self.watcher.take(&chunk, data);
-            match ends {
-                false => out.extend_from_slice(raw),
-                true => self.hold_end(raw, data, out),
+        match self.sieve.pass(data) {
+            None => self.chunk(&event, raw, out),
+            Some(sifted) => {
+                let raw = format!("data: {}\n\n", Value::Object(sifted));
+                self.chunk(&Event::parse(raw.as_bytes()), raw.as_bytes(), out);
             }
-            return;
         }
-        if chunk.error.is_some() {
-            self.watcher.take(&chunk, data);
-            out.extend_from_slice(raw);
-            return;
-        }
-        drop(chunk);
-        let Ok(Value::Object(fields)) = serde_json::from_str(data) else { return };
-        self.rewrite(fields, ends, out);
     }
 
     fn go_on(&mut self, prefill: &str) {
@@ -67,9 +53,8 @@ impl Splice for ChatSplice {
         self.held.clear();
         self.calls_before = self.watcher.calls();
         self.watcher.go_on();
-        // On this wire whitespace at the end is sent too, and what comes is new.
-        let is_whole = prefill.trim_end().len() == prefill.len();
-        self.echo.expect(if is_whole { prefill } else { "" });
+        self.sieve.next_stream();
+        self.echo.expect_trimmed(prefill);
     }
 
     fn go_on_about(&mut self, said: &str, gap: &str) {
@@ -83,8 +68,42 @@ impl Splice for ChatSplice {
         }
     }
 
+    fn hide(&mut self, tool: &'static str) {
+        self.sieve.hide(tool);
+    }
+
+    fn has_hidden(&self) -> bool {
+        self.sieve.has_hidden()
+    }
+
+    fn next_step(&mut self, out: &mut Vec<u8>) {
+        self.flush_echo(out);
+        self.go_on("");
+        let said = &self.watcher.seen().text;
+        self.begins_paragraph = !said.is_empty() && !said.ends_with("\n\n");
+    }
+
+    fn conclude(&mut self, text: &str, out: &mut Vec<u8>) {
+        if self.head.is_empty() {
+            return;
+        }
+        self.flush_echo(out);
+        let said = &self.watcher.seen().text;
+        let gap = if said.trim().is_empty() || said.ends_with("\n\n") { "" } else { "\n\n" };
+        self.watcher.text(text);
+        self.write_text(&format!("{gap}{text}"), out);
+        self.is_begun = true;
+        self.held
+            .iter_mut()
+            .for_each(|raw| *raw = with_finish(raw, &["tool_calls", "function_call"], "stop"));
+    }
+
     fn end(&mut self, output_tokens_before: u64, out: &mut Vec<u8>) {
         self.flush_echo(out);
+        if self.echo.says_nothing() {
+            // What was about to come is missing.
+            self.held.iter_mut().for_each(|raw| *raw = with_finish(raw, &["stop"], "length"));
+        }
         let held = std::mem::take(&mut self.held);
         let is_finished = self.watcher.seen().finish.is_some();
         if !is_finished {
@@ -117,6 +136,41 @@ impl Splice for ChatSplice {
 }
 
 impl ChatSplice {
+    fn chunk(&mut self, event: &Event<'_>, raw: &[u8], out: &mut Vec<u8>) {
+        let data = event.data.trim();
+        let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(data) else {
+            self.watcher.read(event);
+            out.extend_from_slice(raw);
+            return;
+        };
+        let has_choices = chunk.choices.as_ref().is_some_and(|choices| !choices.is_empty());
+        let ends = chunk.choices.iter().flatten().any(|choice| choice.finish_reason.is_some())
+            || !has_choices && chunk.usage.is_some();
+        if self.head.is_empty() && has_choices {
+            self.head = head_of(data);
+        }
+        if !self.continued {
+            self.watcher.take(&chunk, data);
+            // Of a chunk with nothing but a hidden call only the shell is left.
+            let is_empty = self.sieve.has_hidden() && !ends && is_shell(data);
+            self.is_begun |= has_choices && !is_empty;
+            match ends {
+                false if is_empty => {}
+                false => out.extend_from_slice(raw),
+                true => self.hold_end(raw, data, out),
+            }
+            return;
+        }
+        if chunk.error.is_some() {
+            self.watcher.take(&chunk, data);
+            out.extend_from_slice(raw);
+            return;
+        }
+        drop(chunk);
+        let Ok(Value::Object(fields)) = serde_json::from_str(data) else { return };
+        self.rewrite(fields, ends, out);
+    }
+
     /// Of a chunk that ends the first stream what it says beside that is passed, the rest is held.
     fn hold_end(&mut self, raw: &[u8], data: &str, out: &mut Vec<u8>) {
         let Ok(Value::Object(mut end)) = serde_json::from_str(data) else { return };
@@ -142,20 +196,36 @@ impl ChatSplice {
         for (key, value) in &self.head {
             fields.insert(key.clone(), value.clone());
         }
+        let is_begun = self.is_begun;
         if let Some(delta) = choice_mut(&mut fields).and_then(delta_mut) {
-            delta.remove("role");
+            if is_begun {
+                delta.remove("role");
+            }
             self.number(delta);
             self.without_echo(delta);
         }
-        let text = Value::Object(fields.clone()).to_string();
+        let mut text = Value::Object(fields.clone()).to_string();
         if let Ok(chunk) = serde_json::from_str(&text) {
             self.watcher.take(&chunk, &text);
+        }
+        let said = choice_mut(&mut fields).and_then(delta_mut).and_then(|delta| delta.get_mut("content"));
+        if let Some(Value::String(said)) = said
+            && !said.is_empty()
+            && std::mem::take(&mut self.begins_paragraph)
+        {
+            said.insert_str(0, "\n\n");
+            text = Value::Object(fields.clone()).to_string();
         }
         if ends {
             self.flush_echo(out);
             let event = format!("data: {text}\n\n").into_bytes();
             self.hold_end(&event, &text, out);
-        } else if choice_mut(&mut fields).and_then(delta_mut).is_none_or(|delta| !is_blank(delta)) {
+            return;
+        }
+        let is_role = |delta: &Map<String, Value>| !is_begun && delta.contains_key("role");
+        let delta = choice_mut(&mut fields).and_then(delta_mut);
+        if delta.is_none_or(|delta| !is_blank(delta) || is_role(delta)) {
+            self.is_begun = true;
             write(&text, out);
         }
     }
@@ -187,7 +257,10 @@ impl ChatSplice {
     /// A chunk with text.
     fn write_text(&self, text: &str, out: &mut Vec<u8>) {
         let mut chunk = self.head.clone();
-        let choice = json!({ "index": 0, "delta": { "content": text }, "finish_reason": null });
+        let mut choice = json!({ "index": 0, "delta": { "content": text }, "finish_reason": null });
+        if !self.is_begun {
+            choice["delta"]["role"] = "assistant".into();
+        }
         chunk.insert("choices".to_owned(), json!([choice]));
         write(&Value::Object(chunk).to_string(), out);
     }
@@ -222,6 +295,13 @@ fn delta_mut(choice: &mut Map<String, Value>) -> Option<&mut Map<String, Value>>
     choice.get_mut("delta")?.as_object_mut()
 }
 
+/// Whether a chunk says nothing at all, not even whose it is.
+fn is_shell(data: &str) -> bool {
+    let Ok(Value::Object(mut chunk)) = serde_json::from_str(data) else { return false };
+    let says = |delta: &mut Map<String, Value>| !is_blank(delta) || delta.contains_key("role");
+    !choice_mut(&mut chunk).and_then(delta_mut).is_none_or(says)
+}
+
 /// Whether nothing is said: no fields, or empty ones.
 fn is_blank(delta: &Map<String, Value>) -> bool {
     delta.iter().all(|(key, value)| match value {
@@ -230,6 +310,17 @@ fn is_blank(delta: &Map<String, Value>) -> bool {
         Value::Array(list) => list.is_empty(),
         _ => false,
     })
+}
+
+/// An event of the end with another reason than one of these.
+fn with_finish(raw: &[u8], reasons: &[&str], finish: &str) -> Vec<u8> {
+    let ended = || {
+        let Ok(Value::Object(mut end)) = serde_json::from_str(Event::parse(raw).data) else { return None };
+        let reason = choice_mut(&mut end)?.get_mut("finish_reason")?;
+        reasons.contains(&reason.as_str()?).then(|| *reason = finish.into())?;
+        Some(format!("data: {}\n\n", Value::Object(end)).into_bytes())
+    };
+    ended().unwrap_or_else(|| raw.to_vec())
 }
 
 fn write(data: &str, out: &mut Vec<u8>) {

@@ -21,6 +21,8 @@ pub(super) struct Chunk<'a> {
     #[serde(borrow, default)]
     pub(super) usage: Option<&'a RawValue>,
     #[serde(borrow, default)]
+    timings: Option<&'a RawValue>,
+    #[serde(borrow, default)]
     pub(super) error: Option<&'a RawValue>,
 }
 
@@ -78,6 +80,15 @@ struct Counts {
     prompt_tokens_details: Option<PromptDetails>,
     #[serde(default)]
     completion_tokens_details: Option<OutputDetails>,
+}
+
+/// What llama.cpp says of its work, at the end of each answer and where it is asked to (`timings_per_token`) with every
+/// piece.
+#[derive(Deserialize)]
+struct Timings {
+    cache_n: u64,
+    prompt_n: u64,
+    predicted_n: u64,
 }
 
 #[derive(Deserialize)]
@@ -146,6 +157,18 @@ fn usage(raw: &RawValue) -> Option<Usage> {
     })
 }
 
+/// What was read and written as a server's timings have it; `None` where they do not say what was cached.
+fn timed(raw: &RawValue) -> Option<Usage> {
+    let Timings { cache_n, prompt_n, predicted_n } = serde_json::from_str(raw.get()).ok()?;
+    Some(Usage {
+        input_tokens: cache_n.saturating_add(prompt_n),
+        output_tokens: predicted_n,
+        cache_read_tokens: cache_n,
+        raw: Some(RawJson(raw.get().to_owned())),
+        ..Usage::default()
+    })
+}
+
 /// Reads one stream.
 #[derive(Debug, Default)]
 pub struct ChatWatcher {
@@ -191,7 +214,7 @@ impl ChatWatcher {
             }
             self.seen.finish = choice.finish().or(self.seen.finish);
         }
-        if let Some(reported) = chunk.usage.and_then(usage) {
+        if let Some(reported) = chunk.usage.and_then(usage).or_else(|| chunk.timings.and_then(timed)) {
             self.seen.usage = Some(reported);
         }
     }

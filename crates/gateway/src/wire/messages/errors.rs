@@ -10,15 +10,21 @@ const TOO_LONG: &str = "prompt is too long";
 /// The dialect's name of a kind of error.
 pub fn kind_of(kind: FaultKind) -> &'static str {
     match kind {
-        FaultKind::Invalid | FaultKind::ContextOverflow | FaultKind::DoesNotFit | FaultKind::NoSuchAnswer => {
-            "invalid_request_error"
-        }
+        FaultKind::Invalid
+        | FaultKind::ContextOverflow
+        | FaultKind::DoesNotFit
+        | FaultKind::NoSuchAnswer
+        | FaultKind::WrongMethod
+        | FaultKind::Unsupported => "invalid_request_error",
         FaultKind::Auth => "authentication_error",
-        FaultKind::NotFound => "not_found_error",
+        FaultKind::Forbidden => "permission_error",
+        FaultKind::NotFound | FaultKind::Absent | FaultKind::NoSuchPath => "not_found_error",
         FaultKind::TooLarge => "request_too_large",
         FaultKind::RateLimit => "rate_limit_error",
         FaultKind::Timeout => "timeout_error",
-        FaultKind::Unreachable | FaultKind::Upstream | FaultKind::Internal => "api_error",
+        FaultKind::Unreachable | FaultKind::Upstream | FaultKind::Unavailable | FaultKind::Internal => {
+            "api_error"
+        }
     }
 }
 

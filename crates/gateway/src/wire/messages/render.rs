@@ -1,5 +1,6 @@
 //! A request with changes: the client's own bytes wherever nothing was changed.
 
+use super::hidden;
 use super::item::{Block, Content, Item};
 use crate::wire::json::{quoted, with_field};
 use crate::wire::patch::Patch;
@@ -18,10 +19,18 @@ pub(super) fn render(envelope: &Envelope, edited: &Edited) -> Result<Bytes, Bad>
         patch.add("add_generation_prompt", "false");
         patch.add("continue_final_message", "true");
     }
-    if edited.steps.is_some() || edited.prefill.is_some() {
+    if let Some(tool) = &edited.tool {
+        patch.add_tool(envelope, &hidden::tool(tool));
+    }
+    if edited.forbids_calls {
+        patch.forbid_calls(envelope, r#"{"type":"none"}"#);
+    }
+    if edited.changes_items() {
         let whole = [Step::Keep(0..envelope.items.len())];
         let steps = edited.steps.as_deref().unwrap_or(&whole);
         let mut messages = settle(envelope, place(envelope, steps)?, &Rules)?;
+        hidden::replay(envelope, &mut messages, &edited.replays);
+        messages.extend(edited.rounds.iter().cloned().map(Slot::Own));
         if let Some(prefill) = &edited.prefill {
             begin_answer(envelope, &mut messages, prefill)?;
             messages.extend(edited.asks_to_go_on.then(|| Slot::Own(Rules.own(&[GO_ON.to_owned()]))));

@@ -1,10 +1,12 @@
 //! One answer of several streams.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use super::watch::{Payload, Reader};
 use crate::wire::echo::Echo;
-use crate::wire::json::{place, quoted, with_field};
+use crate::wire::json::{field, fields, place, quoted, string, with_field};
 use crate::wire::sse::Event;
 use crate::wire::{Seen, Splice};
 
@@ -24,6 +26,9 @@ pub(super) struct Joint {
     /// The end of a text block, and the end of the answer, until it is known whether they are.
     held: Vec<Vec<u8>>,
     echo: Echo,
+    /// The tool whose calls are not shown, and the present stream's numbers of those.
+    unseen: Option<&'static str>,
+    hidden: BTreeSet<u64>,
 }
 
 impl Splice for Joint {
@@ -33,6 +38,9 @@ impl Splice for Joint {
             out.extend_from_slice(raw);
             return;
         };
+        if self.is_hidden(&payload) {
+            return;
+        }
         match payload.r#type.as_ref() {
             "message_start" => self.start(&payload, raw, out),
             "content_block_start" => self.begin(&payload, raw, event.data, out),
@@ -54,6 +62,7 @@ impl Splice for Joint {
         self.continued = true;
         self.held.clear();
         self.theirs = None;
+        self.hidden.clear();
         self.reader.go_on();
         self.echo.expect_trimmed(prefill);
     }
@@ -69,8 +78,48 @@ impl Splice for Joint {
         }
     }
 
+    fn hide(&mut self, tool: &'static str) {
+        self.unseen = Some(tool);
+    }
+
+    fn has_hidden(&self) -> bool {
+        !self.hidden.is_empty()
+    }
+
+    fn next_step(&mut self, out: &mut Vec<u8>) {
+        self.flush_echo(out);
+        self.held.retain(|raw| !is_end(raw));
+        self.close(out);
+        self.go_on("");
+    }
+
+    fn conclude(&mut self, text: &str, out: &mut Vec<u8>) {
+        if !self.has_start {
+            return;
+        }
+        self.flush_echo(out);
+        let (ends, held) = std::mem::take(&mut self.held).into_iter().partition(|raw| is_end(raw));
+        self.held = held;
+        self.close(out);
+        let block = json!({"type": "text", "text": ""});
+        let begun = json!({"type": "content_block_start", "index": self.blocks, "content_block": block});
+        write("content_block_start", &begun.to_string(), out);
+        self.open = Some((self.blocks, true));
+        self.blocks += 1;
+        self.write_text(text, out);
+        self.close(out);
+        let ends: Vec<Vec<u8>> = ends;
+        self.held =
+            ends.into_iter().map(|raw| with_reason(&raw, "tool_use", "end_turn").unwrap_or(raw)).collect();
+    }
+
     fn end(&mut self, output_tokens_before: u64, out: &mut Vec<u8>) {
         self.flush_echo(out);
+        if self.echo.says_nothing() {
+            // What was about to come is missing.
+            let cut = |raw: Vec<u8>| with_reason(&raw, "end_turn", "max_tokens").unwrap_or(raw);
+            self.held = std::mem::take(&mut self.held).into_iter().map(cut).collect();
+        }
         let held = std::mem::take(&mut self.held);
         let is_over = held.iter().any(|raw| name(raw).is_some_and(|name| name == "message_delta"));
         if !self.has_start {
@@ -105,6 +154,16 @@ impl Splice for Joint {
 }
 
 impl Joint {
+    /// Whether an event is about a call that is not shown.
+    fn is_hidden(&mut self, payload: &Payload<'_>) -> bool {
+        let (Some(tool), Some(index)) = (self.unseen, payload.block()) else { return false };
+        let begun = payload.content_block.as_ref().filter(|block| block.r#type == "tool_use");
+        if begun.and_then(|block| block.name.as_deref()) == Some(tool) {
+            self.hidden.insert(index);
+        }
+        self.hidden.contains(&index)
+    }
+
     fn start(&mut self, payload: &Payload<'_>, raw: &[u8], out: &mut Vec<u8>) {
         if self.has_start {
             self.reader.restart(payload.message.as_ref());
@@ -261,6 +320,18 @@ fn write_delta(index: u64, text: &str, out: &mut Vec<u8>) {
 /// Whether it is part of the end of the whole answer.
 fn is_end(raw: &[u8]) -> bool {
     name(raw).is_some_and(|name| name == "message_delta" || name == "message_stop")
+}
+
+/// The end of an answer with another reason than this one. `None` if it has not this one.
+fn with_reason(raw: &[u8], reason: &str, other: &str) -> Option<Vec<u8>> {
+    let data = Event::parse(raw).data;
+    let said = fields(data)?;
+    let delta = field(&said, "delta")?;
+    let said = fields(delta).and_then(|said| string(field(&said, "stop_reason")?))?;
+    let delta = (said == reason).then(|| with_field(delta, "stop_reason", &quoted(other)))??;
+    let mut out = Vec::new();
+    write("message_delta", &with_field(data, "delta", &delta)?, &mut out);
+    Some(out)
 }
 
 fn name(raw: &[u8]) -> Option<String> {

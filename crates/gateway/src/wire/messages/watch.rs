@@ -46,7 +46,7 @@ pub(super) struct Begin<'a> {
     #[serde(borrow)]
     id: Option<Cow<'a, str>>,
     #[serde(borrow)]
-    name: Option<Cow<'a, str>>,
+    pub(super) name: Option<Cow<'a, str>>,
     #[serde(borrow)]
     pub(super) text: Option<Cow<'a, str>>,
     #[serde(borrow)]
@@ -144,6 +144,7 @@ impl Reader {
     pub(super) fn go_on(&mut self) {
         self.counts = Counts::default();
         self.seen.finish = None;
+        self.seen.usage = None;
         self.seen.over = false;
     }
 

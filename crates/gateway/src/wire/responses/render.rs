@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::hidden::{self, Woven};
 use super::item::Item;
 use crate::wire::json::{quoted, with_field};
 use crate::wire::patch::{List, Patch};
@@ -20,19 +21,27 @@ pub(super) fn render(envelope: &Envelope, edited: &Edited) -> Result<Bytes, Bad>
     }
     let whole = [Step::Keep(0..envelope.items.len())];
     let steps = edited.steps.as_deref().unwrap_or(&whole);
-    let mut begun: Vec<String> = edited.prefill.as_ref().and_then(begin_answer).into_iter().collect();
-    if edited.asks_to_go_on && !begun.is_empty() {
-        begun.push(said(&quoted(GO_ON)));
+    if let Some(tool) = &edited.tool {
+        patch.add_tool(envelope, &hidden::tool(tool));
     }
+    if edited.forbids_calls {
+        patch.forbid_calls(envelope, "\"none\"");
+    }
+    let mut begun = edited.rounds.clone();
+    if let Some(prefill) = edited.prefill.as_ref().and_then(begin_answer) {
+        begun.push(prefill);
+        begun.extend(edited.asks_to_go_on.then(|| said(&quoted(GO_ON))));
+    }
+    let woven = Woven::of(envelope, &edited.replays);
     let changes = steps.iter().any(|step| !matches!(step, Step::Keep(_))) || !begun.is_empty();
     let is_text = envelope.text(&envelope.items_at).starts_with('"');
     if is_text && (changes || steps.iter().all(|step| matches!(step, Step::Keep(range) if range.is_empty())))
     {
         patch.replace(envelope.items_at.clone(), list_of_text(envelope, steps, begun)?);
-    } else if !is_text && (edited.steps.is_some() || !begun.is_empty()) {
+    } else if !is_text && (edited.steps.is_some() || !begun.is_empty() || !woven.is_empty()) {
         let mut list = List::new(envelope);
         for step in steps {
-            write(envelope, step, &mut list)?;
+            write(envelope, step, &woven, &mut list)?;
         }
         for begun in &begun {
             list.insert(begun);
@@ -42,17 +51,22 @@ pub(super) fn render(envelope: &Envelope, edited: &Edited) -> Result<Bytes, Bad>
     Ok(patch.apply(&envelope.bytes))
 }
 
-fn write(envelope: &Envelope, step: &Step, list: &mut List<'_>) -> Result<(), Bad> {
+fn write(envelope: &Envelope, step: &Step, woven: &Woven, list: &mut List<'_>) -> Result<(), Bad> {
     match step {
         Step::Keep(range) if range.end > envelope.items.len() => return Err(unknown(range.end)),
-        Step::Keep(range) => list.keep(range.clone()),
+        Step::Keep(range) if woven.is_empty() => list.keep(range.clone()),
+        Step::Keep(range) => {
+            for item in range.clone() {
+                woven.around(item, list, |list| list.keep(item..item + 1));
+            }
+        }
         Step::Say(text) => list.insert(&said(&quoted(text))),
-        Step::Rewrite { item, text } => list.change(*item, text),
+        Step::Rewrite { item, text } => woven.around(*item, list, |list| list.change(*item, text)),
         Step::Change { item, fates } if *item < envelope.items.len() => {
             let raw = envelope.item(*item);
             match changed(raw, *item, fates)? {
-                Some(text) if text == raw => list.keep(*item..*item + 1),
-                Some(text) => list.change(*item, &text),
+                Some(text) if text == raw => woven.around(*item, list, |list| list.keep(*item..*item + 1)),
+                Some(text) => woven.around(*item, list, |list| list.change(*item, &text)),
                 None => {}
             }
         }

@@ -5,8 +5,10 @@
 
 use std::collections::BTreeMap;
 
+use longhaul_core::message::Finish;
 use serde_json::{Value, json};
 
+use super::unseen::Unseen;
 use super::watch::{Payload, Reader};
 use super::whole::list;
 use crate::wire::echo::Echo;
@@ -37,6 +39,7 @@ pub(super) struct Joint {
     /// Events that close a message, and the answer, until it is known whether they do.
     held: Vec<Vec<u8>>,
     echo: Echo,
+    unseen: Unseen,
 }
 
 /// A message in the making.
@@ -59,11 +62,16 @@ impl Splice for Joint {
             out.extend_from_slice(raw);
             return;
         };
+        if self.unseen.hides(&payload) {
+            self.renumbers();
+            return;
+        }
         if self.continued {
             self.later(&payload, data, out);
         } else {
             self.first(&payload, raw, data, out);
         }
+        self.reader.sent(self.next.and_then(|next| next.checked_sub(1)));
     }
 
     fn go_on(&mut self, prefill: &str) {
@@ -71,11 +79,12 @@ impl Splice for Joint {
         self.held.clear();
         self.ours.clear();
         self.begun = 0;
+        self.unseen.next_stream();
         if let Some(open) = &self.open {
             self.done.remove(&open.index);
         }
         self.reader.go_on();
-        self.echo.expect(prefill);
+        self.echo.expect_trimmed(prefill);
     }
 
     fn go_on_about(&mut self, said: &str, gap: &str) {
@@ -89,8 +98,7 @@ impl Splice for Joint {
         };
         if !self.continued {
             // From now on the closing events say more than the upstream's.
-            self.continued = true;
-            self.ours.extend((0..self.items).map(|item| (item, item)));
+            self.renumbers();
             self.ours.insert(index, index);
         }
         self.write_text(text, out);
@@ -101,6 +109,42 @@ impl Splice for Joint {
                 _ => self.held.push(raw),
             }
         }
+    }
+
+    fn hide(&mut self, tool: &'static str) {
+        self.unseen.hide(tool);
+    }
+
+    fn has_hidden(&self) -> bool {
+        self.unseen.has_hidden()
+    }
+
+    fn next_step(&mut self, out: &mut Vec<u8>) {
+        self.flush_echo(out);
+        self.held.retain(|raw| !Payload::read(Event::parse(raw).data).is_some_and(|last| last.is_end()));
+        if self.held.is_empty() {
+            self.close("completed", out);
+        }
+        self.release(out);
+        self.open = None;
+        self.go_on("");
+    }
+
+    fn conclude(&mut self, text: &str, out: &mut Vec<u8>) {
+        let Some(response) = &self.response else { return };
+        let name = fields(response).and_then(|said| string(field(&said, "id")?)).unwrap_or_default();
+        self.renumbers();
+        self.flush_echo(out);
+        let last =
+            self.held.pop_if(|raw| Payload::read(Event::parse(raw).data).is_some_and(|last| last.is_end()));
+        if self.held.is_empty() {
+            self.close("completed", out);
+        }
+        self.release(out);
+        self.begin_message(&format!("msg_{name}_{}", self.items), out);
+        self.say(text, out);
+        self.close("completed", out);
+        self.held.extend(last);
     }
 
     fn end(&mut self, output_tokens_before: u64, out: &mut Vec<u8>) {
@@ -119,7 +163,11 @@ impl Splice for Joint {
                     self.close("completed", out);
                 }
                 held.iter().for_each(|raw| self.write(Event::parse(raw).data, out));
-                self.total(Event::parse(&last).data, output_tokens_before, out);
+                let data = Event::parse(&last).data;
+                // What was about to come is missing.
+                let lacks = self.echo.says_nothing() && self.seen().finish == Some(Finish::Stop);
+                let cut = lacks.then(|| cut_short(data)).flatten();
+                self.total(cut.as_deref().unwrap_or(data), output_tokens_before, out);
             }
             None => {
                 if held.is_empty() {
@@ -138,6 +186,14 @@ impl Splice for Joint {
 }
 
 impl Joint {
+    /// From now on the client's numbers are others than the first stream's.
+    fn renumbers(&mut self) {
+        if !self.continued {
+            self.continued = true;
+            self.ours.extend((0..self.items).map(|item| (item, item)));
+        }
+    }
+
     /// An event of the first stream: as it came.
     fn first(&mut self, payload: &Payload<'_>, raw: &[u8], data: &str, out: &mut Vec<u8>) {
         self.reader.take(payload, data);
@@ -334,6 +390,22 @@ impl Joint {
         }
     }
 
+    /// Begins a message of our own.
+    fn begin_message(&mut self, id: &str, out: &mut Vec<u8>) {
+        let index = self.items;
+        self.items += 1;
+        let item =
+            json!({"type": "message", "id": id, "role": "assistant", "status": "in_progress", "content": []});
+        let added = json!({"type": "response.output_item.added", "output_index": index, "item": item});
+        self.write(&added.to_string(), out);
+        let part = json!({"type": "output_text", "text": "", "annotations": [], "logprobs": []});
+        let begun = json!({"type": "response.content_part.added", "item_id": id, "output_index": index,
+            "content_index": 0, "part": part});
+        self.write(&begun.to_string(), out);
+        let open = Open::begin(&item.to_string(), index);
+        self.open = open.map(|open| Open { has_part: true, ..open });
+    }
+
     /// Closes the message that was left.
     fn close(&mut self, status: &str, out: &mut Vec<u8>) {
         let Some(open) = self.open.take() else { return };
@@ -414,10 +486,7 @@ impl Joint {
         let usage = json!({"input_tokens": input, "output_tokens": output_tokens_before,
             "total_tokens": input.saturating_add(output_tokens_before)});
         let response = self.response.as_deref().and_then(|response| {
-            let response = self.described(response)?;
-            let response = with_field(&response, "status", "\"incomplete\"")?;
-            let details = json!({"reason": "max_output_tokens"}).to_string();
-            let response = with_field(&response, "incomplete_details", &details)?;
+            let response = incomplete(&self.described(response)?)?;
             with_field(&response, "usage", &usage.to_string())
         });
         let data = format!(
@@ -429,6 +498,18 @@ impl Joint {
         }
         self.write(&data, out);
     }
+}
+
+/// The end of a response, as at an output limit.
+fn cut_short(data: &str) -> Option<String> {
+    let response = incomplete(field(&fields(data)?, "response")?)?;
+    with_field(&with_field(data, "type", "\"response.incomplete\"")?, "response", &response)
+}
+
+/// A response that was cut at an output limit.
+fn incomplete(response: &str) -> Option<String> {
+    let response = with_field(response, "status", "\"incomplete\"")?;
+    with_field(&response, "incomplete_details", &json!({"reason": "max_output_tokens"}).to_string())
 }
 
 impl Open {

@@ -72,6 +72,7 @@ impl Watcher for Reader {
 impl Reader {
     /// Takes an event that was read.
     pub(super) fn take(&mut self, payload: &Payload<'_>, data: &str) {
+        self.seen.number = payload.sequence_number.or(self.seen.number);
         match payload.r#type.as_ref() {
             "response.created" | "response.in_progress" => {
                 let id = payload.response.and_then(|raw| string(field(&fields(raw.get())?, "id")?));
@@ -100,6 +101,11 @@ impl Reader {
     pub(super) fn text(&mut self, text: &str) {
         self.seen.text.push_str(text);
         self.seen.inside = if self.called { Inside::Call } else { Inside::Text };
+    }
+
+    /// The client was sent events up to this number.
+    pub(super) fn sent(&mut self, number: Option<u64>) {
+        self.seen.number = number.or(self.seen.number);
     }
 
     /// A new stream goes on with the answer.

@@ -59,7 +59,7 @@ impl Reader<'_> {
             headers: UpstreamHeaders(
                 self.mcp_key(node, path, "headers", "texts by name, NAME: TEXT", pairs).unwrap_or_default(),
             ),
-            dialects: self.dialects(node, path),
+            dialects: self.dialects(node, path, provider),
             window: self.inner(node, path, "window", tokens, |node| whole(node, 1, u64::MAX)),
             models: self.models_of(node, path),
         };
@@ -98,7 +98,7 @@ impl Reader<'_> {
         name.filter(|name| name != "none")
     }
 
-    fn dialects(&mut self, node: &Node, path: &str) -> Option<Vec<GatewayDialect>> {
+    fn dialects(&mut self, node: &Node, path: &str, provider: ProviderKind) -> Option<Vec<GatewayDialect>> {
         let (said, path) = (node.get("dialects")?, format!("{path}.dialects"));
         let Value::List(items) = &said.value else {
             self.bad(said, &path, "a list of chat, responses and messages");
@@ -111,6 +111,13 @@ impl Reader<'_> {
                 Some(dialect) => dialects.push(dialect),
                 None => self.problem(item.at, &path, choose(&path, &word, GatewayDialect::NAMES, &[])),
             }
+        }
+        // Other clients and summaries are put into what the provider speaks.
+        let has_own = dialects.is_empty() || dialects.contains(&GatewayDialect::Chat);
+        if provider == ProviderKind::OpenaiCompatible && !has_own {
+            let expected = "a list with chat, which `provider: openai-compatible` speaks (for a server that speaks \
+                            messages only: `provider: anthropic`; responses only: `provider: openai`)";
+            self.bad(said, &path, expected);
         }
         Some(dialects)
     }

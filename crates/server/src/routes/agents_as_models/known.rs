@@ -135,6 +135,21 @@ impl Conversations {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Where a turn stands.
+    pub(super) fn place(&self, prefix: Prefix) -> Option<Place> {
+        self.known().places.get(&prefix).cloned()
+    }
+
+    /// Whether it is known which turn of a session is the newest, or that somebody goes on from it.
+    pub(super) fn knows_head(&self, session: &str) -> bool {
+        self.known().heads.contains_key(session)
+    }
+
+    /// The newest turn of a session is no longer known: another node has it.
+    pub(super) fn forget_head(&self, session: &str) {
+        self.known().heads.remove(session);
+    }
+
     /// Where a turn stands, and whether whoever asks is the first to go on from it: the session is theirs then.
     pub(super) fn take(&self, prefix: Prefix) -> Option<(Place, bool)> {
         let mut known = self.known();
@@ -214,5 +229,19 @@ mod tests {
         conversations.learn("s", vec![(turn, 2)]);
         assert_eq!(conversations.take(turn), Some((place, false)), "the log does not give it back");
         assert_eq!(conversations.take(Prefix::of("other").after("hello", "Hi.")), None);
+    }
+
+    #[test]
+    fn what_another_node_has_had_is_learnt_again() {
+        let conversations = Conversations::default();
+        let first = Prefix::of("main").after("hello", "Hi.");
+        let second = first.after("more", "Yes.");
+        conversations.note(first, Place { session: "s".to_owned(), taken: 2 });
+        conversations.forget_head("s");
+        assert!(!conversations.knows_head("s") && conversations.place(first).is_some());
+        conversations.learn("s", vec![(first, 2), (second, 9)]);
+        assert!(conversations.knows_head("s"));
+        assert_eq!(conversations.take(first).map(|found| found.1), Some(false), "it is not the newest");
+        assert_eq!(conversations.take(second).map(|found| found.1), Some(true));
     }
 }

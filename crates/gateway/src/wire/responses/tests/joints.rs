@@ -17,7 +17,7 @@ struct Upstream {
 impl Upstream {
     /// The stream that goes on after `said`.
     fn stream(&self, number: u64, said: &str) -> Vec<Vec<u8>> {
-        let rest = &self.text[said.len()..];
+        let rest = &self.text[said.trim_end().len()..];
         let text = if self.repeats && said.len() >= 64 { self.text.clone() } else { rest.to_owned() };
         let response = |status: &str, output: Value, usage: Value| {
             json!({"id": format!("resp_{number}"), "object": "response", "status": status, "model": "m",

@@ -4,9 +4,7 @@ use std::io::{self, Write};
 
 use bytes::Bytes;
 use flate2::write::{MultiGzDecoder, ZlibDecoder};
-use http::{HeaderMap, HeaderValue, header};
-
-use crate::wire::{Fault, FaultKind};
+use reqwest::header::{CONTENT_ENCODING, HeaderMap, HeaderValue};
 
 /// So much is unpacked at a time: what a few bytes stand for can be a thousand times as much.
 const AT_ONCE_BYTES: usize = 4_096;
@@ -14,19 +12,30 @@ const AT_ONCE_BYTES: usize = 4_096;
 /// The most that one piece of an answer may stand for.
 const MOST_BYTES: usize = 32 << 20;
 
+/// Characters of a coding's name that are repeated.
+const MAX_NAME_CHARS: usize = 80;
+
 /// The coding of a body that is being read.
-pub(super) enum Coding {
+#[derive(Debug)]
+pub enum Coding {
+    /// `gzip`.
     Gzip(MultiGzDecoder<Vec<u8>>),
+    /// `deflate`.
     Deflate(ZlibDecoder<Vec<u8>>),
 }
+
+/// A body that cannot be read for its coding.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadCoding(String);
 
 impl Coding {
     /// `None` for a body that is plain.
     ///
     /// # Errors
-    /// [`Fault`] for a coding that cannot be read.
-    pub(super) fn of(headers: &HeaderMap) -> Result<Option<Self>, Fault> {
-        let lists = headers.get_all(header::CONTENT_ENCODING).into_iter().map(HeaderValue::as_bytes);
+    /// [`BadCoding`] for a coding that cannot be read.
+    pub fn of(headers: &HeaderMap) -> Result<Option<Self>, BadCoding> {
+        let lists = headers.get_all(CONTENT_ENCODING).into_iter().map(HeaderValue::as_bytes);
         let names: Vec<String> = lists
             .flat_map(|list| list.split(|byte| *byte == b','))
             .map(|name| String::from_utf8_lossy(name).trim().to_ascii_lowercase())
@@ -37,11 +46,10 @@ impl Coding {
             ["gzip" | "x-gzip"] => Ok(Some(Self::Gzip(MultiGzDecoder::new(Vec::new())))),
             ["deflate"] => Ok(Some(Self::Deflate(ZlibDecoder::new(Vec::new())))),
             _ => {
-                let names: String = names.join(", ").chars().take(80).collect();
-                let message = format!(
+                let names: String = names.join(", ").chars().take(MAX_NAME_CHARS).collect();
+                Err(BadCoding(format!(
                     "the upstream's answer is coded as `{names}`, which was not asked for and cannot be read"
-                );
-                Err(Fault::new(FaultKind::Upstream, message))
+                )))
             }
         }
     }
@@ -49,8 +57,8 @@ impl Coding {
     /// What more bytes say, as far as it is known.
     ///
     /// # Errors
-    /// [`Fault`] if they are not so coded.
-    pub(super) fn decode(&mut self, coded: &[u8]) -> Result<Bytes, Fault> {
+    /// [`BadCoding`] if they are not so coded.
+    pub fn decode(&mut self, coded: &[u8]) -> Result<Bytes, BadCoding> {
         let plain = match self {
             Self::Gzip(decoder) => write(decoder, coded, |decoder| decoder.get_ref().len())
                 .map(|()| std::mem::take(decoder.get_mut())),
@@ -58,8 +66,7 @@ impl Coding {
                 .map(|()| std::mem::take(decoder.get_mut())),
         };
         plain.map(Bytes::from).map_err(|error| {
-            let message = format!("the upstream's answer is not coded as its head says: {error}");
-            Fault::new(FaultKind::Upstream, message)
+            BadCoding(format!("the upstream's answer is not coded as its head says: {error}"))
         })
     }
 }
@@ -89,7 +96,7 @@ mod tests {
 
     fn coding() -> Coding {
         let mut headers = HeaderMap::new();
-        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         Coding::of(&headers).unwrap().unwrap()
     }
 
@@ -98,7 +105,7 @@ mod tests {
         assert_eq!(coding().decode(&packed(1 << 20)).unwrap().len(), 1 << 20);
         let mut coding = coding();
         let refused = coding.decode(&packed(256 << 20)).unwrap_err();
-        assert!(refused.message.contains("stands for more than"), "{}", refused.message);
+        assert!(refused.to_string().contains("stands for more than"), "{refused}");
         let Coding::Gzip(decoder) = &coding else { panic!("it is gzip") };
         assert!(decoder.get_ref().len() < 64 << 20, "{}", decoder.get_ref().len());
     }

@@ -1,0 +1,112 @@
+//! What becomes of answers that cannot be used, where a summary is made of several.
+
+use super::super::verbatim::shortened;
+use super::{Agent, Rejected, Section, SummaryDraft, Work};
+
+/// What stands above parts of the conversation of which the model made nothing usable.
+const IN_PARTS: &str = "Parts of which no summary was made, their beginnings and ends word for word:";
+
+/// A model that made nothing usable of the first so many parts is not asked for the others.
+const MOST_AT_FIRST: usize = 2;
+
+/// Nor one that made nothing usable of so many among others.
+const MOST_IN_ALL: usize = 4;
+
+/// Whether the model has shown that it cannot, by what it made of so many parts: nothing, and something usable.
+fn is_enough(refused: usize, usable: usize) -> bool {
+    refused >= MOST_IN_ALL || usable == 0 && refused >= MOST_AT_FIRST
+}
+
+impl SummaryDraft {
+    /// The newest answer is no good: it is asked for once more, or its part is given up.
+    pub(super) fn refuse(&mut self, why: &'static str) -> Result<(), Rejected> {
+        let is_one = self.is_one_answer();
+        if !is_one && self.complaint.replace(why).is_none() {
+            return Ok(());
+        }
+        self.complaint = None;
+        if let Agent::Asked(pruning) = &mut self.agent {
+            pruning.give_up();
+            let (refused, usable) = pruning.outcomes();
+            if is_enough(refused, usable) {
+                pruning.give_up_rest();
+            }
+            if is_one || pruning.is_given_up() {
+                self.agent = Agent::None;
+                return Err(Rejected::Incomplete(why));
+            }
+            return Ok(());
+        }
+        if is_one {
+            return Err(Rejected::Incomplete(why));
+        }
+        self.give_up();
+        let is_void = self.sections.iter().all(|section| section.work == Work::Extracted);
+        if is_void { Err(Rejected::Incomplete(why)) } else { Ok(()) }
+    }
+
+    /// Whether the whole summary is one answer.
+    fn is_one_answer(&self) -> bool {
+        match (&self.agent, self.sections.as_slice()) {
+            (Agent::Asked(pruning), _) => pruning.pieces() == 1,
+            (_, [section]) => match &section.work {
+                Work::Reading { pieces, .. } => pieces.len() == 1,
+                _ => true,
+            },
+            _ => false,
+        }
+    }
+
+    /// Goes on without a summary of the newest piece.
+    fn give_up(&mut self) {
+        let Some(at) = self.sections.iter().position(|section| !section.is_done()) else { return };
+        let work = match std::mem::replace(&mut self.sections[at].work, Work::Extracted) {
+            Work::Reading { pieces, next, so_far, mut given_up } => {
+                given_up.push(next);
+                let mut next = next;
+                if is_enough(given_up.len(), next + 1 - given_up.len()) {
+                    given_up.extend(next + 1..pieces.len());
+                    next = pieces.len() - 1;
+                }
+                let is_last = next + 1 == pieces.len();
+                match so_far {
+                    _ if given_up.len() == pieces.len() => Work::Extracted,
+                    Some(text) if is_last => Work::Written(self.with_pieces(at, text, &pieces, &given_up)),
+                    so_far => Work::Reading { pieces, next: next + 1, so_far, given_up },
+                }
+            }
+            _ => Work::Extracted,
+        };
+        self.sections[at].work = work;
+        let count = |is: fn(&Work) -> bool| self.sections.iter().filter(|section| is(&section.work)).count();
+        let refused = count(|work| *work == Work::Extracted);
+        if is_enough(refused, count(|work| matches!(work, Work::Written(_)))) {
+            let open = self.sections.iter_mut().filter(|section| !section.is_done());
+            open.for_each(|section| section.work = Work::Extracted);
+        }
+    }
+
+    /// A section's summary with an extract of the pieces that are not in it.
+    pub(super) fn with_pieces(
+        &self,
+        at: usize,
+        text: String,
+        pieces: &[String],
+        given_up: &[usize],
+    ) -> String {
+        let Section { limit_tokens, extract_tokens, .. } = &self.sections[at];
+        // Beside the summary of the others.
+        let room = extract_tokens.unwrap_or(0).saturating_sub(*limit_tokens).max(*limit_tokens);
+        let most = room / pieces.len().max(1) as u64;
+        let mark = format!(" {}>", self.mark());
+        let extract = |at: &usize| {
+            let piece = super::defused(&pieces[*at].replace(&mark, ">"));
+            shortened(&piece, most, &|text| self.increment.text(text))
+        };
+        let extracts: Vec<String> = given_up.iter().filter_map(extract).collect();
+        match extracts.is_empty() {
+            true => text,
+            false => format!("{text}\n\n{IN_PARTS}\n{}", extracts.join("\n")),
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! A stream whose upstream is long in coming.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::unfold;
+use tokio::time::timeout;
+
+use super::super::Opened;
+use super::COMMENT;
+use crate::gateway::ReplyStream;
+use crate::wire::{Fault, FaultKind, Wire};
+
+/// A stream whose upstream is long in coming: comments until then, errors inside.
+pub(in crate::passage) fn late(
+    wire: &'static dyn Wire,
+    keep_alive: Duration,
+    opening: Pin<Box<dyn Future<Output = Result<Opened, Fault>> + Send>>,
+) -> ReplyStream {
+    let begun = Late { wire, keep_alive, state: LateState::Opening(opening) };
+    let first = futures_util::stream::iter([Ok(Bytes::from_static(COMMENT))]);
+    Box::pin(first.chain(unfold(begun, |mut late| async move { Some((Ok(late.next().await?), late)) })))
+}
+
+struct Late {
+    wire: &'static dyn Wire,
+    keep_alive: Duration,
+    state: LateState,
+}
+
+enum LateState {
+    Opening(Pin<Box<dyn Future<Output = Result<Opened, Fault>> + Send>>),
+    Open(ReplyStream),
+    Over,
+}
+
+impl Late {
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            let opened = match &mut self.state {
+                LateState::Over => return None,
+                LateState::Open(stream) => return stream.next().await?.ok(),
+                LateState::Opening(opening) => match timeout(self.keep_alive, opening).await {
+                    Ok(opened) => opened,
+                    Err(_) => return Some(Bytes::from_static(COMMENT)),
+                },
+            };
+            self.state = LateState::Over;
+            match opened {
+                Ok(Opened::Stream(_, _, stream)) => self.state = LateState::Open(stream),
+                Ok(Opened::Whole(status, _, body)) => {
+                    let said: String = String::from_utf8_lossy(&body).chars().take(2_000).collect();
+                    let fault = Fault { status, ..Fault::new(FaultKind::Upstream, said) };
+                    return Some(self.wire.error_event(&fault));
+                }
+                Err(fault) => return Some(self.wire.error_event(&fault)),
+            }
+        }
+    }
+}

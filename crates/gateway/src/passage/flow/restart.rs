@@ -1,0 +1,202 @@
+//! An answer that is stopped where the window ends, and gone on with when room was made.
+
+use longhaul_core::usage::Usage;
+use tokio::time::Instant;
+
+use super::super::Route;
+use super::super::prepare::Prepared;
+use super::super::totals::Partial;
+use super::notices::Comment;
+use super::reading::{said_by, seen_in};
+use super::{Body, Flow, Pause, Phase, Reader};
+use crate::wire::volatile::{COMPACTING, CONTINUING, SPENT};
+use crate::wire::{Events, Fault, FaultKind};
+
+/// How often one answer is stopped and gone on with at most.
+const MOST_RESTARTS: u32 = 3;
+
+/// What the answer goes on with: the next stream, or why there is none.
+pub(super) struct Resumed {
+    pub(super) route: Route,
+    pub(super) prepared: Prepared,
+    pub(super) body: Result<Body, Fault>,
+    pub(super) then: Then,
+}
+
+/// How the next stream goes on.
+#[derive(Clone, Copy)]
+pub(super) enum Then {
+    /// Where the last one was stopped. `is_last`: nothing could be left out, the answer goes on to the real limit.
+    SameStep { is_last: bool },
+    /// With another step of the model's.
+    NextStep,
+}
+
+impl Flow {
+    /// Leaves the upstream's stream before this event, and begins to make room.
+    pub(super) fn stop(&mut self, next: &[u8], out: &mut Vec<u8>) {
+        let text = self.step_text();
+        let Some(route) = self.route.take() else { return };
+        let is_exact = route.goes_on_exactly();
+        let in_text = route.passage.inner.config.notices_in_text;
+        if !is_exact {
+            route.totals.approximate();
+        }
+        let tokens = self.pause.as_ref().map_or(0, Pause::tokens);
+        let new_tokens = tokens.saturating_sub(self.counted_tokens);
+        let partial = self.partial(&route, new_tokens, seen_in(self.wire, next).usage);
+        self.counted_tokens = tokens;
+        // Some say less as they begin than they have read.
+        let is_news = |input: &u64| (self.prepared.input + 1..=route.window.tokens).contains(input);
+        let is_first = self.restarts == 0 && self.prepared.rounds.answered == 0;
+        let reported = self.reported_input(&route).filter(|input| is_first && is_news(input));
+        self.leave_stream();
+        if let Reader::Joins(splice) = &mut self.reader {
+            let said = said_by(self.wire, next);
+            // A blank that the client has already does not come a second time.
+            let gap = if text.ends_with(char::is_whitespace) {
+                ""
+            } else {
+                &said[..said.len() - said.trim_start().len()]
+            };
+            if is_exact {
+                splice.go_on(&text)
+            } else {
+                splice.go_on_about(&text, gap)
+            }
+            if in_text {
+                splice.notice(&format!("\n\n{COMPACTING}\n"), out);
+            }
+        }
+        self.restarts += 1;
+        self.left_tokens += new_tokens;
+        self.events = Events::default();
+        out.extend_from_slice(COMPACTING.comment().as_bytes());
+        route.totals.left(partial);
+        let (prepared, said) = (self.prepared.clone(), self.left_tokens);
+        // Some servers cut blanks at the end of what they are to go on with: they are not sent, and may come again.
+        let text = text.trim_end().to_owned();
+        // The upstream's connection closes here: most local servers have room for one request.
+        self.phase = Phase::Waiting(Box::pin(resume(route, prepared, text, (new_tokens, said), reported)));
+    }
+
+    /// The input of the present stream, if its server has reported it.
+    fn reported_input(&self, route: &Route) -> Option<u64> {
+        let usage = if route.crosses() { route.totals.told() } else { self.reader.seen().usage.clone() };
+        usage.map(|usage| usage.input_tokens).filter(|input| *input > 0)
+    }
+
+    /// What the present stream has cost so far, of which `output` was counted here. `newest` is what it reports where it is
+    /// left: some servers say with every piece what they have read and written.
+    pub(super) fn partial(&self, route: &Route, output: u64, newest: Option<Usage>) -> Partial {
+        // What the encoder of another dialect writes is no report.
+        let reported = |usage: Usage| Some(usage).filter(|usage| !route.crosses() && usage.input_tokens > 0);
+        if let Some(usage) = newest.and_then(reported).filter(|usage| usage.output_tokens > 0) {
+            return Partial { input: usage.input_tokens, output: usage.output_tokens, is_estimated: false };
+        }
+        let begun = self.reader.seen().usage.clone().and_then(reported);
+        let input = begun.map_or(self.prepared.input, |usage| usage.input_tokens);
+        Partial { input, output, is_estimated: true }
+    }
+
+    pub(super) fn resume(&mut self, resumed: Resumed) {
+        let Resumed { route, prepared, body, then } = resumed;
+        let window = route.window.tokens;
+        self.route = Some(route);
+        self.said_at = Instant::now();
+        let is_last = match (&body, then) {
+            (Ok(_), Then::SameStep { is_last }) => is_last || self.restarts >= MOST_RESTARTS,
+            (Ok(_), Then::NextStep) => self.is_spent,
+            (Err(_), Then::SameStep { .. }) => true,
+            (Err(fault), Then::NextStep) => return self.break_off_step(fault.clone()),
+        };
+        let is_step = matches!(then, Then::NextStep);
+        match body {
+            Ok(body) => {
+                self.is_between = false;
+                self.prepared = prepared;
+                self.phase = Phase::Reading(Box::new(body));
+                if let Some(pause) = self.pause.as_mut().filter(|_| !is_last) {
+                    pause.go_on(window, self.prepared.input);
+                }
+                match (is_step, is_last) {
+                    (true, _) => {}
+                    (false, true) => {
+                        self.pause = None;
+                        self.is_spent = true;
+                        self.tell(SPENT, &format!("{SPENT}\n\n"));
+                    }
+                    (false, false) => self.tell(CONTINUING, &format!("{CONTINUING}\n\n")),
+                }
+            }
+            Err(fault) => {
+                tracing::warn!(fault = fault.message, "an answer was stopped and could not go on");
+                self.is_spent = true;
+                self.exceeded();
+                // No stream began: nothing is billed for it.
+                self.route.iter().for_each(|route| route.totals.refused());
+                self.is_between = true;
+                self.end();
+            }
+        }
+    }
+
+    /// There is no next step: where the client wanted no more the answer ends for its length.
+    fn break_off_step(&mut self, fault: Fault) {
+        let said = self.left_tokens;
+        match self.route.as_ref().is_some_and(|route| route.left_output(said).is_err()) {
+            true => self.end(),
+            false => self.break_off(fault),
+        }
+    }
+}
+
+/// Makes room, and asks the upstream to go on.
+async fn resume(
+    route: Route,
+    old: Prepared,
+    text: String,
+    (new_tokens, said): (u64, u64),
+    reported: Option<u64>,
+) -> Resumed {
+    if let Some(tokens) = reported {
+        route.count_left(&old, tokens).await;
+    }
+    let counted = format!("{}{text}", old.rounds.text);
+    let made = route.make_room_for_rest(&old, &counted).await;
+    let is_last = made.is_err();
+    let rounds = old.rounds.clone();
+    let prepared = match made {
+        Ok(made) => Prepared { rounds, ..made },
+        // Without room it goes on to the real limit.
+        Err(_) => Prepared { input: old.input + new_tokens, bound: old.bound + new_tokens, ..old },
+    };
+    let body = go_on(&route, &prepared, &text, said).await;
+    Resumed { route, prepared, body, then: Then::SameStep { is_last } }
+}
+
+/// Asks for the rest of an answer of which so many tokens were said; `text` is what of its last step was.
+pub(super) async fn go_on(
+    route: &Route,
+    prepared: &Prepared,
+    text: &str,
+    said_tokens: u64,
+) -> Result<Body, Fault> {
+    if route.crosses() {
+        return route.cross_again(prepared, text, said_tokens).await;
+    }
+    let body = route.body(prepared, Some((text, said_tokens)), !route.passage.envelope.stream).await?;
+    let response = route.send(body).await?;
+    let (status, headers) = (response.status(), response.headers().clone());
+    route.check_place(status, &headers)?;
+    if !status.is_success() {
+        return Err(route.refusal(response).await);
+    }
+    let mut body = Body::new(response, route.target.server.timeouts().idle)?;
+    match body.first_error(route.passage.wire).await.filter(|_| text.is_empty()) {
+        Some(_) => {
+            Err(Fault::new(FaultKind::ContextOverflow, "the upstream refused the next step for its length"))
+        }
+        None => Ok(body),
+    }
+}

@@ -1,0 +1,147 @@
+//! The upkeep of what is kept, once an hour and after sessions were deleted: sessions that are kept for so long go, and
+//! blobs that nobody names any more.
+
+use std::fmt;
+use std::time::{Duration, Instant, SystemTime};
+
+use longhaul_core::ids::Millis;
+use longhaul_store::{BlobError, SharedUpkeep, StoreError, Swept};
+use tokio::sync::Notify;
+
+use crate::app::App;
+
+/// After the start, and after a session was deleted. What is deleted together is looked after together.
+const SOON: Duration = Duration::from_secs(2);
+
+/// From one upkeep to the next, on average.
+const EVERY: Duration = Duration::from_secs(60 * 60);
+
+/// An upkeep that took so long is followed by nothing for as many times as long: it takes a tenth of the time at most.
+const REST: u32 = 9;
+
+/// Sessions that are looked up at a time.
+const AT_ONCE: usize = 100;
+
+/// What a server keeps up.
+#[derive(Clone)]
+pub struct Keeping {
+    /// Its store.
+    pub upkeep: SharedUpkeep,
+    /// How long sessions are kept after their last event; `None`: for ever.
+    pub sessions: Option<Duration>,
+}
+
+impl fmt::Debug for Keeping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keeping").field("sessions", &self.sessions).finish_non_exhaustive()
+    }
+}
+
+/// Wakes the upkeep when there may be something to do.
+#[derive(Debug, Default)]
+pub(crate) struct Deletions(Notify);
+
+impl Deletions {
+    pub(crate) fn note(&self) {
+        self.0.notify_one();
+    }
+}
+
+/// What an upkeep has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Kept {
+    sessions: u64,
+    blobs: Swept,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum UpkeepError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Blobs(#[from] BlobError),
+}
+
+/// Keeps everything up until the server ends.
+pub(crate) async fn keep_up(app: &App) {
+    let Some(keeping) = &app.config().keeping else { return std::future::pending().await };
+    let mut wait = SOON;
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            () = app.deletions().0.notified() => tokio::time::sleep(SOON).await,
+        }
+        let begun = Instant::now();
+        match once(app, keeping, SystemTime::now()).await {
+            Ok(None) => tracing::debug!("another node does the upkeep"),
+            Ok(Some(kept)) => tell(&kept, keeping),
+            Err(error) => tracing::warn!(%error, "what nobody needs any more stays for now"),
+        }
+        tokio::time::sleep(begun.elapsed().saturating_mul(REST)).await;
+        wait = EVERY.mul_f64(jitter());
+    }
+}
+
+fn tell(kept: &Kept, keeping: &Keeping) {
+    let Kept { sessions, blobs } = kept;
+    if *sessions > 0 {
+        let days = keeping.sessions.unwrap_or_default().as_secs_f64() / 86_400.0;
+        tracing::info!("{sessions} sessions are deleted in which nothing was said for {days} days");
+    }
+    if *blobs != Swept::default() {
+        let Swept { set_aside, brought_back, removed, removed_bytes } = blobs;
+        tracing::info!(
+            "blobs: {removed} are removed that nobody names ({removed_bytes} bytes), {set_aside} are set aside, \
+             {brought_back} brought back"
+        );
+    }
+}
+
+/// Does it once, as if it were `now`. `None`: another node has the turn.
+async fn once(app: &App, keeping: &Keeping, now: SystemTime) -> Result<Option<Kept>, UpkeepError> {
+    let Some(_turn) = keeping.upkeep.turn().await? else { return Ok(None) };
+    let counters = &app.config().counters;
+    let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let sessions = match keeping.sessions {
+        Some(kept) => {
+            let before = since.saturating_sub(kept).as_millis();
+            expire(&keeping.upkeep, u64::try_from(before).unwrap_or(u64::MAX)).await?
+        }
+        None => 0,
+    };
+    counters.expired(sessions);
+    let named = keeping.upkeep.named_blobs().await?;
+    let blobs = app.runtime().blobs().sweep_unnamed(&named, now).await?;
+    counters.swept(&blobs);
+    Ok(Some(Kept { sessions, blobs }))
+}
+
+/// Deletes what is at rest and has not grown since `before`, and says how many sessions that were.
+async fn expire(upkeep: &SharedUpkeep, before: Millis) -> Result<u64, StoreError> {
+    let mut deleted = 0;
+    loop {
+        let resting = upkeep.at_rest_before(before, AT_ONCE).await?;
+        let known = deleted;
+        for id in &resting {
+            // Somebody may have said something since.
+            if upkeep.delete_at_rest(id, before).await? {
+                deleted += 1;
+                tracing::debug!(session = %id, "deleted: its last event is older than sessions are kept");
+            }
+        }
+        if resting.len() < AT_ONCE || deleted == known {
+            return Ok(deleted);
+        }
+    }
+}
+
+/// Between 0.75 and 1.25, so that nodes that start together do not go on together.
+fn jitter() -> f64 {
+    let mut byte = [128_u8];
+    // Without random bytes they do; of those that come together one has the turn.
+    let _ = getrandom::fill(&mut byte);
+    0.75 + f64::from(byte[0]) / 512.0
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! What is named, and which sessions may go.
+
+use async_trait::async_trait;
+use futures_util::TryStreamExt;
+use longhaul_core::ids::{Millis, SessionId};
+use longhaul_core::message::Part;
+use longhaul_store::{NamedBlobs, StoreError};
+use sqlx::{Connection, PgConnection};
+
+use crate::call::Call;
+use crate::calls::session::remove;
+use crate::error::Failure;
+use crate::text::{limit_to_db, text_from_db, text_to_db, to_db};
+
+/// [`Upkeep::named_blobs`](longhaul_store::Upkeep::named_blobs).
+pub(crate) struct Named;
+
+#[async_trait]
+impl Call for Named {
+    type Answer = NamedBlobs;
+
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<NamedBlobs, Failure> {
+        let mut named = NamedBlobs::default();
+        // First: what is taken in between is named by a log then.
+        for body in sqlx::query_scalar!("SELECT body FROM inbox WHERE state = 0").fetch_all(&mut *db).await? {
+            let parts: Vec<Part> = serde_json::from_str(&body)
+                .map_err(|error| StoreError::Corrupt(format!("a queued message: {error}")))?;
+            named.add_parts(&parts);
+        }
+        // One statement sees one moment: a fork and its origin, or one of them, but never neither.
+        let mut hashes = sqlx::query_scalar!("SELECT hash FROM blob_ref").fetch(db);
+        while let Some(hash) = hashes.try_next().await? {
+            named.add(&hash);
+        }
+        drop(hashes);
+        Ok(named)
+    }
+}
+
+/// [`Upkeep::at_rest_before`](longhaul_store::Upkeep::at_rest_before).
+pub(crate) struct Resting {
+    pub(crate) before: Millis,
+    pub(crate) limit: usize,
+}
+
+#[async_trait]
+impl Call for Resting {
+    type Answer = Vec<SessionId>;
+
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Vec<SessionId>, Failure> {
+        let ids = sqlx::query_scalar!(
+            "SELECT id FROM session
+             WHERE updated_ms < $1 AND NOT running AND NOT parked
+               AND NOT EXISTS (SELECT FROM inbox WHERE session_no = session.no AND state = 0)
+               AND NOT EXISTS (SELECT FROM node WHERE boot_id = session.owner AND lease_until > clock_timestamp())
+             ORDER BY updated_ms, no LIMIT $2",
+            to_db(self.before),
+            limit_to_db(self.limit)
+        )
+        .fetch_all(db)
+        .await?;
+        Ok(ids.into_iter().map(|id| text_from_db(id).into()).collect())
+    }
+}
+
+/// [`Upkeep::delete_at_rest`](longhaul_store::Upkeep::delete_at_rest); answers with the number of what is gone.
+pub(crate) struct DeleteAtRest {
+    pub(crate) id: SessionId,
+    pub(crate) before: Millis,
+}
+
+#[async_trait]
+impl Call for DeleteAtRest {
+    type Answer = Option<i64>;
+
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Option<i64>, Failure> {
+        let mut all = db.begin().await?;
+        // First the lock, then a statement of its own, so that it sees what was said until then.
+        let no = sqlx::query_scalar!(
+            "SELECT no FROM session WHERE id = $1 FOR UPDATE",
+            &*text_to_db(self.id.as_str())
+        )
+        .fetch_optional(&mut *all)
+        .await?;
+        let Some(no) = no else { return Ok(None) };
+        let rests = sqlx::query_scalar!(
+            r#"SELECT updated_ms < $2 AND NOT running AND NOT parked
+                      AND NOT EXISTS (SELECT FROM inbox WHERE session_no = session.no AND state = 0)
+                      AND NOT EXISTS (
+                          SELECT FROM node WHERE boot_id = session.owner AND lease_until > clock_timestamp()
+                      ) AS "rests!"
+               FROM session WHERE no = $1"#,
+            no,
+            to_db(self.before)
+        )
+        .fetch_one(&mut *all)
+        .await?;
+        if !rests {
+            return Ok(None);
+        }
+        remove(&mut all, no).await?;
+        all.commit().await?;
+        Ok(Some(no))
+    }
+}
+
+/// Whether this connection has the turn from now on.
+///
+/// # Errors
+/// The database's.
+pub(crate) async fn take_turn(db: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT pg_try_advisory_lock(hashtextextended('longhaul upkeep ' || current_schema(), 0)) AS "taken!""#
+    )
+    .fetch_one(db)
+    .await
+}

@@ -1,0 +1,48 @@
+//! Which connections may still lead somewhere.
+//!
+//! Whoever stands between a node and its database may forget connections without a word to either end: what is asked
+//! over such a one is never answered. So a node that was cut off and has come back uses none that it had before.
+
+use std::future::pending;
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+/// Since when connections are trusted. Clones know the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trust(watch::Sender<Option<Instant>>);
+
+impl Trust {
+    /// From now on, what was opened before `moment` is not used any more.
+    pub(crate) fn only_since(&self, moment: Instant) {
+        self.0.send_replace(Some(moment));
+    }
+
+    /// Whether a connection that was opened so long ago may be used.
+    pub(crate) fn covers(&self, age: Duration) -> bool {
+        self.0.borrow().is_none_or(|since| since.elapsed() >= age)
+    }
+
+    /// Done when what is open now is not to be used any more.
+    pub(crate) async fn ends(&self) {
+        if self.0.subscribe().changed().await.is_err() {
+            pending().await
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::Trust;
+
+    #[test]
+    fn only_what_was_opened_since_is_used() {
+        let trust = Trust::default();
+        let (old, new) = (Duration::from_secs(60), Duration::ZERO);
+        assert!(trust.covers(old) && trust.covers(new));
+        trust.clone().only_since(Instant::now());
+        assert!(!trust.covers(old) && trust.covers(new));
+    }
+}

@@ -1,0 +1,67 @@
+//! The store, kept up: what is named, and what may go.
+
+use async_trait::async_trait;
+use futures_util::TryStreamExt;
+use longhaul_core::ids::{Millis, SessionId};
+use longhaul_core::message::Part;
+use longhaul_store::{NamedBlobs, StoreError, Turn, Upkeep};
+use sqlx::SqliteConnection;
+
+use crate::error::store_error;
+use crate::key::{limit_to_db, to_db};
+use crate::store::SqliteStore;
+use crate::writer::session::DeleteAtRest;
+
+#[async_trait]
+impl Upkeep for SqliteStore {
+    async fn named_blobs(&self) -> Result<NamedBlobs, StoreError> {
+        // Everything as it is at one moment.
+        let mut all = self.reader().pool().begin().await.map_err(|error| store_error(&error))?;
+        let mut named = NamedBlobs::default();
+        for body in named_by_logs(&mut all, &mut named).await.map_err(|error| store_error(&error))? {
+            let parts: Vec<Part> = serde_json::from_str(&body)
+                .map_err(|error| StoreError::Corrupt(format!("a queued message: {error}")))?;
+            named.add_parts(&parts);
+        }
+        Ok(named)
+    }
+
+    async fn at_rest_before(&self, before: Millis, limit: usize) -> Result<Vec<SessionId>, StoreError> {
+        let (before, limit) = (to_db(before), limit_to_db(limit));
+        let ids = sqlx::query_scalar!(
+            "SELECT id FROM session
+             WHERE updated_ms < ? AND running = 0 AND parked = 0 AND owner IS NULL
+               AND NOT EXISTS (SELECT 1 FROM inbox WHERE session_no = session.no AND state = 0)
+             ORDER BY updated_ms, no LIMIT ?",
+            before,
+            limit
+        )
+        .fetch_all(self.reader().pool())
+        .await
+        .map_err(|error| store_error(&error))?;
+        Ok(ids.into_iter().map(SessionId::from).collect())
+    }
+
+    async fn delete_at_rest(&self, id: &SessionId, before: Millis) -> Result<bool, StoreError> {
+        self.writer()?.submit(DeleteAtRest { id: id.clone(), before }).await
+    }
+
+    async fn turn(&self) -> Result<Option<Turn>, StoreError> {
+        // A folder belongs to one process.
+        self.writer()?;
+        Ok(Some(Turn::alone()))
+    }
+}
+
+/// Adds what logs name, and gives the messages that wait.
+async fn named_by_logs(
+    db: &mut SqliteConnection,
+    named: &mut NamedBlobs,
+) -> Result<Vec<String>, sqlx::Error> {
+    let mut hashes = sqlx::query_scalar!("SELECT hash FROM blob_ref").fetch(&mut *db);
+    while let Some(hash) = hashes.try_next().await? {
+        named.add(&hash);
+    }
+    drop(hashes);
+    sqlx::query_scalar!("SELECT body FROM inbox WHERE state = 0").fetch_all(db).await
+}

@@ -1,0 +1,209 @@
+//! Content that nobody names any more is removed in two steps, each after a day: it is set aside, and what is set aside
+//! goes. Until then it is read as before, and comes back if somebody names it.
+//!
+//! One step would not do where several processes share the blobs. Who stores content that is there already is told
+//! that it is, and names it a moment later; an object store cannot delete "unless somebody has touched it since", so a
+//! sweep that looked before and deletes after would leave a name without content. What is only set aside costs nothing
+//! then: it is found where it is, and the next sweep, which sees the name, brings it back.
+
+use std::collections::HashSet;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt};
+use longhaul_core::message::Part;
+use object_store::path::Path as Key;
+use object_store::{Error, ObjectMeta, ObjectStoreExt, PutMode, PutOptions};
+
+use super::{BlobError, Blobs, TOP, storage};
+
+/// The folder of what is set aside.
+pub(super) const ASIDE: &str = "aside";
+
+/// Content that was stored or renewed more recently is left alone: a message that names it may still be on its way. An
+/// hour more than the day that is promised, because `RENEWED` may have passed without a renewal.
+pub const UNTOUCHED: Duration = Duration::from_secs(25 * 60 * 60);
+
+/// Storing content that is there already renews what is older than this.
+pub(super) const RENEWED: Duration = Duration::from_secs(60 * 60);
+
+/// The blobs that are named: by logs, and by messages that wait.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NamedBlobs(HashSet<[u8; 32]>);
+
+/// What a sweep has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Blobs that nobody names, and that will go if nobody does for another day.
+    pub set_aside: u64,
+    /// Blobs that were set aside and are named.
+    pub brought_back: u64,
+    /// Blobs that are gone.
+    pub removed: u64,
+    /// How large those were together.
+    pub removed_bytes: u64,
+}
+
+impl NamedBlobs {
+    /// Adds a blob. What is no hash names none.
+    pub fn add(&mut self, hash: &str) {
+        self.0.extend(blake3::Hash::from_hex(hash).ok().map(|hash| *hash.as_bytes()));
+    }
+
+    /// Adds what a message names.
+    pub fn add_parts(&mut self, parts: &[Part]) {
+        let mut refs = Vec::new();
+        super::named::of_parts(parts, &mut refs);
+        refs.into_iter().for_each(|blob| self.add(&blob.hash));
+    }
+
+    /// Whether that blob is named.
+    pub fn has(&self, hash: &str) -> bool {
+        blake3::Hash::from_hex(hash).is_ok_and(|hash| self.0.contains(hash.as_bytes()))
+    }
+}
+
+impl<S: AsRef<str>> FromIterator<S> for NamedBlobs {
+    fn from_iter<I: IntoIterator<Item = S>>(hashes: I) -> Self {
+        let mut named = Self::default();
+        hashes.into_iter().for_each(|hash| named.add(hash.as_ref()));
+        named
+    }
+}
+
+impl Blobs {
+    /// Sets aside what is not in `named` and was not touched since [`UNTOUCHED`] before `now`, removes what has been
+    /// aside for as long, and brings back what is named again. Others may store and read meanwhile, and other
+    /// processes sweep. `named` may be older than what is stored now.
+    ///
+    /// # Errors
+    /// [`BlobError::Storage`]; what was not removed does no harm.
+    pub async fn sweep_unnamed(&self, named: &NamedBlobs, now: SystemTime) -> Result<Swept, BlobError> {
+        let oldest = seconds(now.checked_sub(UNTOUCHED).unwrap_or(SystemTime::UNIX_EPOCH));
+        let mut swept = Swept::default();
+        // First: what is set aside below stays for a day.
+        for object in self.all(ASIDE).await? {
+            let Some(hash) = object.location.filename() else { continue };
+            if named.has(hash) {
+                self.bring_back(hash).await?;
+                swept.brought_back += 1;
+            } else if object.last_modified.timestamp() < oldest {
+                self.remove(&object.location).await?;
+                swept.removed += 1;
+                swept.removed_bytes += object.size;
+            }
+        }
+        for object in self.all(TOP).await? {
+            let Some(hash) = object.location.filename() else { continue };
+            let is_old = object.last_modified.timestamp() < oldest;
+            if is_old && !named.has(hash) && self.set_aside(&object, hash, oldest).await? {
+                swept.set_aside += 1;
+            }
+        }
+        Ok(swept)
+    }
+
+    /// Removes every blob that is not in `named`, if nobody has touched it for `age`, and says how many they were and
+    /// how many bytes. Only who has the blobs for itself may call it: what somebody stores meanwhile could go.
+    ///
+    /// # Errors
+    /// [`BlobError::Storage`]; what was not removed does no harm.
+    pub async fn keep_only(&self, named: &NamedBlobs, age: Duration) -> Result<(u64, u64), BlobError> {
+        let oldest = seconds(SystemTime::now().checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH));
+        let (mut count, mut bytes) = (0, 0);
+        for object in self.all(ASIDE).await?.into_iter().chain(self.all(TOP).await?) {
+            let Some(hash) = object.location.filename() else { continue };
+            if named.has(hash) {
+                if object.location.prefix_matches(&Key::from(ASIDE)) {
+                    self.bring_back(hash).await?;
+                }
+            } else if object.last_modified.timestamp() < oldest {
+                self.remove(&object.location).await?;
+                count += 1;
+                bytes += object.size;
+            }
+        }
+        Ok((count, bytes))
+    }
+
+    /// What is set aside under that hash, which is in its place again.
+    ///
+    /// # Errors
+    /// [`BlobError::NotFound`]; [`BlobError::Storage`].
+    pub(super) async fn found_aside(&self, hash: &str) -> Result<Bytes, BlobError> {
+        let content = self.content(&aside(hash)).await.map_err(|error| storage(hash, &error))?;
+        // Where that fails the next sweep does it.
+        if let Err(error) = self.create(hash, content.clone()).await {
+            tracing::warn!(hash, %error, "what was set aside is needed, and is not brought back yet");
+        }
+        Ok(content)
+    }
+
+    async fn bring_back(&self, hash: &str) -> Result<(), BlobError> {
+        match self.content(&aside(hash)).await {
+            Ok(content) => self.create(hash, content).await?,
+            Err(Error::NotFound { .. }) => return Ok(()),
+            Err(error) => return Err(storage(hash, &error)),
+        }
+        self.remove(&aside(hash)).await
+    }
+
+    /// Puts content back under its name, if it is not there.
+    async fn create(&self, hash: &str, content: Bytes) -> Result<(), BlobError> {
+        let key = super::key_of(hash)?;
+        let created = self.objects.put_opts(&key, content.into(), PutOptions::from(PutMode::Create)).await;
+        match created {
+            Ok(_) | Err(Error::AlreadyExists { .. }) => self.keep_name(&key).await,
+            Err(error) => Err(storage(hash, &error)),
+        }
+    }
+
+    /// Whether it was set aside: not if somebody was faster, or has just stored it again.
+    async fn set_aside(&self, object: &ObjectMeta, hash: &str, oldest: i64) -> Result<bool, BlobError> {
+        let failed = |error: &Error| storage(hash, error);
+        let content = match self.content(&object.location).await {
+            Ok(content) => content,
+            Err(Error::NotFound { .. }) => return Ok(false),
+            Err(error) => return Err(failed(&error)),
+        };
+        // Written, and not linked or copied: it is as old as this moment.
+        self.objects.put(&aside(hash), content.into()).await.map_err(|error| failed(&error))?;
+        self.keep_name(&aside(hash)).await?;
+        match self.objects.head(&object.location).await {
+            Ok(now) if now.last_modified.timestamp() < oldest => {}
+            Ok(_) => {
+                self.remove(&aside(hash)).await?;
+                return Ok(false);
+            }
+            Err(Error::NotFound { .. }) => return Ok(false),
+            Err(error) => return Err(failed(&error)),
+        }
+        self.remove(&object.location).await?;
+        Ok(true)
+    }
+
+    pub(super) async fn content(&self, key: &Key) -> Result<Bytes, Error> {
+        self.objects.get(key).await?.bytes().await
+    }
+
+    async fn remove(&self, key: &Key) -> Result<(), BlobError> {
+        match self.objects.delete(key).await {
+            Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(storage(key.as_ref(), &error)),
+        }
+    }
+
+    /// Everything below a folder, as it was at one moment.
+    async fn all(&self, folder: &str) -> Result<Vec<ObjectMeta>, BlobError> {
+        let listed = self.objects.list(Some(&Key::from(folder))).boxed();
+        listed.try_collect().await.map_err(|error| storage(folder, &error))
+    }
+}
+
+fn aside(hash: &str) -> Key {
+    Key::from(format!("{ASIDE}/{}/{hash}", hash.get(..2).unwrap_or("xx")))
+}
+
+pub(super) fn seconds(time: SystemTime) -> i64 {
+    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs().cast_signed()
+}
