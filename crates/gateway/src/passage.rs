@@ -29,6 +29,7 @@ mod prepare;
 mod previous;
 mod readings;
 mod recall;
+mod refused;
 mod send;
 mod steps;
 mod stopgap;
@@ -249,8 +250,11 @@ impl Passage {
     async fn go(self: Arc<Self>) -> Result<Opened, Fault> {
         let mut newest = None;
         let totals = Arc::<Totals>::default();
-        for target in &self.targets {
+        let mut targets: Vec<_> = self.targets.iter().collect();
+        targets.sort_by_key(|target| target.server.is_away());
+        for target in targets {
             let opened = self.at(target, &totals).await;
+            target.server.is_there(!is_unreachable(&opened));
             if !is_for_the_next(&opened) {
                 return opened;
             }
@@ -291,6 +295,11 @@ impl Passage {
         }
         crossed
     }
+}
+
+/// Whether there was nobody to ask.
+fn is_unreachable(opened: &Result<Opened, Fault>) -> bool {
+    opened.as_ref().is_err_and(|fault| fault.kind == FaultKind::Unreachable)
 }
 
 /// Whether another upstream may do better: this one is not there, has no time, or is broken, and has said nothing yet.

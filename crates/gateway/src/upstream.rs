@@ -24,6 +24,9 @@ use crate::wire::{Bad, Dialect, Fault, FaultKind};
 /// How long what a server said of itself holds before it is asked again, beside the calls.
 const REREAD_AFTER: Duration = Duration::from_secs(5);
 
+/// How long an upstream that could not be reached comes after those that have the same model.
+const LAST_FOR: Duration = Duration::from_secs(30);
+
 /// Models of which nothing is asked for that are remembered at one upstream: their names come from clients.
 const MAX_MODELS: usize = 256;
 
@@ -118,6 +121,8 @@ pub(crate) struct Server {
     /// What others know of the windows of its models.
     windows: Arc<dyn Learned>,
     models: Mutex<HashMap<String, Arc<Target>>>,
+    /// Since when nobody answers there.
+    away_since: Mutex<Option<Instant>>,
 }
 
 /// One model of one upstream.
@@ -269,7 +274,27 @@ impl Server {
         };
         let dialects = [Dialect::Chat, Dialect::Responses, Dialect::Messages].map(Dialect::path);
         let urls = dialects.into_iter().chain([COMPACT_PATH]).map(below).collect::<Result<_, _>>()?;
-        Ok(Self { upstream, client, headers, urls, windows, models: Mutex::default() })
+        Ok(Self {
+            upstream,
+            client,
+            headers,
+            urls,
+            windows,
+            models: Mutex::default(),
+            away_since: Mutex::default(),
+        })
+    }
+
+    /// Whether it could not be reached a moment ago: others are asked first.
+    pub(crate) fn is_away(&self) -> bool {
+        let since = *self.away_since.lock().unwrap_or_else(PoisonError::into_inner);
+        since.is_some_and(|since| since.elapsed() < LAST_FOR)
+    }
+
+    /// Whether a request has reached it.
+    pub(crate) fn is_there(&self, is_so: bool) {
+        let mut since = self.away_since.lock().unwrap_or_else(PoisonError::into_inner);
+        *since = (!is_so).then(Instant::now);
     }
 
     /// The model that a person has named for requests that name none.

@@ -292,7 +292,9 @@ impl Nodes for PostgresStore {
         if !self.membership.may_adopt() {
             return Ok(Vec::new());
         }
-        self.database.make(&node::Orphans { limit, waiting, seed: self.seed }).await
+        let found = self.database.make(&node::Orphans { limit, waiting, seed: self.seed }).await?;
+        // The call may have outlasted an outage, and owners may not be back from it yet.
+        Ok(if self.membership.may_adopt() { found } else { Vec::new() })
     }
 
     async fn next_lease_end(&self) -> Result<Option<Duration>, StoreError> {

@@ -5,35 +5,33 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode, header};
-use longhaul_core::message::{Answer, Finish};
 use longhaul_core::recall::tool;
 use longhaul_core::usage::Usage;
-use longhaul_providers::overflow::{self, Overflow, Sent, Suspicion};
-use longhaul_providers::{Ability, LimitSource};
+use longhaul_providers::{Ability, overflow};
 use tokio::time::{sleep, timeout};
 
 use super::flow::{Body, Flow};
 use super::log::Reported;
 use super::prepare::Prepared;
 use super::recall::{AfterWhole, Division};
+use super::refused::{Came, Passed, Refused, Whole};
 use super::{Action, Opened, Route};
 use crate::gateway::Midstream;
 use crate::headers;
 use crate::kept::Entry;
-use crate::window::Window;
 use crate::wire::{Edited, Fault, FaultKind, Prefill, Seen};
 
 /// The most that is read of an answer that is no stream, in bytes.
 const MAX_WHOLE_BYTES: usize = 256 << 20;
 
+/// No window is smaller: shorter requests are not refused for their length.
+const SMALLEST_WINDOW_TOKENS: u64 = 1_024;
+
+/// How long the beginning of a stream is kept back that says nothing yet: it may be followed by a refusal.
+const HOLD: Duration = Duration::from_secs(1);
+
 /// How long the first of further tries waits.
 const BEFORE_NEXT_TRY: Duration = Duration::from_millis(200);
-
-/// What of a window stays free where a server counts a little differently each time: this share.
-const ROOM_MARGIN_SHARE: u64 = 100;
-
-/// An answer for which less than this share of the window is left is not worth asking for.
-const LEAST_ANSWER_SHARE: u64 = 8;
 
 impl Route {
     /// Sends the request, in a form that fits.
@@ -47,91 +45,98 @@ impl Route {
             let collects = self.must_collect(&prepared);
             let body = self.body(&prepared, None, collects).await?;
             let response = self.send(body).await.inspect_err(|fault| self.unanswered(fault, &prepared))?;
-            let (status, upstream_headers) = (response.status(), response.headers().clone());
-            self.check_place(status, &upstream_headers)?;
-            let is_stream = is_event_stream(&upstream_headers);
-            let refusal = if status.is_success() && is_stream {
-                let mut body = Body::new(response, self.target.server.timeouts().idle)?;
-                match body.first_error(self.passage.wire).await.filter(|_| may_shorten) {
-                    Some(overflow) => (overflow, None, false),
-                    None => {
-                        let mut headers = headers::for_caller(&upstream_headers);
-                        self.say_limit(&prepared, &mut headers);
-                        return self.streaming(status, headers, body, prepared, collects).await;
-                    }
+            let came = self.receive(response, &prepared, may_shorten).await?;
+            if let Some(refused) = self.refused(&came, &prepared).filter(|_| may_shorten) {
+                let Refused { overflow, is_said, is_usable } = refused;
+                let asked = self.passage.envelope.max_output;
+                if asked.is_some_and(|asked| self.asks_for_less(&overflow, asked, &prepared, is_said)) {
+                    self.bill(&came, &prepared);
+                    continue;
                 }
-            } else {
-                let lost = |_: &Fault| {
-                    if status.is_success() {
-                        self.totals.unanswered(prepared.input);
+                may_shorten = false;
+                match self.make_room(&prepared, overflow.used_tokens, overflow.limit_tokens, is_said).await {
+                    Ok(Some(shorter)) => {
+                        self.bill(&came, &prepared);
+                        prepared = shorter;
+                        continue;
                     }
-                };
-                let bytes = self.whole(response).await.inspect_err(lost)?;
-                // Some servers repeat a key that they refuse.
-                let bytes = if status.is_success() { bytes } else { self.target.server.hide_secrets(bytes) };
-                let seen = self.read(status, &bytes).await;
-                let overflow = self.overflow(status, &bytes, seen.as_ref(), &prepared);
-                let overflow = overflow.filter(|_| may_shorten);
-                let mut headers = headers::for_caller(&upstream_headers);
-                self.describe(&prepared.report, &mut headers);
-                self.say_limit(&prepared, &mut headers);
-                let Some(overflow) = overflow else {
-                    self.check(status, &bytes, seen.as_ref())?;
-                    let after = match &seen {
-                        Some(seen) => self.after_whole(&prepared, &bytes, seen).await,
-                        None => AfterWhole::AsItIs,
-                    };
-                    let (bytes, division) = match after {
-                        AfterWhole::Again(next) => {
-                            prepared = *next;
-                            continue;
-                        }
-                        AfterWhole::Without { answer, division } => (answer, division),
-                        AfterWhole::AsItIs => (bytes, Division::default()),
-                    };
-                    let usage = seen.as_ref().and_then(|seen| seen.usage.clone());
-                    let seen = seen.unwrap_or_default();
-                    match status.is_success() {
-                        true => self.totals.add(usage.as_ref(), || self.counted(&prepared, &seen, 0)),
-                        false => self.totals.refused(),
-                    }
-                    self.totals.describe(&mut headers);
-                    if let Some(usage) = usage {
-                        self.remember_usage(division.shown_of(usage), &prepared).await;
-                    }
-                    if let Some(said) = std::str::from_utf8(&bytes).ok().filter(|_| status.is_success()) {
-                        self.passage.keep(said).await;
-                    }
-                    let bytes =
-                        if status.is_success() { self.totals.beside(&prepared.report, bytes) } else { bytes };
-                    return Ok(Opened::Whole(status, headers, bytes));
-                };
-                let is_usable = self.is_merely_cut(seen.as_ref(), &prepared);
-                (overflow, Some(Opened::Whole(status, headers, bytes)), is_usable)
-            };
-            let (overflow, answer, is_usable) = refusal;
-            // An answer that came with success says nothing of a limit: it only looks as if there were one.
-            let has_answer =
-                |answer: &Opened| matches!(answer, Opened::Whole(status, ..) if status.is_success());
-            let is_said = !answer.as_ref().is_some_and(has_answer);
-            if self
-                .passage
-                .envelope
-                .max_output
-                .is_some_and(|asked| self.asks_for_less(&overflow, asked, &prepared, is_said))
-            {
-                continue;
+                    Ok(None) if came.is_for_client() => {}
+                    Ok(None) => return Err(self.too_long(&prepared, came.said().as_deref())),
+                    Err(_) if is_usable => {}
+                    Err(fault) => return Err(self.reckoned(fault)),
+                }
             }
-            may_shorten = false;
-            match self.make_room(&prepared, overflow.used_tokens, overflow.limit_tokens, is_said).await {
-                Ok(Some(shorter)) => prepared = shorter,
-                Ok(None) if answer.is_some() => {
-                    return answer.ok_or_else(|| Fault::new(FaultKind::Internal, "no answer"));
+            match came {
+                Came::Stream { status, headers, body, .. } => {
+                    return self.streaming(status, headers, *body, prepared, collects).await;
                 }
-                Ok(None) => return Err(self.too_long(&prepared, None)),
-                Err(fault) => return answer.filter(|_| is_usable).ok_or_else(|| self.reckoned(fault)),
+                Came::Whole(whole) => match self.hand_over(whole, &prepared).await? {
+                    Passed::Again(next) => prepared = *next,
+                    Passed::On(opened) => return Ok(opened),
+                },
             }
         }
+    }
+
+    /// What came, read as far as it must be to know whether it is an answer.
+    async fn receive(
+        &self,
+        response: reqwest::Response,
+        prepared: &Prepared,
+        may_shorten: bool,
+    ) -> Result<Came, Fault> {
+        let (status, upstream_headers) = (response.status(), response.headers().clone());
+        self.check_place(status, &upstream_headers)?;
+        let mut headers = headers::for_caller(&upstream_headers);
+        self.say_limit(prepared, &mut headers);
+        if status.is_success() && is_event_stream(&upstream_headers) {
+            let mut body = Box::new(Body::new(response, self.target.server.timeouts().idle)?);
+            let may_be_too_long = may_shorten && prepared.input >= SMALLEST_WINDOW_TOKENS;
+            let hold = if may_be_too_long { HOLD } else { Duration::ZERO };
+            let beginning = body.beginning(self.passage.wire, hold).await;
+            return Ok(Came::Stream { status, headers, body, beginning });
+        }
+        let lost = |_: &Fault| {
+            if status.is_success() {
+                self.totals.unanswered(prepared.input);
+            }
+        };
+        let bytes = self.whole(response).await.inspect_err(lost)?;
+        // Some servers repeat a key that they refuse.
+        let bytes = if status.is_success() { bytes } else { self.target.server.hide_secrets(bytes) };
+        let seen = self.read(status, &bytes).await;
+        Ok(Came::Whole(Whole { status, headers, bytes, seen }))
+    }
+
+    /// Hands a whole answer to the client, or answers its calls here.
+    async fn hand_over(&self, whole: Whole, prepared: &Prepared) -> Result<Passed, Fault> {
+        let Whole { status, mut headers, bytes, seen } = whole;
+        self.describe(&prepared.report, &mut headers);
+        self.check(status, &bytes, seen.as_ref())?;
+        let after = match &seen {
+            Some(seen) => self.after_whole(prepared, &bytes, seen).await,
+            None => AfterWhole::AsItIs,
+        };
+        let (bytes, division) = match after {
+            AfterWhole::Again(next) => return Ok(Passed::Again(next)),
+            AfterWhole::Without { answer, division } => (answer, division),
+            AfterWhole::AsItIs => (bytes, Division::default()),
+        };
+        let usage = seen.as_ref().and_then(|seen| seen.usage.clone());
+        let seen = seen.unwrap_or_default();
+        match status.is_success() {
+            true => self.totals.add(usage.as_ref(), || self.counted(prepared, &seen, 0)),
+            false => self.totals.refused(),
+        }
+        self.totals.describe(&mut headers);
+        if let Some(usage) = usage {
+            self.remember_usage(division.shown_of(usage), prepared).await;
+        }
+        if let Some(said) = std::str::from_utf8(&bytes).ok().filter(|_| status.is_success()) {
+            self.passage.keep(said).await;
+        }
+        let bytes = if status.is_success() { self.totals.beside(&prepared.report, bytes) } else { bytes };
+        Ok(Passed::On(Opened::Whole(status, headers, bytes)))
     }
 
     /// A request that was sent and not answered in time may have been read all the same.
@@ -213,70 +218,6 @@ impl Route {
         if let Some(changed) = self.limit_said(prepared) {
             headers::say(headers, "x-longhaul-changed", &changed);
         }
-    }
-
-    /// Where only input and output together were too much: whether there is room for a shorter answer, which is asked
-    /// for then, and nothing is left out. Once for a request.
-    pub(super) fn asks_for_less(
-        &mut self,
-        overflow: &Overflow,
-        asked: u64,
-        prepared: &Prepared,
-        is_said: bool,
-    ) -> bool {
-        if self.most_output.is_some() {
-            return false;
-        }
-        let Some(limit) = overflow.limit_tokens else { return false };
-        // Who does not say how long the input is has refused what it has by our count.
-        let counted = Some(prepared.bound).filter(|_| prepared.input > 0);
-        let Some(used) = overflow.used_tokens.or(counted) else { return false };
-        let room = limit.saturating_sub(used).saturating_sub(limit / ROOM_MARGIN_SHARE);
-        if room < limit / LEAST_ANSWER_SHARE || asked <= room {
-            return false;
-        }
-        self.most_output = Some(room);
-        self.heed_limit(limit, is_said);
-        true
-    }
-
-    /// A request of which nothing can be left out, in figures that add up.
-    pub(super) fn too_long(&self, prepared: &Prepared, said: Option<&str>) -> Fault {
-        let counted = match prepared.input {
-            0 => "was not counted".to_owned(),
-            input => format!("has {input} tokens by our count, {} with its possible error", prepared.bound),
-        };
-        let asked =
-            self.asked_output().map_or_else(String::new, |asked| format!(" and asks for {asked} more"));
-        let mut message = format!(
-            "the upstream refused the request for its length, and nothing can be left out: the input {counted}{asked}; \
-             the window has {}",
-            self.window_said(),
-        );
-        if let Some(said) = said {
-            let said: String = said.chars().take(500).collect();
-            message.push_str(&format!(". The upstream said: {said}"));
-        }
-        Fault::new(FaultKind::DoesNotFit, message)
-    }
-
-    /// The same for what our own plan has refused: what the rest of the window is kept for, and who says how large it is.
-    pub(super) fn reckoned(&self, fault: Fault) -> Fault {
-        if fault.kind != FaultKind::DoesNotFit {
-            return fault;
-        }
-        let budget = self.budget();
-        let kept = budget.window.saturating_sub(budget.usable);
-        let asked = match self.asked_output() {
-            Some(asked) => format!("the request asks for {asked}"),
-            None => "the request sets no limit".to_owned(),
-        };
-        let message = format!(
-            "{}; the other {kept} are kept for the answer ({asked}); the window is {}",
-            fault.message,
-            self.window_said(),
-        );
-        Fault { message, ..fault }
     }
 
     /// Whether an answer that the client wants whole may have to be stopped on its way.
@@ -387,55 +328,6 @@ impl Route {
         if status.is_success() { self.passage.inner.desk.work(bytes.len(), read).await } else { None }
     }
 
-    /// Whether the upstream says, or shows, that the request was too long.
-    fn overflow(
-        &self,
-        status: StatusCode,
-        bytes: &[u8],
-        seen: Option<&Seen>,
-        prepared: &Prepared,
-    ) -> Option<Overflow> {
-        if !status.is_success() {
-            return overflow::recognise(Some(status.as_u16()), std::str::from_utf8(bytes).ok()?);
-        }
-        match seen {
-            Some(seen) => self.suspicion(seen, prepared).map(Suspicion::overflow),
-            None => overflow::recognise(Some(200), std::str::from_utf8(bytes).ok()?),
-        }
-    }
-
-    /// Whether it is an answer to all that was sent, which only the end of the window has cut. It is the client's if
-    /// nothing can be left out.
-    fn is_merely_cut(&self, seen: Option<&Seen>, prepared: &Prepared) -> bool {
-        let suspicion = seen.and_then(|seen| self.suspicion(seen, prepared));
-        matches!(suspicion, Some(Suspicion::WindowFull { .. }))
-    }
-
-    /// An overflow that looks like success.
-    pub(super) fn suspicion(&self, seen: &Seen, prepared: &Prepared) -> Option<Suspicion> {
-        if prepared.input == 0 {
-            return None;
-        }
-        // What a refusal has named counts here as what the server says of itself, until it reads more.
-        let read = seen.usage.as_ref().map_or(0, |usage| usage.input_tokens);
-        let is_learned = |window: &Window| window.source == LimitSource::Learned && read <= window.tokens;
-        let learned = Some(self.window).filter(is_learned);
-        let sent = Sent {
-            estimated: prepared.input,
-            margin: prepared.bound.saturating_sub(prepared.input) as f64 / prepared.input as f64,
-            window: learned.map(|window| window.tokens).or(self.limits.window),
-            source: self.window.source,
-            max_output: self
-                .passage
-                .envelope
-                .max_output
-                .filter(|limit| *limit < u64::MAX)
-                .map(|limit| self.room(prepared).map_or(limit, |room| room.min(limit))),
-            ..Sent::default()
-        };
-        overflow::suspect(&sent, &answer_of(seen))
-    }
-
     /// What an upstream says that would not go on with an answer.
     pub(super) async fn refusal(&self, response: reqwest::Response) -> Fault {
         let status = response.status();
@@ -458,18 +350,6 @@ impl Route {
         let quote: String = said.chars().take(500).collect();
         let message = format!("the upstream would not go on: status {status}: {quote}");
         Fault { status, retry_after, ..Fault::new(kind, message) }
-    }
-
-    /// An answer that came with success must be one.
-    fn check(&self, status: StatusCode, bytes: &[u8], seen: Option<&Seen>) -> Result<(), Fault> {
-        if !status.is_success() || seen.is_some() {
-            return Ok(());
-        }
-        let name = &self.target.server.upstream.name;
-        let said = self.target.server.hide_secrets(Bytes::copy_from_slice(bytes));
-        let quote: String = String::from_utf8_lossy(&said).chars().take(200).collect();
-        let message = format!("the upstream `{name}` answered with success, but not with an answer: {quote}");
-        Err(Fault::new(FaultKind::Upstream, message))
     }
 
     /// A redirect is not followed: the request would be shown to a place that nobody has named.
@@ -557,11 +437,6 @@ impl Route {
 fn is_event_stream(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
-}
-
-fn answer_of(seen: &Seen) -> Answer {
-    let finish = seen.finish.unwrap_or(Finish::Other);
-    Answer { parts: seen.parts(), finish, usage: seen.usage.clone(), envelope: None }
 }
 
 /// The innermost cause: the outer ones repeat the URL.

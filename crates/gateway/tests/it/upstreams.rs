@@ -1,5 +1,7 @@
 //! Several upstreams: which is asked, which is asked next, and in which dialect.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -60,6 +62,34 @@ async fn the_next_is_asked_where_nobody_is_and_no_other_when_it_is_the_callers_f
     let reply = gateway.answer(ask("any")).await;
     assert_eq!((reply.status, header(&reply, "x-longhaul-upstream")), (StatusCode::BAD_REQUEST, "second"));
     assert!(third.sent().is_empty());
+}
+
+#[tokio::test]
+async fn one_that_was_not_there_is_asked_after_the_others_for_a_while() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let knocks = Arc::<AtomicUsize>::default();
+    let counted = Arc::clone(&knocks);
+    let dead = tokio::spawn(async move {
+        loop {
+            drop(listener.accept().await.unwrap());
+            counted.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    let second = Server::start(|_, _| Does::Json(200, said("fine", 9, 1))).await;
+    let mut first = Upstream::new("first", Kind::OpenAiCompatible, url);
+    first.endpoint.declared = second.upstream(8_000).endpoint.declared;
+    let upstreams = vec![first, named(&second, "second", Vec::new())];
+    let gateway = gateway(Config { attempts: 1, ..Config::new(upstreams) });
+    for (waits, expected) in [(0, 1), (0, 1), (29, 1), (2, 2), (0, 2)] {
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(waits)).await;
+        tokio::time::resume();
+        let reply = gateway.answer(ask("any")).await;
+        assert_eq!((reply.status, header(&reply, "x-longhaul-upstream")), (StatusCode::OK, "second"));
+        assert_eq!(knocks.load(Ordering::SeqCst), expected, "after {waits} s more");
+    }
+    dead.abort();
 }
 
 #[tokio::test]

@@ -74,17 +74,26 @@ pub(super) fn model_of(body: &[u8]) -> Option<String> {
 }
 
 /// The agent that a request for that model means, if it means one, and how it names it.
-pub(super) async fn meant(app: &App, model: Option<String>) -> Option<(String, String)> {
-    let model = model?;
+///
+/// # Errors
+/// [`Fault`] if it means one that there is not.
+pub(super) async fn meant(app: &App, model: Option<String>) -> Result<Option<(String, String)>, Fault> {
+    let Some(model) = model else { return Ok(None) };
     let agents = app.runtime().agents();
     let is_agent = |name: &str| agents.iter().any(|agent| agent.name == name);
-    if let Some(name) = model.strip_prefix(PREFIX).filter(|name| is_agent(name)) {
-        return Some((name.to_owned(), model));
+    match model.strip_prefix(PREFIX) {
+        Some(name) if is_agent(name) => return Ok(Some((name.to_owned(), model))),
+        None if !is_agent(&model) => return Ok(None),
+        Some(_) | None => {}
     }
-    if !is_agent(&model) || super::gateway::is_listed(app, &model).await {
-        return None;
+    if super::gateway::is_listed(app, &model).await {
+        return Ok(None);
     }
-    Some((model.clone(), model))
+    let Some(name) = model.strip_prefix(PREFIX) else { return Ok(Some((model.clone(), model))) };
+    let name: String = name.chars().take(100).collect();
+    let known: Vec<_> = agents.iter().take(20).map(|agent| format!("{PREFIX}{}", agent.name)).collect();
+    let message = format!("there is no agent `{name}`; there are: {}", known.join(", "));
+    Err(Fault { param: Some("model".to_owned()), ..Fault::new(FaultKind::NotFound, message) })
 }
 
 /// Answers in the dialect of the request.

@@ -183,7 +183,13 @@ async fn answered(app: &App, dialect: Dialect, request: Request, asked: Asked) -
         // It may be right for an agent.
         Some(Err(_)) | None => agents_as_models::model_of(&body),
     };
-    if let Some((agent, model)) = agents_as_models::meant(app, model).await {
+    let meant = match agents_as_models::meant(app, model).await {
+        Ok(meant) => meant,
+        Err(fault) if is_known => return told(dialect, fault),
+        // Who has not shown the token is not told which agents there are.
+        Err(_) => return refused(dialect, &Problem::unauthorized()),
+    };
+    if let Some((agent, model)) = meant {
         return match (is_known, asked) {
             (false, _) => refused(dialect, &Problem::unauthorized()),
             (true, Asked::Answer) => {

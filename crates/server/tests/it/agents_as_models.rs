@@ -366,6 +366,13 @@ async fn agents_are_listed_beside_models() {
         let reply = asked(&world, CHAT, &[], body).await;
         assert_eq!(reply.status(), status, "{model}");
     }
+    let body = json!({ "model": "agent/nobody", "messages": [user("hello")] });
+    let told = json_of(asked(&world, CHAT, &[], body.clone()).await, StatusCode::NOT_FOUND).await;
+    let message = "there is no agent `nobody`; there are: agent/coder, agent/scripted";
+    assert_eq!((&told["error"]["message"], &told["error"]["param"]), (&json!(message), &json!("model")));
+    let url = format!("http://{}{CHAT}", world.address);
+    let stranger = world.client.post(url).json(&body).send().await.unwrap();
+    assert_eq!(stranger.status(), StatusCode::UNAUTHORIZED, "who may not know which there are");
 }
 
 #[tokio::test]

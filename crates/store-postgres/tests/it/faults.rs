@@ -206,6 +206,42 @@ async fn after_a_long_outage_owners_come_first() {
     other.close().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_that_outlasts_an_outage_finds_nobody_gone() {
+    let Some(place) = Place::new().await else { return };
+    let Some(port) = place.port() else { return };
+    let (way, other_way) = (Proxy::to(port).await, Proxy::to(port).await);
+    let options = PostgresOptions { patience: Duration::from_secs(30), ..quick() };
+    let open = async |proxy: &Proxy| {
+        PostgresStore::open(&place.url_at(&place.server_at(proxy.port())), options.clone()).await.unwrap()
+    };
+    let (owner, other) = (open(&way).await, Arc::new(open(&other_way).await));
+    let lease = begin(&owner, "s").await;
+    append(&owner, &lease, "work").await.unwrap();
+    enqueue(&other, "s", "more work").await.unwrap();
+    for proxy in [&way, &other_way] {
+        proxy.refuse(true);
+    }
+    // It is asked while nothing is wrong yet, and answered before the owner can have come back.
+    let asking = tokio::spawn({
+        let other = Arc::clone(&other);
+        async move { other.orphans(1, true).await.unwrap() }
+    });
+    sleep(quick().ttl + Duration::from_millis(1_500)).await;
+    assert_eq!(*other.standing().borrow(), Standing::Fenced);
+    other_way.refuse(false);
+    assert_eq!(
+        asking.await.unwrap(),
+        Vec::<SessionId>::new(),
+        "an owner that may be late was taken for gone"
+    );
+    // One that stays away is gone.
+    until("the takeover", async || other.orphans(1, true).await.unwrap() == ["s".into()]).await;
+    way.refuse(false);
+    owner.close().await;
+    other.close().await;
+}
+
 /// Takes what has no owner, as a node does all the time; answers with how much that was.
 async fn take_orphans(store: Arc<PostgresStore>, done: Arc<AtomicBool>) -> usize {
     let mut taken = 0;

@@ -1,22 +1,25 @@
 //! An upstream's body as it comes.
 
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 use longhaul_providers::http::Coding;
-use longhaul_providers::overflow::{self, Overflow};
 use tokio::time::{Instant, timeout_at};
 
-use crate::wire::{Event, Events, Fault, FaultKind, Wire};
+use crate::wire::{Event, Events, Fault, FaultKind, Seen, Wire};
+
+/// The most that is read ahead of a stream, in bytes.
+const MAX_HELD_BYTES: usize = 256 << 10;
 
 /// An upstream's body as it comes.
 pub(in crate::passage) struct Body {
     stream: Pin<Box<dyn Stream<Item = Result<Bytes, Fault>> + Send>>,
     coding: Option<Coding>,
     /// What was read ahead.
-    first: Option<Result<Option<Bytes>, Fault>>,
+    held: VecDeque<Result<Option<Bytes>, Fault>>,
     /// How long it may be silent; `None` where somebody else sees to that.
     idle: Option<Duration>,
     heard_at: Instant,
@@ -40,7 +43,13 @@ impl Body {
     pub(in crate::passage) fn written(
         pieces: impl Stream<Item = Result<Bytes, Fault>> + Send + 'static,
     ) -> Self {
-        Self { stream: Box::pin(pieces), coding: None, first: None, idle: None, heard_at: Instant::now() }
+        Self {
+            stream: Box::pin(pieces),
+            coding: None,
+            held: VecDeque::new(),
+            idle: None,
+            heard_at: Instant::now(),
+        }
     }
 
     /// The next piece; `None` at the end.
@@ -48,8 +57,8 @@ impl Body {
     /// # Errors
     /// [`Fault`] if it breaks off or nothing comes for too long.
     pub(in crate::passage) async fn next(&mut self) -> Result<Option<Bytes>, Fault> {
-        if let Some(first) = self.first.take() {
-            return first;
+        if let Some(held) = self.held.pop_front() {
+            return held;
         }
         loop {
             let Some(chunk) = self.next_piece().await? else { return Ok(None) };
@@ -76,17 +85,39 @@ impl Body {
         Ok(chunk)
     }
 
-    /// The overflow that a stream begins with instead of an answer. What was read of it is read again.
-    pub(in crate::passage) async fn first_error(&mut self, wire: &dyn Wire) -> Option<Overflow> {
-        let first = self.next().await;
-        let chunk = first.as_ref().ok().cloned().flatten();
-        self.first = Some(first);
-        let chunk = chunk?;
-        let mut events = Events::default();
-        events.feed(chunk);
-        let raw = events.next_event().unwrap_or_else(|| events.rest());
-        let mut watcher = wire.watcher();
-        watcher.read(&Event::parse(&raw));
-        overflow::recognise(Some(200), watcher.seen().error.as_deref()?)
+    /// What a stream says before its model has said anything: an error, or nothing at all. Waits for that until `hold`
+    /// is over. What was read is read again.
+    pub(in crate::passage) async fn beginning(&mut self, wire: &dyn Wire, hold: Duration) -> Seen {
+        let until = Instant::now() + hold;
+        let (mut watcher, mut events) = (wire.watcher(), Events::default());
+        let (mut held, mut held_bytes) = (VecDeque::new(), 0);
+        loop {
+            // Whoever holds nothing waits for it as long as it takes.
+            let next = match held.is_empty() {
+                true => self.next().await,
+                false => match timeout_at(until, self.next()).await {
+                    Ok(next) => next,
+                    Err(_) => break,
+                },
+            };
+            let chunk = next.as_ref().ok().cloned().flatten();
+            held.push_back(next);
+            let Some(chunk) = chunk else { break };
+            held_bytes += chunk.len();
+            events.feed(chunk);
+            while let Some(raw) = events.next_event() {
+                watcher.read(&Event::parse(&raw));
+            }
+            let seen = watcher.seen();
+            let is_known =
+                seen.error.is_some() || seen.over || seen.written_bytes() > 0 || !seen.calls.is_empty();
+            if is_known || held_bytes > MAX_HELD_BYTES {
+                break;
+            }
+        }
+        // Not everybody ends an event as it should be.
+        watcher.read(&Event::parse(&events.rest()));
+        self.held = held;
+        watcher.seen().clone()
     }
 }

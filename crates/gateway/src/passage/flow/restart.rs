@@ -1,6 +1,9 @@
 //! An answer that is stopped where the window ends, and gone on with when room was made.
 
+use std::time::Duration;
+
 use longhaul_core::usage::Usage;
+use longhaul_providers::overflow;
 use tokio::time::Instant;
 
 use super::super::Route;
@@ -193,7 +196,8 @@ pub(super) async fn go_on(
         return Err(route.refusal(response).await);
     }
     let mut body = Body::new(response, route.target.server.timeouts().idle)?;
-    match body.first_error(route.passage.wire).await.filter(|_| text.is_empty()) {
+    let error = body.beginning(route.passage.wire, Duration::ZERO).await.error.filter(|_| text.is_empty());
+    match error.and_then(|error| overflow::recognise(Some(200), &error)) {
         Some(_) => {
             Err(Fault::new(FaultKind::ContextOverflow, "the upstream refused the next step for its length"))
         }

@@ -1,0 +1,221 @@
+//! Whether what came is an answer, or says or shows that the request was too long.
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use longhaul_core::message::{Answer, Finish};
+use longhaul_providers::LimitSource;
+use longhaul_providers::overflow::{self, Overflow, Sent, Suspicion};
+
+use super::flow::Body;
+use super::prepare::Prepared;
+use super::{Opened, Route};
+use crate::window::Window;
+use crate::wire::{Fault, FaultKind, Seen};
+
+/// What of a window stays free where a server counts a little differently each time: this share.
+const ROOM_MARGIN_SHARE: u64 = 100;
+
+/// An answer for which less than this share of the window is left is not worth asking for.
+const LEAST_ANSWER_SHARE: u64 = 8;
+
+/// What came of a request.
+pub(super) enum Came {
+    Stream {
+        status: StatusCode,
+        headers: HeaderMap,
+        body: Box<Body>,
+        /// What its first events say; they are read again.
+        beginning: Seen,
+    },
+    Whole(Whole),
+}
+
+/// What came and is no stream.
+pub(super) struct Whole {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) bytes: Bytes,
+    /// What it says, if it is an answer.
+    pub(super) seen: Option<Seen>,
+}
+
+/// What becomes of a whole answer.
+pub(super) enum Passed {
+    /// The model is asked once more.
+    Again(Box<Prepared>),
+    On(Opened),
+}
+
+/// A request that was too long.
+pub(super) struct Refused {
+    pub(super) overflow: Overflow,
+    /// Whether the upstream says so: an answer that came with success says nothing of a limit, it only looks as if
+    /// there were one.
+    pub(super) is_said: bool,
+    /// Whether it is an answer to all that was sent, which only the end of the window has cut. It is the client's if
+    /// nothing can be left out.
+    pub(super) is_usable: bool,
+}
+
+impl Came {
+    /// Whether a client can be given it, also when it was looked for something better.
+    pub(super) fn is_for_client(&self) -> bool {
+        match self {
+            Self::Stream { beginning, .. } => beginning.error.is_none(),
+            Self::Whole(whole) => !whole.status.is_success() || whole.seen.is_some(),
+        }
+    }
+
+    /// The error that came with success.
+    pub(super) fn said(&self) -> Option<String> {
+        match self {
+            Self::Stream { beginning, .. } => beginning.error.clone(),
+            Self::Whole(whole) => Some(String::from_utf8_lossy(&whole.bytes).into_owned()),
+        }
+    }
+
+    /// The answer, if all of it is known: of a stream that is one without a word.
+    fn seen(&self) -> Option<&Seen> {
+        match self {
+            Self::Stream { beginning, .. } => {
+                let is_empty = |seen: &&Seen| seen.written_bytes() == 0 && seen.calls.is_empty();
+                Some(beginning).filter(|seen| seen.finish.is_some()).filter(is_empty)
+            }
+            Self::Whole(whole) => whole.seen.as_ref(),
+        }
+    }
+}
+
+impl Route {
+    /// Whether the upstream says, or shows, that the request was too long.
+    pub(super) fn refused(&self, came: &Came, prepared: &Prepared) -> Option<Refused> {
+        if let Some(seen) = came.seen() {
+            let suspicion = self.suspicion(seen, prepared)?;
+            let is_usable = matches!(suspicion, Suspicion::WindowFull { .. });
+            return Some(Refused { overflow: suspicion.overflow(), is_said: false, is_usable });
+        }
+        let (status, overflow) = match came {
+            Came::Stream { status, beginning, .. } => {
+                (status, overflow::recognise(Some(status.as_u16()), beginning.error.as_deref()?)?)
+            }
+            Came::Whole(Whole { status, bytes, .. }) => {
+                (status, overflow::recognise(Some(status.as_u16()), std::str::from_utf8(bytes).ok()?)?)
+            }
+        };
+        let is_said = !status.is_success() || matches!(came, Came::Stream { .. });
+        Some(Refused { overflow, is_said, is_usable: false })
+    }
+
+    /// What is not passed on was paid for all the same, if it is an answer.
+    pub(super) fn bill(&self, came: &Came, prepared: &Prepared) {
+        if let Some(seen) = came.seen() {
+            self.totals.add(seen.usage.as_ref(), || self.counted(prepared, seen, 0));
+        }
+    }
+
+    /// An overflow that looks like success.
+    pub(super) fn suspicion(&self, seen: &Seen, prepared: &Prepared) -> Option<Suspicion> {
+        if prepared.input == 0 {
+            return None;
+        }
+        // What a refusal has named counts here as what the server says of itself, until it reads more.
+        let read = seen.usage.as_ref().map_or(0, |usage| usage.input_tokens);
+        let is_learned = |window: &Window| window.source == LimitSource::Learned && read <= window.tokens;
+        let learned = Some(self.window).filter(is_learned);
+        let sent = Sent {
+            estimated: prepared.input,
+            margin: prepared.bound.saturating_sub(prepared.input) as f64 / prepared.input as f64,
+            window: learned.map(|window| window.tokens).or(self.limits.window),
+            source: self.window.source,
+            max_output: self
+                .passage
+                .envelope
+                .max_output
+                .filter(|limit| *limit < u64::MAX)
+                .map(|limit| self.room(prepared).map_or(limit, |room| room.min(limit))),
+            ..Sent::default()
+        };
+        overflow::suspect(&sent, &answer_of(seen))
+    }
+
+    /// Where only input and output together were too much: whether there is room for a shorter answer, which is asked
+    /// for then, and nothing is left out. Once for a request.
+    pub(super) fn asks_for_less(
+        &mut self,
+        overflow: &Overflow,
+        asked: u64,
+        prepared: &Prepared,
+        is_said: bool,
+    ) -> bool {
+        if self.most_output.is_some() {
+            return false;
+        }
+        let Some(limit) = overflow.limit_tokens else { return false };
+        // Who does not say how long the input is has refused what it has by our count.
+        let counted = Some(prepared.bound).filter(|_| prepared.input > 0);
+        let Some(used) = overflow.used_tokens.or(counted) else { return false };
+        let room = limit.saturating_sub(used).saturating_sub(limit / ROOM_MARGIN_SHARE);
+        if room < limit / LEAST_ANSWER_SHARE || asked <= room {
+            return false;
+        }
+        self.most_output = Some(room);
+        self.heed_limit(limit, is_said);
+        true
+    }
+
+    /// A request of which nothing can be left out, in figures that add up.
+    pub(super) fn too_long(&self, prepared: &Prepared, said: Option<&str>) -> Fault {
+        let counted = match prepared.input {
+            0 => "was not counted".to_owned(),
+            input => format!("has {input} tokens by our count, {} with its possible error", prepared.bound),
+        };
+        let asked =
+            self.asked_output().map_or_else(String::new, |asked| format!(" and asks for {asked} more"));
+        let mut message = format!(
+            "the upstream refused the request for its length, and nothing can be left out: the input {counted}{asked}; \
+             the window has {}",
+            self.window_said(),
+        );
+        if let Some(said) = said {
+            let said: String = said.chars().take(500).collect();
+            message.push_str(&format!(". The upstream said: {said}"));
+        }
+        Fault::new(FaultKind::DoesNotFit, message)
+    }
+
+    /// The same for what our own plan has refused: what the rest of the window is kept for, and who says how large it is.
+    pub(super) fn reckoned(&self, fault: Fault) -> Fault {
+        if fault.kind != FaultKind::DoesNotFit {
+            return fault;
+        }
+        let budget = self.budget();
+        let kept = budget.window.saturating_sub(budget.usable);
+        let asked = match self.asked_output() {
+            Some(asked) => format!("the request asks for {asked}"),
+            None => "the request sets no limit".to_owned(),
+        };
+        let message = format!(
+            "{}; the other {kept} are kept for the answer ({asked}); the window is {}",
+            fault.message,
+            self.window_said(),
+        );
+        Fault { message, ..fault }
+    }
+
+    /// An answer that came with success must be one.
+    pub(super) fn check(&self, status: StatusCode, bytes: &[u8], seen: Option<&Seen>) -> Result<(), Fault> {
+        if !status.is_success() || seen.is_some() {
+            return Ok(());
+        }
+        let name = &self.target.server.upstream.name;
+        let said = self.target.server.hide_secrets(Bytes::copy_from_slice(bytes));
+        let quote: String = String::from_utf8_lossy(&said).chars().take(200).collect();
+        let message = format!("the upstream `{name}` answered with success, but not with an answer: {quote}");
+        Err(Fault::new(FaultKind::Upstream, message))
+    }
+}
+
+fn answer_of(seen: &Seen) -> Answer {
+    let finish = seen.finish.unwrap_or(Finish::Other);
+    Answer { parts: seen.parts(), finish, usage: seen.usage.clone(), envelope: None }
+}
