@@ -41,12 +41,11 @@ fn named(config: &Config, name: String) -> (ModelConfig, Declared) {
     }
 }
 
-/// The pruning agent has a key of its own.
+/// The pruning agent has a key of its own; the other can stand beside it where the file names no strategy.
 fn wanted(config: &Config) -> SummaryWriter {
     let context = &config.context;
     match (context.compression.strategy, &context.pruning_agent) {
         (StrategyKind::PruningAgent, Some(name)) => SummaryWriter::Model(name.clone()),
-        (StrategyKind::PruningAgent, None) => SummaryWriter::Same,
         _ => context.compression.options.summarize_with.clone(),
     }
 }

@@ -285,6 +285,8 @@ fn summaries_are_written_by_whom_the_file_names() {
     for context in [
         "{ compression: { strategy: summarization, options: { summarizeWith: small } } }",
         "{ pruningAgent: small }",
+        // Whatever the strategy is where the file names none.
+        "{ compression: { options: { summarizeWith: small } } }",
     ] {
         let (answer, asked) = shortened(context, 61, 4_000);
         assert_eq!(status(&answer), "200", "{context}: {answer}");

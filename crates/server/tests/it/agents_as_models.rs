@@ -368,7 +368,7 @@ async fn agents_are_listed_beside_models() {
     }
     let body = json!({ "model": "agent/nobody", "messages": [user("hello")] });
     let told = json_of(asked(&world, CHAT, &[], body.clone()).await, StatusCode::NOT_FOUND).await;
-    let message = "there is no agent `nobody`; there are: agent/coder, agent/scripted";
+    let message = "there is no agent `nobody`; there are: agent/scripted, agent/coder";
     assert_eq!((&told["error"]["message"], &told["error"]["param"]), (&json!(message), &json!("model")));
     let url = format!("http://{}{CHAT}", world.address);
     let stranger = world.client.post(url).json(&body).send().await.unwrap();
