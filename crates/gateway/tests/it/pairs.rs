@@ -23,6 +23,9 @@ const ALL: [Dialect; 3] = [Dialect::Chat, Dialect::Messages, Dialect::Responses]
 /// The window that nobody states: 32,000 are assumed.
 const REAL_WINDOW: u64 = 6_000;
 
+/// Between two events that do not come in one piece.
+const APART: Duration = Duration::from_millis(15);
+
 /// How a client speaks, how its model's server does, and whether the client wants a stream.
 fn cases() -> impl Iterator<Item = (Dialect, Dialect, bool)> {
     let pairs = ALL.into_iter().flat_map(|asks| ALL.map(|speaks| (asks, speaks)));
@@ -57,7 +60,7 @@ fn event(data: &Value) -> String {
 /// An answer whose stream is these events; who asked for no stream gets it whole.
 fn answers(body: &Value, events: Vec<String>, whole: Value) -> Does {
     match body["stream"] == true {
-        true => Does::Events(events, Duration::ZERO),
+        true => Does::Events(events, APART),
         false => Does::Json(200, whole),
     }
 }
@@ -187,7 +190,7 @@ async fn a_refusal_for_length_after_the_beginning_of_a_stream_is_shortened_for()
         let server = Server::start(move |_, body| match size(body) {
             input if input > REAL_WINDOW && body["stream"] == true => {
                 let refused = [begins(speaks, input), too_long(speaks, input)];
-                Does::Events(refused.iter().map(event).collect(), Duration::ZERO)
+                Does::Events(refused.iter().map(event).collect(), APART)
             }
             input if input > REAL_WINDOW => Does::Json(400, too_long(speaks, input)),
             input => answers(
