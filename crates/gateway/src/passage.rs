@@ -30,6 +30,7 @@ mod previous;
 mod readings;
 mod recall;
 mod refused;
+mod remembered;
 mod send;
 mod steps;
 mod stopgap;

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use super::conversation::{Conversation, State, chain};
 use super::log::Log;
-use super::prepare::MAX_KEYS;
+use super::remembered::MAX_KEYS;
 use super::stopgap::{self, Cause};
 use super::summary::Failed;
 use super::totals::Totals;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Route;
 use super::conversation::{Name, State, chain};
 use super::log::{Log, Reported, Start};
-use super::prepare::MAX_KEYS;
+use super::remembered::MAX_KEYS;
 use super::stopgap::{self, Decided};
 use crate::kept::Entry;
 

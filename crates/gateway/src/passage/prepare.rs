@@ -3,30 +3,23 @@
 use std::sync::Arc;
 
 use longhaul_core::budget::{Budget, Trigger};
-use longhaul_core::event::{EditKind, ViewEdit};
+use longhaul_core::event::EditKind;
 use longhaul_core::history::{History, request_messages};
-use longhaul_core::message::{Message, Origin, Part};
+use longhaul_core::message::{Message, Part};
 use longhaul_core::meter::{self, Reading};
 use longhaul_core::plan::{self, Occasion, Plan, Policy};
 use longhaul_core::strategy::Truncation;
 use longhaul_providers::LimitSource;
-use longhaul_store::memo::{MemoKey, MemoScope};
-use tokio::sync::{MutexGuard, OwnedMutexGuard};
+use tokio::sync::OwnedMutexGuard;
 
-use super::conversation::{Conversation, Known, Midway, Name, Names, State, chain};
+use super::conversation::{Conversation, Midway, State};
 use super::log::{Log, Start};
 use super::recall::{Rounds, replay_tokens};
 use super::stopgap::{Cause, Stopgap};
 use super::summary::{Failed, Made, Why};
-use super::{Action, Report, Route, cache, steps, stopgap, summary};
+use super::{Action, Report, Route, cache, steps, summary};
 use crate::window::Window;
 use crate::wire::{Fault, FaultKind, Replay, Step};
-
-/// Of what shaped a decision everything that is in no other part of its name.
-const POLICY_VERSION: &str = "gateway-2";
-
-/// Prefixes that are looked up at once, the longest ones.
-pub(super) const MAX_KEYS: usize = 4_096;
 
 /// Plans for one request at most: as in a run, again only if the first was of no use.
 const MOST_PLANS: usize = 3;
@@ -201,109 +194,6 @@ impl Route {
         }
     }
 
-    async fn find_conversation(&self) -> Result<Arc<Conversation>, Fault> {
-        let (passage, scope) = (&self.passage, self.scope());
-        let mut names = Names::new(passage.wire, &passage.envelope);
-        let conversations = &passage.inner.conversations;
-        conversations.recall(&scope, &mut names);
-        let new_bytes = names.new_bytes();
-        let find = || conversations.find(&scope, &mut names, || self.new_state());
-        Ok(self.work_on(new_bytes, find).await?)
-    }
-
-    /// Bytes of the request that the state knows nothing of.
-    fn new_bytes(&self, state: &State) -> usize {
-        let envelope = &self.passage.envelope;
-        let fixed = self.fixed_texts();
-        let is_counted = state.fixed.as_ref().is_some_and(|(known, _)| fixed.iter().eq(known.iter()));
-        let fixed_bytes = if is_counted { 0 } else { fixed.iter().map(|text| text.len()).sum() };
-        envelope.bytes_from(state.log.items) + fixed_bytes
-    }
-
-    /// System prompt and tools as they are written.
-    fn fixed_texts(&self) -> [&str; 2] {
-        let envelope = &self.passage.envelope;
-        let places = [&envelope.system_at, &envelope.tools_at];
-        places.map(|at| at.as_ref().map(|at| envelope.text(at)).unwrap_or_default())
-    }
-
-    fn known(&self) -> Result<Known, Fault> {
-        let envelope = &self.passage.envelope;
-        let names = Names::new(self.passage.wire, envelope).all()?;
-        Ok(Known { request: Arc::clone(envelope), names })
-    }
-
-    pub(super) fn new_state(&self) -> State {
-        let origin = self.target.origin();
-        let counter = (self.passage.inner.parts.counter)(&origin);
-        // What a client of another dialect calls the model's own item is none of this upstream's.
-        let api = self.passage.wire.dialect().as_str().to_owned();
-        State::new(counter, Origin { provider: "client".to_owned(), api, ..origin }, self.has_recall())
-    }
-
-    /// Whether the model has the tool `recall` in this request: only then does what stands in the place of what went name a
-    /// handle.
-    pub(super) fn has_recall(&self) -> bool {
-        self.may_recall()
-    }
-
-    /// Who asks whom, and how.
-    pub(super) fn scope(&self) -> [u8; 32] {
-        let mut hasher = blake3::Hasher::new_derive_key("longhaul 2026 gateway conversation");
-        let dialect = self.passage.wire.dialect().as_str();
-        for part in [&self.target.server.upstream.name, &self.target.model, dialect, &self.policy_name()] {
-            hasher.update(&(part.len() as u64).to_le_bytes());
-            hasher.update(part.as_bytes());
-        }
-        hasher.update(&self.passage.caller);
-        *hasher.finalize().as_bytes()
-    }
-
-    pub(super) fn policy_name(&self) -> String {
-        let asked = self.passage.overrides.trigger;
-        let recall = if self.has_recall() { "/recall" } else { "" };
-        format!("{POLICY_VERSION}/{}/{asked:?}{recall}", self.policy.strategy.name())
-    }
-
-    /// Adds what is new of the request. Whether what was decided in the middle of an answer came with it.
-    pub(super) fn feed(&self, state: &mut State) -> Result<bool, Fault> {
-        let (wire, envelope) = (self.passage.wire, &self.passage.envelope);
-        let (from, to) = (state.log.items, envelope.items.len());
-        let mut took = false;
-        if from == to && state.log.feed(Vec::new()).is_err() {
-            return Ok(false);
-        }
-        if from < to {
-            let items: Vec<&str> = (from..to).map(|index| envelope.item(index)).collect();
-            let pieces = wire.pieces(&items, from)?;
-            state.count(&pieces);
-            took = state.take_midway(&pieces);
-            if state.log.feed(pieces).is_err() {
-                *state = self.new_state();
-                return self.feed(state);
-            }
-            let noticed = (from..to).filter(|index| steps::without_notices(envelope, *index).is_some());
-            state.noticed.extend(noticed);
-        }
-        self.count_fixed(state)?;
-        Ok(took)
-    }
-
-    /// Counts system prompt and tools, if they are others than last time.
-    fn count_fixed(&self, state: &mut State) -> Result<(), Fault> {
-        let raw = self.fixed_texts();
-        if state.fixed.as_ref().is_some_and(|(known, _)| raw.iter().eq(known.iter())) {
-            return Ok(());
-        }
-        let fixed = self.passage.wire.fixed(&self.passage.envelope)?;
-        let counter = state.log.history.counter();
-        let head: u64 = state.log.system.iter().map(|part| counter.part(part)).sum();
-        let tools: u64 = fixed.tools.iter().map(|tool| counter.tool(tool)).sum();
-        let tokens = head + counter.text(&fixed.system) + tools + counter.framing().reply;
-        state.fixed = Some((raw.map(str::to_owned), tokens));
-        Ok(())
-    }
-
     /// Makes the request fit, and says what it is then.
     async fn fit(&self, state: &mut State, occasion: &Occasion) -> Result<Prepared, Fault> {
         if std::mem::take(&mut state.is_new) {
@@ -443,12 +333,6 @@ impl Route {
         self.passage.inner.turns.wait(cache::head(&self.scope(), &first, names.get(1))).await
     }
 
-    /// The names of the request's first items.
-    pub(super) fn names(&self, items: usize) -> Vec<Name> {
-        let items = items.min(self.passage.envelope.items.len());
-        self.conversation.as_ref().map(|conversation| conversation.names(items)).unwrap_or_default()
-    }
-
     fn prepared(
         &self,
         state: &State,
@@ -501,56 +385,6 @@ impl Route {
         })
     }
 
-    /// Does what the memo knows to do, if that is more than was done here.
-    pub(super) async fn remember(&self, state: &mut State, fixed: u64) -> Result<(), Fault> {
-        let chain = self.work(|| chain(&self.names(usize::MAX))).await;
-        let keys: Vec<MemoKey> = chain.iter().rev().take(MAX_KEYS).map(|name| self.memo_key(name)).collect();
-        let found = match self.passage.inner.parts.memo.find(&keys).await {
-            Ok(found) => found,
-            Err(error) => {
-                tracing::warn!(%error, "what was decided for earlier requests cannot be read");
-                None
-            }
-        };
-        let Some(found) = found else { return Ok(()) };
-        let last = chain.len() - 1 - found.index;
-        let Some(mut found) = self.work(|| self.log_with(found.edits, last)).await? else { return Ok(()) };
-        // By the bare estimate, which both have: what the server has counted is known of one only.
-        let total = |log: &Log| log.history.view_tokens();
-        let (theirs, ours) = (total(&found), total(&state.log));
-        let is_less = state.log.history.edits().is_empty() || theirs < ours;
-        // Somebody else has got the summary that an extract stands for here.
-        let is_summary = state.log.is_pending() && !found.is_pending();
-        let fits = || matches!(self.plan(&found.history, fixed, &Occasion::Routine), Plan::Fits);
-        if is_less || is_summary && self.work(fits).await {
-            state.log = found;
-        } else if theirs == ours {
-            // The same extract: what was tried elsewhere is not tried here at once.
-            state.log.pending().zip(found.pending()).for_each(|(own, other)| own.heed(other));
-        }
-        Ok(())
-    }
-
-    /// The log of the request with edits that were made when `last` was the last of its items; `None` if they are none
-    /// for it.
-    fn log_with(&self, edits: Vec<ViewEdit>, last: usize) -> Result<Option<Log>, Fault> {
-        let envelope = &self.passage.envelope;
-        let items: Vec<&str> = (0..envelope.items.len()).map(|index| envelope.item(index)).collect();
-        let mut pieces = self.passage.wire.pieces(&items, 0)?;
-        let rest = pieces.split_off(last + 1);
-        let mut log = self.new_state().log;
-        let follows = log.feed(pieces).is_ok();
-        stopgap::from_memo(edits).into_iter().for_each(|(edit, stopgap)| log.commit(edit, stopgap));
-        Ok((follows && log.feed(rest).is_ok()).then_some(log))
-    }
-
-    pub(super) fn memo_key(&self, prefix: &[u8; 32]) -> MemoKey {
-        let upstream = format!("{}/{}", self.target.server.upstream.name, self.target.model);
-        let policy = self.policy_name();
-        let scope = MemoScope { credential: &self.passage.caller, upstream: &upstream, policy: &policy };
-        MemoKey::new(&scope, prefix)
-    }
-
     async fn commit(&self, state: &mut State, made: Made) {
         self.decide(&mut state.log, made);
         self.keep(&state.log, None).await;
@@ -567,21 +401,6 @@ impl Route {
             "a conversation was shortened"
         );
         log.commit(edit, stopgap.map(|cause| Stopgap::new(cause, now)));
-    }
-
-    /// Has the memo know what was decided; also under the item that the edits before touched last, if that is behind those
-    /// that these touch: the longest prefix is found first.
-    pub(super) async fn keep(&self, log: &Log, before: Option<usize>) {
-        let Some((edits, item)) = log.portable() else { return };
-        let edits = stopgap::to_memo(edits);
-        let before = before.filter(|before| *before > item);
-        let chain = self.work(|| chain(&self.names(before.unwrap_or(item) + 1))).await;
-        for at in [Some(item), before].into_iter().flatten() {
-            let Some(prefix) = chain.get(at) else { continue };
-            if let Err(error) = self.passage.inner.parts.memo.put(self.memo_key(prefix), &edits).await {
-                tracing::warn!(%error, "what was decided cannot be remembered");
-            }
-        }
     }
 
     pub(super) fn plan(&self, history: &History, fixed: u64, occasion: &Occasion) -> Plan {
@@ -647,16 +466,6 @@ impl Route {
             }
         }
         Ok(None)
-    }
-
-    /// The state of the request's conversation, if it is still this request's.
-    pub(super) async fn state<'c>(
-        &self,
-        conversation: &'c Conversation,
-        items: usize,
-    ) -> Option<MutexGuard<'c, State>> {
-        let state = conversation.state.lock().await;
-        (state.log.items == items).then_some(state)
     }
 
     /// Makes room for the rest of an answer: the edit is one of what comes before it. It is for this answer, and for requests
