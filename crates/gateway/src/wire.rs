@@ -298,6 +298,8 @@ pub struct Seen {
     pub reasoning: String,
     /// The tool calls that were begun: name and arguments as far as they came.
     pub calls: Vec<SeenCall>,
+    /// Whether the model gave anything that is none of these: a picture, sound, a search, a second choice.
+    pub has_other: bool,
     /// Where the stream is now.
     pub inside: Inside,
     /// Why the model stopped, once that was said.
@@ -317,6 +319,11 @@ impl Seen {
     pub fn written_bytes(&self) -> usize {
         let calls = self.calls.iter().map(|call| call.name.len() + call.arguments.len());
         self.text.len() + self.reasoning.len() + calls.sum::<usize>()
+    }
+
+    /// Whether the model has given nothing, so far.
+    pub fn is_empty(&self) -> bool {
+        self.written_bytes() == 0 && self.calls.is_empty() && !self.has_other
     }
 
     /// The answer as parts of a message: what a client sends back, as far as it was said.

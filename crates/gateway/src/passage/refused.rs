@@ -66,20 +66,11 @@ impl Came {
         }
     }
 
-    /// The error that came with success.
-    pub(super) fn said(&self) -> Option<String> {
-        match self {
-            Self::Stream { beginning, .. } => beginning.error.clone(),
-            Self::Whole(whole) => Some(String::from_utf8_lossy(&whole.bytes).into_owned()),
-        }
-    }
-
     /// The answer, if all of it is known: of a stream that is one without a word.
     fn seen(&self) -> Option<&Seen> {
         match self {
             Self::Stream { beginning, .. } => {
-                let is_empty = |seen: &&Seen| seen.written_bytes() == 0 && seen.calls.is_empty();
-                Some(beginning).filter(|seen| seen.finish.is_some()).filter(is_empty)
+                Some(beginning).filter(|seen| seen.finish.is_some() && seen.is_empty())
             }
             Self::Whole(whole) => whole.seen.as_ref(),
         }
@@ -104,6 +95,15 @@ impl Route {
         };
         let is_said = !status.is_success() || matches!(came, Came::Stream { .. });
         Some(Refused { overflow, is_said, is_usable: false })
+    }
+
+    /// The error that came with success. Some servers repeat a key that they refuse.
+    pub(super) fn said_in(&self, came: &Came) -> Option<String> {
+        let said = match came {
+            Came::Stream { beginning, .. } => Bytes::from(beginning.error.clone()?),
+            Came::Whole(whole) => whole.bytes.clone(),
+        };
+        Some(String::from_utf8_lossy(&self.target.server.hide_secrets(said)).into_owned())
     }
 
     /// What is not passed on was paid for all the same, if it is an answer.
@@ -135,7 +135,8 @@ impl Route {
                 .map(|limit| self.room(prepared).map_or(limit, |room| room.min(limit))),
             ..Sent::default()
         };
-        overflow::suspect(&sent, &answer_of(seen))
+        let suspicion = overflow::suspect(&sent, &answer_of(seen));
+        suspicion.filter(|suspicion| *suspicion != Suspicion::Empty || !seen.has_other)
     }
 
     /// Where only input and output together were too much: whether there is room for a shorter answer, which is asked

@@ -61,7 +61,7 @@ impl Route {
                         continue;
                     }
                     Ok(None) if came.is_for_client() => {}
-                    Ok(None) => return Err(self.too_long(&prepared, came.said().as_deref())),
+                    Ok(None) => return Err(self.too_long(&prepared, self.said_in(&came).as_deref())),
                     Err(_) if is_usable => {}
                     Err(fault) => return Err(self.reckoned(fault)),
                 }

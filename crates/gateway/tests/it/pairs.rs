@@ -233,6 +233,84 @@ async fn an_empty_answer_to_more_than_the_window_holds_is_shortened_for() {
     }
 }
 
+/// An answer that is a picture, sound or a search and has no word.
+fn wordless(dialect: Dialect, input: u64) -> (Vec<String>, Value) {
+    let mut answer = whole(dialect, "", Some((input, 20)), false);
+    let mut events = vec![begins(dialect, input)];
+    match dialect {
+        Dialect::Chat => {
+            let image =
+                json!([{ "type": "image_url", "image_url": { "url": "data:image/png;base64,AAAA" } }]);
+            answer["choices"][0]["message"]["images"] = image.clone();
+            let chunk = |delta: Value, finish: Value| json!({ "id": "a", "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }] });
+            events.push(chunk(json!({ "images": image }), Value::Null));
+            events.push(chunk(json!({}), json!("stop")));
+            events.push(json!({ "id": "a", "choices": [], "usage": answer["usage"] }));
+        }
+        Dialect::Messages => {
+            let block = json!({ "type": "web_search_tool_result", "tool_use_id": "t", "content": [] });
+            answer["content"] = json!([block]);
+            events.push(json!({ "type": "content_block_start", "index": 0, "content_block": block }));
+            events.push(json!({ "type": "content_block_stop", "index": 0 }));
+            events.push(json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn" }, "usage": { "output_tokens": 20 } }));
+            events.push(json!({ "type": "message_stop" }));
+        }
+        Dialect::Responses => {
+            let item = json!({ "type": "image_generation_call", "id": "i", "status": "completed", "result": "AAAA" });
+            answer["output"] = json!([item]);
+            events.push(json!({ "type": "response.output_item.added", "output_index": 0, "item": item }));
+            events.push(json!({ "type": "response.output_item.done", "output_index": 0, "item": item }));
+            events.push(json!({ "type": "response.completed", "response": answer }));
+        }
+    }
+    (events.iter().map(event).collect(), answer)
+}
+
+#[tokio::test]
+async fn an_answer_without_a_word_that_is_something_else_is_the_clients() {
+    for (speaks, stream) in ALL.into_iter().flat_map(|speaks| [(speaks, true), (speaks, false)]) {
+        // A long request: an empty answer to it is tried again.
+        for (is_something, calls) in [(true, 1), (false, 2)] {
+            let server = Server::start(move |number, body| {
+                let input = size(body);
+                let (events, answer) = match is_something || number > 0 {
+                    true => wordless(speaks, input),
+                    false => (ended_empty(speaks, input), whole(speaks, "", Some((input, 20)), false)),
+                };
+                answers(body, events, answer)
+            })
+            .await;
+            let reply = gateway_at(&server, speaks).answer(call(speaks, &conversation(56), stream)).await;
+            let case = format!("{speaks:?}, stream: {stream}, something: {is_something}");
+            assert_eq!(reply.status, StatusCode::OK, "{case}");
+            let said = String::from_utf8(body(reply).await.to_vec()).unwrap();
+            assert!(said.contains("AAAA") || said.contains("web_search_tool_result"), "{case}: {said}");
+            assert_eq!(server.sent().len(), calls, "{case}");
+        }
+    }
+}
+
+/// An answer without anything that ends as if it were done.
+fn ended_empty(dialect: Dialect, input: u64) -> Vec<String> {
+    let done = whole(dialect, "", Some((input, 20)), false);
+    let all = match dialect {
+        Dialect::Chat => vec![
+            begins(dialect, input),
+            json!({ "id": "a", "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }] }),
+            json!({ "id": "a", "choices": [], "usage": done["usage"] }),
+        ],
+        Dialect::Messages => vec![
+            begins(dialect, input),
+            json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn" }, "usage": { "output_tokens": 20 } }),
+            json!({ "type": "message_stop" }),
+        ],
+        Dialect::Responses => {
+            vec![begins(dialect, input), json!({ "type": "response.completed", "response": done })]
+        }
+    };
+    all.iter().map(event).collect()
+}
+
 fn packed(name: &str, text: &str) -> Bytes {
     let packed = match name {
         "gzip" => {

@@ -109,8 +109,7 @@ impl Body {
                 watcher.read(&Event::parse(&raw));
             }
             let seen = watcher.seen();
-            let is_known =
-                seen.error.is_some() || seen.over || seen.written_bytes() > 0 || !seen.calls.is_empty();
+            let is_known = seen.error.is_some() || seen.over || !seen.is_empty();
             if is_known || held_bytes > MAX_HELD_BYTES {
                 break;
             }

@@ -50,6 +50,10 @@ struct Delta<'a> {
     reasoning: Option<&'a RawValue>,
     #[serde(borrow, default)]
     tool_calls: Option<Vec<CallPiece<'a>>>,
+    #[serde(borrow, default)]
+    images: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    audio: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -139,6 +143,12 @@ impl<'a> Delta<'a> {
         text(self.content).or_else(|| text(self.refusal))
     }
 
+    /// Whether it brings a picture or sound.
+    fn has_other(&self) -> bool {
+        let media = [self.images, self.audio].into_iter().flatten();
+        media.map(RawValue::get).any(|raw| raw != "null" && raw != "[]")
+    }
+
     fn reasoning(&self) -> Option<Cow<'a, str>> {
         text(self.reasoning_content).or_else(|| text(self.reasoning))
     }
@@ -208,7 +218,11 @@ impl ChatWatcher {
         if self.seen.id.is_none() {
             self.seen.id = chunk.id.as_deref().map(str::to_owned);
         }
-        for choice in chunk.choices.iter().flatten().filter(|choice| choice.is_first()) {
+        let all = || chunk.choices.iter().flatten();
+        self.seen.has_other |= all().filter_map(Choice::said).any(Delta::has_other);
+        let others = all().filter(|choice| !choice.is_first()).filter_map(Choice::said);
+        self.seen.has_other |= others.filter_map(Delta::text).any(|text| !text.is_empty());
+        for choice in all().filter(|choice| choice.is_first()) {
             if let Some(delta) = choice.said() {
                 self.grow(delta);
             }

@@ -180,6 +180,8 @@ impl Reader {
                     let owned = |text: &Option<Cow<'_, str>>| text.as_deref().unwrap_or_default().to_owned();
                     let (id, name) = (owned(&block.id), owned(&block.name));
                     self.seen.calls.push(SeenCall { id, name, arguments: String::new() });
+                } else {
+                    self.seen.has_other = true;
                 }
             }
         }
@@ -284,7 +286,8 @@ pub(super) fn whole(body: &str) -> Option<Seen> {
                 let arguments = field(&block.fields, "input").unwrap_or("{}").to_owned();
                 seen.calls.push(SeenCall { id: text("id"), name: text("name"), arguments });
             }
-            _ => {}
+            "redacted_thinking" => {}
+            _ => seen.has_other = true,
         }
     }
     if let Some(usage) = field(&said, "usage") {

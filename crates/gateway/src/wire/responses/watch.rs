@@ -126,6 +126,8 @@ impl Reader {
                     let text = |name| item.text(name).unwrap_or_default();
                     let (id, name) = (text("call_id"), text("name"));
                     self.seen.calls.push(SeenCall { id, name, arguments: String::new() });
+                } else {
+                    self.seen.has_other = true;
                 }
             }
         }

@@ -43,7 +43,7 @@ fn read(item: &Item<'_>, seen: &mut Seen) {
             let arguments = item.text("arguments").or_else(|| item.text("input")).unwrap_or_default();
             seen.calls.push(SeenCall { id: text("call_id"), name: text("name"), arguments });
         }
-        _ => {}
+        _ => seen.has_other = true,
     }
 }
 
