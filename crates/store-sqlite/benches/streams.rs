@@ -20,7 +20,7 @@ use tokio::time::{MissedTickBehavior, interval_at};
 const STREAMS: usize = 100;
 const TOKENS_PER_SECOND: usize = 80;
 const TOKEN_BYTES: usize = 4;
-/// As the runtime persists them.
+/// As the runtime persists them: all at the same moments.
 const EVERY: Duration = Duration::from_millis(100);
 const SECONDS: u64 = 10;
 const SESSIONS: usize = 1_000;
@@ -60,9 +60,7 @@ fn print(what: &str, limit: f64, unit: &str, measured: f64) {
 }
 
 /// One answer as it comes. How long each piece's first token waited until it was kept.
-async fn stream(store: SharedStore, lease: Lease, number: usize) -> Vec<Duration> {
-    // Streams do not begin together.
-    let first = tokio::time::Instant::now() + EVERY * number as u32 / STREAMS as u32;
+async fn stream(store: SharedStore, lease: Lease, first: tokio::time::Instant) -> Vec<Duration> {
     let mut ticks = interval_at(first, EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let body = "x".repeat(TOKENS_PER_SECOND * TOKEN_BYTES * EVERY.as_millis() as usize / 1_000);
@@ -85,11 +83,9 @@ async fn streams() {
         leases.push(begin(&store, format!("s{number}")).await);
     }
     let (before, begun) = (used(), Instant::now());
-    let streaming: JoinSet<_> = leases
-        .into_iter()
-        .enumerate()
-        .map(|(number, lease)| stream(Arc::clone(&store), lease, number))
-        .collect();
+    let first = tokio::time::Instant::now() + EVERY;
+    let streaming: JoinSet<_> =
+        leases.into_iter().map(|lease| stream(Arc::clone(&store), lease, first)).collect();
     let mut lags = streaming.join_all().await.concat();
     let (after, took) = (used(), begun.elapsed().as_secs_f64());
     store.close().await;
