@@ -1,16 +1,19 @@
 //! A runtime among others on one store: it takes over what a node that died has left, hears what others have left for
 //! its sessions, and lets go of everything when it may have lost it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use futures_util::future::join_all;
+use futures_util::stream::FuturesUnordered;
 use longhaul_core::ids::{Millis, SessionId};
 use longhaul_core::run::Recovery;
 use longhaul_store::{SharedNodes, Standing, StoreError};
 use serde::{Deserialize, Serialize};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{Runtime, Session, SessionError};
 use crate::driver::{Command, Message};
@@ -24,8 +27,14 @@ const BEHIND: Duration = Duration::from_millis(200);
 /// How long a node that ends asks for the others.
 const SOON: Duration = Duration::from_secs(1);
 
-/// Sessions that are taken over at a time: others take their share.
-const AT_ONCE: usize = 8;
+/// Sessions that are taken at a time: others take their share.
+const AT_ONCE: usize = 16;
+
+/// How long others have to do so, at most. Opening a session takes longer than taking it.
+const BETWEEN: Duration = Duration::from_millis(50);
+
+/// Sessions that are being opened at the same time, at most.
+const MOST_OPENING: usize = 128;
 
 /// What a node leaves for the owner of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,8 +114,7 @@ impl Runtime {
         let jitter = jitter(&self.house.owner);
         loop {
             let next = Instant::now() + SWEEP.mul_f64(jitter);
-            // A node that had many has left more than are taken at a time.
-            while self.take_over(nodes).await {}
+            self.take_over(nodes).await;
             let ended = lease_end(nodes).await.map(|end| end + BEHIND.mul_f64(jitter));
             sleep_until(ended.map_or(next, |ended| next.min(ended))).await;
         }
@@ -123,29 +131,39 @@ impl Runtime {
         Ok(nodes.signal(id, told).await?)
     }
 
-    /// Opens sessions that nobody has: what was left open there goes on. Whether there may be more.
-    async fn take_over(&self, nodes: &SharedNodes) -> bool {
+    /// Opens sessions that nobody has: what was left open there goes on. Those that cannot be opened are tried again the
+    /// next time.
+    async fn take_over(&self, nodes: &SharedNodes) {
         let waiting = self.agent().rules.recovery == Recovery::Continue;
-        let orphans = match nodes.orphans(AT_ONCE, waiting).await {
-            Ok(orphans) => orphans,
-            Err(error) => {
-                tracing::warn!(%error, "whether sessions have lost their node is not known");
-                return false;
+        let (mut tried, mut opening) = (HashSet::new(), FuturesUnordered::new());
+        loop {
+            let orphans = match nodes.orphans(AT_ONCE + tried.len(), waiting).await {
+                Ok(orphans) => orphans,
+                Err(error) => {
+                    tracing::warn!(%error, "whether sessions have lost their node is not known");
+                    break;
+                }
+            };
+            let new: Vec<_> = orphans.into_iter().filter(|id| !tried.contains(id)).take(AT_ONCE).collect();
+            tried.extend(new.iter().cloned());
+            let is_all = new.len() < AT_ONCE;
+            opening.extend(new.into_iter().map(|id| self.adopt(id)));
+            if is_all {
+                break;
             }
-        };
-        let opened = orphans.iter().map(|id| async move {
-            let opened = self.open(id).await.map(drop);
-            match &opened {
-                Ok(()) => tracing::info!(session = %id, "taken over"),
-                // Another node was faster, or this one is ending.
-                Err(SessionError::Store(StoreError::Elsewhere { .. }) | SessionError::Stopped) => {}
-                Err(error) => tracing::error!(session = %id, %error, "the session was not taken over"),
-            }
-            opened.is_ok()
-        });
-        let opened = join_all(opened).await;
-        // Those that cannot be opened are tried again later, and not for ever now.
-        opened.len() == AT_ONCE && opened.contains(&true)
+            let _ = timeout(BETWEEN, opened(&mut opening, 0)).await;
+            opened(&mut opening, MOST_OPENING).await;
+        }
+        opened(&mut opening, 0).await;
+    }
+
+    async fn adopt(&self, id: SessionId) {
+        match self.open(&id).await.map(drop) {
+            Ok(()) => tracing::info!(session = %id, "taken over"),
+            // Another node was faster, or this one is ending.
+            Err(SessionError::Store(StoreError::Elsewhere { .. }) | SessionError::Stopped) => {}
+            Err(error) => tracing::error!(session = %id, %error, "the session was not taken over"),
+        }
     }
 
     fn hear(&self, id: &SessionId, nodes: &SharedNodes) {
@@ -183,6 +201,11 @@ impl Session {
         // One that has ended hears nothing.
         let _ = self.shared.inbox.send(Message::Command(command));
     }
+}
+
+/// Waits until no more than so many of them go on.
+async fn opened(opening: &mut FuturesUnordered<impl Future<Output = ()>>, left: usize) {
+    while opening.len() > left && opening.next().await.is_some() {}
 }
 
 /// When the first lease of another node ends, if it is not renewed.

@@ -137,6 +137,7 @@ async fn strike(node: &mut Option<Server>, fault: Fault, schema: &Schema) -> Dur
 async fn orphaned(schema: &Schema) -> Duration {
     let mut db = sqlx::PgConnection::connect(&schema.url()).await.unwrap();
     let (begun, mut since, mut longest) = (Instant::now(), HashMap::<String, Instant>::new(), Duration::ZERO);
+    let mut counts: Vec<(u128, usize)> = Vec::new();
     while begun.elapsed() < TAKEN_OVER {
         let looked = Instant::now();
         let left: Vec<String> = sqlx::query_scalar(
@@ -153,10 +154,14 @@ async fn orphaned(schema: &Schema) -> Duration {
             (id, at)
         });
         since = found.collect::<HashMap<_, _>>();
+        if counts.last().map_or(0, |(_, count)| *count) != since.len() {
+            counts.push((begun.elapsed().as_millis(), since.len()));
+        }
         longest = since.values().map(|at| at.elapsed()).max().unwrap_or_default().max(longest);
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    assert!(longest < TAKEN_OVER - LEASE, "{since:?} had no node for {longest:?}");
+    eprintln!("nodes: sessions without a node, each time so many ms after the fault: {counts:?}");
+    assert!(longest < TAKEN_OVER - LEASE, "one had no node for {longest:?}");
     longest
 }
 
