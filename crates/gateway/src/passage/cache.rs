@@ -1,6 +1,7 @@
 //! Conversations that are kept ready, the least recently used give way.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::conversation::{Conversation, Known, Name, Names, State};
@@ -30,6 +31,8 @@ pub(crate) struct Cache {
 #[derive(Default)]
 struct Entries {
     by_head: HashMap<Head, Vec<Entry>>,
+    /// The entries by their last use, the oldest first, with where they are.
+    by_use: BTreeMap<u64, Head>,
     /// The newest that has begun so, as it was written.
     by_start: HashMap<Start, Weak<Conversation>>,
     uses: u64,
@@ -89,7 +92,8 @@ impl Cache {
             None => Arc::new(Conversation::new(known, new())),
         };
         entries.begin(&starts, &conversation, self.max_entries);
-        entries.put(long.unwrap_or(short), Arc::clone(&conversation));
+        entries.put(long.unwrap_or(short), &conversation);
+        entries.weigh(&conversation, conversation.bytes(), self.max_bytes);
         entries.shrink(self.max_entries, self.max_bytes);
         Ok(conversation)
     }
@@ -115,10 +119,7 @@ impl Cache {
     pub(super) fn settle(&self, conversation: &Arc<Conversation>) {
         let bytes = conversation.bytes();
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut all = entries.by_head.values_mut().flatten();
-        let entry = all.find(|entry| Arc::ptr_eq(&entry.conversation, conversation));
-        let Some(before) = entry.map(|entry| std::mem::replace(&mut entry.bytes, bytes)) else { return };
-        entries.bytes = entries.bytes + bytes - before;
+        entries.weigh(conversation, bytes, self.max_bytes);
         entries.shrink(self.max_entries, self.max_bytes);
     }
 
@@ -132,7 +133,7 @@ impl Cache {
 impl Entries {
     /// Takes out the longest conversation that the request goes on with.
     fn take(&mut self, head: &Head, names: &mut Names<'_>) -> Result<Option<Arc<Conversation>>, Bad> {
-        let Some(list) = self.by_head.get_mut(head) else { return Ok(None) };
+        let Some(list) = self.by_head.get(head) else { return Ok(None) };
         let mut best: Option<(usize, usize)> = None;
         for (at, entry) in list.iter().enumerate() {
             let known = entry.conversation.known();
@@ -141,20 +142,31 @@ impl Entries {
                 best = Some((at, length));
             }
         }
-        let Some((at, _)) = best else { return Ok(None) };
-        let entry = list.swap_remove(at);
-        self.count -= 1;
-        self.bytes -= entry.bytes;
-        Ok(Some(entry.conversation))
+        let used = best.and_then(|(at, _)| list.get(at)).map(|entry| entry.used);
+        Ok(used.and_then(|used| self.remove(head, used)))
     }
 
-    fn put(&mut self, head: Head, conversation: Arc<Conversation>) {
-        let bytes = conversation.bytes();
+    fn put(&mut self, head: Head, conversation: &Arc<Conversation>) {
         self.uses += 1;
         self.count += 1;
-        self.bytes += bytes;
         let used = self.uses;
-        self.by_head.entry(head).or_default().push(Entry { conversation, used, bytes });
+        conversation.used.store(used, Ordering::Relaxed);
+        self.by_use.insert(used, head);
+        let entry = Entry { conversation: Arc::clone(conversation), used, bytes: 0 };
+        self.by_head.entry(head).or_default().push(entry);
+    }
+
+    /// Takes account of its size, if it is (still) here. One that is by itself too large goes.
+    fn weigh(&mut self, conversation: &Conversation, bytes: usize, max_bytes: usize) {
+        let used = conversation.used.load(Ordering::Relaxed);
+        let Some(head) = self.by_use.get(&used).copied() else { return };
+        let mut list = self.by_head.get_mut(&head).into_iter().flatten();
+        let Some(entry) = list.find(|entry| entry.used == used) else { return };
+        self.bytes = self.bytes + bytes - std::mem::replace(&mut entry.bytes, bytes);
+        if bytes > max_bytes {
+            tracing::info!(bytes, most = max_bytes, "a conversation is too large to be kept ready");
+            self.remove(&head, used);
+        }
     }
 
     fn begin(&mut self, starts: &[Start], conversation: &Arc<Conversation>, max_entries: usize) {
@@ -167,37 +179,25 @@ impl Entries {
         self.by_start.extend(starts.iter().map(|start| (*start, Arc::downgrade(conversation))));
     }
 
+    /// Has the least recently used give way until there is room.
     fn shrink(&mut self, max_entries: usize, max_bytes: usize) {
-        self.by_head.retain(|_, list| {
-            for entry in list.extract_if(.., |entry| entry.bytes > max_bytes) {
-                tracing::info!(
-                    bytes = entry.bytes,
-                    most = max_bytes,
-                    "a conversation is too large to be kept ready"
-                );
-                self.count -= 1;
-                self.bytes -= entry.bytes;
-            }
-            !list.is_empty()
-        });
         while self.count > max_entries || self.bytes > max_bytes {
-            let all =
-                self.by_head.iter().flat_map(|(head, list)| list.iter().map(move |entry| (head, entry)));
-            let Some((head, used)) =
-                all.map(|(head, entry)| (*head, entry.used)).min_by_key(|(_, used)| *used)
-            else {
-                return;
-            };
-            let Some(list) = self.by_head.get_mut(&head) else { return };
-            if let Some(at) = list.iter().position(|entry| entry.used == used) {
-                let gone = list.swap_remove(at);
-                self.count -= 1;
-                self.bytes -= gone.bytes;
-            }
-            if list.is_empty() {
-                self.by_head.remove(&head);
-            }
+            let Some((used, head)) = self.by_use.pop_first() else { return };
+            self.remove(&head, used);
         }
+    }
+
+    /// Takes one out.
+    fn remove(&mut self, head: &Head, used: u64) -> Option<Arc<Conversation>> {
+        self.by_use.remove(&used);
+        let list = self.by_head.get_mut(head)?;
+        let entry = list.swap_remove(list.iter().position(|entry| entry.used == used)?);
+        if list.is_empty() {
+            self.by_head.remove(head);
+        }
+        self.count -= 1;
+        self.bytes -= entry.bytes;
+        Some(entry.conversation)
     }
 }
 

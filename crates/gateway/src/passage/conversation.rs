@@ -1,7 +1,7 @@
 //! A conversation that a client sends again and again: what is known of its items, and what was made of them.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longhaul_core::estimate::Counter;
@@ -28,6 +28,8 @@ const PART_BYTES: usize = 150;
 pub(super) struct Conversation {
     /// What its messages take of memory, beside the newest request.
     messages_bytes: AtomicUsize,
+    /// The number of its newest use, by which it is found among those that are kept ready.
+    pub(super) used: AtomicU64,
     known: Mutex<Known>,
     /// What was made of it. Held while a request is prepared: requests that share a prefix make one summary.
     pub(super) state: Arc<tokio::sync::Mutex<State>>,
@@ -113,6 +115,7 @@ impl Conversation {
     pub(super) fn new(known: Known, state: State) -> Self {
         Self {
             messages_bytes: AtomicUsize::new(0),
+            used: AtomicU64::new(0),
             known: Mutex::new(known),
             state: Arc::new(tokio::sync::Mutex::new(state)),
             trial: Mutex::default(),
