@@ -101,8 +101,14 @@ impl Agents {
 
     /// The models that may be named: those of the agents, and those that the server lists now.
     pub async fn models(&self) -> BTreeSet<String> {
-        let mut names: BTreeSet<String> =
-            self.usable().map(|(_, agent)| agent.provider.origin().model).collect();
+        let mut names = self.models_of_usual().await;
+        names.extend(self.usable().map(|(_, agent)| agent.provider.origin().model));
+        names
+    }
+
+    /// The models of the usual agent's server: its own, and those that the server lists now.
+    pub async fn models_of_usual(&self) -> BTreeSet<String> {
+        let mut names = BTreeSet::from([self.usual.provider.origin().model]);
         if let Some(models) = &self.models {
             names.extend(models.list().await);
         }

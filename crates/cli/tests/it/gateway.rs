@@ -108,7 +108,8 @@ fn everybody_in_the_process_knows_the_same_window() {
         "This model's maximum context length is 9000 tokens. However, your messages resulted in 9700 tokens.";
     let (bench, fake) = (Bench::new(), Fake::start([Say::Text("Hi."), Say::Refuse(400, REFUSAL)]));
     let file = format!(
-        "model: {{ name: other-1, base_url: \"{}\" }}\nmodels: {{ fake-1: {{ window: 7000 }} }}\n",
+        "model: {{ name: other-1, base_url: \"{}\" }}\nmodels: {{ fake-1: {{ window: 7000 }} }}\n\
+         agents: {{ far: {{ model: {{ name: only-far, base_url: \"http://127.0.0.1:9/v1\" }} }} }}\n",
         fake.url()
     );
     bench.write("longhaul.yml", &file);
@@ -124,6 +125,12 @@ fn everybody_in_the_process_knows_the_same_window() {
     assert_eq!(window(&address, &token, "other-1"), (32_000, "assumed".to_owned()));
     assert_eq!(window(&address, &token, "talker-1"), (16_000, "discovered".to_owned()));
     assert_eq!(window(&address, &token, "fake-1"), (7_000, "stated".to_owned()));
+    let (_, list) = ask(&address, "GET", "/v1/models", &token, "");
+    let has = |id: &str| list["data"].as_array().unwrap().iter().any(|entry| entry["id"] == id);
+    assert!(
+        has("far") && !has("only-far"),
+        "the model of an agent elsewhere is not behind the gateway: {list}"
+    );
     let current = |token: &str| ask(&address, "GET", "/api/models", token, "").1["current"]["window"].clone();
     assert_eq!(current(&token), Value::Null);
 

@@ -100,6 +100,11 @@ impl Runtime {
         self.house.agents.models().await.into_iter().collect()
     }
 
+    /// The models that the usual agent's server has: its own, and those that are listed there now.
+    pub async fn models_of_usual(&self) -> Vec<String> {
+        self.house.agents.models_of_usual().await.into_iter().collect()
+    }
+
     /// Has the settings of that file hold from here on, and keeps later changes in it. Says what they are. A name in
     /// them that nobody has any more is left out, and logged.
     ///

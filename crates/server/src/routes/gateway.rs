@@ -126,7 +126,7 @@ fn of_agent(agent: &AgentEntry, is_model: bool) -> Value {
 
 /// Those of the gateway's upstreams by name, and those of the configured model's server.
 async fn names(app: &App, gateway: &Gateway) -> BTreeSet<String> {
-    let mut names: BTreeSet<String> = app.runtime().models().await.into_iter().collect();
+    let mut names: BTreeSet<String> = app.runtime().models_of_usual().await.into_iter().collect();
     names.extend(gateway.models().into_iter().map(|model| model.name));
     names
 }
