@@ -4977,8 +4977,8 @@ export interface operations {
                 after?: number;
             };
             header?: {
-                /** @description The position to go on from; wins over `after` */
-                "Last-Event-ID"?: number;
+                /** @description The `id` of the event to go on from; wins over `after` */
+                "Last-Event-ID"?: string;
             };
             path: {
                 id: string;
@@ -4987,7 +4987,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Each `data:` is one `Event`, `event:` its name, `id:` its position */
+            /** @description Each `data:` is one `Event`, `event:` its name, `id:` its position: `3` has all of event 3, `3.1` the first of the several events that it means */
             200: {
                 headers: {
                     [name: string]: unknown;

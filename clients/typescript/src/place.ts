@@ -4,7 +4,7 @@ import type { SseFrame } from "./sse.js";
 
 /** Where a reader of a session's events is.
  *
- * One stored event may be told in several frames, all with its `seq`; only the last has the `id`. A stream that is cut between them comes again from the first, so those that were given are counted. */
+ * One stored event may be told in several frames, all with its `seq`; the `id` of the last is its position, of the others a part of it (`3.1`). Whoever goes on from a position gets all frames behind it, so those that were given are counted. */
 export class Place {
   /** Everything up to this position was given. */
   after: number | undefined;

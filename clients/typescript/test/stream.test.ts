@@ -41,7 +41,7 @@ function streaming(answer: (request: Request, number: number) => Connection | Re
   return { client, asked };
 }
 
-function frame(event: object, id?: number): string {
+function frame(event: object, id?: number | string): string {
   const { name } = event as { name: string };
   return `event: ${name}\ndata: ${JSON.stringify(event)}\n${id === undefined ? "" : `id: ${id}\n`}\n`;
 }
@@ -52,11 +52,12 @@ const snapshot = (position: number) => frame({ name: "queue:snapshot", sessionId
 const problem = (status: number, code: string) =>
   Response.json({ code, detail: "No.", status }, { status, headers: { "content-type": "application/problem+json" } });
 
-/** A log in which each event is told in one to four frames. */
+/** A log in which each event is told in one to four frames, with ids of their own or only for the last. */
 function log(length: number, next: () => number): { frames: string[]; seq: number }[] {
+  const hasParts = next() < 0.5;
   return Array.from({ length }, (_, at) => {
     const seq = at + 1;
-    const before = Array.from({ length: Math.floor(next() * 4) }, (_, part) => frame(stored(seq, part)));
+    const before = Array.from({ length: Math.floor(next() * 4) }, (_, part) => frame(stored(seq, part), hasParts ? `${seq}.${part + 1}` : undefined));
     return { seq, frames: [...before, frame(last(seq), seq)] };
   });
 }

@@ -68,6 +68,7 @@ pub(crate) async fn agent(
     let workspace =
         Workspace::new(&place.workspace, &protected)?.with_agent_files(&agent_file::in_use(place));
     let sandbox = Arc::new(sandbox(place, config)?);
+    let workspace = servers::closed(workspace, config, &sandbox);
     say(&sandbox);
     let mut tools = ToolSet::builtin();
     servers::add(&mut tools, config, &workspace, &sandbox, missing).await?;

@@ -30,7 +30,7 @@ use summaries::Summaries;
 #[cfg(test)]
 pub(crate) use view::cleared_groups;
 pub use view::{Entry, EntryKind, ItemKind, Unit, UnitKind, ViewItem, join, units};
-pub(crate) use view::{hash as hash_of, is_object, merged};
+pub(crate) use view::{hash as hash_of, is_object, merged, span};
 
 /// Text shown to the model where a tool result was cleared; the handle follows it.
 pub const CLEARED: &str = "[Old tool result content cleared]";

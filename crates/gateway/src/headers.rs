@@ -95,8 +95,15 @@ pub(crate) struct Overrides {
 
 impl Overrides {
     /// # Errors
-    /// Which header has which value that cannot be read.
+    /// Which header of ours there is not, or has a value that cannot be read.
     pub(crate) fn read(from: &HeaderMap) -> Result<Self, String> {
+        let unknown = |name: &&HeaderName| {
+            name.as_str().strip_prefix("x-longhaul-").is_some_and(|name| !ASKED.contains(&name))
+        };
+        if let Some(name) = from.keys().find(unknown) {
+            let known = ASKED[..ASKED.len() - 1].join(", x-longhaul-");
+            return Err(format!("`{name}` is no header of a request; there are: x-longhaul-{known}"));
+        }
         let text = |name: &str| from.get(name).map(|value| value.to_str().unwrap_or("?").trim().to_owned());
         let off = match text("x-longhaul-compress").as_deref() {
             None | Some("on") => false,
@@ -113,6 +120,9 @@ impl Overrides {
         Ok(Self { off, strategy, trigger })
     }
 }
+
+/// What requests may have behind `x-longhaul-`. The last is said between the servers of one database.
+const ASKED: [&str; 5] = ["compress", "strategy", "trigger", "session", "node"];
 
 /// The least that a trigger may be in tokens, as in the file.
 const LEAST_TRIGGER_TOKENS: f64 = 256.0;
@@ -231,6 +241,7 @@ mod tests {
             ("x-longhaul-trigger", "-1"),
             ("x-longhaul-trigger", "NaN"),
             ("x-longhaul-strategy", "magic"),
+            ("x-longhaul-compression", "off"),
         ] {
             assert!(read(name, value).is_err(), "{name}: {value}");
         }

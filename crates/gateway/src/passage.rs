@@ -159,6 +159,8 @@ enum Opened {
     Whole(StatusCode, HeaderMap, Bytes),
     /// A stream.
     Stream(StatusCode, HeaderMap, ReplyStream),
+    /// A stream that says this in place of an answer.
+    Failed(Fault, StatusCode, HeaderMap, ReplyStream),
 }
 
 impl Passage {
@@ -282,7 +284,7 @@ impl Passage {
                     StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED
                 )
             }
-            Opened::Stream(..) => false,
+            Opened::Stream(..) | Opened::Failed(..) => false,
         };
         if is_sure || !opened.as_ref().is_ok_and(has_no_path) {
             return opened;
@@ -308,7 +310,7 @@ fn is_for_the_next(opened: &Result<Opened, Fault>) -> bool {
     match opened {
         Ok(Opened::Whole(status, ..)) => status.is_server_error() || *status == StatusCode::TOO_MANY_REQUESTS,
         Ok(Opened::Stream(..)) => false,
-        Err(fault) => matches!(
+        Ok(Opened::Failed(fault, ..)) | Err(fault) => matches!(
             fault.kind,
             FaultKind::Unreachable | FaultKind::Timeout | FaultKind::RateLimit | FaultKind::Upstream
         ),
@@ -403,6 +405,8 @@ fn key_of(headers: &HeaderMap) -> Option<String> {
 fn reply(opened: Opened) -> Reply {
     match opened {
         Opened::Whole(status, headers, body) => Reply { status, headers, body: ReplyBody::Whole(body) },
-        Opened::Stream(status, headers, body) => Reply { status, headers, body: ReplyBody::Stream(body) },
+        Opened::Stream(status, headers, body) | Opened::Failed(_, status, headers, body) => {
+            Reply { status, headers, body: ReplyBody::Stream(body) }
+        }
     }
 }

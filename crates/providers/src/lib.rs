@@ -24,7 +24,7 @@ mod raw;
 mod recorded;
 pub mod scripted;
 pub mod sse;
-mod surrogates;
+pub mod surrogates;
 mod tokens;
 pub mod valid;
 
@@ -195,5 +195,10 @@ impl ProviderError {
             body: None,
             usage: None,
         }
+    }
+
+    /// What a server put into an answer that it had begun with 200: an error object, or a sentence.
+    pub fn in_answer(payload: &str) -> Self {
+        http::failure::in_band(payload)
     }
 }

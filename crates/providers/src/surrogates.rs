@@ -34,6 +34,43 @@ pub(crate) fn joined(events: EventStream) -> EventStream {
     Box::pin(unfold(joining, |mut joining| async move { joining.next().await.map(|event| (event, joining)) }))
 }
 
+/// The same for whoever has the events as texts.
+///
+/// ```
+/// let mut joiner = longhaul_providers::surrogates::Joiner::default();
+/// assert!(joiner.take(r#"{"text":"a\ud83d"}"#.to_owned()).is_empty());
+/// let both = joiner.take(r#"{"text":"\ude00b"}"#.to_owned());
+/// assert_eq!(both, [r#"{"text":"a\ud83d\ude00"}"#, r#"{"text":"b"}"#]);
+/// ```
+#[derive(Debug, Default)]
+pub struct Joiner {
+    held: Option<String>,
+}
+
+impl Joiner {
+    /// Whether an event stays as it is and need not be taken.
+    pub fn lets_pass(&self, event: &str) -> bool {
+        self.held.is_none() && !is_suspect(event)
+    }
+
+    /// The next event, and what may go on of those before. Empty where it ends inside a character: it waits for the next.
+    pub fn take(&mut self, event: String) -> Vec<String> {
+        if self.lets_pass(&event) {
+            return vec![event];
+        }
+        let held = self.held.take();
+        let Mended { before, next, goes_on } = mend(held.as_deref().unwrap_or_default(), &event, true);
+        let before = held.map(|_| before);
+        let next = if goes_on { self.held.replace(next) } else { Some(next) };
+        before.into_iter().chain(next).collect()
+    }
+
+    /// What waits and is followed by nothing.
+    pub fn rest(&mut self) -> Option<String> {
+        self.held.take().map(|held| whole(&held).into_owned())
+    }
+}
+
 /// JSON that came whole, with whole characters.
 pub(crate) fn whole(json: &str) -> Cow<'_, str> {
     if is_suspect(json) { Cow::Owned(mend("", json, false).next) } else { Cow::Borrowed(json) }

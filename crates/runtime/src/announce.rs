@@ -31,7 +31,9 @@ pub struct Announcement {
     pub session_id: SessionId,
     /// Position of the stored event it was made from; `None` if nothing was stored.
     pub seq: Option<Seq>,
-    /// Whether it is the last of those that its stored event means: who has it has them all.
+    /// Which of those that its stored event means, counted from 1; 0 if nothing was stored.
+    pub nth: usize,
+    /// Whether it is the last of them: who has it has them all.
     pub ends_event: bool,
     /// The rest.
     pub payload: Map<String, Value>,
@@ -41,7 +43,7 @@ impl Announcement {
     /// An announcement that passes by. A payload that is no object is dropped.
     pub fn passing(name: &'static str, session_id: &SessionId, payload: Value) -> Self {
         let payload = object(payload);
-        Self { name, session_id: session_id.clone(), seq: None, ends_event: false, payload }
+        Self { name, session_id: session_id.clone(), seq: None, nth: 0, ends_event: false, payload }
     }
 
     /// The flat JSON form: `{name, sessionId, seq?, …}`.
@@ -122,19 +124,21 @@ impl Before {
 /// The announcements of a stored event.
 pub(crate) fn of_event(session_id: &SessionId, event: &Event, around: &Around<'_>) -> Vec<Announcement> {
     let run_id = around.open.map(|run| run.id.as_str().to_owned());
-    let made = payloads(session_id, event, around).into_iter().map(|(name, payload)| {
-        let mut payload = object(payload);
-        if let Some(run_id) = &run_id {
-            payload.entry("runId").or_insert_with(|| run_id.as_str().into());
-        }
-        Announcement {
-            name,
-            session_id: session_id.clone(),
-            seq: Some(event.seq),
-            ends_event: false,
-            payload,
-        }
-    });
+    let made =
+        payloads(session_id, event, around).into_iter().enumerate().map(|(before, (name, payload))| {
+            let mut payload = object(payload);
+            if let Some(run_id) = &run_id {
+                payload.entry("runId").or_insert_with(|| run_id.as_str().into());
+            }
+            Announcement {
+                name,
+                session_id: session_id.clone(),
+                seq: Some(event.seq),
+                nth: before + 1,
+                ends_event: false,
+                payload,
+            }
+        });
     let mut made: Vec<Announcement> = made.collect();
     if let Some(last) = made.last_mut() {
         last.ends_event = true;

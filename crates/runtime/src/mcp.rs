@@ -9,6 +9,7 @@
 mod http;
 mod link;
 mod name;
+mod named_files;
 mod result;
 mod roster;
 mod salvage;
@@ -26,10 +27,11 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use self::link::Endpoint;
+use self::named_files::{NamedFiles, Noted, does_more};
 use self::secrets::Secrets;
 use self::server::Server;
 use self::tool::McpTool;
-use crate::config::McpServerConfig;
+use crate::config::{McpServerConfig, McpTransport};
 use crate::sandbox::Sandbox;
 use crate::tools::Tool;
 
@@ -79,18 +81,22 @@ impl McpServers {
         configs: &BTreeMap<String, McpServerConfig>,
         place: &McpPlace,
     ) -> (Self, Vec<McpError>) {
-        let starts = configs.iter().map(|(name, config)| {
-            let endpoint = Endpoint {
-                server: name.clone(),
-                transport: config.transport.clone(),
-                directory: place.directory.clone(),
-                sandbox: Arc::clone(&place.sandbox),
-                secrets: Arc::new(Secrets::of(&config.transport)),
+        let starts = configs.iter().map(|(name, config)| async move {
+            let started = match noted(&config.transport, place).await {
+                Ok(noted) => {
+                    let endpoint = Endpoint {
+                        server: name.clone(),
+                        transport: config.transport.clone(),
+                        directory: place.directory.clone(),
+                        sandbox: Arc::clone(&place.sandbox),
+                        secrets: Arc::new(Secrets::of(&config.transport)),
+                        noted,
+                    };
+                    Server::start(endpoint, config.timeout, place.start_timeout).await
+                }
+                Err(why) => Err(why),
             };
-            async move {
-                let started = Server::start(endpoint, config.timeout, place.start_timeout).await;
-                started.map_err(|why| McpError { server: name.clone(), optional: config.optional, why })
-            }
+            started.map_err(|why| McpError { server: name.clone(), optional: config.optional, why })
         });
         let (mut servers, mut errors) = (Vec::new(), Vec::new());
         for started in join_all(starts).await {
@@ -122,5 +128,38 @@ impl McpServers {
     /// Ends the servers: programs see their input close, then are asked to end, then are killed.
     pub async fn close(&self) {
         join_all(self.servers.iter().map(|server| server.close())).await;
+    }
+}
+
+/// The files of the workspace that the commands of such programs name that may do more than the agent's commands: they
+/// have the network where those have none, or were given a secret. By server; links are followed.
+pub fn exposed_files(
+    configs: &BTreeMap<String, McpServerConfig>,
+    place: &McpPlace,
+) -> Vec<(String, PathBuf)> {
+    let mut exposed = Vec::new();
+    for (name, config) in configs {
+        if let McpTransport::Command(command) = &config.transport
+            && does_more(&config.transport, &place.sandbox)
+        {
+            let files = NamedFiles::of(command, &place.directory, &place.sandbox);
+            exposed.extend(files.inside().map(|file| (name.clone(), file.to_owned())));
+        }
+    }
+    exposed
+}
+
+/// What has to be as it is now at each start of a program, if it may do more than commands.
+async fn noted(transport: &McpTransport, place: &McpPlace) -> Result<Option<Arc<Noted>>, String> {
+    let McpTransport::Command(command) = transport else { return Ok(None) };
+    if !does_more(transport, &place.sandbox) {
+        return Ok(None);
+    }
+    let (command, directory, sandbox) =
+        (command.clone(), place.directory.clone(), Arc::clone(&place.sandbox));
+    let noting = tokio::task::spawn_blocking(move || Noted::now(command, directory, sandbox));
+    match noting.await {
+        Ok(noted) => noted.map(|noted| Some(Arc::new(noted))).map_err(|refused| refused.to_string()),
+        Err(_) => Err("its files could not be read".to_owned()),
     }
 }

@@ -26,7 +26,7 @@ mod report;
 #[cfg(target_os = "linux")]
 mod tests;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -230,6 +230,16 @@ impl Sandbox {
     /// What children may read, write, reach and use.
     pub fn report(&self) -> &SandboxReport {
         &self.report
+    }
+
+    /// Whether children reach the network by the policy.
+    pub(crate) fn network(&self) -> Network {
+        self.policy.network
+    }
+
+    /// The folders that children's programs are looked for in: `PATH`, unless the child is given another.
+    pub(crate) fn search_path(&self) -> OsString {
+        environment::scrubbed(&self.policy, &self.private.path).remove(OsStr::new("PATH")).unwrap_or_default()
     }
 
     /// The folder children have as `HOME` and `TMPDIR`; it goes when the sandbox is dropped.

@@ -53,6 +53,14 @@ pub enum WorkspaceError {
         /// As it was given.
         path: String,
     },
+    /// Whoever changes it runs with what an MCP program may, which is more than a command may.
+    #[error(
+        "`{path}` belongs to an MCP program that may do more than commands may: tools do not change it, a person does"
+    )]
+    McpProgram {
+        /// As it was given.
+        path: String,
+    },
     /// There is no such file or folder.
     #[error("`{path}` does not exist")]
     NotFound {
@@ -151,6 +159,7 @@ pub struct Workspace {
     root_fd: OwnedFd,
     protected: Vec<PathBuf>,
     agent_files: Vec<PathBuf>,
+    mcp_programs: Vec<PathBuf>,
 }
 
 impl Workspace {
@@ -172,6 +181,7 @@ impl Workspace {
             root_fd,
             protected: closed,
             agent_files: Vec::new(),
+            mcp_programs: Vec::new(),
         })
     }
 
@@ -179,6 +189,14 @@ impl Workspace {
     #[must_use]
     pub fn with_agent_files(mut self, files: &[PathBuf]) -> Self {
         self.agent_files = files.iter().map(|path| canonical_as_far_as_possible(path)).collect();
+        self
+    }
+
+    /// The same workspace with more files that tools may read and not change: those of MCP programs that may do more
+    /// than commands.
+    #[must_use]
+    pub fn with_mcp_programs(mut self, files: &[PathBuf]) -> Self {
+        self.mcp_programs = files.iter().map(|path| canonical_as_far_as_possible(path)).collect();
         self
     }
 
@@ -195,7 +213,8 @@ impl Workspace {
     /// Finds out what `path` (relative to the root, or absolute) means here.
     ///
     /// # Errors
-    /// Every [`WorkspaceError`] except [`WorkspaceError::ReadOnly`] and [`WorkspaceError::AgentFile`].
+    /// Every [`WorkspaceError`] except [`WorkspaceError::ReadOnly`], [`WorkspaceError::AgentFile`] and
+    /// [`WorkspaceError::McpProgram`].
     pub fn resolve(&self, path: &str, access: Access) -> Result<ResolvedPath, WorkspaceError> {
         let wanted = self.place(path)?;
         let absolute = match access {
@@ -257,10 +276,13 @@ impl Workspace {
     ///
     /// # Errors
     /// [`WorkspaceError::WrongKind`] if something else has the name, [`WorkspaceError::ReadOnly`],
-    /// [`WorkspaceError::AgentFile`], [`WorkspaceError::Io`].
+    /// [`WorkspaceError::AgentFile`], [`WorkspaceError::McpProgram`], [`WorkspaceError::Io`].
     pub fn replace(&self, path: &ResolvedPath, content: &[u8]) -> Result<(), WorkspaceError> {
         if self.agent_files.contains(&self.absolute(path)) {
             return Err(WorkspaceError::AgentFile { path: path.display() });
+        }
+        if self.mcp_programs.contains(&self.absolute(path)) {
+            return Err(WorkspaceError::McpProgram { path: path.display() });
         }
         replace::replace(&self.root_fd, &path.relative, content)
     }

@@ -190,7 +190,7 @@ async fn named(
 fn check_picture(bytes: &[u8]) -> Result<(), Problem> {
     longhaul::picture::size(bytes)
         .map(drop)
-        .map_err(|too_large| Problem::invalid(format!("It is {too_large}.")))
+        .map_err(|too_large| Problem::invalid(format!("It cannot be taken: {too_large}.")))
 }
 
 fn media(blob: BlobRef, bytes: &Bytes, media_type: String, name: Option<String>) -> Media {

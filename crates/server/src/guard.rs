@@ -227,7 +227,10 @@ fn is_loopback(host: &Authority) -> bool {
 
 /// Whether a proxy of this machine asks for somebody who may be anywhere.
 fn is_passed_on(headers: &HeaderMap) -> bool {
-    ["forwarded", "x-forwarded-for", "x-real-ip", "via"].iter().any(|name| headers.contains_key(*name))
+    const KNOWN: [&str; 6] =
+        ["forwarded", "via", "x-real-ip", "cf-connecting-ip", "true-client-ip", "x-client-ip"];
+    let says = |name: &str| name.starts_with("x-forwarded") || KNOWN.contains(&name);
+    headers.keys().any(|name| says(name.as_str()))
 }
 
 /// Whether it is `:` and a number that a port can have.

@@ -194,6 +194,7 @@ impl From<StoreError> for Problem {
             | StoreError::Corrupt(_)
             | StoreError::Outdated(_)
             | StoreError::ReadOnly
+            | StoreError::OtherToken(_)
             | StoreError::Storage(_) => {
                 tracing::error!(%error, "storage");
                 Self::unavailable(ErrorCode::Storage, "The store failed; the server's log says how.")

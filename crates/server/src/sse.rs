@@ -11,6 +11,7 @@
 
 mod frame;
 mod held;
+mod position;
 mod reading;
 #[cfg(test)]
 mod tests;
@@ -31,8 +32,9 @@ use longhaul_core::ids::Seq;
 use serde_json::{Value, json};
 
 pub(crate) use self::frame::event;
-use self::frame::{HEARTBEAT, at, frame};
+use self::frame::{HEARTBEAT, frame, with_id};
 use self::held::Held;
+pub(crate) use self::position::Position;
 pub(crate) use self::reading::Readings;
 use self::reading::{PAGE_BYTES, Page, Reading};
 use crate::app::App;
@@ -77,14 +79,20 @@ enum Stage {
 impl Watcher {
     /// A watcher that has everything up to `after`; `None`: from now on.
     pub(crate) fn new(app: App, session: Session, after: Option<Seq>) -> Self {
+        Self::behind(app, session, after.map(Position::from))
+    }
+
+    /// The same, and of the event behind it perhaps a part.
+    pub(crate) fn behind(app: App, session: Session, position: Option<Position>) -> Self {
         let Attendance { announcements, told, in_flight } = session.attend();
+        let Position { after, begun } = position.unwrap_or_else(|| told.into());
         let mut watcher = Self {
             _stream: app.config().counters.stream(),
             app,
             session,
             announcements,
-            after: after.unwrap_or(told),
-            begun: (0, 0),
+            after,
+            begun,
             stage: Stage::Listens,
             ready: VecDeque::new(),
         };
@@ -129,22 +137,27 @@ impl Watcher {
     }
 
     fn take_place(&mut self, told: Seq, in_flight: Option<Arc<Told>>) {
-        self.stage = match self.after.cmp(&told) {
-            Ordering::Less => Stage::Behind { until: told, reading: None },
-            Ordering::Equal => Stage::Arrives(in_flight),
+        self.stage = match self.newest().cmp(&told) {
             Ordering::Greater => Stage::Ahead { told, in_flight },
+            _ if self.after < told => Stage::Behind { until: told, reading: None },
+            _ => Stage::Arrives(in_flight),
         };
+    }
+
+    /// The newest event of which it was given anything.
+    fn newest(&self) -> Seq {
+        self.after.max(self.begun.0)
     }
 
     /// The position is of another log, or of a later state than the one that was restored. Or this process is the one
     /// that is behind: it was stopped, and others have gone on with the session. `None` then.
     async fn go_back(&mut self, told: Seq, in_flight: Option<Arc<Told>>) -> Option<()> {
         let record = self.app.runtime().store().session(self.session.id()).await.ok()?;
-        if record.last_seq >= self.after {
+        if record.last_seq >= self.newest() {
             return None;
         }
-        self.gap(told, self.after);
-        self.after = told;
+        self.gap(told, self.newest());
+        (self.after, self.begun) = (told, (0, 0));
         self.stage = Stage::Arrives(in_flight);
         Some(())
     }
@@ -215,7 +228,7 @@ impl Watcher {
         };
         let queue = Announcement::passing("queue:snapshot", self.session.id(), json!({ "entries": entries }));
         // The position lets a watcher that leaves now come back to where it was.
-        self.ready.push_back(at(&queue, Some(self.after)));
+        self.ready.push_back(with_id(&queue, Some(self.after.to_string())));
     }
 
     /// Waits for the next announcement. `None` when there will be none.

@@ -52,9 +52,7 @@ impl Membership {
     ) -> Result<Self, StoreError> {
         let now = Instant::now();
         let boot = BootId::new(call_name());
-        let join =
-            Join { boot: boot.clone(), before: None, address: options.address.clone(), ttl: options.ttl };
-        database.make(&join).await?;
+        database.make(&join(&options, boot.clone(), None)).await?;
         let standing = watch::Sender::new(Standing::Joined(boot));
         let times = Mutex::new(Times { renewed: now, orphans_from: now });
         Ok(Self { database, options, leases, trust, standing, times, stalled: AtomicBool::new(false) })
@@ -188,12 +186,8 @@ impl Membership {
     /// Joins under a new name, however long that takes. The old name ends at the same moment.
     async fn rejoin(&self, before: BootId) -> Option<BootId> {
         let boot = BootId::new(call_name());
-        let join = Join {
-            boot: boot.clone(),
-            before: Some(before),
-            address: self.options.address.clone(),
-            ttl: self.options.ttl,
-        };
+        let join = join(&self.options, boot.clone(), Some(before));
+        let mut is_told = false;
         loop {
             let sent = Instant::now();
             match timeout_at(sent + self.options.ttl / 2, self.database.attempt(&join, true)).await {
@@ -210,6 +204,10 @@ impl Membership {
                     });
                     tracing::info!(%boot, "this node has joined again");
                     return back.then_some(boot);
+                }
+                Ok(Err(Failure::Refused(error))) if !is_told => {
+                    tracing::error!("this node stays out: {error}");
+                    is_told = true;
                 }
                 Ok(Err(failure)) => note(&failure),
                 Err(_) => {}
@@ -257,6 +255,11 @@ impl Membership {
     fn change(&self, change: impl FnOnce(&mut Times)) {
         change(&mut self.times.lock().unwrap_or_else(PoisonError::into_inner));
     }
+}
+
+fn join(options: &PostgresOptions, boot: BootId, before: Option<BootId>) -> Join {
+    let (address, token_digest) = (options.address.clone(), options.token_digest.clone());
+    Join { boot, before, address, token_digest, ttl: options.ttl }
 }
 
 fn note(failure: &Failure) {

@@ -7,6 +7,9 @@ use std::time::Duration;
 pub struct PostgresOptions {
     /// Where other nodes reach this one, as `HOST:PORT`.
     pub address: Option<String>,
+    /// A digest of the token that all nodes have, if it is known. A node with another one than those that live is not let
+    /// in.
+    pub token_digest: Option<String>,
     /// Connections for reading and writing, at most. Four more serve the lease and the news.
     pub connections: u32,
     /// How long the node's lease lasts after a renewal: the earliest that others may take its sessions.
@@ -30,6 +33,7 @@ impl Default for PostgresOptions {
     fn default() -> Self {
         Self {
             address: None,
+            token_digest: None,
             connections: 8,
             ttl: Duration::from_secs(10),
             renew_every: Duration::from_secs(3),

@@ -64,7 +64,7 @@ impl PostgresStore {
     ///
     /// # Errors
     /// [`StoreError::Storage`] if the database is away, would lose what it acknowledges, or was written by a newer
-    /// version.
+    /// version; [`StoreError::OtherToken`].
     pub async fn open(url: &str, options: PostgresOptions) -> Result<Self, StoreError> {
         let Connections { work, lease, news: news_pool, ear, channel, trust } = open(url, &options).await?;
         let leases = Arc::new(Leases::default());

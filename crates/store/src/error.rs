@@ -36,6 +36,12 @@ pub enum StoreError {
         /// Which process, if it said.
         by: Option<String>,
     },
+    /// A node that lives has another token than this one: the node, by its address if it said.
+    #[error(
+        "a node that lives on this database ({0}) has another token: all are started with the same --token-file. To \
+         change it, end all nodes first; one that was killed counts as alive for 10 s"
+    )]
+    OtherToken(String),
     /// Something stored cannot be read.
     #[error("stored data cannot be read: {0}")]
     Corrupt(String),

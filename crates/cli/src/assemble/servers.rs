@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhaul::config::Config;
-use longhaul::mcp::{McpError, McpPlace, McpServers};
+use longhaul::mcp::{self, McpError, McpPlace, McpServers};
 use longhaul::sandbox::Sandbox;
 use longhaul::tools::ToolSet;
 use longhaul::workspace::Workspace;
@@ -17,6 +17,13 @@ pub(crate) enum Missing {
     Refused,
     /// The agent starts without it, and says so.
     Told,
+}
+
+/// The workspace, in which tools do not change the files of programs that may do more than commands.
+pub(super) fn closed(workspace: Workspace, config: &Config, sandbox: &Arc<Sandbox>) -> Workspace {
+    let place = McpPlace::new(workspace.root(), Arc::clone(sandbox));
+    let exposed = mcp::exposed_files(&config.mcp_servers, &place);
+    workspace.with_mcp_programs(&exposed.into_iter().map(|(_, file)| file).collect::<Vec<_>>())
 }
 
 /// Starts the servers and adds their tools.

@@ -210,7 +210,8 @@ async fn has_others(from: &Depot, to: &Depot) -> Outcome<bool> {
 async fn depot(place: &Place, db: Option<&str>, blobs: Option<&str>, used: Use) -> Outcome<Depot> {
     let Some(db) = db else { return folder(place, &place.data_dir, used).await };
     let max_bytes = agent_file::load(place)?.config.blobs.max_bytes;
-    let shared = Shared { db: db.to_owned(), address: None, blobs: blobs.map(str::to_owned) };
+    let shared =
+        Shared { db: db.to_owned(), address: None, token_digest: None, blobs: blobs.map(str::to_owned) };
     let (data, sessions) = data::shared::open_whole(place, &shared, max_bytes).await?;
     // A password may stand in front of the `@`.
     let name = db.rsplit_once('@').map_or("the database", |(_, behind)| behind).to_owned();

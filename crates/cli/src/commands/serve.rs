@@ -55,15 +55,19 @@ pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
     let mut interrupts = Interrupts::listen()?;
     let asking = if args.yes { Asking::Allowed } else { Asking::Person };
     let counters = Counters::default();
-    // Other nodes are told where this one listens.
+    let token_path = token_file.unwrap_or_else(|| place.data_dir.join(TOKEN_FILE));
+    // Other nodes are told where this one listens, and that it has their token.
     let mut early = None;
     let shared = match &args.db {
         Some(db) => {
             let listener = listen(place, addr).await?;
             let near = reachable(listener.local_addr()?).to_string();
-            early = Some(listener);
-            let address = args.advertise.clone().unwrap_or(near);
-            Some(Shared { db: db.clone(), address: Some(address), blobs: args.blobs.clone() })
+            data::make_private(&place.data_dir)?;
+            let token = token(&token_path, place)?;
+            let token_digest = Some(token.digest());
+            early = Some((listener, token));
+            let address = Some(args.advertise.clone().unwrap_or(near));
+            Some(Shared { db: db.clone(), address, token_digest, blobs: args.blobs.clone() })
         }
         None => None,
     };
@@ -76,11 +80,12 @@ pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
     }
     let Opened { runtime, chosen, gateway, upkeep } = opened?;
     let is_demo = chosen == Chosen::Demo;
-    let token_path = token_file.unwrap_or_else(|| place.data_dir.join(TOKEN_FILE));
-    let token = token(&token_path, place)?;
-    let listener = match early {
-        Some(listener) => listener,
-        None => listen(place, addr).await?,
+    let (listener, token) = match early {
+        Some(early) => early,
+        None => {
+            let token = token(&token_path, place)?;
+            (listen(place, addr).await?, token)
+        }
     };
     let address = listener.local_addr()?;
     let is_open = loaded.config.gateway.auth == GatewayAuth::OpenOnLoopback;

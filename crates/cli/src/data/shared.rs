@@ -21,6 +21,8 @@ pub(crate) struct Shared {
     pub(crate) db: String,
     /// Where other nodes reach this one.
     pub(crate) address: Option<String>,
+    /// The digest of the token that its nodes have. Not known to whoever only carries sessions.
+    pub(crate) token_digest: Option<String>,
     /// Where the blobs are, if not in this machine's data folder.
     pub(crate) blobs: Option<String>,
 }
@@ -55,7 +57,11 @@ pub(crate) async fn open_whole(
     let blobs = blobs(place, shared, max_blob_bytes).await?;
     let store = PostgresStore::open(
         &shared.db,
-        PostgresOptions { address: shared.address.clone(), ..PostgresOptions::default() },
+        PostgresOptions {
+            address: shared.address.clone(),
+            token_digest: shared.token_digest.clone(),
+            ..PostgresOptions::default()
+        },
     )
     .await?;
     let store = Arc::new(store);

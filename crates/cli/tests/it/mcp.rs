@@ -58,6 +58,36 @@ fn a_found_file_starts_no_server_until_it_is_named() {
 }
 
 #[test]
+fn a_program_that_may_do_more_than_commands_is_not_the_agents_to_change() {
+    let test = "a_program_that_may_do_more_than_commands_is_not_the_agents_to_change";
+    let bench = Bench::new();
+    let Some(python) = server(test, &bench) else { return };
+    let rewrite = || Say::Call("write", json!({ "path": "server.py", "content": "theirs\n" }));
+    let fake = Fake::start([rewrite(), Say::Text("one"), rewrite(), Say::Text("two")]);
+    let closed = "sandbox: { network: deny }\n";
+    let open = bench.write("open.yml", &(file(&fake, &python, "plain", ", network: allow") + closed));
+    let run = |config: &Path, command: &[&str]| {
+        let mut args = vec!["--config", config.to_str().unwrap()];
+        args.extend(command);
+        bench.run(&args)
+    };
+    let told = run(&open, &["doctor"]).exits(0).out;
+    let says =
+        |line: &&str| line.starts_with("not guarded") && line.contains("server.py of the MCP program t");
+    assert_eq!(told.lines().filter(says).count(), 1, "{told}");
+    run(&open, &["run", "--yes", "try"]).exits(0);
+    let answer = fake.asked().pop().unwrap().to_string();
+    assert!(answer.contains("`server.py` belongs to an MCP program"), "{answer}");
+    let content = || std::fs::read_to_string(bench.work().join("server.py")).unwrap();
+    assert_ne!(content(), "theirs\n");
+    let equal = bench.write("equal.yml", &file(&fake, &python, "plain", ""));
+    let told = run(&equal, &["doctor"]).exits(0).out;
+    assert_eq!(told.lines().filter(says).count(), 0, "{told}");
+    run(&equal, &["run", "--yes", "try"]).exits(0);
+    assert_eq!(content(), "theirs\n");
+}
+
+#[test]
 fn the_doctor_lists_each_server() {
     let bench = Bench::new();
     let Some(python) = server("the_doctor_lists_each_server", &bench) else { return };

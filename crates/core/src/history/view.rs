@@ -456,7 +456,8 @@ impl Projection<'_> {
     }
 }
 
-fn span(entries: &[Entry], range: LogRange) -> Range<usize> {
+/// The entries of a range.
+pub(crate) fn span(entries: &[Entry], range: LogRange) -> Range<usize> {
     let start = entries.partition_point(|entry| entry.seq < range.from);
     let end = entries.partition_point(|entry| entry.seq <= range.to);
     start..end.max(start)

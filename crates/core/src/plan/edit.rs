@@ -40,6 +40,7 @@ impl Scene<'_> {
     pub(super) fn removal_with(&self, choice: &Choice, strategy: &str, parts: Vec<Part>) -> ViewEdit {
         let gone = &choice.gone;
         let count = self.messages_in(gone);
+        let originals = self.originals_in(gone);
         let after = self.cleared(|unit| !gone[unit], &choice.cleared, self.cost(parts.clone()));
         let mut parts = Some(parts);
         let ops = self.runs(gone).into_iter().map(|range| match parts.take() {
@@ -47,7 +48,7 @@ impl Scene<'_> {
             None => ViewOp::Drop { range },
         });
         let ops = ops.chain(self.placeholders(&choice.cleared)).collect();
-        let mut what = format!("{} left out, no model call", counted(count));
+        let mut what = format!("{} left out, no model call", counted(originals));
         let chosen = self.policy.strategy.name();
         if strategy != chosen {
             what.push_str(&format!("; `{chosen}` alone makes too little room now"));
@@ -59,7 +60,7 @@ impl Scene<'_> {
 
     /// What stands where the `gone` units were.
     pub(super) fn note(&self, gone: &[bool]) -> Vec<Part> {
-        let count = self.messages_in(gone);
+        let count = self.originals_in(gone);
         let how = match self.history.has_recall() {
             true => format!(" The tool `recall` with handle {} returns them.", named(&self.handles(gone))),
             false => String::new(),
@@ -173,5 +174,13 @@ impl Scene<'_> {
 
     pub(super) fn messages_in(&self, gone: &[bool]) -> u64 {
         self.units.iter().zip(gone).filter(|(_, gone)| **gone).map(|(unit, _)| unit.items.len() as u64).sum()
+    }
+
+    /// The same in messages as they were said: a summary or a note counts for all that it stands for.
+    fn originals_in(&self, gone: &[bool]) -> u64 {
+        let units = self.units.iter().zip(gone).filter(|(_, gone)| **gone);
+        let items = units.flat_map(|(unit, _)| &self.history.view()[unit.items.clone()]);
+        let covered = |range: &LogRange| crate::history::span(self.history.entries(), *range).len();
+        items.map(|item| item.covers.iter().map(covered).sum::<usize>().max(1) as u64).sum()
     }
 }

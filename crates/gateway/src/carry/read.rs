@@ -1,5 +1,7 @@
 //! What a request wants beside its conversation.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::{Schema, Want, Wanted};
@@ -26,9 +28,11 @@ const ELSEWHERE: [&str; 14] = [
 
 pub(super) fn read(dialect: Dialect, request: &str) -> Result<Vec<Wanted>, Bad> {
     let all = fields(request).ok_or_else(|| Bad::new("the request is not a JSON object"))?;
+    // Of a repeated field readers take the last.
+    let newest: HashMap<&str, usize> = all.iter().enumerate().map(|(at, (name, _))| (&**name, at)).collect();
     let mut wanted = Vec::new();
     for (at, (name, raw)) in all.iter().enumerate() {
-        let is_newest = !all.iter().skip(at + 1).any(|(other, _)| other == name);
+        let is_newest = newest.get(&**name) == Some(&at);
         if !is_newest || *raw == "null" || ELSEWHERE.contains(&&**name) {
             continue;
         }

@@ -74,7 +74,10 @@ impl Route {
                 | (Err(_), Refusal::Suspected(Suspicion::WindowFull { .. }, begun)) => {
                     return self.encoded(begun, prepared, &told).await;
                 }
-                (Err(fault), _) => return Err(self.reckoned(fault)),
+                (Err(fault), Refusal::Said(error)) => {
+                    return Err(self.refused_too(fault, Some(&error.message)));
+                }
+                (Err(fault), Refusal::Suspected(..)) => return Err(self.refused_too(fault, None)),
             }
         }
     }
@@ -508,12 +511,19 @@ struct Told {
 impl Told {
     fn say(&self, headers: &mut HeaderMap) {
         for (name, list) in [("x-longhaul-ignored", &self.ignored), ("x-longhaul-changed", &self.changed)] {
-            if !list.is_empty() {
-                headers::say(headers, name, &list.join(","));
+            let mut said = list.iter().take(MAX_NAMED).cloned().collect::<Vec<_>>().join(",");
+            if list.len() > MAX_NAMED {
+                said.push_str(&format!(",and {} more", list.len() - MAX_NAMED));
+            }
+            if !said.is_empty() {
+                headers::say(headers, name, &said);
             }
         }
     }
 }
+
+/// The most fields that are named in a header: their names come from the caller.
+const MAX_NAMED: usize = 40;
 
 /// Items that stand for a conversation which only their maker's server can read.
 const SEALED: [&str; 3] = ["compaction", "compaction_summary", "context_compaction"];
@@ -550,7 +560,7 @@ fn parts_of(piece: &Piece) -> &[Part] {
 }
 
 /// What a provider says went wrong, for the caller.
-fn fault_of(error: &ProviderError) -> Fault {
+pub(super) fn fault_of(error: &ProviderError) -> Fault {
     let kind = match error.code {
         ErrorCode::RateLimitExceeded => FaultKind::RateLimit,
         ErrorCode::Timeout => FaultKind::Timeout,

@@ -12,7 +12,7 @@ use longhaul_core::recall::tool;
 use longhaul_core::usage::Usage;
 use longhaul_providers::LimitSource;
 use longhaul_providers::overflow::Suspicion;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::prepare::Prepared;
 use super::recall::Division;
@@ -29,11 +29,11 @@ mod reading;
 mod restart;
 mod rounds;
 
-pub(super) use body::Body;
+pub(super) use body::{Beginning, Body};
 pub(super) use late::late;
 use notices::{Comment, has_said};
 use pause::Pause;
-use reading::{is_comment, is_whole, said_by, seen_in, watched};
+use reading::{Characters, Watched, is_comment, is_unread_error, is_whole, said_by, seen_in, watched};
 use restart::Resumed;
 use rounds::StepSoFar;
 
@@ -42,6 +42,13 @@ const MAX_EVENT_BYTES: usize = 16 << 20;
 
 /// The most that is read of one stream, in bytes: what it says is kept until it ends.
 const MAX_STREAM_BYTES: usize = 512 << 20;
+
+/// How long usage and the closing event may take once the reason to stop is known: an answer that is whole does not wait
+/// for a server that keeps the line open.
+const AFTER_FINISH: Duration = Duration::from_secs(5);
+
+/// How long the end of the body may take after the closing event: reading it lets the connection be used again.
+const AFTER_CLOSE: Duration = Duration::from_millis(250);
 
 /// Keeps a line alive; readers of events skip it.
 pub(super) const COMMENT: &[u8] = b": keep-alive\n\n";
@@ -53,6 +60,7 @@ pub(super) struct Flow {
     keep_alive: Duration,
     prepared: Prepared,
     events: Events,
+    characters: Characters,
     reader: Reader,
     phase: Phase,
     out: VecDeque<Bytes>,
@@ -77,6 +85,10 @@ pub(super) struct Flow {
     /// When it last said anything but a comment, and how long it may say nothing else.
     said_at: Instant,
     patience: Duration,
+    /// Until when the stream may stay open: its answer is whole.
+    open_until: Option<Instant>,
+    /// Whether it has said an error where no client reads it.
+    has_unread_error: bool,
     /// Why it has no end of its own.
     fault: Option<Fault>,
 }
@@ -106,7 +118,8 @@ impl Reader {
 }
 
 impl Flow {
-    pub(super) fn new(route: Route, body: Body, prepared: Prepared) -> Self {
+    /// What is collected is read from the first event on as if it might have to be joined.
+    pub(super) fn new(route: Route, body: Body, prepared: Prepared, collects: bool) -> Self {
         let wire = route.passage.wire;
         let patience = route.target.server.timeouts().header;
         let pause = route.may_continue().then(|| Pause::new(route.window.tokens, prepared.input));
@@ -114,7 +127,7 @@ impl Flow {
         // What was done is said in the end of the answer.
         let recalls = route.recalls(&prepared.report);
         let has_totals = prepared.report.has_acted() || route.totals.has_calls();
-        let reader = match pause.is_some() || notes || has_totals || recalls {
+        let reader = match pause.is_some() || notes || has_totals || recalls || collects {
             true => {
                 let mut splice = wire.splice();
                 if recalls {
@@ -132,6 +145,7 @@ impl Flow {
             wire,
             prepared,
             events: Events::default(),
+            characters: Characters::default(),
             reader,
             phase: Phase::Reading(Box::new(body)),
             out: told.into_iter().filter(|_| is_compacted).collect(),
@@ -147,6 +161,8 @@ impl Flow {
             taken_bytes: 0,
             said_at: Instant::now(),
             patience,
+            open_until: None,
+            has_unread_error: false,
             fault: None,
         }
     }
@@ -171,17 +187,11 @@ impl Flow {
             let all = std::iter::from_fn(|| all.next_event());
             events.extend(all.filter(|raw| !is_comment(raw)));
         }
-        let seen = self.reader.seen();
-        if seen.finish.is_some() {
-            return Ok(events);
+        match self.fault.take() {
+            Some(fault) => Err(fault),
+            None if self.reader.seen().finish.is_some() => Ok(events),
+            None => Err(Fault::new(FaultKind::Upstream, "the upstream broke off in its answer")),
         }
-        let broken = || match &seen.error {
-            Some(error) => {
-                format!("the upstream broke off: {}", error.chars().take(2_000).collect::<String>())
-            }
-            None => "the upstream broke off in its answer".to_owned(),
-        };
-        Err(self.fault.take().unwrap_or_else(|| Fault::new(FaultKind::Upstream, broken())))
     }
 
     async fn next(&mut self) -> Option<Bytes> {
@@ -191,13 +201,22 @@ impl Flow {
             }
             match &mut self.phase {
                 Phase::Ended => return None,
-                Phase::Reading(body) => match timeout(self.keep_alive, body.next()).await {
-                    Ok(Ok(Some(chunk))) => self.take(chunk),
-                    Ok(Ok(None)) => self.finish().await,
-                    Ok(Err(fault)) => self.break_off(fault),
-                    // What went out ends with an event.
-                    Err(_) => return Some(Bytes::from_static(COMMENT)),
-                },
+                Phase::Reading(body) => {
+                    let tick = Instant::now() + self.keep_alive;
+                    let until = self.open_until.map_or(tick, |until| until.min(tick));
+                    match timeout_at(until, body.next()).await {
+                        Ok(Ok(Some(chunk))) => self.take(chunk),
+                        Ok(Ok(None)) => self.finish().await,
+                        // What goes wrong behind it takes nothing from an answer that is whole.
+                        Ok(Err(_)) if self.open_until.is_some() => self.finish().await,
+                        Ok(Err(fault)) => self.break_off(fault),
+                        Err(_) if self.open_until.is_some_and(|until| until <= Instant::now()) => {
+                            self.finish().await;
+                        }
+                        // What went out ends with an event.
+                        Err(_) => return Some(Bytes::from_static(COMMENT)),
+                    }
+                }
                 Phase::Waiting(making) => match timeout(self.keep_alive, making).await {
                     Ok(resumed) => self.resume(resumed),
                     Err(_) => return Some(Bytes::from_static(COMMENT)),
@@ -212,7 +231,9 @@ impl Flow {
         let says = match &mut self.reader {
             Reader::Watches(watcher) => {
                 let was_over = watcher.seen().over;
-                let (out, says) = watched(watcher.as_mut(), &mut self.events, chunk);
+                let Watched { out, says, has_unread_error } =
+                    watched(watcher.as_mut(), &mut self.events, chunk);
+                self.has_unread_error |= has_unread_error;
                 if let Some(route) = self.route.as_ref().filter(|_| !was_over && watcher.seen().over) {
                     route.passage.keep_end(&out);
                 }
@@ -223,6 +244,9 @@ impl Flow {
         };
         if says || self.events.begun_bytes() > 0 {
             self.said_at = Instant::now();
+        }
+        if says {
+            self.open_until = self.may_stay_open();
         }
         let too_long = |what: &str, most: usize| {
             let message = format!("{what} of the upstream's has more than {most} bytes");
@@ -238,35 +262,53 @@ impl Flow {
         }
     }
 
+    /// Until when more may come. Of several choices only the end of the stream says that all are whole.
+    fn may_stay_open(&self) -> Option<Instant> {
+        let seen = self.reader.seen();
+        let is_whole = seen.finish.is_some() && !seen.has_other;
+        match seen.over {
+            true => Some(AFTER_CLOSE),
+            false => is_whole.then_some(AFTER_FINISH),
+        }
+        .map(|time| Instant::now() + time)
+    }
+
     /// Whether anything but comments came.
     fn join(&mut self, chunk: Bytes) -> bool {
         let mut out = Vec::with_capacity(chunk.len());
         let mut says = false;
         self.events.feed(chunk);
-        while let Some(raw) = self.events.next_event() {
+        'events: while let Some(raw) = self.events.next_event() {
             says |= !is_comment(&raw);
-            if self.must_stop(&raw) {
-                self.stop(&raw, &mut out);
-                break;
-            }
-            if let Some(step) = &mut self.step {
-                step.take(&raw);
-            }
-            if let Reader::Joins(splice) = &mut self.reader {
-                let begins = self.note.is_some() && !said_by(self.wire, &raw).is_empty();
-                let note = self.note.take_if(|_| begins);
-                let note = note.filter(|note| !has_said(splice.as_mut(), note, &mut out));
-                splice.pass(&raw, &mut out);
-                // Nothing can be said before the very first event.
-                if let Some(note) = note {
-                    splice.notice(&format!("\n\n{note}"), &mut out);
+            for raw in self.characters.take(raw) {
+                if self.must_stop(&raw) {
+                    self.stop(&raw, &mut out);
+                    break 'events;
                 }
+                self.pass(&raw, &mut out);
             }
         }
         if !out.is_empty() {
             self.out.push_back(out.into());
         }
         says
+    }
+
+    /// An event of a stream that may be joined with another.
+    fn pass(&mut self, raw: &Bytes, out: &mut Vec<u8>) {
+        self.has_unread_error |= is_unread_error(raw);
+        if let Some(step) = &mut self.step {
+            step.take(raw);
+        }
+        let Reader::Joins(splice) = &mut self.reader else { return };
+        let begins = self.note.is_some() && !said_by(self.wire, raw).is_empty();
+        let note = self.note.take_if(|_| begins);
+        let note = note.filter(|note| !has_said(splice.as_mut(), note, out));
+        splice.pass(raw, out);
+        // Nothing can be said before the very first event.
+        if let Some(note) = note {
+            splice.notice(&format!("\n\n{note}"), out);
+        }
     }
 
     /// Whether the answer is to be stopped before this event.
@@ -316,30 +358,39 @@ impl Flow {
         }
     }
 
+    /// What stands behind the last event that had an end.
+    fn read_rest(&mut self) {
+        let rest = self.events.rest();
+        let is_whole = is_whole(&rest);
+        if let Reader::Watches(watcher) = &mut self.reader {
+            // Half an event is nobody's.
+            if is_whole {
+                self.has_unread_error |= is_unread_error(&rest);
+                watcher.read(&Event::parse(&rest));
+                self.out.push_back(rest);
+            }
+            return;
+        }
+        let last = Some(rest).filter(|rest| is_whole && !rest.trim_ascii().is_empty());
+        let last = last.map(|rest| Bytes::from([&rest[..], b"\n\n"].concat()));
+        let mut events: Vec<Bytes> = last.into_iter().flat_map(|raw| self.characters.take(raw)).collect();
+        events.extend(self.characters.rest());
+        let mut out = Vec::new();
+        events.iter().for_each(|raw| self.pass(raw, &mut out));
+        self.out.extend((!out.is_empty()).then(|| Bytes::from(out)));
+    }
+
     /// The upstream's stream is over.
     async fn finish(&mut self) {
-        let rest = self.events.rest();
-        // Half an event is nobody's.
-        if is_whole(&rest) {
-            match &mut self.reader {
-                Reader::Watches(watcher) => {
-                    watcher.read(&Event::parse(&rest));
-                    self.out.push_back(rest);
-                }
-                Reader::Joins(_) if rest.trim_ascii().is_empty() => {}
-                Reader::Joins(splice) => {
-                    let raw = Bytes::from([&rest[..], b"\n\n"].concat());
-                    let mut out = Vec::new();
-                    splice.pass(&raw, &mut out);
-                    self.out.push_back(out.into());
-                    self.step.iter_mut().for_each(|step| step.take(&raw));
-                }
-            }
-        }
+        self.read_rest();
         let seen = self.reader.seen();
-        if seen.finish.is_none() && seen.error.is_none() && !seen.over {
-            let fault = Fault::new(FaultKind::Upstream, "the upstream's stream ended before its answer did");
-            return self.break_off(fault);
+        match &seen.error {
+            Some(error) if seen.finish.is_none() => {
+                let error = error.clone();
+                return self.fail(&error);
+            }
+            None if seen.finish.is_none() && !seen.over => return self.break_off(ended_early()),
+            _ => {}
         }
         if self.goes_round().await {
             return;
@@ -367,8 +418,27 @@ impl Flow {
         self.end();
     }
 
+    /// The upstream has said an error, and that is the end.
+    fn fail(&mut self, error: &str) {
+        let fault = match &self.route {
+            Some(route) => route.said_error(error),
+            None => Fault::new(FaultKind::Upstream, error),
+        };
+        match self.has_unread_error {
+            true => self.break_off(fault),
+            // The client has read it.
+            false => self.abandon(fault),
+        }
+    }
+
     /// The error, in the stream.
     fn break_off(&mut self, fault: Fault) {
+        self.out.push_back(self.wire.error_event_after(&fault, self.reader.seen()));
+        self.abandon(fault);
+    }
+
+    /// The stream is over without an end.
+    fn abandon(&mut self, fault: Fault) {
         self.phase = Phase::Ended;
         if let Some(route) = self.route.as_ref().filter(|_| !self.is_between) {
             let seen = self.reader.seen();
@@ -376,7 +446,11 @@ impl Flow {
             let last = seen.usage.clone().filter(|_| seen.finish.is_some());
             route.totals.partial(self.partial(route, written, last));
         }
-        self.out.push_back(self.wire.error_event_after(&fault, self.reader.seen()));
         self.fault = Some(fault);
     }
+}
+
+/// A stream that says neither why it ends nor that it does.
+pub(super) fn ended_early() -> Fault {
+    Fault::new(FaultKind::Upstream, "the upstream's stream ended before its answer did")
 }

@@ -3,9 +3,10 @@
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use longhaul_core::message::{Answer, Finish};
-use longhaul_providers::LimitSource;
 use longhaul_providers::overflow::{self, Overflow, Sent, Suspicion};
+use longhaul_providers::{LimitSource, ProviderError};
 
+use super::cross::fault_of;
 use super::flow::Body;
 use super::prepare::Prepared;
 use super::{Opened, Route};
@@ -106,6 +107,12 @@ impl Route {
         Some(String::from_utf8_lossy(&self.target.server.hide_secrets(said)).into_owned())
     }
 
+    /// What the upstream has said in place of an answer, or in its middle.
+    pub(super) fn said_error(&self, said: &str) -> Fault {
+        let said = self.target.server.hide_secrets(Bytes::copy_from_slice(said.as_bytes()));
+        fault_of(&ProviderError::in_answer(&String::from_utf8_lossy(&said)))
+    }
+
     /// What is not passed on was paid for all the same, if it is an answer.
     pub(super) fn bill(&self, came: &Came, prepared: &Prepared) {
         if let Some(seen) = came.seen() {
@@ -172,16 +179,24 @@ impl Route {
         };
         let asked =
             self.asked_output().map_or_else(String::new, |asked| format!(" and asks for {asked} more"));
-        let mut message = format!(
+        let message = format!(
             "the upstream refused the request for its length, and nothing can be left out: the input {counted}{asked}; \
              the window has {}",
             self.window_said(),
         );
-        if let Some(said) = said {
-            let said: String = said.chars().take(500).collect();
-            message.push_str(&format!(". The upstream said: {said}"));
+        quoting(Fault::new(FaultKind::DoesNotFit, message), said)
+    }
+
+    /// What our own plan says of a request that the upstream has refused, or seems to have cut.
+    pub(super) fn refused_too(&self, fault: Fault, said: Option<&str>) -> Fault {
+        let mut fault = self.reckoned(fault);
+        if said.is_none() && fault.kind == FaultKind::DoesNotFit {
+            fault.message.push_str(
+                ". The upstream did answer, but as if it had read only a part of the request; \
+                 `x-longhaul-compress: off` passes such an answer on",
+            );
         }
-        Fault::new(FaultKind::DoesNotFit, message)
+        quoting(fault, said)
     }
 
     /// The same for what our own plan has refused: what the rest of the window is kept for, and who says how large it is.
@@ -214,6 +229,13 @@ impl Route {
         let message = format!("the upstream `{name}` answered with success, but not with an answer: {quote}");
         Err(Fault::new(FaultKind::Upstream, message))
     }
+}
+
+/// The fault in our words and the upstream's.
+fn quoting(fault: Fault, said: Option<&str>) -> Fault {
+    let Some(said) = said else { return fault };
+    let said: String = said.chars().take(500).collect();
+    Fault { message: format!("{}. The upstream said: {said}", fault.message), ..fault }
 }
 
 fn answer_of(seen: &Seen) -> Answer {

@@ -8,9 +8,9 @@ use http::{HeaderMap, StatusCode, header};
 use longhaul_core::recall::tool;
 use longhaul_core::usage::Usage;
 use longhaul_providers::{Ability, overflow};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
-use super::flow::{Body, Flow};
+use super::flow::{Beginning, Body, Flow};
 use super::log::Reported;
 use super::prepare::Prepared;
 use super::recall::{AfterWhole, Division};
@@ -29,6 +29,12 @@ const SMALLEST_WINDOW_TOKENS: u64 = 1_024;
 
 /// How long the beginning of a stream is kept back that says nothing yet: it may be followed by a refusal.
 const HOLD: Duration = Duration::from_secs(1);
+
+/// The same where the client waits for the whole answer, and it is the upstream's silence that ends the waiting.
+const HOLD_WHOLE: Duration = Duration::from_secs(3_600);
+
+/// How soon a line breaks that the upstream had closed before the request was on it: nothing can have been done for it.
+const STALE_LINE: Duration = Duration::from_secs(1);
 
 /// How long the first of further tries waits.
 const BEFORE_NEXT_TRY: Duration = Duration::from_millis(200);
@@ -63,12 +69,22 @@ impl Route {
                     Ok(None) if came.is_for_client() => {}
                     Ok(None) => return Err(self.too_long(&prepared, self.said_in(&came).as_deref())),
                     Err(_) if is_usable => {}
-                    Err(fault) => return Err(self.reckoned(fault)),
+                    Err(fault) => {
+                        let said = self.said_in(&came).filter(|_| is_said);
+                        return Err(self.refused_too(fault, said.as_deref()));
+                    }
                 }
             }
             match came {
-                Came::Stream { status, headers, body, .. } => {
-                    return self.streaming(status, headers, *body, prepared, collects).await;
+                Came::Stream { status, headers, body, beginning } => {
+                    let error = beginning.error.as_deref().map(|error| self.said_error(error));
+                    let opened = self.streaming(status, headers, *body, prepared, collects).await?;
+                    return Ok(match (opened, error) {
+                        (Opened::Stream(status, headers, stream), Some(fault)) => {
+                            Opened::Failed(fault, status, headers, stream)
+                        }
+                        (opened, _) => opened,
+                    });
                 }
                 Came::Whole(whole) => match self.hand_over(whole, &prepared).await? {
                     Passed::Again(next) => prepared = *next,
@@ -92,9 +108,20 @@ impl Route {
         if status.is_success() && is_event_stream(&upstream_headers) {
             let mut body = Box::new(Body::new(response, self.target.server.timeouts().idle)?);
             let may_be_too_long = may_shorten && prepared.input >= SMALLEST_WINDOW_TOKENS;
-            let hold = if may_be_too_long { HOLD } else { Duration::ZERO };
-            let beginning = body.beginning(self.passage.wire, hold).await;
-            return Ok(Came::Stream { status, headers, body, beginning });
+            let hold = match may_be_too_long || self.passage.targets.len() > 1 {
+                // Who waits for the whole misses nothing.
+                true if !self.passage.envelope.stream => HOLD_WHOLE,
+                true => HOLD,
+                false => Duration::ZERO,
+            };
+            let Beginning { seen: beginning, broke } = body.beginning(self.passage.wire, hold).await;
+            return match broke {
+                Some(fault) => {
+                    self.totals.unanswered(prepared.input);
+                    Err(fault)
+                }
+                None => Ok(Came::Stream { status, headers, body, beginning }),
+            };
         }
         let lost = |_: &Fault| {
             if status.is_success() {
@@ -263,20 +290,27 @@ impl Route {
     }
 
     /// Posts the request and waits for the status line. What did not arrive, and what the upstream says is for a
-    /// moment only, is tried again.
+    /// moment only, is tried again; what it may have read and did not answer is not.
     pub(super) async fn send(&self, body: Bytes) -> Result<reqwest::Response, Fault> {
         let attempts = self.passage.inner.config.attempts.max(1);
         let mut wait = BEFORE_NEXT_TRY;
+        let mut may_be_stale = true;
         for attempt in 1.. {
-            let sent = self.send_once(body.clone()).await;
-            let again = match &sent {
+            let begun = Instant::now();
+            let (again, result) = match self.send_once(body.clone()).await {
                 Ok(response) => {
-                    matches!(response.status(), StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE)
+                    let busy = [StatusCode::BAD_GATEWAY, StatusCode::SERVICE_UNAVAILABLE];
+                    (busy.contains(&response.status()), Ok(response))
                 }
-                Err(fault) => fault.kind == FaultKind::Unreachable,
+                Err(Unsent::Unreached(fault)) => (true, Err(fault)),
+                // It may have been an old line that the upstream was just closing: once.
+                Err(Unsent::BrokenOff(fault)) => {
+                    (std::mem::take(&mut may_be_stale) && begun.elapsed() < STALE_LINE, Err(fault))
+                }
+                Err(Unsent::Other(fault)) => (false, Err(fault)),
             };
             if !again || attempt >= attempts {
-                return sent;
+                return result;
             }
             sleep(wait).await;
             wait *= 3;
@@ -284,26 +318,29 @@ impl Route {
         Err(Fault::new(FaultKind::Internal, "no try was made"))
     }
 
-    async fn send_once(&self, body: Bytes) -> Result<reqwest::Response, Fault> {
+    async fn send_once(&self, body: Bytes) -> Result<reqwest::Response, Unsent> {
         let (passage, server) = (&self.passage, &self.target.server);
         let own = passage.inner.config.credentials == crate::gateway::Credentials::Own;
-        let request = server.post(passage.wire.dialect().path(), &passage.headers, own, body)?;
+        let request = server.post(passage.wire.dialect().path(), &passage.headers, own, body);
+        let request = request.map_err(Unsent::Other)?;
         let limit = server.timeouts().header;
         let name = &server.upstream.name;
         match timeout(limit, request.send()).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => {
-                let what =
-                    if error.is_connect() { "cannot be reached" } else { "broke off before it answered" };
-                Err(Fault::new(
-                    FaultKind::Unreachable,
-                    format!("the upstream `{name}` {what}: {}", cause(&error)),
-                ))
+                let fault = |what| {
+                    let message = format!("the upstream `{name}` {what}: {}", cause(&error));
+                    Fault::new(FaultKind::Unreachable, message)
+                };
+                Err(match error.is_connect() {
+                    true => Unsent::Unreached(fault("cannot be reached")),
+                    false => Unsent::BrokenOff(fault("broke off before it answered")),
+                })
             }
             Err(_) => {
                 let message =
                     format!("the upstream `{name}` gave no answer within {} s", limit.as_secs_f64());
-                Err(Fault::new(FaultKind::Timeout, message))
+                Err(Unsent::Other(Fault::new(FaultKind::Timeout, message)))
             }
         }
     }
@@ -421,7 +458,7 @@ impl Route {
         // Some servers stream although nobody asked for it.
         let (totals, report) = (Arc::clone(&self.totals), prepared.report.clone());
         let collects = collects || !self.passage.envelope.stream;
-        let flow = Flow::new(self, body, prepared);
+        let flow = Flow::new(self, body, prepared, collects);
         if !collects {
             return Ok(Opened::Stream(status, headers, flow.into_stream()));
         }
@@ -432,6 +469,16 @@ impl Route {
         let broken = || Fault::new(FaultKind::Upstream, "the upstream's answer ended before it was complete");
         Ok(Opened::Whole(status, headers, totals.beside(&report, whole.ok_or_else(broken)?)))
     }
+}
+
+/// Why a request has no answer.
+enum Unsent {
+    /// Nobody has read it.
+    Unreached(Fault),
+    /// Somebody may have read it.
+    BrokenOff(Fault),
+    /// Another try would not help.
+    Other(Fault),
 }
 
 fn is_event_stream(headers: &HeaderMap) -> bool {

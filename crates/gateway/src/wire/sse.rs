@@ -13,6 +13,7 @@ pub struct Event<'a> {
 
 impl<'a> Event<'a> {
     /// Reads an event with or without its empty line. What is no UTF-8 or has no data (a comment) has empty data.
+    /// llama.cpp writes `error:` in place of `data:`: that is an event of the name `error`.
     pub fn parse(raw: &'a [u8]) -> Self {
         // A body may begin with a byte order mark.
         let raw = raw.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(raw);
@@ -25,6 +26,11 @@ impl<'a> Event<'a> {
                 b"event" => event.name = std::str::from_utf8(value).ok(),
                 b"data" if !has_data => {
                     has_data = true;
+                    event.data = std::str::from_utf8(value).unwrap_or_default();
+                }
+                b"error" if !has_data => {
+                    has_data = true;
+                    event.name = Some("error");
                     event.data = std::str::from_utf8(value).unwrap_or_default();
                 }
                 _ => {}
@@ -174,6 +180,8 @@ mod tests {
         assert_eq!(event, Event { name: Some("message_start"), data: "{\"a\":1}" });
         assert_eq!(Event::parse(b": comment\n\n"), Event::default());
         assert_eq!(Event::parse(b"data:[DONE]\n").data, "[DONE]");
+        let event = Event::parse(b"error: {\"code\":500}\n\n");
+        assert_eq!(event, Event { name: Some("error"), data: "{\"code\":500}" });
         assert_eq!(Event::parse("\u{feff}data: 1\n\n".as_bytes()).data, "1", "a byte order mark");
     }
 }

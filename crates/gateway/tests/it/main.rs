@@ -4,6 +4,7 @@
 
 mod across;
 mod best_effort;
+mod broken;
 mod crossing;
 mod cuts;
 mod large;

@@ -94,7 +94,7 @@ async fn one_that_was_not_there_is_asked_after_the_others_for_a_while() {
 
 #[tokio::test]
 async fn an_answer_that_has_begun_is_not_begun_elsewhere() {
-    let first = Server::start(|_, _| Does::Breaks(streamed("a", "half", None)[..1].to_vec())).await;
+    let first = Server::start(|_, _| Does::Breaks(streamed("a", "half", None)[..2].to_vec())).await;
     let second = Server::start(|_, _| Does::Json(200, said("fine", 9, 1))).await;
     let upstreams = vec![named(&first, "first", Vec::new()), named(&second, "second", Vec::new())];
     let reply = gateway(Config::new(upstreams)).answer(chat(request(&[user("hi")], true))).await;

@@ -197,7 +197,7 @@ impl Decoder {
             if is_new {
                 self.begin(Slot::Call(index), events);
             }
-            events.push(self.calls.event(index, piece.arguments()));
+            events.extend(self.calls.event(index, piece.arguments()));
         }
         Ok(())
     }

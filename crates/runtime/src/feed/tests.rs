@@ -10,6 +10,7 @@ fn passing(text: &str) -> Announcement {
 fn event(seq: Seq, count: usize) -> Vec<Announcement> {
     let one = |at: usize| Announcement {
         seq: Some(seq),
+        nth: at + 1,
         ends_event: at + 1 == count,
         ..passing(&format!("{seq}.{at}"))
     };

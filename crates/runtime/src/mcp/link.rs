@@ -23,6 +23,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::http::{self, HttpClient};
+use super::named_files::Noted;
 use super::roster::{Listed, Page, Roster};
 use super::secrets::Secrets;
 use super::stdio::{self, Process};
@@ -52,6 +53,8 @@ pub(super) struct Endpoint {
     pub(super) sandbox: Arc<Sandbox>,
     /// What it was given and may not give back.
     pub(super) secrets: Arc<Secrets>,
+    /// The files that have to be what they were at its first start.
+    pub(super) noted: Option<Arc<Noted>>,
 }
 
 /// Why there is no answer.
@@ -63,6 +66,9 @@ pub(super) enum Fault {
     /// It cannot have heard.
     #[error("{0}")]
     NotSent(String),
+    /// It is not started, because its files are not what they were.
+    #[error("{0}")]
+    Changed(String),
     /// It may have heard.
     #[error("{0}")]
     Lost(String),

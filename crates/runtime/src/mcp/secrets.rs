@@ -55,6 +55,11 @@ impl Secrets {
         Self(found)
     }
 
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The text without them.
     pub(super) fn hide(&self, text: String) -> String {
         self.0.iter().fold(text, |text, secret| match text.contains(secret) {

@@ -204,7 +204,10 @@ impl Server {
         opened.map_err(|fault| {
             self.replace(line);
             tracing::warn!("the MCP server `{}` could not be started again: {fault}", self.name());
-            Fault::NotSent("it could not be started again".to_owned())
+            match fault {
+                Fault::Changed(_) => fault,
+                _ => Fault::NotSent("it could not be started again".to_owned()),
+            }
         })
     }
 
@@ -248,7 +251,7 @@ impl From<Fault> for Failure {
             Fault::Cancelled => Self::Cancelled,
             Fault::TimedOut => Self::TimedOut,
             Fault::Refused(why) => Self::Refused(why),
-            Fault::NotSent(why) => Self::NotRun(why),
+            Fault::NotSent(why) | Fault::Changed(why) => Self::NotRun(why),
             Fault::Unreadable(why) => Self::Unreadable(why),
             Fault::Lost(_) | Fault::Closed => Self::Lost(fault.to_string()),
         }

@@ -55,7 +55,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Starts the program.
 ///
 /// # Errors
-/// [`Fault::NotSent`]: it could not be started.
+/// [`Fault::NotSent`]: it could not be started. [`Fault::Changed`]: it is not to be.
 pub(super) async fn start(
     endpoint: &Endpoint,
     command: &McpCommand,
@@ -77,6 +77,11 @@ pub(super) async fn start(
         stdout: Stdio::from(stdout),
         stderr: Stdio::from(stderr),
     };
+    if let Some(noted) = endpoint.noted.clone() {
+        let checked = tokio::task::spawn_blocking(move || noted.check()).await;
+        let unread = |_| Fault::NotSent("its files could not be read".to_owned());
+        checked.map_err(unread)?.map_err(|refused| Fault::Changed(refused.to_string()))?;
+    }
     let child = endpoint.sandbox.spawn_server(request, command.network);
     let child = child.await.map_err(|error| Fault::NotSent(with_way_out(error.to_string())))?;
     let last_words = LastWords::default();

@@ -490,6 +490,24 @@ async fn the_agent_file_in_use_is_read_and_not_changed() {
 }
 
 #[tokio::test]
+async fn a_program_that_may_do_more_than_commands_is_read_and_not_changed() {
+    let mut bench = bench();
+    bench.file("server.py", "print()\n");
+    let closed = bench.base.join("ws/.longhaul");
+    let workspace = Workspace::new(&bench.base.join("ws"), &[closed]).unwrap();
+    bench.context.workspace = Arc::new(workspace.with_mcp_programs(&[bench.base.join("ws/server.py")]));
+    for (tool, arguments) in [
+        ("edit", json!({"path": "server.py", "old": "print", "new": "send"})),
+        ("write", json!({"path": "./server.py", "content": "send()\n"})),
+    ] {
+        let said = bench.fails(tool, arguments).await;
+        assert!(said.contains("`server.py` belongs to an MCP program"), "{tool}: {said}");
+    }
+    assert!(bench.ok("read", json!({"path": "server.py"})).await.contains("print"));
+    bench.ok("write", json!({"path": "other.py", "content": "print()\n"})).await;
+}
+
+#[tokio::test]
 async fn a_picture_that_would_fill_memory_is_refused_unopened() {
     let bench = bench();
     bench.file("bomb.gif", b"GIF89a\xff\xff\xff\xff\x00\x00\x00");

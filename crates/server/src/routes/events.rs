@@ -12,7 +12,7 @@ use utoipa::IntoParams;
 use crate::app::App;
 use crate::extract::{Named, Params};
 use crate::problem::Problem;
-use crate::sse::Watcher;
+use crate::sse::{Position, Watcher};
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -23,8 +23,8 @@ pub(crate) struct From {
 }
 
 /// What happens, as it happens (server-sent events)
-#[utoipa::path(get, path = "/api/sessions/{id}/events", operation_id = "watchEvents", tag = "events", params(("id" = String, Path), From, ("Last-Event-ID" = Option<u64>, Header, description = "The position to go on from; wins over `after`")), 
-    responses((status = 200, body = crate::openapi::answer::Event, content_type = "text/event-stream", description = "Each `data:` is one `Event`, `event:` its name, `id:` its position")))]
+#[utoipa::path(get, path = "/api/sessions/{id}/events", operation_id = "watchEvents", tag = "events", params(("id" = String, Path), From, ("Last-Event-ID" = Option<String>, Header, pattern = r"^[0-9]+(\.[1-9][0-9]*)?$", description = "The `id` of the event to go on from; wins over `after`")), 
+    responses((status = 200, body = crate::openapi::answer::Event, content_type = "text/event-stream", description = "Each `data:` is one `Event`, `event:` its name, `id:` its position: `3` has all of event 3, `3.1` the first of the several events that it means")))]
 pub(crate) async fn watch(
     State(app): State<App>,
     Named(id): Named<String>,
@@ -32,9 +32,9 @@ pub(crate) async fn watch(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     // A browser that comes back repeats the address it began with: its own position is the newer one.
-    let after = last_event_id(&headers)?.or(from.after);
+    let position = last_event_id(&headers)?.or(from.after.map(Position::from));
     let session = app.open(&id).await?;
-    let frames = Watcher::new(app, session, after).frames();
+    let frames = Watcher::behind(app, session, position).frames();
     let headers = [
         (CONTENT_TYPE, "text/event-stream"),
         (CACHE_CONTROL, "no-cache"),
@@ -43,8 +43,8 @@ pub(crate) async fn watch(
     Ok((headers, Body::from_stream(frames)).into_response())
 }
 
-fn last_event_id(headers: &HeaderMap) -> Result<Option<Seq>, Problem> {
+fn last_event_id(headers: &HeaderMap) -> Result<Option<Position>, Problem> {
     let Some(id) = headers.get("last-event-id") else { return Ok(None) };
-    let seq = id.to_str().ok().and_then(|id| id.trim().parse().ok());
-    seq.map(Some).ok_or_else(|| Problem::invalid("Last-Event-ID is the number of an event."))
+    let position = id.to_str().ok().and_then(|id| id.trim().parse().ok());
+    position.map(Some).ok_or_else(|| Problem::invalid("Last-Event-ID is the number of an event."))
 }

@@ -2,22 +2,25 @@
 
 use bytes::Bytes;
 use longhaul::announce::Announcement;
-use longhaul_core::ids::Seq;
 use serde_json::Value;
 
 /// What a silent stream says.
 pub(super) const HEARTBEAT: Bytes = Bytes::from_static(b":\n\n");
 
-/// A frame. Its id is the position that who has it is at.
+/// A frame. Its id is the [`Position`](super::Position) that who has it is at.
 pub(super) fn frame(announcement: &Announcement) -> Bytes {
-    at(announcement, announcement.seq.filter(|_| announcement.ends_event))
+    let id = announcement.seq.map(|seq| match announcement.ends_event {
+        true => seq.to_string(),
+        false => format!("{seq}.{}", announcement.nth),
+    });
+    with_id(announcement, id)
 }
 
-/// A frame of that position.
-pub(super) fn at(announcement: &Announcement, position: Option<Seq>) -> Bytes {
+/// A frame with that id.
+pub(super) fn with_id(announcement: &Announcement, id: Option<String>) -> Bytes {
     // What is made of strings and numbers can be written, and has no line breaks then.
     let data = serde_json::to_string(announcement).unwrap_or_default();
-    let id = position.map(|seq| format!("id: {seq}\n")).unwrap_or_default();
+    let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
     ["event: ", announcement.name, "\ndata: ", &data, "\n", &id, "\n"].concat().into()
 }
 

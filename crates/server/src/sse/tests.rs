@@ -164,6 +164,10 @@ async fn a_process_that_is_behind_the_log_sends_its_watchers_away() {
     let lease = store.claim(session.id(), "somebody else").await.unwrap();
     let events = vec![EventBody::RunStarted { run_id: "theirs".into() }];
     store.append(&lease, Append { at: 1, events, ..Append::default() }).await.unwrap();
-    let frames: Vec<Bytes> = Watcher::new(app.clone(), session, Some(told + 1)).told().collect().await;
-    assert!(frames.is_empty(), "{frames:?}");
+    let part = format!("{}.1", told + 1).parse().unwrap();
+    for position in [Position::from(told + 1), part] {
+        let watcher = Watcher::behind(app.clone(), session.clone(), Some(position));
+        let frames: Vec<Bytes> = watcher.told().collect().await;
+        assert!(frames.is_empty(), "{position:?}: {frames:?}");
+    }
 }

@@ -83,7 +83,7 @@ impl Stream {
         if let Some(name) = line.strip_prefix("event: ") {
             name.clone_into(&mut self.name);
         } else if let Some(id) = line.strip_prefix("id: ") {
-            self.id = Some(id.parse().unwrap());
+            self.id = id.parse().ok();
         } else if let Some(data) = line.strip_prefix("data: ") {
             // Before the payload stand name, session and, if it is durable, the position.
             let rest = data.split_once(r#""sessionId":""#).and_then(|(_, rest)| rest.split_once('"'));

@@ -39,6 +39,9 @@ struct Seen {
     kept: Vec<Value>,
     /// Events of a position that is not complete yet.
     open: Vec<Value>,
+    /// Whether it goes on behind the newest `id`, which may be in the middle of a position.
+    is_exact: bool,
+    place: Option<String>,
     /// Bytes of streamed text: what a client that falls behind does not get.
     streamed: usize,
 }
@@ -54,7 +57,20 @@ impl Seen {
         if let Some(id) = frame.id {
             assert!(id >= self.after, "{id} came after {}", self.after);
             self.after = id;
+        }
+        if frame.place.is_some() {
+            self.place = frame.place;
+        }
+        if self.is_exact || frame.id.is_some() {
             self.kept.append(&mut self.open);
+        }
+    }
+
+    /// Comes back to where it was.
+    async fn come(&self, world: &World, session: &str) -> Events {
+        match &self.place {
+            Some(place) if self.is_exact => world.events_behind(session, place).await,
+            _ => world.events(session, Some(self.after)).await,
         }
     }
 
@@ -85,7 +101,7 @@ async fn watch(world: &World, session: &str, seed: u64, last: u64) -> (Seen, u32
     while seen.after < last || seen.kept.last().is_none_or(|event| event["name"] != "run:complete") {
         visits += 1;
         tokio::time::sleep(Duration::from_millis(dice.below(60))).await;
-        let mut events = world.events(session, Some(seen.after)).await;
+        let mut events = seen.come(world, session).await;
         let stay = Duration::from_millis(10 + dice.below(400));
         let read = async {
             while let Some(frame) = events.next().await {
@@ -118,7 +134,7 @@ async fn fifty_watchers_that_come_and_go_see_everything_once_and_in_order() {
     let watchers = (0..50_u64).map(|seed| {
         let (world, session, mut last) = (&world, &session, last.clone());
         async move {
-            let mut seen = Seen::default();
+            let mut seen = Seen { is_exact: seed % 2 == 0, ..Seen::default() };
             let mut visits = 0;
             let mut dice = Dice(seed);
             loop {
@@ -128,7 +144,7 @@ async fn fifty_watchers_that_come_and_go_see_everything_once_and_in_order() {
                     return (rest, visits + more);
                 }
                 visits += 1;
-                let mut events = world.events(session, Some(seen.after)).await;
+                let mut events = seen.come(world, session).await;
                 let stay = Duration::from_millis(5 + dice.below(500));
                 let _ = tokio::time::timeout(stay, async {
                     while let Some(frame) = events.next().await {
@@ -163,7 +179,7 @@ async fn finish(world: &World, session: &str, mut seen: Seen, dice: &mut Dice, l
     let mut visits = 0;
     while seen.after < last {
         visits += 1;
-        let mut events = world.events(session, Some(seen.after)).await;
+        let mut events = seen.come(world, session).await;
         for _ in 0..=dice.below(40) {
             if seen.after >= last {
                 break;
@@ -184,11 +200,72 @@ async fn a_session_at_rest_is_read_in_pieces_of_any_size() {
     let all = expected(&world, &session).await;
     let last = all.last().unwrap()["seq"].as_u64().unwrap();
     for seed in 0..20 {
-        let (seen, visits) = finish(&world, &session, Seen::default(), &mut Dice(seed), last).await;
+        let begun = Seen { is_exact: seed % 2 == 0, ..Seen::default() };
+        let (seen, visits) = finish(&world, &session, begun, &mut Dice(seed), last).await;
         assert!(seen.kept == all, "seed {seed}, {visits} visits");
     }
     let (seen, _) = watch(&world, &session, 7, last).await;
     assert!(seen.kept == all);
+}
+
+/// What is stored, with the ids it came with, up to what waits.
+async fn stored(mut events: Events) -> Vec<(String, Value)> {
+    let mut all = Vec::new();
+    for frame in events.until("queue:snapshot").await {
+        let is_stored = frame.data.get("seq").is_some();
+        all.extend(frame.place.filter(|_| is_stored).map(|place| (place, frame.data)));
+    }
+    all
+}
+
+/// Cuts the stream behind each of its events.
+async fn cut_everywhere(world: &World, session: &str) {
+    let expected = expected(world, session).await;
+    let whole = stored(world.events(session, Some(0)).await).await;
+    let told: Vec<Value> = whole.iter().map(|(_, event)| event.clone()).collect();
+    same(&told, &expected, "the whole stream");
+    let parts = whole.iter().filter(|(place, _)| place.contains('.')).count();
+    assert!(parts > 0, "no position means several events: {whole:?}");
+    for (at, (place, event)) in whole.iter().enumerate() {
+        assert!(place == &event["seq"].to_string() || place.starts_with(&format!("{}.", event["seq"])));
+        let rest = stored(world.events_behind(session, place).await).await;
+        assert!(whole[at + 1..] == rest, "behind {place}: {rest:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_is_cut_behind_any_event_goes_on_right_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::over(folder.path(), eventful(), |_| {}).await;
+    let session = world.session().await;
+    // Somebody who watches has what happens kept in memory.
+    let _watching = world.events(&session, Some(0)).await;
+    for text in ["look", "and this"] {
+        world.say(&session, text).await;
+        world.until(&session, "idle").await;
+    }
+    cut_everywhere(&world, &session).await;
+    world.end().await;
+    let again = World::over(folder.path(), eventful(), |_| {}).await;
+    cut_everywhere(&again, &session).await;
+}
+
+#[tokio::test]
+async fn a_part_of_an_event_that_the_log_does_not_have_is_a_gap() {
+    let world = World::new(Script::always("Yes.")).await;
+    let session = world.session().await;
+    let mut events = world.events_behind(&session, "1000.2").await;
+    let gap = events.next().await.unwrap();
+    assert_eq!((gap.name.as_str(), &gap.data["to"]), ("stream:gap", &1_000.into()));
+    let told = world.get(&format!("/api/sessions/{session}")).await["lastSeq"].as_u64();
+    let mut next = world.events_behind(&session, &format!("{}.1", told.unwrap() + 1)).await;
+    assert_eq!(next.next().await.unwrap().name, "stream:gap");
+    world.say(&session, "hello").await;
+    for mut events in [events, next] {
+        let seqs =
+            events.until("run:complete").await.into_iter().filter_map(|frame| frame.data["seq"].as_u64());
+        assert_eq!(seqs.min(), told.map(|told| told + 1), "nothing is left out");
+    }
 }
 
 /// The text of an answer as a watcher puts it together.

@@ -333,7 +333,9 @@ async fn wrong_addresses_and_headers_are_invalid() {
         check(&head, 400, &site.ask(&head, &[], b"").await);
     }
     let events = format!("GET /api/sessions/{session}/events");
-    check("Last-Event-ID", 400, &site.ask(&events, &[("Last-Event-ID", "x")], b"").await);
+    for id in ["x", "1.", "1.0", "0.1", "1.1.1", "1.x"] {
+        check("Last-Event-ID", 400, &site.ask(&events, &[("Last-Event-ID", id)], b"").await);
+    }
     let long = "k".repeat(256);
     for (method, path) in ROUTES.iter().filter(takes_key) {
         let head = site.route(method, path, session);

@@ -213,6 +213,13 @@ impl World {
         Events::of(request.send().await.unwrap())
     }
 
+    /// The events behind the one with that `id`.
+    pub(crate) async fn events_behind(&self, session: &str, id: &str) -> Events {
+        let url = format!("http://{}/api/sessions/{session}/events", self.address);
+        let request = self.client.get(url).bearer_auth(TOKEN).header("last-event-id", id);
+        Events::of(request.send().await.unwrap())
+    }
+
     /// Ends in order.
     pub(crate) async fn end(mut self) {
         drop(self.stop.take());
@@ -247,6 +254,9 @@ pub(crate) async fn expect(answer: Response, status: StatusCode) -> Value {
 /// One event of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Frame {
+    /// As it came.
+    pub(crate) place: Option<String>,
+    /// The same, if it is that of a whole stored event.
     pub(crate) id: Option<u64>,
     pub(crate) name: String,
     pub(crate) data: Value,
@@ -324,7 +334,8 @@ fn frame(block: &str) -> Option<Frame> {
     let data = serde_json::from_str(field("data")?).unwrap();
     described::event(&data);
     Some(Frame {
-        id: field("id").map(|id| id.parse().unwrap()),
+        place: field("id").map(str::to_owned),
+        id: field("id").and_then(|id| id.parse().ok()),
         name: field("event").unwrap().to_owned(),
         data,
     })

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use longhaul_core::ids::SessionId;
-use longhaul_store::{BootId, Node};
+use longhaul_store::{BootId, Node, StoreError};
 use sqlx::{Connection, PgConnection};
 
 use crate::call::Call;
@@ -16,7 +16,39 @@ pub(crate) struct Join {
     pub(crate) boot: BootId,
     pub(crate) before: Option<BootId>,
     pub(crate) address: Option<String>,
+    pub(crate) token_digest: Option<String>,
     pub(crate) ttl: Duration,
+}
+
+impl Join {
+    /// Refuses where a node lives that has another token.
+    ///
+    /// # Errors
+    /// [`StoreError::OtherToken`], until the others have ended.
+    async fn check_token(&self, db: &mut PgConnection) -> Result<(), Failure> {
+        // Of two that come together one has to see the other.
+        sqlx::query!(
+            "SELECT pg_advisory_xact_lock(
+                 hashtextextended('longhaul: nodes join', current_schema()::regnamespace::oid::bigint))"
+        )
+        .execute(&mut *db)
+        .await?;
+        let other = sqlx::query_scalar!(
+            r#"SELECT coalesce(address, boot_id) AS "node!" FROM node
+               WHERE lease_until > clock_timestamp() AND token_digest <> $1
+                 AND boot_id <> $2 AND boot_id IS DISTINCT FROM $3
+               ORDER BY since LIMIT 1"#,
+            self.token_digest,
+            self.boot.as_str(),
+            self.before.as_ref().map(BootId::as_str)
+        )
+        .fetch_optional(db)
+        .await?;
+        match other.map(text_from_db) {
+            Some(node) => Err(StoreError::OtherToken(node).into()),
+            None => Ok(()),
+        }
+    }
 }
 
 #[async_trait]
@@ -26,12 +58,19 @@ impl Call for Join {
     async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(), Failure> {
         let address = self.address.as_deref().map(text_to_db);
         let mut all = db.begin().await?;
+        if self.token_digest.is_some()
+            && let Err(refused) = self.check_token(&mut all).await
+        {
+            all.rollback().await?;
+            return Err(refused);
+        }
         sqlx::query!(
-            "INSERT INTO node (boot_id, address, since, lease_until)
-             VALUES ($1, $2, clock_timestamp(), clock_timestamp() + make_interval(secs => $3))
+            "INSERT INTO node (boot_id, address, token_digest, since, lease_until)
+             VALUES ($1, $2, $3, clock_timestamp(), clock_timestamp() + make_interval(secs => $4))
              ON CONFLICT (boot_id) DO UPDATE SET lease_until = excluded.lease_until",
             self.boot.as_str(),
             address.as_deref(),
+            self.token_digest,
             self.ttl.as_secs_f64()
         )
         .execute(&mut *all)

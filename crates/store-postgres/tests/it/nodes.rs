@@ -74,6 +74,65 @@ async fn nodes_are_listed_with_what_they_have() {
     there.close().await;
 }
 
+fn with_token(token: &str) -> PostgresOptions {
+    PostgresOptions { token_digest: Some(token.to_owned()), address: Some(format!("{token}:1")), ..quick() }
+}
+
+#[tokio::test]
+async fn a_node_with_another_token_is_not_let_in_while_others_live() {
+    let Some(place) = Place::new().await else { return };
+    let refused = async |token: &str| PostgresStore::open(&place.url(), with_token(token)).await.unwrap_err();
+    let (one, beside) = (place.open_with(with_token("one")).await, place.open_with(with_token("one")).await);
+    let silent = place.open_with(quick()).await;
+    assert_eq!(refused("two").await, StoreError::OtherToken("one:1".into()));
+    assert_eq!(one.nodes().await.unwrap().len(), 3, "who is refused is no node");
+    one.close().await;
+    assert_eq!(refused("two").await, StoreError::OtherToken("one:1".into()), "one is left");
+    beside.close().await;
+    let two = place.open_with(with_token("two")).await;
+    assert_eq!(refused("one").await, StoreError::OtherToken("two:1".into()));
+    // It stands still, and counts until its lease has run out.
+    let mut standing = two.standing();
+    two.stall(true);
+    assert_eq!(refused("one").await, StoreError::OtherToken("two:1".into()));
+    until("the end of its lease", async || two.nodes().await.unwrap().len() == 1).await;
+    let one = place.open_with(with_token("one")).await;
+    two.stall(false);
+    let fenced = |now: &Standing| *now == Standing::Fenced;
+    timeout(crate::PATIENCE, standing.wait_for(fenced)).await.unwrap().unwrap();
+    let joined = |now: &Standing| matches!(now, Standing::Joined(_));
+    assert!(timeout(quick().ttl, standing.wait_for(joined)).await.is_err(), "it stays out");
+    one.close().await;
+    timeout(crate::PATIENCE, standing.wait_for(joined)).await.unwrap().unwrap();
+    silent.close().await;
+    two.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_that_start_together_have_one_token() {
+    let Some(place) = Place::new().await else { return };
+    let mut opening = JoinSet::new();
+    for number in 0..9 {
+        let (url, token) = (place.url(), ["one", "two", "three"][number % 3]);
+        let options = PostgresOptions { connections: 1, ..with_token(token) };
+        opening.spawn(async move { (token, PostgresStore::open(&url, options).await) });
+    }
+    let (mut tokens, mut stores) = (HashSet::new(), Vec::new());
+    for (token, opened) in opening.join_all().await {
+        match opened {
+            Ok(store) => {
+                tokens.insert(token);
+                stores.push(store);
+            }
+            Err(refused) => assert!(matches!(refused, StoreError::OtherToken(_)), "{refused}"),
+        }
+    }
+    assert_eq!((tokens.len(), stores.len()), (1, 3));
+    for store in stores {
+        store.close().await;
+    }
+}
+
 #[tokio::test]
 async fn a_node_knows_when_the_first_lease_of_another_ends() {
     let Some(place) = Place::new().await else { return };

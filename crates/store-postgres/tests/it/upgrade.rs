@@ -7,8 +7,11 @@ use longhaul_store::{MemoKey, Nodes, Store, Upkeep, blob_hashes};
 use crate::append;
 use crate::place::Place;
 
-const FIXTURES: [&str; 2] =
-    [include_str!("../fixtures/schema-0001.sql"), include_str!("../fixtures/schema-0002.sql")];
+const FIXTURES: [&str; 3] = [
+    include_str!("../fixtures/schema-0001.sql"),
+    include_str!("../fixtures/schema-0002.sql"),
+    include_str!("../fixtures/schema-0003.sql"),
+];
 
 #[test]
 fn every_migration_has_a_fixture() {

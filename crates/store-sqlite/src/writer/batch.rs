@@ -14,8 +14,8 @@ use crate::key::{event_id, to_db};
 /// Events in one `INSERT`, at most (five parameters each).
 const INSERT_ROWS: usize = 64;
 
-/// The requests of one transaction write here. Events and the session rows they change are gathered; everything
-/// else is written at once, through [`Batch::db`].
+/// The requests of one transaction write here. Events, the session rows they change and pieces of answers are gathered;
+/// everything else is written at once, through [`Batch::db`].
 ///
 /// The connection has a thread of its own, and a call to it costs as much as the statement it carries. What is
 /// gathered is therefore written together with `BEGIN` and `COMMIT`: a transaction that only appends is one call.
@@ -26,6 +26,8 @@ pub(crate) struct Batch<'w> {
     pub(crate) news: News,
     rows: Vec<EventRow>,
     grown: BTreeMap<i64, Grown>,
+    /// Session, step, index and text of pieces.
+    pieces: Vec<(i64, String, i64, String)>,
 }
 
 /// An event to insert.
@@ -65,7 +67,7 @@ impl News {
 impl<'w> Batch<'w> {
     pub(crate) fn new(connection: &'w mut SqliteConnection, leases: &'w mut Leases) -> Self {
         let (news, rows, grown) = (News::default(), Vec::new(), BTreeMap::new());
-        Self { connection, begun: false, leases, news, rows, grown }
+        Self { connection, begun: false, leases, news, rows, grown, pieces: Vec::new() }
     }
 
     /// The connection, inside the transaction.
@@ -101,6 +103,11 @@ impl<'w> Batch<'w> {
         self.grown.insert(no, Grown { last_seq, at, running, parked });
     }
 
+    /// Stages a piece of an answer, which is the next of its step.
+    pub(crate) fn stage_piece(&mut self, no: i64, step: &str, index: i64, body: &str) {
+        self.pieces.push((no, step.to_owned(), index, body.to_owned()));
+    }
+
     /// Writes what is staged. Requests that look at session rows call it first.
     pub(crate) async fn flush(&mut self) -> Result<(), sqlx::Error> {
         self.write_staged("").await
@@ -120,12 +127,13 @@ impl<'w> Batch<'w> {
             push_insert(&mut insert, rows);
             insert.build().execute(self.db().await?).await?;
         }
-        if !self.begun && last.is_empty() && self.grown.is_empty() {
+        if !self.begun && last.is_empty() && self.grown.is_empty() && self.pieces.is_empty() {
             return Ok(());
         }
         let mut query = QueryBuilder::new(if self.begun { "" } else { "BEGIN IMMEDIATE;" });
         push_insert(&mut query, last);
         push_update(&mut query, &std::mem::take(&mut self.grown))?;
+        push_pieces(&mut query, &std::mem::take(&mut self.pieces))?;
         query.push(end);
         self.begun = true;
         query.build().execute(&mut *self.connection).await?;
@@ -168,7 +176,7 @@ fn push_update(query: &mut QueryBuilder<Sqlite>, grown: &BTreeMap<i64, Grown>) -
             (no, grown.last_seq, to_db(grown.at), running, parked)
         })
         .collect();
-    let rows = serde_json::to_string(&rows).map_err(|error| sqlx::Error::Encode(error.into()))?;
+    let rows = parameter(serde_json::to_string(&rows))?;
     query.push(
         "UPDATE session
          SET last_seq = change.value ->> 1,
@@ -181,11 +189,33 @@ fn push_update(query: &mut QueryBuilder<Sqlite>, grown: &BTreeMap<i64, Grown>) -
     Ok(())
 }
 
+fn push_pieces(
+    query: &mut QueryBuilder<Sqlite>,
+    pieces: &[(i64, String, i64, String)],
+) -> Result<(), sqlx::Error> {
+    if pieces.is_empty() {
+        return Ok(());
+    }
+    query.push(
+        "INSERT INTO chunk (session_no, step, idx, body)
+         SELECT piece.value ->> 0, piece.value ->> 1, piece.value ->> 2, piece.value ->> 3 FROM json_each(",
+    );
+    query.push_bind(parameter(serde_json::to_string(pieces))?).push(") AS piece;");
+    Ok(())
+}
+
+/// Rows as one parameter: however many there are, it is the same statement.
+fn parameter(rows: serde_json::Result<String>) -> Result<String, sqlx::Error> {
+    rows.map_err(|error| sqlx::Error::Encode(error.into()))
+}
+
 /// The leases that are held. The writer is the only one to give and take them, so this is all there is to
 /// know; the database has the epochs so that they go on counting after a restart.
 #[derive(Debug, Default)]
 pub(crate) struct Leases {
     held: HashMap<SessionId, Held>,
+    /// Of sessions with an answer that streams: the step, and the index of its next piece.
+    streams: HashMap<i64, (String, i64)>,
     /// What the entries that this transaction changed were before, in order.
     before: Vec<(SessionId, Option<Held>)>,
 }
@@ -213,11 +243,27 @@ impl Leases {
         held.copied().ok_or_else(|| StoreError::Fenced(lease.session_id.clone()))
     }
 
+    /// The index of a step's next piece, if it is known.
+    pub(crate) fn next_piece(&self, no: i64, step: &str) -> Option<i64> {
+        self.streams.get(&no).filter(|(known, _)| known == step).map(|(_, next)| *next)
+    }
+
+    /// Of a session's newest step the next piece is this; `None` if it is not known any more.
+    pub(crate) fn set_next_piece(&mut self, no: i64, next: Option<(&str, i64)>) {
+        match next {
+            Some((step, next)) => self.streams.insert(no, (step.to_owned(), next)),
+            None => self.streams.remove(&no),
+        };
+    }
+
     pub(crate) fn set(&mut self, id: &SessionId, held: Option<Held>) {
         let before = match held {
             Some(held) => self.held.insert(id.clone(), held),
             None => self.held.remove(id),
         };
+        if let (None, Some(before)) = (held, before) {
+            self.streams.remove(&before.no);
+        }
         self.before.push((id.clone(), before));
     }
 
@@ -228,6 +274,7 @@ impl Leases {
 
     /// The transaction failed: everything is as it was before.
     pub(crate) fn undo(&mut self) {
+        self.streams.clear();
         for (id, before) in self.before.drain(..).rev() {
             match before {
                 Some(held) => self.held.insert(id, held),

@@ -2,7 +2,6 @@
 
 use async_trait::async_trait;
 use longhaul_store::{Chunk, Lease, StoreError};
-use sqlx::SqliteConnection;
 
 use super::Write;
 use super::batch::Batch;
@@ -23,19 +22,15 @@ impl Write for Put {
         let no = batch.leases.check(&self.lease)?.no;
         let Chunk { step, index, body } = &self.chunk;
         let index = to_db(*index);
-        let put = sqlx::query!(
-            "INSERT INTO chunk (session_no, step, idx, body) SELECT ?1, ?2, ?3, ?4
-             WHERE ?3 = (SELECT coalesce(max(idx) + 1, 0) FROM chunk WHERE session_no = ?1 AND step = ?2)",
-            no,
-            step,
-            index,
-            body
-        )
-        .execute(batch.db().await?)
-        .await?;
-        if put.rows_affected() == 0 {
+        let next = match batch.leases.next_piece(no, step) {
+            Some(next) => next,
+            None => stored_pieces(batch, no, step).await?,
+        };
+        if index != next {
             return Err(StoreError::Conflict(format!("piece {index} is not the next of step {step}")).into());
         }
+        batch.stage_piece(no, step, index, body);
+        batch.leases.set_next_piece(no, Some((step, next + 1)));
         Ok(())
     }
 
@@ -44,8 +39,24 @@ impl Write for Put {
     }
 }
 
+/// The index of the first piece that is not stored.
+async fn stored_pieces(batch: &mut Batch<'_>, no: i64, step: &str) -> Result<i64, sqlx::Error> {
+    batch.flush().await?;
+    sqlx::query_scalar!(
+        r#"SELECT coalesce(max(idx) + 1, 0) AS "next!: i64" FROM chunk WHERE session_no = ? AND step = ?"#,
+        no,
+        step
+    )
+    .fetch_one(batch.db().await?)
+    .await
+}
+
 /// Drops the pieces of a step that is settled.
-pub(super) async fn drop_step(db: &mut SqliteConnection, no: i64, step: &str) -> Result<(), sqlx::Error> {
-    sqlx::query!("DELETE FROM chunk WHERE session_no = ? AND step = ?", no, step).execute(db).await?;
+pub(super) async fn drop_step(batch: &mut Batch<'_>, no: i64, step: &str) -> Result<(), sqlx::Error> {
+    batch.flush().await?;
+    batch.leases.set_next_piece(no, None);
+    sqlx::query!("DELETE FROM chunk WHERE session_no = ? AND step = ?", no, step)
+        .execute(batch.db().await?)
+        .await?;
     Ok(())
 }

@@ -111,7 +111,7 @@ impl Write for AppendEvents {
             inbox::take(batch.db().await?, held.no, &self.takes, self.take_count).await?;
         }
         for step in &self.settles {
-            super::chunk::drop_step(batch.db().await?, held.no, step).await?;
+            super::chunk::drop_step(batch, held.no, step).await?;
         }
         self.events.name_blobs(batch, held.no, held.last_seq + 1).await?;
         if let Some(title) = &self.events.change.title {

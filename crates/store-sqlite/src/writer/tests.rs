@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use longhaul_core::event::EventBody;
 use longhaul_core::ids::{Seq, SessionId};
-use longhaul_store::{Append, Lease, NewSession, StoreError, Watchers};
+use longhaul_store::{Append, Chunk, Lease, NewSession, StoreError, Watchers};
 use tokio::sync::oneshot;
 
 use super::batch::{Batch, Leases};
-use super::{Desk, Pending, Request, Write, gather, lease, log, session};
+use super::{Desk, Pending, Request, Write, chunk, gather, lease, log, session};
 use crate::error::Failure;
 use crate::open::{Opened, open};
 
@@ -172,6 +172,36 @@ async fn requests_of_one_transaction_see_each_other() {
     setup.desk.write(vec![before, releasing, claiming]).await;
     let new = claim_outcome.await.unwrap().unwrap();
     assert_eq!(setup.write(titled(&new, "after")).await, Ok(3));
+}
+
+#[tokio::test]
+async fn pieces_of_one_transaction_follow_each_other() {
+    let mut setup = Setup::new().await;
+    let lease = setup.begin("a").await;
+    let put = |index: u64| {
+        let chunk = Chunk { step: "s".into(), index, body: format!("{index}\0\"") };
+        pending(chunk::Put { lease: lease.clone(), chunk })
+    };
+    for breaks in [false, true] {
+        let first = if breaks { 3 } else { 0 };
+        let indices = [first, first + 1, first + 1, first + 3, first + 2];
+        let (mut requests, outcomes): (Vec<_>, Vec<Outcome<()>>) = indices.map(put).into_iter().unzip();
+        if breaks {
+            requests.push(pending(Broken::new(passing).0).0);
+        }
+        setup.desk.write(requests).await;
+        let mut kept = Vec::new();
+        for outcome in outcomes {
+            kept.push(outcome.await.unwrap().is_ok());
+        }
+        assert_eq!(kept, [true, true, false, false, true], "no piece twice and none missing");
+    }
+    let stored: Vec<(i64, String)> = sqlx::query_as("SELECT idx, body FROM chunk ORDER BY id")
+        .fetch_all(&mut setup.desk.db)
+        .await
+        .unwrap();
+    let expected: Vec<_> = (0..6).map(|index| (index, format!("{index}\0\""))).collect();
+    assert_eq!(stored, expected);
 }
 
 #[tokio::test]

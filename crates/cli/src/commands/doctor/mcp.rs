@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhaul::config::Config;
-use longhaul::mcp::{McpPlace, McpServers};
+use longhaul::mcp::{McpPlace, McpServers, exposed_files};
 use longhaul::sandbox::Sandbox;
 
 use crate::place::Place;
@@ -27,7 +27,16 @@ pub(super) async fn facts(
         };
         ("mcp server", format!("{name} · {fact}"))
     });
-    let facts = described.collect();
+    let exposed = exposed_files(&config.mcp_servers, &at).into_iter().map(|(name, file)| {
+        let fact = format!(
+            "{} of the MCP program {}, which may do more than commands: they can change it, and that holds from the \
+             next start of longhaul: keep it outside the folders they may change",
+            visible(&place.shown(&file)),
+            visible(&name),
+        );
+        ("not guarded", style.amber(&fact))
+    });
+    let facts = described.chain(exposed).collect();
     servers.close().await;
     facts
 }

@@ -12,6 +12,7 @@ use super::server::{PATIENCE, Place, Rules};
 use super::talk::{brief, rest};
 use crate::bench::Bench;
 use crate::postgres::Schema;
+use crate::shared::Node;
 
 /// Requests that a client may make of one node.
 const ALLOWED: usize = 12;
@@ -35,6 +36,30 @@ async fn a_request_that_is_sent_on_counts_where_it_came_in() {
     }
     assert_eq!(resume(owner).await, 429);
     fleet.end().await;
+}
+
+#[tokio::test]
+async fn a_node_with_another_token_does_not_start_while_others_live() {
+    let Some(schema) = Schema::new("tokens").await else { return };
+    let bench = Bench::new();
+    let token = bench.data().with_file_name("other-token");
+    std::fs::write(&token, "a-token-that-nobody-else-has").unwrap();
+    let (url, token) = (schema.url(), token.to_str().unwrap());
+    let other = || {
+        let address = ["--provider", "scripted", "serve", "--addr", "127.0.0.1:0"];
+        bench.command(address.into_iter().chain(["--db", &url, "--token-file", token]).collect::<Vec<_>>())
+    };
+    let node = Node::start(&schema, |_| {});
+    let mut command = Command::from(other());
+    command.stdin(Stdio::null()).kill_on_drop(true);
+    let refused = tokio::time::timeout(PATIENCE, command.output()).await.expect("it is not refused").unwrap();
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(!refused.status.success() && said.contains("has another token"), "{said}");
+    assert!(said.contains("--token-file"), "{said}");
+    assert_eq!(node.get("/api/sessions").await.0, 200, "the others go on");
+    node.end();
+    let (mut started, _address, _said) = crate::serve::start(other());
+    crate::serve::end(&mut started);
 }
 
 /// Carries the database's sessions into a data folder.

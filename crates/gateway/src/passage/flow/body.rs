@@ -9,6 +9,7 @@ use futures_util::{Stream, StreamExt};
 use longhaul_providers::http::Coding;
 use tokio::time::{Instant, timeout_at};
 
+use super::ended_early;
 use crate::wire::{Event, Events, Fault, FaultKind, Seen, Wire};
 
 /// The most that is read ahead of a stream, in bytes.
@@ -87,10 +88,11 @@ impl Body {
 
     /// What a stream says before its model has said anything: an error, or nothing at all. Waits for that until `hold`
     /// is over. What was read is read again.
-    pub(in crate::passage) async fn beginning(&mut self, wire: &dyn Wire, hold: Duration) -> Seen {
+    pub(in crate::passage) async fn beginning(&mut self, wire: &dyn Wire, hold: Duration) -> Beginning {
         let until = Instant::now() + hold;
         let (mut watcher, mut events) = (wire.watcher(), Events::default());
         let (mut held, mut held_bytes) = (VecDeque::new(), 0);
+        let mut broke = None;
         loop {
             // Whoever holds nothing waits for it as long as it takes.
             let next = match held.is_empty() {
@@ -100,9 +102,15 @@ impl Body {
                     Err(_) => break,
                 },
             };
-            let chunk = next.as_ref().ok().cloned().flatten();
+            let chunk = match &next {
+                Ok(Some(chunk)) => chunk.clone(),
+                ended => {
+                    broke = Some(ended.clone().err().unwrap_or_else(ended_early));
+                    held.push_back(next);
+                    break;
+                }
+            };
             held.push_back(next);
-            let Some(chunk) = chunk else { break };
             held_bytes += chunk.len();
             events.feed(chunk);
             while let Some(raw) = events.next_event() {
@@ -117,6 +125,17 @@ impl Body {
         // Not everybody ends an event as it should be.
         watcher.read(&Event::parse(&events.rest()));
         self.held = held;
-        watcher.seen().clone()
+        let seen = watcher.seen().clone();
+        // Who closes a stream that has said nothing has not answered.
+        let ended = (seen.over && seen.finish.is_none()).then(ended_early);
+        let is_nothing = seen.finish.is_none() && seen.error.is_none() && seen.is_empty();
+        Beginning { broke: broke.or(ended).filter(|_| is_nothing), seen }
     }
+}
+
+/// How a stream begins.
+pub(in crate::passage) struct Beginning {
+    pub(in crate::passage) seen: Seen,
+    /// Why it ended, if that is all there is of it.
+    pub(in crate::passage) broke: Option<Fault>,
 }

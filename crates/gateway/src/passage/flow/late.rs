@@ -49,7 +49,9 @@ impl Late {
             };
             self.state = LateState::Over;
             match opened {
-                Ok(Opened::Stream(_, _, stream)) => self.state = LateState::Open(stream),
+                Ok(Opened::Stream(_, _, stream) | Opened::Failed(_, _, _, stream)) => {
+                    self.state = LateState::Open(stream)
+                }
                 Ok(Opened::Whole(status, _, body)) => {
                     let said: String = String::from_utf8_lossy(&body).chars().take(2_000).collect();
                     let fault = Fault { status, ..Fault::new(FaultKind::Upstream, said) };

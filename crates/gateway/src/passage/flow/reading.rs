@@ -2,23 +2,63 @@
 
 use bytes::Bytes;
 
+use longhaul_providers::surrogates::Joiner;
+
 use crate::wire::{Event, Events, Seen, Watcher, Wire};
 
-/// What of a chunk ends with an event, as it came, and whether that is more than comments; what is behind waits for the
-/// rest of its own.
-pub(super) fn watched(watcher: &mut dyn Watcher, events: &mut Events, chunk: Bytes) -> (Bytes, bool) {
+/// Reads a chunk of a stream that passes as it is.
+pub(super) fn watched(watcher: &mut dyn Watcher, events: &mut Events, chunk: Bytes) -> Watched {
     let begun = events.begun_bytes() > 0;
     events.feed(chunk.clone());
-    let (mut whole_bytes, mut joined, mut says) = (0, Vec::new(), false);
+    let (mut whole_bytes, mut joined) = (0, Vec::new());
+    let mut watched = Watched::default();
     while let Some(raw) = events.next_event() {
         watcher.read(&Event::parse(&raw));
         whole_bytes += raw.len();
-        says |= !is_comment(&raw);
+        watched.says |= !is_comment(&raw);
+        watched.has_unread_error |= is_unread_error(&raw);
         if begun {
             joined.extend_from_slice(&raw);
         }
     }
-    (if begun { joined.into() } else { chunk.slice(..whole_bytes) }, says)
+    watched.out = if begun { joined.into() } else { chunk.slice(..whole_bytes) };
+    watched
+}
+
+/// What was read of a chunk.
+#[derive(Default)]
+pub(super) struct Watched {
+    /// What of it ends with an event, as it came; what is behind waits for the rest of its own.
+    pub(super) out: Bytes,
+    /// Whether that is more than comments.
+    pub(super) says: bool,
+    pub(super) has_unread_error: bool,
+}
+
+/// Whether an event is an error that no client reads: llama.cpp has a field of its own for it.
+pub(super) fn is_unread_error(raw: &[u8]) -> bool {
+    raw.starts_with(b"error:")
+}
+
+/// Events of which every character is whole: bytes that are no text become U+FFFD, and an event that ends inside a
+/// character waits for the next.
+#[derive(Default)]
+pub(super) struct Characters(Joiner);
+
+impl Characters {
+    pub(super) fn take(&mut self, raw: Bytes) -> Vec<Bytes> {
+        // What only keeps the line alive ends no waiting.
+        let passes = |text: &str| self.0.lets_pass(text) || is_comment(&raw);
+        if std::str::from_utf8(&raw).is_ok_and(passes) {
+            return vec![raw];
+        }
+        let text = String::from_utf8_lossy(&raw).into_owned();
+        self.0.take(text).into_iter().map(Bytes::from).collect()
+    }
+
+    pub(super) fn rest(&mut self) -> Option<Bytes> {
+        self.0.rest().map(Bytes::from)
+    }
 }
 
 /// What an event brings.

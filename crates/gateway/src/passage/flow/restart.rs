@@ -10,7 +10,7 @@ use super::super::Route;
 use super::super::prepare::Prepared;
 use super::super::totals::Partial;
 use super::notices::Comment;
-use super::reading::{said_by, seen_in};
+use super::reading::{Characters, said_by, seen_in};
 use super::{Body, Flow, Pause, Phase, Reader};
 use crate::wire::volatile::{COMPACTING, CONTINUING, SPENT};
 use crate::wire::{Events, Fault, FaultKind};
@@ -73,7 +73,7 @@ impl Flow {
         }
         self.restarts += 1;
         self.left_tokens += new_tokens;
-        self.events = Events::default();
+        (self.events, self.characters, self.open_until) = (Events::default(), Characters::default(), None);
         out.extend_from_slice(COMPACTING.comment().as_bytes());
         route.totals.left(partial);
         let (prepared, said) = (self.prepared.clone(), self.left_tokens);
@@ -196,7 +196,8 @@ pub(super) async fn go_on(
         return Err(route.refusal(response).await);
     }
     let mut body = Body::new(response, route.target.server.timeouts().idle)?;
-    let error = body.beginning(route.passage.wire, Duration::ZERO).await.error.filter(|_| text.is_empty());
+    let begun = body.beginning(route.passage.wire, Duration::ZERO).await.seen;
+    let error = begun.error.filter(|_| text.is_empty());
     match error.and_then(|error| overflow::recognise(Some(200), &error)) {
         Some(_) => {
             Err(Fault::new(FaultKind::ContextOverflow, "the upstream refused the next step for its length"))

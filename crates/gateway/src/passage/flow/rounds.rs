@@ -6,6 +6,7 @@ use longhaul_core::message::Finish;
 use super::super::Route;
 use super::super::prepare::Prepared;
 use super::super::recall::NO_ANSWER;
+use super::reading::Characters;
 use super::restart::{Resumed, Then, go_on};
 use super::{Flow, Pause, Phase, Reader};
 use crate::wire::{Events, FaultKind, ModelStep};
@@ -110,7 +111,7 @@ impl Flow {
             splice.next_step(&mut out);
             self.out.extend((!out.is_empty()).then(|| Bytes::from(out)));
         }
-        self.events = Events::default();
+        (self.events, self.characters, self.open_until) = (Events::default(), Characters::default(), None);
         self.is_between = true;
         let from = self.reader.seen().text.len();
         self.step = Some(StepSoFar { from, ..StepSoFar::default() });

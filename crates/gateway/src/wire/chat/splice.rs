@@ -39,6 +39,11 @@ impl Splice for ChatSplice {
             self.held.push(raw.to_vec());
             return;
         }
+        if event.name == Some("error") {
+            self.watcher.read(&event);
+            out.extend_from_slice(raw);
+            return;
+        }
         match self.sieve.pass(data) {
             None => self.chunk(&event, raw, out),
             Some(sifted) => {

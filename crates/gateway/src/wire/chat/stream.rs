@@ -116,6 +116,14 @@ fn text<'a>(raw: Option<&'a RawValue>) -> Option<Cow<'a, str>> {
     (!text.0.is_empty()).then_some(text.0)
 }
 
+/// Arguments as the model wrote them; some servers send the object itself in place of its text.
+fn arguments(raw: Option<&RawValue>) -> Cow<'_, str> {
+    match raw.map(RawValue::get) {
+        Some(object) if object.starts_with('{') => object.into(),
+        _ => text(raw).unwrap_or_default(),
+    }
+}
+
 impl<'a> Choice<'a> {
     fn is_first(&self) -> bool {
         self.index.unwrap_or_default() == 0
@@ -192,6 +200,8 @@ impl Watcher for ChatWatcher {
         let data = event.data.trim();
         if data == "[DONE]" {
             self.seen.over = true;
+        } else if event.name == Some("error") {
+            self.seen.error = Some(data.to_owned());
         } else if !data.is_empty() {
             match serde_json::from_str::<Chunk<'_>>(data) {
                 Ok(chunk) => self.take(&chunk, data),
@@ -277,8 +287,12 @@ impl ChatWatcher {
             }
         };
         let (Some(call), Some(function)) = (self.seen.calls.get_mut(at), &piece.function) else { return };
-        call.name.push_str(function.name.as_deref().unwrap_or_default());
-        call.arguments.push_str(&text(function.arguments).unwrap_or_default());
+        // Some servers send the name in parts, some all of it with every piece.
+        let more = function.name.as_deref().unwrap_or_default();
+        if call.arguments.is_empty() && more != call.name {
+            call.name.push_str(more);
+        }
+        call.arguments.push_str(&arguments(function.arguments));
     }
 
     /// A new stream goes on with the answer.

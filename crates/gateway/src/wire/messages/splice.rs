@@ -34,6 +34,11 @@ pub(super) struct Joint {
 impl Splice for Joint {
     fn pass(&mut self, raw: &[u8], out: &mut Vec<u8>) {
         let event = Event::parse(raw);
+        if event.name == Some("error") {
+            self.reader.fail(event.data);
+            out.extend_from_slice(raw);
+            return;
+        }
         let Some(payload) = Payload::read(event.data) else {
             out.extend_from_slice(raw);
             return;

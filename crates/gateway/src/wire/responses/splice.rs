@@ -9,7 +9,7 @@ use longhaul_core::message::Finish;
 use serde_json::{Value, json};
 
 use super::unseen::Unseen;
-use super::watch::{Payload, Reader};
+use super::watch::{Payload, Reader, is_foreign_error};
 use super::whole::list;
 use crate::wire::echo::Echo;
 use crate::wire::json::{elements, field, fields, quoted, string, with_field};
@@ -57,7 +57,13 @@ struct Open {
 
 impl Splice for Joint {
     fn pass(&mut self, raw: &[u8], out: &mut Vec<u8>) {
-        let data = Event::parse(raw).data;
+        let event = Event::parse(raw);
+        let data = event.data;
+        if is_foreign_error(&event) {
+            self.reader.read(&event);
+            out.extend_from_slice(raw);
+            return;
+        }
         let Some(payload) = Payload::read(data) else {
             out.extend_from_slice(raw);
             return;

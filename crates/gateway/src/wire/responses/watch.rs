@@ -57,9 +57,17 @@ pub(super) struct Reader {
     called: bool,
 }
 
+/// Whether it is an error that is not said as this dialect says it.
+pub(super) fn is_foreign_error(event: &Event<'_>) -> bool {
+    let is_own = || Payload::read(event.data).is_some_and(|payload| payload.r#type == "error");
+    event.name == Some("error") && !is_own()
+}
+
 impl Watcher for Reader {
     fn read(&mut self, event: &Event<'_>) {
-        if let Some(payload) = Payload::read(event.data) {
+        if is_foreign_error(event) {
+            self.seen.error = Some(event.data.to_owned());
+        } else if let Some(payload) = Payload::read(event.data) {
             self.take(&payload, event.data);
         }
     }

@@ -39,10 +39,12 @@ impl Calls {
         (at, found.is_none())
     }
 
-    /// The progress of a call that [`add`](Self::add) was given.
-    pub(super) fn event(&self, index: usize, delta: String) -> ModelEvent {
-        let name = &self.0[index].name;
-        ModelEvent::ToolInput { index, name: (!name.is_empty()).then(|| name.clone()), delta }
+    /// The progress of a call that [`add`](Self::add) was given. `None` before its arguments begin: more of its name may
+    /// come.
+    pub(super) fn event(&self, index: usize, delta: String) -> Option<ModelEvent> {
+        let Call { name, arguments, .. } = &self.0[index];
+        let name = Some(name.clone()).filter(|name| !name.is_empty());
+        (!arguments.is_empty()).then_some(ModelEvent::ToolInput { index, name, delta })
     }
 
     /// Whether the arguments of a call are JSON already.
@@ -85,13 +87,13 @@ impl Calls {
 }
 
 impl Call {
-    /// Pieces may repeat the id and the name; the arguments never repeat.
+    /// Pieces may repeat the id and the name, or bring the name in parts; the arguments never repeat.
     fn extend(&mut self, piece: &CallPiece<'_>) {
         if self.id.is_none() {
             self.id = piece.id();
         }
-        if let (true, Some(name)) = (self.name.is_empty(), piece.name()) {
-            self.name = name;
+        if let Some(more) = piece.name().filter(|more| self.arguments.is_empty() && *more != self.name) {
+            self.name.push_str(&more);
         }
         if let Some(extra) = piece.extra_content {
             self.extra = Some(extra.get().to_owned());

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use longhaul::config::McpTransport;
 use longhaul::mcp::McpPlace;
-use longhaul::sandbox::Confinement;
+use longhaul::sandbox::{Confinement, Network};
 use longhaul::tools::{Output, ToolInput};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -182,6 +182,40 @@ async fn a_server_that_cannot_be_started_again_is_told_and_tried_again() {
     let begun = Instant::now();
     running.ok("echo", "{}").await;
     assert!(begun.elapsed() > Duration::from_millis(500), "after a pause: {:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn a_program_that_was_changed_is_not_started_again_with_more_than_commands_may() {
+    let test = "a_program_that_was_changed_is_not_started_again_with_more_than_commands_may";
+    let Some(python) = python(test) else { return };
+    for (network, is_refused) in [(Some(Network::Open), true), (None, false)] {
+        let mut place = Place::new();
+        place.policy.network = Network::Denied;
+        let mut config = script(python, &["plain"]);
+        let McpTransport::Command(command) = &mut config.transport else { panic!() };
+        command.network = network;
+        let Ok(running) = place.start(config).await else {
+            eprintln!("SKIPPED {test}: the network cannot be denied");
+            assert!(network.is_none() && std::env::var_os("LONGHAUL_REQUIRE_LANDLOCK").is_none());
+            continue;
+        };
+        let file = place.path("ws/server.py");
+        let before = fs::read_to_string(&file).unwrap();
+        fs::write(&file, format!("{before}\n# changed\n")).unwrap();
+        running.fails("die", "{}").await;
+        let output = running.call("echo", "{}").await;
+        assert_eq!(output.is_error, is_refused, "{output:?}");
+        if is_refused {
+            let told = output.as_text();
+            assert!(told.contains("the call was not made") && told.contains("`server.py`"), "{told}");
+            assert!(
+                told.contains("has changed since its first start") && told.contains("a person"),
+                "{told}"
+            );
+            fs::write(&file, before).unwrap();
+            running.ok("echo", "{}").await;
+        }
+    }
 }
 
 async fn changed(running: &Running) {

@@ -14,6 +14,8 @@ const SILENCE_MS = 40_000;
  */
 export function watch(sessionId, after, { onEvents, onState, now = Date.now }) {
   let position = after;
+  /** The newest `id`: a position, or a part of one, as `3.1`. It goes before the position. */
+  let place = null;
   let attempt = 0;
   let stopped = false;
   let wake = () => {};
@@ -23,7 +25,7 @@ export function watch(sessionId, after, { onEvents, onState, now = Date.now }) {
     controller = new AbortController();
     const quiet = watchdog(controller);
     try {
-      const headers = { accept: 'text/event-stream' };
+      const headers = { accept: 'text/event-stream', ...(place !== null && { 'last-event-id': place }) };
       const options = { headers, signal: controller.signal, credentials: 'same-origin' };
       const response = await send(api.eventsPath(sessionId, position), options);
       if (!response.ok) throw await problemOf(response);
@@ -46,7 +48,9 @@ export function watch(sessionId, after, { onEvents, onState, now = Date.now }) {
       const events = [];
       for (const frame of parse(value)) {
         if (frame.data) events.push({ ...JSON.parse(frame.data), at });
-        if (frame.id !== undefined) position = Number(frame.id);
+        if (frame.id === undefined) continue;
+        place = frame.id;
+        if (!place.includes('.')) position = Number(place);
       }
       if (events.length) tell(events);
     }

@@ -1,0 +1,265 @@
+//! The files of the workspace that a program's command names: the program itself, and files among its arguments.
+//!
+//! Whoever changes such a file runs, from the program's next start, with what the program may. Commands can change all
+//! files of the workspace. So a program that may do more than they may is started again only as long as its files are
+//! what they were at its first start.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{Access, Mode, OFlags};
+
+use super::secrets::Secrets;
+use crate::config::{McpCommand, McpTransport};
+use crate::sandbox::{Network, Sandbox};
+
+/// The files that one command names and that lie in the workspace, or are reached by a link in it.
+#[derive(Clone, Debug)]
+pub(super) struct NamedFiles {
+    program: Option<Named>,
+    args: Vec<Named>,
+}
+
+/// A file as its command names it, from the workspace, and with all links followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Named {
+    path: PathBuf,
+    real: PathBuf,
+    /// Whether that lies in the workspace, too.
+    is_inside: bool,
+}
+
+/// The files of one command as they were.
+#[derive(Debug)]
+pub(super) struct Noted {
+    command: McpCommand,
+    directory: PathBuf,
+    sandbox: Arc<Sandbox>,
+    files: NamedFiles,
+    digests: Vec<(PathBuf, blake3::Hash)>,
+}
+
+/// Why a program is not started.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refused {
+    #[error(
+        "`{0}`, which its command names, has changed since its first start, and it may do more than commands may. It \
+         is not started again until a person has looked at the file and started longhaul anew"
+    )]
+    Changed(String),
+    #[error("`{path}`, which its command names, cannot be read: {source}")]
+    Unreadable { path: String, source: io::Error },
+}
+
+/// Whether a program may do more than commands may: it has the network and they have none, or it was given a secret.
+pub(super) fn does_more(transport: &McpTransport, sandbox: &Sandbox) -> bool {
+    let McpTransport::Command(command) = transport else { return false };
+    let is_open = command.network == Some(Network::Open) && sandbox.network() == Network::Denied;
+    is_open || !Secrets::of(transport).is_empty()
+}
+
+impl NamedFiles {
+    /// Finds them.
+    pub(super) fn of(command: &McpCommand, directory: &Path, sandbox: &Sandbox) -> Self {
+        let root = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+        let named = |path: PathBuf| {
+            let real = path.canonicalize().ok().filter(|real| real.is_file())?;
+            let is_inside = real.starts_with(&root);
+            let is_reached = is_inside || path.starts_with(directory) || path.starts_with(&root);
+            is_reached.then_some(Named { path, real, is_inside })
+        };
+        let program = match command.program.contains('/') {
+            true => Some(directory.join(&command.program)),
+            false => looked_up(command, directory, sandbox),
+        };
+        // Of `--config=server.json`, too.
+        let values = |arg: &String| [Some(arg.clone()), arg.split_once('=').map(|(_, file)| file.to_owned())];
+        let args = command.args.iter().flat_map(values).flatten();
+        Self {
+            program: program.and_then(named),
+            args: args.filter_map(|arg| named(directory.join(arg))).collect(),
+        }
+    }
+
+    /// Those that lie in the workspace, links followed.
+    pub(super) fn inside(&self) -> impl Iterator<Item = &Path> {
+        let all = self.program.iter().chain(&self.args);
+        all.filter(|named| named.is_inside).map(|named| named.real.as_path())
+    }
+}
+
+/// Where the child finds its program.
+fn looked_up(command: &McpCommand, directory: &Path, sandbox: &Sandbox) -> Option<PathBuf> {
+    let path = command.env.get("PATH").map(Into::into).unwrap_or_else(|| sandbox.search_path());
+    let mut places = std::env::split_paths(&path).map(|folder| directory.join(folder).join(&command.program));
+    places.find(|file| file.is_file() && rustix::fs::access(file, Access::EXEC_OK).is_ok())
+}
+
+impl Noted {
+    /// Notes the files as they are now. It reads them all.
+    ///
+    /// # Errors
+    /// [`Refused::Unreadable`].
+    pub(super) fn now(
+        command: McpCommand,
+        directory: PathBuf,
+        sandbox: Arc<Sandbox>,
+    ) -> Result<Self, Refused> {
+        let files = NamedFiles::of(&command, &directory, &sandbox);
+        let read = |file: &Path| match digest(file) {
+            Ok(digest) => Ok((file.to_owned(), digest)),
+            Err(source) => Err(Refused::Unreadable { path: shown(file, &directory), source }),
+        };
+        let digests = files.inside().map(read).collect::<Result<_, _>>()?;
+        Ok(Self { command, directory, sandbox, files, digests })
+    }
+
+    /// Looks whether the files are what they were. It reads them all.
+    ///
+    /// # Errors
+    /// [`Refused::Changed`].
+    pub(super) fn check(&self) -> Result<(), Refused> {
+        let now = NamedFiles::of(&self.command, &self.directory, &self.sandbox);
+        // What is named by now and was not there at first is none of them: programs write files, too.
+        let mut other = self.files.args.iter().find(|arg| !now.args.contains(arg));
+        if self.files.program != now.program {
+            other = self.files.program.as_ref().or(now.program.as_ref());
+        }
+        let is_other = |(file, before): &&(PathBuf, blake3::Hash)| digest(file).ok() != Some(*before);
+        let changed = || self.digests.iter().find(is_other).map(|(file, _)| file);
+        match other.map(|named| &named.path).or_else(changed) {
+            Some(file) => Err(Refused::Changed(shown(file, &self.directory))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A path from the workspace, where it lies there.
+fn shown(file: &Path, directory: &Path) -> String {
+    let root = directory.canonicalize().unwrap_or_default();
+    let below = [directory, &root].into_iter().find_map(|root| file.strip_prefix(root).ok());
+    below.unwrap_or(file).display().to_string()
+}
+
+fn digest(file: &Path) -> io::Result<blake3::Hash> {
+    // A pipe in its place would block until somebody writes to it.
+    let how = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(file, how, Mode::empty())?);
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(file)?;
+    Ok(hasher.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+    use crate::sandbox::SandboxPolicy;
+
+    struct Bench {
+        _dir: tempfile::TempDir,
+        base: PathBuf,
+        sandbox: Arc<Sandbox>,
+    }
+
+    /// `base/ws` is the workspace; programs are looked for in `base/ws/bin`, then in `base/bin`.
+    fn bench() -> Bench {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        for folder in ["ws/bin", "bin", "scratch"] {
+            fs::create_dir_all(base.join(folder)).unwrap();
+        }
+        let mut policy = SandboxPolicy::new(base.join("ws"), base.join("scratch"));
+        let path = format!("bin:{}", base.join("bin").display());
+        policy.environment = vec![("PATH".into(), path.into())];
+        policy.network = Network::Denied;
+        Bench { sandbox: Arc::new(Sandbox::new(policy).unwrap()), base, _dir: dir }
+    }
+
+    impl Bench {
+        fn program(&self, path: &str, content: &str) {
+            let path = self.base.join(path);
+            fs::write(&path, content).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+
+        fn noted(&self, program: &str, args: &[&str]) -> Noted {
+            let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+            let command = McpCommand { program: program.into(), args, env: BTreeMap::new(), network: None };
+            Noted::now(command, self.base.join("ws"), Arc::clone(&self.sandbox)).unwrap()
+        }
+    }
+
+    fn refused(noted: &Noted) -> Option<String> {
+        let said = noted.check().err()?.to_string();
+        Some(said.split('`').nth(1).unwrap().to_owned())
+    }
+
+    #[test]
+    fn what_a_command_names_is_not_what_it_was() {
+        let bench = bench();
+        let ws = bench.base.join("ws");
+        bench.program("bin/tool", "outside");
+        for file in ["server.js", "config.json", "other.js"] {
+            fs::write(ws.join(file), file).unwrap();
+        }
+        symlink("server.js", ws.join("link.js")).unwrap();
+        symlink(bench.base.join("bin/tool"), ws.join("bin/linked")).unwrap();
+        let absolute = ws.join("server.js").display().to_string();
+        let noted = |args: &[&str]| bench.noted("tool", args);
+        let all = noted(&["-v", "link.js", "--config=config.json", "new.log", ".", ""]);
+        assert_eq!(all.files.inside().count(), 2, "{all:?}");
+        let (by_path, by_link) = (noted(&[&absolute]), bench.noted("bin/linked", &[]));
+        assert!([&all, &by_path, &by_link].into_iter().all(|noted| refused(noted).is_none()));
+        fs::write(ws.join("new.log"), "its own").unwrap();
+        bench.program("bin/tool", "outside, another version");
+        assert_eq!((refused(&all), refused(&by_link)), (None, None), "not theirs to change");
+        fs::write(ws.join("config.json"), "other").unwrap();
+        assert_eq!(refused(&all).as_deref(), Some("config.json"));
+        fs::write(ws.join("config.json"), "config.json").unwrap();
+        assert_eq!(refused(&all), None, "it is what it was");
+        fs::remove_file(ws.join("link.js")).unwrap();
+        assert_eq!(refused(&all).as_deref(), Some("link.js"), "gone");
+        symlink("other.js", ws.join("link.js")).unwrap();
+        assert_eq!(refused(&all).as_deref(), Some("link.js"), "leads elsewhere");
+        fs::remove_file(ws.join("server.js")).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, ws.join("server.js"), Mode::RWXU).unwrap();
+        assert_eq!(refused(&by_path).as_deref(), Some("server.js"), "a pipe");
+        fs::remove_file(ws.join("bin/linked")).unwrap();
+        bench.program("ws/bin/linked", "inside");
+        assert_eq!(refused(&by_link).as_deref(), Some("bin/linked"));
+    }
+
+    #[test]
+    fn a_program_that_is_put_before_the_one_that_was_found() {
+        let bench = bench();
+        bench.program("bin/tool", "outside");
+        let noted = bench.noted("tool", &[]);
+        assert_eq!(refused(&noted), None);
+        bench.program("ws/bin/tool", "inside");
+        assert_eq!(refused(&noted).as_deref(), Some("bin/tool"));
+        let inside = bench.noted("tool", &[]);
+        fs::remove_file(bench.base.join("ws/bin/tool")).unwrap();
+        assert_eq!(refused(&inside).as_deref(), Some("bin/tool"), "another is found");
+    }
+
+    #[test]
+    fn who_may_do_more_than_commands() {
+        let bench = bench();
+        let more = |network, env: &[(&str, &str)]| {
+            let env = env.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+            let command = McpCommand { program: "x".into(), args: Vec::new(), env, network };
+            does_more(&McpTransport::Command(command), &bench.sandbox)
+        };
+        assert!(more(Some(Network::Open), &[]) && more(None, &[("API_TOKEN", "a-long-secret")]));
+        assert!(!more(None, &[("LEVEL", "debug")]) && !more(Some(Network::Denied), &[]));
+    }
+}
