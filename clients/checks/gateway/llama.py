@@ -29,6 +29,7 @@ from tap import Tap
 WINDOW = 4096
 # What a gateway knows of a server's limits holds so long, and then until it was asked again.
 REREAD_SECONDS = 5
+ENDS_FOR_LENGTH = (b'"finish_reason":"length"', b'"stop_reason":"max_tokens"', b'"reason":"max_output_tokens"')
 
 
 class Server:
@@ -148,7 +149,7 @@ def reported(entry):
 
 def goes_on(body):
     """Whether a request ends with the beginning of an answer that was stopped."""
-    return body["messages"][-1]["role"] == "assistant"
+    return (body.get("messages") or body.get("input"))[-1].get("role") == "assistant"
 
 
 def judge_upstream(server, asked, faults):
@@ -272,7 +273,7 @@ def answers(binary, server, count):
     """Answers that outgrow the window, in each dialect."""
     server.start(WINDOW)
     stand, pick, faults = Stand(binary, server, "models: { tiny: { prefill: true } }\n"), random.Random(3), []
-    said, stops, longest, lengths = [], [], 0, []
+    said, stops, longest, lengths, refused = [], [], 0, [], 0
     begun = time.monotonic()
     history = [{"role": "user", "content": "Begin. " + KINDS["prose"](pick)}]
     for at in range(6):
@@ -297,8 +298,14 @@ def answers(binary, server, count):
                 if kind != "messages" or len(mains) > 1:
                     break
             faults += [f"answer {number} ({kind}): {what}" for what in [*shape, *([error] if error else [])]]
-            judge_upstream(server, asked, faults)
-            faults += [f"answer {number} ({kind}): {what}" for what in joined(kind, mains, text)]
+            # Random words are other tokens when they are read again: an answer that fills the window may be too long to go on.
+            last = [below for below in asked if not is_summary(below)][-1]
+            is_full = last["status"] == 400 and b"exceed_context_size" in last["got"] and goes_on(json.loads(last["raw"]))
+            if is_full and not any(end in entry["got"].replace(b" ", b"") for end in ENDS_FOR_LENGTH):
+                faults.append(f"answer {number} ({kind}): it was refused to go on, and has another end than its length")
+            refused += is_full
+            judge_upstream(server, [below for below in asked if not (is_full and below is last)], faults)
+            faults += [f"answer {number} ({kind}): {what}" for what in joined(mains, text, is_full)]
             longest = max([longest, *(below.get("counted", 0) for below in asked)])
             stops.append(len(mains) - 1)
             lengths.append(len(text))
@@ -308,10 +315,12 @@ def answers(binary, server, count):
             said = [*said, {"role": "user", "content": f"Now a long story, the {number}th."}, {"role": "assistant", "content": text[:1500]}]
     finally:
         stand.close()
-    line = {"part": "answers", "answers": count, "window": WINDOW, "stopped_and_gone_on": stops, "longest_upstream": longest,
-            "answer_bytes": lengths, "seconds": round(time.monotonic() - begun, 1)}
+    line = {"part": "answers", "answers": count, "window": WINDOW, "stopped_and_gone_on": stops, "refused_at_the_end": refused,
+            "longest_upstream": longest, "answer_bytes": lengths, "seconds": round(time.monotonic() - begun, 1)}
     if not all(stops):
         faults.append(f"an answer was never stopped: {stops}")
+    if refused > 1:
+        faults.append(f"{refused} answers were refused to go on")
     return finish(line, faults)
 
 
@@ -322,26 +331,33 @@ def item(message):
     return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": message["content"]}]}
 
 
-def joined(kind, mains, text):
-    """Each further request ends with just what the client has been sent; the last stream gives the rest."""
-    begun = ""
+def joined(mains, text, is_cut):
+    """Each further request ends with what the client has been sent, without the blanks at its end; these come once.
+    `is_cut`: the last of these streams was left, and no other came after it."""
+    whole = set()
     for at, entry in enumerate(mains):
-        body = json.loads(entry["raw"])
-        last = (body.get("messages") or body.get("input"))[-1]
+        said, begun = read({**entry, "status": 200})[0], [("", "")]
         if at > 0:
+            body = json.loads(entry["raw"])
+            last = (body.get("messages") or body.get("input"))[-1]
             content = last.get("content")
             content = content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
             if last.get("role") != "assistant":
                 yield f"request {at} does not go on: it ends with {last.get('role')}"
                 return
-            if not content.startswith(begun) or not text.startswith(content):
+            if not text.startswith(content):
                 yield f"request {at} goes on with something that the client has not got"
-            upstream = read({**mains[at - 1], "status": 200})[0]
-            if not (begun + upstream).startswith(content):
-                yield f"request {at} goes on with something that the server has not said"
-            begun = content
-    if mains and begun + read(mains[-1])[0] != text:
-        yield "the client's text is not what the server said, once and in order"
+            whole = {before for before in whole if before.startswith(content)}
+            if not whole:
+                yield f"request {at} goes on with something that the server has not said: {content[-80:]!r}"
+                return
+            behind = max((before[len(content):] for before in whole), key=lambda rest: len(rest) - len(rest.lstrip()))
+            blanks = behind[: len(behind) - len(behind.lstrip())]
+            begun = [(content, blanks[:length]) for length in range(len(blanks) + 1)]
+        whole = {before + blanks + said[len(os.path.commonprefix([blanks, said])):] for before, blanks in begun}
+    if mains and not any(other.startswith(text) if is_cut else other == text for other in whole):
+        seam = max(len(os.path.commonprefix([text, other])) for other in whole)
+        yield f"the client's text is not what the server said, once and in order: {text[max(seam - 60, 0):seam + 40]!r}"
 
 
 def reload(binary, server):

@@ -7,7 +7,7 @@ use longhaul_core::estimate::Counter;
 use longhaul_core::event::{
     Cut, Event, EventBody, FORMAT, NoteReason, StepKind, StepStart, ViewEdit, ViewOp,
 };
-use longhaul_core::history::{EditState, History};
+use longhaul_core::history::{EditState, EntryKind, History};
 use longhaul_core::ids::{CallId, EditId, LogRange, Seq};
 use longhaul_core::message::{Finish, Message, Origin, Part, Role, ToolResult, ToolStatus};
 use longhaul_core::meter;
@@ -362,6 +362,20 @@ impl Log {
             true => with_texts(edit, |text| recall::moved(&text, |seq| self.with_edits(seq))),
             false => edit,
         }
+    }
+
+    /// Whether the model is shown what it is to answer: the newest message, of calls all with their results, and what a
+    /// person typed last. An edit that was made for a longer conversation may leave it out.
+    pub(super) fn shows_newest(&self) -> bool {
+        let entries = self.history.entries();
+        let begins = |kind: &EntryKind| matches!(kind, EntryKind::Typed | EntryKind::Assistant(_));
+        let newest = entries.iter().rev().find(|entry| begins(&entry.kind)).or(entries.last());
+        let typed = entries.iter().rev().find(|entry| entry.kind == EntryKind::Typed);
+        let active = self.history.edits().iter().filter(|state| state.active);
+        active.flat_map(|state| &state.edit.ops).map(ViewOp::range).all(|range| {
+            let is_before = newest.is_none_or(|newest| range.to < newest.seq);
+            is_before && typed.is_none_or(|typed| !(range.from..=range.to).contains(&typed.seq))
+        })
     }
 
     /// Whether something is left out.

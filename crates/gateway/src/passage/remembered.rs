@@ -5,7 +5,7 @@ use std::sync::Arc;
 use longhaul_core::event::ViewEdit;
 use longhaul_core::message::Origin;
 use longhaul_core::plan::{Occasion, Plan};
-use longhaul_store::memo::{MemoKey, MemoScope};
+use longhaul_store::memo::{Found, MemoKey, MemoScope};
 use tokio::sync::MutexGuard;
 
 use super::conversation::{Conversation, Known, Name, Names, State, chain};
@@ -133,16 +133,7 @@ impl Route {
     pub(super) async fn remember(&self, state: &mut State, fixed: u64) -> Result<(), Fault> {
         let chain = self.work(|| chain(&self.names(usize::MAX))).await;
         let keys: Vec<MemoKey> = chain.iter().rev().take(MAX_KEYS).map(|name| self.memo_key(name)).collect();
-        let found = match self.passage.inner.parts.memo.find(&keys).await {
-            Ok(found) => found,
-            Err(error) => {
-                tracing::warn!(%error, "what was decided for earlier requests cannot be read");
-                None
-            }
-        };
-        let Some(found) = found else { return Ok(()) };
-        let last = chain.len() - 1 - found.index;
-        let Some(mut found) = self.work(|| self.log_with(found.edits, last)).await? else { return Ok(()) };
+        let Some(mut found) = self.found(&keys, chain.len()).await? else { return Ok(()) };
         // By the bare estimate, which both have: what the server has counted is known of one only.
         let total = |log: &Log| log.history.view_tokens();
         let (theirs, ours) = (total(&found), total(&state.log));
@@ -157,6 +148,29 @@ impl Route {
             state.log.pending().zip(found.pending()).for_each(|(own, other)| own.heed(other));
         }
         Ok(())
+    }
+
+    /// The log of the request with what was decided for the longest of its prefixes. What leaves out what the model is to
+    /// answer was decided when that was not the newest: the client has gone back to it.
+    async fn found(&self, keys: &[MemoKey], items: usize) -> Result<Option<Log>, Fault> {
+        let mut from = 0;
+        while from < keys.len() {
+            let found = match self.passage.inner.parts.memo.find(&keys[from..]).await {
+                Ok(found) => found,
+                Err(error) => {
+                    tracing::warn!(%error, "what was decided for earlier requests cannot be read");
+                    None
+                }
+            };
+            let Some(Found { edits, index }) = found else { return Ok(None) };
+            let last = items - 1 - from - index;
+            let Some(log) = self.work(|| self.log_with(edits, last)).await? else { return Ok(None) };
+            if log.shows_newest() {
+                return Ok(Some(log));
+            }
+            from += index + 1;
+        }
+        Ok(None)
     }
 
     /// The log of the request with edits that were made when `last` was the last of its items; `None` if they are none

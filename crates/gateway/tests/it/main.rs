@@ -7,6 +7,7 @@ mod best_effort;
 mod broken;
 mod crossing;
 mod cuts;
+mod gone_back;
 mod large;
 mod model;
 mod notices;

@@ -11,6 +11,10 @@ const FULL_PERCENT: u64 = 90;
 /// How long the end of a word is waited for, in tokens. Some scripts have no blanks.
 const GRACE_TOKENS: u64 = 48;
 
+/// How long a blank is waited for that has not been said yet, in tokens. What ends with a blank is sent back without it, and
+/// a model need not say the same one again; some servers end each piece with one.
+const BLANK_GRACE_TOKENS: u64 = 12;
+
 /// Bytes that are counted at a time.
 const BLOCK_BYTES: usize = 64;
 
@@ -109,8 +113,12 @@ impl Pause {
         if next.text.is_empty() || next.finish.is_some() {
             return false;
         }
-        let is_late = self.written() >= self.at_tokens + GRACE_TOKENS;
-        is_late || seen.text.ends_with(char::is_whitespace) || next.text.starts_with(char::is_whitespace)
+        let late = self.written() - self.at_tokens;
+        let is_behind_blank = seen.text.ends_with(char::is_whitespace);
+        let is_before_blank = next.text.starts_with(char::is_whitespace);
+        late >= GRACE_TOKENS
+            || is_before_blank && !is_behind_blank
+            || is_behind_blank && late >= BLANK_GRACE_TOKENS
     }
 }
 
@@ -135,7 +143,11 @@ mod tests {
         let full = format!("{words}{}word", "word ".repeat(22));
         assert!(due(&mut pause, &seen(&full), " and"));
         assert!(!due(&mut pause, &seen(&full), "s"), "in a word");
-        assert!(due(&mut pause, &seen(&format!("{full} ")), "and"), "after a blank");
+        assert!(due(&mut pause, &seen(&format!("{full} ")), "and"), "each piece ends with a blank");
+        let mut pause = Pause::new(1_000, 800);
+        let behind = "word ".repeat(82);
+        assert!(!due(&mut pause, &seen(&behind), "and"), "a blank is still to come");
+        assert!(due(&mut pause, &seen(behind.trim_end()), " and"));
         let thinking = Seen { inside: Inside::Reasoning, ..seen(&full) };
         assert!(!due(&mut pause, &thinking, " and"));
         let calling = Seen { inside: Inside::Call, ..seen(&full) };
