@@ -2,6 +2,7 @@
 
 pub mod chat;
 pub mod messages;
+mod order;
 pub mod responses;
 #[cfg(test)]
 mod tests;
@@ -11,6 +12,7 @@ use longhaul_core::message::{Answer, Part, ToolCall};
 pub use longhaul_providers::ModelEvent;
 
 use crate::wire::{Dialect, Fault};
+use order::Ordered;
 
 /// What an answer says of itself before the model has said anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,8 +44,8 @@ pub trait Encoder: Send {
 pub fn stream(dialect: Dialect, head: Head) -> Box<dyn Encoder> {
     match dialect {
         Dialect::Chat => Box::new(chat::Stream::new(head)),
-        Dialect::Messages => Box::new(messages::Stream::new(head)),
-        Dialect::Responses => Box::new(responses::Stream::new(head)),
+        Dialect::Messages => Box::new(Ordered::new(messages::Stream::new(head))),
+        Dialect::Responses => Box::new(Ordered::new(responses::Stream::new(head))),
     }
 }
 

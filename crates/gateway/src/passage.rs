@@ -36,6 +36,7 @@ mod steps;
 mod stopgap;
 mod summary;
 mod totals;
+mod tries;
 mod turns;
 
 use beside::Tasks;

@@ -301,13 +301,14 @@ fn unreachable_server(url: &Url, error: &reqwest::Error) -> ProviderError {
     let place = place(url);
     if !is_refused(error) {
         let what = if error.is_connect() { "cannot connect to" } else { "no answer from" };
-        return network(&format!("{what} {place}"), error);
+        return ProviderError { unsent: error.is_connect(), ..network(&format!("{what} {place}"), error) };
     }
     let mut words = format!("cannot connect to {place}: connection refused");
     if is_loopback(url) {
         words.push_str("; nothing listens there: is the server running?");
     }
-    ProviderError { retryable: !is_loopback(url), ..ProviderError::new(ErrorCode::Network, words) }
+    let error = ProviderError::new(ErrorCode::Network, words);
+    ProviderError { retryable: !is_loopback(url), unsent: true, ..error }
 }
 
 fn is_refused(error: &reqwest::Error) -> bool {

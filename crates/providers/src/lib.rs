@@ -163,6 +163,8 @@ pub struct ProviderError {
     pub retry_after: Option<Duration>,
     /// Whether the same request may succeed later.
     pub retryable: bool,
+    /// Whether the request has never left: its server could not be reached.
+    pub unsent: bool,
     /// Input tokens that the error named.
     pub used_tokens: Option<u64>,
     /// The limit that the error named.
@@ -190,6 +192,7 @@ impl ProviderError {
             status: None,
             retry_after: None,
             retryable,
+            unsent: false,
             used_tokens: None,
             limit_tokens: None,
             body: None,

@@ -156,6 +156,31 @@ fn a_stream_and_a_whole_answer_say_the_same() {
 }
 
 #[test]
+fn what_is_said_between_the_pieces_of_calls_takes_nothing_from_them() {
+    let (p, q) = (r#"{"p":"}"}"#, r#"{"q":2}"#);
+    let said = |rest: &str| [ModelEvent::Text("pre".to_owned()), ModelEvent::Text(rest.to_owned())];
+    for rest in ["mid", ""] {
+        let [pre, mid] = said(rest);
+        let parts = [Part::text(format!("pre{rest}"))].into_iter();
+        let calls = [call("a", p, None), call("b", q, None)].into_iter().map(Part::ToolCall);
+        let end = answer(parts.chain(calls).collect(), Finish::ToolCalls);
+        let pieces = [input(0, Some("a"), &p[..6]), input(1, Some("b"), &q[..5]), input(0, None, &p[6..])];
+        let last = [mid, input(1, None, &q[5..])];
+        for with_end in [true, false] {
+            let mut events: Vec<ModelEvent> = [pre.clone()].into_iter().chain(pieces.clone()).collect();
+            // What comes last may come with the end only.
+            events.extend(last.iter().take(if with_end { 1 } else { 2 }).cloned());
+            events.push(ModelEvent::Finished(end.clone()));
+            for dialect in ALL {
+                let seen = seen(dialect, &encode(dialect, &events));
+                let calls: Vec<&str> = seen.calls.iter().map(|call| call.arguments.as_str()).collect();
+                assert_eq!((seen.text.as_str(), calls), (&*format!("pre{rest}"), vec![p, q]), "{dialect:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn what_a_client_sends_back_is_what_it_was_told() {
     let (_, answer) = everything();
     for dialect in ALL {

@@ -15,10 +15,12 @@ use longhaul_core::recall::tool;
 use longhaul_core::usage::Usage;
 use longhaul_providers::overflow::{Overflow, Suspicion};
 use longhaul_providers::{ModelEvent, ModelStream, ProviderError, Request, ToolChoice};
+use tokio::time::Instant;
 
 use super::flow::Body;
 use super::prepare::{Prepared, Said};
 use super::totals::{Partial, Totals};
+use super::tries::{Failed, Tries};
 use super::{Opened, Route};
 use crate::carry::{Carried, To, carry, server_tools};
 use crate::encode::{self, Encoder, Head};
@@ -115,8 +117,7 @@ impl Route {
     /// caller waits for the whole.
     async fn call(&self, request: Request, awaits_all: bool) -> Result<Begun, ProviderError> {
         self.totals.tell(None);
-        let provider = self.target.summariser(self.passage.key.as_deref());
-        let mut stream = provider.call(request).await?;
+        let mut stream = self.call_again(request).await?;
         let mut silent = Vec::new();
         while let Some(event) = stream.next().await.transpose()? {
             match event {
@@ -135,6 +136,29 @@ impl Route {
             ErrorCode::TruncatedStream,
             "the upstream's stream ended before its answer did",
         ))
+    }
+
+    /// Makes the call, and again as [`Tries`] has it.
+    async fn call_again(&self, request: Request) -> Result<ModelStream, ProviderError> {
+        let provider = self.target.summariser(self.passage.key.as_deref());
+        let mut tries = Tries::new(self.passage.inner.config.attempts);
+        loop {
+            let begun = Instant::now();
+            let error = match provider.call(request.clone()).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => error,
+            };
+            let status = error.status.and_then(|status| StatusCode::from_u16(status).ok());
+            let failed = match error.code {
+                ErrorCode::ContextOverflow => Failed::Finally,
+                ErrorCode::Network if error.unsent => Failed::Unreached,
+                ErrorCode::Network => Failed::BrokenOff(begun.elapsed()),
+                _ => status.map_or(Failed::Finally, Failed::of_status),
+            };
+            if !tries.again(failed).await {
+                return Err(error);
+            }
+        }
     }
 
     /// The request as every provider takes it, and what of the caller's is not in it. `begun` is what was said of the

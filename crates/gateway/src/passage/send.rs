@@ -8,13 +8,14 @@ use http::{HeaderMap, StatusCode, header};
 use longhaul_core::recall::tool;
 use longhaul_core::usage::Usage;
 use longhaul_providers::{Ability, overflow};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 
 use super::flow::{Beginning, Body, Flow};
 use super::log::Reported;
 use super::prepare::Prepared;
 use super::recall::{AfterWhole, Division};
 use super::refused::{Came, Passed, Refused, Whole};
+use super::tries::{Failed, Tries};
 use super::{Action, Opened, Route};
 use crate::gateway::Midstream;
 use crate::headers;
@@ -32,12 +33,6 @@ const HOLD: Duration = Duration::from_secs(1);
 
 /// The same where the client waits for the whole answer, and it is the upstream's silence that ends the waiting.
 const HOLD_WHOLE: Duration = Duration::from_secs(3_600);
-
-/// How soon a line breaks that the upstream had closed before the request was on it: nothing can have been done for it.
-const STALE_LINE: Duration = Duration::from_secs(1);
-
-/// How long the first of further tries waits.
-const BEFORE_NEXT_TRY: Duration = Duration::from_millis(200);
 
 impl Route {
     /// Sends the request, in a form that fits.
@@ -292,30 +287,19 @@ impl Route {
     /// Posts the request and waits for the status line. What did not arrive, and what the upstream says is for a
     /// moment only, is tried again; what it may have read and did not answer is not.
     pub(super) async fn send(&self, body: Bytes) -> Result<reqwest::Response, Fault> {
-        let attempts = self.passage.inner.config.attempts.max(1);
-        let mut wait = BEFORE_NEXT_TRY;
-        let mut may_be_stale = true;
-        for attempt in 1.. {
+        let mut tries = Tries::new(self.passage.inner.config.attempts);
+        loop {
             let begun = Instant::now();
-            let (again, result) = match self.send_once(body.clone()).await {
-                Ok(response) => {
-                    let busy = [StatusCode::BAD_GATEWAY, StatusCode::SERVICE_UNAVAILABLE];
-                    (busy.contains(&response.status()), Ok(response))
-                }
-                Err(Unsent::Unreached(fault)) => (true, Err(fault)),
-                // It may have been an old line that the upstream was just closing: once.
-                Err(Unsent::BrokenOff(fault)) => {
-                    (std::mem::take(&mut may_be_stale) && begun.elapsed() < STALE_LINE, Err(fault))
-                }
-                Err(Unsent::Other(fault)) => (false, Err(fault)),
+            let (failed, result) = match self.send_once(body.clone()).await {
+                Ok(response) => (Failed::of_status(response.status()), Ok(response)),
+                Err(Unsent::Unreached(fault)) => (Failed::Unreached, Err(fault)),
+                Err(Unsent::BrokenOff(fault)) => (Failed::BrokenOff(begun.elapsed()), Err(fault)),
+                Err(Unsent::Other(fault)) => (Failed::Finally, Err(fault)),
             };
-            if !again || attempt >= attempts {
+            if !tries.again(failed).await {
                 return result;
             }
-            sleep(wait).await;
-            wait *= 3;
         }
-        Err(Fault::new(FaultKind::Internal, "no try was made"))
     }
 
     async fn send_once(&self, body: Bytes) -> Result<reqwest::Response, Unsent> {
