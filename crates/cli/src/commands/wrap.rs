@@ -14,7 +14,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use longhaul::config::GatewayAuth;
-use reqwest::Client;
+use reqwest::{Client, StatusCode};
 use serde_json::Value;
 
 use clients::{Setup, Wrapped};
@@ -30,6 +30,9 @@ use crate::term::out;
 
 /// How long the gateway may take to list its models.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How the models begin that are agents: they are behind the token everywhere.
+const AGENT: &str = "agent/";
 
 /// The gateway, as a client needs to know it.
 #[derive(Clone, Debug)]
@@ -117,7 +120,6 @@ async fn door(args: &WrapArgs, place: &Place, loaded: &Loaded, running: Option<&
     if !is_web {
         return Err(Failure::usage(format!("--at {root}: the address must begin with http:// or https://")));
     }
-    let needs_token = config.gateway.auth == GatewayAuth::Token;
     let of_running = running.map(|running| running.token_file.clone());
     let token_file = || {
         of_running
@@ -126,13 +128,30 @@ async fn door(args: &WrapArgs, place: &Place, loaded: &Loaded, running: Option<&
     };
     let home = place.home.clone().ok_or_else(|| Failure::usage("no home folder was found"))?;
     let folder = place.data_dir.join(files::FOLDER);
-    let mut door =
-        Door { root, model: String::new(), token_file: needs_token.then(token_file), home, folder };
-    door.model = match named_model(loaded) {
-        Some(model) => model,
-        None => first_listed(&door).await.ok_or_else(|| {
-            Failure::usage(format!("nothing at {} says which models there are: --model NAME", door.root))
-        })?,
+    let named = named_model(loaded);
+    let mut door = Door { root, model: String::new(), token_file: None, home, folder };
+    let mut listed = ask(&door).await;
+    let is_agent = named.as_deref().is_some_and(|model| model.starts_with(AGENT));
+    if config.gateway.auth == GatewayAuth::Token || is_agent || matches!(listed, Listed::WantsToken) {
+        door.token_file = Some(token_file());
+        if !matches!(listed, Listed::Nobody) && door.key().is_ok() {
+            listed = ask(&door).await;
+        }
+    }
+    if let (Listed::WantsToken, Some(path)) = (&listed, &door.token_file) {
+        out::message(&format!("{} does not take the token in {}\n", door.root, place.shown(path)));
+    }
+    door.model = match (named, listed) {
+        (Some(model), _) => model,
+        (None, Listed::First(model)) => model,
+        (None, other) => {
+            let why = match other {
+                Listed::Nobody => "cannot be reached",
+                Listed::WantsToken => "wants another token before it says which models there are",
+                Listed::First(_) | Listed::Nothing => "does not say which models there are",
+            };
+            return Err(Failure::usage(format!("{} {why}: --model NAME", door.root)));
+        }
     };
     Ok(door)
 }
@@ -146,15 +165,27 @@ fn named_model(loaded: &Loaded) -> Option<String> {
     }
 }
 
-/// The first model that the gateway lists.
-async fn first_listed(door: &Door) -> Option<String> {
-    let client = Client::builder().timeout(PATIENCE).no_proxy().build().ok()?;
+/// What a gateway says when it is asked for its models.
+enum Listed {
+    First(String),
+    Nothing,
+    WantsToken,
+    Nobody,
+}
+
+/// Asks the gateway for its models, with the token if there is one.
+async fn ask(door: &Door) -> Listed {
+    let Ok(client) = Client::builder().timeout(PATIENCE).no_proxy().build() else { return Listed::Nobody };
     let mut request = client.get(format!("{}/models", door.v1()));
-    if door.token_file.is_some() {
-        request = request.bearer_auth(door.key().ok()?);
+    if let Some(key) = door.token_file.as_ref().and_then(|_| door.key().ok()) {
+        request = request.bearer_auth(key);
     }
-    let listed: Value = request.send().await.ok()?.json().await.ok()?;
-    Some(listed["data"][0]["id"].as_str()?.to_owned())
+    let Ok(answer) = request.send().await else { return Listed::Nobody };
+    if answer.status() == StatusCode::UNAUTHORIZED {
+        return Listed::WantsToken;
+    }
+    let listed: Value = answer.json().await.unwrap_or_default();
+    listed["data"][0]["id"].as_str().map_or(Listed::Nothing, |first| Listed::First(first.to_owned()))
 }
 
 /// What to type, and what to write where.

@@ -1,6 +1,8 @@
 //! `longhaul wrap` of the real binary: what is printed, written, put back, and started.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 
 use crate::bench::{Bench, fed, names};
@@ -108,4 +110,37 @@ fn the_token_is_named_and_not_printed() {
         assert!(!given.out.contains("s3cret"), "{client}: {}", given.out);
         assert!(given.out.contains("/token"), "{client}: {}", given.out);
     }
+}
+
+/// A gateway that answers everything with this status.
+fn gateway(status: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let place = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for line in listener.incoming() {
+            let mut line = line.unwrap();
+            let _ = line.read(&mut [0; 4096]);
+            let head = format!("HTTP/1.1 {status}\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{{}}");
+            let _ = line.write_all(head.as_bytes());
+        }
+    });
+    place
+}
+
+#[test]
+fn a_gateway_that_wants_a_token_is_found_out() {
+    let bench = Bench::new();
+    let (open, closed) = (gateway("200 OK"), gateway("401 Unauthorized"));
+    let wrap = |model: &str, at: &str| bench.run(&["--model", model, "wrap", "openai", "--at", at]).exits(0);
+    assert!(wrap("m1", &open).out.contains("OPENAI_API_KEY=none"));
+    for (model, at) in [("m1", &closed), ("agent/default", &open)] {
+        let said = wrap(model, at);
+        assert!(said.out.contains("OPENAI_API_KEY=\"$(cat ") && said.out.contains("/token"), "{}", said.out);
+    }
+    assert!(wrap("m1", &closed).err.contains("does not take the token in"));
+    let unnamed = |at: &str| bench.run(&["wrap", "openai", "--at", at]).exits(2).err;
+    assert!(unnamed(&closed).contains("wants another token"), "{}", unnamed(&closed));
+    assert!(unnamed(&open).contains("does not say which models there are"), "{}", unnamed(&open));
+    let nowhere = unnamed("http://127.0.0.1:9");
+    assert!(nowhere.contains("http://127.0.0.1:9 cannot be reached: --model NAME"), "{nowhere}");
 }

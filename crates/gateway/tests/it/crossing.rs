@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::shortening::{is_summary_request, pruned};
 use crate::upstream::*;
 
-fn messages_call(body: &Value) -> Call {
+pub(crate) fn messages_call(body: &Value) -> Call {
     Call { dialect: Dialect::Messages, ..chat(body.to_string()) }
 }
 

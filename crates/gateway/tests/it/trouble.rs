@@ -9,6 +9,7 @@ use longhaul_providers::connect::Kind;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use crate::crossing::messages_call;
 use crate::upstream::*;
 
 fn error(body: &[u8]) -> Value {
@@ -88,8 +89,39 @@ async fn what_is_for_a_moment_only_is_tried_again() {
         _ => Does::Json(200, said("hi", 9, 1)),
     })
     .await;
-    let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], false))).await;
+    let gateway = server.gateway(8_000);
+    let reply = gateway.answer(chat(request(&[user("hi")], false))).await;
     assert_eq!((reply.status, server.sent().len()), (StatusCode::OK, 2));
+}
+
+#[tokio::test]
+async fn so_it_is_for_a_client_of_another_dialect() {
+    let stale = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    for (status, expected) in [(503, 3), (502, 3), (500, 1), (401, 1)] {
+        let server = Server::start(move |number, _| match number {
+            0 | 1 => Does::Json(status, json!({ "error": { "message": "loading" } })),
+            _ => Does::Events(streamed("a", "hi", Some((9, 1))), Duration::ZERO),
+        })
+        .await;
+        let asked = json!({ "model": "m", "max_tokens": 9, "messages": [user("hi")] });
+        let reply = server.gateway(8_000).answer(messages_call(&asked)).await;
+        assert_eq!(server.sent().len(), expected, "{status}");
+        assert_eq!(reply.status == StatusCode::OK, expected == 3, "{status}");
+    }
+    // A line that the server was just closing.
+    let mut upstream = nowhere();
+    upstream.endpoint.base_url = format!("http://{}/v1", stale.local_addr().unwrap());
+    let opened = tokio::spawn(async move {
+        let mut opened = 0;
+        while let Ok(Ok((line, _))) = tokio::time::timeout(Duration::from_secs(3), stale.accept()).await {
+            opened += 1;
+            drop(line);
+        }
+        opened
+    });
+    let asked = json!({ "model": "m", "max_tokens": 9, "messages": [user("hi")] });
+    let reply = gateway(Config::new(vec![upstream])).answer(messages_call(&asked)).await;
+    assert_eq!((reply.status, opened.await.unwrap()), (StatusCode::BAD_GATEWAY, 2));
 }
 
 fn nowhere() -> Upstream {
