@@ -129,10 +129,11 @@ impl Scene<'_> {
 
     /// The newest steps, at most so many, that stay beside the whole ledger of what goes, not in its place.
     fn steps_beside_ledger(&self, target: u64, most: usize) -> Option<Choice> {
+        let fits = |edit: &ViewEdit| edit.compressed_bound < below_brim(target);
         self.newest_steps(most, |choice| {
-            let told = self.told(choice, self.most_of_ledger());
-            let edit = told.unwrap_or_else(|| self.removal_by(choice, NAME));
-            edit.compressed_bound < below_brim(target)
+            // A ledger is read from everything that goes: not where it would be too long without one.
+            let bare = self.removal_by(choice, NAME);
+            fits(&bare) && self.told(choice, self.most_of_ledger()).as_ref().is_none_or(fits)
         })
     }
 
