@@ -256,11 +256,16 @@ impl Passage {
         let totals = Arc::<Totals>::default();
         let mut targets: Vec<_> = self.targets.iter().collect();
         targets.sort_by_key(|target| target.server.is_away());
-        for target in targets {
+        let mut targets = targets.into_iter().peekable();
+        while let Some(target) = targets.next() {
             let opened = self.at(target, &totals).await;
             target.server.is_there(!is_unreachable(&opened));
             if !is_for_the_next(&opened) {
                 return opened;
+            }
+            if let Some(next) = targets.peek() {
+                let (failed, next) = (&target.server.upstream.name, &next.server.upstream.name);
+                tracing::warn!(upstream = failed, next, why = failure(&opened), "the next upstream is asked");
             }
             totals.try_elsewhere();
             newest = Some(opened);
@@ -298,6 +303,15 @@ impl Passage {
             return opened;
         }
         crossed
+    }
+}
+
+/// What an upstream that has not answered did instead, for the log.
+fn failure(opened: &Result<Opened, Fault>) -> String {
+    match opened {
+        Ok(Opened::Whole(status, ..)) => status.to_string(),
+        Ok(Opened::Failed(fault, ..)) | Err(fault) => fault.message.clone(),
+        Ok(Opened::Stream(..)) => String::new(),
     }
 }
 
