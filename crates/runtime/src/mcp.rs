@@ -32,7 +32,7 @@ use self::secrets::Secrets;
 use self::server::Server;
 use self::tool::McpTool;
 use crate::config::{McpServerConfig, McpTransport};
-use crate::sandbox::Sandbox;
+use crate::sandbox::{OwnFolder, Sandbox};
 use crate::tools::Tool;
 
 pub use self::name::is_server_name;
@@ -91,6 +91,7 @@ impl McpServers {
                         sandbox: Arc::clone(&place.sandbox),
                         secrets: Arc::new(Secrets::of(&config.transport)),
                         noted,
+                        home: OwnFolder::default(),
                     };
                     Server::start(endpoint, config.timeout, place.start_timeout).await
                 }

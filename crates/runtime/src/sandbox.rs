@@ -32,6 +32,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 
+use tokio::sync::OnceCell;
+
 pub use self::child::ConfinedChild;
 use self::child::Guards;
 pub use self::limits::ChildLimits;
@@ -195,6 +197,23 @@ pub struct SpawnRequest {
     pub stderr: Stdio,
 }
 
+/// `HOME` and `TMPDIR` of children that commands may not tell what to do: what a program finds there it obeys
+/// (`.curlrc`, `.npmrc`, Python's site-packages). No other child can open the folder. It is made for the first child, is
+/// the same for all that follow, and goes when this and all its clones are dropped.
+#[derive(Clone, Debug, Default)]
+pub struct OwnFolder(Arc<OnceCell<PrivateFolder>>);
+
+impl OwnFolder {
+    async fn made(&self, scratch: &Path) -> Result<&PrivateFolder, SandboxError> {
+        let make = || async {
+            let scratch = scratch.to_owned();
+            let made = tokio::task::spawn_blocking(move || PrivateFolder::make(&scratch)).await;
+            made.map_err(|error| SandboxError::Confine(error.to_string()))?
+        };
+        self.0.get_or_try_init(make).await
+    }
+}
+
 /// Starts children that are confined.
 #[derive(Debug)]
 pub struct Sandbox {
@@ -253,21 +272,36 @@ impl Sandbox {
     /// [`SandboxError::Confine`] when confinement worked at first and does not now, or the network is denied and the
     /// system cannot do that; [`SandboxError::Start`].
     pub async fn spawn(&self, request: SpawnRequest) -> Result<ConfinedChild, SandboxError> {
-        self.start(request, self.policy.network, self.policy.limits).await
+        self.start(request, self.policy.network, self.policy.limits, &self.private).await
     }
 
     /// Starts a child that serves for as long as the agent lives: it may use the processor for any time. `network`
     /// is what a person configured for it; `None` is the policy's.
     ///
     /// # Errors
-    /// As [`spawn`](Self::spawn).
+    /// As [`spawn`](Self::spawn), and [`SandboxError::Private`].
     pub async fn spawn_server(
         &self,
         request: SpawnRequest,
         network: Option<Network>,
+        own: &OwnFolder,
     ) -> Result<ConfinedChild, SandboxError> {
         let limits = ChildLimits { cpu_seconds: None, ..self.policy.limits };
-        self.start(request, network.unwrap_or(self.policy.network), limits).await
+        let folder = own.made(&self.policy.scratch).await?;
+        self.start(request, network.unwrap_or(self.policy.network), limits, folder).await
+    }
+
+    /// [`spawn`](Self::spawn) with a home that is not the commands'.
+    ///
+    /// # Errors
+    /// As [`spawn`](Self::spawn), and [`SandboxError::Private`].
+    pub async fn spawn_apart(
+        &self,
+        request: SpawnRequest,
+        own: &OwnFolder,
+    ) -> Result<ConfinedChild, SandboxError> {
+        let folder = own.made(&self.policy.scratch).await?;
+        self.start(request, self.policy.network, self.policy.limits, folder).await
     }
 
     async fn start(
@@ -275,6 +309,7 @@ impl Sandbox {
         request: SpawnRequest,
         network: Network,
         limits: ChildLimits,
+        folder: &PrivateFolder,
     ) -> Result<ConfinedChild, SandboxError> {
         if let (Network::Denied, Err(reason)) = (network, &self.status.calls)
             && self.policy.confine
@@ -282,7 +317,7 @@ impl Sandbox {
             return Err(SandboxError::Confine(format!("the network cannot be denied here: {reason}")));
         }
         let confined = matches!(self.status.confinement, Confinement::Landlock { .. });
-        let (policy, private) = (Arc::clone(&self.policy), self.private.path.clone());
+        let (policy, private) = (Arc::clone(&self.policy), folder.path.clone());
         let guards = Guards {
             // Listing them reads folders, which is the child's thread's work.
             grants: confined
@@ -290,11 +325,11 @@ impl Sandbox {
             network: self.status.calls.is_ok().then_some(network),
             limits,
         };
-        child::start(self.prepare(request), guards).await
+        child::start(self.prepare(request, folder), guards).await
     }
 
-    fn prepare(&self, request: SpawnRequest) -> child::Prepared {
-        let mut environment = environment::scrubbed(&self.policy, &self.private.path);
+    fn prepare(&self, request: SpawnRequest, folder: &PrivateFolder) -> child::Prepared {
+        let mut environment = environment::scrubbed(&self.policy, &folder.path);
         environment.extend(request.env);
         child::Prepared {
             program: request.program,

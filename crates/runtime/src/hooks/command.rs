@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 
 use super::{Hook, HookError, HookEvent, MAX_ANSWER_BYTES, to_bytes, written};
-use crate::sandbox::{ConfinedChild, Sandbox, SpawnRequest};
+use crate::sandbox::{ConfinedChild, OwnFolder, Sandbox, SpawnRequest};
 
 const SHELL: &str = "/bin/sh";
 
@@ -41,12 +41,13 @@ pub struct CommandHook {
     line: String,
     directory: PathBuf,
     sandbox: Arc<Sandbox>,
+    home: OwnFolder,
 }
 
 impl CommandHook {
     /// A command line for `/bin/sh`, run in `directory` within what `sandbox` allows.
     pub fn new(line: impl Into<String>, directory: impl Into<PathBuf>, sandbox: Arc<Sandbox>) -> Self {
-        Self { line: line.into(), directory: directory.into(), sandbox }
+        Self { line: line.into(), directory: directory.into(), sandbox, home: OwnFolder::default() }
     }
 
     async fn start(&self) -> Result<(ConfinedChild, Pipes), HookError> {
@@ -59,7 +60,7 @@ impl CommandHook {
             from_child: pipe::Receiver::from_owned_fd(OwnedFd::from(from_child)).map_err(failed)?,
             errors: pipe::Receiver::from_owned_fd(OwnedFd::from(errors)).map_err(failed)?,
         };
-        let child = self.sandbox.spawn(SpawnRequest {
+        let request = SpawnRequest {
             program: OsString::from(SHELL),
             args: ["-c", &self.line].map(OsString::from).to_vec(),
             env: Vec::new(),
@@ -67,8 +68,12 @@ impl CommandHook {
             stdin: Stdio::from(stdin),
             stdout: Stdio::from(stdout),
             stderr: Stdio::from(stderr),
-        });
-        let child = child.await.map_err(|error| HookError::NotStarted(error.to_string()))?;
+        };
+        let child = self
+            .sandbox
+            .spawn_apart(request, &self.home)
+            .await
+            .map_err(|error| HookError::NotStarted(error.to_string()))?;
         Ok((child, pipes))
     }
 }

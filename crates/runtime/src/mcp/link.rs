@@ -29,7 +29,7 @@ use super::secrets::Secrets;
 use super::stdio::{self, Process};
 use super::wire::{Exchange, Wire, words};
 use crate::config::McpTransport;
-use crate::sandbox::Sandbox;
+use crate::sandbox::{OwnFolder, Sandbox};
 
 /// The most pages a list of tools may have: a server whose list never ends is broken.
 const MAX_PAGES: usize = 100;
@@ -55,6 +55,8 @@ pub(super) struct Endpoint {
     pub(super) secrets: Arc<Secrets>,
     /// The files that have to be what they were at its first start.
     pub(super) noted: Option<Arc<Noted>>,
+    /// Where it has its home, if it is a program.
+    pub(super) home: OwnFolder,
 }
 
 /// Why there is no answer.

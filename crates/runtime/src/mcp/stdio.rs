@@ -82,7 +82,7 @@ pub(super) async fn start(
         let unread = |_| Fault::NotSent("its files could not be read".to_owned());
         checked.map_err(unread)?.map_err(|refused| Fault::Changed(refused.to_string()))?;
     }
-    let child = endpoint.sandbox.spawn_server(request, command.network);
+    let child = endpoint.sandbox.spawn_server(request, command.network, &endpoint.home);
     let child = child.await.map_err(|error| Fault::NotSent(with_way_out(error.to_string())))?;
     let last_words = LastWords::default();
     let mut listening = JoinSet::new();

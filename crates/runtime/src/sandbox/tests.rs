@@ -355,6 +355,46 @@ async fn the_private_folder_is_private_and_goes() {
 }
 
 #[tokio::test]
+async fn what_a_program_finds_in_its_home_no_command_has_put_there() {
+    if !landlock("what_a_program_finds_in_its_home_no_command_has_put_there") {
+        return;
+    }
+    let place = place();
+    let sandbox = place.sandbox();
+    let (own, other) = (OwnFolder::default(), OwnFolder::default());
+    let serve = async |own: &OwnFolder, script: &str, serves: bool| {
+        let (reader, writer) = io::pipe().unwrap();
+        let request = shell(&sandbox, script, writer);
+        let child = match serves {
+            true => sandbox.spawn_server(request, None, own).await,
+            false => sandbox.spawn_apart(request, own).await,
+        };
+        assert!(child.unwrap().wait().await.unwrap().success());
+        io::read_to_string(reader).unwrap()
+    };
+    let home = serve(&own, "echo mine > $HOME/.rc && echo x > $TMPDIR/x && echo $HOME", true).await;
+    let home = home.trim();
+    let commands = run(&sandbox, "echo $HOME").await.output;
+    assert!(commands.trim() != home && fs::exists(home).unwrap(), "{home} and {commands}");
+    for way in ["echo theirs > HOME/.rc", "cat HOME/.rc", "mv HOME HOME-2", "rm -r HOME", "ls HOME/../tmp"] {
+        let way = way.replace("HOME", home);
+        assert!(!run(&sandbox, &way).await.ok, "{way}");
+        assert!(serve(&other, &format!("! {{ {way}; }} 2> /dev/null"), true).await.is_empty(), "{way}");
+    }
+    let reads_commands = format!("! {{ echo x > {}/planted; }} 2> /dev/null", commands.trim());
+    assert_eq!(serve(&own, &reads_commands, true).await, "");
+    for serves in [true, false] {
+        assert_eq!(
+            serve(&own, "cat $HOME/.rc", serves).await,
+            "mine\n",
+            "it is the same when it starts again"
+        );
+    }
+    drop((sandbox, own));
+    assert!(!fs::exists(home).unwrap());
+}
+
+#[tokio::test]
 async fn dropping_a_child_kills_its_group() {
     let place = place();
     let (child, _reader) = start(&place.sandbox(), "trap '' TERM; sleep 300 & echo $! > pid; wait").await;
@@ -504,7 +544,8 @@ async fn what_was_open_before_is_closed_to_children() {
         );
         let ran = run(&sandbox, &script).await;
         let (reader, writer) = io::pipe().unwrap();
-        let mut server = sandbox.spawn_server(shell(&sandbox, &script, writer), None).await.unwrap();
+        let own = OwnFolder::default();
+        let mut server = sandbox.spawn_server(shell(&sandbox, &script, writer), None, &own).await.unwrap();
         server.wait().await.unwrap();
         for output in [ran.output, io::read_to_string(reader).unwrap()] {
             // The fourth is the folder's own, or that of a shell's script.

@@ -118,7 +118,8 @@ s.connect({to}); s.send(b\"x\"); print(\"reached\")' 2>&1"
     // What a person says of one server holds for that one.
     let (reader, writer) = io::pipe().unwrap();
     let request = shell(&sandbox, &ways[0], writer);
-    let mut server = sandbox.spawn_server(request, Some(Network::Open)).await.unwrap();
+    let own = OwnFolder::default();
+    let mut server = sandbox.spawn_server(request, Some(Network::Open), &own).await.unwrap();
     assert!(server.wait().await.unwrap().success(), "{}", io::read_to_string(reader).unwrap());
 }
 
