@@ -34,11 +34,135 @@ pub struct TooLarge {
 /// # Errors
 /// [`TooLarge`].
 pub fn size(content: &[u8]) -> Result<Option<(u32, u32)>, TooLarge> {
-    let Ok(size) = imagesize::blob_size(content) else { return Ok(None) };
-    let (width, height) = (size.width, size.height);
+    let said = imagesize::blob_size(content).ok().map(|size| (size.width, size.height));
+    let Some((width, height)) = [said, jpeg(content), gif(content)].into_iter().flatten().reduce(larger)
+    else {
+        return Ok(None);
+    };
     let is_large = width.max(height) > LONGEST_SIDE || width.saturating_mul(height) > MOST_PIXELS;
     match (u32::try_from(width), u32::try_from(height)) {
         (Ok(width), Ok(height)) if !is_large => Ok(Some((width, height))),
         _ => Err(TooLarge { width, height }),
+    }
+}
+
+/// What holds both: a decoder may make room for either.
+fn larger(one: (usize, usize), other: (usize, usize)) -> (usize, usize) {
+    (one.0.max(other.0), one.1.max(other.1))
+}
+
+/// The largest frame of a JPEG (ITU T.81, B.1.1). Before a marker there may be any number of bytes `FF`.
+fn jpeg(content: &[u8]) -> Option<(usize, usize)> {
+    let mut rest = content.strip_prefix(b"\xFF\xD8")?;
+    let mut found = None;
+    loop {
+        let Some(begin) = rest.iter().position(|byte| *byte == 0xFF) else { return found };
+        let Some(fill) = rest[begin..].iter().position(|byte| *byte != 0xFF) else { return found };
+        let marker = rest[begin + fill];
+        rest = &rest[begin + fill + 1..];
+        match marker {
+            // In the picture's own data, or without a segment.
+            0x00 | 0x01 | 0xD0..=0xD8 => continue,
+            0xD9 => return found,
+            _ => {}
+        }
+        if matches!(marker, 0xC0..=0xCF if ![0xC4, 0xC8, 0xCC].contains(&marker)) {
+            let frame = two(rest, 5, u16::from_be_bytes).zip(two(rest, 3, u16::from_be_bytes));
+            found = found.into_iter().chain(frame).reduce(larger);
+        }
+        let length = two(rest, 0, u16::from_be_bytes);
+        let Some(behind) = length.and_then(|length| rest.get(length.max(2)..)) else { return found };
+        rest = behind;
+    }
+}
+
+/// Screen and frames of a GIF (GIF89a, 18 to 20): a frame may be larger than the screen.
+fn gif(content: &[u8]) -> Option<(usize, usize)> {
+    let rest = content.strip_prefix(b"GIF87a").or_else(|| content.strip_prefix(b"GIF89a"))?;
+    let little = |at: usize, bytes: &[u8]| two(bytes, at, u16::from_le_bytes);
+    let mut found = (little(0, rest)?, little(2, rest)?);
+    let mut next = behind_colors(rest, 4, 7);
+    while let Some((kind, block)) = next.and_then(<[u8]>::split_first) {
+        next = match kind {
+            0x2C => {
+                let place = |at: usize| little(at, block);
+                if let (Some(left), Some(top), Some(width), Some(height)) =
+                    (place(0), place(2), place(4), place(6))
+                {
+                    found = larger(found, (left + width, top + height));
+                }
+                behind_colors(block, 8, 9).and_then(|data| data.get(1..)).and_then(behind_parts)
+            }
+            0x21 => block.get(1..).and_then(behind_parts),
+            _ => None,
+        };
+    }
+    Some(found)
+}
+
+/// What follows a table of colours, if there is one: the byte at `flags` says that, and how long it is.
+fn behind_colors(bytes: &[u8], flags: usize, table: usize) -> Option<&[u8]> {
+    let flags = *bytes.get(flags)?;
+    let length = if flags & 0x80 == 0 { 0 } else { 3 << ((flags & 7) + 1) };
+    bytes.get(table + length..)
+}
+
+/// What follows a list of parts, each with its length before it.
+fn behind_parts(mut bytes: &[u8]) -> Option<&[u8]> {
+    loop {
+        let (length, rest) = bytes.split_first()?;
+        bytes = rest.get(usize::from(*length)..)?;
+        if *length == 0 {
+            return Some(bytes);
+        }
+    }
+}
+
+fn two(bytes: &[u8], at: usize, read: fn([u8; 2]) -> u16) -> Option<usize> {
+    Some(read(bytes.get(at..at + 2)?.try_into().ok()?).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn jpeg_of(before: &[u8], width: u16, height: u16) -> Vec<u8> {
+        let segment = [&[0xFF, 0xC0, 0, 17, 8][..], &height.to_be_bytes(), &width.to_be_bytes(), &[3; 10]];
+        [b"\xFF\xD8", before, &segment.concat(), b"\xFF\xDA\x00\x02\x12\xFF\x00\xFF\xD9"].concat()
+    }
+
+    fn gif_of(screen: u16, frame: (u16, u16), colors: bool) -> Vec<u8> {
+        let sizes = |sizes: &[u16]| sizes.iter().flat_map(|size| size.to_le_bytes()).collect::<Vec<u8>>();
+        let table: &[u8] = if colors { &[0; 12] } else { &[] };
+        let flags = if colors { 0x81 } else { 0 };
+        let frame =
+            [&[0x2C][..], &sizes(&[frame.0, 0, frame.1, 9]), &[flags], table, b"\x02\x02\x44\x01\x00"];
+        let extension = b"\x21\xF9\x04\x00\x00\x00\x00\x00";
+        let head = [b"GIF89a", &sizes(&[screen, screen])[..], &[flags, 0, 0], table].concat();
+        [&head, &extension[..], &frame.concat(), extension, &frame.concat(), b";"].concat()
+    }
+
+    #[test]
+    fn a_size_is_found_wherever_a_decoder_finds_it() {
+        for before in [&b""[..], b"\xFF", b"\xFF\xFF\xFF", b"\x00\x01", b"\xFF\xE1\x00\x05ab\xFF\xFF"] {
+            assert_eq!(size(&jpeg_of(before, 64, 32)), Ok(Some((64, 32))), "{before:?}");
+            let bomb = jpeg_of(before, 20_000, 20_000);
+            assert_eq!(size(&bomb), Err(TooLarge { width: 20_000, height: 20_000 }), "{before:?}");
+        }
+        for colors in [true, false] {
+            assert_eq!(size(&gif_of(100, (1, 9), colors)), Ok(Some((100, 100))));
+            assert_eq!(size(&gif_of(1, (50, 60), colors)), Ok(Some((110, 9))), "the frames hang over");
+            let bomb = gif_of(1, (30_000, 30_000), colors);
+            assert_eq!(size(&bomb), Err(TooLarge { width: 60_000, height: 9 }), "{colors}");
+        }
+    }
+
+    #[test]
+    fn what_is_cut_short_is_read_as_far_as_it_goes() {
+        for whole in [jpeg_of(b"\xFF\xFF", 64, 32), gif_of(8, (60, 60), true)] {
+            for end in 0..whole.len() {
+                let _ = size(&whole[..end]);
+            }
+        }
     }
 }
