@@ -6,7 +6,9 @@
 #   llama_suites.sh BINARY TOOLS PYTHON [OPENAPI.JSON [FOLDER]]     (about five minutes)
 set -euo pipefail
 
-binary=$(realpath "$1") tools=$(realpath "$2") python=$3
+binary=$(realpath "$1") tools=$(realpath "$2") python=$(command -v "$3")
+# Not realpath: behind a venv's python is another.
+python=$(cd "$(dirname "$python")" && pwd)/$(basename "$python")
 openapi=${4:+$(realpath "$4")}
 here=$(cd "$(dirname "$0")" && pwd)
 folder=${5:-$here/../../../target/llama-suites}
