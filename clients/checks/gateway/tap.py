@@ -118,7 +118,8 @@ def whole(kind, answer):
 
 
 def events(got):
-    for block in got.split("\n\n"):
+    """The events of a stream. One that no blank line ends was left in its middle, and is none."""
+    for block in got.split("\n\n")[:-1]:
         name = next((line[6:].strip() for line in block.split("\n") if line.startswith("event:")), None)
         data = "\n".join(line[5:].lstrip() for line in block.split("\n") if line.startswith("data:"))
         if data:

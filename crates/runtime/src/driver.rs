@@ -15,12 +15,12 @@ mod pause;
 mod seat;
 mod tool;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use longhaul_core::event::{Event, EventBody, RunEnd};
-use longhaul_core::ids::{ApprovalId, SessionId};
+use longhaul_core::ids::{ApprovalId, QueueId, SessionId};
 use longhaul_core::run::{AppendId, CompactionOutcome, Effect, Failure, Input, Run, Settings, Status, Timer};
 use longhaul_providers::{LimitSource, Limits};
 use longhaul_store::{Append, Blobs, Lease, SharedStore, StoreError};
@@ -101,6 +101,9 @@ pub(crate) struct Driver {
     doubted: bool,
     told_of_cut: bool,
     trace: Trace,
+    /// Messages of the queue of which other nodes need tell no more: the session was woken for them, or they wait since
+    /// a cancel or a crash. None where there are no others.
+    heard: Option<HashSet<QueueId>>,
     /// Whether the server's counts have turned out to leave something out as a matter of course.
     counts_are_partial: bool,
 }
@@ -138,6 +141,7 @@ impl Driver {
             asked_at: None,
             doubted: false,
             told_of_cut: false,
+            heard: None,
             counts_are_partial: false,
         }
     }

@@ -8,6 +8,7 @@ use longhaul_core::ids::{ApprovalId, EditId, Millis, QueueId};
 use longhaul_core::message::Part;
 use longhaul_core::meter;
 use longhaul_core::plan::{Plan, Policy};
+use longhaul_core::queue::Queued;
 use longhaul_core::run::{CompactionOutcome, Input, Run, Settings, Status};
 use longhaul_core::strategy::Strategy;
 use longhaul_store::{SharedNodes, StoreError};
@@ -144,26 +145,47 @@ impl Driver {
         Ok(())
     }
 
-    /// The queue first: what was sent before a cancel was sent before it.
+    /// What others have left, in the order in which it was: a cancel ends what goes on. What had been queued before it
+    /// waits, and what was sent after it wakes the session.
     async fn hear_nodes(&mut self, nodes: &SharedNodes, since: Millis) -> Result<(), StoreError> {
-        let queue = self.shared.store.queue(&self.shared.session_id).await?;
-        if queue.iter().any(|message| message.queued_at >= since) {
-            self.feed(Input::Wake).await?;
-        }
+        self.heard.get_or_insert_default();
         for signal in nodes.take_signals(&self.lease).await? {
             match Told::read(&signal.body) {
-                Some(Told::Cancel { clear_queue }) => {
-                    if clear_queue {
-                        self.change_queue(QueueChange::Clear).await?;
-                    }
-                    self.feed(Input::Cancel).await?;
-                }
+                Some(Told::Cancel { clear_queue, at }) => self.heed_cancel(clear_queue, at).await?,
                 None => {
                     tracing::warn!(session = %self.shared.session_id, "another node says what is not understood")
                 }
             }
         }
-        Ok(())
+        let queue = self.queue().await?;
+        let heard = self.heard.get_or_insert_default();
+        let is_new = |message: &Queued| message.queued_at >= since && !heard.contains(&message.id);
+        let wakes = queue.iter().any(is_new);
+        *heard = ids(&queue).collect();
+        match wakes {
+            true => self.feed(Input::Wake).await,
+            false => Ok(()),
+        }
+    }
+
+    async fn heed_cancel(&mut self, clear_queue: bool, at: Option<Millis>) -> Result<(), StoreError> {
+        let mut queue = self.queue().await?;
+        queue.retain(|message| at.is_none_or(|at| message.queued_at <= at));
+        if clear_queue {
+            for id in ids(&queue) {
+                match self.change_queue(QueueChange::Remove { id }).await {
+                    // Somebody was faster.
+                    Ok(_) | Err(StoreError::NotFound(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        self.heard.get_or_insert_default().extend(ids(&queue));
+        self.feed(Input::Cancel).await
+    }
+
+    async fn queue(&self) -> Result<Vec<Queued>, StoreError> {
+        self.shared.store.queue(&self.shared.session_id).await
     }
 
     async fn cancel(&mut self, reply: oneshot::Sender<CancelledAt>) -> Result<(), StoreError> {
@@ -173,6 +195,11 @@ impl Driver {
             Status::Streaming if self.run.is_answering() => CancelledAt::PartialAssistant,
             Status::Streaming | Status::Compacting => CancelledAt::BetweenCalls,
         };
+        if self.heard.is_some() {
+            // News of what waits from here on may still be on its way.
+            let queue = self.queue().await?;
+            self.heard.get_or_insert_default().extend(ids(&queue));
+        }
         self.feed(Input::Cancel).await?;
         let _ = reply.send(case);
         Ok(())
@@ -249,6 +276,10 @@ impl Driver {
         let _ = reply.send(Ok(events));
         Ok(())
     }
+}
+
+fn ids(queue: &[Queued]) -> impl Iterator<Item = QueueId> {
+    queue.iter().map(|message| message.id.clone())
 }
 
 /// The model may be changed for one compaction: the same settings with another strategy.

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{Runtime, Session, SessionError};
+use crate::clock::now_ms;
 use crate::driver::{Command, Message};
 
 /// Between two looks for sessions that nobody has, at most (`storage-scale`, takeover: 10 s of a lease and this).
@@ -44,6 +45,8 @@ pub(crate) enum Told {
     Cancel {
         /// Queued messages go, too.
         clear_queue: bool,
+        /// When it was left: what was sent later is not meant. Earlier versions do not say it.
+        at: Option<Millis>,
     },
 }
 
@@ -126,7 +129,7 @@ impl Runtime {
     /// [`SessionError::Store`].
     pub async fn leave_cancel(&self, id: &SessionId, clear_queue: bool) -> Result<(), SessionError> {
         let Some(nodes) = self.nodes() else { return Ok(()) };
-        let told = serde_json::to_string(&Told::Cancel { clear_queue })
+        let told = serde_json::to_string(&Told::Cancel { clear_queue, at: Some(now_ms()) })
             .map_err(|error| StoreError::Storage(error.to_string()))?;
         Ok(nodes.signal(id, told).await?)
     }
@@ -227,10 +230,12 @@ mod tests {
 
     #[test]
     fn what_a_node_says_is_read_by_another() {
-        let told = Told::Cancel { clear_queue: true };
+        let told = Told::Cancel { clear_queue: true, at: Some(7) };
         let said = serde_json::to_string(&told).unwrap();
-        assert_eq!(said, r#"{"cancel":{"clearQueue":true}}"#);
+        assert_eq!(said, r#"{"cancel":{"clearQueue":true,"at":7}}"#);
         assert_eq!(Told::read(&said), Some(told));
+        let earlier = Told::Cancel { clear_queue: true, at: None };
+        assert_eq!(Told::read(r#"{"cancel":{"clearQueue":true}}"#), Some(earlier));
         assert_eq!(Told::read(r#"{"other":1}"#), None);
     }
 }

@@ -123,18 +123,19 @@ pub(crate) async fn list(
     let elsewhere = peers::working(&app).await;
     let records = app.runtime().sessions(limit).await?;
     let mut sessions = Vec::with_capacity(records.len());
-    for record in &records {
+    for record in records {
         let session = open.iter().find(|session| *session.id() == record.id);
-        let status = match session {
-            Some(session) => *session.status().borrow(),
-            None => elsewhere
-                .get(record.id.as_str())
-                .and_then(|name| status_of(name))
-                .unwrap_or_else(|| unopened(&app, record)),
+        let (record, status) = match session {
+            Some(session) => opened(&app, session, record).await?,
+            None => {
+                let told = elsewhere.get(record.id.as_str()).and_then(|name| status_of(name));
+                let status = told.unwrap_or_else(|| unopened(&app, &record));
+                (record, status)
+            }
         };
-        let mut shown = brief(record, status);
-        if matches!(status, Status::Idle | Status::Parked) {
-            ended(&mut shown, app.ends().of(app.runtime().store(), record).await?.as_ref());
+        let mut shown = brief(&record, status);
+        if is_at_rest(status) {
+            ended(&mut shown, app.ends().of(app.runtime().store(), &record).await?.as_ref());
         }
         sessions.push(shown);
     }
@@ -144,8 +145,37 @@ pub(crate) async fn list(
 /// What goes on in the sessions that are open here, for another node.
 fn working(open: &[Session]) -> Vec<Value> {
     let statuses = open.iter().map(|session| (session.id(), *session.status().borrow()));
-    let working = statuses.filter(|(_, status)| !matches!(status, Status::Idle | Status::Parked));
+    let working = statuses.filter(|(_, status)| !is_at_rest(*status));
     working.map(|(id, status)| json!({ "id": id, "status": status_name(status) })).collect()
+}
+
+/// How often a session is looked at again whose run ended or began meanwhile.
+const LOOKS: usize = 3;
+
+/// A record and what goes on, as of one moment: a run that ends between two looks would be shown as neither.
+async fn opened(
+    app: &App,
+    session: &Session,
+    mut record: SessionRecord,
+) -> Result<(SessionRecord, Status), Problem> {
+    for _ in 0..LOOKS {
+        let status = *session.status().borrow();
+        if !(is_at_rest(status) && record.running) {
+            return Ok((record, status));
+        }
+        record = match app.runtime().store().session(session.id()).await {
+            Ok(record) => record,
+            // Deleted since it was listed.
+            Err(StoreError::NotFound(_)) => return Ok((record, status)),
+            Err(error) => return Err(error.into()),
+        };
+    }
+    let status = unopened(app, &record);
+    Ok((record, status))
+}
+
+fn is_at_rest(status: Status) -> bool {
+    matches!(status, Status::Idle | Status::Parked)
 }
 
 /// What is known of a session that no node tells of. A node that does not answer may have it.
@@ -284,14 +314,14 @@ fn ended(shown: &mut Value, end: Option<&End>) {
 }
 
 async fn whole(app: &App, session: &Session) -> Result<Value, Problem> {
-    let mut more = session.look(of_run).await?;
-    let chosen = session.look(|run| run.history().choice().agent.clone()).await?;
+    // One look: a run that ends after it is shown as it was before.
+    let look = |run: &Run| (run.status(), of_run(run), run.history().choice().agent.clone());
+    let (status, mut more, chosen) = session.look(look).await?;
     let usual = || app.runtime().agents().into_iter().find(|agent| agent.is_default).map(|agent| agent.name);
     more.push(("agent", chosen.or_else(usual).into()));
     let record = app.runtime().store().session(session.id()).await?;
-    let status = *session.status().borrow();
     let mut shown = brief(&record, status);
-    if matches!(status, Status::Idle | Status::Parked) {
+    if is_at_rest(status) {
         ended(&mut shown, app.ends().of(app.runtime().store(), &record).await?.as_ref());
     }
     for (key, value) in more {

@@ -187,7 +187,7 @@ pub(crate) fn says(event: &Event, words: &str) -> bool {
 }
 
 /// What a user message says.
-fn said(event: &Event) -> Option<String> {
+pub(crate) fn said(event: &Event) -> Option<String> {
     match &event.body {
         EventBody::MessagesTaken { message, .. } => Some(text(&message.parts)),
         _ => None,

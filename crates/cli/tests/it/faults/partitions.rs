@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use longhaul_core::event::EventBody;
 use serde_json::json;
+use uuid::Uuid;
 
+use super::api::Api;
 use super::fleet::{Fleet, Hold, TAKEN_OVER, all_reached, holding, no_complaints, owned, stop, until};
 use super::model::Model;
 use super::rng::Rng;
@@ -199,6 +201,82 @@ async fn nodes_that_do_not_reach_each_other_leave_messages() {
     assert_eq!(moved.epoch & 0xFFFF_FFFF, 1, "its node lived: nobody took it over");
     fleet.nothing_is_late().await;
     fleet.end().await;
+}
+
+/// What is left for a node that stands still happens in the order in which it was left, and a cancel ends what goes on,
+/// not what waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_that_is_left_ends_what_goes_on_and_nothing_else() {
+    let model = Model::start(brief).await;
+    let Some(fleet) = Fleet::start(&model.url, 2, Rules::default(), "").await else { return };
+    let (owner, asked) = (fleet.nodes[0].api.clone(), fleet.nodes[1].api.clone());
+    let cancel = async |session: &str, clear_queue: bool| {
+        let path = format!("/api/sessions/{session}/cancel");
+        asked.post(&path, json!({ "clearQueue": clear_queue })).await.unwrap().good();
+    };
+    let leave = async |session: &str, text: &str| {
+        let left = asked.send(Some(session), text, &format!("{session} {text}")).await.unwrap().good();
+        assert_eq!(left["queued"], true, "{left}");
+    };
+    let mut sessions = Vec::new();
+    for _ in 0..3 {
+        let begun = owner.send(None, "hello", &Uuid::now_v7().to_string()).await.unwrap().good();
+        let session = begun["sessionId"].as_str().unwrap().to_owned();
+        rest(&owner, &session).await;
+        sessions.push(session);
+    }
+    let [before, after, cleared] = &sessions[..] else { unreachable!() };
+    fleet.doors[0].close();
+    until("it is not reached", PATIENCE, async || {
+        asked.resume(before).await.is_ok_and(|answer| answer.status == 503)
+    })
+    .await;
+    // For less than its lease.
+    fleet.nodes[0].stop();
+    leave(before, "said first").await;
+    cancel(before, false).await;
+    cancel(after, false).await;
+    leave(after, "said last").await;
+    leave(cleared, "said first").await;
+    cancel(cleared, true).await;
+    leave(cleared, "said last").await;
+    fleet.nodes[0].go_on();
+    for session in [after, cleared] {
+        until("what was said after a cancel is answered", PATIENCE, async || {
+            taken(&owner, session).await == ["hello", "said last"]
+        })
+        .await;
+        assert_eq!(rest(&owner, session).await["lastFinishReason"], "stop");
+        assert_eq!(owner.queue(session).await.len(), 0);
+    }
+    // Each cancel is heard in its turn: by now this one was.
+    assert_eq!(taken(&owner, before).await, ["hello"], "what was said before a cancel waits");
+    assert_eq!(owner.queue(before).await.len(), 1);
+    // Other news does not wake it.
+    cancel(before, false).await;
+    until("the cancel is heard", PATIENCE, async || {
+        let mut db = fleet.connect().await;
+        let left: i64 = sqlx::query_scalar("SELECT count(*) FROM signal WHERE taken_epoch IS NULL")
+            .fetch_one(&mut db)
+            .await
+            .unwrap();
+        left == 0
+    })
+    .await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(taken(&owner, before).await, ["hello"]);
+    owner.send(Some(before), "and now", "now").await.unwrap().good();
+    until("it is taken", PATIENCE, async || taken(&owner, before).await.len() > 1).await;
+    let newest = taken(&owner, before).await.remove(1);
+    assert!(newest.contains("said first") && newest.contains("and now"), "{newest}");
+    assert_eq!(rest(&owner, before).await["lastFinishReason"], "stop");
+    fleet.nothing_is_late().await;
+    fleet.end().await;
+}
+
+/// What the messages say that were taken, in order.
+async fn taken(api: &Api, session: &str) -> Vec<String> {
+    api.log(session).await.unwrap().iter().filter_map(check::said).collect()
 }
 
 /// A stream that comes through another node ends when that node is cut off, and the watcher comes back.
