@@ -5,6 +5,7 @@
 mod across;
 mod best_effort;
 mod broken;
+mod cached;
 mod crossing;
 mod cuts;
 mod gone_back;

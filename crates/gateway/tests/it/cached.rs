@@ -1,0 +1,120 @@
+//! What an upstream's prompt cache is worth while a conversation grows: each prefix is made smaller once, and what is
+//! sent begins as what was sent before. No tokens are counted here but words.
+
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use longhaul_gateway::{Config, Gateway, Parts};
+use longhaul_store::memo::MemoryMemo;
+use serde_json::Value;
+
+use crate::shortening::{is_summary_request, pruned};
+use crate::upstream::*;
+
+const TURNS: usize = 200;
+
+/// Turns that another process goes on with.
+const RESTARTS: [usize; 2] = [70, 140];
+
+/// What a server has been asked, in words.
+struct Asked {
+    /// What each request begins with that an earlier one began with too, as a share of all that was sent.
+    cached: f64,
+    /// Requests for summaries.
+    summaries: usize,
+    /// Those that had been made before.
+    repeated: usize,
+    /// Words of the longest request.
+    longest: usize,
+}
+
+fn count(message: &Value) -> usize {
+    message["content"].to_string().split(' ').count() + 4
+}
+
+async fn server() -> Server {
+    Server::start(move |_, body| {
+        if is_summary_request(body) {
+            return pruned();
+        }
+        let messages = body["messages"].as_array().unwrap();
+        let input: usize = messages.iter().map(count).sum();
+        let text = words(120, messages.len());
+        Does::Json(200, said(&text, input as u64, 124))
+    })
+    .await
+}
+
+/// A conversation of 200 turns and 76,000 words.
+async fn grown(strategy: Option<&str>, window: u64) -> Asked {
+    let server = server().await;
+    let memo: Arc<MemoryMemo> = Arc::default();
+    let process = || {
+        let parts = Parts { memo: memo.clone(), ..Parts::default() };
+        Gateway::new(Config::new(vec![server.upstream(window)]), parts).unwrap()
+    };
+    let (mut gateway, mut messages) = (process(), Vec::new());
+    for turn in 0..TURNS {
+        if RESTARTS.contains(&turn) {
+            gateway = process();
+        }
+        messages.push(user(format!("topic{turn} {}", words(200 + 25 * (turn % 5), turn))));
+        let mut call = chat(request(&messages, false));
+        if let Some(strategy) = strategy {
+            call.headers.insert("x-longhaul-strategy", strategy.parse().unwrap());
+        }
+        let reply = gateway.answer(call).await;
+        assert_eq!(reply.status, StatusCode::OK, "{strategy:?} {turn}: {:?}", reply.headers);
+        if RESTARTS.contains(&turn) {
+            assert_eq!(header(&reply, "x-longhaul-action"), "remembered", "{strategy:?} {turn}");
+        }
+        messages.push(body_json(reply).await["choices"][0]["message"].clone());
+    }
+    let whole: usize = messages.iter().map(count).sum();
+    assert!(whole > 70_000, "{whole}");
+    asked(&server)
+}
+
+fn asked(server: &Server) -> Asked {
+    let (summaries, mains): (Vec<Sent>, Vec<Sent>) =
+        server.sent().into_iter().partition(|sent| is_summary_request(&sent.json()));
+    let mains: Vec<Vec<Value>> = mains.iter().map(Sent::messages).collect();
+    let sizes: Vec<usize> = mains.iter().map(|messages| messages.iter().map(count).sum()).collect();
+    let mut cached = 0;
+    for (at, messages) in mains.iter().enumerate() {
+        let common = |earlier: &Vec<Value>| -> usize {
+            let same = messages.iter().zip(earlier).take_while(|(one, other)| one == other);
+            same.map(|(message, _)| count(message)).sum()
+        };
+        cached += mains[..at].iter().map(common).max().unwrap_or(0);
+    }
+    let different: std::collections::BTreeSet<_> = summaries.iter().map(|sent| &sent.body).collect();
+    Asked {
+        cached: cached as f64 / sizes.iter().sum::<usize>() as f64,
+        summaries: summaries.len(),
+        repeated: summaries.len() - different.len(),
+        longest: sizes.into_iter().max().unwrap_or(0),
+    }
+}
+
+#[tokio::test]
+async fn a_growing_conversation_is_read_from_the_cache() {
+    for (strategy, window, share) in [
+        (None, 32_000, 0.95),
+        (None, 16_000, 0.9),
+        (Some("adaptive"), 16_000, 0.9),
+        (Some("reactive-overflow"), 16_000, 0.9),
+    ] {
+        let found = grown(strategy, window).await;
+        let name = strategy.unwrap_or("the usual strategy");
+        println!(
+            "{name}, a window of {window}: {:.1} % cached, {} requests for summaries, {} words at most",
+            found.cached * 100.0,
+            found.summaries,
+            found.longest
+        );
+        assert!(found.cached >= share, "{name} at {window}: {}", found.cached);
+        assert_eq!(found.repeated, 0, "{name} at {window}: a summary is made twice");
+        assert!(found.longest < window as usize, "{name}: {}", found.longest);
+    }
+}
