@@ -8,14 +8,16 @@ use async_trait::async_trait;
 use longhaul::session::Runtime;
 use longhaul::testing::{self, Folder};
 use longhaul_core::ids::SessionId;
+use longhaul_core::message::Part;
 use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
 use longhaul_store::{
-    Arrivals, Arriving, Blobs, BootId, Lease, MemoryStore, Node, Nodes, Signal, Standing, StoreError,
+    Arrivals, Arriving, Blobs, BootId, Lease, MemoryStore, NewQueued, Node, Nodes, Signal, Standing,
+    StoreError,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-/// Nodes that have left nothing.
+/// Nodes that have left nothing but news.
 struct Others {
     standing: watch::Sender<Standing>,
     arriving: Arriving,
@@ -23,6 +25,17 @@ struct Others {
     looks: mpsc::UnboundedSender<Instant>,
     /// When the first lease ends, look by look.
     ends: Mutex<VecDeque<Option<Duration>>>,
+}
+
+impl Others {
+    fn new(looks: mpsc::UnboundedSender<Instant>, ends: impl Into<VecDeque<Option<Duration>>>) -> Arc<Self> {
+        Arc::new(Self {
+            standing: watch::Sender::new(Standing::Joined(BootId::new("this"))),
+            arriving: Arriving::default(),
+            looks,
+            ends: Mutex::new(ends.into()),
+        })
+    }
 }
 
 #[async_trait]
@@ -74,13 +87,9 @@ async fn what_a_node_leaves_is_looked_for_as_its_lease_ends() {
     let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(1 << 20));
     let (told, mut looks) = mpsc::unbounded_channel();
     let millis = Duration::from_millis;
-    runtime.join(Arc::new(Others {
-        standing: watch::Sender::new(Standing::Joined(BootId::new("this"))),
-        arriving: Arriving::default(),
-        looks: told,
-        // Nobody else; one that renews; one that does so no more, and is gone; then nobody knows.
-        ends: Mutex::new([None, Some(millis(7_500)), Some(millis(300)), Some(millis(0)), None].into()),
-    }));
+    // Nobody else; one that renews; one that does so no more, and is gone; then nobody knows.
+    let ends = [None, Some(millis(7_500)), Some(millis(300)), Some(millis(0)), None];
+    runtime.join(Others::new(told, ends));
     tokio::time::pause();
     let mut last = Instant::now();
     let looking = async {
@@ -100,4 +109,45 @@ async fn what_a_node_leaves_is_looked_for_as_its_lease_ends() {
     assert!(soon.contains(&pauses[3]), "{pauses:?}");
     assert!((millis(50)..=millis(210)).contains(&pauses[4]), "{pauses:?}");
     assert!(pauses[5..].iter().all(|pause| *pause == pauses[1]), "{pauses:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn news_of_what_waits_since_a_cancel_wakes_nobody() {
+    let folder = Folder::new().unwrap();
+    let slow = ScriptedAnswer::text("slowly").pace(Duration::from_secs(3_600));
+    let model = Arc::new(Scripted::new(Script::turns([slow, ScriptedAnswer::text("well")])));
+    let agent = testing::agent(model, &folder).await.unwrap();
+    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(1 << 20));
+    let (told, _looks) = mpsc::unbounded_channel();
+    let others = Others::new(told, []);
+    runtime.join(others.clone());
+    let session = runtime.create(None).await.unwrap();
+    let talk = async {
+        let say = async |text: &str| session.send(vec![Part::text(text)]).await.unwrap();
+        let news = async || {
+            others.arriving.publish(session.id());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        };
+        let taken = async || session.look(|run| run.history().view().len()).await.unwrap();
+        say("first").await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        assert!(say("second").await.queued);
+        // The news of it is late.
+        session.cancel(false).await.unwrap();
+        session.settled().await.unwrap();
+        let before = taken().await;
+        news().await;
+        assert_eq!((taken().await, session.queue().await.unwrap().len()), (before, 1));
+        // Somebody at another node sends one.
+        let parts = vec![Part::text("third")];
+        let third = NewQueued { id: "third".into(), client_key: None, at: 0, parts, queue_limit: 9 };
+        runtime.store().enqueue(session.id(), third).await.unwrap();
+        news().await;
+        session.settled().await.unwrap();
+        assert_eq!((taken().await, session.queue().await.unwrap().len()), (before + 2, 0));
+    };
+    tokio::select! {
+        () = runtime.attend_nodes() => panic!("it does not attend"),
+        () = talk => {}
+    }
 }
