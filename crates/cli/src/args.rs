@@ -204,6 +204,16 @@ pub(crate) struct ReplayArgs {
     pub(crate) html: Option<PathBuf>,
 }
 
+/// An address as others ask for it.
+fn host_and_port(text: &str) -> Result<String, String> {
+    let port = text.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+    let is_host = |url: &reqwest::Url| url.path() == "/" && url.username().is_empty();
+    match reqwest::Url::parse(&format!("http://{text}")) {
+        Ok(url) if port.is_some_and(|port| port > 0) && is_host(&url) => Ok(text.to_owned()),
+        _ => Err("a name or an address, and a port, for example 10.0.0.1:4400".to_owned()),
+    }
+}
+
 /// `serve`.
 #[derive(Debug, Default, PartialEq, Eq, Group)]
 pub(crate) struct ServeArgs {
@@ -217,7 +227,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "URL")]
     pub(crate) db: Option<String>,
     /// With --db: where other nodes reach this one [default: where it listens]
-    #[arg(long, value_name = "HOST:PORT", requires = "db")]
+    #[arg(long, value_name = "HOST:PORT", requires = "db", value_parser = host_and_port)]
     pub(crate) advertise: Option<String>,
     /// With --db: images and long outputs in a folder or bucket that all nodes share, s3://BUCKET/PREFIX or a path
     #[arg(long, value_name = "URL", requires = "db")]

@@ -79,8 +79,8 @@ fn meant(command: Option<Command>, bare: ServeArgs) -> Outcome<Command> {
         None => Ok(Command::Serve(ServeArgs { open: true, ..bare })),
         Some(command) if bare == ServeArgs::default() => Ok(command),
         Some(_) => Err(Failure::usage(
-            "--addr, --token-file, --yes and --open stand behind the command they belong to, \
-             for example `longhaul serve --addr 127.0.0.1:4401`",
+            "--addr, --token-file, --db, --advertise, --blobs, --yes and --open stand behind the command they belong to, \
+             for example `longhaul serve --addr 127.0.0.1:4401`; --db, --advertise and --blobs are of `serve`",
         )),
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use longhaul_store::{Blobs, Memo, MemoLimits, SharedNodes, SharedStore, SharedUpkeep, StoreError};
-use longhaul_store_sqlite::{SqliteMemo, SqliteStore};
+use longhaul_store_sqlite::{Hold, SqliteMemo, SqliteStore};
 use rustix::process::geteuid;
 
 use crate::failure::{Failure, Outcome};
@@ -46,7 +46,7 @@ pub(crate) struct Data {
 pub(crate) async fn open(place: &Place, max_blob_bytes: u64) -> Outcome<Data> {
     let folder = &place.data_dir;
     make_private(folder)?;
-    let store = opened(place).await?;
+    let store = once_free(place, async || SqliteStore::open(folder).await).await?;
     let blobs = Blobs::local(&folder.join("blobs"), max_blob_bytes)?;
     // The store holds the lock on the folder: whoever wrote those files has ended.
     match blobs.sweep().await {
@@ -59,13 +59,22 @@ pub(crate) async fn open(place: &Place, max_blob_bytes: u64) -> Outcome<Data> {
     Ok(Data { upkeep: Some(Arc::clone(&store) as _), store, memo, blobs, nodes: None })
 }
 
-/// The store. A server that is ending is waited for, as long as its runs may take to finish.
-async fn opened(place: &Place) -> Outcome<SqliteStore> {
+/// Keeps the data folder for a process whose sessions are elsewhere: its settings and its token are there.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) async fn hold(place: &Place) -> Outcome<Hold> {
+    make_private(&place.data_dir)?;
+    once_free(place, async || SqliteStore::hold(&place.data_dir).await).await
+}
+
+/// Takes the data folder. A server that is ending is waited for, as long as its runs may take to finish.
+async fn once_free<T>(place: &Place, take: impl AsyncFn() -> Result<T, StoreError>) -> Outcome<T> {
     let folder = &place.data_dir;
     let mut waited_since = None;
     loop {
-        let error = match SqliteStore::open(folder).await {
-            Ok(store) => return Ok(store),
+        let error = match take().await {
+            Ok(taken) => return Ok(taken),
             Err(error) => error,
         };
         let is_ending = || Serving::find(folder).is_some_and(|serving| serving.is_ending);
@@ -169,7 +178,7 @@ fn make_private_for(user: u32, folder: &Path) -> Outcome<()> {
         return Ok(());
     }
     let is_empty = std::fs::read_dir(folder).map_err(cannot)?.next().is_none();
-    if !is_empty && !folder.join("longhaul.db").exists() {
+    if !is_empty && !SqliteStore::is_at(folder) {
         return Err(Failure::usage(format!(
             "{} is open to other users and holds other files: name a folder of its own with --data-dir",
             folder.display()

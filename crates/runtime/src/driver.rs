@@ -36,8 +36,8 @@ use crate::announce::{Announcement, Around, Before, of_event, of_notice, run_aro
 use crate::clock::now_ms;
 use crate::feed::Feed;
 use crate::recall::SharedIndex;
-use crate::session::Settled;
 use crate::session::slots::Slot;
+use crate::session::{CancelledAt, Settled};
 use crate::telemetry::Trace;
 
 /// What reaches a driver.
@@ -88,6 +88,10 @@ pub(crate) struct Driver {
     timers: BTreeMap<Timer, AbortHandle>,
     approvals: BTreeMap<ApprovalId, AbortHandle>,
     waiting: Vec<oneshot::Sender<Settled>>,
+    /// Who has cancelled what goes on, and what that was.
+    cancelled: Vec<(CancelledAt, oneshot::Sender<CancelledAt>)>,
+    /// Whether a run has ended since the status was published.
+    has_ended: bool,
     compacting: Option<oneshot::Sender<CompactionOutcome>>,
     /// The settings to go back to after a compaction by another strategy.
     usual: Option<Arc<Settings>>,
@@ -133,6 +137,8 @@ impl Driver {
             timers: BTreeMap::new(),
             approvals: BTreeMap::new(),
             waiting: Vec::new(),
+            cancelled: Vec::new(),
+            has_ended: false,
             compacting: None,
             usual: None,
             coming: VecDeque::new(),
@@ -246,6 +252,11 @@ impl Driver {
     fn publish(&mut self) {
         let status = self.run.status();
         self.shared.status.send_if_modified(|old| std::mem::replace(old, status) != status);
+        if std::mem::take(&mut self.has_ended) || self.run.is_idle() {
+            for (case, reply) in self.cancelled.drain(..) {
+                let _ = reply.send(case);
+            }
+        }
         if self.run.is_idle() {
             for reply in self.waiting.drain(..) {
                 let _ = reply.send(self.last_end.clone());
@@ -372,6 +383,7 @@ impl Driver {
 
     fn run_ended(&mut self, end: RunEnd) {
         self.last_end.end = Some(end);
+        self.has_ended = true;
         let model = self.agent.provider.origin();
         let history = self.run.history();
         self.agent.calibrations.learn(&model, history.counter().name(), history.calibration());

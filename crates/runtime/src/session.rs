@@ -21,7 +21,7 @@ use longhaul_store::NewQueued;
 use tokio::sync::{oneshot, watch};
 use uuid::Uuid;
 
-pub(crate) use self::among::Told;
+pub(crate) use self::among::{Before, Told};
 pub use self::error::SessionError;
 pub use self::runtime::{IDLE, Runtime, whole_log};
 pub use self::steering::{SettingsError, Switched};
@@ -181,7 +181,7 @@ impl Session {
         self.request(|reply| Command::Resume { reply }).await
     }
 
-    /// Cancels what is going on and says what that was. Queued messages stay unless `clear_queue`.
+    /// Cancels what is going on and says what that was, once it has ended. Queued messages stay unless `clear_queue`.
     ///
     /// # Errors
     /// [`SessionError::Stopped`].
@@ -189,11 +189,7 @@ impl Session {
         if clear_queue {
             self.clear_queue().await?;
         }
-        let met = self.request(|reply| Command::Cancel { reply }).await?;
-        if met != CancelledAt::Idle {
-            self.settled().await?;
-        }
-        Ok(met)
+        self.request(|reply| Command::Cancel { reply }).await
     }
 
     /// Announcements from now on.

@@ -258,7 +258,11 @@ impl App {
     /// # Errors
     /// The server is ending.
     pub(crate) fn takes_work(&self) -> Result<(), Problem> {
-        if self.is_draining() { Err(StoreError::Closed.into()) } else { Ok(()) }
+        match self.is_draining() {
+            true if self.runtime().nodes().is_some() => Err(Problem::ending_here()),
+            true => Err(StoreError::Closed.into()),
+            false => Ok(()),
+        }
     }
 
     /// Cancelled when the server ends.

@@ -56,8 +56,21 @@ pub(crate) async fn once<W: Future<Output = Result<Value, Problem>> + Send>(
     what: String,
     work: impl FnOnce(Vec<Event>) -> W + Send,
 ) -> Result<Value, Problem> {
+    once_in(app, session.id(), key, what, work).await
+}
+
+/// The same in a session that another node may have.
+///
+/// # Errors
+/// As [`once`].
+pub(crate) async fn once_in<W: Future<Output = Result<Value, Problem>> + Send>(
+    app: &App,
+    id: &SessionId,
+    key: Key,
+    what: String,
+    work: impl FnOnce(Vec<Event>) -> W + Send,
+) -> Result<Value, Problem> {
     let Some(key) = key.0 else { return work(Vec::new()).await };
-    let id = session.id();
     let store = app.runtime().store();
     let _turn = app.requests().turn(id, &key).await;
     let request = recognised(app, id, &key, &what).await?;

@@ -23,12 +23,14 @@ use longhaul_store::{BootId, Node, SharedNodes, Standing, StoreError};
 use uuid::Uuid;
 
 use crate::app::App;
-use crate::extract;
+use crate::extract::{self, Key};
 use crate::problem::Problem;
 use crate::routes::{control, gateway, message};
 
 /// Says that a request was sent on by a node, and is not to be sent on again.
 const SENT_ON: HeaderName = HeaderName::from_static("x-longhaul-node");
+/// What a node says there that does not have the session.
+const ANOTHER: &str = "another";
 const MESSAGE: &str = "/api/message";
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -147,10 +149,15 @@ pub(crate) async fn pass_on(State(app): State<App>, request: Request, next: Next
     }
 }
 
-/// Answers another node. One that is ending says so, and that it is not the one that was asked.
+/// Answers another node. One that does not have the session says so, and one that is ending, and that it is not the one
+/// that was asked.
 async fn for_another(app: &App, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
-    let answer = next.run(Request::from_parts(parts.clone(), body)).await;
+    let mut answer = next.run(Request::from_parts(parts.clone(), body)).await;
+    if answer.extensions().get::<Elsewhere>().is_some() {
+        answer.headers_mut().insert(SENT_ON, HeaderValue::from_static(ANOTHER));
+        return answer;
+    }
     if !app.is_draining() || answer.status() != StatusCode::SERVICE_UNAVAILABLE {
         return answer;
     }
@@ -241,6 +248,14 @@ impl Peers {
         match answer {
             Ok(answer) if answer.status() == StatusCode::UNAUTHORIZED => {
                 tracing::error!(%address, "a node has another token: all must be started with the same --token-file");
+                Sent::Unreached
+            }
+            // Started again where one has died a moment ago, or at an address that is not its own.
+            Ok(answer) if answer.headers().get(SENT_ON).is_some_and(|said| said == ANOTHER) => {
+                if !has(nodes, session, &owner.boot_id).await {
+                    return Sent::Moved;
+                }
+                tracing::warn!(%session, %address, "who answers there is not the node that has the session: it has died, or told another address (--advertise)");
                 Sent::Unreached
             }
             Ok(answer) => {
@@ -403,14 +418,20 @@ impl Relayed {
 async fn left(app: &App, session: &SessionId, parts: &Parts, body: Bytes) -> Response {
     let path = parts.uri.path();
     let left = match (&parts.method, path.strip_prefix("/api/")) {
-        (&Method::POST, _) if path == MESSAGE => message::leave(app, session, &parts.headers, &body).await,
-        (&Method::POST, Some(rest)) if rest.ends_with("/cancel") => control::leave(app, session, &body).await,
+        (&Method::POST, _) if path == MESSAGE => message::leave(app, session, key_of(parts), &body).await,
+        (&Method::POST, Some(rest)) if rest.ends_with("/cancel") => {
+            control::leave(app, session, key_of(parts), &body).await
+        }
         _ => Err(unreached()),
     };
     match left {
         Ok(answer) => axum::Json(answer).into_response(),
         Err(problem) => told(parts, problem),
     }
+}
+
+fn key_of(parts: &Parts) -> Key {
+    Key(parts.headers.get(KEY).and_then(|key| key.to_str().ok()).map(str::to_owned))
 }
 
 /// Done when the session is not that node's any more.

@@ -25,6 +25,10 @@ const NOT_UNDONE: &str = "not-undone";
 pub(crate) const ENDING: &str = "The server is ending: what runs may finish, and nothing new begins. Start it again with \
                                  `longhaul` (as it was started before) and send this once more.";
 
+/// The same of a node among others.
+pub(crate) const ENDING_HERE: &str =
+    "This node is ending: what runs may finish, and nothing new begins. Send this to another one.";
+
 /// By then another node has the sessions of one that has died: a lease, and a look, in seconds.
 const TAKEN_OVER_S: u32 = 13;
 
@@ -129,6 +133,11 @@ impl Problem {
         let detail = "The node that has this session is ending: what runs there may finish, then another has the session. \
                       Send this again in a moment.";
         Self { retry_after_s: Some(ENDED_S), ..Self::unavailable(ErrorCode::Interrupted, detail) }
+    }
+
+    /// This node of several is ending.
+    pub(crate) fn ending_here() -> Self {
+        Self::unavailable(ErrorCode::Interrupted, ENDING_HERE)
     }
 
     fn unavailable(code: ErrorCode, detail: &str) -> Self {

@@ -85,8 +85,10 @@ pub(crate) async fn keep_up(app: &App) {
 fn tell(kept: &Kept, keeping: &Keeping) {
     let Kept { sessions, blobs } = kept;
     if *sessions > 0 {
-        let days = keeping.sessions.unwrap_or_default().as_secs_f64() / 86_400.0;
-        tracing::info!("{sessions} sessions are deleted in which nothing was said for {days} days");
+        let kept = keeping.sessions.unwrap_or_default();
+        tracing::info!(
+            "{sessions} sessions are deleted in which nothing was said for {kept:?} (server.keepSessions)"
+        );
     }
     if *blobs != Swept::default() {
         let Swept { set_aside, brought_back, removed, removed_bytes } = blobs;

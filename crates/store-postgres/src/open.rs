@@ -93,6 +93,10 @@ fn connect_options(url: &str) -> Result<PgConnectOptions, StoreError> {
     let options = PgConnectOptions::from_str(url).map_err(|error| {
         StoreError::Storage(format!("the address of the database cannot be read: {error}"))
     })?;
+    if options.get_database().is_none() {
+        let why = "the address of the database names none: postgres://USER@HOST/DATABASE";
+        return Err(StoreError::Storage(why.to_owned()));
+    }
     Ok(options
         .application_name("longhaul")
         .options([

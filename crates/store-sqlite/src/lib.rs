@@ -24,4 +24,4 @@ mod upkeep;
 mod writer;
 
 pub use crate::memo::SqliteMemo;
-pub use crate::store::SqliteStore;
+pub use crate::store::{Hold, SqliteStore};

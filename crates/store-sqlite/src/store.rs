@@ -14,7 +14,7 @@ use longhaul_store::{
 };
 use tokio::sync::watch;
 
-use crate::lock::{self, Free};
+use crate::lock::{self, FolderLock, Free};
 use crate::open::{Opened, open};
 use crate::read_only::{self, Readable};
 use crate::reader::Reader;
@@ -44,6 +44,12 @@ pub struct SqliteStore {
     _free: Option<Free>,
 }
 
+/// A data folder that is this process's, with or without a database in it, until this is dropped.
+#[derive(Debug)]
+pub struct Hold {
+    _lock: FolderLock,
+}
+
 impl SqliteStore {
     /// Opens the store in `folder`, creating both if they do not exist. The folder is this process's until
     /// the store is closed.
@@ -70,6 +76,19 @@ impl SqliteStore {
     pub async fn open_to_read(folder: &Path) -> Result<Self, StoreError> {
         let Readable { readers, free } = read_only::open(folder).await?;
         Ok(Self { reader: Reader::new(readers), writer: None, watchers: Arc::default(), _free: free })
+    }
+
+    /// Whether there is a database in `folder`.
+    pub fn is_at(folder: &Path) -> bool {
+        folder.join(crate::open::FILE_NAME).exists()
+    }
+
+    /// Keeps `folder` for this process, which has no database in it, until the answer is dropped.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), if another process has it.
+    pub async fn hold(folder: &Path) -> Result<Hold, StoreError> {
+        Ok(Hold { _lock: FolderLock::take(folder).await? })
     }
 
     /// Whether a process has `folder` now.

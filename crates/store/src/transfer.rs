@@ -202,6 +202,11 @@ impl SessionCopy {
         digest.0.finalize()
     }
 
+    /// Whether the other says the same. Leases are no part of that: whoever opens a session to read it takes one.
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        self.digest() == Self { epoch: self.epoch, ..other.clone() }.digest()
+    }
+
     /// Whether the log is what a log must be: positions 1, 2, 3 … and at least one.
     ///
     /// # Errors
@@ -311,6 +316,12 @@ mod tests {
             change(&mut changed);
             assert_ne!(changed.digest(), copy().digest(), "{index}");
         }
+    }
+
+    #[test]
+    fn a_session_that_was_opened_says_the_same() {
+        assert!(copy().says_the_same(&SessionCopy { epoch: 8, ..copy() }));
+        assert!(!copy().says_the_same(&SessionCopy { epoch: 8, updated_at: 9, ..copy() }));
     }
 
     #[test]

@@ -104,11 +104,19 @@ pub(crate) async fn migrate(args: MigrateArgs, place: &Place) -> Outcome {
             ));
         }
     };
+    let folder = place.shown(&place.data_dir);
+    if to.is_some() && !SqliteStore::is_at(&place.data_dir) {
+        return Err(Failure::usage(format!(
+            "there is no database in {folder}: name the data folder with --data-dir"
+        )));
+    }
     if to.is_some() && SqliteStore::is_in_use(&place.data_dir) {
-        let folder = place.shown(&place.data_dir);
         return Err(Failure::new(format!(
             "the data folder {folder} is in use: end that longhaul first, so that nothing is said there that would stay behind"
         )));
+    }
+    if args.from.is_some() {
+        check_folder(args.blobs.as_deref())?;
     }
     // For itself, until all is there: nobody says anything meanwhile that would stay behind.
     let from = depot(place, from, args.blobs.as_deref(), Use::Write).await?;
@@ -149,6 +157,9 @@ pub(crate) async fn backup(args: BackupArgs, place: &Place) -> Outcome {
     let has_files = std::fs::read_dir(&args.folder).is_ok_and(|mut entries| entries.next().is_some());
     if args.folder.join(COMPLETE).exists() || (has_files && !args.folder.join(BEGUN).exists()) {
         return Err(Failure::usage(format!("{} is not empty", args.folder.display())));
+    }
+    if args.db.is_some() {
+        check_folder(args.blobs.as_deref())?;
     }
     let from = depot(place, args.db.as_deref(), args.blobs.as_deref(), Use::Read).await?;
     let carried = saved(&from, place, &args.folder).await;
@@ -204,6 +215,16 @@ async fn restored(from: &Depot, place: &Place, args: &BackupArgs) -> Outcome<Car
 async fn has_others(from: &Depot, to: &Depot) -> Outcome<bool> {
     let ours = from.sessions.created().await?;
     Ok(to.sessions.created().await?.iter().any(|id| !ours.contains(id)))
+}
+
+/// Whether the folder is there from which blobs are to be read, if it is one.
+fn check_folder(blobs: Option<&str>) -> Outcome<()> {
+    match blobs.map(|named| named.strip_prefix("file://").unwrap_or(named)) {
+        Some(folder) if !folder.contains("://") && !Path::new(folder).is_dir() => {
+            Err(Failure::usage(format!("--blobs {folder}: there is no such folder")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The database, or without one the data folder.
@@ -301,7 +322,7 @@ async fn carry_one(
     let mut done = carry_copy(copy, &*to.sessions).await;
     if let Err(StoreError::Conflict(_)) = done {
         let there = to.sessions.export(&copy.id).await?;
-        if there.digest() == copy.digest() {
+        if copy.says_the_same(&there) {
             carried.known += 1;
             return Ok(());
         }
@@ -324,6 +345,11 @@ fn unread(from: &Depot, id: &SessionId, error: BlobError) -> Failure {
         (BlobError::NotFound(hash), Some(_)) => Failure::usage(format!(
             "an image or a long output of session {id} is not where it was looked for ({hash}): name with --blobs the \
              folder or bucket that the nodes of {} have, as `serve` has it",
+            from.name
+        )),
+        (BlobError::NotFound(hash), None) => Failure::new(format!(
+            "an image or a long output of session {id} is missing in {} ({hash}). What was carried before it stays, and \
+             is not all",
             from.name
         )),
         (error, _) => error.into(),

@@ -40,6 +40,9 @@ pub(super) const TOKEN_FILE: &str = "token";
 /// every file they might have.
 const OPEN_FILES: u64 = 65_536;
 
+/// Ports that are looked at for one that nobody has.
+const NEXT_PORTS: usize = 20;
+
 const SOON: Duration = Duration::from_millis(100);
 
 pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
@@ -57,15 +60,19 @@ pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
     let counters = Counters::default();
     let token_path = token_file.unwrap_or_else(|| place.data_dir.join(TOKEN_FILE));
     // Other nodes are told where this one listens, and that it has their token.
-    let mut early = None;
+    let (mut early, mut hold) = (None, None);
     let shared = match &args.db {
         Some(db) => {
-            let listener = listen(place, addr).await?;
+            let listener = listen(place, &args, addr).await?;
             let near = reachable(listener.local_addr()?).to_string();
-            data::make_private(&place.data_dir)?;
+            // Its settings and its token are there: one node has them.
+            hold = Some(data::hold(place).await?);
             let token = token(&token_path, place)?;
             let token_digest = Some(token.digest());
             early = Some((listener, token));
+            if args.advertise.is_none() && addr.ip().is_unspecified() {
+                tracing::warn!(address = %near, "other nodes are told to ask this one there, which from other machines is not here: name its address with --advertise");
+            }
             let address = Some(args.advertise.clone().unwrap_or(near));
             Some(Shared { db: db.clone(), address, token_digest, blobs: args.blobs.clone() })
         }
@@ -84,7 +91,7 @@ pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
         Some(early) => early,
         None => {
             let token = token(&token_path, place)?;
-            (listen(place, addr).await?, token)
+            (listen(place, &args, addr).await?, token)
         }
     };
     let address = listener.local_addr()?;
@@ -97,7 +104,7 @@ pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
         keeping: upkeep.map(|upkeep| Keeping { upkeep, sessions: loaded.config.server.keep_sessions }),
         ..config(&loaded, token, address, is_demo)
     };
-    config.allowed_hosts.extend(args.advertise);
+    config.allowed_hosts.extend(args.advertise.clone());
     let agent = runtime.agent();
     let sandbox = Arc::clone(&agent.sandbox);
     let unmeasured = agent.window().is_none().then(|| agent.provider.origin().model);
@@ -145,6 +152,7 @@ pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
             served.await?;
         }
     }
+    drop((told, hold));
     Ok(DONE)
 }
 
@@ -245,10 +253,10 @@ async fn open(
 ///
 /// # Errors
 /// The address is in use.
-async fn listen(place: &Place, addr: SocketAddr) -> Outcome<TcpListener> {
+async fn listen(place: &Place, args: &ServeArgs, addr: SocketAddr) -> Outcome<TcpListener> {
     match bound(addr).await {
         Ok(listener) => Ok(listener),
-        Err(error) => Err(unusable(place, addr, &error).await),
+        Err(error) => Err(unusable(place, args, addr, &error).await),
     }
 }
 
@@ -278,7 +286,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 /// Why nobody can listen there, and where one could.
-async fn unusable(place: &Place, addr: SocketAddr, error: &io::Error) -> Failure {
+async fn unusable(place: &Place, args: &ServeArgs, addr: SocketAddr, error: &io::Error) -> Failure {
     if error.kind() != io::ErrorKind::AddrInUse {
         return Failure::new(format!("{addr} cannot be used: {error}"));
     }
@@ -287,11 +295,25 @@ async fn unusable(place: &Place, addr: SocketAddr, error: &io::Error) -> Failure
         true => format!("another longhaul, whose page is http://{near}"),
         false => "another program".to_owned(),
     };
-    let next = SocketAddr::new(addr.ip(), addr.port().checked_add(1).unwrap_or(0));
-    let other = place.talking(&format!("serve --addr {next}"));
+    let next = format!("--addr {}", SocketAddr::new(addr.ip(), free_port(addr).await));
+    let other = match *args == (ServeArgs { addr: args.addr, open: args.open, ..ServeArgs::default() }) {
+        true => place.talking(&format!("serve {next}")),
+        // The rest of the line stays as it is; an address of a database may hold a password.
+        false => next,
+    };
     Failure::new(format!(
         "{addr} is in use by {by}: take another port with `{other}`, or as server.addr in {AGENT_FILE}"
     ))
+}
+
+/// A port behind that one which nobody has; 0, for any, if the next ones are all in use.
+async fn free_port(addr: SocketAddr) -> u16 {
+    for port in (addr.port()..).skip(1).take(NEXT_PORTS) {
+        if TcpListener::bind((addr.ip(), port)).await.is_ok() {
+            return port;
+        }
+    }
+    0
 }
 
 /// What the server is told of this machine.

@@ -51,7 +51,10 @@ pub(crate) async fn open_whole(
 
     let is_postgres = ["postgres://", "postgresql://"].iter().any(|scheme| shared.db.starts_with(scheme));
     if !is_postgres {
-        return Err(Failure::usage("--db names a PostgreSQL: postgres://USER@HOST/DATABASE"));
+        return Err(Failure::usage(format!(
+            "{} is no address of a PostgreSQL: postgres://USER@HOST/DATABASE",
+            shared.db
+        )));
     }
     super::make_private(&place.data_dir)?;
     let blobs = blobs(place, shared, max_blob_bytes).await?;
@@ -98,16 +101,28 @@ async fn blobs(place: &Place, shared: &Shared, max_bytes: u64) -> Outcome<Blobs>
     use object_store::{BackoffConfig, RetryConfig};
 
     let Some(named) = &shared.blobs else {
-        tracing::warn!(
-            "blobs are kept in this machine's data folder: other nodes read them only if they share it"
-        );
+        // Whoever only carries sessions is no node.
+        if shared.address.is_some() {
+            tracing::warn!(
+                "blobs are kept in this machine's data folder: a session with images or long outputs cannot go on at \
+                 another node that does not share it (--blobs)"
+            );
+        }
         return Ok(Blobs::local(&place.data_dir.join("blobs"), max_bytes)?);
     };
     let Some(bucket) = named.strip_prefix("s3://") else {
         let folder = named.strip_prefix("file://").unwrap_or(named);
+        if folder.contains("://") {
+            return Err(Failure::usage(format!(
+                "--blobs {named}: blobs are in s3://BUCKET/PREFIX or in a folder"
+            )));
+        }
         return Ok(Blobs::local(std::path::Path::new(folder), max_bytes)?);
     };
     let (bucket, prefix) = bucket.split_once('/').unwrap_or((bucket, ""));
+    if bucket.is_empty() {
+        return Err(Failure::usage(format!("--blobs {named} names no bucket: s3://BUCKET/PREFIX")));
+    }
     // Whoever waits for an answer waits for the bucket: not for the three minutes that are usual.
     let retry =
         RetryConfig { backoff: BackoffConfig::default(), max_retries: 6, retry_timeout: BUCKET_PATIENCE };

@@ -89,6 +89,17 @@ async fn sessions_move_into_a_database_and_back() {
     let other = Bench::new();
     other.run(&["migrate", "--from", &url, "--blobs", &blobs]).exits(0);
     assert_eq!(exported(&other), before);
+    // Who only looks at a session changes nothing in it.
+    let (mut server, address, _said) =
+        crate::serve::start(other.command(["--provider", "scripted", "serve", "--addr", "127.0.0.1:0"]));
+    let token = crate::serve::token(&other);
+    let listed: serde_json::Value = get(&address, &token, "/api/sessions").await;
+    for session in listed["sessions"].as_array().unwrap() {
+        get(&address, &token, &format!("/api/sessions/{}/messages", session["id"].as_str().unwrap())).await;
+    }
+    crate::serve::end(&mut server);
+    let looked = other.run(&["migrate", "--from", &url, "--blobs", &blobs]).exits(0).out;
+    assert!(looked.contains("; 2 were there already, and are the same"), "{looked}");
     // What went on since is not written over.
     other.run(&["--provider", "scripted", "run", "--yes", "--session", "last", "more"]).exits(0);
     let over = other.run(&["migrate", "--to", &url, "--blobs", &blobs]);
@@ -97,6 +108,67 @@ async fn sessions_move_into_a_database_and_back() {
     assert!(nothing.code == Some(2) && nothing.err.contains("name one database"), "{nothing:?}");
     let away = other.run(&["migrate", "--to", "postgres://nobody@127.0.0.1:1/none"]);
     assert!(away.code == Some(1) && !away.err.is_empty(), "{away:?}");
+    let empty = Bench::new().run(&["migrate", "--to", &url]);
+    assert!(empty.code == Some(2) && empty.err.contains("there is no database in"), "{empty:?}");
+    let nowhere = Bench::new().run(&["migrate", "--from", &url, "--blobs", "/nowhere/at/all"]);
+    assert!(nowhere.code == Some(2) && nowhere.err.contains("there is no such folder"), "{nowhere:?}");
+}
+
+#[cfg(feature = "postgres")]
+async fn get(address: &str, token: &str, path: &str) -> serde_json::Value {
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let answer = http.get(format!("http://{address}{path}")).bearer_auth(token).send().await.unwrap();
+    answer.error_for_status().unwrap().json().await.unwrap()
+}
+
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn where_nodes_keep_things_is_looked_at_first() {
+    let Some(schema) = crate::postgres::Schema::new("looked_at").await else { return };
+    let bench = Bench::new();
+    let url = schema.url();
+    let token = bench.work().with_file_name("token");
+    std::fs::write(&token, "a-token-that-all-nodes-have").unwrap();
+    let token = token.to_str().unwrap().to_owned();
+    let serve = ["--provider", "scripted", "serve", "--addr", "127.0.0.1:0", "--token-file", &token];
+    let with = |more: &[&'static str]| -> Vec<String> {
+        serve.iter().chain(more).map(|word| (*word).to_owned()).collect()
+    };
+    for (more, said) in [
+        (with(&["--db", "postgres://postgres@127.0.0.1:5432"]), "names none: postgres://USER@HOST/DATABASE"),
+        (with(&["--db", "mysql://there"]), "is no address of a PostgreSQL"),
+        (
+            [with(&["--db"]), vec![url.clone()], vec!["--blobs".into(), "gs://x/y".into()]].concat(),
+            "in s3://BUCKET/PREFIX or in a folder",
+        ),
+        (
+            [with(&["--db"]), vec![url.clone()], vec!["--blobs".into(), "s3://".into()]].concat(),
+            "names no bucket",
+        ),
+        (
+            [with(&["--db"]), vec![url.clone()], vec!["--advertise".into(), "foo".into()]].concat(),
+            "and a port, for example",
+        ),
+        (
+            [with(&["--db"]), vec![url.clone()], vec!["--advertise".into(), "http://127.0.0.1:4599".into()]]
+                .concat(),
+            "and a port, for example",
+        ),
+    ] {
+        let words: Vec<&str> = more.iter().map(String::as_str).collect();
+        let refused = bench.run(&words);
+        assert!(refused.code != Some(0) && refused.err.contains(said), "{words:?}: {refused:?}");
+    }
+    // A data folder has one node, too.
+    let mut command = bench.command(serve);
+    command.args(["--db", &url]);
+    let (mut server, ..) = crate::serve::start(command);
+    for more in [with(&["--db"]).into_iter().chain([url.clone()]).collect(), with(&[])] {
+        let words: Vec<&str> = more.iter().map(String::as_str).collect();
+        let second = bench.run(&words);
+        assert!(second.code == Some(1) && second.err.contains("is in use by another longhaul"), "{second:?}");
+    }
+    crate::serve::end(&mut server);
 }
 
 #[cfg(feature = "postgres")]

@@ -336,10 +336,10 @@ fn a_second_one_says_where_the_first_is() {
     // Another data folder, the same port.
     let other = Bench::new();
     let refused = other.run(&["--provider", "scripted", "serve", "--addr", &address]).exits(1);
-    let next = address.rsplit_once(':').unwrap().1.parse::<u32>().unwrap() + 1;
     let port = format!("{address} is in use by another longhaul, whose page is http://{address}: ");
-    let hint = format!("serve --addr 127.0.0.1:{next}`, or as server.addr in longhaul.yml");
-    assert!(refused.err.contains(&port) && refused.err.contains(&hint), "{}", refused.err);
+    let hint = ["serve --addr 127.0.0.1:", "`, or as server.addr in longhaul.yml"];
+    assert!(refused.err.contains(&port), "{}", refused.err);
+    assert!(hint.iter().all(|words| refused.err.contains(words)), "{}", refused.err);
     end(&mut server);
     assert!(!crate::bench::names(&bench.data()).contains(&"serving.json".to_owned()));
 
@@ -490,5 +490,9 @@ fn a_file_that_was_merely_found_does_not_open_the_server() {
     }
     bench.write("longhaul.yml", "server: { db: 'postgres://me:secret@db/longhaul' }\n");
     let later = bench.run(&["serve"]).exits(2);
-    assert!(later.err.contains("not available yet") && !later.err.contains("secret"), "{}", later.err);
+    assert!(
+        later.err.contains("`longhaul serve --db postgres://…`") && !later.err.contains("secret"),
+        "{}",
+        later.err
+    );
 }

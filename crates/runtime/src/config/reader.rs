@@ -153,8 +153,10 @@ impl<'a> Reader<'a> {
 
     pub(super) fn time(&mut self, path: &str) -> Option<Duration> {
         let optional = matches!(keys::at(path).map(|key| &key.kind), Some(Kind::Time { optional: true }));
-        let expected =
-            format!("a duration such as 500ms, 60s, 10m or 2h{}", if optional { ", or none" } else { "" });
+        let expected = format!(
+            "a duration such as 500ms, 60s, 10m, 2h or 90d{}",
+            if optional { ", or none" } else { "" }
+        );
         let none = |node: &Node| optional && node.word().as_deref() == Some("none");
         let given = self.read(path, &expected, |node| match none(node) {
             true => Some(None),

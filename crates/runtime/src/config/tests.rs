@@ -142,7 +142,9 @@ fn every_key_is_heard_or_refused_by_name() {
         if matches!(key.kind, Kind::Later | Kind::Database) {
             let error = errors(&text);
             assert!(!error.contains("secret"), "{error}");
-            assert!(error.contains(key.path) && error.contains("not available yet"), "{}: {error}", key.path);
+            let why =
+                if matches!(key.kind, Kind::Database) { "`longhaul serve --db" } else { "not available yet" };
+            assert!(error.contains(key.path) && error.contains(why), "{}: {error}", key.path);
         } else {
             assert_ne!(parse(&text), Config::default(), "{} changes nothing", key.path);
         }
@@ -411,7 +413,7 @@ approvals:
     longhaul.yml:4:13: `model.base_url` must be an address that begins with http:// or https://, not this text
     longhaul.yml:5:19: `model.context_window` must be auto or a whole number of tokens above 0, not `big`
     longhaul.yml:7:3: unknown key `max_steps` in `run`: did you mean `maxSteps`?
-    longhaul.yml:8:12: `run.timeout` must be a duration such as 500ms, 60s, 10m or 2h, or none, not 10
+    longhaul.yml:8:12: `run.timeout` must be a duration such as 500ms, 60s, 10m, 2h or 90d, or none, not 10
     longhaul.yml:9:15: `run.queueLimit` must be a whole number from 1 to 1000000, not 0
     longhaul.yml:10:3: unknown key `maxDelay` in `run`: did you mean `retry.maxDelay`?
     longhaul.yml:12:12: `context.enabled` must be true or false, not 1
@@ -450,7 +452,7 @@ server: { db: postgres }
 "
     ), @r"
     longhaul.yml:1:17: `blobs.store` is not available yet in this version
-    longhaul.yml:2:15: `server.db: postgres…` is not available yet in this version
+    longhaul.yml:2:15: `server.db` is sqlite in this file; `longhaul serve --db postgres://…` names another
     ");
 }
 
@@ -639,7 +641,7 @@ fn values_that_contradict_each_other() {
     longhaul.yml:3:15: `context.compression.strategy` cannot be `adaptiv`: did you mean `adaptive`?
     longhaul.yml:5:27: `context.compression.options.lowTarget` must be above 0 and at most 1, not 0
     longhaul.yml:5:42: `context.compression.options.background` must be true or false, not 1
-    longhaul.yml:5:61: `context.compression.options.summaryTimeout` must be a duration such as 500ms, 60s, 10m or 2h, not `none`
+    longhaul.yml:5:61: `context.compression.options.summaryTimeout` must be a duration such as 500ms, 60s, 10m, 2h or 90d, not `none`
     longhaul.yml:5:85: `context.compression.options.maxSummaryTokens` must be a whole number from 1 to 1000000000, not 0
     ");
     insta::assert_snapshot!(errors(&only("context.compression.trigger", "{ percentage: 1.5 }")), @"longhaul.yml:1:50: `context.compression.trigger.percentage` must be above 0 and at most 1, not 1.5");

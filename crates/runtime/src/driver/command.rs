@@ -18,11 +18,14 @@ use super::Driver;
 use crate::agent::{Agent, Summariser};
 use crate::announce::Announcement;
 use crate::context::{self, ContextReport};
-use crate::session::Told;
-use crate::session::{CancelledAt, Resumed, SessionError, Settled, Switched};
+use crate::session::{Before, CancelledAt, Resumed, SessionError, Settled, Switched, Told};
+
+/// Events that are looked through for what was taken since a cancel was left.
+const EVENTS_SINCE: usize = 1_000;
 
 /// What somebody asks of a session.
 pub(crate) enum Command {
+    /// Answered when what went on has ended, whatever goes on then.
     Cancel {
         reply: oneshot::Sender<CancelledAt>,
     },
@@ -145,13 +148,13 @@ impl Driver {
         Ok(())
     }
 
-    /// What others have left, in the order in which it was: a cancel ends what goes on. What had been queued before it
-    /// waits, and what was sent after it wakes the session.
+    /// What others have left, in the order in which it was: a cancel ends what went on then. What was queued then waits,
+    /// and what was sent after it wakes the session.
     async fn hear_nodes(&mut self, nodes: &SharedNodes, since: Millis) -> Result<(), StoreError> {
         self.heard.get_or_insert_default();
         for signal in nodes.take_signals(&self.lease).await? {
             match Told::read(&signal.body) {
-                Some(Told::Cancel { clear_queue, at }) => self.heed_cancel(clear_queue, at).await?,
+                Some(Told::Cancel { clear_queue, before }) => self.heed_cancel(clear_queue, before).await?,
                 None => {
                     tracing::warn!(session = %self.shared.session_id, "another node says what is not understood")
                 }
@@ -168,11 +171,11 @@ impl Driver {
         }
     }
 
-    async fn heed_cancel(&mut self, clear_queue: bool, at: Option<Millis>) -> Result<(), StoreError> {
-        let mut queue = self.queue().await?;
-        queue.retain(|message| at.is_none_or(|at| message.queued_at <= at));
+    async fn heed_cancel(&mut self, clear_queue: bool, before: Option<Before>) -> Result<(), StoreError> {
+        let is_meant = |id: &QueueId| before.as_ref().is_none_or(|before| before.waiting.contains(id));
+        let meant: Vec<QueueId> = ids(&self.queue().await?).filter(is_meant).collect();
         if clear_queue {
-            for id in ids(&queue) {
+            for id in meant.iter().cloned() {
                 match self.change_queue(QueueChange::Remove { id }).await {
                     // Somebody was faster.
                     Ok(_) | Err(StoreError::NotFound(_)) => {}
@@ -180,8 +183,22 @@ impl Driver {
                 }
             }
         }
-        self.heard.get_or_insert_default().extend(ids(&queue));
-        self.feed(Input::Cancel).await
+        self.heard.get_or_insert_default().extend(meant);
+        match before {
+            // What goes on is for a message that was sent after it.
+            Some(before) if self.took_since(&before).await? => Ok(()),
+            _ => self.feed(Input::Cancel).await,
+        }
+    }
+
+    /// Whether a message was taken that was not there then.
+    async fn took_since(&self, before: &Before) -> Result<bool, StoreError> {
+        let (store, id) = (&self.shared.store, &self.shared.session_id);
+        let since = store.read(id, before.seq, EVENTS_SINCE).await?;
+        Ok(since.iter().any(|event| match &event.body {
+            EventBody::MessagesTaken { taken, .. } => taken.iter().any(|id| !before.waiting.contains(id)),
+            _ => false,
+        }))
     }
 
     async fn queue(&self) -> Result<Vec<Queued>, StoreError> {
@@ -200,9 +217,11 @@ impl Driver {
             let queue = self.queue().await?;
             self.heard.get_or_insert_default().extend(ids(&queue));
         }
-        self.feed(Input::Cancel).await?;
-        let _ = reply.send(case);
-        Ok(())
+        match case {
+            CancelledAt::Idle => drop(reply.send(case)),
+            _ => self.cancelled.push((case, reply)),
+        }
+        self.feed(Input::Cancel).await
     }
 
     async fn resume(&mut self, reply: oneshot::Sender<Resumed>) -> Result<(), StoreError> {

@@ -9,14 +9,13 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
-use longhaul_core::ids::{Millis, SessionId};
+use longhaul_core::ids::{Millis, QueueId, Seq, SessionId};
 use longhaul_core::run::Recovery;
 use longhaul_store::{SharedNodes, Standing, StoreError};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{Runtime, Session, SessionError};
-use crate::clock::now_ms;
 use crate::driver::{Command, Message};
 
 /// Between two looks for sessions that nobody has, at most (`storage-scale`, takeover: 10 s of a lease and this).
@@ -37,16 +36,26 @@ const BETWEEN: Duration = Duration::from_millis(50);
 /// Sessions that are being opened at the same time, at most.
 const MOST_OPENING: usize = 128;
 
+/// What had been said in a session when something was left for its owner: what came later is not meant. No clock is
+/// asked, since each node has its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Before {
+    /// How far its log had come.
+    pub(crate) seq: Seq,
+    /// What waited in its queue.
+    pub(crate) waiting: Vec<QueueId>,
+}
+
 /// What a node leaves for the owner of a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub(crate) enum Told {
     /// Stop what goes on.
     Cancel {
         /// Queued messages go, too.
         clear_queue: bool,
-        /// When it was left: what was sent later is not meant. Earlier versions do not say it.
-        at: Option<Millis>,
+        /// What is meant. Earlier versions do not say it: everything.
+        before: Option<Before>,
     },
 }
 
@@ -129,9 +138,16 @@ impl Runtime {
     /// [`SessionError::Store`].
     pub async fn leave_cancel(&self, id: &SessionId, clear_queue: bool) -> Result<(), SessionError> {
         let Some(nodes) = self.nodes() else { return Ok(()) };
-        let told = serde_json::to_string(&Told::Cancel { clear_queue, at: Some(now_ms()) })
+        let told = serde_json::to_string(&Told::Cancel { clear_queue, before: Some(self.before(id).await?) })
             .map_err(|error| StoreError::Storage(error.to_string()))?;
         Ok(nodes.signal(id, told).await?)
+    }
+
+    async fn before(&self, id: &SessionId) -> Result<Before, StoreError> {
+        // The queue first: what is taken in between is in both.
+        let queue = self.store().queue(id).await?;
+        let seq = self.store().session(id).await?.last_seq;
+        Ok(Before { seq, waiting: queue.into_iter().map(|message| message.id).collect() })
     }
 
     /// Opens sessions that nobody has: what was left open there goes on. Those that cannot be opened are tried again the
@@ -230,11 +246,12 @@ mod tests {
 
     #[test]
     fn what_a_node_says_is_read_by_another() {
-        let told = Told::Cancel { clear_queue: true, at: Some(7) };
+        let before = Some(Before { seq: 7, waiting: vec!["q".into()] });
+        let told = Told::Cancel { clear_queue: true, before };
         let said = serde_json::to_string(&told).unwrap();
-        assert_eq!(said, r#"{"cancel":{"clearQueue":true,"at":7}}"#);
+        assert_eq!(said, r#"{"cancel":{"clearQueue":true,"before":{"seq":7,"waiting":["q"]}}}"#);
         assert_eq!(Told::read(&said), Some(told));
-        let earlier = Told::Cancel { clear_queue: true, at: None };
+        let earlier = Told::Cancel { clear_queue: true, before: None };
         assert_eq!(Told::read(r#"{"cancel":{"clearQueue":true}}"#), Some(earlier));
         assert_eq!(Told::read(r#"{"other":1}"#), None);
     }

@@ -211,6 +211,17 @@ impl Runtime {
     }
 }
 
+impl Runtime {
+    /// Who answers in a session that another process may have.
+    ///
+    /// # Errors
+    /// [`SessionError::Store`].
+    pub(super) async fn seat_in(&self, id: &SessionId) -> Result<Seat, SessionError> {
+        let events = self.log(id).await?;
+        Ok(self.house.seat_of(id, &events).await)
+    }
+}
+
 impl House {
     /// The agent of a choice under the settings that hold.
     async fn chosen(&self, choice: &ModelChoice) -> Result<Agent, SessionError> {

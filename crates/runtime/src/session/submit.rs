@@ -1,8 +1,13 @@
 //! The hook that a message passes before it is queued.
 
+use longhaul_core::ids::{QueueId, SessionId};
 use longhaul_core::message::Part;
+use longhaul_store::{Accepted, NewQueued};
+use uuid::Uuid;
 
-use super::{Session, SessionError};
+use super::{Runtime, Session, SessionError};
+use crate::agent::Agent;
+use crate::clock::now_ms;
 use crate::hooks::{HookEvent, UserPromptSubmitAsk, marked};
 
 /// The longest reason that is passed on, in characters.
@@ -13,21 +18,54 @@ impl Session {
     ///
     /// # Errors
     /// [`SessionError::Refused`].
-    pub(super) async fn submitted(&self, mut parts: Vec<Part>) -> Result<Vec<Part>, SessionError> {
-        let hooks = self.seat().agent.hooks.clone();
-        if !hooks.has(HookEvent::UserPromptSubmit) {
-            return Ok(parts);
-        }
-        let texts: Vec<&str> = parts.iter().filter_map(Part::as_text).collect();
-        let ask = UserPromptSubmitAsk { session_id: self.id().clone(), prompt: texts.join("\n") };
-        let answer = hooks.user_prompt_submit(ask).await.unwrap_or_default();
-        if answer.block {
-            let reason = answer.reason.unwrap_or_default();
-            return Err(SessionError::Refused(reason.trim().chars().take(MAX_REASON_CHARS).collect()));
-        }
-        if let Some(words) = answer.added_context.filter(|words| !words.trim().is_empty()) {
-            parts.push(Part::text(marked(HookEvent::UserPromptSubmit, &words)));
-        }
-        Ok(parts)
+    pub(super) async fn submitted(&self, parts: Vec<Part>) -> Result<Vec<Part>, SessionError> {
+        submitted(&self.seat().agent, self.id(), parts).await
     }
+}
+
+impl Runtime {
+    /// Leaves a message in the queue of a session that another process has. The rules are those of the session's agent,
+    /// as this process knows it.
+    ///
+    /// # Errors
+    /// As [`Session::send`].
+    pub async fn leave_message(
+        &self,
+        id: &SessionId,
+        parts: Vec<Part>,
+        key: Option<String>,
+    ) -> Result<Accepted, SessionError> {
+        let seat = self.seat_in(id).await?;
+        seat.check()?;
+        let message = NewQueued {
+            id: QueueId::new(Uuid::now_v7().to_string()),
+            client_key: key,
+            at: now_ms(),
+            parts: submitted(&seat.agent, id, parts).await?,
+            queue_limit: seat.agent.rules.queue_limit,
+        };
+        Ok(self.store().enqueue(id, message).await?)
+    }
+}
+
+async fn submitted(
+    agent: &Agent,
+    session_id: &SessionId,
+    mut parts: Vec<Part>,
+) -> Result<Vec<Part>, SessionError> {
+    if !agent.hooks.has(HookEvent::UserPromptSubmit) {
+        return Ok(parts);
+    }
+    let hooks = agent.hooks.clone();
+    let texts: Vec<&str> = parts.iter().filter_map(Part::as_text).collect();
+    let ask = UserPromptSubmitAsk { session_id: session_id.clone(), prompt: texts.join("\n") };
+    let answer = hooks.user_prompt_submit(ask).await.unwrap_or_default();
+    if answer.block {
+        let reason = answer.reason.unwrap_or_default();
+        return Err(SessionError::Refused(reason.trim().chars().take(MAX_REASON_CHARS).collect()));
+    }
+    if let Some(words) = answer.added_context.filter(|words| !words.trim().is_empty()) {
+        parts.push(Part::text(marked(HookEvent::UserPromptSubmit, &words)));
+    }
+    Ok(parts)
 }

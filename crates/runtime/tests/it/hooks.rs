@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 struct World {
     session: Session,
     folder: Folder,
-    _runtime: Runtime,
+    runtime: Runtime,
     asks: Arc<Mutex<Vec<Value>>>,
 }
 
@@ -45,7 +45,7 @@ async fn world(calls: &[(&str, &str)], answer: Value, change: impl FnOnce(&mut A
     change(&mut agent);
     let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(64 << 20));
     let session = runtime.create(None).await.unwrap();
-    World { session, folder, _runtime: runtime, asks }
+    World { session, folder, runtime, asks }
 }
 
 impl World {
@@ -198,6 +198,9 @@ async fn a_blocked_message_is_refused_and_nothing_is_queued() {
     let mut watch = world.session.watch();
     let refused = world.session.send(vec![Part::text("hello")]).await.unwrap_err();
     assert_eq!(refused, SessionError::Refused("it names a customer".to_owned()));
+    // Nor where it is left for a session that another process has.
+    let left = world.runtime.leave_message(world.session.id(), vec![Part::text("hello")], None).await;
+    assert_eq!(left.unwrap_err(), refused);
     assert_eq!(refused.code(), ErrorCode::Refused);
     let words = "the message was refused by the userPromptSubmit hook: it names a customer";
     assert_eq!(refused.to_string(), words);

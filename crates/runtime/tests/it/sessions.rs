@@ -122,6 +122,27 @@ async fn cancel_while_streaming_keeps_what_was_seen() {
 }
 
 #[tokio::test]
+async fn a_cancel_does_not_wait_for_what_comes_next() {
+    let script = Script::turns([
+        ScriptedAnswer::text("Running.").call("bash", r#"{"command":"sleep 60"}"#),
+        ScriptedAnswer::text("For an hour.").pace(Duration::from_secs(3_600)),
+    ]);
+    let world = world(Scripted::new(script), |_| {}).await;
+    world.session.send(vec![Part::text("run it")]).await.unwrap();
+    until(&world.session, Status::ExecutingTools).await;
+    let next = async {
+        // While the tool is stopped.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        world.session.send(vec![Part::text("and then this")]).await.unwrap()
+    };
+    let cancel = tokio::time::timeout(Duration::from_secs(20), world.session.cancel(false));
+    let (met, sent) = tokio::join!(cancel, next);
+    assert_eq!(met.unwrap().unwrap(), CancelledAt::ToolsInProgress);
+    until(&world.session, Status::Streaming).await;
+    assert!(sent.queued, "it came too late to show anything");
+}
+
+#[tokio::test]
 async fn cancel_in_mid_tool_leaves_no_process_and_no_open_call() {
     let marker = format!("31{}", std::process::id());
     let call = format!(r#"{{"command":"sleep {marker} & sleep {marker}; wait"}}"#);

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::extract::{Key, Named, Optional};
-use crate::once::once;
+use crate::once::{once, once_in};
 use crate::openapi::answer;
 use crate::problem::Problem;
 
@@ -40,32 +40,45 @@ pub(crate) async fn cancel(
     let session = app.open(&id).await?;
     let work = {
         let app = app.clone();
-        async move {
-            let what = format!("cancel {how:?}");
-            once(&app, &session, key, what, |since| stop(&session, &how, since)).await
-        }
+        async move { once(&app, &session, key, named(&how), |since| stop(&session, &how, since)).await }
     };
     app.to_end(work).await.map(Json)
 }
 
-/// Leaves word for the node that has the session to stop what goes on there.
-pub(crate) async fn leave(app: &App, session: &SessionId, body: &[u8]) -> Result<Value, Problem> {
+/// Leaves word for the node that has the session to stop what goes on there. The request itself, which may yet come
+/// there or be made again, is known then.
+pub(crate) async fn leave(app: &App, session: &SessionId, key: Key, body: &[u8]) -> Result<Value, Problem> {
     let is_empty = body.iter().all(u8::is_ascii_whitespace);
     let how: Cancel = match is_empty {
         true => Cancel::default(),
         false => serde_json::from_slice(body).map_err(|error| Problem::invalid(error.to_string()))?,
     };
-    app.runtime().leave_cancel(session, how.clear_queue).await?;
-    Ok(json!({ "ok": true, "cancelled": true, "persisted": null }))
+    once_in(app, session, key, named(&how), |since| async move {
+        if let Some(done) = done(&since) {
+            return Ok(done);
+        }
+        app.runtime().leave_cancel(session, how.clear_queue).await?;
+        Ok(json!({ "ok": true, "cancelled": true, "persisted": null }))
+    })
+    .await
+}
+
+fn named(how: &Cancel) -> String {
+    format!("cancel {how:?}")
+}
+
+/// What became of a cancel that was asked for before, if its run has ended since.
+fn done(since: &[Event]) -> Option<Value> {
+    let reason = since.iter().find_map(|event| match event.body {
+        EventBody::RunFinished { reason, .. } => Some(reason),
+        _ => None,
+    })?;
+    Some(json!({ "ok": true, "cancelled": reason == RunEnd::Cancelled, "persisted": null }))
 }
 
 async fn stop(session: &Session, how: &Cancel, since: Vec<Event>) -> Result<Value, Problem> {
-    let ended = since.iter().find_map(|event| match event.body {
-        EventBody::RunFinished { reason, .. } => Some(reason),
-        _ => None,
-    });
-    if let Some(reason) = ended {
-        return Ok(json!({ "ok": true, "cancelled": reason == RunEnd::Cancelled, "persisted": null }));
+    if let Some(done) = done(&since) {
+        return Ok(done);
     }
     let met = session.cancel(how.clear_queue).await?;
     let persisted = match met {

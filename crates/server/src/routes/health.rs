@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::openapi::answer;
-use crate::problem::{ENDING, Problem};
+use crate::problem::{ENDING, ENDING_HERE, Problem};
 
 /// Whether the server lives
 #[utoipa::path(get, path = "/healthz", operation_id = "getHealth", tag = "server",  
@@ -24,7 +24,8 @@ pub(crate) async fn alive() -> Json<Value> {
 pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Value>, Problem> {
     let not_ready = |code, detail: &str| Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, detail);
     if app.is_draining() {
-        return Err(not_ready(ErrorCode::Interrupted, ENDING));
+        let ending = if app.runtime().nodes().is_some() { ENDING_HERE } else { ENDING };
+        return Err(not_ready(ErrorCode::Interrupted, ending));
     }
     if app.runtime().nodes().is_some_and(|nodes| *nodes.standing().borrow() == Standing::Fenced) {
         return Err(not_ready(

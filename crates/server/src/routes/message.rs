@@ -2,14 +2,10 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::HeaderMap;
-use longhaul::clock::now_ms;
 use longhaul::session::{Sent, Session, SessionError};
-use longhaul_core::ids::{QueueId, SessionId};
-use longhaul_store::NewQueued;
+use longhaul_core::ids::SessionId;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use super::agents;
 use crate::app::App;
@@ -59,28 +55,15 @@ async fn accept(app: &App, key: Key, body: Body) -> Result<Value, Problem> {
 }
 
 /// Leaves a message in the queue of a session that another node has.
-pub(crate) async fn leave(
-    app: &App,
-    session: &SessionId,
-    headers: &HeaderMap,
-    body: &[u8],
-) -> Result<Value, Problem> {
+pub(crate) async fn leave(app: &App, session: &SessionId, key: Key, body: &[u8]) -> Result<Value, Problem> {
     app.takes_work()?;
     let body: Body = serde_json::from_slice(body).map_err(|error| Problem::invalid(error.to_string()))?;
-    let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok()).map(str::to_owned);
     let what = format!("message {:?}", body.content);
-    let (content, named) = (body.content, key.clone());
     let queue = async {
-        let message = NewQueued {
-            id: QueueId::new(Uuid::now_v7().to_string()),
-            client_key: named,
-            at: now_ms(),
-            parts: content.parts(app, session).await?,
-            queue_limit: app.runtime().agent().rules.queue_limit,
-        };
-        Ok(app.runtime().store().enqueue(session, message).await?)
+        let parts = body.content.parts(app, session).await?;
+        Ok(app.runtime().leave_message(session, parts, key.0.clone()).await?)
     };
-    let accepted = once::same(app, session, &Key(key), &what, queue).await?;
+    let accepted = once::same(app, session, &key, &what, queue).await?;
     Ok(answer(session, &Sent { id: accepted.id, queued: true, position: accepted.position }))
 }
 

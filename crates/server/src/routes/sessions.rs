@@ -170,8 +170,7 @@ async fn opened(
             Err(error) => return Err(error.into()),
         };
     }
-    let status = unopened(app, &record);
-    Ok((record, status))
+    Ok((record, Status::Streaming))
 }
 
 fn is_at_rest(status: Status) -> bool {

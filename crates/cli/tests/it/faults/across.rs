@@ -9,7 +9,7 @@ use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
 use super::api::Api;
-use super::fleet::{TAKEN_OVER, owned, until};
+use super::fleet::{Fleet, TAKEN_OVER, owned, until};
 use super::model::{Asked, Call, Model, Say};
 use super::nodes::common_to_nodes;
 use super::server::{PATIENCE, Place, Rules, Server};
@@ -204,6 +204,27 @@ async fn an_agents_stream_whose_node_dies_ends_with_an_error() {
         assert!(rest.contains(end) && rest.contains("broke off"), "{path}: {rest}");
     }
     assert!(two.other.terminate().await.status.success());
+}
+
+/// As a supervisor starts it: for the lease of the one before, the database names an address where somebody else is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_starts_where_a_node_has_died_is_not_taken_for_it() {
+    let model = Model::start(slow).await;
+    let Some(mut fleet) = Fleet::start(&model.url, 2, Rules::default(), "").await else { return };
+    let asked = fleet.nodes[1].api.clone();
+    let session = begun(&fleet.nodes[0].api, "[stalls]").await;
+    until("it works", PATIENCE, async || shown(&asked, &session).await["status"] == "streaming").await;
+    fleet.nodes.remove(0).kill().await;
+    fleet.nodes.insert(0, fleet.places[0].start(Rules::default()).await);
+    let left = asked.send(Some(&session), "for whoever comes", "left").await.unwrap();
+    assert!(left.status == 200 && left.body["queued"] == true, "{left:?}");
+    let refused = asked.resume(&session).await.unwrap();
+    assert_eq!((refused.status, refused.retry_after.as_deref()), (503, Some("13")), "{refused:?}");
+    until("it has another node", TAKEN_OVER, async || shown(&asked, &session).await["status"] == "idle")
+        .await;
+    assert_eq!(shown(&asked, &session).await["lastFinishReason"], "error");
+    assert_eq!(asked.queue(&session).await.len(), 1);
+    fleet.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -45,7 +45,7 @@ impl Api {
         Self { http, base: base.to_owned(), token: token.to_owned() }
     }
 
-    fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+    pub(crate) fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         self.http.request(method, format!("{}{path}", self.base)).bearer_auth(&self.token)
     }
 

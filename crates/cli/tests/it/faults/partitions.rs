@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use longhaul_core::event::EventBody;
-use serde_json::json;
+use reqwest::Method;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::api::Api;
 use super::fleet::{Fleet, Hold, TAKEN_OVER, all_reached, holding, no_complaints, owned, stop, until};
-use super::model::Model;
+use super::model::{Asked, Model, Say};
 use super::rng::Rng;
 use super::server::{PATIENCE, Rules};
 use super::talk::{Talker, brief, conclude, rest, talkers};
@@ -207,7 +208,7 @@ async fn nodes_that_do_not_reach_each_other_leave_messages() {
 /// not what waits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancel_that_is_left_ends_what_goes_on_and_nothing_else() {
-    let model = Model::start(brief).await;
+    let model = Model::start(stalls).await;
     let Some(fleet) = Fleet::start(&model.url, 2, Rules::default(), "").await else { return };
     let (owner, asked) = (fleet.nodes[0].api.clone(), fleet.nodes[1].api.clone());
     let cancel = async |session: &str, clear_queue: bool| {
@@ -270,8 +271,36 @@ async fn a_cancel_that_is_left_ends_what_goes_on_and_nothing_else() {
     let newest = taken(&owner, before).await.remove(1);
     assert!(newest.contains("said first") && newest.contains("and now"), "{newest}");
     assert_eq!(rest(&owner, before).await["lastFinishReason"], "stop");
+    // A cancel that was left is known at the owner by its key, and by what had been said before it.
+    let key = Uuid::now_v7().to_string();
+    let path = format!("/api/sessions/{after}/cancel");
+    let keyed = async |api: &Api| {
+        let cancel = api
+            .request(Method::POST, &path)
+            .header("idempotency-key", &key)
+            .json(&json!({ "clearQueue": true }));
+        cancel.send().await.unwrap().json::<Value>().await.unwrap()
+    };
+    let first = keyed(&asked).await;
+    let sent = owner.send(Some(after), "[stalls] on", "on").await.unwrap().good();
+    assert_eq!(sent["queued"], false, "{sent}");
+    until("it works", PATIENCE, async || owner.session(after).await.unwrap().good()["status"] == "streaming")
+        .await;
+    assert_eq!(keyed(&owner).await, first);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(
+        owner.session(after).await.unwrap().good()["status"],
+        "streaming",
+        "it came after that cancel"
+    );
+    owner.post(&path, json!({})).await.unwrap().good();
     fleet.nothing_is_late().await;
     fleet.end().await;
+}
+
+/// Stalls where it is told to.
+fn stalls(asked: &Asked) -> Say {
+    Say { stalls: asked.topic.contains("[stalls]"), ..brief(asked) }
 }
 
 /// What the messages say that were taken, in order.

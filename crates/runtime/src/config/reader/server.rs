@@ -75,8 +75,11 @@ impl Reader<'_> {
         if is_other_database(&word) {
             // A URL may hold a password: only its scheme is quoted.
             let scheme = word.split("://").next().unwrap_or_default();
-            let what = format!("`{path}: {}…`", clip(scheme));
-            return self.problem(node.at, path, ProblemKind::NotYet { what });
+            let message = format!(
+                "is {DATABASE} in this file; `longhaul serve --db {}://…` names another",
+                clip(scheme)
+            );
+            return self.problem(node.at, path, ProblemKind::Conflict(message));
         }
         self.bad(node, path, DATABASE);
     }
