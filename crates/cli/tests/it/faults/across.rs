@@ -220,8 +220,11 @@ async fn who_starts_where_a_node_has_died_is_not_taken_for_it() {
     assert!(left.status == 200 && left.body["queued"] == true, "{left:?}");
     let refused = asked.resume(&session).await.unwrap();
     assert_eq!((refused.status, refused.retry_after.as_deref()), (503, Some("13")), "{refused:?}");
-    until("it has another node", TAKEN_OVER, async || shown(&asked, &session).await["status"] == "idle")
-        .await;
+    until("it has another node", TAKEN_OVER, async || {
+        let answer = asked.session(&session).await.unwrap();
+        answer.status == 200 && answer.body["status"] == "idle"
+    })
+    .await;
     assert_eq!(shown(&asked, &session).await["lastFinishReason"], "error");
     assert_eq!(asked.queue(&session).await.len(), 1);
     fleet.end().await;
