@@ -1,8 +1,8 @@
 //! The gateway beside other gateways, in one run on the same data, by turns: what each adds to a request. Everything stays
 //! on this machine; the model is a mock.
 //!
-//! `just gateway-peers` installs the others and runs it. `--rounds N`, `--only NAME,NAME`, `--binary PATH`,
-//! `--fixtures FOLDER`.
+//! `just gateway-peers` installs the others and runs it. `--rounds N`, `--only NAME,NAME`, `--rows ROW,ROW` (the
+//! beginnings of their names), `--binary PATH`, `--fixtures FOLDER`.
 
 mod bodies;
 mod client;
@@ -35,6 +35,7 @@ const SLOW: [&str; 2] = ["portkey", "litellm"];
 struct Options {
     rounds: usize,
     only: Option<Vec<String>>,
+    rows: Option<Vec<String>>,
     binary: PathBuf,
     fixtures: PathBuf,
 }
@@ -44,20 +45,27 @@ impl Options {
         let mut options = Self {
             rounds: 5,
             only: None,
+            rows: None,
             binary: PathBuf::from(TARGET).join("release/longhaul"),
             fixtures: PathBuf::from(FIXTURES),
         };
+        let list = |value: String| Some(value.split(',').map(str::to_owned).collect());
         while let Some(name) = arguments.next() {
             let value = arguments.next().unwrap_or_else(|| panic!("{name} needs a value"));
             match name.as_str() {
                 "--rounds" => options.rounds = value.parse().unwrap(),
-                "--only" => options.only = Some(value.split(',').map(str::to_owned).collect()),
+                "--only" => options.only = list(value),
+                "--rows" => options.rows = list(value),
                 "--binary" => options.binary = std::path::absolute(value).unwrap(),
                 "--fixtures" => options.fixtures = value.into(),
                 other => panic!("{other} is no option"),
             }
         }
         options
+    }
+
+    fn has_row(&self, row: &str) -> bool {
+        self.rows.as_ref().is_none_or(|rows| rows.iter().any(|wanted| row.starts_with(wanted.as_str())))
     }
 }
 
@@ -133,7 +141,8 @@ async fn run(options: Options) {
     }
     for round in 0..options.rounds {
         eprintln!("round {} of {}", round + 1, options.rounds);
-        one_round(round, &gateways, &sizes, &mut report).await;
+        let is_wanted = |row: &str| options.has_row(row);
+        one_round(round, &gateways, &sizes, is_wanted, &mut report).await;
     }
     for gateway in &gateways {
         report.gateway(gateway);
@@ -151,7 +160,13 @@ fn load() -> f64 {
     text.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or_default()
 }
 
-async fn one_round(round: usize, gateways: &[Gateway], sizes: &Sizes, report: &mut Report) {
+async fn one_round(
+    round: usize,
+    gateways: &[Gateway],
+    sizes: &Sizes,
+    is_wanted: impl Fn(&str) -> bool,
+    report: &mut Report,
+) {
     let mut order: Vec<&Gateway> = gateways.iter().collect();
     if round % 2 == 1 {
         order.reverse();
@@ -166,23 +181,26 @@ async fn one_round(round: usize, gateways: &[Gateway], sizes: &Sizes, report: &m
         let requests = if size == "1K" { 400 } else { 150 };
         for (heat, cold) in [("cold", true), ("warm", false)] {
             let row = format!("latency {size} {heat}");
-            for gateway in &order {
+            for gateway in order.iter().filter(|_| is_wanted(&row)) {
                 put(&row, gateway, measure::latency(gateway, request, requests, cold).await);
             }
         }
     }
     for (size, request, clients) in [("1K", &sizes.small, 16), ("100K", &sizes.large, 8)] {
-        for gateway in &order {
-            put(&format!("saturation {size}"), gateway, measure::saturation(gateway, request, clients).await);
+        let row = format!("saturation {size}");
+        for gateway in order.iter().filter(|_| is_wanted(&row)) {
+            put(&row, gateway, measure::saturation(gateway, request, clients).await);
         }
     }
     for (kind, load, pace) in [("1 stream", (1, 5), (10, 20)), ("20 streams", (20, 2), (20, 25))] {
-        for gateway in &order {
+        for gateway in order.iter().filter(|_| is_wanted(kind)) {
             put(kind, gateway, measure::streams(gateway, mock, &sizes.middle, load, pace).await);
         }
     }
-    for gateway in &quick {
+    for gateway in quick.iter().filter(|_| is_wanted("flat out")) {
         put("flat out", gateway, measure::streams(gateway, mock, &sizes.middle, (4, 2), (0, 1_000)).await);
+    }
+    for gateway in quick.iter().filter(|_| is_wanted("growing")) {
         put("growing", gateway, measure::growing(gateway, &sizes.large).await);
     }
 }
