@@ -49,6 +49,9 @@ const LOG_VARIABLE: &str = "LONGHAUL_LOG";
 /// answer as well.
 const QUIETLY: &str = "warn,rmcp=off,agent_client_protocol=off";
 
+/// What is told at the level `info` with every start and means nothing, unless somebody asks for just that.
+const ALWAYS_QUIETLY: &str = "sqlx::postgres::notice=warn";
+
 /// Said where the server says that its model takes no tools.
 pub(crate) const NO_TOOLS: &str =
     "the server says that this model takes no tools: it can talk, but not read, write or run anything";
@@ -124,9 +127,15 @@ async fn dispatch(command: Command, place: &Place) -> Outcome {
 /// Warnings, unless `LONGHAUL_LOG` says otherwise (as `RUST_LOG` does elsewhere). What rmcp warns of reaches
 /// people as errors of our own.
 fn log_to_stderr(place: &Place) {
-    let filter = place.variable(LOG_VARIABLE).and_then(|text| EnvFilter::try_new(text).ok());
+    let asked =
+        place.variable(LOG_VARIABLE).map(|text| EnvFilter::try_new(format!("{ALWAYS_QUIETLY},{text}")));
+    let (filter, misread) = match asked {
+        Some(Ok(filter)) => (filter, None),
+        Some(Err(error)) => (EnvFilter::new(QUIETLY), Some(error)),
+        None => (EnvFilter::new(QUIETLY), None),
+    };
     let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter.unwrap_or_else(|| EnvFilter::new(QUIETLY)))
+        .with_env_filter(filter)
         .with_writer(Log::default)
         .with_ansi(place.terminal.colour_messages())
         .with_target(false)
@@ -135,6 +144,9 @@ fn log_to_stderr(place: &Place) {
         .log_internal_errors(false);
     // Set once; a second time would change nothing.
     let _ = subscriber.try_init();
+    if let Some(error) = misread {
+        tracing::warn!("{LOG_VARIABLE} is not understood ({error}): warnings are shown, as without it");
+    }
 }
 
 /// Whether somebody asked for log lines.

@@ -9,6 +9,7 @@ mod chunks;
 mod inbox;
 mod lease;
 mod log;
+pub mod model;
 mod requests;
 mod sessions;
 mod upkeep;

@@ -11,6 +11,7 @@
 pub mod conformance;
 mod limits;
 mod memory;
+mod stored;
 
 use std::fmt;
 
@@ -19,6 +20,7 @@ use longhaul_core::event::ViewEdit;
 
 pub use self::limits::MemoLimits;
 pub use self::memory::MemoryMemo;
+pub use self::stored::{MemoRows, StoredMemo};
 use crate::StoreError;
 
 /// Remembers view edits. Object-safe; one instance serves all conversations of a process.

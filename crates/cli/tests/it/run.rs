@@ -254,6 +254,19 @@ fn each_call_logs_once_how_good_its_estimate_was() {
 }
 
 #[test]
+fn a_log_level_that_is_none_is_told_of() {
+    let bench = Bench::new();
+    let fake = Fake::start([Say::Text("Done."), Say::Text("Done.")]);
+    let with = |level: &str| {
+        given(bench.with(&fake, &["run", "hello"]).env("LONGHAUL_LOG", level).output().unwrap())
+    };
+    let wrong = with("longhaul=loud").exits(0);
+    assert!(wrong.err.contains("LONGHAUL_LOG is not understood"), "{}", wrong.err);
+    let right = with("longhaul=error").exits(0);
+    assert!(!right.err.contains("LONGHAUL_LOG"), "{}", right.err);
+}
+
+#[test]
 fn an_address_without_its_scheme_is_answered_with_one() {
     let bench = Bench::new();
     let fake = Fake::start([]);

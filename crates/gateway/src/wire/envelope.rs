@@ -78,7 +78,10 @@ impl Envelope {
         let items = match fields.list {
             Some(list) => list.iter().map(|item| at(item)).collect(),
             None if names.items_may_be_text && items_raw.starts_with('"') => vec![at(items_raw)],
-            None => return Err(Bad::field(names.items, format!("`{}` must be a list", names.items))),
+            None => {
+                let kind = if names.items_may_be_text { "a string or a list" } else { "a list" };
+                return Err(Bad::field(names.items, format!("`{}` must be {kind}", names.items)));
+            }
         };
         let stream = match fields.stream.filter(|raw| *raw != "null") {
             None | Some("false") => false,

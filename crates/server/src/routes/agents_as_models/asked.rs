@@ -76,6 +76,7 @@ pub(super) fn read(dialect: Dialect, body: &[u8]) -> Result<Asked, Fault> {
                 }
             }
         }
+        _ if dialect == Dialect::Responses => return Err(bad(list, "`input` must be a string or a list")),
         _ => return Err(bad(list, &format!("`{list}` must be a list"))),
     }
     let begin = spoken.iter().rposition(|spoken| spoken.by != Speaker::User).map_or(0, |at| at + 1);

@@ -1,0 +1,110 @@
+//! A memo in a database: a look is a read, and what it found is noted with the next write.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use longhaul_core::event::ViewEdit;
+
+use super::{Found, Memo, MemoKey, MemoLimits, decode_edits, encode_edits};
+use crate::StoreError;
+
+/// Keys found since the last write, at most: then they are written by themselves.
+const NOTED_KEYS: usize = 512;
+
+/// Where entries stand as rows.
+#[async_trait]
+pub trait MemoRows: Send + Sync {
+    /// What stands under those of `keys` that are known, in their order: the place of the key among them, and the body.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`]; [`StoreError::Closed`].
+    async fn remembered(&self, keys: &[MemoKey]) -> Result<Vec<(usize, String)>, StoreError>;
+
+    /// Notes in order that the entries `found` were used, puts `entry` after them, and lets go of what is beyond
+    /// `limits`.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`]; [`StoreError::ReadOnly`]; [`StoreError::Closed`].
+    async fn remember(
+        &self,
+        found: Vec<MemoKey>,
+        entry: Option<(MemoKey, String)>,
+        limits: MemoLimits,
+    ) -> Result<(), StoreError>;
+}
+
+/// A memo that lives in a store, and as long as that: once it is closed, everything fails.
+///
+/// What was found last is the last to give way, as far as that was noted: it is with what is put. A crash may lose the
+/// newest of these notes, never an entry.
+#[derive(Debug)]
+pub struct StoredMemo<S> {
+    store: Arc<S>,
+    limits: MemoLimits,
+    found: Mutex<Vec<MemoKey>>,
+}
+
+impl<S: MemoRows> StoredMemo<S> {
+    /// The memo in `store`. What is beyond `limits` gives way at the next [`Memo::put`].
+    pub fn new(store: Arc<S>, limits: MemoLimits) -> Self {
+        Self { store, limits, found: Mutex::default() }
+    }
+
+    /// Notes that `key` was used. Answers with all notes if they are due to be written.
+    fn note(&self, key: MemoKey) -> Option<Vec<MemoKey>> {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        if found.last() != Some(&key) {
+            found.push(key);
+        }
+        (found.len() >= NOTED_KEYS).then(|| std::mem::take(&mut *found))
+    }
+
+    /// Notes that `key` was used, in the store too if that is due.
+    async fn use_of(&self, key: MemoKey) {
+        if let Some(found) = self.note(key)
+            && let Err(error) = self.store.remember(found, None, self.limits).await
+        {
+            tracing::debug!(%error, "which entries of the memo are in use was not noted");
+        }
+    }
+
+    /// Puts a body that is not by itself too large.
+    async fn put_body(&self, key: MemoKey, body: String) -> Result<(), StoreError> {
+        if body.len() > self.limits.bytes {
+            return Ok(());
+        }
+        let found = std::mem::take(&mut *self.found.lock().unwrap_or_else(PoisonError::into_inner));
+        self.store.remember(found, Some((key, body)), self.limits).await
+    }
+}
+
+#[async_trait]
+impl<S: MemoRows> Memo for StoredMemo<S> {
+    async fn find(&self, keys: &[MemoKey]) -> Result<Option<Found>, StoreError> {
+        if keys.is_empty() {
+            return Ok(None);
+        }
+        for (index, body) in self.store.remembered(keys).await? {
+            let Some(key) = keys.get(index) else { continue };
+            let Some(edits) = decode_edits(key, &body) else { continue };
+            self.use_of(*key).await;
+            return Ok(Some(Found { index, edits }));
+        }
+        Ok(None)
+    }
+
+    async fn put(&self, key: MemoKey, edits: &[ViewEdit]) -> Result<(), StoreError> {
+        self.put_body(key, encode_edits(edits)?).await
+    }
+
+    async fn find_text(&self, key: &MemoKey) -> Result<Option<String>, StoreError> {
+        let known = self.store.remembered(std::slice::from_ref(key)).await?;
+        let Some((_, text)) = known.into_iter().next() else { return Ok(None) };
+        self.use_of(*key).await;
+        Ok(Some(text))
+    }
+
+    async fn put_text(&self, key: MemoKey, text: &str) -> Result<(), StoreError> {
+        self.put_body(key, text.to_owned()).await
+    }
+}
