@@ -12,6 +12,7 @@ use longhaul_store::StoreError;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::counters::Counters;
 use crate::ends::Ends;
@@ -109,6 +110,8 @@ struct Shared {
     draining: CancellationToken,
     closing: CancellationToken,
     tasks: TaskTracker,
+    /// Answers of the gateway on their way.
+    answers: TaskTracker,
 }
 
 impl App {
@@ -130,6 +133,7 @@ impl App {
             draining: CancellationToken::new(),
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
+            answers: TaskTracker::new(),
         }))
     }
 
@@ -151,6 +155,7 @@ impl App {
     /// as soon as it is at rest.
     pub async fn drain(&self, patience: Duration) {
         self.0.draining.cancel();
+        self.0.answers.close();
         let at_rest = async {
             if self.runtime().has_company().await {
                 return self.runtime().give_away().await;
@@ -161,8 +166,9 @@ impl App {
                 let _ = status.wait_for(|status| matches!(status, Status::Idle | Status::Parked)).await;
             }
         };
+        let at_rest = async { tokio::join!(at_rest, self.0.answers.wait()) };
         tokio::select! {
-            () = at_rest => {}
+            _ = at_rest => {}
             () = tokio::time::sleep(patience) => tracing::warn!("what still runs is cancelled"),
             () = self.closing().cancelled() => {}
         }
@@ -293,6 +299,11 @@ impl App {
             tracing::error!(%error, "texts were not rendered");
             Problem::internal()
         })
+    }
+
+    /// An answer of the gateway is on its way for as long as somebody has this: the end waits for it.
+    pub(crate) fn answering(&self) -> TaskTrackerToken {
+        self.0.answers.token()
     }
 
     /// Does `work` to its end beside whatever else is done.

@@ -1,16 +1,22 @@
 //! The last resort without any model: the newest typed message and as many of the newest steps as fit; then the newest
-//! step, its large results cleared where they must be, and what else fits of what is older; then that step alone; then
+//! step and what else fits of what is older; then that step with its large results cut, and what fits beside it; then
 //! the newest typed message alone; then an error that says what does not fit. A ledger of what goes stands in its place
 //! where there is room for one.
 
 use super::{Misfit, Occasion, Plan, Scene, extract, is_clearable};
 use crate::estimate::Groups;
-use crate::event::{ViewEdit, ViewOp};
+use crate::event::{EditKind, EventBody, ViewEdit, ViewOp};
+use crate::ids::Seq;
 use crate::message::Part;
+use crate::meter;
 use crate::strategy::{Choice, Instead};
+use crate::truncate::{Keep, Limit, truncate};
 
 /// A ledger of fewer tokens says nothing.
 const LEAST_LEDGER_TOKENS: u64 = 40;
+
+/// Of a result that is cleared less than this is not shown: it would be little more than the marker.
+const LEAST_EXCERPT_TOKENS: u64 = 128;
 
 /// What of the window is left for the answer at least, where the reserve cannot be: this share.
 const BRIM_SHARE: u64 = 20;
@@ -75,7 +81,7 @@ impl Scene<'_> {
         if keeps_newest {
             return edit;
         }
-        edit.or_else(|| self.newest_step_cleared().filter(fits))
+        edit.or_else(|| self.newest_step_cleared(target).filter(fits))
             .or_else(|| self.newest_step_alone().filter(fits))
             .or_else(|| self.typed_alone().map(|choice| self.with_ledger(&choice, target)).filter(fits))
     }
@@ -174,35 +180,79 @@ impl Scene<'_> {
         gone.contains(&true).then_some(gone)
     }
 
-    /// The newest step stays, its large results become placeholders; everything older goes.
-    fn newest_step_cleared(&self) -> Option<ViewEdit> {
+    /// The newest step stays, its large results cut to what there is room for; of what is older stay as many of the
+    /// newest steps as fit beside that.
+    fn newest_step_cleared(&self, target: u64) -> Option<ViewEdit> {
         let step = self.steps_newest_first().next()?;
         let view = self.history.view();
-        let marked: Vec<usize> = self.units[step]
-            .items
-            .clone()
-            .filter(|at| is_clearable(&view[*at].kind, &[]) && self.worth_clearing(*at) > 0)
-            .collect();
+        let is_marked = |at: &usize| is_clearable(&view[*at].kind, &[]) && self.worth_clearing(*at) > 0;
+        let marked: Vec<usize> = self.units[step].items.clone().filter(is_marked).collect();
         if marked.is_empty() {
             return None;
         }
-        let (gone, mut edit) = match self.all_but(1) {
-            Some(gone) => {
-                let edit = self.removal(&gone, NAME);
-                (gone, edit)
-            }
-            None => {
-                let kind = crate::event::EditKind::Prune;
-                let edit = self.view_edit(Vec::new(), kind, NAME, &self.now, self.messages(), String::new());
-                (vec![false; self.units.len()], edit)
-            }
-        };
-        let note = edit.ops.iter().map(|op| self.replacement(op)).sum();
-        let after = self.cleared(|unit| !gone[unit], &marked, note);
-        (edit.compressed_tokens, edit.compressed_bound) = (after.total, after.bound());
-        edit.ops.extend(marked.iter().map(|at| ViewOp::clear(view[*at].range.from)));
-        edit.why = format!("the newest step alone was too large: {} of its results cleared", marked.len());
+        let targets = [target.saturating_sub(self.most_of_excerpts()), target];
+        let edit = targets.into_iter().find_map(|target| self.beside_cleared(&marked, target))?;
+        let mut edit = self.with_excerpts(edit, marked.len(), target);
+        let cleared = format!("the newest step alone was too large: {} of its results cleared", marked.len());
+        let reasons = [cleared, std::mem::take(&mut edit.why)];
+        edit.why = reasons.into_iter().filter(|why| !why.is_empty()).collect::<Vec<_>>().join("; ");
         Some(edit)
+    }
+
+    /// The most that may be shown of results that are cleared although they are the newest, in tokens.
+    fn most_of_excerpts(&self) -> u64 {
+        self.budget.usable / 4
+    }
+
+    /// Everything that is older, or as many of the newest steps as fit below `target` beside the cleared results.
+    fn beside_cleared(&self, marked: &[usize], target: u64) -> Option<ViewEdit> {
+        let after = self.cleared(|_| true, marked, Groups::default());
+        if after.bound() < target {
+            let ops = self.placeholders(marked);
+            return Some(self.view_edit(ops, EditKind::Prune, NAME, &after, self.messages(), String::new()));
+        }
+        let with_cleared = |choice: &Choice| Choice { cleared: marked.to_vec(), ..choice.clone() };
+        let fits = |choice: &Choice| self.removal_by(&with_cleared(choice), NAME).compressed_bound < target;
+        let choice = self.newest_steps(usize::MAX, fits)?;
+        Some(self.with_ledger(&with_cleared(&choice), target))
+    }
+
+    /// The same with as much as there is room for of the results that are cleared: how they begin and end.
+    fn with_excerpts(&self, edit: ViewEdit, results: usize, target: u64) -> ViewEdit {
+        // The expected error of what is new is an eighth at most.
+        let room = below_brim(target).saturating_sub(edit.compressed_bound) * 8 / 9;
+        let each = room.min(self.most_of_excerpts()) / results as u64;
+        if each < LEAST_EXCERPT_TOKENS {
+            return edit;
+        }
+        let mut told = edit.clone();
+        for op in &mut told.ops {
+            if let ViewOp::Placeholder { seq, excerpt } = op {
+                *excerpt = self.excerpt(*seq, each);
+            }
+        }
+        let after = self.history.with(EventBody::ViewEdited(Box::new(told.clone())));
+        let after = meter::read(&after, self.fixed_tokens);
+        (told.compressed_tokens, told.compressed_bound) = (after.total, after.bound());
+        if told.compressed_bound < target { told } else { edit }
+    }
+
+    /// How a result begins and ends, in about so many tokens.
+    fn excerpt(&self, seq: Seq, most: u64) -> String {
+        let items = self.history.view().iter().filter(|item| item.range.from == seq);
+        let results = items.flat_map(|item| &item.message.parts).filter_map(|part| match part {
+            Part::ToolResult(result) => Some(result),
+            _ => None,
+        });
+        let texts: Vec<&str> = results.flat_map(|result| &result.content).filter_map(Part::as_text).collect();
+        let text = texts.join("\n");
+        let limit = Limit { max_chars: u64::MAX, max_tokens: most };
+        let Some(cut) = truncate(&text, &limit, Keep::Both, self.history.counter()) else { return text };
+        let (head, tail) = cut.kept.split_at(cut.head_bytes);
+        match cut.kept.is_empty() {
+            true => String::new(),
+            false => format!("{head}\n[{} characters are left out here]\n{tail}", cut.omitted_chars),
+        }
     }
 
     /// Without what it answers.
@@ -226,14 +276,6 @@ impl Scene<'_> {
             needed_tokens: self.after(&others, Groups::default()).bound(),
             usable_tokens: self.budget.usable,
             window_tokens: self.budget.window,
-        }
-    }
-
-    /// Tokens of the message that an operation puts into the view.
-    fn replacement(&self, op: &ViewOp) -> Groups {
-        match op {
-            ViewOp::Replace { parts, .. } => self.cost(parts.clone()),
-            ViewOp::Drop { .. } | ViewOp::Placeholder { .. } => Groups::default(),
         }
     }
 }

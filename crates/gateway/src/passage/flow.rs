@@ -89,6 +89,8 @@ pub(super) struct Flow {
     open_until: Option<Instant>,
     /// Whether it has said an error where no client reads it.
     has_unread_error: bool,
+    /// Whether what went out last is an event without its empty line: nobody has read it yet.
+    is_open: bool,
     /// Why it has no end of its own.
     fault: Option<Fault>,
 }
@@ -163,6 +165,7 @@ impl Flow {
             patience,
             open_until: None,
             has_unread_error: false,
+            is_open: false,
             fault: None,
         }
     }
@@ -237,7 +240,7 @@ impl Flow {
                 if let Some(route) = self.route.as_ref().filter(|_| !was_over && watcher.seen().over) {
                     route.passage.keep_end(&out);
                 }
-                self.out.extend((!out.is_empty()).then_some(out));
+                self.go_out(out);
                 says
             }
             Reader::Joins(_) => self.join(chunk),
@@ -288,10 +291,18 @@ impl Flow {
                 self.pass(&raw, &mut out);
             }
         }
-        if !out.is_empty() {
-            self.out.push_back(out.into());
-        }
+        self.go_out(out.into());
         says
+    }
+
+    /// Bytes for the client. Some servers repeat a key in the error that they refuse it with.
+    fn go_out(&mut self, out: Bytes) {
+        let said_error = self.reader.seen().error.is_some();
+        let out = match self.route.as_ref().filter(|_| said_error) {
+            Some(route) => route.target.server.hide_secrets(out),
+            None => out,
+        };
+        self.out.extend((!out.is_empty()).then_some(out));
     }
 
     /// An event of a stream that may be joined with another.
@@ -367,7 +378,8 @@ impl Flow {
             if is_whole {
                 self.has_unread_error |= is_unread_error(&rest);
                 watcher.read(&Event::parse(&rest));
-                self.out.push_back(rest);
+                self.is_open = !rest.trim_ascii().is_empty();
+                self.go_out(rest);
             }
             return;
         }
@@ -377,7 +389,7 @@ impl Flow {
         events.extend(self.characters.rest());
         let mut out = Vec::new();
         events.iter().for_each(|raw| self.pass(raw, &mut out));
-        self.out.extend((!out.is_empty()).then(|| Bytes::from(out)));
+        self.go_out(out.into());
     }
 
     /// The upstream's stream is over.
@@ -426,13 +438,24 @@ impl Flow {
         };
         match self.has_unread_error {
             true => self.break_off(fault),
-            // The client has read it.
-            false => self.abandon(fault),
+            // The client reads it.
+            false => {
+                self.close_event();
+                self.abandon(fault);
+            }
+        }
+    }
+
+    /// The newest event gets its empty line, if it has none.
+    fn close_event(&mut self) {
+        if std::mem::take(&mut self.is_open) {
+            self.out.push_back(Bytes::from_static(b"\n\n"));
         }
     }
 
     /// The error, in the stream.
     fn break_off(&mut self, fault: Fault) {
+        self.close_event();
         self.out.push_back(self.wire.error_event_after(&fault, self.reader.seen()));
         self.abandon(fault);
     }

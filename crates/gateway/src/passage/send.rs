@@ -124,9 +124,9 @@ impl Route {
             }
         };
         let bytes = self.whole(response).await.inspect_err(lost)?;
-        // Some servers repeat a key that they refuse.
-        let bytes = if status.is_success() { bytes } else { self.target.server.hide_secrets(bytes) };
         let seen = self.read(status, &bytes).await;
+        // Some servers repeat a key that they refuse.
+        let bytes = if seen.is_none() { self.target.server.hide_secrets(bytes) } else { bytes };
         Ok(Came::Whole(Whole { status, headers, bytes, seen }))
     }
 

@@ -50,6 +50,11 @@ pub trait Manners {
     /// [`Bad`] if that cannot be expressed.
     fn joined(&self, first: &str, second: &str, index: usize) -> Result<String, Bad>;
 
+    /// Two messages of the model's as one, the first of which only says something; `None` if they stay two.
+    fn spoken(&self, _first: &str, _second: &str) -> Option<String> {
+        None
+    }
+
     /// A message of a person.
     fn own(&self, said: &[String]) -> String;
 
@@ -57,8 +62,9 @@ pub trait Manners {
     fn system_follows_person(&self) -> bool;
 }
 
-/// Puts what is said into messages, and messages of a person that were not neighbours before into one: what we say
-/// becomes part of the person's message that follows, else of one that precedes, else it is a message of its own.
+/// Puts what is said into messages, and messages of a person, or of the model, that were not neighbours before into one:
+/// what we say becomes part of the person's message that follows, else of one that precedes, else it is a message of its
+/// own.
 ///
 /// # Errors
 /// [`Bad`] if a message cannot be read.
@@ -149,10 +155,24 @@ impl Settling<'_> {
             _ => {
                 self.say_behind()?;
                 self.release();
+                let text = if self.next_in_list() == Some(index) { text } else { self.spoken_on(text) };
                 self.settled.push(Slot::Change(index, text));
             }
         }
         Ok(())
+    }
+
+    /// A message with what the model says in the newest settled one, if that is no more than words before it: what stood
+    /// between them is gone.
+    fn spoken_on(&mut self, text: String) -> String {
+        match pop(self.envelope, &mut self.settled) {
+            Some(Slot::Change(first, before)) => match self.manners.spoken(&before, &text) {
+                Some(joined) => return joined,
+                None => self.settled.push(Slot::Change(first, before)),
+            },
+            other => self.settled.extend(other),
+        }
+        text
     }
 
     fn release(&mut self) {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use longhaul_gateway::{Config, Upstream};
 use longhaul_providers::connect::Kind;
+use longhaul_providers::http::Secret;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -75,6 +76,41 @@ async fn an_error_of_which_no_client_would_read_is_told() {
         let out = String::from_utf8(body(reply).await.to_vec()).unwrap();
         assert_eq!(out.matches("data: {\"error\":").count(), 1, "{out}");
         assert!(out.ends_with(DONE) && !out.contains("\"length\""), "{out}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_an_error_in_a_stream_repeats_is_hidden() {
+    let secret = "sk-of-the-upstream";
+    let error = json!({ "error": { "message": format!("the key {secret} is refused"), "code": 401 } });
+    let half = vec![role(), delta(&json!({ "content": "half" })), format!("data: {error}\n\n")];
+    let first = vec![format!("data: {error}\n\n")];
+    for events in [half, first] {
+        let server = Server::start(move |_, _| Does::Events(events.clone(), Duration::ZERO)).await;
+        for prefill in [false, true] {
+            let mut upstream = server.upstream(8_000);
+            upstream.endpoint.declared.prefill = Some(prefill);
+            upstream.endpoint.api_key = Some(Secret::new(secret));
+            let reply = gateway(Config::new(vec![upstream])).answer(chat(request(&[user("hi")], true))).await;
+            let out = String::from_utf8(body(reply).await.to_vec()).unwrap();
+            assert!(out.contains("is refused") && !out.contains(secret), "{out}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_error_stands_by_itself_behind_an_event_without_its_end() {
+    for tail in ["", "\n", "\r\n"] {
+        let last = delta(&json!({ "content": "half" })).trim_end().to_owned() + tail;
+        let events = vec![role(), last];
+        let server = Server::start(move |_, _| Does::Events(events.clone(), Duration::ZERO)).await;
+        let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], true))).await;
+        let out = String::from_utf8(body(reply).await.to_vec()).unwrap().replace("\r\n", "\n");
+        let data = |event: &str| event.trim().strip_prefix("data: ").map(str::to_owned);
+        let said: Vec<String> = out.split("\n\n").filter_map(data).filter(|data| data != "[DONE]").collect();
+        let read: Vec<Value> = said.iter().map(|data| serde_json::from_str(data).unwrap()).collect();
+        assert_eq!(read[1]["choices"][0]["delta"]["content"], "half", "{out}");
+        assert!(read[2]["error"]["message"].as_str().unwrap().contains("ended before"), "{out}");
     }
 }
 

@@ -11,11 +11,13 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use futures_util::StreamExt;
 use longhaul::agents::AgentEntry;
 use longhaul_gateway::encode::{self, Head};
 use longhaul_gateway::wire::{Dialect, Fault, FaultKind};
 use longhaul_gateway::{Call, Gateway, Reply, ReplyBody};
 use serde_json::{Value, json};
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::agents_as_models::{self, Ask};
 use crate::app::App;
@@ -157,6 +159,7 @@ enum Asked {
 }
 
 async fn answered(app: &App, dialect: Dialect, request: Request, asked: Asked) -> Response {
+    let answering = app.answering();
     if let Err(problem) = app.takes_work() {
         return refused(dialect, &problem);
     }
@@ -206,11 +209,12 @@ async fn answered(app: &App, dialect: Dialect, request: Request, asked: Asked) -
         Some(Err(fault)) => return told(dialect, fault),
         None => return missing(dialect),
     };
-    response(match asked {
+    let reply = match asked {
         Asked::Answer => request.answer().await,
         Asked::Count => request.count_tokens().await,
         Asked::Compaction => request.compact().await,
-    })
+    };
+    response(reply, Some(answering))
 }
 
 /// What a body is coded in, if it is.
@@ -241,10 +245,13 @@ fn without_token(app: &App, mut headers: HeaderMap) -> HeaderMap {
     headers
 }
 
-fn response(reply: Reply) -> Response {
+/// `answering` lives as long as the stream.
+fn response(reply: Reply, answering: Option<TaskTrackerToken>) -> Response {
     let body = match reply.body {
         ReplyBody::Whole(bytes) => Body::from(bytes),
-        ReplyBody::Stream(pieces) => Body::from_stream(pieces),
+        ReplyBody::Stream(pieces) => Body::from_stream(pieces.inspect(move |_| {
+            let _ = &answering;
+        })),
     };
     let mut response = Response::new(body);
     *response.status_mut() = reply.status;
@@ -333,5 +340,5 @@ pub(super) fn fault_of(problem: &Problem) -> Fault {
 }
 
 pub(super) fn told(dialect: Dialect, fault: Fault) -> Response {
-    response(longhaul_gateway::refusal_in(dialect, &fault))
+    response(longhaul_gateway::refusal_in(dialect, &fault), None)
 }

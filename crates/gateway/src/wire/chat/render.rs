@@ -108,6 +108,15 @@ impl Manners for Rules {
         with_field(first, "content", &joined).ok_or_else(wrong)
     }
 
+    fn spoken(&self, first: &str, second: &str) -> Option<String> {
+        let own = fields(first).filter(|_| is_role(first, "assistant") && is_role(second, "assistant"))?;
+        let has_more = ["tool_calls", "function_call", "audio"]
+            .iter()
+            .any(|name| field(&own, name).is_some_and(|raw| !matches!(raw, "null" | "[]")));
+        let said = field(&own, "content").and_then(string).filter(|_| !has_more)?;
+        merged(second, 0, &said, true).ok()
+    }
+
     fn own(&self, said: &[String]) -> String {
         json!({ "role": "user", "content": said.join("\n\n") }).to_string()
     }

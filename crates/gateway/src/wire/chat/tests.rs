@@ -118,6 +118,36 @@ fn only_what_changes_changes() {
 }
 
 #[test]
+fn answers_between_which_a_question_went_are_one() {
+    let said = |role: &str, content: &str| json!({ "role": role, "content": content });
+    let call = json!({ "role": "assistant", "content": "then", "tool_calls": [
+        { "id": "c", "type": "function", "function": { "name": "f", "arguments": "{}" } },
+    ] });
+    let result = json!({ "role": "tool", "tool_call_id": "c", "content": "r" });
+    let list = json!([
+        said("user", "a"),
+        said("assistant", "first"),
+        said("user", "b"),
+        call,
+        result,
+        said("assistant", "last"),
+        said("user", "c")
+    ]);
+    let envelope = request(list.clone());
+    let left = |steps| {
+        let (_, value) = rendered(&envelope, &Edited { steps: Some(steps), ..Edited::default() });
+        value["messages"].as_array().unwrap().clone()
+    };
+    let joined = left(vec![Step::Keep(0..2), Step::Keep(3..7)]);
+    assert_eq!(joined.len(), 5);
+    assert_eq!(joined[1]["content"], "first\n\nthen");
+    assert_eq!(joined[1]["tool_calls"], list[3]["tool_calls"]);
+    assert_eq!(joined[2..], list.as_array().unwrap()[4..]);
+    // One that called waits for its result, and stays.
+    assert_eq!(left(vec![Step::Keep(0..1), Step::Keep(3..7)])[1], list[3]);
+}
+
+#[test]
 fn what_we_say_finds_its_place() {
     let envelope = request(conversation());
     let contents = |steps| {
