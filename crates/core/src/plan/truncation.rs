@@ -150,7 +150,9 @@ impl Scene<'_> {
         let mut choice = Choice::new(gone, Instead::Note);
         self.refill_newest(&mut choice, target);
         let newest = self.steps_newest_first().next();
-        let keeps_newest = newest.is_none_or(|step| !choice.gone[step]);
+        // What it says is shown as far as there is room, before anything older is.
+        let is_cleared = |step: usize| self.units[step].items.clone().any(|at| choice.cleared.contains(&at));
+        let keeps_newest = newest.is_none_or(|step| !choice.gone[step] && !is_cleared(step));
         (keeps_newest && choice.gone.contains(&true)).then_some(choice)
     }
 

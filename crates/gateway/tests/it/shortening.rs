@@ -465,3 +465,42 @@ async fn an_answer_that_may_be_too_long_is_asked_to_be_shorter() {
     assert_eq!(sent[1]["messages"], sent[0]["messages"]);
     assert_eq!(sent[1]["max_tokens"], 5_600 - 3_023 - 56);
 }
+
+#[tokio::test]
+async fn a_result_that_is_larger_than_the_window_takes_nothing_else_with_it() {
+    let server = model(8_000).await;
+    let gateway = server.gateway(8_000);
+    let mut messages = Vec::new();
+    for turn in 0..20 {
+        messages.extend([user(format!("question {turn} {}", words(40, turn))), assistant(words(40, turn))]);
+    }
+    messages.push(user("now read the file"));
+    let function = json!({ "name": "read", "arguments": "{}" });
+    let calls = json!([{ "id": "c", "type": "function", "function": function }]);
+    messages.push(json!({ "role": "assistant", "content": null, "tool_calls": calls }));
+    let file = format!("It begins here. {} Here it ends.", words(12_000, 5));
+    messages.push(json!({ "role": "tool", "tool_call_id": "c", "content": file }));
+    let reply = gateway.answer(chat(request(&messages, false))).await;
+    assert_eq!(reply.status, StatusCode::OK);
+    let sent = mains(&server).last().unwrap().messages();
+    assert_eq!(sent.len(), messages.len(), "all is there");
+    let shown = sent.last().unwrap()["content"].as_str().unwrap();
+    assert!(shown.contains("It begins here.") && shown.contains("Here it ends."), "{shown}");
+    assert!(shown.contains("characters are left out here"), "{shown}");
+    // Where the rest is too much as well, the newest of it stays.
+    for turn in 0..120 {
+        messages.insert(0, assistant(words(40, turn)));
+        messages.insert(0, user(format!("earlier {turn} {}", words(40, turn))));
+    }
+    let reply = gateway.answer(chat(request(&messages, false))).await;
+    assert_eq!(reply.status, StatusCode::OK);
+    let sent = mains(&server).last().unwrap().messages();
+    assert!(sent.iter().any(|message| message.to_string().contains("question 19")), "{sent:?}");
+    let shown = sent.last().unwrap()["content"].as_str().unwrap();
+    assert!(
+        shown.contains("It begins here."),
+        "{shown} {:?} {}",
+        header(&reply, "x-longhaul-reason"),
+        sent.len()
+    );
+}
