@@ -112,7 +112,7 @@ async fn dispatch(command: Command, place: &Place) -> Outcome {
         Command::Recall(args) => recall::run(args, place).await,
         Command::Tokens(args) => tokens::run(&args, place).await,
         Command::Models(args) => models::run(&args, place).await,
-        Command::Serve(args) => serve::run(args, place).await,
+        Command::Serve(args) => Box::pin(serve::run(args, place)).await,
         Command::Acp(args) => acp::run(args, place).await,
         Command::Mcp => mcp::run(place).await,
         Command::Lab(command) => lab::run(command, place).await,
