@@ -1,9 +1,9 @@
 //! What child processes may do: a scrubbed environment, a process group of their own, private temporary
 //! files, and on Linux a Landlock domain.
 //!
-//! Landlock restricts the thread that asks for it and what that thread starts. Each child therefore gets a
-//! thread of its own, which confines itself, starts the child, waits for it, and ends whatever the child left
-//! behind (`child`).
+//! Landlock restricts the thread that asks for it and what that thread starts. Each child is therefore started by a
+//! thread that confines itself and ends before the child's first instruction; another, outside, waits for the child
+//! (`child`) and ends what it left behind, which it knows by a mark (`mark`).
 //!
 //! Landlock guards opening, running, creating, renaming and removing files. It guards neither a file's mode, owner
 //! and times, nor (below ABI 9) connecting to a UNIX socket by its path. Seccomp refuses system calls that no
@@ -20,6 +20,8 @@ mod environment;
 mod gate;
 mod grants;
 mod limits;
+#[cfg(target_os = "linux")]
+mod mark;
 mod private;
 mod report;
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod capture;
 pub mod edit;
 pub mod glob;
 pub mod grep;
+mod ignored;
 pub mod ls;
 pub mod read;
 #[cfg(test)]

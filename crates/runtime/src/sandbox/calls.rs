@@ -102,6 +102,9 @@ const ON_ITSELF: &[(c_long, &[(u8, u64)])] = &[
 /// `IOPRIO_WHO_PROCESS` of `linux/ioprio.h`.
 const IO_PRIORITY_OF_PROCESS: u64 = 1;
 
+/// The resource whose limit is a child's mark (`mark`).
+const MARK: u64 = libc::RLIMIT_LOCKS as u64;
+
 /// Refuses the calling thread, and what it starts, the calls above; sockets, too, where `network` is denied.
 ///
 /// `no_new_privs` is set, so that a program with more rights cannot be started to get around it.
@@ -122,19 +125,22 @@ fn programs(network: Network) -> Result<Vec<BpfProgram>, seccompiler::BackendErr
     ]);
     if network == Network::Denied {
         // Every kind, UNIX sockets included: behind one of them may be a container's or a session's service that
-        // reaches further. Pairs (`socketpair`) lead nowhere and stay.
+        // reaches further.
         refused.insert(libc::SYS_socket, Vec::new());
+        refused.insert(libc::SYS_socketpair, pairs_that_lead_elsewhere()?);
     }
     for (call, own) in ON_ITSELF {
         refused.insert(*call, unless(own)?);
     }
-    // A user of its own making has every capability, and with it most of what is refused here.
-    let makes_user = libc::CLONE_NEWUSER as u64;
-    for call in [libc::SYS_clone, libc::SYS_unshare] {
-        let flag = SeccompCmpOp::MaskedEq(makes_user);
-        let condition = SeccompCondition::new(0, SeccompCmpArgLen::Qword, flag, makes_user)?;
-        refused.insert(call, vec![SeccompRule::new(vec![condition])?]);
-    }
+    let (new_user, to_parent) = (flag(libc::CLONE_NEWUSER)?, flag(libc::CLONE_PARENT)?);
+    refused.insert(libc::SYS_unshare, vec![new_user.clone()]);
+    refused.insert(libc::SYS_clone, vec![new_user, to_parent]);
+    // What a process is known by for as long as it runs.
+    let mark = equal(0, MARK)?;
+    refused.insert(libc::SYS_setrlimit, vec![SeccompRule::new(vec![mark])?]);
+    let changes = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
+    let of_mark = SeccompRule::new(vec![equal(1, MARK)?, changes])?;
+    refused.entry(libc::SYS_prlimit64).or_default().push(of_mark);
     // Its flags are behind a pointer, where a filter cannot look. Callers use `clone` where it is missing.
     let missing = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
     let mut programs = Vec::new();
@@ -156,6 +162,35 @@ fn unless(own: &[(u8, u64)]) -> Result<Vec<SeccompRule>, seccompiler::BackendErr
         SeccompRule::new(vec![other])
     };
     own.iter().map(rule).collect()
+}
+
+/// A rule that fits where `flag` is among those of the first argument.
+///
+/// `CLONE_NEWUSER`: a user of its own making has every capability, and with it most of what is refused here.
+/// `CLONE_PARENT`: a child of the runtime's that the runtime does not know of.
+fn flag(flag: libc::c_int) -> Result<SeccompRule, seccompiler::BackendError> {
+    let flag = u64::from(flag.unsigned_abs());
+    let set = SeccompCondition::new(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(flag), flag)?;
+    SeccompRule::new(vec![set])
+}
+
+/// A condition on an argument of 32 bits.
+fn equal(argument: u8, value: u64) -> Result<SeccompCondition, seccompiler::BackendError> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)
+}
+
+/// All but pairs of UNIX streams and of packets in sequence. A datagram can be sent by any socket to any path, whoever
+/// listens there.
+fn pairs_that_lead_elsewhere() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+    /// The kind is in these bits of the second argument; flags are in others.
+    const KIND: u64 = 0xf;
+    let within = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].map(|kind| u64::from(kind.unsigned_abs()));
+    let mut rules = unless(&[(0, u64::from(libc::AF_UNIX.unsigned_abs()))])?;
+    for kind in (0..=KIND).filter(|kind| !within.contains(kind)) {
+        let is = SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(KIND), kind)?;
+        rules.push(SeccompRule::new(vec![is])?);
+    }
+    Ok(rules)
 }
 
 /// On x86-64 every call has a second number (x32), which the others let pass: all of those are missing.

@@ -1,4 +1,4 @@
-//! A child process with a thread of its own that confines itself, starts it, waits for it and cleans up.
+//! A child process: a thread that confines itself starts it and ends, another waits for it and cleans up.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -6,8 +6,7 @@ use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{
@@ -15,9 +14,9 @@ use rustix::process::{
 };
 use tokio::sync::oneshot;
 
-#[cfg(target_os = "linux")]
-use super::confine::end_domain;
 use super::grants::Grant;
+#[cfg(target_os = "linux")]
+use super::mark::Mark;
 use super::{ChildLimits, Network, SandboxError};
 #[cfg(target_os = "linux")]
 use super::{calls, gate, limits};
@@ -130,12 +129,12 @@ impl Group {
     }
 
     /// Waits for the leader, ends the rest, and gives the number back.
-    fn finish(&self, child: &mut Child, confined: bool) -> io::Result<ExitStatus> {
+    fn finish(&self, child: &mut Child, mark: Option<&Mark>) -> io::Result<ExitStatus> {
         // Should this fail, so will the wait below, and its error is returned.
         let _ = wait_without_reaping(self.leader);
         self.signal(Signal::KILL);
-        if confined {
-            end_domain();
+        if let Some(mark) = mark {
+            mark.end(self.leader);
         }
         let status = self.reap(child);
         self.wait_until_gone();
@@ -170,78 +169,72 @@ pub(super) async fn start(prepared: Prepared, guards: Guards) -> Result<Confined
     }
 }
 
-/// The life of a child's thread.
+/// The life of a child's thread. It stays outside the sandbox: what is inside can signal whatever else is.
 fn live(prepared: Prepared, guards: Guards, started: oneshot::Sender<Result<ConfinedChild, SandboxError>>) {
-    let confined = guards.grants.is_some();
-    // First: what it starts later is confined as it is itself.
-    let limiting = Limiting::start(guards.limits);
-    let mut child =
-        match limiting.and_then(|limiting| confine(guards).and_then(|()| spawn(prepared, limiting))) {
-            Ok(child) => child,
-            Err(error) => return drop(started.send(Err(error))),
-        };
+    let bounds = Bounds::new(&guards);
+    let mut child = match start_confined(prepared, guards, bounds.held).and_then(|child| bounds.set(child)) {
+        Ok(child) => child,
+        Err(error) => return drop(started.send(Err(error))),
+    };
     let group = Arc::new(Group { leader: Pid::from_child(&child), reaped: Mutex::new(false) });
     let (ended, exit) = oneshot::channel();
     // If nobody takes the handle, dropping it kills the child.
     let _ = started.send(Ok(ConfinedChild { group: Arc::clone(&group), exit, status: None }));
-    let _ = ended.send(group.finish(&mut child, confined));
+    let _ = ended.send(group.finish(&mut child, bounds.mark.as_ref()));
 }
 
-/// A thread that sets a child's limits from outside the sandbox: inside it no process may change another's.
-struct Limiting {
+/// What is set for a child from outside, because inside no process may change another's.
+struct Bounds {
+    limits: ChildLimits,
+    mark: Option<Mark>,
+    /// Whether it does nothing until they are set.
     held: bool,
-    child: mpsc::Sender<Pid>,
-    thread: JoinHandle<io::Result<()>>,
 }
 
-impl Limiting {
-    /// `None` where there is nothing to limit.
-    fn start(limits: ChildLimits) -> Result<Option<Self>, SandboxError> {
-        if limits.is_none() {
-            return Ok(None);
-        }
-        let held = is_held();
-        let (child, started) = mpsc::channel();
-        // Nobody tells of a child that could not be started.
-        let work = move || started.recv().map_or(Ok(()), |child| limit(child, &limits, held));
-        let thread = std::thread::Builder::new().name("sandbox-limits".to_owned()).spawn(work);
-        Ok(Some(Self { held, child, thread: thread.map_err(|error| unlimited(&error))? }))
+impl Bounds {
+    fn new(guards: &Guards) -> Self {
+        let is_guarded = guards.grants.is_some() || guards.network.is_some();
+        let mark = is_guarded.then(Mark::new);
+        Self { limits: guards.limits, held: is_held() && !(guards.limits.is_none() && mark.is_none()), mark }
     }
 
-    /// Returns once the limits of the child are set, and it goes on if it was held.
-    fn set(self, child: &Child) -> Result<(), SandboxError> {
-        // If the thread has gone, joining it says so.
-        let _ = self.child.send(Pid::from_child(child));
-        let set = self.thread.join().unwrap_or_else(|_| Err(io::Error::other("its thread has gone")));
-        set.map_err(|error| unlimited(&error))
+    /// Sets them; the child goes on if it was held.
+    fn set(&self, mut child: Child) -> Result<Child, SandboxError> {
+        let Err(error) = bound(Pid::from_child(&child), self) else { return Ok(child) };
+        let _ = child.kill();
+        let _ = child.wait();
+        Err(SandboxError::Confine(format!("its limits cannot be set: {error}")))
     }
 }
 
-fn unlimited(error: &io::Error) -> SandboxError {
-    SandboxError::Confine(format!("its limits cannot be set: {error}"))
+/// Starts it from a thread that confines itself and is gone when this returns.
+fn start_confined(prepared: Prepared, guards: Guards, held: bool) -> Result<Child, SandboxError> {
+    let starter = std::thread::Builder::new().name("sandbox-start".to_owned());
+    let confining = move || {
+        let child = confine(guards).and_then(|()| spawn(prepared, held));
+        (child, this_thread())
+    };
+    let failed = |why: &str| SandboxError::Confine(format!("its thread cannot be started: {why}"));
+    let starter = starter.spawn(confining).map_err(|error| failed(&error.to_string()))?;
+    let (child, thread) = starter.join().map_err(|_| failed("it has gone"))?;
+    wait_for_the_end_of(thread);
+    child
 }
 
 /// Descriptors from here on are not for children: whoever started this process may have left some open.
 const FIRST_TO_CLOSE: i32 = 3;
 
 /// Starts it, and gives up our copies of its pipes' ends: else their readers never see an end.
-fn spawn(prepared: Prepared, limiting: Option<Limiting>) -> Result<Child, SandboxError> {
+fn spawn(prepared: Prepared, held: bool) -> Result<Child, SandboxError> {
     let program = prepared.program.to_string_lossy().into_owned();
     let failed = |source| SandboxError::Start { program: program.clone(), source };
-    let held = limiting.as_ref().is_some_and(|limiting| limiting.held);
     if held {
         find(&prepared).map_err(failed)?;
     }
     let mut command = prepared.command(held);
     // Here they are only marked; a program that is started closes what is marked.
     close_fds::set_fds_cloexec_threadsafe(FIRST_TO_CLOSE, &[]);
-    let mut child = command.spawn().map_err(failed)?;
-    if let Err(error) = limiting.map_or(Ok(()), |limiting| limiting.set(&child)) {
-        let _ = child.kill();
-        let _ = child.wait();
-        return Err(error);
-    }
-    Ok(child)
+    command.spawn().map_err(failed)
 }
 
 #[cfg(target_os = "linux")]
@@ -269,10 +262,28 @@ fn find(prepared: &Prepared) -> io::Result<()> {
     gate::look_for(&prepared.program, path, &prepared.directory)
 }
 
-/// Without a shell to hold it, it runs for a moment before its limits are set.
+/// Without a shell to hold it, it runs for a moment before they are set.
 #[cfg(target_os = "linux")]
-fn limit(child: Pid, limits: &ChildLimits, held: bool) -> io::Result<()> {
-    if held { gate::open(child, limits) } else { limits::set(child, limits) }
+fn bound(child: Pid, bounds: &Bounds) -> io::Result<()> {
+    let set = || {
+        limits::set(child, &bounds.limits)?;
+        bounds.mark.as_ref().map_or(Ok(()), |mark| mark.put(child))
+    };
+    if bounds.held { gate::open(child, set) } else { set() }
+}
+
+#[cfg(target_os = "linux")]
+fn this_thread() -> Pid {
+    rustix::thread::gettid()
+}
+
+/// A thread that was joined is the system's for a moment longer, and signals still reach it.
+#[cfg(target_os = "linux")]
+fn wait_for_the_end_of(thread: Pid) {
+    let task = format!("/proc/self/task/{}", thread.as_raw_nonzero());
+    while std::path::Path::new(&task).exists() {
+        std::thread::yield_now();
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -297,13 +308,29 @@ fn find(_: &Prepared) -> io::Result<()> {
 
 /// Limits of another process can be set on Linux only.
 #[cfg(not(target_os = "linux"))]
-fn limit(_: Pid, _: &ChildLimits, _: bool) -> io::Result<()> {
+fn bound(_: Pid, _: &Bounds) -> io::Result<()> {
     Ok(())
 }
 
-/// Without domains nothing knows what left the group.
 #[cfg(not(target_os = "linux"))]
-fn end_domain() {}
+fn this_thread() {}
+
+#[cfg(not(target_os = "linux"))]
+fn wait_for_the_end_of(_: ()) {}
+
+/// Elsewhere nothing knows what left the group.
+#[cfg(not(target_os = "linux"))]
+#[derive(Debug)]
+struct Mark;
+
+#[cfg(not(target_os = "linux"))]
+impl Mark {
+    fn new() -> Self {
+        Self
+    }
+
+    fn end(&self, _: Pid) {}
+}
 
 fn wait_without_reaping(leader: Pid) -> io::Result<()> {
     loop {

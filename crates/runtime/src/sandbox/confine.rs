@@ -1,16 +1,13 @@
 //! Landlock: confines the calling thread and what it starts.
 
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Duration;
 
 use landlock::{
     ABI, Access, AccessFs, BitFlags, LandlockStatus, PathBeneath, RestrictionStatus, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 use rustix::fs::{FileType, Mode, OFlags, fstat};
-use rustix::process::{Pid, Signal, getpid, getppid, kill_process, test_kill_process};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 use super::Confinement;
@@ -102,34 +99,4 @@ fn rights(right: Right) -> BitFlags<AccessFs> {
         }
         Right::List => AccessFs::ReadDir.into(),
     }
-}
-
-/// Kills every process of the calling thread's domain except this one, and waits until they are gone: what
-/// the child left behind, also processes that moved to a session of their own.
-///
-/// Membership is what the kernel says: only processes of the same domain can be read and signalled from
-/// inside it. Should that not hold (the parent of this process, which is outside, is readable), nothing is
-/// done. Processes that have changed their user are not found.
-pub(super) fn end_domain() {
-    if getppid().is_some_and(readable) || readable(Pid::INIT) {
-        return;
-    }
-    // Killed processes take a moment to go, and some fork while they are looked for.
-    for _ in 0..200 {
-        if end_members() == 0 {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-fn end_members() -> usize {
-    let Ok(entries) = std::fs::read_dir("/proc") else { return 0 };
-    let pids = entries.flatten().filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
-    let members = pids.filter(|pid| *pid != getpid() && test_kill_process(*pid).is_ok() && readable(*pid));
-    members.filter(|pid| kill_process(*pid, Signal::KILL).is_ok()).count()
-}
-
-fn readable(pid: Pid) -> bool {
-    File::open(format!("/proc/{}/environ", pid.as_raw_nonzero())).is_ok()
 }

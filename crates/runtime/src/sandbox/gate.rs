@@ -12,8 +12,6 @@ use std::process::Command;
 use rustix::fs::Access;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
-use super::limits::{self, ChildLimits};
-
 const SHELL: &str = "/bin/sh";
 
 /// The names are the shell's own; the program is not told of them.
@@ -31,11 +29,11 @@ pub(super) fn is_possible() -> bool {
     Path::new(SHELL).exists()
 }
 
-/// Sets the limits of a child that was started by [`command`], and lets it go.
+/// Calls `set` once a child that was started by [`command`] waits for it, and lets it go.
 ///
 /// # Errors
-/// The system's error. The child has to be killed then.
-pub(super) fn open(process: Pid, limits: &ChildLimits) -> io::Result<()> {
+/// The system's error, and that of `set`. The child has to be killed then.
+pub(super) fn open(process: Pid, set: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     let events = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     loop {
         match waitid(WaitId::Pid(process), events) {
@@ -46,7 +44,7 @@ pub(super) fn open(process: Pid, limits: &ChildLimits) -> io::Result<()> {
             Ok(_) => break,
         }
     }
-    limits::set(process, limits)?;
+    set()?;
     Ok(kill_process(process, Signal::CONT)?)
 }
 

@@ -4,7 +4,7 @@ use std::io::Read as _;
 
 use async_trait::async_trait;
 use longhaul_core::message::ToolSpec;
-use regex::bytes::Regex;
+use regex::bytes::{NoExpand, Regex};
 
 use super::arguments::Arguments;
 use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, builtin, finishing};
@@ -72,12 +72,19 @@ impl Request {
             return Err(ToolError::Failed(format!("`{shown}` is too large to edit (over 64 MiB)")));
         }
         self.adopt_line_endings(&content);
-        let places = find(&content, &self.old)?;
+        let pattern = pattern(&self.old)?;
+        let places = Places::of(&pattern, &content);
         self.check(&content, &places, &shown)?;
-        let replaced = splice(&content, &places, self.old.len(), self.new.as_bytes());
+        let longer = (places.count as u64).saturating_mul(self.new.len() as u64);
+        if longer.saturating_add(content.len() as u64 - (places.count * self.old.len()) as u64) > LARGEST {
+            return Err(ToolError::Failed(format!(
+                "`{shown}` would be too large with `new` in {} places (over 64 MiB)",
+                places.count
+            )));
+        }
+        let replaced = pattern.replace_all(&content, NoExpand(self.new.as_bytes()));
         context.workspace.replace(&resolved, &replaced)?;
-        let lines = line_numbers(&content, &places);
-        Ok(ToolOutput::text(format!("Replaced {} in {shown} (line {lines}).", times(places.len()))))
+        Ok(ToolOutput::text(format!("Replaced {} in {shown} (line {}).", times(places.count), places.lines)))
     }
 
     /// In a file of CRLF lines, line breaks of the request mean CRLF.
@@ -88,17 +95,15 @@ impl Request {
         }
     }
 
-    fn check(&self, content: &[u8], places: &[usize], shown: &str) -> Result<(), ToolError> {
-        match places {
-            [] => Err(ToolError::Failed(format!("`old` is not in {shown}.{}", self.hint(content)))),
-            [_, _, ..] if !self.all => {
-                let lines = line_numbers(content, places);
-                Err(ToolError::Failed(format!(
-                    "`old` is in {shown} {}, at lines {lines}. Give more of the lines around the one you mean, or \
-                     set `replaceAll`.",
-                    times(places.len())
-                )))
-            }
+    fn check(&self, content: &[u8], places: &Places, shown: &str) -> Result<(), ToolError> {
+        match places.count {
+            0 => Err(ToolError::Failed(format!("`old` is not in {shown}.{}", self.hint(content)))),
+            2.. if !self.all => Err(ToolError::Failed(format!(
+                "`old` is in {shown} {}, at lines {}. Give more of the lines around the one you mean, or \
+                 set `replaceAll`.",
+                times(places.count),
+                places.lines
+            ))),
             _ => Ok(()),
         }
     }
@@ -130,37 +135,33 @@ fn to_crlf(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\n', "\r\n")
 }
 
-fn find(content: &[u8], old: &str) -> Result<Vec<usize>, ToolError> {
-    let pattern = Regex::new(&regex::escape(old))
-        .map_err(|_| ToolError::Arguments("`edit`: `old` is too long; edit in smaller pieces".to_owned()))?;
-    Ok(pattern.find_iter(content).map(|found| found.start()).collect())
+fn pattern(old: &str) -> Result<Regex, ToolError> {
+    Regex::new(&regex::escape(old))
+        .map_err(|_| ToolError::Arguments("`edit`: `old` is too long; edit in smaller pieces".to_owned()))
 }
 
-fn splice(content: &[u8], places: &[usize], old_bytes: usize, new: &[u8]) -> Vec<u8> {
-    let mut result = Vec::with_capacity(content.len() + places.len() * new.len());
-    let mut from = 0;
-    for place in places {
-        result.extend_from_slice(&content[from..*place]);
-        result.extend_from_slice(new);
-        from = place + old_bytes;
-    }
-    result.extend_from_slice(&content[from..]);
-    result
+/// Where a text is.
+struct Places {
+    count: usize,
+    /// The lines of the first ten.
+    lines: String,
 }
 
-/// The lines of the first ten places.
-fn line_numbers(content: &[u8], places: &[usize]) -> String {
-    let mut numbers = Vec::new();
-    let (mut line, mut from) = (1, 0);
-    for place in places.iter().take(10) {
-        line += content[from..*place].iter().filter(|byte| **byte == b'\n').count();
-        from = *place;
-        numbers.push(line.to_string());
+impl Places {
+    fn of(pattern: &Regex, content: &[u8]) -> Self {
+        let mut numbers = Vec::new();
+        let (mut line, mut from) = (1, 0);
+        for place in pattern.find_iter(content).take(10).map(|found| found.start()) {
+            line += content[from..place].iter().filter(|byte| **byte == b'\n').count();
+            from = place;
+            numbers.push(line.to_string());
+        }
+        let count = pattern.find_iter(content).count();
+        if count > 10 {
+            numbers.push("…".to_owned());
+        }
+        Self { count, lines: numbers.join(", ") }
     }
-    if places.len() > 10 {
-        numbers.push("…".to_owned());
-    }
-    numbers.join(", ")
 }
 
 fn times(count: usize) -> String {

@@ -9,6 +9,7 @@ use super::*;
 use crate::sandbox::SandboxPolicy;
 
 mod process;
+mod walk;
 
 struct Bench {
     _dir: tempfile::TempDir,
@@ -285,6 +286,22 @@ async fn edit_replaces_exactly_one_place_unless_told_otherwise() {
     assert_eq!(bench.content("f"), "fn a() {\n    one();\n}\nfn b() {\n    $1two();\n}\n");
     let text = bench.ok("edit", json!({"path": "f", "old": "n", "new": "N", "replaceAll": true})).await;
     assert_eq!(text, "Replaced 3 times in f (line 1, 2, 4).");
+}
+
+#[tokio::test]
+async fn edit_makes_no_file_that_it_could_not_edit() {
+    let bench = bench();
+    let most = 64 * 1024 * 1024;
+    bench.file("f", "a".repeat(most / 64));
+    let replace = |characters: usize| json!({"path": "f", "old": "a", "new": "b".repeat(characters), "replaceAll": true});
+    let text = bench.fails("edit", replace(65)).await;
+    assert!(text.contains("`f` would be too large with `new` in 1048576 places (over 64 MiB)"), "{text}");
+    assert_eq!(bench.content("f").len(), most / 64);
+    assert_eq!(
+        bench.ok("edit", replace(64)).await,
+        "Replaced 1048576 times in f (line 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, …)."
+    );
+    assert_eq!(bench.content("f").len(), most);
 }
 
 #[tokio::test]

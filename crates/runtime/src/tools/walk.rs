@@ -1,15 +1,17 @@
 //! Walking the workspace's files as a person sees them: without `.git` and what `.gitignore` names.
 
-use std::ffi::OsStr;
 use std::path::Path;
-use std::sync::Arc;
+use std::vec::IntoIter;
 
 use globset::{GlobBuilder, GlobMatcher};
-use ignore::WalkBuilder;
 use tokio_util::sync::CancellationToken;
 
 use super::ToolError;
-use crate::workspace::{ResolvedPath, Workspace};
+use super::ignored::Ignored;
+use crate::workspace::{Entry, EntryKind, ResolvedPath, Workspace, WorkspaceError};
+
+/// Folders whose path is longer are passed over, bytes: no tool can name what lies there.
+const LONGEST_PATH: usize = 4095;
 
 /// A regular file found by a walk.
 pub(super) struct Found {
@@ -21,39 +23,77 @@ pub(super) struct Found {
 
 /// Calls `visit` for every file below `start`, in a fixed order, until it says no or `stop` is cancelled.
 pub(super) fn files(
-    workspace: &Arc<Workspace>,
+    workspace: &Workspace,
     start: &ResolvedPath,
     stop: &CancellationToken,
     mut visit: impl FnMut(Found) -> bool,
 ) -> Result<(), ToolError> {
     let base = workspace.absolute(start);
-    for entry in walker(workspace, &base).build() {
+    let mut visit = |path: ResolvedPath| {
+        let below = below(&base, &workspace.absolute(&path));
+        visit(Found { path, below })
+    };
+    let first = match workspace.list(start) {
+        Err(WorkspaceError::WrongKind { .. }) if workspace.modified(start).is_ok() => {
+            visit(start.clone());
+            return Ok(());
+        }
+        // Folders that cannot be opened are passed over.
+        listed => listed.unwrap_or_default(),
+    };
+    let ignored = Ignored::to(workspace, start);
+    let mut open = vec![Folder { path: start.clone(), entries: first.into_iter(), ignored }];
+    while let Some(folder) = open.last_mut() {
         if stop.is_cancelled() {
             return Err(ToolError::Cancelled);
         }
-        // Folders that cannot be opened are passed over.
-        let Ok(entry) = entry else { continue };
-        if !entry.file_type().is_some_and(|kind| kind.is_file()) {
-            continue;
-        }
-        let Ok(path) = workspace.admit(&entry.path().to_string_lossy(), entry.path()) else { continue };
-        if !visit(Found { path, below: below(&base, entry.path()) }) {
-            return Ok(());
+        match folder.next(workspace) {
+            None => drop(open.pop()),
+            Some(Next::File(path)) if !visit(path.clone()) => return Ok(()),
+            Some(Next::Folder(next)) => open.push(next),
+            Some(Next::File(_) | Next::Other) => {}
         }
     }
     Ok(())
 }
 
-fn walker(workspace: &Arc<Workspace>, base: &Path) -> WalkBuilder {
-    let closed = Arc::clone(workspace);
-    let mut walk = WalkBuilder::new(base);
-    walk.hidden(false)
-        .require_git(false)
-        .git_global(false)
-        .follow_links(false)
-        .sort_by_file_name(OsStr::cmp)
-        .filter_entry(move |entry| entry.file_name() != ".git" && !closed.is_protected(entry.path()));
-    walk
+/// A folder that is being walked through.
+struct Folder {
+    path: ResolvedPath,
+    entries: IntoIter<Entry>,
+    ignored: Ignored,
+}
+
+enum Next {
+    File(ResolvedPath),
+    Folder(Folder),
+    /// What is ignored, no file, or not to be opened.
+    Other,
+}
+
+impl Folder {
+    fn next(&mut self, workspace: &Workspace) -> Option<Next> {
+        let entry = self.entries.next()?;
+        let absolute = workspace.absolute(&self.path).join(&entry.name);
+        let is_folder = entry.kind == EntryKind::Directory;
+        if entry.name == ".git" || self.ignored.has(&absolute, is_folder) {
+            return Some(Next::Other);
+        }
+        let Ok(path) = workspace.admit("", &absolute) else { return Some(Next::Other) };
+        Some(match entry.kind {
+            EntryKind::File => Next::File(path),
+            EntryKind::Directory => self.enter(workspace, path).map_or(Next::Other, Next::Folder),
+            EntryKind::Link | EntryKind::Special => Next::Other,
+        })
+    }
+
+    fn enter(&self, workspace: &Workspace, path: ResolvedPath) -> Option<Self> {
+        if path.relative().as_os_str().len() > LONGEST_PATH {
+            return None;
+        }
+        let entries = workspace.list(&path).ok()?.into_iter();
+        Some(Self { ignored: self.ignored.below(workspace, &path), path, entries })
+    }
 }
 
 fn below(base: &Path, path: &Path) -> String {

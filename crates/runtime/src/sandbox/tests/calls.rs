@@ -7,7 +7,7 @@ use super::*;
 use crate::sandbox::calls::REFUSED;
 
 /// Whether there is a Python for calls that no shell makes. A test that needs it and does not find it says so.
-fn python(test: &str) -> bool {
+pub(super) fn python(test: &str) -> bool {
     let there = Path::new("/usr/bin/python3").exists();
     if !there {
         eprintln!("SKIPPED {test}: no /usr/bin/python3");
@@ -17,7 +17,7 @@ fn python(test: &str) -> bool {
 }
 
 /// Whether calls are filtered here; as [`landlock`].
-fn seccomp(test: &str) -> bool {
+pub(super) fn seccomp(test: &str) -> bool {
     let status = place().sandbox().status().clone();
     if let Err(reason) = &status.calls {
         eprintln!("SKIPPED {test}: {reason}");
@@ -71,7 +71,13 @@ print(ctypes.get_errno())'"
     };
     let new_user = libc::CLONE_NEWUSER;
     let confined = place.sandbox();
-    for script in [clone(libc::SYS_unshare, new_user), clone(libc::SYS_clone, new_user | libc::SIGCHLD)] {
+    let calls = [
+        clone(libc::SYS_unshare, new_user),
+        clone(libc::SYS_clone, new_user | libc::SIGCHLD),
+        // Nor a child of the runtime's.
+        clone(libc::SYS_clone, libc::CLONE_PARENT | libc::SIGCHLD),
+    ];
+    for script in calls {
         let ran = run(&confined, &script).await;
         assert_eq!(ran.output, format!("{}\n", libc::EPERM), "{script}");
     }
@@ -112,9 +118,19 @@ s.connect({to}); s.send(b\"x\"); print(\"reached\")' 2>&1"
         assert!(!ran.ok && ran.output.contains("not permitted"), "{way}: {}", ran.output);
     }
     // Pairs are within one program, and many need them.
-    let pair =
-        "/usr/bin/python3 -c 'import socket; a, b = socket.socketpair(); a.send(b\"x\"); print(\"sent\")'";
-    assert_eq!(run(&sandbox, pair).await.output, "sent\n");
+    let pair = |kind: &str| {
+        let with = format!("a, b = socket.socketpair(type=socket.{kind})");
+        format!("/usr/bin/python3 -c 'import socket; {with}; a.send(b\"x\"); print(\"sent\")' 2>&1")
+    };
+    for kind in ["SOCK_STREAM", "SOCK_STREAM | socket.SOCK_CLOEXEC", "SOCK_SEQPACKET"] {
+        assert_eq!(run(&sandbox, &pair(kind)).await.output, "sent\n", "{kind}");
+    }
+    // Others send to any path.
+    for kind in ["SOCK_DGRAM", "SOCK_DGRAM | socket.SOCK_NONBLOCK", "SOCK_RAW"] {
+        assert!(run(&place.open(), &pair(kind)).await.ok, "open: {kind}");
+        let ran = run(&sandbox, &pair(kind)).await;
+        assert!(!ran.ok && ran.output.contains("not permitted"), "{kind}: {}", ran.output);
+    }
     // What a person says of one server holds for that one.
     let (reader, writer) = io::pipe().unwrap();
     let request = shell(&sandbox, &ways[0], writer);
@@ -147,7 +163,7 @@ async fn second_numbers_of_calls_are_missing() {
 }
 
 /// A program that makes calls, each `(name, number, arguments)` in Python, and says the error of each by name.
-fn making(calls: &str) -> String {
+pub(super) fn making(calls: &str) -> String {
     format!(
         "/usr/bin/python3 -c 'import ctypes, struct
 libc = ctypes.CDLL(None, use_errno=True)
@@ -162,7 +178,7 @@ def call(name, number, *arguments):
 }
 
 /// What [`making`] has said of a call.
-fn error_of(said: &str, name: &str) -> i32 {
+pub(super) fn error_of(said: &str, name: &str) -> i32 {
     let line = said.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.unwrap_or_else(|| panic!("{name}: {said}")).parse().unwrap()
 }
