@@ -8,7 +8,6 @@ use std::cmp::Ordering;
 use std::io;
 use std::time::{Duration, Instant};
 
-use rustix::io::Errno;
 use rustix::process::{
     Pid, Resource, Rlimit, Signal, WaitOptions, getpid, getrlimit, kill_process, prlimit, waitpid,
 };
