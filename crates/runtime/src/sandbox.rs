@@ -23,6 +23,7 @@ mod limits;
 #[cfg(target_os = "linux")]
 mod mark;
 mod private;
+mod removal;
 mod report;
 #[cfg(test)]
 #[cfg(target_os = "linux")]

@@ -12,6 +12,7 @@ use rustix::fs::{Mode, OFlags};
 use uuid::Uuid;
 
 use super::SandboxError;
+use super::removal::remove;
 
 /// How often a folder is made anew that another process swept up before it was locked.
 const TRIES: usize = 3;
@@ -69,7 +70,7 @@ impl PrivateFolder {
 
 impl Drop for PrivateFolder {
     fn drop(&mut self) {
-        match fs::remove_dir_all(&self.path) {
+        match remove(&self.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 tracing::warn!(path = %self.path.display(), %error, "a private folder stays behind");
             }
@@ -84,7 +85,7 @@ fn sweep(scratch: &Path) {
     for entry in entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_ours)) {
         let path = entry.path();
         let Some(_lock) = abandoned(&path) else { continue };
-        match fs::remove_dir_all(&path) {
+        match remove(&path) {
             Ok(()) => {
                 tracing::debug!(path = %path.display(), "a private folder of a killed process is removed")
             }

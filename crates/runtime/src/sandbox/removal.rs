@@ -1,0 +1,120 @@
+//! Removing a folder that commands have filled, however deep.
+//!
+//! `std::fs::remove_dir_all` calls itself for every level and keeps each open: folders in folders by the ten thousand,
+//! which a command makes in a second, overflow the stack and end the process. Here the folders in a folder are moved
+//! to the top and emptied there, so that there are never more than two levels to look at.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, chmodat, openat, renameat, statat, unlinkat};
+use uuid::Uuid;
+
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Removes a folder and all that is in it; links are removed, not followed. Nobody may change it meanwhile.
+///
+/// # Errors
+/// The system's error. What was removed until then is gone.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    let top = openat(CWD, path, FOLDER, Mode::empty())?;
+    let mut folders = remove_files(top.as_fd())?;
+    // No name that is there already.
+    let (prefix, mut moved) = (Uuid::now_v7().simple().to_string(), 0_u64);
+    while let Some(name) = folders.pop() {
+        let folder = open(top.as_fd(), &name)?;
+        for inner in remove_files(folder.as_fd())? {
+            let aside = CString::new(format!("{prefix}-{moved}"))?;
+            moved += 1;
+            // One that may not be written cannot be moved.
+            chmodat(&folder, &inner, Mode::RWXU, AtFlags::empty())?;
+            renameat(&folder, &inner, &top, &aside)?;
+            folders.push(aside);
+        }
+        unlinkat(&top, &name, AtFlags::REMOVEDIR)?;
+    }
+    Ok(unlinkat(CWD, path, AtFlags::REMOVEDIR)?)
+}
+
+fn open(top: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
+    chmodat(top, name, Mode::RWXU, AtFlags::empty())?;
+    Ok(openat(top, name, FOLDER, Mode::empty())?)
+}
+
+/// Removes everything but the folders, and names these.
+fn remove_files(folder: BorrowedFd<'_>) -> io::Result<Vec<CString>> {
+    let mut folders = Vec::new();
+    for entry in Dir::read_from(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name == c"." || name == c".." {
+            continue;
+        }
+        match kind(folder, name, entry.file_type())? {
+            FileType::Directory => folders.push(name.to_owned()),
+            _ => unlinkat(folder, name, AtFlags::empty())?,
+        }
+    }
+    Ok(folders)
+}
+
+/// Not every file system says it in its lists.
+fn kind(folder: BorrowedFd<'_>, name: &CStr, listed: FileType) -> io::Result<FileType> {
+    Ok(match listed {
+        FileType::Unknown => {
+            FileType::from_raw_mode(statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode)
+        }
+        known => known,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_folder_goes_with_all_that_is_in_it_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let (folder, outside) = (dir.path().join("folder"), dir.path().join("outside"));
+        fs::create_dir_all(folder.join("a/b/c")).unwrap();
+        fs::create_dir_all(folder.join("closed/inner")).unwrap();
+        fs::create_dir(&outside).unwrap();
+        for file in ["x", "a/x", "a/b/x", "a/b/c/.x", "closed/inner/x"] {
+            fs::write(folder.join(file), "").unwrap();
+        }
+        fs::write(outside.join("kept"), "").unwrap();
+        symlink(&outside, folder.join("a/link")).unwrap();
+        symlink("nowhere", folder.join("dangling")).unwrap();
+        rustix::fs::mknodat(CWD, folder.join("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        for closed in ["closed/inner", "closed"] {
+            fs::set_permissions(folder.join(closed), Permissions::from_mode(0)).unwrap();
+        }
+        remove(&folder).unwrap();
+        assert!(!folder.exists() && outside.join("kept").exists());
+        assert_eq!(remove(&folder).unwrap_err().kind(), io::ErrorKind::NotFound);
+        symlink(&outside, &folder).unwrap();
+        assert!(remove(&folder).is_err() && outside.join("kept").exists(), "a link is no folder");
+    }
+
+    #[test]
+    fn no_folder_is_too_deep_or_has_too_many_in_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("folder");
+        fs::create_dir(&folder).unwrap();
+        let mut here = openat(CWD, &folder, FOLDER, Mode::empty()).unwrap();
+        for _ in 0..25_000 {
+            rustix::fs::mkdirat(&here, "d", Mode::RWXU).unwrap();
+            here = openat(&here, "d", FOLDER, Mode::empty()).unwrap();
+        }
+        for n in 0..1_000 {
+            fs::create_dir_all(folder.join(format!("wide/{n}/in"))).unwrap();
+        }
+        remove(&folder).unwrap();
+        assert!(!folder.exists());
+    }
+}
