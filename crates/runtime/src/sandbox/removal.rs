@@ -92,7 +92,7 @@ mod tests {
         symlink("nowhere", folder.join("dangling")).unwrap();
         rustix::fs::mknodat(CWD, folder.join("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
         for closed in ["closed/inner", "closed"] {
-            fs::set_permissions(folder.join(closed), Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(folder.join(closed), Permissions::from_mode(0o000)).unwrap();
         }
         remove(&folder).unwrap();
         assert!(!folder.exists() && outside.join("kept").exists());

@@ -110,7 +110,12 @@ fn open(policy: &SandboxPolicy, status: &SandboxStatus, agent_files: &[PathBuf])
         open.push(
             "limits on time, memory, files and processes, which this system cannot set for others".to_owned(),
         );
-    } else if policy.limits.processes.is_some() && rustix::process::geteuid().is_root() {
+        return open;
+    }
+    if policy.limits.memory_bytes.is_some() {
+        open.push("memory that is mapped as shared, which the limit on memory does not count".to_owned());
+    }
+    if policy.limits.processes.is_some() && rustix::process::geteuid().is_root() {
         open.push("the number of processes, which the kernel does not limit for root".to_owned());
     }
     open

@@ -216,7 +216,7 @@ async fn the_runtimes_own_process_is_closed() {
     }
     let place = place();
     only_unconfined(&place, "tr '\\0' '\\n' < /proc/$PPID/environ", "PATH=").await;
-    only_unconfined(&place, "ls -l /proc/$PPID/fd", " -> ").await;
+    only_unconfined(&place, "ls -l /proc/$PPID/fd/0", " -> ").await;
     only_unconfined(&place, "readlink /proc/$PPID/cwd", "/").await;
     only_unconfined(&place, "cat /proc/$PPID/maps", "r-xp").await;
     only_unconfined(&place, "cat /proc/$PPID/root/etc/hostname /etc/hostname && echo read", "read").await;
