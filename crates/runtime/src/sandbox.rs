@@ -20,7 +20,7 @@ mod environment;
 mod gate;
 mod grants;
 mod limits;
-#[cfg(target_os = "linux")]
+#[cfg_attr(not(target_os = "linux"), path = "sandbox/no_mark.rs")]
 mod mark;
 mod private;
 mod removal;
@@ -326,6 +326,7 @@ impl Sandbox {
             grants: confined
                 .then(|| -> child::Grants { Box::new(move || grants::grants(&policy, &private).list) }),
             network: self.status.calls.is_ok().then_some(network),
+            family: folder.family,
             limits,
         };
         child::start(self.prepare(request, folder), guards).await

@@ -15,8 +15,7 @@ use rustix::process::{
 use tokio::sync::oneshot;
 
 use super::grants::Grant;
-#[cfg(target_os = "linux")]
-use super::mark::Mark;
+use super::mark::{Family, Mark};
 use super::{ChildLimits, Network, SandboxError};
 #[cfg(target_os = "linux")]
 use super::{calls, gate, limits};
@@ -30,6 +29,8 @@ pub(super) struct Guards {
     pub(super) grants: Option<Grants>,
     /// Seccomp.
     pub(super) network: Option<Network>,
+    /// What its mark begins with.
+    pub(super) family: Family,
     pub(super) limits: ChildLimits,
 }
 
@@ -129,7 +130,7 @@ impl Group {
     }
 
     /// Waits for the leader, ends the rest, and gives the number back.
-    fn finish(&self, child: &mut Child, mark: Option<&Mark>) -> io::Result<ExitStatus> {
+    fn finish(&self, child: &mut Child, mark: Option<Mark>) -> io::Result<ExitStatus> {
         // Should this fail, so will the wait below, and its error is returned.
         let _ = wait_without_reaping(self.leader);
         self.signal(Signal::KILL);
@@ -180,7 +181,7 @@ fn live(prepared: Prepared, guards: Guards, started: oneshot::Sender<Result<Conf
     let (ended, exit) = oneshot::channel();
     // If nobody takes the handle, dropping it kills the child.
     let _ = started.send(Ok(ConfinedChild { group: Arc::clone(&group), exit, status: None }));
-    let _ = ended.send(group.finish(&mut child, bounds.mark.as_ref()));
+    let _ = ended.send(group.finish(&mut child, bounds.mark));
 }
 
 /// What is set for a child from outside, because inside no process may change another's.
@@ -194,7 +195,7 @@ struct Bounds {
 impl Bounds {
     fn new(guards: &Guards) -> Self {
         let is_guarded = guards.grants.is_some() || guards.network.is_some();
-        let mark = is_guarded.then(Mark::new);
+        let mark = is_guarded.then(|| guards.family.mark());
         Self { limits: guards.limits, held: is_held() && !(guards.limits.is_none() && mark.is_none()), mark }
     }
 
@@ -267,7 +268,7 @@ fn find(prepared: &Prepared) -> io::Result<()> {
 fn bound(child: Pid, bounds: &Bounds) -> io::Result<()> {
     let set = || {
         limits::set(child, &bounds.limits)?;
-        bounds.mark.as_ref().map_or(Ok(()), |mark| mark.put(child))
+        bounds.mark.map_or(Ok(()), |mark| mark.put(child))
     };
     if bounds.held { gate::open(child, set) } else { set() }
 }
@@ -317,20 +318,6 @@ fn this_thread() {}
 
 #[cfg(not(target_os = "linux"))]
 fn wait_for_the_end_of(_: ()) {}
-
-/// Elsewhere nothing knows what left the group.
-#[cfg(not(target_os = "linux"))]
-#[derive(Debug)]
-struct Mark;
-
-#[cfg(not(target_os = "linux"))]
-impl Mark {
-    fn new() -> Self {
-        Self
-    }
-
-    fn end(&self, _: Pid) {}
-}
 
 fn wait_without_reaping(leader: Pid) -> io::Result<()> {
     loop {

@@ -3,9 +3,13 @@
 //! The mark is a limit that the kernel keeps and has no use for: that of file locks (`RLIMIT_LOCKS`, Linux 2.4 was the
 //! last to look at it). It is set before the child's first instruction and passed on to whatever a process starts; no
 //! process may set its own (`calls`); and anyone may read it, of any process, whoever's that is by then.
+//!
+//! The marks of all children with one private folder have the same upper half, so that whoever finds the folder of a
+//! process that was killed can end what it has left, too.
 
 use std::cmp::Ordering;
 use std::io;
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use rustix::process::{
@@ -19,30 +23,63 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// What killed processes are given to go.
 const A_MOMENT: Duration = Duration::from_millis(2);
 
+/// Bits of a mark's halves.
+const HALF: u32 = 31;
+
+/// What the marks of all children with one private folder have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Family(u64);
+
+impl Family {
+    /// That of a folder by the id in its name. The highest bit is set: nobody sets such a limit by hand.
+    pub(super) fn of(folder: Uuid) -> Self {
+        Self(random_half(folder) | 1 << (HALF - 1))
+    }
+
+    /// The mark of one child more. It is not more than the limit that this process has, which nothing can raise.
+    pub(super) fn mark(self) -> Mark {
+        let most = getrlimit(Resource::Locks).maximum.unwrap_or(u64::MAX).max(1);
+        Mark((self.0 << HALF | random_half(Uuid::now_v7())) % most)
+    }
+
+    /// Ends every process that has one of its marks.
+    pub(super) fn end(self) {
+        let least = self.0 << HALF;
+        Marks(least..=least | ((1 << HALF) - 1)).end(None);
+    }
+}
+
+fn random_half(id: Uuid) -> u64 {
+    id.as_u64_pair().1 & ((1 << HALF) - 1)
+}
+
 /// The mark of one child.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Mark(u64);
 
 impl Mark {
-    /// One that no other child has. It is less than the limit that this process has, which nothing can raise.
-    pub(super) fn new() -> Self {
-        let most = getrlimit(Resource::Locks).maximum.unwrap_or(u64::MAX).clamp(1, 1 << 62);
-        let random = u64::try_from(Uuid::now_v7().as_u128() & u128::from(u64::MAX >> 2)).unwrap_or_default();
-        Self(random % most)
-    }
-
     /// Marks a process.
     ///
     /// # Errors
     /// The system's error.
-    pub(super) fn put(&self, process: Pid) -> io::Result<()> {
+    pub(super) fn put(self, process: Pid) -> io::Result<()> {
         let mark = Rlimit { current: Some(self.0), maximum: Some(self.0) };
         prlimit(Some(process), Resource::Locks, mark)?;
         Ok(())
     }
 
-    /// Ends every process that has it and waits until they are gone; that of `leader` must not be waited for here.
-    pub(super) fn end(&self, leader: Pid) {
+    /// Ends every process that has it; that of `leader` must not be waited for here.
+    pub(super) fn end(self, leader: Pid) {
+        Marks(self.0..=self.0).end(Some(leader));
+    }
+}
+
+/// The marks of processes that are looked for.
+struct Marks(RangeInclusive<u64>);
+
+impl Marks {
+    /// Ends every process that has one and waits until they are gone.
+    fn end(&self, leader: Option<Pid>) {
         let until = Instant::now() + LONGEST;
         loop {
             let newest = newest_process();
@@ -59,7 +96,7 @@ impl Mark {
         }
         // The first process of a container buries those whose parents have ended.
         if getpid().is_init() {
-            for ended in self.processes().filter(|process| *process != leader) {
+            for ended in self.processes().filter(|process| Some(*process) != leader) {
                 // Those that others wait for are not its own.
                 let _ = waitpid(Some(ended), WaitOptions::NOHANG);
             }
@@ -73,7 +110,7 @@ impl Mark {
         while Instant::now() < until {
             let last = newest_process();
             let started = (newest + 1..=last).filter_map(Pid::from_raw);
-            any |= started.filter(|process| self.is_on(*process) && Self::end_one(*process)).count() > 0;
+            any |= started.filter(|process| self.are_on(*process) && Self::end_one(*process)).count() > 0;
             match last.cmp(&newest) {
                 Ordering::Equal => break,
                 Ordering::Greater => newest = last,
@@ -84,7 +121,7 @@ impl Mark {
         any
     }
 
-    /// Ends a process that has it; `false` if it had ended already. It is asked only then: meanwhile it could start
+    /// Ends a process; `false` if it had ended already. It is asked only then: meanwhile it could start
     /// another.
     fn end_one(process: Pid) -> bool {
         // Should the system refuse, it is found again.
@@ -92,17 +129,20 @@ impl Mark {
         runs(process)
     }
 
-    /// Those that have it, also such as have ended and were not waited for.
+    /// Those that have one, also such as have ended and were not waited for.
     fn processes(&self) -> impl Iterator<Item = Pid> {
         let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
-        pids.filter(|process| self.is_on(*process))
+        pids.filter(|process| self.are_on(*process))
     }
 
-    fn is_on(&self, process: Pid) -> bool {
+    fn are_on(&self, process: Pid) -> bool {
         let limits = read(process, "limits");
         let mark = limits.lines().find_map(|line| line.strip_prefix("Max file locks")).unwrap_or_default();
-        mark.split_whitespace().next().is_some_and(|mark| mark.parse() == Ok(self.0))
+        mark.split_whitespace()
+            .next()
+            .and_then(|mark| mark.parse().ok())
+            .is_some_and(|mark| self.0.contains(&mark))
     }
 }
 

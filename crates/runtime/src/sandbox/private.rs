@@ -1,7 +1,8 @@
 //! The children's home and temporary folder: made, held, removed, and swept up after a process that was killed.
 //!
 //! Who has a folder holds a lock on it, which the system takes back when the process ends, however it ends. So a
-//! folder that can be locked is nobody's, whatever process now has the number in its name.
+//! folder that can be locked is nobody's, whatever process now has the number in its name. With it goes what its owner
+//! has left running (`mark`).
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;
@@ -12,6 +13,7 @@ use rustix::fs::{Mode, OFlags};
 use uuid::Uuid;
 
 use super::SandboxError;
+use super::mark::Family;
 use super::removal::remove;
 
 /// How often a folder is made anew that another process swept up before it was locked.
@@ -24,6 +26,8 @@ const PREFIX: &str = "longhaul-";
 #[derive(Debug)]
 pub(super) struct PrivateFolder {
     pub(super) path: PathBuf,
+    /// What all children with this folder are known by.
+    pub(super) family: Family,
     _lock: Option<File>,
 }
 
@@ -38,8 +42,9 @@ impl PrivateFolder {
         sweep(&scratch);
         let mut swept_up = io::Error::from(io::ErrorKind::NotFound);
         for _ in 0..TRIES {
-            let path = scratch.join(format!("{PREFIX}{}-{}", std::process::id(), Uuid::now_v7().simple()));
-            match Self::make_at(&path) {
+            let id = Uuid::now_v7();
+            let path = scratch.join(format!("{PREFIX}{}-{}", std::process::id(), id.simple()));
+            match Self::make_at(&path, Family::of(id)) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => swept_up = error,
                 made => return made.map_err(|source| SandboxError::Private { path, source }),
             }
@@ -47,7 +52,7 @@ impl PrivateFolder {
         Err(failed(swept_up))
     }
 
-    fn make_at(path: &Path) -> io::Result<Self> {
+    fn make_at(path: &Path, family: Family) -> io::Result<Self> {
         let mut builder = DirBuilder::new();
         builder.mode(0o700);
         // Not `recursive`: a folder that is there already is somebody else's.
@@ -59,7 +64,7 @@ impl PrivateFolder {
             // Nobody can lock it here, so nobody sweeps it up either.
             Err(TryLockError::Error(_)) => None,
         };
-        let made = Self { path: path.to_owned(), _lock: lock };
+        let made = Self { path: path.to_owned(), family, _lock: lock };
         // Fails if it was swept up before it was locked.
         for name in ["home", "tmp"] {
             builder.create(path.join(name))?;
@@ -79,12 +84,14 @@ impl Drop for PrivateFolder {
     }
 }
 
-/// Removes the folders whose owners have ended without removing them.
+/// Removes the folders whose owners have ended without removing them, and ends what these have left running.
 fn sweep(scratch: &Path) {
     let Ok(entries) = fs::read_dir(scratch) else { return };
-    for entry in entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_ours)) {
+    for entry in entries.flatten() {
         let path = entry.path();
+        let Some(id) = entry.file_name().to_str().and_then(id) else { continue };
         let Some(_lock) = abandoned(&path) else { continue };
+        Family::of(id).end();
         match remove(&path) {
             Ok(()) => {
                 tracing::debug!(path = %path.display(), "a private folder of a killed process is removed")
@@ -107,15 +114,14 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }
 
-/// `longhaul-1234-0192…`: exactly what [`PrivateFolder::make`] names.
-fn is_ours(name: &str) -> bool {
-    let parts = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-'));
-    parts.is_some_and(|(pid, id)| {
-        !pid.is_empty()
-            && pid.bytes().all(|byte| byte.is_ascii_digit())
-            && id.len() == 32
-            && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-    })
+/// What `longhaul-1234-0192…` ends with, if it is exactly what [`PrivateFolder::make`] names.
+fn id(name: &str) -> Option<Uuid> {
+    let (pid, id) = name.strip_prefix(PREFIX)?.split_once('-')?;
+    let is_named = !pid.is_empty()
+        && pid.bytes().all(|byte| byte.is_ascii_digit())
+        && id.len() == 32
+        && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    is_named.then(|| Uuid::try_parse(id).ok()).flatten()
 }
 
 #[cfg(test)]
@@ -157,7 +163,8 @@ mod tests {
         assert!(held.path.join("tmp").is_dir(), "a process that lives keeps its own");
         drop(held);
         assert!(
-            second.path.join("home").is_dir() && is_ours(second.path.file_name().unwrap().to_str().unwrap())
+            second.path.join("home").is_dir()
+                && id(second.path.file_name().unwrap().to_str().unwrap()).is_some()
         );
     }
 }

@@ -107,7 +107,7 @@ mod tests {
         let folder = dir.path().join("folder");
         fs::create_dir(&folder).unwrap();
         let mut here = openat(CWD, &folder, FOLDER, Mode::empty()).unwrap();
-        for _ in 0..25_000 {
+        for _ in 0..15_000 {
             rustix::fs::mkdirat(&here, "d", Mode::RWXU).unwrap();
             here = openat(&here, "d", FOLDER, Mode::empty()).unwrap();
         }

@@ -144,3 +144,26 @@ async fn each_child_has_a_mark_of_its_own() {
     }
     assert_eq!(marks.len(), 10);
 }
+
+#[tokio::test]
+async fn what_a_killed_server_has_left_is_ended_by_the_next() {
+    if !seccomp("what_a_killed_server_has_left_is_ended_by_the_next") {
+        return;
+    }
+    let place = place();
+    let running = |name: &str| format!("echo $$ > {name}; exec sleep 300");
+    // The lock of a process that was killed is nobody's; what it started runs on.
+    let killed = place.sandbox();
+    let (child, _reader) = start(&killed, &running("of-killed")).await;
+    let left = pid_in(&place.path("ws/of-killed")).await;
+    std::mem::forget(child);
+    let folder = killed.private_folder().file_name().unwrap().to_owned();
+    let lives = place.sandbox();
+    let (_child, _reader) = start(&lives, &running("of-living")).await;
+    let other = pid_in(&place.path("ws/of-living")).await;
+    assert!(alive(left) && alive(other), "both are still locked");
+    drop(killed);
+    fs::create_dir(place.path("scratch/").to_owned() + folder.to_str().unwrap()).unwrap();
+    let _next = place.sandbox();
+    assert!(!alive(left) && alive(other));
+}
