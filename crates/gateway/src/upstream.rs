@@ -33,6 +33,9 @@ const MAX_MODELS: usize = 256;
 /// The media type of the documents that servers take.
 const PDF: &str = "application/pdf";
 
+/// Models that are named to who asks for one that there is not, at most.
+const MOST_NAMED: usize = 20;
+
 /// Bytes of a model's name.
 const MAX_NAME_BYTES: usize = 512;
 
@@ -174,6 +177,22 @@ impl Targets {
         Ok(Self { servers: servers.collect::<Result<_, _>>()? })
     }
 
+    /// Whether the server of the configured model is among them.
+    pub(crate) fn has_usual(&self) -> bool {
+        self.servers.iter().any(|server| server.upstream.usual_model.is_some())
+    }
+
+    /// The names that are listed first, each once.
+    fn some_names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for known in self.servers.iter().flat_map(|server| &server.upstream.models) {
+            if !names.contains(&known.name.as_str()) && names.len() < MOST_NAMED {
+                names.push(&known.name);
+            }
+        }
+        names
+    }
+
     /// Where a model is, the preferred first: those that list it, else those that take any.
     ///
     /// # Errors
@@ -207,15 +226,8 @@ impl Targets {
             found = usual.into_iter().chain(others).collect();
         }
         if found.is_empty() {
-            let known: Vec<&str> = self
-                .servers
-                .iter()
-                .flat_map(|server| &server.upstream.models)
-                .map(|known| known.name.as_str())
-                .take(20)
-                .collect();
             let name: String = model.chars().take(100).collect();
-            let message = format!("there is no model `{name}`; there are: {}", known.join(", "));
+            let message = format!("there is no model `{name}`; there are: {}", self.some_names().join(", "));
             return Err(Fault {
                 param: Some("model".to_owned()),
                 ..Fault::new(FaultKind::NotFound, message)
