@@ -1,7 +1,7 @@
 //! Where models are: which upstream has which, what is known of its limits, and how a request gets there.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -142,6 +142,8 @@ pub(crate) struct Target {
     learned: AtomicU64,
     /// The most that one call has had.
     largest: AtomicU64,
+    /// Whether the server counts much less than we do of requests that it reads whole.
+    counts_less: AtomicBool,
     /// Dialects that the server was found not to speak.
     unspoken: Mutex<Vec<Dialect>>,
 }
@@ -423,6 +425,7 @@ impl Target {
             reread: Mutex::default(),
             learned: AtomicU64::new(0),
             largest: AtomicU64::new(0),
+            counts_less: AtomicBool::new(false),
             unspoken: Mutex::default(),
             server,
         })
@@ -526,6 +529,22 @@ impl Target {
         if !matches!(source, LimitSource::Declared | LimitSource::Server) {
             self.server.windows.learn(self.base_url(), &self.origin(), Some(tokens));
         }
+    }
+
+    /// There was nothing to what was learned last.
+    pub(crate) fn forget_window(&self) {
+        self.learned.store(0, Ordering::Relaxed);
+        self.server.windows.learn(self.base_url(), &self.origin(), None);
+    }
+
+    /// Whether what the server reports is no sign of a cut.
+    pub(crate) fn counts_less(&self) -> bool {
+        self.counts_less.load(Ordering::Relaxed)
+    }
+
+    /// It is none from now on.
+    pub(crate) fn set_counts_less(&self) {
+        self.counts_less.store(true, Ordering::Relaxed);
     }
 
     /// A call has had so many tokens in all: the window is no smaller.
