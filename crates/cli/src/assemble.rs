@@ -5,11 +5,13 @@ pub(crate) mod counting;
 mod echo;
 mod gateway;
 mod hooks;
+mod keyless;
 mod policy;
 mod prompt;
 mod rules;
 mod servers;
 mod telemetry;
+mod unset;
 mod writer;
 
 use std::path::PathBuf;
@@ -37,6 +39,7 @@ pub(crate) use gateway::{gateway, upstream_key};
 pub(crate) use policy::{policy, rates};
 pub(crate) use servers::Missing;
 pub(crate) use telemetry::telemetry;
+pub(crate) use unset::unset_keys;
 
 /// What happens to a tool call that a person would be asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,11 +211,15 @@ fn provider(place: &Place, model: &ModelConfig, declared: Declared) -> Outcome<S
         model.headers.iter().map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
     endpoint.body = model.body.clone();
     endpoint.declared = declared;
-    connect(kind, endpoint).map_err(|error| match meant(&model.base_url, kind) {
+    let connected = connect(kind, endpoint).map_err(|error| match meant(&model.base_url, kind) {
         Some(meant) => {
             Failure::usage(format!("`{}` is no address of a server: did you mean {meant} ?", model.base_url))
         }
         None => Failure::usage(error.to_string()),
+    })?;
+    Ok(match check_key(place, model) {
+        Ok(()) => connected,
+        Err(why) => Arc::new(keyless::Keyless::new(connected, declared, why.message().to_owned())),
     })
 }
 

@@ -82,10 +82,15 @@ pub(crate) enum Answer {
     Other(u16),
     /// Nothing.
     Silent,
+    /// It is its provider's own, and was not asked: the key is missing.
+    Unasked,
 }
 
 /// Asks the server of a configuration for its models, as whom its key makes us.
 pub(crate) async fn ask(place: &Place, model: &ModelConfig) -> Answer {
+    if assemble::check_key(place, model).is_err() {
+        return Answer::Unasked;
+    }
     let client = Client::builder().timeout(NAMED_PATIENCE);
     let client = if trust::is_local(&model.base_url) { client.no_proxy() } else { client };
     let Ok(client) = client.build() else { return Answer::Silent };

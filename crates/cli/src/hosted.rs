@@ -36,7 +36,7 @@ pub(crate) async fn model(place: &Place, named: Option<&str>) -> Option<ModelCon
             let listed = match backend::ask(place, &model).await {
                 Answer::Models(listed) => chosen(kind, &listed),
                 // Whoever calls it hears why.
-                Answer::Other(_) | Answer::Silent => None,
+                Answer::Other(_) | Answer::Silent | Answer::Unasked => None,
             };
             listed.or_else(|| known(kind).first().map(|name| (*name).to_owned()))?
         }

@@ -285,6 +285,11 @@ impl Gateway {
         self.inner.targets.models()
     }
 
+    /// Whether the server of the configured model is one of the upstreams: then its models can be asked for, too.
+    pub fn has_usual(&self) -> bool {
+        self.inner.targets.has_usual()
+    }
+
     /// Waits until nothing is done beside requests: summaries that are tried again after an answer.
     pub async fn settle(&self) {
         self.inner.tasks.settle().await;

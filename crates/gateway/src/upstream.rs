@@ -1,7 +1,7 @@
 //! Where models are: which upstream has which, what is known of its limits, and how a request gets there.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -32,6 +32,9 @@ const MAX_MODELS: usize = 256;
 
 /// The media type of the documents that servers take.
 const PDF: &str = "application/pdf";
+
+/// Models that are named to who asks for one that there is not, at most.
+const MOST_NAMED: usize = 20;
 
 /// Bytes of a model's name.
 const MAX_NAME_BYTES: usize = 512;
@@ -139,6 +142,8 @@ pub(crate) struct Target {
     learned: AtomicU64,
     /// The most that one call has had.
     largest: AtomicU64,
+    /// Whether the server counts much less than we do of requests that it reads whole.
+    counts_less: AtomicBool,
     /// Dialects that the server was found not to speak.
     unspoken: Mutex<Vec<Dialect>>,
 }
@@ -174,6 +179,22 @@ impl Targets {
         Ok(Self { servers: servers.collect::<Result<_, _>>()? })
     }
 
+    /// Whether the server of the configured model is among them.
+    pub(crate) fn has_usual(&self) -> bool {
+        self.servers.iter().any(|server| server.upstream.usual_model.is_some())
+    }
+
+    /// The names that are listed first, each once.
+    fn some_names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for known in self.servers.iter().flat_map(|server| &server.upstream.models) {
+            if !names.contains(&known.name.as_str()) && names.len() < MOST_NAMED {
+                names.push(&known.name);
+            }
+        }
+        names
+    }
+
     /// Where a model is, the preferred first: those that list it, else those that take any.
     ///
     /// # Errors
@@ -207,15 +228,8 @@ impl Targets {
             found = usual.into_iter().chain(others).collect();
         }
         if found.is_empty() {
-            let known: Vec<&str> = self
-                .servers
-                .iter()
-                .flat_map(|server| &server.upstream.models)
-                .map(|known| known.name.as_str())
-                .take(20)
-                .collect();
             let name: String = model.chars().take(100).collect();
-            let message = format!("there is no model `{name}`; there are: {}", known.join(", "));
+            let message = format!("there is no model `{name}`; there are: {}", self.some_names().join(", "));
             return Err(Fault {
                 param: Some("model".to_owned()),
                 ..Fault::new(FaultKind::NotFound, message)
@@ -411,6 +425,7 @@ impl Target {
             reread: Mutex::default(),
             learned: AtomicU64::new(0),
             largest: AtomicU64::new(0),
+            counts_less: AtomicBool::new(false),
             unspoken: Mutex::default(),
             server,
         })
@@ -514,6 +529,22 @@ impl Target {
         if !matches!(source, LimitSource::Declared | LimitSource::Server) {
             self.server.windows.learn(self.base_url(), &self.origin(), Some(tokens));
         }
+    }
+
+    /// There was nothing to what was learned last.
+    pub(crate) fn forget_window(&self) {
+        self.learned.store(0, Ordering::Relaxed);
+        self.server.windows.learn(self.base_url(), &self.origin(), None);
+    }
+
+    /// Whether what the server reports is no sign of a cut.
+    pub(crate) fn counts_less(&self) -> bool {
+        self.counts_less.load(Ordering::Relaxed)
+    }
+
+    /// It is none from now on.
+    pub(crate) fn set_counts_less(&self) {
+        self.counts_less.store(true, Ordering::Relaxed);
     }
 
     /// A call has had so many tokens in all: the window is no smaller.

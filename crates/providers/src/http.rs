@@ -7,6 +7,7 @@ mod client;
 mod coding;
 pub(crate) mod failure;
 mod key;
+mod patience;
 mod redirect;
 mod request_id;
 mod retry_after;
@@ -54,7 +55,8 @@ pub struct Timeouts {
     /// From sending the request to the first byte of the status line. Local servers send it only after they
     /// have read the whole prompt.
     pub header: Duration,
-    /// Between two reads of the body; comments that keep the line alive count.
+    /// Between two reads of the body; comments that keep the line alive count. Nothing but those and pings is borne as
+    /// long as the status line, or this if it is longer.
     pub idle: Duration,
 }
 

@@ -138,8 +138,8 @@ impl Joining {
     }
 }
 
-/// Events that keep the line alive say nothing, so they end no waiting.
-fn is_ping(data: &str) -> bool {
+/// Whether the data of an event only keeps the line alive. Such events say nothing, so they end no waiting.
+pub fn is_ping(data: &str) -> bool {
     data.is_empty() || (data.len() <= MAX_PING_BYTES && data.contains("\"ping\""))
 }
 

@@ -69,7 +69,7 @@ impl Models for Listed {
         Box::pin(async {
             match backend::ask(&self.place, &self.config.model).await {
                 Answer::Models(models) => models,
-                Answer::Other(_) | Answer::Silent => Vec::new(),
+                Answer::Other(_) | Answer::Silent | Answer::Unasked => Vec::new(),
             }
         })
     }

@@ -144,11 +144,15 @@ fn of(dialect: GatewayDialect) -> Dialect {
 
 /// The variable that an upstream's key is taken from, if it is set.
 pub(crate) fn upstream_key(place: &Place, listed: &UpstreamConfig) -> Option<String> {
-    let model = ModelConfig {
+    key_variable(place, &as_model(listed)).map(str::to_owned)
+}
+
+/// An upstream as the section `model:` would have it.
+pub(super) fn as_model(listed: &UpstreamConfig) -> ModelConfig {
+    ModelConfig {
         provider: listed.provider,
         base_url: listed.base_url.clone(),
         api_key_env: listed.api_key_env.clone(),
         ..Config::default().model
-    };
-    key_variable(place, &model).map(str::to_owned)
+    }
 }

@@ -94,4 +94,18 @@ mod tests {
         assert_eq!(writer, Writer::Other { window: 9_000, max_output: None });
         assert_eq!(summariser.unwrap().0.origin().model, "tiny", "an agent's name stands for its model");
     }
+
+    #[tokio::test]
+    async fn a_writer_at_its_maker_s_server_is_not_asked_without_a_key() {
+        let file = "context: { compression: { strategy: pruning-agent }, pruningAgent: helper }\n\
+                    agents: { helper: { model: { provider: anthropic, name: claude-sonnet-4-5 } } }";
+        let config = Config::parse(file, "test").unwrap();
+        let (writer, summariser) = super::writer(&Place::default(), &config).await.unwrap();
+        assert!(
+            matches!(writer, Writer::Other { window, .. } if window > ASSUMED_WINDOW),
+            "of the catalogue"
+        );
+        let error = summariser.unwrap().0.call(longhaul_providers::Request::default()).await.err().unwrap();
+        assert!(error.message.contains("ANTHROPIC_API_KEY is not set"), "{error}");
+    }
 }

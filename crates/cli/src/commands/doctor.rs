@@ -119,6 +119,7 @@ impl Server {
             Answer::Models(models) => some_of(models),
             Answer::Other(status) => format!("answers, but lists no models (HTTP {status})"),
             Answer::Silent => style.red("does not answer"),
+            Answer::Unasked => "not asked: the key is missing".to_owned(),
         };
         Some(format!("{} (named) · {says}", visible(&model.base_url)))
     }

@@ -50,7 +50,7 @@ async fn served(place: &Place, loaded: &Loaded) -> Vec<String> {
     }
     match backend::ask(place, model).await {
         Answer::Models(models) => models,
-        Answer::Other(_) => Vec::new(),
+        Answer::Other(_) | Answer::Unasked => Vec::new(),
         Answer::Silent => {
             out::complaint(&format!("{} does not answer\n", visible(&model.base_url)));
             Vec::new()

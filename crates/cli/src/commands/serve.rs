@@ -121,6 +121,9 @@ pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
         place.shown(&token_path)
     ));
     assemble::say_exposed(place, &sandbox);
+    for unset in assemble::unset_keys(place, &loaded.config) {
+        out::told(&format!("note   {}\n", text::visible(&unset)));
+    }
     match chosen {
         Chosen::Named => {}
         Chosen::ByKey { model, terms } => out::told(&format!("model  {model}\n       {terms}\n")),

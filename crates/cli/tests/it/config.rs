@@ -239,6 +239,12 @@ fn a_providers_own_server_is_not_called_without_a_key() {
         let why = format!("{provider} needs a key, and {variable} is not set");
         assert!(given.err.contains(&why) && given.err.lines().count() == 1, "{}", given.err);
     }
+    let given = bench.run(&["--provider", "anthropic", "--model", "m", "doctor"]).exits(0);
+    assert!(
+        given.out.contains("https://api.anthropic.com/v1 (named) · not asked: the key is missing"),
+        "{}",
+        given.out
+    );
     bench.write("longhaul.yml", "model: { api_key_env: MY_KEY }");
     let given = bench.run(&["--provider", "anthropic", "--model", "m", "run", "hello"]).exits(2);
     assert!(given.err.contains("MY_KEY is not set"), "{}", given.err);

@@ -20,7 +20,7 @@ fn doctor_and_clients_are_told_of_them() {
     let expected = format!("box: openai-compatible at {} · coder · BOX_KEY is not set", fake.url());
     assert!(told.contains(&expected), "{told}");
 
-    let (mut server, address, _said) = start(bench.command(["serve", "--addr", "127.0.0.1:0"]));
+    let (mut server, address, mut said) = start(bench.command(["serve", "--addr", "127.0.0.1:0"]));
     let ask = |request: &str| {
         let mut stream = std::net::TcpStream::connect(&address).unwrap();
         stream.write_all(request.as_bytes()).unwrap();
@@ -30,6 +30,7 @@ fn doctor_and_clients_are_told_of_them() {
     };
     let models = ask(&format!("GET /v1/models HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n"));
     assert!(models.contains(r#""id":"coder""#) && models.contains(r#""window":9000"#), "{models}");
+    assert_eq!(models.matches(r#""id":"#).count(), 1, "the demo's model is behind no gateway: {models}");
     let body = r#"{"model":"coder","stream":true,"messages":[{"role":"user","content":"hello"}]}"#;
     let answer = ask(&format!(
         "POST /v1/chat/completions HTTP/1.1\r\nhost: {address}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
@@ -38,6 +39,10 @@ fn doctor_and_clients_are_told_of_them() {
     assert!(answer.contains("From") && answer.contains("x-longhaul-upstream: box"), "{answer}");
     assert_eq!(fake.asked()[0]["model"], "fake-1");
     end(&mut server);
+    let mut told = String::new();
+    said.read_to_string(&mut told).unwrap();
+    let unset = "BOX_KEY, which api_key_env names for the upstream box, is not set: no key is sent";
+    assert!(told.contains(&format!("note   {unset}\n")), "{told}");
 }
 
 #[test]

@@ -40,14 +40,21 @@ impl Route {
             responses::check_whole(&self.passage.envelope)?;
         }
         let mut prepared = self.prepare().await.map_err(|fault| self.reckoned(fault))?;
-        let mut may_shorten = self.conversation.is_some();
+        let (mut may_shorten, mut is_again) = (self.conversation.is_some(), false);
         loop {
             let (request, told) = self.work(|| self.neutral(&prepared, None)).await?;
             let awaits_all = !self.passage.envelope.stream && !self.must_collect(&prepared);
             let refusal = match self.call(request, awaits_all).await {
                 Ok(begun) => match self.doubt(&begun, &prepared).filter(|_| may_shorten) {
                     Some(suspicion) => Refusal::Suspected(suspicion, begun),
-                    None => return self.encoded(begun, prepared, &told).await,
+                    None => {
+                        if let Begun::Answered(answer) = &begun
+                            && is_again
+                        {
+                            self.learn_to_count(&seen_of(answer), &prepared);
+                        }
+                        return self.encoded(begun, prepared, &told).await;
+                    }
                 },
                 Err(error) if error.code == ErrorCode::ContextOverflow && may_shorten => Refusal::Said(error),
                 Err(error) => {
@@ -67,19 +74,22 @@ impl Route {
             match (made, refusal) {
                 (Ok(Some(shorter)), refusal) => {
                     self.bill_doubted(&refusal, &prepared);
+                    is_again = matches!(refusal, Refusal::Suspected(Suspicion::SilentlyTruncated { .. }, _));
                     prepared = shorter;
                 }
                 (Ok(None), Refusal::Said(error)) => {
                     return Err(self.too_long(&prepared, Some(&error.message)));
                 }
-                (Ok(None), Refusal::Suspected(_, begun))
-                | (Err(_), Refusal::Suspected(Suspicion::WindowFull { .. }, begun)) => {
+                (Err(fault), Refusal::Suspected(Suspicion::Empty, _)) => {
+                    return Err(self.refused_too(fault, None));
+                }
+                (_, Refusal::Suspected(suspicion, begun)) => {
+                    self.tell_doubt(suspicion, &mut prepared);
                     return self.encoded(begun, prepared, &told).await;
                 }
                 (Err(fault), Refusal::Said(error)) => {
                     return Err(self.refused_too(fault, Some(&error.message)));
                 }
-                (Err(fault), Refusal::Suspected(..)) => return Err(self.refused_too(fault, None)),
             }
         }
     }
@@ -330,7 +340,7 @@ impl Route {
         self.reckoner(&prepared).settle(&mut answer);
         let reported = self.totals.told();
         self.totals.add(reported.as_ref(), || Partial::input(prepared.input));
-        if let Some(usage) = reported {
+        if let Some(usage) = reported.filter(|_| !prepared.is_doubted) {
             self.remember_usage(usage, &prepared).await;
         }
         self.totals.describe(&mut headers);

@@ -33,7 +33,9 @@ pub(super) use body::{Beginning, Body};
 pub(super) use late::late;
 use notices::{Comment, has_said};
 use pause::Pause;
-use reading::{Characters, Watched, is_comment, is_unread_error, is_whole, said_by, seen_in, watched};
+use reading::{
+    Characters, Watched, is_comment, is_unread_error, is_whole, said_by, says_more, seen_in, watched,
+};
 use restart::Resumed;
 use rounds::StepSoFar;
 
@@ -82,7 +84,7 @@ pub(super) struct Flow {
     division: Division,
     /// Bytes of the upstream's, of all streams.
     taken_bytes: usize,
-    /// When it last said anything but a comment, and how long it may say nothing else.
+    /// When it last said anything but comments and pings, and how long it may say nothing else.
     said_at: Instant,
     patience: Duration,
     /// Until when the stream may stay open: its answer is whole.
@@ -245,7 +247,7 @@ impl Flow {
             }
             Reader::Joins(_) => self.join(chunk),
         };
-        if says || self.events.begun_bytes() > 0 {
+        if says || self.events.has_begun() {
             self.said_at = Instant::now();
         }
         if says {
@@ -260,7 +262,8 @@ impl Flow {
         } else if self.taken_bytes > MAX_STREAM_BYTES {
             self.break_off(too_long("a stream", MAX_STREAM_BYTES));
         } else if self.said_at.elapsed() > self.patience {
-            let message = format!("the upstream sent only comments for {} s", self.patience.as_secs_f64());
+            let message =
+                format!("the upstream sent only comments and pings for {} s", self.patience.as_secs_f64());
             self.break_off(Fault::new(FaultKind::Timeout, message));
         }
     }
@@ -276,13 +279,13 @@ impl Flow {
         .map(|time| Instant::now() + time)
     }
 
-    /// Whether anything but comments came.
+    /// Whether anything but comments and pings came.
     fn join(&mut self, chunk: Bytes) -> bool {
         let mut out = Vec::with_capacity(chunk.len());
         let mut says = false;
         self.events.feed(chunk);
         'events: while let Some(raw) = self.events.next_event() {
-            says |= !is_comment(&raw);
+            says |= says_more(&raw, self.reader.seen());
             for raw in self.characters.take(raw) {
                 if self.must_stop(&raw) {
                     self.stop(&raw, &mut out);

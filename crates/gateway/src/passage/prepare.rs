@@ -53,6 +53,8 @@ pub(super) struct Prepared {
     pub(super) replays: Vec<Replay>,
     /// The log with what was decided in the middle of the answer.
     pub(super) midway: Option<Arc<Log>>,
+    /// Whether its answer may rest on a part of it: then what was reported is no count of it.
+    pub(super) is_doubted: bool,
 }
 
 /// A conversation in neutral form.
@@ -163,6 +165,25 @@ impl Route {
         limit: Option<u64>,
         is_said: bool,
     ) -> Result<Option<Prepared>, Fault> {
+        let (before, was_said) = ((self.window, self.policy.trigger), self.has_said_window());
+        let made = self.room_made(refused, used, limit, is_said).await;
+        // What is only suspected takes the place of nothing that is stated, and of nothing if it was of no use.
+        if !is_said && (made.is_err() || self.limits.source == LimitSource::Declared) {
+            (self.window, self.policy.trigger) = before;
+        }
+        if !is_said && !was_said && limit.is_some() && made.is_err() {
+            self.target.forget_window();
+        }
+        made
+    }
+
+    async fn room_made(
+        &mut self,
+        refused: &Prepared,
+        used: Option<u64>,
+        limit: Option<u64>,
+        is_said: bool,
+    ) -> Result<Option<Prepared>, Fault> {
         if let Some(limit) = limit {
             self.heed_limit(limit, is_said);
             if self.passage.overrides.trigger.is_none() && self.passage.inner.config.policy.trigger.is_none()
@@ -176,17 +197,27 @@ impl Route {
             drop(state);
             state = self.leave().await?;
         }
+        let before = (!is_said).then(|| state.log.clone());
         state.log.refused(&refused.start, used, limit);
-        let made = self.fit(&mut state, &Occasion::Overflow).await?;
-        Ok((made.steps != refused.steps).then_some(made))
+        match self.fit(&mut state, &Occasion::Overflow).await {
+            Ok(made) => Ok((made.steps != refused.steps).then_some(made)),
+            Err(fault) => {
+                // Nobody has refused it.
+                before.into_iter().for_each(|log| state.log = log);
+                Err(fault)
+            }
+        }
+    }
+
+    /// Whether a person states the window, or a refusal has named it.
+    fn has_said_window(&self) -> bool {
+        self.limits.source == LimitSource::Declared || self.window.source == LimitSource::Learned
     }
 
     /// A window that is stated, or that a refusal has named, is another only if the server says so: what is suspected holds
     /// for this request alone.
     pub(super) fn heed_limit(&mut self, limit: u64, is_said: bool) {
-        let was_said =
-            self.limits.source == LimitSource::Declared || self.window.source == LimitSource::Learned;
-        if is_said || !was_said {
+        if is_said || !self.has_said_window() {
             self.target.learn_window(limit);
             self.window = self.target.window(&self.limits);
         } else if limit < self.window.tokens {
@@ -371,6 +402,7 @@ impl Route {
             rounds: Rounds::default(),
             replays: Vec::new(),
             midway: None,
+            is_doubted: false,
         }
     }
 

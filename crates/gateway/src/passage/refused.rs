@@ -19,6 +19,9 @@ const ROOM_MARGIN_SHARE: u64 = 100;
 /// An answer for which less than this share of the window is left is not worth asking for.
 const LEAST_ANSWER_SHARE: u64 = 8;
 
+/// Fewer missing tokens than this say nothing of how a server counts.
+const LEAST_MISSING_TOKENS: u64 = 256;
+
 /// What came of a request.
 pub(super) enum Came {
     Stream {
@@ -53,9 +56,10 @@ pub(super) struct Refused {
     /// Whether the upstream says so: an answer that came with success says nothing of a limit, it only looks as if
     /// there were one.
     pub(super) is_said: bool,
-    /// Whether it is an answer to all that was sent, which only the end of the window has cut. It is the client's if
-    /// nothing can be left out.
+    /// Whether there is an answer: it is the client's if nothing can be left out.
     pub(super) is_usable: bool,
+    /// What speaks against it.
+    pub(super) suspicion: Option<Suspicion>,
 }
 
 impl Came {
@@ -68,7 +72,7 @@ impl Came {
     }
 
     /// The answer, if all of it is known: of a stream that is one without a word.
-    fn seen(&self) -> Option<&Seen> {
+    pub(super) fn seen(&self) -> Option<&Seen> {
         match self {
             Self::Stream { beginning, .. } => {
                 Some(beginning).filter(|seen| seen.finish.is_some() && seen.is_empty())
@@ -83,8 +87,9 @@ impl Route {
     pub(super) fn refused(&self, came: &Came, prepared: &Prepared) -> Option<Refused> {
         if let Some(seen) = came.seen() {
             let suspicion = self.suspicion(seen, prepared)?;
-            let is_usable = matches!(suspicion, Suspicion::WindowFull { .. });
-            return Some(Refused { overflow: suspicion.overflow(), is_said: false, is_usable });
+            let is_usable = suspicion != Suspicion::Empty;
+            let overflow = suspicion.overflow();
+            return Some(Refused { overflow, is_said: false, is_usable, suspicion: Some(suspicion) });
         }
         let (status, overflow) = match came {
             Came::Stream { status, beginning, .. } => {
@@ -95,7 +100,7 @@ impl Route {
             }
         };
         let is_said = !status.is_success() || matches!(came, Came::Stream { .. });
-        Some(Refused { overflow, is_said, is_usable: false })
+        Some(Refused { overflow, is_said, is_usable: false, suspicion: None })
     }
 
     /// The error that came with success. Some servers repeat a key that they refuse.
@@ -142,8 +147,39 @@ impl Route {
                 .map(|limit| self.room(prepared).map_or(limit, |room| room.min(limit))),
             ..Sent::default()
         };
-        let suspicion = overflow::suspect(&sent, &answer_of(seen));
-        suspicion.filter(|suspicion| *suspicion != Suspicion::Empty || !seen.has_other)
+        let suspicion = overflow::suspect(&sent, &answer_of(seen))?;
+        match suspicion {
+            Suspicion::Empty if seen.has_other => None,
+            Suspicion::SilentlyTruncated { .. } if self.target.counts_less() => None,
+            suspicion => Some(suspicion),
+        }
+    }
+
+    /// An answer goes to the client although something speaks against it: nothing can be done.
+    pub(super) fn tell_doubt(&self, suspicion: Suspicion, prepared: &mut Prepared) {
+        let Suspicion::SilentlyTruncated { reported, counted } = suspicion else { return };
+        let why = format!(
+            "the upstream has read {reported} of about {counted} tokens by its own count: the answer may rest on a \
+             part, and nothing can be left out"
+        );
+        tracing::warn!(upstream = self.target.server.upstream.name, "{why}");
+        prepared.is_doubted = true;
+        prepared.report.why = why;
+    }
+
+    /// After an answer that was asked for again: a server that counts half of what fits counts something else, and what
+    /// it reports is no longer taken for a cut.
+    pub(super) fn learn_to_count(&self, seen: &Seen, prepared: &Prepared) {
+        let reported = seen.usage.as_ref().map_or(0, |usage| usage.input_tokens);
+        if reported > 0 && reported < prepared.input / 2 && prepared.input - reported >= LEAST_MISSING_TOKENS
+        {
+            tracing::warn!(
+                upstream = self.target.server.upstream.name,
+                "it counts {reported} where we count {}: what it reports is not taken for a cut any more",
+                prepared.input
+            );
+            self.target.set_counts_less();
+        }
     }
 
     /// Where only input and output together were too much: whether there is room for a shorter answer, which is asked
@@ -192,8 +228,7 @@ impl Route {
         let mut fault = self.reckoned(fault);
         if said.is_none() && fault.kind == FaultKind::DoesNotFit {
             fault.message.push_str(
-                ". The upstream did answer, but as if it had read only a part of the request; \
-                 `x-longhaul-compress: off` passes such an answer on",
+                ". The upstream did answer, but without a word; `x-longhaul-compress: off` passes such an answer on",
             );
         }
         quoting(fault, said)

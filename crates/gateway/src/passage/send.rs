@@ -7,6 +7,7 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode, header};
 use longhaul_core::recall::tool;
 use longhaul_core::usage::Usage;
+use longhaul_providers::overflow::Suspicion;
 use longhaul_providers::{Ability, overflow};
 use tokio::time::{Instant, timeout};
 
@@ -41,14 +42,14 @@ impl Route {
     /// [`Fault`] if there is no answer, not even an error of the upstream's.
     pub(super) async fn go(mut self) -> Result<Opened, Fault> {
         let mut prepared = self.prepare().await.map_err(|fault| self.reckoned(fault))?;
-        let mut may_shorten = self.conversation.is_some();
+        let (mut may_shorten, mut is_again) = (self.conversation.is_some(), false);
         loop {
             let collects = self.must_collect(&prepared);
             let body = self.body(&prepared, None, collects).await?;
             let response = self.send(body).await.inspect_err(|fault| self.unanswered(fault, &prepared))?;
             let came = self.receive(response, &prepared, may_shorten).await?;
             if let Some(refused) = self.refused(&came, &prepared).filter(|_| may_shorten) {
-                let Refused { overflow, is_said, is_usable } = refused;
+                let Refused { overflow, is_said, is_usable, suspicion } = refused;
                 let asked = self.passage.envelope.max_output;
                 if asked.is_some_and(|asked| self.asks_for_less(&overflow, asked, &prepared, is_said)) {
                     self.bill(&came, &prepared);
@@ -59,16 +60,24 @@ impl Route {
                     Ok(Some(shorter)) => {
                         self.bill(&came, &prepared);
                         prepared = shorter;
+                        is_again = matches!(suspicion, Some(Suspicion::SilentlyTruncated { .. }));
                         continue;
                     }
-                    Ok(None) if came.is_for_client() => {}
+                    Ok(None) if came.is_for_client() => {
+                        suspicion.into_iter().for_each(|it| self.tell_doubt(it, &mut prepared));
+                    }
                     Ok(None) => return Err(self.too_long(&prepared, self.said_in(&came).as_deref())),
-                    Err(_) if is_usable => {}
+                    Err(_) if is_usable => {
+                        suspicion.into_iter().for_each(|it| self.tell_doubt(it, &mut prepared));
+                    }
                     Err(fault) => {
                         let said = self.said_in(&came).filter(|_| is_said);
                         return Err(self.refused_too(fault, said.as_deref()));
                     }
                 }
+            }
+            if let Some(seen) = came.seen().filter(|_| is_again) {
+                self.learn_to_count(seen, &prepared);
             }
             match came {
                 Came::Stream { status, headers, body, beginning } => {
@@ -151,7 +160,7 @@ impl Route {
             false => self.totals.refused(),
         }
         self.totals.describe(&mut headers);
-        if let Some(usage) = usage {
+        if let Some(usage) = usage.filter(|_| !prepared.is_doubted) {
             self.remember_usage(division.shown_of(usage), prepared).await;
         }
         if let Some(said) = std::str::from_utf8(&bytes).ok().filter(|_| status.is_success()) {

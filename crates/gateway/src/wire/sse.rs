@@ -96,6 +96,12 @@ impl Events {
         self.rest.len() + self.chunk.len()
     }
 
+    /// Whether the event that has begun is more than blank lines or a comment.
+    pub fn has_begun(&self) -> bool {
+        let begun = if self.rest.is_empty() { &self.chunk[..] } else { &self.rest[..] };
+        begun.trim_ascii_start().first().is_some_and(|first| *first != b':')
+    }
+
     /// What is left when the body is over: an event without its empty line, or blank lines.
     pub fn rest(&mut self) -> Bytes {
         self.searched = 0;

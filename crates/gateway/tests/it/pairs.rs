@@ -38,6 +38,11 @@ fn crossing() -> impl Iterator<Item = (Dialect, Dialect, bool)> {
 
 /// Before a server that speaks one dialect and says nothing of its window.
 fn gateway_at(server: &Server, speaks: Dialect) -> Gateway {
+    let policy = Policy::new(Arc::new(Truncation::default()));
+    gateway(Config { policy, ..Config::new(vec![upstream_at(server, speaks)]) })
+}
+
+fn upstream_at(server: &Server, speaks: Dialect) -> Upstream {
     let kind = match speaks {
         Dialect::Chat => Kind::OpenAiCompatible,
         Dialect::Messages => Kind::Anthropic,
@@ -46,8 +51,7 @@ fn gateway_at(server: &Server, speaks: Dialect) -> Gateway {
     let mut upstream = Upstream::new("up", kind, server.url.as_str());
     upstream.dialects = vec![speaks];
     upstream.finds_dialects = false;
-    let policy = Policy::new(Arc::new(Truncation::default()));
-    gateway(Config { policy, ..Config::new(vec![upstream]) })
+    upstream
 }
 
 fn event(data: &Value) -> String {
@@ -433,4 +437,65 @@ async fn what_was_not_reported_is_billed_by_estimate() {
         assert_eq!(total["billed"]["input_tokens"], total["tokens_after"], "{case}");
         assert!(total["billed"]["output_tokens"].as_u64() > Some(0), "{case}");
     }
+}
+
+#[tokio::test]
+async fn a_server_that_only_keeps_its_line_alive_is_given_up() {
+    let ping = "event: ping\ndata: {\"type\": \"ping\"}\n\n";
+    let signs = [("", "\n"), ("", ": here\n\n"), (": here\n\n", ping)];
+    let all = cases().flat_map(|case| signs.map(|(begun, life)| (case, begun, life)));
+    let given_up = all.map(async |((asks, speaks, stream), begun, life)| {
+        let server = Server::start(move |_, _| {
+            Does::Endless(begun.to_owned(), Bytes::from_static(life.as_bytes()), APART)
+        })
+        .await;
+        let gateway = impatient(&server, speaks);
+        let asked = async { body(gateway.answer(call(asks, &[user("hi")], stream)).await).await };
+        let out = tokio::time::timeout(Duration::from_secs(20), asked).await;
+        let out = out.unwrap_or_else(|_| panic!("{asks:?} to {speaks:?}, {stream}, {life:?}"));
+        let out = String::from_utf8(out.to_vec()).unwrap();
+        let is_timeout = out.contains("upstream_timeout") || out.contains("timeout_error");
+        assert!(is_timeout, "{asks:?} to {speaks:?}, {stream}, {life:?}: {out}");
+    });
+    futures_util::future::join_all(given_up).await;
+}
+
+/// Gives an upstream up that says nothing for 0.4 s.
+fn impatient(server: &Server, speaks: Dialect) -> Gateway {
+    let mut upstream = upstream_at(server, speaks);
+    let timeouts = &mut upstream.endpoint.timeouts;
+    (timeouts.header, timeouts.idle) = (Duration::from_millis(400), Duration::from_millis(400));
+    gateway(Config { attempts: 1, ..Config::new(vec![upstream]) })
+}
+
+#[tokio::test]
+async fn a_model_that_thinks_unseen_is_waited_for() {
+    let all = of_messages_thinking();
+    for asks in ALL {
+        let script = all.clone();
+        let server = Server::start(move |_, _| Does::Events(script.clone(), APART)).await;
+        let gateway = impatient(&server, Dialect::Messages);
+        let out = body(gateway.answer(call(asks, &[user("hi")], true)).await).await;
+        assert_eq!(read(asks, &out).0.text, "done", "{asks:?}");
+    }
+}
+
+/// An answer whose reasoning takes 0.9 s and is not shown.
+fn of_messages_thinking() -> Vec<String> {
+    let ping = json!({ "type": "ping" });
+    let begin = |index: u64, block: Value| json!({ "type": "content_block_start", "index": index, "content_block": block });
+    let stop = |index: u64| json!({ "type": "content_block_stop", "index": index });
+    let mut all = vec![
+        begins(Dialect::Messages, 9),
+        begin(0, json!({ "type": "thinking", "thinking": "", "signature": "" })),
+    ];
+    all.extend(vec![ping; 60]);
+    all.extend([
+        stop(0),
+        begin(1, json!({ "type": "text", "text": "done" })),
+        stop(1),
+        json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn" }, "usage": { "output_tokens": 9 } }),
+        json!({ "type": "message_stop" }),
+    ]);
+    all.iter().map(event).collect()
 }

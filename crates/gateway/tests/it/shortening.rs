@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use longhaul_gateway::wire::Dialect;
-use longhaul_gateway::{Call, Config, Gateway, Parts};
+use longhaul_gateway::{Call, Config, Gateway, Parts, Upstream};
+use longhaul_providers::connect::Kind;
 use longhaul_store::memo::MemoryMemo;
 use serde_json::{Value, json};
 
+use crate::model::call;
 use crate::upstream::*;
 
 /// Whether a summary is asked for.
@@ -408,6 +410,51 @@ async fn a_server_that_cuts_in_silence_is_found_out() {
     let sent = mains(&server);
     assert_eq!(sent.len(), 2, "what was answered to half a request is asked again");
     assert!(size(&sent[1].json()) < 1_010);
+}
+
+#[tokio::test]
+async fn an_answer_to_what_cannot_be_shorter_is_handed_over_with_a_warning() {
+    let server = Server::start(|_, _| Does::Json(200, said("fine", 1_100, 5))).await;
+    let gateway = server.gateway(8_000);
+    let alone = [user(words(3_000, 1))];
+    let more = [user(words(3_000, 1)), assistant("fine"), user(words(3_000, 2))];
+    for (dialect, items) in
+        [(Dialect::Chat, &alone[..]), (Dialect::Chat, &more), (Dialect::Responses, &alone)]
+    {
+        let reply = gateway.answer(call(dialect, items, false)).await;
+        assert_eq!((reply.status, header(&reply, "x-longhaul-window")), (StatusCode::OK, "8000 (stated)"));
+        let why = header(&reply, "x-longhaul-reason").to_owned();
+        assert!(why.starts_with("the upstream has read 1100 of about "), "{dialect:?}: {why:?}");
+        assert!(body_json(reply).await.to_string().contains("fine"));
+    }
+    assert_eq!(mains(&server).len(), 3, "none is asked again");
+
+    // Where nobody states a window, none is learned from it.
+    let unstated = Upstream::new("up", Kind::OpenAiCompatible, server.url.as_str());
+    let gateway = crate::upstream::gateway(Config::new(vec![unstated]));
+    for _ in 0..2 {
+        let reply = gateway.answer(chat(request(&alone, false))).await;
+        assert_eq!(reply.status, StatusCode::OK);
+        assert!(header(&reply, "x-longhaul-window").starts_with("32000 (assumed"));
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_counts_something_else_is_asked_again_only_once() {
+    let server = Server::start(|_, body| match is_summary_request(body) {
+        true => pruned(),
+        // What it had in its cache is no input to it.
+        false => Does::Json(200, said("fine", size(body) * 2 / 5, 5)),
+    })
+    .await;
+    let gateway = server.gateway(8_000);
+    let first = gateway.answer(chat(request(&long(), false))).await;
+    assert_eq!((first.status, header(&first, "x-longhaul-window")), (StatusCode::OK, "8000 (stated)"));
+    assert_eq!(mains(&server).len(), 2);
+    let others: Vec<Value> = [user("another")].into_iter().chain(long().into_iter().skip(1)).collect();
+    let second = gateway.answer(chat(request(&others, false))).await;
+    assert_eq!((second.status, header(&second, "x-longhaul-action")), (StatusCode::OK, "none"));
+    assert_eq!(mains(&server).len(), 3);
 }
 
 #[tokio::test]

@@ -47,6 +47,11 @@ impl Block {
         self.call.is_some()
     }
 
+    /// Whether it may grow for long and show nothing: reasoning that is withheld, arguments that come at once.
+    pub(super) fn grows_unseen(&self) -> bool {
+        !self.done && self.kind != "text"
+    }
+
     /// What a viewer is shown when the block begins: most blocks begin empty.
     pub(super) fn begin(&self) -> Option<ModelEvent> {
         let field = |key: &str| self.object.text(key).filter(|text| !text.is_empty());

@@ -197,6 +197,10 @@ impl Decode for Decoder {
         self.is_closed()
     }
 
+    fn works_unseen(&self) -> bool {
+        self.blocks.last().is_some_and(Block::grows_unseen)
+    }
+
     fn usage(&self) -> Option<Usage> {
         self.counted()
     }

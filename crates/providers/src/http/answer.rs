@@ -13,6 +13,7 @@ use sse_stream::Sse;
 use tokio::time::timeout;
 
 use super::bounds::{self, Said};
+use super::patience::Patience;
 use super::{ByteStream, Http, MAX_ERROR_BYTES, collect, failure, request_id, too_much};
 use crate::sse::{self, EventStream};
 use crate::{ModelEvent, ModelStream, ProviderError, lines, surrogates};
@@ -50,6 +51,11 @@ pub(crate) trait Decode: Default + Send + 'static {
         self.is_closed()
     }
 
+    /// Whether the model may be at something that it does not show: then pings say as much as there is to say.
+    fn works_unseen(&self) -> bool {
+        false
+    }
+
     /// What was used until now.
     fn usage(&self) -> Option<Usage>;
 
@@ -72,9 +78,9 @@ pub(crate) async fn call<D: Decode>(
     let server = url.origin().ascii_serialization();
     let response = http.post(url, body).await?;
     let (http, id) = (http.clone(), request_id::read(response.headers()));
-    let bytes = http.bytes(response);
+    let (bytes, patience) = (http.bytes(response), Patience::new(http.timeouts));
     let told = move |error| http.hide(request_id::put(id.as_deref(), located(error, &server)));
-    let mut answering = open::<D>(bytes).await.map_err(&told)?;
+    let mut answering = open::<D>(bytes, patience).await.map_err(&told)?;
     let first = answering.next().await.transpose().map_err(&told)?;
     let rest = futures_util::stream::unfold(answering, |mut answering| async move {
         answering.next().await.map(|event| (event, answering))
@@ -90,16 +96,20 @@ fn located(mut error: ProviderError, server: &str) -> ProviderError {
     error
 }
 
-async fn open<D: Decode>(mut bytes: ByteStream) -> Result<Answering<D>, ProviderError> {
-    let start = beginning(&mut bytes).await?;
+async fn open<D: Decode>(mut bytes: ByteStream, patience: Patience) -> Result<Answering<D>, ProviderError> {
+    let start = patience.wait(beginning(&mut bytes)).await??;
     let kind = Kind::of(&start);
     let all: ByteStream = Box::pin(futures_util::stream::iter([Ok(start)]).chain(bytes));
     match kind {
-        Kind::Events => Ok(Answering::streamed(sse::events(bounds::events(all, false, D::MAX_EVENT_BYTES)))),
-        Kind::Json if D::LINES => {
-            Ok(Answering::streamed(lines::events(bounds::events(all, true, D::MAX_EVENT_BYTES))))
+        Kind::Events => {
+            let events = sse::events(bounds::events(all, false, D::MAX_EVENT_BYTES));
+            Ok(Answering::streamed(events, patience))
         }
-        Kind::Json => Answering::whole(&collect(all, MAX_WHOLE_BYTES + 1).await?),
+        Kind::Json if D::LINES => {
+            let events = lines::events(bounds::events(all, true, D::MAX_EVENT_BYTES));
+            Ok(Answering::streamed(events, patience))
+        }
+        Kind::Json => Answering::whole(&collect(all, MAX_WHOLE_BYTES + 1).await?, patience),
         Kind::Other => Err(no_answer(&collect(all, MAX_ERROR_BYTES).await?)),
     }
 }
@@ -149,22 +159,23 @@ struct Answering<D> {
     decoder: Option<D>,
     ready: VecDeque<ModelEvent>,
     said: Said,
+    patience: Patience,
 }
 
 impl<D: Decode> Answering<D> {
-    fn streamed(events: EventStream) -> Self {
+    fn streamed(events: EventStream, patience: Patience) -> Self {
         let events = Some(surrogates::joined(events));
-        Self { events, decoder: Some(D::default()), ready: VecDeque::new(), said: Said::default() }
+        Self { events, decoder: Some(D::default()), ready: VecDeque::new(), said: Said::default(), patience }
     }
 
-    fn whole(body: &[u8]) -> Result<Self, ProviderError> {
+    fn whole(body: &[u8], patience: Patience) -> Result<Self, ProviderError> {
         if body.len() > MAX_WHOLE_BYTES {
             return Err(too_much("the answer", MAX_WHOLE_BYTES));
         }
         let (mut decoder, mut said) = (D::default(), Said::default());
         let ready = decoder.push(&surrogates::whole(&String::from_utf8_lossy(body)))?;
         said.count(&ready).map_err(|error| with_usage(error, &decoder))?;
-        Ok(Self { events: None, decoder: Some(decoder), ready: ready.into(), said })
+        Ok(Self { events: None, decoder: Some(decoder), ready: ready.into(), said, patience })
     }
 
     /// The next event; `None` after the answer or an error.
@@ -175,7 +186,7 @@ impl<D: Decode> Answering<D> {
             }
             let decoder = self.decoder.as_mut()?;
             let more = match self.events.as_mut() {
-                Some(events) => read(events, decoder).await,
+                Some(events) => read(events, decoder, &mut self.patience).await,
                 None => Ok(None),
             };
             let more = more.and_then(|more| match more {
@@ -195,6 +206,7 @@ impl<D: Decode> Answering<D> {
 async fn read<D: Decode>(
     events: &mut EventStream,
     decoder: &mut D,
+    patience: &mut Patience,
 ) -> Result<Option<Vec<ModelEvent>>, ProviderError> {
     if decoder.is_closed() {
         let _ = timeout(AFTER_CLOSE, events.next()).await;
@@ -207,7 +219,11 @@ async fn read<D: Decode>(
             Ok(None | Some(Err(_))) | Err(_) => Ok(None),
         };
     }
-    events.next().await.transpose()?.map(|event| take(&event, decoder)).transpose()
+    let Some(event) = patience.wait(events.next()).await?.transpose()? else { return Ok(None) };
+    if decoder.works_unseen() || !surrogates::is_ping(event.data.as_deref().unwrap_or_default()) {
+        patience.renew();
+    }
+    take(&event, decoder).map(Some)
 }
 
 /// LM Studio names the event `error` and may give a sentence instead of an object.

@@ -126,9 +126,11 @@ fn of_agent(agent: &AgentEntry, is_model: bool) -> Value {
     })
 }
 
-/// Those of the gateway's upstreams by name, and those of the configured model's server.
+/// Those of the gateway's upstreams by name, and those of the configured model's server where it is one of them: the
+/// demo's model has none.
 async fn names(app: &App, gateway: &Gateway) -> BTreeSet<String> {
-    let mut names: BTreeSet<String> = app.runtime().models_of_usual().await.into_iter().collect();
+    let usual = if gateway.has_usual() { app.runtime().models_of_usual().await } else { Vec::new() };
+    let mut names: BTreeSet<String> = usual.into_iter().collect();
     names.extend(gateway.models().into_iter().map(|model| model.name));
     names
 }

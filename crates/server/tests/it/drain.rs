@@ -1,10 +1,20 @@
 //! The end: what runs may finish, nothing new begins, nothing is lost.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
+use axum::Router;
+use axum::body::Body;
+use axum::routing::post;
+use futures_util::{StreamExt as _, stream};
+use longhaul_gateway::{Config, Gateway, Parts, Upstream};
+use longhaul_providers::connect::Kind;
 use longhaul_providers::scripted::Script;
+use longhaul_server::ServerConfig;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 use crate::world::{PATIENCE, World, expect, slowly};
 
@@ -62,4 +72,64 @@ async fn patience_ends() {
     tokio::time::timeout(PATIENCE, world.app.drain(Duration::from_millis(50))).await.unwrap();
     let shown = world.get(&format!("/api/sessions/{session}")).await;
     assert_eq!(shown["status"], "streaming", "the caller decides what comes then");
+}
+
+/// A model server that begins an answer, and ends it when `goes_on` says so.
+async fn model_server(goes_on: watch::Receiver<bool>) -> String {
+    let answer = async move |mut goes_on: watch::Receiver<bool>| {
+        let begun = stream::iter([said("The beginning"), said(", the middle")]);
+        let rest = stream::once(async move { goes_on.wait_for(|goes_on| *goes_on).await.map(drop) });
+        let rest = rest.flat_map(|_| stream::iter([said(" and the end."), "data: [DONE]\n\n".to_owned()]));
+        let body = Body::from_stream(begun.chain(rest).map(Ok::<_, Infallible>));
+        ([("content-type", "text/event-stream")], body)
+    };
+    let app = Router::new().route("/v1/chat/completions", post(move || answer(goes_on)));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    url
+}
+
+fn said(text: &str) -> String {
+    let choice = json!({ "index": 0, "delta": { "content": text }, "finish_reason": null });
+    format!("data: {}\n\n", json!({ "id": "a1", "object": "chat.completion.chunk", "choices": [choice] }))
+}
+
+fn gateway(url: &str) -> Gateway {
+    let mut upstream = Upstream::new("up", Kind::OpenAiCompatible, url);
+    upstream.endpoint.declared.window = Some(8_000);
+    Gateway::new(Config::new(vec![upstream]), Parts::default()).unwrap()
+}
+
+#[tokio::test]
+async fn an_answer_of_the_gateway_comes_to_its_end_and_none_begins() {
+    let (go_on, goes_on) = watch::channel(false);
+    let gateway = gateway(&model_server(goes_on).await);
+    let set = move |config: &mut ServerConfig| config.gateway = Some(gateway);
+    let world = World::with(Script::always("never"), |_| {}, set).await;
+    let ask = || {
+        let body = json!({ "model": "m", "stream": true, "messages": [{ "role": "user", "content": "go" }] });
+        world.request(Method::POST, "/v1/chat/completions").json(&body).send()
+    };
+    let mut answer = ask().await.unwrap();
+    let mut said = String::from_utf8(answer.chunk().await.unwrap().unwrap().to_vec()).unwrap();
+    assert!(said.contains("The beginning"), "{said}");
+
+    let app = world.app.clone();
+    let mut drained = tokio::spawn(async move { app.drain(PATIENCE).await });
+    while status(&world, Method::GET, "/readyz", json!({})).await == StatusCode::OK {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let refused = ask().await.unwrap();
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+    let refused: Value = refused.json().await.unwrap();
+    assert_eq!(refused["error"]["code"], "unavailable", "{refused}");
+    let waits = tokio::time::timeout(Duration::from_millis(200), &mut drained).await;
+    assert!(waits.is_err(), "the end waits for the answer");
+
+    go_on.send(true).unwrap();
+    said.push_str(&answer.text().await.unwrap());
+    assert!(said.contains(" and the end.") && said.ends_with("data: [DONE]\n\n"), "{said}");
+    tokio::time::timeout(PATIENCE, drained).await.unwrap().unwrap();
+    world.end().await;
 }

@@ -28,6 +28,7 @@ pub(super) async fn check(place: &Place, name: &str) -> Outcome<Option<String>> 
         Answer::Models(_) => "lists no models".to_owned(),
         Answer::Other(status) => format!("lists no models (HTTP {status})"),
         Answer::Silent => "does not answer".to_owned(),
+        Answer::Unasked => "is not asked without its key".to_owned(),
     };
     Ok(Some(format!("whether there is a model {name} could not be checked: {server} {why}")))
 }

@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 
-use longhaul_providers::surrogates::Joiner;
+use longhaul_providers::surrogates::{Joiner, is_ping};
 
-use crate::wire::{Event, Events, Seen, Watcher, Wire};
+use crate::wire::{Event, Events, Inside, Seen, Watcher, Wire};
 
 /// Reads a chunk of a stream that passes as it is.
 pub(super) fn watched(watcher: &mut dyn Watcher, events: &mut Events, chunk: Bytes) -> Watched {
@@ -15,7 +15,7 @@ pub(super) fn watched(watcher: &mut dyn Watcher, events: &mut Events, chunk: Byt
     while let Some(raw) = events.next_event() {
         watcher.read(&Event::parse(&raw));
         whole_bytes += raw.len();
-        watched.says |= !is_comment(&raw);
+        watched.says |= says_more(&raw, watcher.seen());
         watched.has_unread_error |= is_unread_error(&raw);
         if begun {
             joined.extend_from_slice(&raw);
@@ -30,7 +30,7 @@ pub(super) fn watched(watcher: &mut dyn Watcher, events: &mut Events, chunk: Byt
 pub(super) struct Watched {
     /// What of it ends with an event, as it came; what is behind waits for the rest of its own.
     pub(super) out: Bytes,
-    /// Whether that is more than comments.
+    /// Whether that is more than comments and pings.
     pub(super) says: bool,
     pub(super) has_unread_error: bool,
 }
@@ -76,6 +76,13 @@ pub(super) fn said_by(wire: &dyn Wire, raw: &[u8]) -> String {
 /// Whether an event says nothing to a reader.
 pub(super) fn is_comment(raw: &[u8]) -> bool {
     Event::parse(raw).data.is_empty()
+}
+
+/// Whether an event is more than a sign of life. A ping is, where the model may be at something that it does not show.
+pub(super) fn says_more(raw: &[u8], seen: &Seen) -> bool {
+    let works_unseen = matches!(seen.inside, Inside::Reasoning | Inside::Call);
+    let data = Event::parse(raw).data;
+    !data.is_empty() && (works_unseen || !is_ping(data))
 }
 
 /// Whether the end of a body, which has no empty line, is an event all the same (or nothing).

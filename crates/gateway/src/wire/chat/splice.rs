@@ -176,21 +176,22 @@ impl ChatSplice {
         self.rewrite(fields, ends, out);
     }
 
-    /// Of a chunk that ends the first stream what it says beside that is passed, the rest is held.
+    /// Of a chunk that ends the first stream, or one of its choices, what it says beside that is passed, the rest is held.
     fn hold_end(&mut self, raw: &[u8], data: &str, out: &mut Vec<u8>) {
         let Ok(Value::Object(mut end)) = serde_json::from_str(data) else { return };
-        let says_something = choice_mut(&mut end).and_then(delta_mut).is_some_and(|delta| !is_blank(delta));
+        let says_something = choices_mut(&mut end).filter_map(delta_mut).any(|delta| !is_blank(delta));
         if !says_something {
             self.held.push(raw.to_vec());
             return;
         }
         let mut said = end.clone();
-        if let Some(choice) = choice_mut(&mut said) {
+        for choice in choices_mut(&mut said) {
             choice.insert("finish_reason".to_owned(), Value::Null);
         }
-        if let Some(delta) = choice_mut(&mut end).and_then(delta_mut) {
-            delta.clear();
+        if let Some(choices) = end.get_mut("choices").and_then(Value::as_array_mut) {
+            choices.retain(|choice| choice.get("finish_reason").is_some_and(|reason| !reason.is_null()));
         }
+        choices_mut(&mut end).filter_map(delta_mut).for_each(Map::clear);
         said.remove("usage");
         write(&Value::Object(said).to_string(), out);
         self.held.push(format!("data: {}\n\n", Value::Object(end)).into_bytes());
@@ -290,6 +291,11 @@ impl ChatSplice {
 fn head_of(data: &str) -> Map<String, Value> {
     let Ok(Value::Object(fields)) = serde_json::from_str(data) else { return Map::new() };
     fields.into_iter().filter(|(key, _)| HEAD.contains(&key.as_str())).collect()
+}
+
+fn choices_mut(fields: &mut Map<String, Value>) -> impl Iterator<Item = &mut Map<String, Value>> {
+    let choices = fields.get_mut("choices").and_then(Value::as_array_mut);
+    choices.into_iter().flatten().filter_map(Value::as_object_mut)
 }
 
 fn choice_mut(fields: &mut Map<String, Value>) -> Option<&mut Map<String, Value>> {

@@ -239,6 +239,34 @@ fn one_stream_passes_as_it_came() {
 }
 
 #[test]
+fn what_one_choice_says_beside_another_s_end_comes_once() {
+    let chunk = |choices: Value| format!("data: {}\n\n", json!({ "id": "a", "choices": choices }));
+    let choice = |index: u64, text: &str, finish: Value| json!({ "index": index, "delta": { "content": text }, "finish_reason": finish });
+    let mut splice = ChatSplice::default();
+    let mut out = Vec::new();
+    for choices in [
+        json!([choice(0, "one", Value::Null), choice(1, "uno", Value::Null)]),
+        json!([choice(0, " end", json!("stop")), choice(1, " dos", Value::Null)]),
+        json!([{ "index": 0, "delta": {}, "finish_reason": "stop" }, choice(1, " tres", Value::Null)]),
+        json!([choice(1, "", json!("length"))]),
+    ] {
+        splice.pass(chunk(choices).as_bytes(), &mut out);
+    }
+    splice.end(0, &mut out);
+    let (_, chunks) = read(&out);
+    let of = |index: u64| {
+        chunks
+            .iter()
+            .flat_map(|chunk| chunk["choices"].as_array().unwrap())
+            .filter(move |choice| choice["index"] == index)
+    };
+    let said = |index| of(index).filter_map(|choice| choice["delta"]["content"].as_str()).collect::<String>();
+    let ends = |index| of(index).filter_map(|choice| choice["finish_reason"].as_str()).last();
+    assert_eq!((said(0).as_str(), said(1).as_str()), ("one end", "uno dos tres"));
+    assert_eq!((ends(0), ends(1)), (Some("stop"), Some("length")));
+}
+
+#[test]
 fn an_answer_that_was_left_ends_for_its_length() {
     let mut splice = ChatSplice::default();
     let mut out = Vec::new();

@@ -141,6 +141,12 @@ impl Manners for Rules {
         with_blocks(first, index, &[results, own].concat())
     }
 
+    fn spoken(&self, first: &str, second: &str) -> Option<String> {
+        let said = said_by_model(first).filter(|blocks| blocks.iter().all(|(kind, _)| kind != "tool_use"))?;
+        let raw: Vec<String> = said.into_iter().chain(said_by_model(second)?).map(|(_, raw)| raw).collect();
+        with_blocks(second, 0, &raw).ok()
+    }
+
     fn own(&self, said: &[String]) -> String {
         let blocks: Vec<String> = said.iter().map(|text| text_block(text)).collect();
         format!(r#"{{"role":"user","content":[{}]}}"#, blocks.join(","))
@@ -153,6 +159,17 @@ impl Manners for Rules {
 
 fn role(message: &str, index: usize) -> Result<String, Bad> {
     Item::read(message, index).map(|item| item.role)
+}
+
+/// The blocks of a message of the model's, each with its kind.
+fn said_by_model(message: &str) -> Option<Vec<(String, String)>> {
+    let item = Item::read(message, 0).ok().filter(|item| item.role == "assistant")?;
+    Some(match item.content {
+        Content::Text(text) => vec![("text".to_owned(), text_block(&text))],
+        Content::Blocks(blocks) => {
+            blocks.into_iter().map(|block| (block.kind, block.raw.to_owned())).collect()
+        }
+    })
 }
 
 /// A person's message with more said in it: before its own words, but behind results, which must come first.

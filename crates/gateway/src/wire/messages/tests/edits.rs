@@ -92,6 +92,43 @@ fn what_we_say_joins_the_message_of_a_person() {
 }
 
 #[test]
+fn answers_between_which_a_question_went_are_one() {
+    let left = |list: &str, gone: usize| {
+        let envelope = with_items(list);
+        let edited = steps(vec![Step::Keep(0..gone), Step::Keep(gone + 1..envelope.items.len())]);
+        let rendered = Messages.render(&envelope, &edited).unwrap();
+        messages(std::str::from_utf8(&rendered).unwrap())
+    };
+    let joined = left(
+        r#"[{"role":"user","content":"a"},
+            {"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"text","text":"first"}]},
+            {"role":"user","content":"b"},
+            {"role":"assistant","content":[{"type":"text","text":"then"},{"type":"tool_use","id":"c","name":"n","input":{}}]},
+            {"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"r"}]}]"#,
+        2,
+    );
+    let kinds: Vec<_> = joined[1]["content"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|block| block["type"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["thinking", "text", "text", "tool_use"], "{joined:?}");
+    assert_eq!((joined.len(), joined[2]["role"].as_str()), (3, Some("user")));
+    let plain = left(
+        r#"[{"role":"user","content":"a"},{"role":"assistant","content":"first"},
+            {"role":"user","content":"b"},{"role":"assistant","content":"last"},{"role":"user","content":"c"}]"#,
+        2,
+    );
+    let texts = |at: usize| plain[1]["content"][at]["text"].as_str();
+    assert_eq!((texts(0), texts(1), plain.len()), (Some("first"), Some("last"), 3));
+    // One that calls is followed by its result, and two that the client has side by side stay two.
+    let calls = r#"[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"n","input":{}}]},
+        {"role":"user","content":"b"},{"role":"assistant","content":"last"},{"role":"assistant","content":"more"}]"#;
+    assert_eq!(left(calls, 2).len(), 4);
+}
+
+#[test]
 fn an_answer_is_begun() {
     let edited = |text: &str, must_be_told| Edited {
         prefill: Some(Prefill { text: text.to_owned(), must_be_told }),
