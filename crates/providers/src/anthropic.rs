@@ -17,7 +17,7 @@ use crate::Endpoint;
 use crate::http::Secret;
 
 pub use client::Anthropic;
-pub use request::{encode, encode_parts};
+pub use request::{MAX_TOKENS, encode, encode_parts};
 pub use stream::Decoder;
 
 /// The name of this wire in [`Origin::api`].

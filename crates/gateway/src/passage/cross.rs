@@ -13,6 +13,8 @@ use longhaul_core::estimate::Counter;
 use longhaul_core::message::{Answer, Message, Opaque, Part, Role};
 use longhaul_core::recall::tool;
 use longhaul_core::usage::Usage;
+use longhaul_providers::anthropic;
+use longhaul_providers::connect::Kind;
 use longhaul_providers::overflow::{Overflow, Suspicion};
 use longhaul_providers::{ModelEvent, ModelStream, ProviderError, Request, ToolChoice};
 use tokio::time::Instant;
@@ -197,10 +199,7 @@ impl Route {
         ignored.extend(self.without_own_items(&mut messages)?);
         let Found { contents, links } = self.media(&messages)?;
         let left = self.left_output(begun.map_or(0, |(_, tokens)| tokens))?;
-        let max_output_tokens = match (left, self.room(prepared)) {
-            (Some(left), Some(room)) => Some(left.min(room)),
-            (left, _) => left.or(self.most_output),
-        };
+        let max_output_tokens = self.output_limit(left, self.room(prepared));
         changed.extend(self.limit_said(prepared));
         if self.recalls(&prepared.report) {
             fixed.tools.push(tool::spec());
@@ -220,6 +219,18 @@ impl Route {
             fields,
         };
         Ok((request, Told { ignored, changed }))
+    }
+
+    /// The limit that goes out where the client has `left` of its own and the window has `room`, in tokens. Messages
+    /// demands one; what is sent where there is none must not be more than the room either.
+    fn output_limit(&self, left: Option<u64>, room: Option<u64>) -> Option<u64> {
+        let upstream = &self.target.server.upstream;
+        let demanded = || {
+            let declared = upstream.endpoint.declared.max_output.unwrap_or(anthropic::MAX_TOKENS);
+            room.filter(|room| upstream.kind == Kind::Anthropic && *room < declared)
+        };
+        let most = left.or(self.most_output).or_else(demanded)?;
+        Some(room.map_or(most, |room| most.min(room)))
     }
 
     /// Leaves out the tools that their maker's servers run, and names them.

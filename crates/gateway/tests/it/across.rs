@@ -225,6 +225,25 @@ async fn a_longer_answer_than_the_window_has_room_for_is_not_asked_for() {
     }
 }
 
+#[tokio::test]
+async fn a_limit_that_a_dialect_demands_is_not_more_than_the_window_has_room_for() {
+    let server = model(Dialect::Messages, "yes".to_owned()).await;
+    for (window, room) in [(4_000, 2_000..3_000), (40_000, 4_096..4_097)] {
+        let gateway =
+            gateway_at(&server, Dialect::Messages, window, |config| config.midstream = Midstream::Off);
+        for asks in [Dialect::Chat, Dialect::Responses] {
+            let reply = gateway.answer(call(asks, &[user(words(1_000, 1))], false)).await;
+            assert_eq!(
+                (reply.status, header(&reply, "x-longhaul-changed")),
+                (StatusCode::OK, ""),
+                "{asks:?}"
+            );
+            let limit = server.sent().last().unwrap().json()["max_tokens"].as_u64().unwrap();
+            assert!(room.contains(&limit), "{asks:?}, {window}: {limit}");
+        }
+    }
+}
+
 /// A server with a window of 5,600 which it tells of only when it refuses. `says` its refusal.
 async fn narrow(speaks: Dialect, says: fn(u64) -> String) -> Server {
     Server::start(move |number, asked| match asked["max_tokens"].as_u64() {

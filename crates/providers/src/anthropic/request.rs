@@ -27,8 +27,8 @@ use crate::{ProviderError, Request, ToolChoice};
 
 pub use assistant::encode_parts;
 
-/// The output limit where nobody gave one, which the API demands: the smallest that any model has.
-const MAX_TOKENS: u64 = 4_096;
+/// The output limit where nobody gave one, which the API demands: the smallest that any model has, in tokens.
+pub const MAX_TOKENS: u64 = 4_096;
 
 /// The schema of a tool of which only the name is known.
 const ANY_INPUT: &str = r#"{"type":"object"}"#;
