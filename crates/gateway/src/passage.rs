@@ -27,6 +27,7 @@ mod journal;
 mod log;
 mod prepare;
 mod previous;
+mod prose;
 mod readings;
 mod recall;
 mod refused;
@@ -43,6 +44,7 @@ use beside::Tasks;
 use cache::Cache;
 use conversation::Conversation;
 use desk::Desk;
+use prose::Prose;
 use readings::Readings;
 use recall::Withheld;
 use totals::Totals;
@@ -57,6 +59,7 @@ pub(crate) struct Inner {
     pub(crate) readings: Readings,
     pub(crate) desk: Desk,
     pub(crate) turns: Turns,
+    pub(crate) prose: Prose,
     pub(crate) tasks: Tasks,
     /// Calls that clients were not shown.
     pub(crate) withheld: Withheld,
@@ -77,6 +80,7 @@ impl Inner {
             readings: Readings::default(),
             desk: Desk::new(),
             turns: Turns::default(),
+            prose: Prose::default(),
             tasks: Tasks::default(),
             withheld: Withheld::default(),
         })
@@ -342,21 +346,23 @@ impl Route {
             policy.strategy = strategy;
             policy.trigger = None;
         }
+        let strategy = policy.strategy.name();
         policy.trigger =
-            overrides.trigger.or(policy.trigger).or_else(|| prepare::trigger(&policy, window.tokens));
+            overrides.trigger.or(policy.trigger).or_else(|| prepare::trigger(strategy, window.tokens));
         policy.enabled &= !overrides.off;
-        Self {
+        let route = Self {
             passage,
             target,
             limits,
             window,
-            policy,
+            policy: policy.clone(),
             conversation: None,
             totals: Arc::default(),
             most_output: None,
             no_tool: OnceLock::new(),
             over: OnceLock::new(),
-        }
+        };
+        Self { policy: route.able(policy), ..route }
     }
 
     /// Whether the upstream does not speak the caller's dialect.

@@ -14,6 +14,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::conversation::{Conversation, Midway, State};
 use super::log::{Log, Start};
+use super::prose::PRUNING_AGENT;
 use super::recall::{Rounds, replay_tokens};
 use super::stopgap::{Cause, Stopgap};
 use super::summary::{Failed, Made, Why};
@@ -26,9 +27,9 @@ const MOST_PLANS: usize = 3;
 
 /// Where the gateway acts: at 80 % of the window on an estimate that includes room for an answer, which is 20 % of the
 /// rest and at least 1,000 tokens (SPEC §7). Other strategies have their own triggers.
-pub(super) fn trigger(policy: &Policy, window: u64) -> Option<Trigger> {
+pub(super) fn trigger(strategy: &str, window: u64) -> Option<Trigger> {
     let tokens = (window * 3).div_ceil(4).min((window * 4).div_ceil(5).saturating_sub(1_000));
-    (policy.strategy.name() == "pruning-agent").then(|| Trigger::Tokens(tokens.max(window / 4)))
+    (strategy == PRUNING_AGENT).then(|| Trigger::Tokens(tokens.max(window / 4)))
 }
 
 /// A request that may go out.
@@ -188,7 +189,7 @@ impl Route {
             self.heed_limit(limit, is_said);
             if self.passage.overrides.trigger.is_none() && self.passage.inner.config.policy.trigger.is_none()
             {
-                self.policy.trigger = trigger(&self.policy, self.window.tokens);
+                self.policy.trigger = trigger(self.strategy_name(), self.window.tokens);
             }
         }
         let Some(conversation) = self.conversation.clone() else { return Ok(None) };
@@ -560,9 +561,8 @@ mod tests {
 
     #[test]
     fn it_acts_where_an_estimate_with_room_for_an_answer_is_eighty_percent() {
-        let policy = Policy::new(Arc::new(longhaul_core::strategy::PruningAgent::default()));
         for window in [4_096_u64, 8_192, 10_000, 32_000, 128_000, 200_000, 1_000_000] {
-            let Some(Trigger::Tokens(line)) = trigger(&policy, window) else { panic!("no trigger") };
+            let Some(Trigger::Tokens(line)) = trigger(PRUNING_AGENT, window) else { panic!("no trigger") };
             let is_full = |tokens: u64| {
                 // In fifths, so that nothing is rounded.
                 let buffer = (window - tokens).max(5_000);
@@ -570,7 +570,6 @@ mod tests {
             };
             assert!(is_full(line) && !is_full(line - 1), "{line} of {window}");
         }
-        let other = Policy::new(Arc::new(Truncation::default()));
-        assert_eq!(trigger(&other, 8_000), None, "other strategies have their own");
+        assert_eq!(trigger("truncation", 8_000), None, "other strategies have their own");
     }
 }

@@ -81,7 +81,7 @@ impl Route {
     pub(super) fn policy_name(&self) -> String {
         let asked = self.passage.overrides.trigger;
         let recall = if self.has_recall() { "/recall" } else { "" };
-        format!("{POLICY_VERSION}/{}/{asked:?}{recall}", self.policy.strategy.name())
+        format!("{POLICY_VERSION}/{}/{asked:?}{recall}", self.strategy_name())
     }
 
     /// Adds what is new of the request. Whether what was decided in the middle of an answer came with it.

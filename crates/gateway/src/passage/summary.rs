@@ -90,7 +90,8 @@ pub(super) async fn write(route: &Route, log: &Log, mut draft: SummaryDraft) -> 
     let end = || {
         let no_good = |why: String| (Cause::Rejected, why);
         answered?;
-        let edit = draft.finish(history).map_err(|rejected| no_good(rejected.to_string()))?;
+        let finished = draft.finish(history).inspect_err(|rejected| route.heed_rejection(rejected));
+        let edit = finished.map_err(|rejected| no_good(rejected.to_string()))?;
         route.policy.strategy.validate(history, &edit).map_err(no_good)?;
         Ok(edit)
     };
@@ -161,7 +162,7 @@ async fn answer_within(
                 draft.reject(TOO_LONG)
             }
         };
-        taken.map_err(Trouble::Rejected)?;
+        taken.inspect_err(|rejected| route.heed_rejection(rejected)).map_err(Trouble::Rejected)?;
     }
     Ok(())
 }

@@ -333,6 +333,18 @@ async fn what_cannot_fit_is_refused_with_numbers() {
 }
 
 #[tokio::test]
+async fn no_summary_is_asked_for_where_none_could_get_below_the_line() {
+    let server = model(4_096).await;
+    let gateway = server.gateway(4_096);
+    let older = (0..6).map(|at| if at % 2 == 0 { user(words(90, at)) } else { assistant(words(90, at)) });
+    let messages: Vec<Value> = older.chain([user(words(2_400, 1))]).collect();
+    let reply = gateway.answer(chat(request(&messages, false))).await;
+    let why = header(&reply, "x-longhaul-reason").to_owned();
+    assert_eq!((reply.status, summaries(&server)), (StatusCode::OK, 0), "{why}");
+    assert!(why.contains("no model call"), "{why}");
+}
+
+#[tokio::test]
 async fn a_caller_may_decide_otherwise() {
     let server = model(100_000).await;
     let gateway = server.gateway(3_000);

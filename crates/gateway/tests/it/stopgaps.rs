@@ -198,7 +198,8 @@ async fn rubbish_is_asked_for_three_times_and_no_more() {
         gateway.settle().await;
         assert!(stage.asked() - before <= 4, "two parts, each twice, show what it can do");
         tries.push(stage.asked() > before);
-        stage.wait(1_000);
+        // So that the model may be a pruning agent again.
+        stage.wait(4_000);
     }
     assert_eq!(tries, [true, true, true, false, false, false, false, false]);
     let before = stage.asked();
@@ -476,7 +477,7 @@ async fn a_summary_that_was_tried_in_vain_is_billed_to_the_next_request() {
     assert_eq!(stage.server.sent().len(), before + 1);
     for (state, input) in [(RUBBISH, 50), (AWAY, 0)] {
         stage.set(state);
-        stage.wait(1_000);
+        stage.wait(4_000);
         let before = stage.server.sent().len();
         assert_eq!(took(&gateway, &messages).await, (String::new(), Value::Null), "it is tried later");
         gateway.settle().await;
@@ -548,4 +549,53 @@ async fn a_summary_that_does_not_end_is_not_read_on() {
     let output = total["billed"]["output_tokens"].as_u64().unwrap();
     let each = (output - 3) / u64::try_from(asked).unwrap();
     assert!((2_000..4_000).contains(&each), "{total}");
+}
+
+#[tokio::test]
+async fn who_answers_in_prose_is_asked_for_prose_from_then_on() {
+    let asks = |body: &Value, order: &str| body["messages"].to_string().contains(order);
+    let server = Server::start(move |number, body| match is_summary_request(body) {
+        true if asks(body, "You prune the history") => Does::Json(200, said("I like birds better.", 50, 9)),
+        true => Does::Json(200, said("They spoke of rivers.", 50, 9)),
+        false => Does::Json(200, answer(number)),
+    })
+    .await;
+    let now = Arc::new(AtomicU64::new(5_000));
+    let clock = Arc::clone(&now);
+    let parts = Parts { now: Arc::new(move || clock.load(Ordering::SeqCst)), ..Parts::default() };
+    let gateway = Gateway::new(Config::new(vec![server.upstream(8_000)]), parts).unwrap();
+    let asked = || {
+        let sent: Vec<Value> = server.sent().iter().map(|sent| sent.json()).collect();
+        let count = |order| sent.iter().filter(|body| asks(body, order)).count();
+        (count("You prune the history"), count("The conversation is about to be shortened"))
+    };
+    let conversation =
+        |name: &str| -> Vec<Value> { [user(name)].into_iter().chain(long(80).into_iter().skip(1)).collect() };
+    let mut first = conversation("first");
+    assert_eq!(turn(&gateway, &mut first).await, "compacted", "an extract stands there");
+    let (agent, _) = asked();
+    assert!(agent > 0);
+    let mut second = conversation("second");
+    assert_eq!(turn(&gateway, &mut second).await, "compacted");
+    assert_eq!(asked().0, agent, "nobody asks it for JSON");
+    assert!(asked().1 > 0);
+    let newest = server.sent().pop().unwrap().messages();
+    assert!(text(&newest).contains("They spoke of rivers."), "{}", text(&newest));
+    // The first conversation is known as before, and its extract gives way to such a summary.
+    now.fetch_add(20, Ordering::SeqCst);
+    assert_eq!(turn(&gateway, &mut first).await, "remembered");
+    gateway.settle().await;
+    assert_eq!(turn(&gateway, &mut first).await, "compacted");
+    let newest = server.sent().pop().unwrap().messages();
+    assert!(text(&newest).contains("They spoke of rivers."), "{}", text(&newest));
+    assert_eq!(asked().0, agent);
+    // Who names the strategy gets it, and after an hour everybody does.
+    let mut named = chat(request(&conversation("third"), false));
+    named.headers.insert("x-longhaul-strategy", "pruning-agent".parse().unwrap());
+    gateway.answer(named).await;
+    let named = asked().0;
+    assert!(named > agent);
+    now.fetch_add(3_700, Ordering::SeqCst);
+    turn(&gateway, &mut conversation("fourth")).await;
+    assert!(asked().0 > named);
 }
