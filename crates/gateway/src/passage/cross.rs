@@ -196,6 +196,7 @@ impl Route {
         let Said { system: among, mut messages } = prepared.said.clone().unwrap_or_default();
         let among = among.iter().map(String::as_str);
         let system = [fixed.system.as_str()].into_iter().chain(among).filter(|text| !text.is_empty());
+        let mut system = system.collect::<Vec<_>>().join("\n\n");
         ignored.extend(self.without_own_items(&mut messages)?);
         let Found { contents, links } = self.media(&messages)?;
         let left = self.left_output(begun.map_or(0, |(_, tokens)| tokens))?;
@@ -208,8 +209,13 @@ impl Route {
         if let Some((text, _)) = begun.filter(|(text, _)| !text.is_empty()) {
             begin(&mut messages, text, !self.goes_on_exactly());
         }
+        if messages.is_empty() && !system.is_empty() {
+            // Others demand a message.
+            messages.push(Message::user("asked", vec![Part::text(std::mem::take(&mut system))]));
+            changed.push("system=user".to_owned());
+        }
         let request = Request {
-            system: system.collect::<Vec<_>>().join("\n\n"),
+            system,
             messages,
             tools: fixed.tools,
             tool_choice,

@@ -244,6 +244,21 @@ async fn a_limit_that_a_dialect_demands_is_not_more_than_the_window_has_room_for
     }
 }
 
+#[tokio::test]
+async fn a_prompt_that_is_all_there_is_goes_out_as_a_question() {
+    let system = json!({ "role": "system", "content": "say hi" });
+    let server = model(Dialect::Messages, "hi".to_owned()).await;
+    let gateway = gateway_at(&server, Dialect::Messages, 8_000, |_| {});
+    for asks in [Dialect::Chat, Dialect::Responses] {
+        let reply = gateway.answer(call(asks, std::slice::from_ref(&system), false)).await;
+        assert_eq!((reply.status, header(&reply, "x-longhaul-changed")), (StatusCode::OK, "system=user"));
+        let sent = server.sent().last().unwrap().json();
+        assert_eq!(sent["messages"].as_array().unwrap().len(), 1, "{sent}");
+        assert!(sent["messages"][0].to_string().contains("say hi") && sent["messages"][0]["role"] == "user");
+        assert_eq!(sent.get("system"), None);
+    }
+}
+
 /// A server with a window of 5,600 which it tells of only when it refuses. `says` its refusal.
 async fn narrow(speaks: Dialect, says: fn(u64) -> String) -> Server {
     Server::start(move |number, asked| match asked["max_tokens"].as_u64() {
