@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::gateway::{ListedModel, SetupError};
+use crate::headers;
 use crate::window::{Learned, Window};
 use crate::wire::{Bad, Dialect, Fault, FaultKind};
 
@@ -366,6 +367,20 @@ impl Server {
         *request.headers_mut() = all;
         *request.body_mut() = Some(body.into());
         Ok(reqwest::RequestBuilder::from_parts(self.client.clone(), request))
+    }
+
+    /// Its headers for the caller, without those that repeat what it was shown of ours.
+    pub(crate) fn headers_for_caller(&self, from: &HeaderMap) -> HeaderMap {
+        let mut headers = headers::for_caller(from);
+        let repeats = |value: &HeaderValue| {
+            let said = Bytes::copy_from_slice(value.as_bytes());
+            self.hide_secrets(said.clone()) != said
+        };
+        let names = headers.iter().filter(|(_, value)| repeats(value)).map(|(name, _)| name.clone());
+        for name in names.collect::<Vec<_>>() {
+            headers.remove(name);
+        }
+        headers
     }
 
     /// What it says without what it was shown of ours.

@@ -6,7 +6,6 @@ use longhaul_providers::connect::Kind;
 use super::prepare::Prepared;
 use super::{Opened, Route};
 use crate::gateway::Credentials;
-use crate::headers;
 use crate::upstream::COMPACT_PATH;
 use crate::wire::json::{field, fields, quoted};
 use crate::wire::{Edited, Fault, FaultKind, responses};
@@ -73,9 +72,10 @@ impl Route {
         let response = tokio::time::timeout(server.timeouts().header, sent).await;
         let response =
             response.map_err(|_| gone("gave no answer"))?.map_err(|_| gone("cannot be reached"))?;
-        let (status, mut headers) = (response.status(), headers::for_caller(response.headers()));
+        let (status, mut headers) = (response.status(), server.headers_for_caller(response.headers()));
         self.describe(&super::Report::default(), &mut headers);
         let body = response.bytes().await.map_err(|_| gone("broke off in its answer"))?;
+        let body = if status.is_success() { body } else { server.hide_secrets(body) };
         Ok(Opened::Whole(status, headers, body))
     }
 }

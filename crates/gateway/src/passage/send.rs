@@ -107,7 +107,7 @@ impl Route {
     ) -> Result<Came, Fault> {
         let (status, upstream_headers) = (response.status(), response.headers().clone());
         self.check_place(status, &upstream_headers)?;
-        let mut headers = headers::for_caller(&upstream_headers);
+        let mut headers = self.target.server.headers_for_caller(&upstream_headers);
         self.say_limit(prepared, &mut headers);
         if status.is_success() && is_event_stream(&upstream_headers) {
             let mut body = Box::new(Body::new(response, self.target.server.timeouts().idle)?);

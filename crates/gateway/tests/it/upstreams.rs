@@ -9,8 +9,10 @@ use longhaul_gateway::wire::Dialect;
 use longhaul_gateway::{Call, Config, Model, Upstream};
 use longhaul_providers::Declared;
 use longhaul_providers::connect::Kind;
+use longhaul_providers::http::Secret;
 use serde_json::{Value, json};
 
+use crate::model::call;
 use crate::upstream::*;
 
 fn model(name: &str, upstream_name: &str) -> Model {
@@ -230,4 +232,46 @@ async fn a_server_that_speaks_several_dialects_is_found_out() {
         let asked: Vec<String> = server.sent().into_iter().map(|sent| sent.path).collect();
         assert_eq!(asked, paths);
     }
+}
+
+#[tokio::test]
+async fn a_header_that_repeats_the_key_is_left_out() {
+    let key = "sk-0123456789abcdef";
+    let server = Server::start(move |_, _| {
+        let headers = vec![
+            ("content-type", "application/json".to_owned()),
+            ("x-seen-key", format!("Bearer {key}")),
+            ("x-request-id", "r7".to_owned()),
+        ];
+        Does::Head(200, headers, said("hi", 9, 1).to_string().into())
+    })
+    .await;
+    let mut upstream = server.upstream(8_000);
+    upstream.endpoint.api_key = Some(Secret::new(key));
+    let reply = gateway(Config::new(vec![upstream])).answer(chat(request(&[user("hi")], false))).await;
+    assert_eq!((header(&reply, "x-request-id"), header(&reply, "x-seen-key")), ("r7", ""));
+}
+
+#[tokio::test]
+async fn a_base_url_without_a_path_that_has_no_such_path_is_told_so() {
+    let lost = || Does::Text(404, "text/plain", "404 page not found".to_owned());
+    for (dialect, kind) in [(Dialect::Chat, Kind::OpenAiCompatible), (Dialect::Chat, Kind::Anthropic)] {
+        let server = Server::start(move |_, _| lost()).await;
+        let place = server.url.trim_end_matches("/v1").to_owned();
+        for (base_url, is_told) in [(place.clone(), true), (server.url.clone(), false)] {
+            let upstream = Upstream::new("up", kind, base_url);
+            let gateway = gateway(Config::new(vec![upstream]));
+            let reply = gateway.answer(call(dialect, &[user("hi")], false)).await;
+            assert_eq!(reply.status, StatusCode::NOT_FOUND);
+            let said = String::from_utf8(body(reply).await.to_vec()).unwrap();
+            let hint = format!("Its base URL has no path: did you mean {place}/v1 ?");
+            assert_eq!(said.contains(&hint), is_told, "{kind:?}: {said}");
+            assert!(said.contains("page not found"), "{said}");
+        }
+    }
+    let absent = |_, _: &Value| Does::Json(404, json!({ "error": { "message": "no such model" } }));
+    let server = Server::start(absent).await;
+    let upstream = Upstream::new("up", Kind::OpenAiCompatible, server.url.trim_end_matches("/v1"));
+    let reply = gateway(Config::new(vec![upstream])).answer(chat(request(&[user("hi")], false))).await;
+    assert_eq!(body_json(reply).await, json!({ "error": { "message": "no such model" } }), "as it is");
 }

@@ -345,9 +345,13 @@ impl<'a> Reader<'a> {
         let found = match (&node.value, expected.contains("text")) {
             (Value::Text(_), _) if secret => "this text".to_owned(),
             (Value::Map(_), _) if secret => "a group with other values".to_owned(),
-            (Value::Whole(_) | Value::Decimal(_) | Value::Flag(_), true) => {
+            (Value::Whole(_) | Value::Decimal(_) | Value::Flag(_), true)
+                if !expected.starts_with("a list") =>
+            {
                 format!("{} (put it in quotes)", node.describe())
             }
+            (Value::Map(_) | Value::List(_) | Value::Null, _) => node.describe(),
+            _ if expected.starts_with("a list") => format!("{}, which is not a list", node.describe()),
             _ => node.describe(),
         };
         let path = if path.is_empty() { "the file" } else { path };

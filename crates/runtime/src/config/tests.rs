@@ -365,7 +365,7 @@ fn mistakes_in_models_are_told_with_their_places() {
     longhaul.yml:3:58: `models.b.media` cannot be `video`: the choices are images, files
     longhaul.yml:3:87: `models.b.reasoning_retention` cannot be `allways`: did you mean `always`?
     longhaul.yml:4:16: `models.c.prices` must be { input: USD, cachedInput: USD, cacheWrite: USD, output: USD }, per million tokens, not 3
-    longhaul.yml:4:26: `models.c.media` must be a list of images and files; [] for neither, not `images`
+    longhaul.yml:4:26: `models.c.media` must be a list of images and files; [] for neither, not `images`, which is not a list
     longhaul.yml:4:55: `models.c.reasoning_retention` cannot be `a list`: the choices are never, turn, always
     longhaul.yml:5:6: `models.d` must be { window: TOKENS, maxOutput: TOKENS, prices, tools, media … }, not 8192
     ");

@@ -261,7 +261,7 @@ fn what_one_choice_says_beside_another_s_end_comes_once() {
             .filter(move |choice| choice["index"] == index)
     };
     let said = |index| of(index).filter_map(|choice| choice["delta"]["content"].as_str()).collect::<String>();
-    let ends = |index| of(index).filter_map(|choice| choice["finish_reason"].as_str()).last();
+    let ends = |index| of(index).filter_map(|choice| choice["finish_reason"].as_str()).next_back();
     assert_eq!((said(0).as_str(), said(1).as_str()), ("one end", "uno dos tres"));
     assert_eq!((ends(0), ends(1)), (Some("stop"), Some("length")));
 }
