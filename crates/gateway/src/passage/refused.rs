@@ -5,10 +5,12 @@ use http::{HeaderMap, StatusCode};
 use longhaul_core::message::{Answer, Finish};
 use longhaul_providers::overflow::{self, Overflow, Sent, Suspicion};
 use longhaul_providers::{LimitSource, ProviderError};
+use serde_json::Value;
 
 use super::cross::fault_of;
 use super::flow::Body;
 use super::prepare::Prepared;
+use super::send::{SMALLEST_WINDOW_TOKENS, kind_of, retry_after};
 use super::{Opened, Route};
 use crate::window::Window;
 use crate::wire::{Fault, FaultKind, Seen};
@@ -91,14 +93,16 @@ impl Route {
             let overflow = suspicion.overflow();
             return Some(Refused { overflow, is_said: false, is_usable, suspicion: Some(suspicion) });
         }
-        let (status, overflow) = match came {
-            Came::Stream { status, beginning, .. } => {
-                (status, overflow::recognise(Some(status.as_u16()), beginning.error.as_deref()?)?)
-            }
-            Came::Whole(Whole { status, bytes, .. }) => {
-                (status, overflow::recognise(Some(status.as_u16()), std::str::from_utf8(bytes).ok()?)?)
-            }
+        let (status, said) = match came {
+            Came::Stream { status, beginning, .. } => (status, beginning.error.as_deref()?),
+            Came::Whole(Whole { status, bytes, .. }) => (status, std::str::from_utf8(bytes).ok()?),
         };
+        // Some servers have no word for it. Where the request is short, it has another reason.
+        let least = SMALLEST_WINDOW_TOKENS.min(self.window.tokens / 4);
+        if said.trim().is_empty() && prepared.input < least {
+            return None;
+        }
+        let overflow = overflow::recognise(Some(status.as_u16()), said)?;
         let is_said = !status.is_success() || matches!(came, Came::Stream { .. });
         Some(Refused { overflow, is_said, is_usable: false, suspicion: None })
     }
@@ -253,16 +257,38 @@ impl Route {
         Fault { message, ..fault }
     }
 
-    /// An answer that came with success must be one.
-    pub(super) fn check(&self, status: StatusCode, bytes: &[u8], seen: Option<&Seen>) -> Result<(), Fault> {
-        if !status.is_success() || seen.is_some() {
+    /// An answer that came with success must be one, and an error something that its client can read: a proxy between here
+    /// and the upstream answers with a page for people.
+    pub(super) fn check(
+        &self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        bytes: &[u8],
+        seen: Option<&Seen>,
+    ) -> Result<(), Fault> {
+        let is_readable = match status.is_success() {
+            true => seen.is_some(),
+            false => matches!(serde_json::from_slice(bytes), Ok(Value::Object(_) | Value::Array(_))),
+        };
+        if is_readable {
             return Ok(());
         }
         let name = &self.target.server.upstream.name;
         let said = self.target.server.hide_secrets(Bytes::copy_from_slice(bytes));
-        let quote: String = String::from_utf8_lossy(&said).chars().take(200).collect();
-        let message = format!("the upstream `{name}` answered with success, but not with an answer: {quote}");
-        Err(Fault::new(FaultKind::Upstream, message))
+        let said = String::from_utf8_lossy(&said);
+        let quote: String = said.chars().take(200).collect();
+        Err(match status.is_success() {
+            true => {
+                let message =
+                    format!("the upstream `{name}` answered with success, but not with an answer: {quote}");
+                Fault::new(FaultKind::Upstream, message)
+            }
+            false => {
+                let message = format!("the upstream `{name}` answered with status {status}: {quote}");
+                let retry_after = retry_after(headers);
+                Fault { status, retry_after, ..Fault::new(kind_of(status, &said), message) }
+            }
+        })
     }
 }
 

@@ -27,7 +27,7 @@ use crate::wire::{Edited, Fault, FaultKind, Prefill, Seen};
 const MAX_WHOLE_BYTES: usize = 256 << 20;
 
 /// No window is smaller: shorter requests are not refused for their length.
-const SMALLEST_WINDOW_TOKENS: u64 = 1_024;
+pub(super) const SMALLEST_WINDOW_TOKENS: u64 = 1_024;
 
 /// How long the beginning of a stream is kept back that says nothing yet: it may be followed by a refusal.
 const HOLD: Duration = Duration::from_secs(1);
@@ -143,7 +143,7 @@ impl Route {
     async fn hand_over(&self, whole: Whole, prepared: &Prepared) -> Result<Passed, Fault> {
         let Whole { status, mut headers, bytes, seen } = whole;
         self.describe(&prepared.report, &mut headers);
-        self.check(status, &bytes, seen.as_ref())?;
+        self.check(status, &headers, &bytes, seen.as_ref())?;
         let after = match &seen {
             Some(seen) => self.after_whole(prepared, &bytes, seen).await,
             None => AfterWhole::AsItIs,
@@ -360,26 +360,15 @@ impl Route {
 
     /// What an upstream says that would not go on with an answer.
     pub(super) async fn refusal(&self, response: reqwest::Response) -> Fault {
-        let status = response.status();
-        let wait = response.headers().get(header::RETRY_AFTER).and_then(|wait| wait.to_str().ok());
-        let retry_after = wait.and_then(|wait| wait.trim().parse().ok()).map(Duration::from_secs);
+        let (status, retry_after) = (response.status(), retry_after(response.headers()));
         let bytes = match self.whole(response).await {
             Ok(bytes) => self.target.server.hide_secrets(bytes),
             Err(fault) => return fault,
         };
         let said = String::from_utf8_lossy(&bytes);
-        let kind = match (overflow::recognise(Some(status.as_u16()), &said), status) {
-            (Some(_), _) => FaultKind::ContextOverflow,
-            (None, StatusCode::TOO_MANY_REQUESTS) => FaultKind::RateLimit,
-            (None, StatusCode::UNAUTHORIZED) => FaultKind::Auth,
-            (None, StatusCode::FORBIDDEN) => FaultKind::Forbidden,
-            (None, StatusCode::NOT_FOUND) => FaultKind::NotFound,
-            (None, status) if status.is_client_error() => FaultKind::Invalid,
-            (None, _) => FaultKind::Upstream,
-        };
         let quote: String = said.chars().take(500).collect();
         let message = format!("the upstream would not go on: status {status}: {quote}");
-        Fault { status, retry_after, ..Fault::new(kind, message) }
+        Fault { status, retry_after, ..Fault::new(kind_of(status, &said), message) }
     }
 
     /// A redirect is not followed: the request would be shown to a place that nobody has named.
@@ -472,6 +461,27 @@ enum Unsent {
     BrokenOff(Fault),
     /// Another try would not help.
     Other(Fault),
+}
+
+/// What an upstream's refusal is about.
+pub(super) fn kind_of(status: StatusCode, said: &str) -> FaultKind {
+    // Where nothing is said, the status is all there is.
+    let overflow = overflow::recognise(Some(status.as_u16()), said).filter(|_| !said.trim().is_empty());
+    match (overflow, status) {
+        (Some(_), _) => FaultKind::ContextOverflow,
+        (None, StatusCode::TOO_MANY_REQUESTS) => FaultKind::RateLimit,
+        (None, StatusCode::UNAUTHORIZED) => FaultKind::Auth,
+        (None, StatusCode::FORBIDDEN) => FaultKind::Forbidden,
+        (None, StatusCode::NOT_FOUND) => FaultKind::NotFound,
+        (None, status) if status.is_client_error() => FaultKind::Invalid,
+        (None, _) => FaultKind::Upstream,
+    }
+}
+
+/// When the upstream wants to be asked again.
+pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let wait = headers.get(header::RETRY_AFTER).and_then(|wait| wait.to_str().ok());
+    wait.and_then(|wait| wait.trim().parse().ok()).map(Duration::from_secs)
 }
 
 fn is_event_stream(headers: &HeaderMap) -> bool {

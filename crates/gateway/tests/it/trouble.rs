@@ -236,6 +236,31 @@ async fn answers_that_make_no_sense_pass_or_are_named() {
 }
 
 #[tokio::test]
+async fn a_page_for_people_becomes_an_error_of_the_dialect() {
+    let page = "<html><h1>not today</h1></html>";
+    for status in [400_u16, 401, 404, 502, 503] {
+        for said in [page, "", "404 page not found"] {
+            let server = Server::start(move |_, _| Does::Text(status, "text/html", said.to_owned())).await;
+            let mut upstream = server.upstream(8_000);
+            upstream.finds_dialects = false;
+            let gateway = gateway(Config { attempts: 1, ..Config::new(vec![upstream]) });
+            for stream in [false, true] {
+                let reply = gateway.answer(chat(request(&[user("hi")], stream))).await;
+                assert_eq!(reply.status.as_u16(), status);
+                let message = error(&body(reply).await)["message"].as_str().unwrap().to_owned();
+                assert!(message.contains(&format!("answered with status {status}")), "{message}");
+                assert!(message.contains(said), "{message}");
+            }
+        }
+    }
+    // What is an error already passes as it came.
+    let own = "{ \"error\" : {\"message\": \"no\", \"odd\": 1} }";
+    let server = Server::start(move |_, _| Does::Text(418, "application/json", own.to_owned())).await;
+    let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], false))).await;
+    assert_eq!((reply.status.as_u16(), &body(reply).await[..]), (418, own.as_bytes()));
+}
+
+#[tokio::test]
 async fn an_answer_that_the_window_has_cut_is_the_clients_if_nothing_can_be_left_out() {
     let full = |input: u64, output: u64| {
         let mut answer = said("as far as it went", input, output);
