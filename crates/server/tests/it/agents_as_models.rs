@@ -327,7 +327,8 @@ async fn what_means_nothing_to_an_agent_is_named() {
 
 /// An agent with the name of a model, and another, before a gateway.
 async fn with_gateway() -> World {
-    let upstream = Upstream::new("box", Kind::OpenAiCompatible, "http://127.0.0.1:9/v1");
+    let mut upstream = Upstream::new("box", Kind::OpenAiCompatible, "http://127.0.0.1:9/v1");
+    upstream.usual_model = Some("scripted".to_owned());
     let gateway = Gateway::new(Config::new(vec![upstream]), Parts::default()).unwrap();
     World::serving(
         hearing(),
