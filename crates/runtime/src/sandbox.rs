@@ -269,7 +269,8 @@ impl Sandbox {
         &self.private.path
     }
 
-    /// Starts a child. It is killed, with everything it started, when the [`ConfinedChild`] is dropped.
+    /// Starts a child. It is killed, with everything it started, when the [`ConfinedChild`] is dropped, and where marks are
+    /// possible (Linux) when the sandbox is.
     ///
     /// # Errors
     /// [`SandboxError::Confine`] when confinement worked at first and does not now, or the network is denied and the

@@ -1,21 +1,22 @@
 //! A child process: a thread that confines itself starts it and ends, another waits for it and cleans up.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use process_wrap::std::{CommandWrap, ProcessSession};
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
 };
 use tokio::sync::oneshot;
 
 use super::grants::Grant;
-use super::mark::{Family, Mark};
+use super::mark::{Family, Left, Mark};
 use super::{ChildLimits, Network, SandboxError};
 #[cfg(target_os = "linux")]
 use super::{calls, gate, limits};
@@ -47,7 +48,7 @@ impl Prepared {
     /// The command that starts it, held or not.
     fn command(self, held: bool) -> Command {
         let mut command = if held { held_command(&self.program) } else { Command::new(&self.program) };
-        command.args(self.args).current_dir(self.directory).process_group(0);
+        command.args(self.args).current_dir(self.directory);
         command.env_clear().envs(self.environment);
         let [stdin, stdout, stderr] = self.stdio;
         command.stdin(stdin).stdout(stdout).stderr(stderr);
@@ -55,7 +56,7 @@ impl Prepared {
     }
 }
 
-/// A running child, leader of its process group. Dropping it kills the group.
+/// A running child, leader of a session and a process group. Dropping it kills the group.
 #[derive(Debug)]
 pub struct ConfinedChild {
     group: Arc<Group>,
@@ -130,16 +131,14 @@ impl Group {
     }
 
     /// Waits for the leader, ends the rest, and gives the number back.
-    fn finish(&self, child: &mut Child, mark: Option<Mark>) -> io::Result<ExitStatus> {
+    fn finish(&self, child: &mut Child, mark: Option<Mark>) -> io::Result<(ExitStatus, Left)> {
         // Should this fail, so will the wait below, and its error is returned.
         let _ = wait_without_reaping(self.leader);
         self.signal(Signal::KILL);
-        if let Some(mark) = mark {
-            mark.end(self.leader);
-        }
+        let left = mark.map_or(Left::None, |mark| mark.end(self.leader));
         let status = self.reap(child);
         self.wait_until_gone();
-        status
+        Ok((status?, left))
     }
 
     fn reap(&self, child: &mut Child) -> io::Result<ExitStatus> {
@@ -181,7 +180,12 @@ fn live(prepared: Prepared, guards: Guards, started: oneshot::Sender<Result<Conf
     let (ended, exit) = oneshot::channel();
     // If nobody takes the handle, dropping it kills the child.
     let _ = started.send(Ok(ConfinedChild { group: Arc::clone(&group), exit, status: None }));
-    let _ = ended.send(group.finish(&mut child, bounds.mark));
+    let finished = group.finish(&mut child, bounds.mark);
+    let is_over = !matches!(finished, Ok((_, Left::Some)));
+    let _ = ended.send(finished.map(|(status, _)| status));
+    if let Some(mark) = bounds.mark.filter(|_| !is_over) {
+        mark.end_at_leisure();
+    }
 }
 
 /// What is set for a child from outside, because inside no process may change another's.
@@ -195,7 +199,7 @@ struct Bounds {
 impl Bounds {
     fn new(guards: &Guards) -> Self {
         let is_guarded = guards.grants.is_some() || guards.network.is_some();
-        let mark = is_guarded.then(|| guards.family.mark());
+        let mark = is_guarded.then(|| guards.family.mark()).flatten();
         Self { limits: guards.limits, held: is_held() && !(guards.limits.is_none() && mark.is_none()), mark }
     }
 
@@ -232,10 +236,17 @@ fn spawn(prepared: Prepared, held: bool) -> Result<Child, SandboxError> {
     if held {
         find(&prepared).map_err(failed)?;
     }
-    let mut command = prepared.command(held);
+    let command = prepared.command(held);
     // Here they are only marked; a program that is started closes what is marked.
     close_fds::set_fds_cloexec_threadsafe(FIRST_TO_CLOSE, &[]);
-    command.spawn().map_err(failed)
+    spawn_in_session(command).map_err(failed)
+}
+
+/// The child is the first of a session: it cannot leave its group, where it is sought to be ended, and neither it nor
+/// what it starts can join ours. A group of ours that they are in gets signals that the kernel sends to groups.
+fn spawn_in_session(command: Command) -> io::Result<Child> {
+    let child: Box<dyn Any> = CommandWrap::from(command).wrap(ProcessSession).spawn()?.into_inner();
+    child.downcast().map(|child| *child).map_err(|_| io::Error::other("it is no process of the system's"))
 }
 
 #[cfg(target_os = "linux")]

@@ -13,15 +13,25 @@ use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use rustix::process::{
-    Pid, Resource, Rlimit, Signal, WaitOptions, getpid, getrlimit, kill_process, prlimit, waitpid,
+    Pid, PidfdFlags, Resource, Rlimit, Signal, WaitOptions, getpid, getrlimit, pidfd_open, pidfd_send_signal,
+    prlimit, setpriority_process, waitpid,
 };
 use uuid::Uuid;
 
-/// How long survivors are looked for.
+/// How long survivors are looked for while somebody waits.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// What killed processes are given to go.
+/// The same where other work waits.
+const ON_THE_WAY: Duration = Duration::from_secs(2);
+
+/// How long they are looked for after that.
+const AT_LEISURE: Duration = Duration::from_secs(600);
+
+/// What killed processes are given to go, and new ones to be seen.
 const A_MOMENT: Duration = Duration::from_millis(2);
+
+/// How often in a row nothing must be found: a process has its number before it is in the list.
+const LOOKS: u32 = 2;
 
 /// Bits of a mark's halves.
 const HALF: u32 = 31;
@@ -36,21 +46,33 @@ impl Family {
         Self(random_half(folder) | 1 << (HALF - 1))
     }
 
-    /// The mark of one child more. It is not more than the limit that this process has, which nothing can raise.
-    pub(super) fn mark(self) -> Mark {
-        let most = getrlimit(Resource::Locks).maximum.unwrap_or(u64::MAX).max(1);
-        Mark((self.0 << HALF | random_half(Uuid::now_v7())) % most)
+    /// The mark of one child more; `None` where marks are not [possible](is_possible).
+    pub(super) fn mark(self) -> Option<Mark> {
+        is_possible().then(|| Mark(self.0 << HALF | random_half(Uuid::now_v7())))
     }
 
     /// Ends every process that has one of its marks.
     pub(super) fn end(self) {
         let least = self.0 << HALF;
-        Marks(least..=least | ((1 << HALF) - 1)).end(None);
+        Marks(least..=least | ((1 << HALF) - 1)).end(None, ON_THE_WAY);
     }
+}
+
+/// Whether this process may set such limits. One that is held to a small one (`ulimit -x`, or a mark: it runs in a
+/// sandbox itself) may not.
+pub(super) fn is_possible() -> bool {
+    getrlimit(Resource::Locks).maximum.is_none()
 }
 
 fn random_half(id: Uuid) -> u64 {
     id.as_u64_pair().1 & ((1 << HALF) - 1)
+}
+
+/// Whether processes with a mark go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    None,
+    Some,
 }
 
 /// The mark of one child.
@@ -68,9 +90,24 @@ impl Mark {
         Ok(())
     }
 
-    /// Ends every process that has it; that of `leader` must not be waited for here.
-    pub(super) fn end(self, leader: Pid) {
-        Marks(self.0..=self.0).end(Some(leader));
+    /// Ends every process that has it; that of `leader` must not be waited for here. The calling thread is for this alone:
+    /// where that is allowed it goes before all others, so that whoever starts others all the time is no faster.
+    pub(super) fn end(self, leader: Pid) -> Left {
+        let _ = setpriority_process(None, -20);
+        let left = Marks(self.0..=self.0).end(Some(leader), LONGEST);
+        if left == Left::Some {
+            tracing::warn!(
+                "processes that a command has left behind go on; they are looked for beside other work"
+            );
+        }
+        left
+    }
+
+    /// Goes on with it while nobody waits.
+    pub(super) fn end_at_leisure(self) {
+        if Marks(self.0..=self.0).end(None, AT_LEISURE) == Left::Some {
+            tracing::error!("processes that a command has left behind could not be ended");
+        }
     }
 }
 
@@ -79,71 +116,99 @@ struct Marks(RangeInclusive<u64>);
 
 impl Marks {
     /// Ends every process that has one and waits until they are gone.
-    fn end(&self, leader: Option<Pid>) {
-        let until = Instant::now() + LONGEST;
+    fn end(&self, leader: Option<Pid>, longest: Duration) -> Left {
+        let until = Instant::now() + longest;
+        let mut clean = 0;
         loop {
             let newest = newest_process();
-            let found = self.processes().filter(|process| Self::end_one(*process)).count();
-            let started = self.end_since(newest, until);
-            if found == 0 && !started {
+            let any = self.end_all();
+            let since = self.end_since(newest, until);
+            clean = if any || since == Since::Ours { 0 } else { clean + 1 };
+            if clean == LOOKS || (clean > 0 && since == Since::Nobody) {
                 break;
             }
             if Instant::now() >= until {
-                tracing::warn!("processes that a command has left behind cannot be ended");
-                break;
+                return Left::Some;
             }
             std::thread::sleep(A_MOMENT);
         }
         // The first process of a container buries those whose parents have ended.
         if getpid().is_init() {
-            for ended in self.processes().filter(|process| Some(*process) != leader) {
+            for ended in all_processes().filter(|process| Some(*process) != leader && self.are_on(*process)) {
                 // Those that others wait for are not its own.
                 let _ = waitpid(Some(ended), WaitOptions::NOHANG);
             }
         }
+        Left::None
     }
 
-    /// Ends those that were started after the process `newest` and while this goes on, and says whether there were
-    /// any: who starts another and ends, again and again, is at no time in a list of all.
-    fn end_since(&self, mut newest: i32, until: Instant) -> bool {
-        let mut any = false;
+    /// Ends those in the list of all, and says whether any of them ran.
+    fn end_all(&self) -> bool {
+        let marked = all_processes().filter(|process| self.are_on(*process));
+        marked.filter(|process| self.end_one(*process) == Some(Was::Running)).count() > 0
+    }
+
+    /// Ends those that were started after the process `newest` and while this goes on. Who starts another and ends, again
+    /// and again, is at no time in a list of all.
+    fn end_since(&self, mut newest: i32, until: Instant) -> Since {
+        let mut since = Since::Nobody;
         while Instant::now() < until {
             let last = newest_process();
             let started = (newest + 1..=last).filter_map(Pid::from_raw);
-            any |= started.filter(|process| self.are_on(*process) && Self::end_one(*process)).count() > 0;
+            // One that has ended may have started another.
+            let is_ours = started.filter(|process| self.end_one(*process).is_some()).count() > 0;
             match last.cmp(&newest) {
-                Ordering::Equal => break,
-                Ordering::Greater => newest = last,
-                // The numbers have begun anew.
-                Ordering::Less => return true,
+                Ordering::Equal => return since,
+                // The numbers have begun anew: nobody knows who they were.
+                Ordering::Less => return Since::Ours,
+                Ordering::Greater if is_ours => since = Since::Ours,
+                Ordering::Greater => since = since.max(Since::Others),
             }
+            newest = last;
         }
-        any
+        Since::Ours
     }
 
-    /// Ends a process; `false` if it had ended already. It is asked only then: meanwhile it could start
-    /// another.
-    fn end_one(process: Pid) -> bool {
+    /// Ends a process if it has a mark. It is held by a descriptor: its number may be another's in the meantime.
+    fn end_one(&self, process: Pid) -> Option<Was> {
+        let held = pidfd_open(process, PidfdFlags::empty()).ok()?;
+        if !self.are_on(process) {
+            return None;
+        }
         // Should the system refuse, it is found again.
-        let _ = kill_process(process, Signal::KILL);
-        runs(process)
-    }
-
-    /// Those that have one, also such as have ended and were not waited for.
-    fn processes(&self) -> impl Iterator<Item = Pid> {
-        let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-        let pids = entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
-        pids.filter(|process| self.are_on(*process))
+        let _ = pidfd_send_signal(&held, Signal::KILL);
+        Some(if runs(process) { Was::Running } else { Was::Ended })
     }
 
     fn are_on(&self, process: Pid) -> bool {
         let limits = read(process, "limits");
         let mark = limits.lines().find_map(|line| line.strip_prefix("Max file locks")).unwrap_or_default();
-        mark.split_whitespace()
-            .next()
-            .and_then(|mark| mark.parse().ok())
-            .is_some_and(|mark| self.0.contains(&mark))
+        // The hard one, which nobody can raise.
+        let mark = mark.split_whitespace().nth(1).and_then(|mark| mark.parse().ok());
+        mark.is_some_and(|mark| self.0.contains(&mark))
     }
+}
+
+/// Who was started while processes were looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Since {
+    Nobody,
+    Others,
+    /// Somebody with a mark.
+    Ours,
+}
+
+/// What a process with a mark was when it was looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Was {
+    Running,
+    /// Nobody has waited for it.
+    Ended,
+}
+
+fn all_processes() -> impl Iterator<Item = Pid> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?))
 }
 
 /// The number of the process or thread that was started last.

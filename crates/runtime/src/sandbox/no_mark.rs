@@ -11,8 +11,8 @@ impl Family {
         Self
     }
 
-    pub(super) fn mark(self) -> Mark {
-        Mark
+    pub(super) fn mark(self) -> Option<Mark> {
+        None
     }
 
     pub(super) fn end(self) {}
@@ -21,6 +21,21 @@ impl Family {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark;
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    None,
+    #[expect(dead_code, reason = "nothing is looked for here")]
+    Some,
+}
+
+pub(super) fn is_possible() -> bool {
+    false
+}
+
 impl Mark {
-    pub(super) fn end(self, _: Pid) {}
+    pub(super) fn end(self, _: Pid) -> Left {
+        Left::None
+    }
+
+    pub(super) fn end_at_leisure(self) {}
 }

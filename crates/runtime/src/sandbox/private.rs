@@ -8,6 +8,7 @@ use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 use uuid::Uuid;
@@ -15,6 +16,9 @@ use uuid::Uuid;
 use super::SandboxError;
 use super::mark::Family;
 use super::removal::remove;
+
+/// How long the end of its owner waits for a folder to be removed; the next process goes on.
+const LONGEST_REMOVAL: Duration = Duration::from_secs(5);
 
 /// How often a folder is made anew that another process swept up before it was locked.
 const TRIES: usize = 3;
@@ -32,7 +36,7 @@ pub(super) struct PrivateFolder {
 }
 
 impl PrivateFolder {
-    /// Removes what earlier processes left in `scratch` and makes a folder there.
+    /// Makes a folder in `scratch`. What earlier processes left there goes.
     ///
     /// # Errors
     /// [`SandboxError::Private`].
@@ -75,7 +79,8 @@ impl PrivateFolder {
 
 impl Drop for PrivateFolder {
     fn drop(&mut self) {
-        match remove(&self.path) {
+        self.family.end();
+        match remove(&self.path, Some(Instant::now() + LONGEST_REMOVAL)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 tracing::warn!(path = %self.path.display(), %error, "a private folder stays behind");
             }
@@ -84,20 +89,29 @@ impl Drop for PrivateFolder {
     }
 }
 
-/// Removes the folders whose owners have ended without removing them, and ends what these have left running.
+/// Ends what owners that were killed have left running, and removes their folders.
+///
+/// That may take long, and nobody waits for it: it ends with the process at the latest, and the next one goes on.
 fn sweep(scratch: &Path) {
     let Ok(entries) = fs::read_dir(scratch) else { return };
-    for entry in entries.flatten() {
-        let path = entry.path();
-        let Some(id) = entry.file_name().to_str().and_then(id) else { continue };
-        let Some(_lock) = abandoned(&path) else { continue };
-        Family::of(id).end();
-        match remove(&path) {
-            Ok(()) => {
-                tracing::debug!(path = %path.display(), "a private folder of a killed process is removed")
-            }
-            Err(error) => tracing::debug!(path = %path.display(), %error, "a private folder stays behind"),
+    let mut left = Vec::new();
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let Some(id) = path.file_name().and_then(|name| id(name.to_str()?)) else { continue };
+        if let Some(lock) = abandoned(&path) {
+            Family::of(id).end();
+            left.push((path, lock));
         }
+    }
+    let remove_all = move || left.iter().for_each(|(path, _lock)| remove_left(path));
+    if let Err(error) = std::thread::Builder::new().name("sandbox-sweep".to_owned()).spawn(remove_all) {
+        tracing::debug!(%error, "private folders of killed processes stay behind");
+    }
+}
+
+fn remove_left(path: &Path) {
+    match remove(path, None) {
+        Ok(()) => tracing::debug!(path = %path.display(), "a private folder of a killed process is removed"),
+        Err(error) => tracing::debug!(path = %path.display(), %error, "a private folder stays behind"),
     }
 }
 
@@ -157,7 +171,11 @@ mod tests {
         symlink(scratch.join("elsewhere"), scratch.join(&link)).unwrap();
 
         let second = PrivateFolder::make(&scratch).unwrap();
-        assert!(!there(&left), "it is swept up");
+        let begun = Instant::now();
+        while there(&left) {
+            assert!(begun.elapsed() < Duration::from_secs(60), "it is not swept up");
+            std::thread::sleep(Duration::from_millis(5));
+        }
         assert!(others.iter().all(|name| there(name)) && there(&file) && there(&link));
         assert!(there("elsewhere/kept"), "no link is followed");
         assert!(held.path.join("tmp").is_dir(), "a process that lives keeps its own");

@@ -8,6 +8,7 @@ use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::time::Instant;
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, chmodat, openat, renameat, statat, unlinkat};
 use uuid::Uuid;
@@ -17,21 +18,22 @@ const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOF
 /// Removes a folder and all that is in it; links are removed, not followed. Nobody may change it meanwhile.
 ///
 /// # Errors
-/// The system's error. What was removed until then is gone.
-pub(super) fn remove(path: &Path) -> io::Result<()> {
+/// The system's error, or that it has taken `until` then. What was removed is gone.
+pub(super) fn remove(path: &Path, until: Option<Instant>) -> io::Result<()> {
     let top = openat(CWD, path, FOLDER, Mode::empty())?;
-    let mut folders = remove_files(top.as_fd())?;
+    let mut folders = remove_files(top.as_fd(), until)?;
     // No name that is there already.
     let (prefix, mut moved) = (Uuid::now_v7().simple().to_string(), 0_u64);
     while let Some(name) = folders.pop() {
         let folder = open(top.as_fd(), &name)?;
-        for inner in remove_files(folder.as_fd())? {
+        for inner in remove_files(folder.as_fd(), until)? {
             let aside = CString::new(format!("{prefix}-{moved}"))?;
             moved += 1;
             // One that may not be written cannot be moved.
             chmodat(&folder, &inner, Mode::RWXU, AtFlags::empty())?;
             renameat(&folder, &inner, &top, &aside)?;
             folders.push(aside);
+            check(until)?;
         }
         unlinkat(&top, &name, AtFlags::REMOVEDIR)?;
     }
@@ -44,9 +46,10 @@ fn open(top: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
 }
 
 /// Removes everything but the folders, and names these.
-fn remove_files(folder: BorrowedFd<'_>) -> io::Result<Vec<CString>> {
+fn remove_files(folder: BorrowedFd<'_>, until: Option<Instant>) -> io::Result<Vec<CString>> {
     let mut folders = Vec::new();
     for entry in Dir::read_from(folder)? {
+        check(until)?;
         let entry = entry?;
         let name = entry.file_name();
         if name == c"." || name == c".." {
@@ -58,6 +61,13 @@ fn remove_files(folder: BorrowedFd<'_>) -> io::Result<Vec<CString>> {
         }
     }
     Ok(folders)
+}
+
+fn check(until: Option<Instant>) -> io::Result<()> {
+    match until.is_some_and(|until| Instant::now() > until) {
+        true => Err(io::ErrorKind::TimedOut.into()),
+        false => Ok(()),
+    }
 }
 
 /// Not every file system says it in its lists.
@@ -94,11 +104,11 @@ mod tests {
         for closed in ["closed/inner", "closed"] {
             fs::set_permissions(folder.join(closed), Permissions::from_mode(0o000)).unwrap();
         }
-        remove(&folder).unwrap();
+        remove(&folder, None).unwrap();
         assert!(!folder.exists() && outside.join("kept").exists());
-        assert_eq!(remove(&folder).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(remove(&folder, None).unwrap_err().kind(), io::ErrorKind::NotFound);
         symlink(&outside, &folder).unwrap();
-        assert!(remove(&folder).is_err() && outside.join("kept").exists(), "a link is no folder");
+        assert!(remove(&folder, None).is_err() && outside.join("kept").exists(), "a link is no folder");
     }
 
     #[test]
@@ -114,7 +124,9 @@ mod tests {
         for n in 0..1_000 {
             fs::create_dir_all(folder.join(format!("wide/{n}/in"))).unwrap();
         }
-        remove(&folder).unwrap();
+        let late = remove(&folder, Some(Instant::now())).unwrap_err();
+        assert_eq!((late.kind(), folder.exists()), (io::ErrorKind::TimedOut, true));
+        remove(&folder, None).unwrap();
         assert!(!folder.exists());
     }
 }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::grants::{Grant, Grants, Right};
-use super::{ChildLimits, Confinement, Network, SandboxPolicy, SandboxStatus};
+use super::{ChildLimits, Confinement, Network, SandboxPolicy, SandboxStatus, mark};
 
 /// What children may do. Where they are not confined the lists of files are empty, and `open` says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +82,9 @@ fn open(policy: &SandboxPolicy, status: &SandboxStatus, agent_files: &[PathBuf])
                 );
             }
             open.push(
-                "mode, owner and times of your files; names and command lines of other processes".to_owned(),
+                "mode, owner, times and extended attributes of your files, and news of what happens in your folders; names \
+                 and command lines of other processes"
+                    .to_owned(),
             );
             open.push(
                 "files elsewhere that a hard link in a folder they may change leads to already (they can add none)"
@@ -106,6 +108,11 @@ fn open(policy: &SandboxPolicy, status: &SandboxStatus, agent_files: &[PathBuf])
             "services of this machine, by network or UNIX socket: a container's, a desktop's".to_owned(),
         );
     }
+    if is_guarded(status) && !mark::is_possible() {
+        open.push(
+            "processes that leave the session of their command: they are not found when it ends".to_owned(),
+        );
+    }
     if !cfg!(target_os = "linux") && !policy.limits.is_none() {
         open.push(
             "limits on time, memory, files and processes, which this system cannot set for others".to_owned(),
@@ -119,4 +126,8 @@ fn open(policy: &SandboxPolicy, status: &SandboxStatus, agent_files: &[PathBuf])
         open.push("the number of processes, which the kernel does not limit for root".to_owned());
     }
     open
+}
+
+fn is_guarded(status: &SandboxStatus) -> bool {
+    matches!(status.confinement, Confinement::Landlock { .. }) || status.calls.is_ok()
 }

@@ -410,7 +410,8 @@ async fn what_a_program_finds_in_its_home_no_command_has_put_there() {
 #[tokio::test]
 async fn dropping_a_child_kills_its_group() {
     let place = place();
-    let (child, _reader) = start(&place.sandbox(), "trap '' TERM; sleep 300 & echo $! > pid; wait").await;
+    let sandbox = place.sandbox();
+    let (child, _reader) = start(&sandbox, "trap '' TERM; sleep 300 & echo $! > pid; wait").await;
     let grandchild = pid_in(&place.path("ws/pid")).await;
     let leader = child.id();
     assert!(alive(grandchild) && alive(leader));

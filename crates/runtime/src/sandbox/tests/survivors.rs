@@ -98,6 +98,39 @@ while ! test -s count; do sleep 0.02; done";
 }
 
 #[tokio::test]
+async fn a_command_leaves_neither_its_group_nor_comes_into_ours() {
+    let test = "a_command_leaves_neither_its_group_nor_comes_into_ours";
+    if !python(test) {
+        return;
+    }
+    let place = place();
+    // The kernel signals a whole group that nobody is left to wake up, whoever is in it.
+    let script = format!(
+        "exec /usr/bin/python3 -c 'import os
+def tried(name, process, group):
+    try: os.setpgid(process, group)
+    except OSError as error: print(name, error.errno, flush=True)
+    else: print(name, \"done\", flush=True)
+print(os.getsid(0) == os.getpgid(0) == os.getpid(), flush=True)
+other = os.fork()
+if other == 0:
+    tried(\"ours\", 0, {})
+    os.setpgid(0, 0)
+    os._exit(0)
+os.waitid(os.P_PID, other, os.WEXITED | os.WNOWAIT)
+tried(\"leaves\", 0, other)' 2>&1",
+        rustix::process::getpgid(None).unwrap().as_raw_nonzero()
+    );
+    for sandbox in [place.open(), place.sandbox()] {
+        let said = run(&sandbox, &script).await.output;
+        let refused = libc::EPERM;
+        for line in ["True".to_owned(), format!("ours {refused}"), format!("leaves {refused}")] {
+            assert!(said.lines().any(|said| said == line), "{line}: {said}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn what_a_process_is_known_by_cannot_be_taken_off() {
     let test = "what_a_process_is_known_by_cannot_be_taken_off";
     if !seccomp(test) || !python(test) {
