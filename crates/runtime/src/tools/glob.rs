@@ -7,8 +7,8 @@ use longhaul_core::message::ToolSpec;
 use tokio_util::sync::CancellationToken;
 
 use super::arguments::Arguments;
-use super::walk::{files, matcher};
-use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, blocking, builtin};
+use super::walk::{files, matcher, searching};
+use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, builtin};
 use crate::workspace::Access;
 
 const DESCRIPTION: &str = "Finds files of the workspace by name, the last changed first. `*` matches within a folder name, `**` any folders; a pattern without `/` matches file names anywhere. `.git` and what .gitignore names are passed over.";
@@ -28,7 +28,7 @@ impl Tool for Glob {
     async fn run(&self, call: ToolInput) -> ToolOutput {
         let ToolInput { arguments, context, .. } = call;
         let cancel = context.cancel.clone();
-        blocking(&cancel, move |stop| glob(arguments, &context, stop)).await
+        searching(&cancel, move |stop| glob(arguments, &context, stop)).await
     }
 }
 

@@ -1,7 +1,8 @@
 //! `grep`: lines that match a regular expression.
 
 use std::collections::VecDeque;
-use std::io::Read as _;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -11,12 +12,19 @@ use regex::bytes::{Regex, RegexBuilder};
 use tokio_util::sync::CancellationToken;
 
 use super::arguments::Arguments;
-use super::walk::{Found, files, matcher};
-use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, blocking, builtin};
+use super::walk::{Found, files, matcher, searching};
+use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, builtin};
 use crate::workspace::{Access, Workspace};
 
 /// Files beyond this size are passed over, bytes.
 const LARGEST: u64 = 64 * 1024 * 1024;
+
+/// What of a file is looked at to see whether it is text.
+const BEGINNING_BYTES: u64 = 8 * 1024;
+
+/// Pieces in which longer lines are searched, and what of one is searched with the next: a longer match may be missed.
+const PIECE_BYTES: usize = 256 * 1024;
+const OVERLAP_BYTES: usize = 4 * 1024;
 
 /// Characters of a line that are shown.
 const SHOWN_CHARS: usize = 400;
@@ -41,7 +49,7 @@ impl Tool for Grep {
     async fn run(&self, call: ToolInput) -> ToolOutput {
         let ToolInput { arguments, context, .. } = call;
         let cancel = context.cancel.clone();
-        blocking(&cancel, move |stop| grep(arguments, &context, stop)).await
+        searching(&cancel, move |stop| grep(arguments, &context, stop)).await
     }
 }
 
@@ -112,12 +120,24 @@ impl Search {
             self.too_large += 1;
             return;
         }
-        let mut content = Vec::new();
-        if file.take(LARGEST).read_to_end(&mut content).is_ok()
-            && !content.iter().take(8192).any(|byte| *byte == 0)
-        {
+        if let Ok(Some(content)) = text(file) {
             self.lines(&found.path.display(), &content, stop);
         }
+    }
+
+    /// Where the first match of a line begins. A long line is searched in pieces, so that the search can be stopped: what
+    /// stands for a line's end stands for a piece's end there, too.
+    fn find(&self, line: &[u8], stop: &CancellationToken) -> Option<usize> {
+        let mut from = 0;
+        while !stop.is_cancelled() {
+            let end = line.len().min(from + PIECE_BYTES);
+            let hit = self.query.pattern.find_at(&line[..end], from);
+            if hit.is_some() || end == line.len() {
+                return hit.map(|hit| hit.start());
+            }
+            from = end - OVERLAP_BYTES;
+        }
+        None
     }
 
     fn lines(&mut self, path: &str, content: &[u8], stop: &CancellationToken) {
@@ -127,11 +147,11 @@ impl Search {
         let content = content.strip_suffix(b"\n").unwrap_or(content);
         for (number, line) in (1..).zip(content.split(|byte| *byte == b'\n')) {
             let line = line.strip_suffix(b"\r").unwrap_or(line);
-            let hit = self.query.pattern.find(line);
+            let hit = self.find(line, stop);
             if hit.is_some() && self.matches == self.most {
                 self.full = true;
             }
-            if self.full || (number % 4096 == 0 && stop.is_cancelled()) {
+            if self.full || stop.is_cancelled() {
                 break;
             }
             match hit {
@@ -140,7 +160,7 @@ impl Search {
                     for (number, line) in recent.drain(..) {
                         self.show(path, '-', number, line, 0);
                     }
-                    self.show(path, ':', number, line, hit.start());
+                    self.show(path, ':', number, line, hit);
                     self.matches += 1;
                     last_shown = number;
                 }
@@ -190,6 +210,17 @@ impl Search {
         }
         self.text
     }
+}
+
+/// A file's content; `None` if it is no text, by its beginning.
+fn text(mut file: File) -> io::Result<Option<Vec<u8>>> {
+    let mut content = Vec::new();
+    file.by_ref().take(BEGINNING_BYTES).read_to_end(&mut content)?;
+    if content.contains(&0) {
+        return Ok(None);
+    }
+    file.take(LARGEST - BEGINNING_BYTES).read_to_end(&mut content)?;
+    Ok(Some(content))
 }
 
 /// A line, or the part of a long line around the match.

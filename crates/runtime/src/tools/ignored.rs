@@ -12,15 +12,19 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::workspace::{ResolvedPath, Workspace};
 
-/// Files beyond this size are passed over, bytes.
-const LARGEST: u64 = 1024 * 1024;
+/// What those of one folder and of all above it may have together, bytes; what goes beyond holds for nothing. A pattern
+/// takes hundreds of times its length in memory.
+const MOST: u64 = 128 * 1024;
 
 /// Those of a folder; what an earlier one says, in any folder above, goes before what a later one says.
 const FILES: [&str; 3] = [".ignore", ".gitignore", ".git/info/exclude"];
 
 /// The rules for what lies in a folder.
 #[derive(Clone, Default)]
-pub(super) struct Ignored(Option<Rc<Rules>>);
+pub(super) struct Ignored {
+    nearest: Option<Rc<Rules>>,
+    bytes: u64,
+}
 
 struct Rules {
     files: [Option<Gitignore>; 3],
@@ -40,14 +44,17 @@ impl Ignored {
     /// The rules for what lies in `folder`, which lies where these hold.
     pub(super) fn below(&self, workspace: &Workspace, folder: &ResolvedPath) -> Self {
         let absolute = workspace.absolute(folder);
+        let mut bytes = self.bytes;
         let files = FILES.map(|name| {
             let file = workspace.admit(name, &absolute.join(name)).ok()?;
-            rules(&absolute, &read(workspace, &file)?)
+            let text = read(workspace, &file, MOST - bytes)?;
+            bytes += text.len() as u64;
+            rules(&absolute, &String::from_utf8_lossy(&text))
         });
-        if files.iter().all(Option::is_none) {
-            return self.clone();
+        match files.iter().all(Option::is_none) {
+            true => self.clone(),
+            false => Self { nearest: Some(Rc::new(Rules { files, above: self.clone() })), bytes },
         }
-        Self(Some(Rc::new(Rules { files, above: self.clone() })))
     }
 
     /// Whether a file or folder is passed over.
@@ -57,23 +64,23 @@ impl Ignored {
 
     /// The word of the nearest `file` that has one.
     fn says(&self, file: usize, absolute: &Path, is_folder: bool) -> Option<bool> {
-        let mut next = self.0.as_ref();
+        let mut next = self.nearest.as_ref();
         while let Some(rules) = next {
             match rules.files[file].as_ref().map(|own| own.matched(absolute, is_folder)) {
                 Some(Match::Ignore(_)) => return Some(true),
                 Some(Match::Whitelist(_)) => return Some(false),
                 Some(Match::None) | None => {}
             }
-            next = rules.above.0.as_ref();
+            next = rules.above.nearest.as_ref();
         }
         None
     }
 }
 
-fn read(workspace: &Workspace, file: &ResolvedPath) -> Option<String> {
+fn read(workspace: &Workspace, file: &ResolvedPath, most: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    workspace.open_file(file).ok()?.take(LARGEST + 1).read_to_end(&mut bytes).ok()?;
-    (bytes.len() as u64 <= LARGEST).then(|| String::from_utf8_lossy(&bytes).into_owned())
+    workspace.open_file(file).ok()?.take(most + 1).read_to_end(&mut bytes).ok()?;
+    (bytes.len() as u64 <= most).then_some(bytes)
 }
 
 /// Lines that are no patterns are passed over.

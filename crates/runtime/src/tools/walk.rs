@@ -4,14 +4,36 @@ use std::path::Path;
 use std::vec::IntoIter;
 
 use globset::{GlobBuilder, GlobMatcher};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::ToolError;
 use super::ignored::Ignored;
+use super::{ToolError, ToolOutput, blocking};
 use crate::workspace::{Entry, EntryKind, ResolvedPath, Workspace, WorkspaceError};
 
 /// Folders whose path is longer are passed over, bytes: no tool can name what lies there.
 const LONGEST_PATH: usize = 4095;
+
+/// Searches that this process has going on at once, at most: each may hold a large file and the rules of many folders.
+static ROOM: Semaphore = Semaphore::const_new(4);
+
+/// Runs a search off the async threads, as soon as there is room for it. It is asked to stop when the call is cancelled or
+/// dropped.
+pub(super) async fn searching<F>(cancel: &CancellationToken, work: F) -> ToolOutput
+where
+    F: FnOnce(&CancellationToken) -> Result<ToolOutput, ToolError> + Send + 'static,
+{
+    let room = tokio::select! {
+        room = ROOM.acquire() => room,
+        () = cancel.cancelled() => return ToolOutput::cancelled(),
+    };
+    let in_room = move |stop: &CancellationToken| {
+        // Until the work has stopped, whether or not somebody still waits for it.
+        let _room = room;
+        work(stop)
+    };
+    blocking(cancel, in_room).await
+}
 
 /// A regular file found by a walk.
 pub(super) struct Found {

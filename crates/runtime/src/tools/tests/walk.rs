@@ -149,6 +149,44 @@ async fn rules_without_end_are_none() {
     for tool in SEARCHES {
         assert!(bench.ok(tool, search(tool, "*.log")).await.contains("a.log"), "{tool}");
     }
+    // Nor may all of those above a folder have more together than one.
+    let most = "*.txt\n".repeat(60 * 1024 / 6);
+    for folder in ["", "a/", "a/b/"] {
+        bench.file(&format!("{folder}.gitignore"), format!("{most}*.log\n"));
+        bench.file(&format!("{folder}a.log"), "needle\n");
+        bench.file(&format!("{folder}only.md"), "needle\n");
+    }
+    bench.file("a/b/.ignore", "*.md\n".repeat(60 * 1024 / 5));
+    let text = bench.ok("glob", search("glob", "*")).await;
+    assert!(text.contains("a/b/only.md") && !text.contains(".log"), "{text}");
+}
+
+#[tokio::test]
+async fn a_search_of_one_endless_line_can_be_stopped() {
+    let bench = bench();
+    let line: String = (0..4_000_000_u32)
+        .map(|n| if n.wrapping_mul(2_654_435_761) >> 31 == 0 { 'a' } else { 'b' })
+        .collect();
+    bench.file("f", &line);
+    let slow = json!({"pattern": "[ab]*a[ab]{400}[cd]"});
+    let cancel = bench.context.cancel.clone();
+    let searches = async {
+        let begun = Instant::now();
+        let calls = (0..8).map(|_| bench.run("grep", slow.clone()));
+        futures_util::future::join_all(calls).await;
+        begun.elapsed()
+    };
+    let stopping = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        cancel.cancel();
+    };
+    tokio::join!(searches, stopping);
+    // Others have room as soon as these have looked up.
+    let mut other = bench.context.clone();
+    other.cancel = CancellationToken::new();
+    let call = ToolInput::new(json!({"pattern": "^ab.*b$|a$"}), other);
+    let found = tokio::time::timeout(Duration::from_secs(60), ToolSet::builtin().run("grep", call)).await;
+    assert!(found.unwrap().as_text().contains("f:1:"));
 }
 
 #[test]
