@@ -256,7 +256,8 @@ pub(crate) fn check_key(place: &Place, model: &ModelConfig) -> Outcome<()> {
     let Some(kind) = model.provider.kind() else { return Ok(()) };
     let usual = kind.key_variables(&model.base_url);
     let carries = |name: &str| model.headers.keys().any(|header| header.eq_ignore_ascii_case(name));
-    let by_header = || kind.key_headers("").iter().any(|(name, _)| carries(name));
+    let is_key = |name: &str| name != "anthropic-version" && carries(name);
+    let by_header = || carries("authorization") || kind.key_headers("").iter().any(|(name, _)| is_key(name));
     if usual.is_empty() || key_variable(place, model).is_some() || by_header() {
         return Ok(());
     }

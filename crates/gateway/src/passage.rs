@@ -263,7 +263,7 @@ impl Passage {
         targets.sort_by_key(|target| target.server.is_away());
         let mut targets = targets.into_iter().peekable();
         while let Some(target) = targets.next() {
-            let opened = self.with_hint(target, self.at(target, &totals).await);
+            let opened = self.readable(target, self.at(target, &totals).await);
             target.server.is_there(!is_unreachable(&opened));
             if !is_for_the_next(&opened) {
                 return opened;

@@ -22,6 +22,9 @@ use crate::headers;
 use crate::window::{Learned, Window};
 use crate::wire::{Bad, Dialect, Fault, FaultKind};
 
+/// No model's window is smaller, in tokens.
+const LEAST_WINDOW_TOKENS: u64 = 512;
+
 /// How long what a server said of itself holds before it is asked again, beside the calls.
 const REREAD_AFTER: Duration = Duration::from_secs(5);
 
@@ -141,6 +144,8 @@ pub(crate) struct Target {
     reread: Mutex<Option<Reread>>,
     /// The window that a refusal has named; 0 for none.
     learned: AtomicU64,
+    /// The same where it was an answer that only looked so.
+    suspected: AtomicU64,
     /// The most that one call has had.
     largest: AtomicU64,
     /// Whether the server counts much less than we do of requests that it reads whole.
@@ -376,7 +381,10 @@ impl Server {
             let said = Bytes::copy_from_slice(value.as_bytes());
             self.hide_secrets(said.clone()) != said
         };
-        let names = headers.iter().filter(|(_, value)| repeats(value)).map(|(name, _)| name.clone());
+        // What clients read an answer by is nobody's key.
+        let is_needed = |name: &HeaderName| *name == header::CONTENT_TYPE || *name == header::RETRY_AFTER;
+        let repeated = headers.iter().filter(|(name, value)| !is_needed(name) && repeats(value));
+        let names = repeated.map(|(name, _)| name.clone());
         for name in names.collect::<Vec<_>>() {
             headers.remove(name);
         }
@@ -439,6 +447,7 @@ impl Target {
             limits: tokio::sync::OnceCell::new(),
             reread: Mutex::default(),
             learned: AtomicU64::new(0),
+            suspected: AtomicU64::new(0),
             largest: AtomicU64::new(0),
             counts_less: AtomicBool::new(false),
             unspoken: Mutex::default(),
@@ -524,6 +533,11 @@ impl Target {
         if is_said { None } else { self.server.windows.window(self.base_url(), &self.origin()) }
     }
 
+    /// The longest answer that a person lets the model give, in tokens.
+    pub(crate) fn most_output(&self) -> Option<u64> {
+        over(self.declared, self.server.upstream.endpoint.declared).max_output
+    }
+
     fn base_url(&self) -> &str {
         &self.server.upstream.endpoint.base_url
     }
@@ -534,11 +548,35 @@ impl Target {
         Some(read.lock().unwrap_or_else(PoisonError::into_inner).limits)
     }
 
+    /// An answer looks as if the window were this one. Nobody else is told, and the next start does not know of it.
+    pub(crate) fn suspect_window(&self, tokens: u64) {
+        if tokens >= LEAST_WINDOW_TOKENS {
+            self.learned.store(tokens, Ordering::Relaxed);
+            self.suspected.store(tokens, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the window is only suspected.
+    pub(crate) fn is_suspected(&self) -> bool {
+        let suspected = self.suspected.load(Ordering::Relaxed);
+        suspected > 0 && suspected == self.learned.load(Ordering::Relaxed)
+    }
+
+    /// There was nothing to a suspicion. What a refusal has named since stays.
+    pub(crate) fn suspect_no_more(&self) {
+        let suspected = self.suspected.swap(0, Ordering::Relaxed);
+        if suspected > 0 {
+            // Another one is what a refusal has named.
+            let _ = self.learned.compare_exchange(suspected, 0, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
     /// A refusal has named the window.
     pub(crate) fn learn_window(&self, tokens: u64) {
-        if tokens < 512 {
+        if tokens < LEAST_WINDOW_TOKENS {
             return;
         }
+        self.suspected.store(0, Ordering::Relaxed);
         self.learned.store(tokens, Ordering::Relaxed);
         let source = self.limits_read().unwrap_or_default().source;
         if !matches!(source, LimitSource::Declared | LimitSource::Server) {
@@ -546,20 +584,15 @@ impl Target {
         }
     }
 
-    /// There was nothing to what was learned last.
-    pub(crate) fn forget_window(&self) {
-        self.learned.store(0, Ordering::Relaxed);
-        self.server.windows.learn(self.base_url(), &self.origin(), None);
-    }
-
     /// Whether what the server reports is no sign of a cut.
     pub(crate) fn counts_less(&self) -> bool {
         self.counts_less.load(Ordering::Relaxed)
     }
 
-    /// It is none from now on.
+    /// It is none from now on, and was none before.
     pub(crate) fn set_counts_less(&self) {
         self.counts_less.store(true, Ordering::Relaxed);
+        self.suspect_no_more();
     }
 
     /// A call has had so many tokens in all: the window is no smaller.

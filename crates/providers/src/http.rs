@@ -65,7 +65,7 @@ impl Default for Timeouts {
         Self {
             connect: Duration::from_secs(10),
             header: Duration::from_secs(600),
-            idle: Duration::from_secs(300),
+            idle: Duration::from_secs(600),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Compaction by summary: the draft that waits for its texts, and what makes it valid.
 
-use super::pruning::Pruning;
+use super::pruning::{NO_JSON, OTHER_JSON, Pruning};
 use super::{Occasion, Prices, Scene, Writer};
 use crate::estimate::Groups;
 use crate::event::{EditKind, EditReason, ViewEdit, ViewOp};
@@ -138,6 +138,13 @@ pub enum Rejected {
     /// The view has changed since the draft was made.
     #[error("the view has changed since the summary was asked for")]
     Stale,
+}
+
+impl Rejected {
+    /// Whether a pruning agent has not answered in the JSON that was asked for: it may be a model that cannot.
+    pub fn is_other_form(&self) -> bool {
+        matches!(self, Self::Incomplete(NO_JSON | OTHER_JSON))
+    }
 }
 
 impl SummaryDraft {

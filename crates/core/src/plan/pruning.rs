@@ -13,6 +13,12 @@ use crate::event::ViewOp;
 use crate::history::{ItemKind, Unit, ViewItem};
 use crate::meter::Increment;
 
+/// What is wrong with an answer in prose.
+pub(super) const NO_JSON: &str = "it is no JSON";
+
+/// What is wrong with an answer in JSON of its own making.
+pub(super) const OTHER_JSON: &str = "it is not the JSON that was asked for";
+
 /// How the instruction begins.
 const ORDER: &str = "You prune the history of an agent's conversation so that it goes on with fewer tokens. The JSON \
     below holds its older messages; the newest stay as they are and are not shown. Aim at 40 to 60 % fewer tokens. \
@@ -112,9 +118,8 @@ impl Pruning {
         let from = self.next.checked_sub(1).map_or(0, |before| self.pieces[before].1);
         let Some((_, end)) = self.pieces.get(self.next) else { return Err("nobody asked") };
         let json = text.find('{').zip(text.rfind('}')).filter(|(start, end)| start < end);
-        let Some((start, stop)) = json else { return Err("it is no JSON") };
-        let answer: Answer =
-            serde_json::from_str(&text[start..=stop]).map_err(|_| "it is not the JSON that was asked for")?;
+        let Some((start, stop)) = json else { return Err(NO_JSON) };
+        let answer: Answer = serde_json::from_str(&text[start..=stop]).map_err(|_| OTHER_JSON)?;
         let kept = checked(&answer.pruned_conversation, from, *end)?;
         self.kept.extend(kept);
         self.summaries.extend(Some(answer.summary.trim().to_owned()).filter(|summary| !summary.is_empty()));

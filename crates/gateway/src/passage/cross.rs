@@ -83,14 +83,14 @@ impl Route {
                     return Err(self.too_long(&prepared, Some(&error.message)));
                 }
                 (Err(fault), Refusal::Suspected(Suspicion::Empty, _)) => {
-                    return Err(self.refused_too(fault, None));
+                    return Err(self.refused_too(fault, &prepared, None));
                 }
                 (_, Refusal::Suspected(suspicion, begun)) => {
                     self.tell_doubt(suspicion, &mut prepared);
                     return self.encoded(begun, prepared, &told).await;
                 }
                 (Err(fault), Refusal::Said(error)) => {
-                    return Err(self.refused_too(fault, Some(&error.message)));
+                    return Err(self.refused_too(fault, &prepared, Some(&error.message)));
                 }
             }
         }
@@ -230,10 +230,10 @@ impl Route {
     /// The limit that goes out where the client has `left` of its own and the window has `room`, in tokens. Messages
     /// demands one; what is sent where there is none must not be more than the room either.
     fn output_limit(&self, left: Option<u64>, room: Option<u64>) -> Option<u64> {
-        let upstream = &self.target.server.upstream;
+        let is_demanded = self.target.server.upstream.kind == Kind::Anthropic;
         let demanded = || {
-            let declared = upstream.endpoint.declared.max_output.unwrap_or(anthropic::MAX_TOKENS);
-            room.filter(|room| upstream.kind == Kind::Anthropic && *room < declared)
+            let usual = self.target.most_output().unwrap_or(anthropic::MAX_TOKENS);
+            room.filter(|room| is_demanded && *room < usual)
         };
         let most = left.or(self.most_output).or_else(demanded)?;
         Some(room.map_or(most, |room| most.min(room)))

@@ -10,8 +10,6 @@ use futures_util::stream::unfold;
 use longhaul_core::message::Finish;
 use longhaul_core::recall::tool;
 use longhaul_core::usage::Usage;
-use longhaul_providers::LimitSource;
-use longhaul_providers::overflow::Suspicion;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::prepare::Prepared;
@@ -417,14 +415,8 @@ impl Flow {
             if let Some(usage) = self.usage().filter(|_| is_only) {
                 route.remember_usage_beside(self.division.shown_of(usage), &self.prepared).await;
             }
-            let suspicion =
-                route.suspicion(seen, &self.prepared).filter(|_| is_only && self.usage().is_some());
-            let overflow = suspicion.map(Suspicion::overflow);
-            if let Some(limit) =
-                overflow.filter(|_| seen.finish != Some(Finish::Length)).and_then(|o| o.limit_tokens)
-                && route.limits.source != LimitSource::Declared
-            {
-                route.target.learn_window(limit);
+            if is_only && self.usage().is_some() {
+                route.learn_from_stream(seen, &self.prepared);
             }
         }
         if matches!(self.reader, Reader::Joins(_)) && self.reader.seen().finish == Some(Finish::Length) {

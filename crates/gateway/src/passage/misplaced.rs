@@ -1,9 +1,13 @@
-//! What may be wrong with the place where an upstream is said to be.
+//! Errors of upstreams that are no answers of an API: what is behind the address may be something else.
 
 use std::sync::Arc;
 
-use http::{HeaderValue, StatusCode, header};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use longhaul_providers::connect::Kind;
+use serde_json::Value;
 
+use super::send::kind_of;
 use super::{Opened, Passage};
 use crate::upstream::{Server, Target};
 use crate::wire::{Fault, FaultKind};
@@ -12,27 +16,35 @@ use crate::wire::{Fault, FaultKind};
 const MOST_SAID_CHARS: usize = 200;
 
 impl Passage {
-    /// A path that is not there, with what may be the reason.
-    pub(super) fn with_hint(
+    /// A path that is not there with what may be the reason, and pages for people as errors of the dialect.
+    pub(super) fn readable(
         &self,
         target: &Arc<Target>,
         opened: Result<Opened, Fault>,
     ) -> Result<Opened, Fault> {
         match opened {
-            Ok(Opened::Whole(StatusCode::NOT_FOUND, mut headers, bytes)) => {
+            Ok(Opened::Whole(status, headers, bytes)) if !status.is_success() => {
                 let said = String::from_utf8_lossy(&bytes);
-                let Some(hint) = hint(&target.server, &said) else {
-                    return Ok(Opened::Whole(StatusCode::NOT_FOUND, headers, bytes));
-                };
-                let said: String = said.chars().take(MOST_SAID_CHARS).collect();
                 let name = &target.server.upstream.name;
-                let message = format!("the upstream `{name}` has no such path ({}). {hint}", said.trim());
-                let fault = Fault::new(FaultKind::NoSuchPath, message);
-                headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-                Ok(Opened::Whole(StatusCode::NOT_FOUND, headers, self.wire.error(&fault)))
+                let quote: String = said.trim().chars().take(MOST_SAID_CHARS).collect();
+                let hint = hint(&target.server, &said).filter(|_| status == StatusCode::NOT_FOUND);
+                Ok(if let Some(hint) = hint {
+                    let message = format!("the upstream `{name}` has no such path ({quote}). {hint}");
+                    self.error_of(status, headers, &Fault::new(FaultKind::NoSuchPath, message))
+                } else if is_error(&bytes) {
+                    Opened::Whole(status, headers, bytes)
+                } else {
+                    let kind = match kind_of(status, &said) {
+                        FaultKind::NotFound => FaultKind::NoSuchPath,
+                        kind => kind,
+                    };
+                    let message = format!("the upstream `{name}` answered with status {status}: {quote}");
+                    self.error_of(status, headers, &Fault { status, ..Fault::new(kind, message) })
+                })
             }
             Err(mut fault) if fault.status == StatusCode::NOT_FOUND => {
-                if let Some(hint) = hint(&target.server, &fault.message) {
+                let name = &target.server.upstream.name;
+                if let Some(hint) = hint(&target.server, &fault.message.replace(name, "")) {
                     fault.message = format!("{}. {hint}", fault.message);
                 }
                 Err(fault)
@@ -40,10 +52,23 @@ impl Passage {
             other => other,
         }
     }
+
+    fn error_of(&self, status: StatusCode, mut headers: HeaderMap, fault: &Fault) -> Opened {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        Opened::Whole(status, headers, self.wire.error(fault))
+    }
+}
+
+/// Whether a client can read it: a proxy between here and the upstream answers with a page for people.
+fn is_error(bytes: &Bytes) -> bool {
+    matches!(serde_json::from_slice(bytes), Ok(Value::Object(_) | Value::Array(_)))
 }
 
 /// A server that says which model it lacks is where it should be.
 fn hint(server: &Server, said: &str) -> Option<String> {
+    if server.upstream.kind == Kind::Ollama {
+        return None;
+    }
     let base_url = &server.upstream.endpoint.base_url;
     let url = reqwest::Url::parse(base_url).ok().filter(|url| url.path().trim_matches('/').is_empty())?;
     let names_model = said.to_lowercase().contains("model");

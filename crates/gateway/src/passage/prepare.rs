@@ -168,12 +168,13 @@ impl Route {
     ) -> Result<Option<Prepared>, Fault> {
         let (before, was_said) = ((self.window, self.policy.trigger), self.has_said_window());
         let made = self.room_made(refused, used, limit, is_said).await;
+        let is_of_use = matches!(made, Ok(Some(_)));
         // What is only suspected takes the place of nothing that is stated, and of nothing if it was of no use.
-        if !is_said && (made.is_err() || self.limits.source == LimitSource::Declared) {
+        if !is_said && (!is_of_use || self.limits.source == LimitSource::Declared) {
             (self.window, self.policy.trigger) = before;
         }
-        if !is_said && !was_said && limit.is_some() && made.is_err() {
-            self.target.forget_window();
+        if !is_said && !was_said && !is_of_use {
+            self.target.suspect_no_more();
         }
         made
     }
@@ -211,15 +212,19 @@ impl Route {
     }
 
     /// Whether a person states the window, or a refusal has named it.
-    fn has_said_window(&self) -> bool {
-        self.limits.source == LimitSource::Declared || self.window.source == LimitSource::Learned
+    pub(super) fn has_said_window(&self) -> bool {
+        let is_learned = self.window.source == LimitSource::Learned && !self.target.is_suspected();
+        self.limits.source == LimitSource::Declared || is_learned
     }
 
     /// A window that is stated, or that a refusal has named, is another only if the server says so: what is suspected holds
     /// for this request alone.
     pub(super) fn heed_limit(&mut self, limit: u64, is_said: bool) {
         if is_said || !self.has_said_window() {
-            self.target.learn_window(limit);
+            match is_said {
+                true => self.target.learn_window(limit),
+                false => self.target.suspect_window(limit),
+            }
             self.window = self.target.window(&self.limits);
         } else if limit < self.window.tokens {
             self.window = Window { tokens: limit, source: LimitSource::Learned };

@@ -67,7 +67,7 @@ impl Route {
     /// What is wrong with an answer says whether its writer can be a pruning agent.
     pub(super) fn heed_rejection(&self, rejected: &Rejected) {
         let inner = &self.passage.inner;
-        if self.policy.strategy.name() == PRUNING_AGENT && matches!(rejected, Rejected::Incomplete(_)) {
+        if self.policy.strategy.name() == PRUNING_AGENT && rejected.is_other_form() {
             let writer = self.writer();
             tracing::warn!(writer, "no pruning agent: `adaptive` stands in for it for an hour");
             inner.prose.add(writer, (inner.parts.now)());

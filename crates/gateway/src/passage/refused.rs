@@ -5,12 +5,11 @@ use http::{HeaderMap, StatusCode};
 use longhaul_core::message::{Answer, Finish};
 use longhaul_providers::overflow::{self, Overflow, Sent, Suspicion};
 use longhaul_providers::{LimitSource, ProviderError};
-use serde_json::Value;
 
 use super::cross::fault_of;
 use super::flow::Body;
 use super::prepare::Prepared;
-use super::send::{SMALLEST_WINDOW_TOKENS, kind_of, retry_after};
+use super::send::{SMALLEST_WINDOW_TOKENS, is_wordless};
 use super::{Opened, Route};
 use crate::window::Window;
 use crate::wire::{Fault, FaultKind, Seen};
@@ -99,7 +98,7 @@ impl Route {
         };
         // Some servers have no word for it. Where the request is short, it has another reason.
         let least = SMALLEST_WINDOW_TOKENS.min(self.window.tokens / 4);
-        if said.trim().is_empty() && prepared.input < least {
+        if is_wordless(said) && prepared.input < least {
             return None;
         }
         let overflow = overflow::recognise(Some(status.as_u16()), said)?;
@@ -186,6 +185,19 @@ impl Route {
         }
     }
 
+    /// What the end of a stream says of the window. The answer is the client's already: it holds for the next request.
+    pub(super) fn learn_from_stream(&self, seen: &Seen, prepared: &Prepared) {
+        // It was made to fit what is only suspected.
+        if self.window.source == LimitSource::Learned && self.target.is_suspected() {
+            self.learn_to_count(seen, prepared);
+        }
+        let suspicion = self.suspicion(seen, prepared).filter(|_| seen.finish != Some(Finish::Length));
+        let limit = suspicion.map(Suspicion::overflow).and_then(|overflow| overflow.limit_tokens);
+        if let Some(limit) = limit.filter(|_| !self.has_said_window()) {
+            self.target.suspect_window(limit);
+        }
+    }
+
     /// Where only input and output together were too much: whether there is room for a shorter answer, which is asked
     /// for then, and nothing is left out. Once for a request.
     pub(super) fn asks_for_less(
@@ -228,7 +240,11 @@ impl Route {
     }
 
     /// What our own plan says of a request that the upstream has refused, or seems to have cut.
-    pub(super) fn refused_too(&self, fault: Fault, said: Option<&str>) -> Fault {
+    pub(super) fn refused_too(&self, fault: Fault, prepared: &Prepared, said: Option<&str>) -> Fault {
+        // By our own figures it fits.
+        if fault.kind == FaultKind::DoesNotFit && said.is_some() && prepared.bound < self.budget().usable {
+            return self.too_long(prepared, said);
+        }
         let mut fault = self.reckoned(fault);
         if said.is_none() && fault.kind == FaultKind::DoesNotFit {
             fault.message.push_str(
@@ -257,38 +273,16 @@ impl Route {
         Fault { message, ..fault }
     }
 
-    /// An answer that came with success must be one, and an error something that its client can read: a proxy between here
-    /// and the upstream answers with a page for people.
-    pub(super) fn check(
-        &self,
-        status: StatusCode,
-        headers: &HeaderMap,
-        bytes: &[u8],
-        seen: Option<&Seen>,
-    ) -> Result<(), Fault> {
-        let is_readable = match status.is_success() {
-            true => seen.is_some(),
-            false => matches!(serde_json::from_slice(bytes), Ok(Value::Object(_) | Value::Array(_))),
-        };
-        if is_readable {
+    /// An answer that came with success must be one.
+    pub(super) fn check(&self, status: StatusCode, bytes: &[u8], seen: Option<&Seen>) -> Result<(), Fault> {
+        if !status.is_success() || seen.is_some() {
             return Ok(());
         }
         let name = &self.target.server.upstream.name;
         let said = self.target.server.hide_secrets(Bytes::copy_from_slice(bytes));
-        let said = String::from_utf8_lossy(&said);
-        let quote: String = said.chars().take(200).collect();
-        Err(match status.is_success() {
-            true => {
-                let message =
-                    format!("the upstream `{name}` answered with success, but not with an answer: {quote}");
-                Fault::new(FaultKind::Upstream, message)
-            }
-            false => {
-                let message = format!("the upstream `{name}` answered with status {status}: {quote}");
-                let retry_after = retry_after(headers);
-                Fault { status, retry_after, ..Fault::new(kind_of(status, &said), message) }
-            }
-        })
+        let quote: String = String::from_utf8_lossy(&said).chars().take(200).collect();
+        let message = format!("the upstream `{name}` answered with success, but not with an answer: {quote}");
+        Err(Fault::new(FaultKind::Upstream, message))
     }
 }
 

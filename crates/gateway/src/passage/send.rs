@@ -72,7 +72,7 @@ impl Route {
                     }
                     Err(fault) => {
                         let said = self.said_in(&came).filter(|_| is_said);
-                        return Err(self.refused_too(fault, said.as_deref()));
+                        return Err(self.refused_too(fault, &prepared, said.as_deref()));
                     }
                 }
             }
@@ -143,7 +143,7 @@ impl Route {
     async fn hand_over(&self, whole: Whole, prepared: &Prepared) -> Result<Passed, Fault> {
         let Whole { status, mut headers, bytes, seen } = whole;
         self.describe(&prepared.report, &mut headers);
-        self.check(status, &headers, &bytes, seen.as_ref())?;
+        self.check(status, &bytes, seen.as_ref())?;
         let after = match &seen {
             Some(seen) => self.after_whole(prepared, &bytes, seen).await,
             None => AfterWhole::AsItIs,
@@ -463,13 +463,19 @@ enum Unsent {
     Other(Fault),
 }
 
+/// Whether nothing in the words of a refusal is about length: only its status, which is a proxy's, too, may be.
+pub(super) fn is_wordless(said: &str) -> bool {
+    overflow::recognise(Some(StatusCode::UNPROCESSABLE_ENTITY.as_u16()), said).is_none()
+}
+
 /// What an upstream's refusal is about.
 pub(super) fn kind_of(status: StatusCode, said: &str) -> FaultKind {
     // Where nothing is said, the status is all there is.
-    let overflow = overflow::recognise(Some(status.as_u16()), said).filter(|_| !said.trim().is_empty());
+    let overflow = overflow::recognise(Some(status.as_u16()), said).filter(|_| !is_wordless(said));
     match (overflow, status) {
         (Some(_), _) => FaultKind::ContextOverflow,
         (None, StatusCode::TOO_MANY_REQUESTS) => FaultKind::RateLimit,
+        (None, StatusCode::PAYLOAD_TOO_LARGE) => FaultKind::TooLarge,
         (None, StatusCode::UNAUTHORIZED) => FaultKind::Auth,
         (None, StatusCode::FORBIDDEN) => FaultKind::Forbidden,
         (None, StatusCode::NOT_FOUND) => FaultKind::NotFound,
@@ -479,7 +485,7 @@ pub(super) fn kind_of(status: StatusCode, said: &str) -> FaultKind {
 }
 
 /// When the upstream wants to be asked again.
-pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let wait = headers.get(header::RETRY_AFTER).and_then(|wait| wait.to_str().ok());
     wait.and_then(|wait| wait.trim().parse().ok()).map(Duration::from_secs)
 }

@@ -470,6 +470,35 @@ async fn a_server_that_counts_something_else_is_asked_again_only_once() {
 }
 
 #[tokio::test]
+async fn a_server_that_counts_something_else_keeps_the_window_that_it_has() {
+    for stream in [false, true] {
+        let server = Server::start(move |_, body| match (is_summary_request(body), stream) {
+            (true, _) => pruned(),
+            (false, false) => Does::Json(200, said("fine", size(body) * 2 / 5, 5)),
+            (false, true) => {
+                Does::Events(streamed("s1", "fine", Some((size(body) * 2 / 5, 5))), Duration::ZERO)
+            }
+        })
+        .await;
+        let unstated = Upstream::new("up", Kind::OpenAiCompatible, server.url.as_str());
+        let gateway = gateway(Config::new(vec![unstated]));
+        let talk = |turns: usize| -> Vec<Value> {
+            let turn = |n: usize| [user(words(800, n)), assistant("fine")];
+            (0..turns).flat_map(turn).chain([user("go on")]).collect()
+        };
+        let mut windows = Vec::new();
+        for turns in 8..16 {
+            let reply = gateway.answer(chat(request(&talk(turns), stream))).await;
+            assert_eq!(reply.status, StatusCode::OK);
+            windows.push(header(&reply, "x-longhaul-window").to_owned());
+            body(reply).await;
+        }
+        let last = windows.last().unwrap();
+        assert!(last.starts_with("32000 (assumed"), "{stream}: {windows:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_refusal_may_come_in_a_stream() {
     let server = Server::start(|_, body| {
         if is_summary_request(body) {

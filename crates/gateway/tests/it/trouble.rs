@@ -238,7 +238,7 @@ async fn answers_that_make_no_sense_pass_or_are_named() {
 #[tokio::test]
 async fn a_page_for_people_becomes_an_error_of_the_dialect() {
     let page = "<html><h1>not today</h1></html>";
-    for status in [400_u16, 401, 404, 502, 503] {
+    for status in [400_u16, 401, 404, 413, 502, 503] {
         for said in [page, "", "404 page not found"] {
             let server = Server::start(move |_, _| Does::Text(status, "text/html", said.to_owned())).await;
             let mut upstream = server.upstream(8_000);
@@ -247,12 +247,20 @@ async fn a_page_for_people_becomes_an_error_of_the_dialect() {
             for stream in [false, true] {
                 let reply = gateway.answer(chat(request(&[user("hi")], stream))).await;
                 assert_eq!(reply.status.as_u16(), status);
-                let message = error(&body(reply).await)["message"].as_str().unwrap().to_owned();
+                assert_eq!(header(&reply, "content-type"), "application/json");
+                let error = error(&body(reply).await);
+                let message = error["message"].as_str().unwrap();
                 assert!(message.contains(&format!("answered with status {status}")), "{message}");
-                assert!(message.contains(said), "{message}");
+                assert!(message.contains(said) && !message.contains("does not fit"), "{message}");
+                assert!(status != 404 || error["code"] == "unknown_url", "{error}");
             }
         }
     }
+    // A longer one may have been too long, whatever our figures say, and nothing is said that is not so.
+    let server = Server::start(|_, _| Does::Text(400, "text/plain", String::new())).await;
+    let reply = server.gateway(32_000).answer(chat(request(&[user(words(3_000, 1))], false))).await;
+    let message = error(&body(reply).await)["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("nothing can be left out") && !message.contains("usable"), "{message}");
     // What is an error already passes as it came.
     let own = "{ \"error\" : {\"message\": \"no\", \"odd\": 1} }";
     let server = Server::start(move |_, _| Does::Text(418, "application/json", own.to_owned())).await;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::fs::Access;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process, waitid};
 
 const SHELL: &str = "/bin/sh";
 
@@ -32,20 +32,33 @@ pub(super) fn is_possible() -> bool {
 /// Calls `set` once a child that was started by [`command`] waits for it, and lets it go.
 ///
 /// # Errors
-/// The system's error, and that of `set`. The child has to be killed then.
+/// The system's error, that of `set`, or that somebody else has let it go. The child has to be killed then.
 pub(super) fn open(process: Pid, set: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-    let events = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-    loop {
-        match waitid(WaitId::Pid(process), events) {
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-            // It was killed before.
-            Ok(Some(state)) if !state.stopped() => return Ok(()),
-            Ok(_) => break,
-        }
+    let events = WaitIdOptions::STOPPED | WaitIdOptions::CONTINUED | WaitIdOptions::EXITED;
+    match state(process, events)? {
+        Some(state) if state.stopped() => {}
+        Some(state) if state.continued() => return Err(too_early()),
+        // It was killed before.
+        _ => return Ok(()),
     }
     set()?;
+    if state(process, WaitIdOptions::CONTINUED | WaitIdOptions::NOHANG)?.is_some() {
+        return Err(too_early());
+    }
     Ok(kill_process(process, Signal::CONT)?)
+}
+
+fn state(process: Pid, events: WaitIdOptions) -> io::Result<Option<WaitIdStatus>> {
+    loop {
+        match waitid(WaitId::Pid(process), events | WaitIdOptions::NOWAIT) {
+            Err(rustix::io::Errno::INTR) => {}
+            other => return Ok(other?),
+        }
+    }
+}
+
+fn too_early() -> io::Error {
+    io::Error::other("it was let go by somebody else")
 }
 
 /// Whether a program is there to be run: the shell's word for it comes too late for an error of ours.

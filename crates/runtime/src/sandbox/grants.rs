@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use super::SandboxPolicy;
+use super::private::FOLDERS;
 
 /// What is allowed below a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +110,8 @@ pub(super) fn grants(policy: &SandboxPolicy, private: &Path) -> Grants {
     allow(search_path(policy), Right::Read);
     allow(policy.read.clone(), Right::Read);
     allow(policy.write.clone(), Right::Write);
-    allow(vec![private.to_owned()], Right::Write);
+    // Not the folder itself: its lock says that its owner lives.
+    allow(FOLDERS.map(|name| private.join(name)).to_vec(), Right::Write);
     allow(vec![policy.workspace.clone()], Right::Write);
     grants
 }

@@ -33,6 +33,9 @@ const A_MOMENT: Duration = Duration::from_millis(2);
 /// How often in a row nothing must be found: a process has its number before it is in the list.
 const LOOKS: u32 = 2;
 
+/// What the limit is called in `/proc/PID/limits`.
+const NAME: &str = "Max file locks";
+
 /// Bits of a mark's halves.
 const HALF: u32 = 31;
 
@@ -51,17 +54,36 @@ impl Family {
         is_possible().then(|| Mark(self.0 << HALF | random_half(Uuid::now_v7())))
     }
 
-    /// Ends every process that has one of its marks.
-    pub(super) fn end(self) {
+    /// Ends every process that has one of its marks, while nobody waits. As [`Mark::end`] for the calling thread.
+    pub(super) fn end(self) -> Left {
+        let _ = setpriority_process(None, -20);
+        self.end_within(LONGEST)
+    }
+
+    /// The same where other work waits.
+    pub(super) fn end_soon(self) -> Left {
+        self.end_within(ON_THE_WAY)
+    }
+
+    fn end_within(self, longest: Duration) -> Left {
         let least = self.0 << HALF;
-        Marks(least..=least | ((1 << HALF) - 1)).end(None, ON_THE_WAY);
+        let left = Marks(least..=least | ((1 << HALF) - 1)).end(None, longest);
+        if left == Left::Some {
+            tracing::warn!(
+                "processes that commands have left behind go on; the next start looks for them again"
+            );
+        }
+        left
     }
 }
 
-/// Whether this process may set such limits. One that is held to a small one (`ulimit -x`, or a mark: it runs in a
-/// sandbox itself) may not.
+/// Whether this process may set such limits, and can find who has them. One that is held to a small one (`ulimit -x`, or
+/// a mark: it runs in a sandbox itself) may not; old kernels and closed containers have no descriptors of processes.
 pub(super) fn is_possible() -> bool {
+    let own = getpid();
     getrlimit(Resource::Locks).maximum.is_none()
+        && pidfd_open(own, PidfdFlags::empty()).is_ok()
+        && read(own, "limits").contains(NAME)
 }
 
 fn random_half(id: Uuid) -> u64 {
@@ -166,7 +188,7 @@ impl Marks {
             }
             newest = last;
         }
-        Since::Ours
+        since
     }
 
     /// Ends a process if it has a mark. It is held by a descriptor: its number may be another's in the meantime.
@@ -182,7 +204,7 @@ impl Marks {
 
     fn are_on(&self, process: Pid) -> bool {
         let limits = read(process, "limits");
-        let mark = limits.lines().find_map(|line| line.strip_prefix("Max file locks")).unwrap_or_default();
+        let mark = limits.lines().find_map(|line| line.strip_prefix(NAME)).unwrap_or_default();
         // The hard one, which nobody can raise.
         let mark = mark.split_whitespace().nth(1).and_then(|mark| mark.parse().ok());
         mark.is_some_and(|mark| self.0.contains(&mark))

@@ -15,7 +15,13 @@ impl Family {
         None
     }
 
-    pub(super) fn end(self) {}
+    pub(super) fn end(self) -> Left {
+        Left::None
+    }
+
+    pub(super) fn end_soon(self) -> Left {
+        Left::None
+    }
 }
 
 #[derive(Clone, Copy, Debug)]

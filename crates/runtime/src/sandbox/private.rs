@@ -4,9 +4,9 @@
 //! folder that can be locked is nobody's, whatever process now has the number in its name. With it goes what its owner
 //! has left running (`mark`).
 
-use std::fs::{self, DirBuilder, File, TryLockError};
+use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use rustix::fs::{Mode, OFlags};
 use uuid::Uuid;
 
 use super::SandboxError;
-use super::mark::Family;
+use super::mark::{Family, Left};
 use super::removal::remove;
 
 /// How long the end of its owner waits for a folder to be removed; the next process goes on.
@@ -22,6 +22,9 @@ const LONGEST_REMOVAL: Duration = Duration::from_secs(5);
 
 /// How often a folder is made anew that another process swept up before it was locked.
 const TRIES: usize = 3;
+
+/// What is in a private folder: `HOME` and `TMPDIR`.
+pub(super) const FOLDERS: [&str; 2] = ["home", "tmp"];
 
 /// What the names begin with; the process' number and 32 hexadecimal digits follow.
 const PREFIX: &str = "longhaul-";
@@ -70,7 +73,7 @@ impl PrivateFolder {
         };
         let made = Self { path: path.to_owned(), family, _lock: lock };
         // Fails if it was swept up before it was locked.
-        for name in ["home", "tmp"] {
+        for name in FOLDERS {
             builder.create(path.join(name))?;
         }
         Ok(made)
@@ -79,7 +82,10 @@ impl PrivateFolder {
 
 impl Drop for PrivateFolder {
     fn drop(&mut self) {
-        self.family.end();
+        // Its name says what is still to be looked for.
+        if self.family.end_soon() == Left::Some {
+            return;
+        }
         match remove(&self.path, Some(Instant::now() + LONGEST_REMOVAL)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 tracing::warn!(path = %self.path.display(), %error, "a private folder stays behind");
@@ -94,21 +100,31 @@ impl Drop for PrivateFolder {
 /// That may take long, and nobody waits for it: it ends with the process at the latest, and the next one goes on.
 fn sweep(scratch: &Path) {
     let Ok(entries) = fs::read_dir(scratch) else { return };
-    let mut left = Vec::new();
-    for path in entries.flatten().map(|entry| entry.path()) {
-        let Some(id) = path.file_name().and_then(|name| id(name.to_str()?)) else { continue };
-        if let Some(lock) = abandoned(&path) {
-            Family::of(id).end();
-            left.push((path, lock));
+    let named = entries.flatten().map(|entry| entry.path());
+    let named = named.filter_map(|path| Some((id(path.file_name()?.to_str()?)?, path)));
+    let (mut left, mut held) = (Vec::new(), Vec::new());
+    for (id, path) in named {
+        match abandoned(&path) {
+            Some(lock) => left.push((id, path, lock)),
+            None if path.symlink_metadata().is_ok_and(|meta| meta.is_dir()) => held.push(id),
+            None => {}
         }
     }
-    let remove_all = move || left.iter().for_each(|(path, _lock)| remove_left(path));
+    // A second folder of the same name is not its owner's.
+    left.retain(|(id, ..)| !held.contains(id));
+    if left.is_empty() {
+        return;
+    }
+    let remove_all = move || left.iter().for_each(|(id, path, _lock)| remove_left(*id, path));
     if let Err(error) = std::thread::Builder::new().name("sandbox-sweep".to_owned()).spawn(remove_all) {
         tracing::debug!(%error, "private folders of killed processes stay behind");
     }
 }
 
-fn remove_left(path: &Path) {
+fn remove_left(id: Uuid, path: &Path) {
+    if Family::of(id).end() == Left::Some {
+        return;
+    }
     match remove(path, None) {
         Ok(()) => tracing::debug!(path = %path.display(), "a private folder of a killed process is removed"),
         Err(error) => tracing::debug!(path = %path.display(), %error, "a private folder stays behind"),
@@ -117,9 +133,19 @@ fn remove_left(path: &Path) {
 
 /// The lock on a folder of this user's that nobody has.
 fn abandoned(path: &Path) -> Option<File> {
-    let folder = open(path).ok()?;
-    let is_own = folder.metadata().is_ok_and(|meta| meta.uid() == rustix::process::geteuid().as_raw());
-    (is_own && folder.try_lock().is_ok()).then_some(folder)
+    let meta = path.symlink_metadata().ok()?;
+    if !meta.is_dir() || meta.uid() != rustix::process::geteuid().as_raw() {
+        return None;
+    }
+    let folder = match open(path) {
+        // Commands may change its mode.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            fs::set_permissions(path, Permissions::from_mode(0o700)).ok()?;
+            open(path).ok()?
+        }
+        opened => opened.ok()?,
+    };
+    folder.try_lock().is_ok().then_some(folder)
 }
 
 /// Opens a folder, and nothing else: no link to one, no pipe.

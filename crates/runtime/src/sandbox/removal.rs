@@ -11,6 +11,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, chmodat, openat, renameat, statat, unlinkat};
+use rustix::io::Errno;
 use uuid::Uuid;
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -20,7 +21,13 @@ const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOF
 /// # Errors
 /// The system's error, or that it has taken `until` then. What was removed is gone.
 pub(super) fn remove(path: &Path, until: Option<Instant>) -> io::Result<()> {
-    let top = openat(CWD, path, FOLDER, Mode::empty())?;
+    let top = match openat(CWD, path, FOLDER, Mode::empty()) {
+        Err(Errno::ACCESS) => {
+            chmodat(CWD, path, Mode::RWXU, AtFlags::empty())?;
+            openat(CWD, path, FOLDER, Mode::empty())
+        }
+        opened => opened,
+    }?;
     let mut folders = remove_files(top.as_fd(), until)?;
     // No name that is there already.
     let (prefix, mut moved) = (Uuid::now_v7().simple().to_string(), 0_u64);
@@ -100,6 +107,7 @@ mod tests {
         fs::write(outside.join("kept"), "").unwrap();
         symlink(&outside, folder.join("a/link")).unwrap();
         symlink("nowhere", folder.join("dangling")).unwrap();
+        #[cfg(target_os = "linux")]
         rustix::fs::mknodat(CWD, folder.join("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
         for closed in ["closed/inner", "closed"] {
             fs::set_permissions(folder.join(closed), Permissions::from_mode(0o000)).unwrap();

@@ -108,7 +108,7 @@ fn open(policy: &SandboxPolicy, status: &SandboxStatus, agent_files: &[PathBuf])
             "services of this machine, by network or UNIX socket: a container's, a desktop's".to_owned(),
         );
     }
-    if is_guarded(status) && !mark::is_possible() {
+    if status.calls.is_err() || !mark::is_possible() {
         open.push(
             "processes that leave the session of their command: they are not found when it ends".to_owned(),
         );
@@ -126,8 +126,4 @@ fn open(policy: &SandboxPolicy, status: &SandboxStatus, agent_files: &[PathBuf])
         open.push("the number of processes, which the kernel does not limit for root".to_owned());
     }
     open
-}
-
-fn is_guarded(status: &SandboxStatus) -> bool {
-    matches!(status.confinement, Confinement::Landlock { .. }) || status.calls.is_ok()
 }

@@ -43,29 +43,56 @@ fn glob(
     arguments.finish()?;
     let wanted = matcher("pattern", &pattern)?;
     let start = context.workspace.resolve(&path, Access::Read)?;
-    let mut found: Vec<(SystemTime, String)> = Vec::new();
+    let mut newest = Newest::new(context.limits.grep_max_matches);
     files(&context.workspace, &start, stop, |file| {
         if wanted.is_match(&file.below) {
             // What cannot be found again has gone, or its folder became a link that leads elsewhere.
             let changed = context.workspace.modified(&file.path).ok();
-            found.extend(changed.map(|changed| (changed, file.path.display())));
+            changed.into_iter().for_each(|changed| newest.add(changed, file.path.display()));
         }
         true
     })?;
-    found.sort_by(|(a_time, a), (b_time, b)| b_time.cmp(a_time).then_with(|| a.cmp(b)));
-    Ok(ToolOutput::text(listing(&found, context.limits.grep_max_matches)))
+    Ok(ToolOutput::text(newest.listing()))
 }
 
-fn listing(found: &[(SystemTime, String)], most: usize) -> String {
-    if found.is_empty() {
-        return "No files match.".to_owned();
+/// The files that were changed last, and how many there are.
+struct Newest {
+    most: usize,
+    count: usize,
+    found: Vec<(SystemTime, String)>,
+}
+
+impl Newest {
+    fn new(most: usize) -> Self {
+        Self { most, count: 0, found: Vec::new() }
     }
-    let mut text: String = found.iter().take(most).flat_map(|(_, path)| [path.as_str(), "\n"]).collect();
-    text.push_str(&match found.len() {
-        count if count > most => {
-            format!("[The newest {most} of {count} files. Narrow the pattern for others.]")
+
+    fn add(&mut self, changed: SystemTime, path: String) {
+        self.count += 1;
+        self.found.push((changed, path));
+        if self.found.len() >= 2 * self.most.max(1) {
+            self.settle();
         }
-        count => format!("[{count} files.]"),
-    });
-    text
+    }
+
+    /// Forgets all but the newest, and puts these in order.
+    fn settle(&mut self) {
+        self.found.sort_by(|(a_time, a), (b_time, b)| b_time.cmp(a_time).then_with(|| a.cmp(b)));
+        self.found.truncate(self.most);
+    }
+
+    fn listing(mut self) -> String {
+        if self.count == 0 {
+            return "No files match.".to_owned();
+        }
+        self.settle();
+        let mut text: String = self.found.iter().flat_map(|(_, path)| [path.as_str(), "\n"]).collect();
+        text.push_str(&match self.count {
+            count if count > self.most => {
+                format!("[The newest {} of {count} files. Narrow the pattern for others.]", self.most)
+            }
+            count => format!("[{count} files.]"),
+        });
+        text
+    }
 }

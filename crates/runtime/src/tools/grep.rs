@@ -23,8 +23,11 @@ const LARGEST: u64 = 64 * 1024 * 1024;
 const BEGINNING_BYTES: u64 = 8 * 1024;
 
 /// Pieces in which longer lines are searched, and what of one is searched with the next: a longer match may be missed.
-const PIECE_BYTES: usize = 256 * 1024;
+const PIECE_BYTES: usize = 32 * 1024;
 const OVERLAP_BYTES: usize = 4 * 1024;
+
+/// What a pattern may take in memory: each byte that is searched costs up to as many steps as it has states.
+const PATTERN_BYTES: usize = 512 * 1024;
 
 /// Characters of a line that are shown.
 const SHOWN_CHARS: usize = 400;
@@ -86,9 +89,13 @@ impl Query {
         let ignore_case = arguments.flag("ignoreCase")?;
         let context = arguments.optional_number("context", 0..=20)?.unwrap_or(0);
         arguments.finish()?;
-        let pattern = RegexBuilder::new(&pattern).case_insensitive(ignore_case).build().map_err(|error| {
-            ToolError::Arguments(format!("`pattern` is not a regular expression: {error}"))
-        })?;
+        let pattern = RegexBuilder::new(&pattern)
+            .case_insensitive(ignore_case)
+            .size_limit(PATTERN_BYTES)
+            .build()
+            .map_err(|error| {
+                ToolError::Arguments(format!("`pattern` is not a regular expression: {error}"))
+            })?;
         let context = usize::try_from(context).unwrap_or(0);
         Ok((Self { pattern, files, context }, path))
     }
@@ -125,17 +132,18 @@ impl Search {
         }
     }
 
-    /// Where the first match of a line begins. A long line is searched in pieces, so that the search can be stopped: what
-    /// stands for a line's end stands for a piece's end there, too.
+    /// Where the first match of a line begins. A long line is searched in pieces, so that the search can be stopped.
     fn find(&self, line: &[u8], stop: &CancellationToken) -> Option<usize> {
         let mut from = 0;
         while !stop.is_cancelled() {
             let end = line.len().min(from + PIECE_BYTES);
-            let hit = self.query.pattern.find_at(&line[..end], from);
-            if hit.is_some() || end == line.len() {
-                return hit.map(|hit| hit.start());
+            match self.query.pattern.find_at(&line[..end], from) {
+                // It may be one only because the piece ends there.
+                Some(hit) if hit.end() == end && end < line.len() && hit.start() > from => from = hit.start(),
+                Some(hit) => return Some(hit.start()),
+                None if end == line.len() => return None,
+                None => from = end - OVERLAP_BYTES,
             }
-            from = end - OVERLAP_BYTES;
         }
         None
     }

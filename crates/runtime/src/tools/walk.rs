@@ -1,10 +1,12 @@
 //! Walking the workspace's files as a person sees them: without `.git` and what `.gitignore` names.
 
 use std::path::Path;
+use std::time::Duration;
 use std::vec::IntoIter;
 
 use globset::{GlobBuilder, GlobMatcher};
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::ignored::Ignored;
@@ -17,22 +19,32 @@ const LONGEST_PATH: usize = 4095;
 /// Searches that this process has going on at once, at most: each may hold a large file and the rules of many folders.
 static ROOM: Semaphore = Semaphore::const_new(4);
 
+/// How long a search may take, and wait for room before it.
+const LONGEST: Duration = Duration::from_secs(60);
+
 /// Runs a search off the async threads, as soon as there is room for it. It is asked to stop when the call is cancelled or
-/// dropped.
+/// dropped, or has taken too long.
 pub(super) async fn searching<F>(cancel: &CancellationToken, work: F) -> ToolOutput
 where
     F: FnOnce(&CancellationToken) -> Result<ToolOutput, ToolError> + Send + 'static,
 {
     let room = tokio::select! {
-        room = ROOM.acquire() => room,
+        room = timeout(LONGEST, ROOM.acquire()) => room,
         () = cancel.cancelled() => return ToolOutput::cancelled(),
+    };
+    let Ok(room) = room else {
+        return ToolOutput::error("Error: other searches have gone on for a minute. Try again later.");
     };
     let in_room = move |stop: &CancellationToken| {
         // Until the work has stopped, whether or not somebody still waits for it.
         let _room = room;
         work(stop)
     };
-    blocking(cancel, in_room).await
+    timeout(LONGEST, blocking(cancel, in_room)).await.unwrap_or_else(|_| {
+        ToolOutput::error(
+            "Error: the search has taken a minute and was stopped. Narrow it by `path` or pattern.",
+        )
+    })
 }
 
 /// A regular file found by a walk.

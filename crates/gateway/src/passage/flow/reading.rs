@@ -78,11 +78,12 @@ pub(super) fn is_comment(raw: &[u8]) -> bool {
     Event::parse(raw).data.is_empty()
 }
 
-/// Whether an event is more than a sign of life. A ping is, where the model may be at something that it does not show.
+/// Whether an event is more than a sign of life. Signs are enough where the model may be at something that it does not
+/// show.
 pub(super) fn says_more(raw: &[u8], seen: &Seen) -> bool {
     let works_unseen = matches!(seen.inside, Inside::Reasoning | Inside::Call);
     let data = Event::parse(raw).data;
-    !data.is_empty() && (works_unseen || !is_ping(data))
+    works_unseen || !data.is_empty() && !is_ping(data)
 }
 
 /// Whether the end of a body, which has no empty line, is an event all the same (or nothing).

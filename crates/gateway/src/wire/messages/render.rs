@@ -143,7 +143,14 @@ impl Manners for Rules {
 
     fn spoken(&self, first: &str, second: &str) -> Option<String> {
         let said = said_by_model(first).filter(|blocks| blocks.iter().all(|(kind, _)| kind != "tool_use"))?;
-        let raw: Vec<String> = said.into_iter().chain(said_by_model(second)?).map(|(_, raw)| raw).collect();
+        let more = said_by_model(second)?;
+        // Reasoning must come first.
+        let thinks =
+            |blocks: &[(String, String)]| blocks.first().is_some_and(|(kind, _)| kind.ends_with("thinking"));
+        if thinks(&more) && !thinks(&said) {
+            return None;
+        }
+        let raw: Vec<String> = said.into_iter().chain(more).map(|(_, raw)| raw).collect();
         with_blocks(second, 0, &raw).ok()
     }
 
@@ -165,6 +172,7 @@ fn role(message: &str, index: usize) -> Result<String, Bad> {
 fn said_by_model(message: &str) -> Option<Vec<(String, String)>> {
     let item = Item::read(message, 0).ok().filter(|item| item.role == "assistant")?;
     Some(match item.content {
+        Content::Text(text) if text.trim().is_empty() => Vec::new(),
         Content::Text(text) => vec![("text".to_owned(), text_block(&text))],
         Content::Blocks(blocks) => {
             blocks.into_iter().map(|block| (block.kind, block.raw.to_owned())).collect()

@@ -198,5 +198,20 @@ async fn what_a_killed_server_has_left_is_ended_by_the_next() {
     drop(killed);
     fs::create_dir(place.path("scratch/").to_owned() + folder.to_str().unwrap()).unwrap();
     let _next = place.sandbox();
-    assert!(!alive(left) && alive(other));
+    until("the end of what was left", || !alive(left)).await;
+    assert!(alive(other));
+}
+
+#[tokio::test]
+async fn no_command_takes_the_lock_of_its_folder() {
+    if !landlock("no_command_takes_the_lock_of_its_folder") {
+        return;
+    }
+    let place = place();
+    only_unconfined(&place, "exec 9< ${TMPDIR%/tmp} && echo opened", "opened").await;
+    let sandbox = place.sandbox();
+    assert!(run(&sandbox, "cd && echo x > $TMPDIR/x && cat $TMPDIR/x && chmod 0 ${TMPDIR%/tmp}").await.ok);
+    let folder = sandbox.private_folder().to_owned();
+    drop(sandbox);
+    assert!(!folder.exists(), "whatever its mode");
 }

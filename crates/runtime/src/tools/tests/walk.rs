@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ignore::WalkBuilder;
 use proptest::prelude::*;
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::fs::Mode;
 
 use super::*;
 use crate::tools::walk::files;
@@ -122,8 +122,10 @@ async fn rules_that_lead_elsewhere_are_none() {
     }
 }
 
+#[cfg(target_os = "linux")]
 #[tokio::test]
 async fn rules_that_never_come_are_not_waited_for() {
+    use rustix::fs::{CWD, FileType, mknodat};
     let bench = bench();
     bench.file("a.log", "needle\n");
     fs::create_dir_all(bench.base.join("ws/.git/info")).unwrap();
@@ -187,6 +189,21 @@ async fn a_search_of_one_endless_line_can_be_stopped() {
     let call = ToolInput::new(json!({"pattern": "^ab.*b$|a$"}), other);
     let found = tokio::time::timeout(Duration::from_secs(60), ToolSet::builtin().run("grep", call)).await;
     assert!(found.unwrap().as_text().contains("f:1:"));
+}
+
+#[tokio::test]
+async fn long_lines_are_searched_to_their_end_and_slow_patterns_are_refused() {
+    let bench = bench();
+    let line = format!("{}needle;{}", "x;".repeat(100_000), "y".repeat(100_000));
+    bench.file("f", &line);
+    for (pattern, found) in
+        [("needle;y", true), ("y$", true), (";$", false), ("^x;x", true), ("needle;$", false)]
+    {
+        let text = bench.ok("grep", json!({"pattern": pattern})).await;
+        assert_eq!(text.contains("[1 matches"), found, "{pattern}: {text}");
+    }
+    let text = bench.fails("grep", json!({"pattern": "[ab]*a[ab]{100000}[^ab]"})).await;
+    assert!(text.contains("`pattern` is not a regular expression") && text.contains("size limit"), "{text}");
 }
 
 #[test]

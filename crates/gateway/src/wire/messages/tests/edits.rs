@@ -122,6 +122,10 @@ fn answers_between_which_a_question_went_are_one() {
     );
     let texts = |at: usize| plain[1]["content"][at]["text"].as_str();
     assert_eq!((texts(0), texts(1), plain.len()), (Some("first"), Some("last"), 3));
+    // Reasoning stays at the beginning of its message.
+    let thinks = r#"[{"role":"user","content":"a"},{"role":"assistant","content":"first"},
+        {"role":"user","content":"b"},{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"text","text":"last"}]}]"#;
+    assert_eq!(left(thinks, 2).len(), 3);
     // One that calls is followed by its result, and two that the client has side by side stay two.
     let calls = r#"[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"n","input":{}}]},
         {"role":"user","content":"b"},{"role":"assistant","content":"last"},{"role":"assistant","content":"more"}]"#;
