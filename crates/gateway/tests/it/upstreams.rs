@@ -205,7 +205,9 @@ async fn llama(messages: u16) -> Server {
                     "content": [{ "type": "text", "text": "its own" }], "stop_reason": "end_turn",
                     "usage": { "input_tokens": 5, "output_tokens": 2 } }),
             ),
-            (true, status) => Does::Json(status, json!({ "error": { "message": "File Not Found" } })),
+            (true, 404) => Does::Json(404, json!({ "error": { "message": "File Not Found" } })),
+            // As a proxy in front of it says it.
+            (true, status) => Does::Text(status, "text/plain", "404 page not found".to_owned()),
             (false, _) => Does::Events(streamed("a", "translated", Some((5, 1))), Duration::ZERO),
         },
     )
@@ -217,6 +219,7 @@ async fn a_server_that_speaks_several_dialects_is_found_out() {
     for (status, paths, text) in [
         (200, vec!["/v1/messages", "/v1/messages"], "its own"),
         (404, vec!["/v1/messages", "/v1/chat/completions", "/v1/chat/completions"], "translated"),
+        (405, vec!["/v1/messages", "/v1/chat/completions", "/v1/chat/completions"], "translated"),
     ] {
         let server = llama(status).await;
         let mut upstream = Upstream::new("up", Kind::OpenAiCompatible, server.url.as_str());
@@ -248,8 +251,11 @@ async fn a_header_that_repeats_the_key_is_left_out() {
     .await;
     let mut upstream = server.upstream(8_000);
     upstream.endpoint.api_key = Some(Secret::new(key));
+    // What a person has each request carry may be no secret.
+    upstream.endpoint.headers = vec![("accept".to_owned(), Secret::new("application/json"))];
     let reply = gateway(Config::new(vec![upstream])).answer(chat(request(&[user("hi")], false))).await;
     assert_eq!((header(&reply, "x-request-id"), header(&reply, "x-seen-key")), ("r7", ""));
+    assert_eq!(header(&reply, "content-type"), "application/json");
 }
 
 #[tokio::test]
