@@ -94,7 +94,10 @@ impl Reader {
         after: Seq,
         limit: usize,
     ) -> Result<Vec<Event>, StoreError> {
+        // Before: what is appended in between is no more than there has to be.
+        let last = self.last_seq(id).await?;
         let no = self.session_no(id).await?;
+        let most = limit;
         let (after_id, last_id, limit) = (event_id(no, after), last_event_id(no), limit_to_db(limit));
         let mut rows = sqlx::query_as!(
             EventRow,
@@ -112,6 +115,13 @@ impl Reader {
             expected += 1;
             // Decoding megabytes must not keep other tasks from running.
             tokio::task::consume_budget().await;
+        }
+        drop(rows);
+        if events.len() < most && expected <= last {
+            // The database says nothing of a page that has become another one. A session that was deleted meanwhile is
+            // not found.
+            self.last_seq(id).await?;
+            return Err(corrupt(format!("event {expected} of session {id} is missing: {last} were written")));
         }
         Ok(events)
     }
