@@ -60,6 +60,13 @@ pub struct Timeouts {
     pub idle: Duration,
 }
 
+impl Timeouts {
+    /// Those of a server that may be silent for so long, before its answer and within it.
+    pub fn of_silence(longest: Duration) -> Self {
+        Self { header: longest, idle: longest, ..Self::default() }
+    }
+}
+
 impl Default for Timeouts {
     fn default() -> Self {
         Self {

@@ -13,7 +13,7 @@ use longhaul_core::strategy::{PruningAgent, Strategy};
 use longhaul_gateway::wire::Dialect;
 use longhaul_gateway::{Credentials, Gateway, Learned, Midstream, Model, Parts, Recall, Upstream};
 use longhaul_providers::Declared;
-use longhaul_providers::http::Secret;
+use longhaul_providers::http::{Secret, Timeouts};
 use longhaul_store::Memo;
 
 use super::policy::policy;
@@ -104,6 +104,7 @@ fn of_model(place: &Place, config: &Config) -> Option<Upstream> {
     endpoint.api_key = key_variable(place, model).and_then(|name| place.variable(name)).map(Secret::new);
     endpoint.headers =
         model.headers.iter().map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
+    endpoint.timeouts = Timeouts::of_silence(model.timeout);
     endpoint.declared = declared(config);
     let others = config.models.iter().filter(|(name, _)| **name != model.name);
     upstream.declared_of = others.map(|(name, limits)| (name.clone(), of_limits(limits))).collect();
@@ -120,6 +121,7 @@ fn upstream(place: &Place, listed: &UpstreamConfig) -> Option<Upstream> {
     let headers = listed.headers.0.iter();
     upstream.endpoint.headers =
         headers.map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
+    upstream.endpoint.timeouts = Timeouts::of_silence(listed.timeout);
     upstream.endpoint.declared = Declared { window: listed.window, ..Declared::default() };
     if let Some(dialects) = &listed.dialects {
         upstream.dialects = dialects.iter().map(|dialect| of(*dialect)).collect();
@@ -153,6 +155,7 @@ pub(super) fn as_model(listed: &UpstreamConfig) -> ModelConfig {
         provider: listed.provider,
         base_url: listed.base_url.clone(),
         api_key_env: listed.api_key_env.clone(),
+        timeout: listed.timeout,
         ..Config::default().model
     }
 }

@@ -24,9 +24,15 @@ const END: &str = "\u{1b}[?2026l";
 /// first cell, tmux puts what stood there into the scrollback.
 const CLEAR: &str = "\r\u{1b}[2K\u{1b}[C\u{1b}[J\r";
 
+/// What is written to.
+pub(crate) trait Surface: Write {
+    /// The columns that it has now.
+    fn columns(&self) -> u16;
+}
+
 /// The live rows.
 #[derive(Debug)]
-pub(crate) struct Inline<W: Write> {
+pub(crate) struct Inline<W: Surface> {
     out: W,
     glyphs: Glyphs,
     reflows: bool,
@@ -49,7 +55,7 @@ pub(crate) struct Inline<W: Write> {
     is_lost: bool,
 }
 
-impl<W: Write> Inline<W> {
+impl<W: Surface> Inline<W> {
     /// No live rows yet, in a terminal of `columns`, the cursor in the first column.
     pub(crate) fn new(out: W, columns: u16, glyphs: Glyphs, reflows: bool) -> Self {
         Self {
@@ -121,10 +127,10 @@ impl<W: Write> Inline<W> {
         self.drawn = vec![0];
     }
 
-    /// Prints what goes above and makes room for the live rows.
+    /// What goes above, and room for the live rows.
     fn make_room(&mut self, frame: &mut String) {
         self.go_home(frame);
-        frame.push_str(&std::mem::take(&mut self.above));
+        frame.push_str(&self.above);
         let below = usize::from(self.size.height) - 1;
         frame.push_str(&"\n".repeat(below));
         if below > 0 {
@@ -198,7 +204,7 @@ fn columns(symbol: &str) -> u16 {
     u16::try_from(width(symbol).max(1)).unwrap_or(u16::MAX)
 }
 
-impl<W: Write> Backend for Inline<W> {
+impl<W: Surface> Backend for Inline<W> {
     type Error = io::Error;
 
     fn draw<'a, I: Iterator<Item = (u16, u16, &'a Cell)>>(&mut self, content: I) -> io::Result<()> {
@@ -261,6 +267,7 @@ impl<W: Write> Backend for Inline<W> {
         if !self.is_lost && !self.is_cursor_moved && !self.stale.contains(&true) {
             return Ok(());
         }
+        let before = (self.at, self.drawn.clone());
         let mut frame = String::from(BEGIN);
         if self.is_lost {
             self.make_room(&mut frame);
@@ -275,8 +282,15 @@ impl<W: Write> Backend for Inline<W> {
             self.go(cursor, &mut frame);
             frame.push_str("\u{1b}[?25h");
         }
-        self.is_cursor_moved = false;
         frame.push_str(END);
+        // It may have set its rows anew just now. Until that is [said](Self::set_columns), nobody knows where they are.
+        if self.out.columns() != self.size.width {
+            (self.at, self.drawn) = before;
+            self.is_lost = true;
+            return Ok(());
+        }
+        self.is_cursor_moved = false;
+        self.above.clear();
         self.out.write_all(frame.as_bytes())?;
         self.out.flush()
     }

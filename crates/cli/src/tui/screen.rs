@@ -16,7 +16,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use crate::failure::{Failure, Outcome};
 use crate::term::{log, out};
 
-use super::inline::Inline;
+use super::inline::{Inline, Surface};
 use super::keys::{Action, actions, is_paste};
 use super::manners::Manners;
 use super::view::View;
@@ -69,16 +69,24 @@ pub(crate) struct Screen {
     heard: UnboundedReceiver<Heard>,
 }
 
-/// Standard output.
+/// Standard output, not in lines: a frame arrives at once, and the terminal has no other size in the middle of it.
 struct Out;
 
 impl Write for Out {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        io::stdout().write(bytes)
+        let mut usual = io::stdout().lock();
+        usual.flush()?;
+        Ok(rustix::io::write(&usual, bytes)?)
     }
 
     fn flush(&mut self) -> io::Result<()> {
         io::stdout().flush()
+    }
+}
+
+impl Surface for Out {
+    fn columns(&self) -> u16 {
+        columns()
     }
 }
 
@@ -88,9 +96,7 @@ impl Screen {
     /// # Errors
     /// The terminal's.
     pub(crate) fn open(manners: Manners) -> Outcome<Self> {
-        let (columns, _) = size();
-        let columns = u16::try_from(columns).unwrap_or(u16::MAX);
-        let inline = Inline::new(Out, columns, manners.glyphs, manners.reflows);
+        let inline = Inline::new(Out, columns(), manners.glyphs, manners.reflows);
         let terminal = Terminal::new(inline).map_err(unusable)?;
         let (sender, heard) = unbounded_channel();
         give_back_on_panic();
@@ -121,9 +127,9 @@ impl Screen {
 
     /// The terminal has another size; the one it has now.
     pub(crate) fn resized(&mut self) -> (usize, usize) {
-        let (columns, rows) = size();
-        self.terminal.backend_mut().set_columns(u16::try_from(columns).unwrap_or(u16::MAX));
-        (columns, rows)
+        let size = size();
+        self.terminal.backend_mut().set_columns(u16::try_from(size.0).unwrap_or(u16::MAX));
+        size
     }
 
     /// Draws everything again next time.
@@ -161,6 +167,10 @@ pub(crate) fn size() -> (usize, usize) {
         Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col.into(), size.ws_row.into()),
         _ => USUAL,
     }
+}
+
+fn columns() -> u16 {
+    u16::try_from(size().0).unwrap_or(u16::MAX)
 }
 
 /// Whether the terminal is still there.

@@ -410,6 +410,47 @@ impl Tmux {
     }
 }
 
+impl Tmux {
+    /// The program that the shell in it waits for.
+    fn child(&self) -> Foreign {
+        let shell = self.run(&["display-message", "-p", "#{pane_pid}"]);
+        Foreign(stdout("pgrep", &["-P", shell.trim()]))
+    }
+
+    /// Until all that was written is there.
+    fn until_it_rests(&self) {
+        let all = || self.run(&["capture-pane", "-p", "-S", "-"]);
+        let mut last = all();
+        until("nothing comes any more", || {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            let now = all();
+            let is_same = now == last;
+            last = now;
+            is_same
+        });
+    }
+
+    /// Rows and columns, as the program in it is told.
+    fn size(&self) -> String {
+        stdout("stty", &["-F", self.run(&["display-message", "-p", "#{pane_tty}"]).trim(), "size"])
+    }
+}
+
+/// A process that another has started.
+struct Foreign(String);
+
+impl Foreign {
+    fn signal(&self, name: &str) {
+        stdout("kill", &[&format!("-{name}"), &self.0]);
+    }
+}
+
+fn stdout(program: &str, args: &[&str]) -> String {
+    let given = std::process::Command::new(program).args(args).output().unwrap();
+    assert!(given.status.success(), "{program} {args:?}: {given:?}");
+    String::from_utf8(given.stdout).unwrap().trim().to_owned()
+}
+
 impl Drop for Tmux {
     fn drop(&mut self) {
         self.run(&["kill-server"]);
@@ -437,8 +478,14 @@ fn a_terminal_that_sets_its_rows_anew_keeps_no_rests() {
     tmux.run(&["send-keys", "go", "Enter"]);
     tmux.until("it writes", |screen| screen.contains("writing"));
     tmux.run(&["send-keys", "-l", "words that are typed and take more than forty columns of the terminal"]);
+    let chat = tmux.child();
     for (columns, rows) in [("60", "24"), ("40", "12"), ("70", "20"), ("45", "24"), ("80", "24")] {
+        // What was drawn for the old size must not arrive after the new one: no program could take that back.
+        chat.signal("STOP");
+        tmux.until_it_rests();
         tmux.run(&["resize-window", "-x", columns, "-y", rows]);
+        until("the chat's terminal has the size", || tmux.size() == format!("{rows} {columns}"));
+        chat.signal("CONT");
         std::thread::sleep(std::time::Duration::from_millis(300));
     }
     let screen = tmux.until("it is over", |screen| screen.contains("z26") && !screen.contains('▍'));

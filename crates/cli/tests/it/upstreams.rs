@@ -4,6 +4,7 @@ use std::io::{Read as _, Write as _};
 
 use crate::bench::Bench;
 use crate::fake::{Fake, Say};
+use crate::gateway::post;
 use crate::serve::{end, start};
 
 fn file(url: &str) -> String {
@@ -53,4 +54,20 @@ fn a_found_file_may_not_name_servers_elsewhere() {
     assert!(refused.err.contains("sends conversations to https://box.example"), "{}", refused.err);
     bench.run(&["--config", "longhaul.yml", "wrap", "openai"]).exits(0);
     bench.run(&["wrap", "openai"]).exits(0);
+}
+
+#[test]
+fn a_silent_server_is_waited_for_as_long_as_the_file_says() {
+    let (bench, fake) = (Bench::new(), Fake::start([Say::Stall("First "), Say::Stall("Second ")]));
+    let listed = file(&fake.url()).replace("api_key_env: BOX_KEY", "timeout: 300ms");
+    let model = format!("{{ name: fake-1, base_url: \"{}\", timeout: 400ms }}", fake.url());
+    bench.write("longhaul.yml", &format!("model: {model}\nretry: {{ attempts: 1 }}\n{listed}"));
+    let given = bench.run(&["run", "hello"]);
+    assert!(given.out.contains("First") && given.err.contains("400 ms"), "{given:?}");
+
+    let (mut server, address, _said) = start(bench.command(["serve", "--addr", "127.0.0.1:0"]));
+    let body = r#"{"model":"coder","stream":true,"messages":[{"role":"user","content":"hello"}]}"#;
+    let answer = post(&address, "/v1/chat/completions", &[], body);
+    assert!(answer.contains("Second") && answer.contains("was silent for 0.3 s"), "{answer}");
+    end(&mut server);
 }

@@ -228,9 +228,16 @@ async fn a_longer_answer_than_the_window_has_room_for_is_not_asked_for() {
 #[tokio::test]
 async fn a_limit_that_a_dialect_demands_is_not_more_than_the_window_has_room_for() {
     let server = model(Dialect::Messages, "yes".to_owned()).await;
-    for (window, room) in [(4_000, 2_000..3_000), (40_000, 4_096..4_097)] {
-        let gateway =
-            gateway_at(&server, Dialect::Messages, window, |config| config.midstream = Midstream::Off);
+    for (window, declared, room) in [
+        (4_000, None, 2_000..3_000),
+        (40_000, None, 4_096..4_097),
+        (4_000, Some(3_900), 2_000..3_000),
+        (4_000, Some(700), 700..701),
+    ] {
+        let gateway = gateway_at(&server, Dialect::Messages, window, |config| {
+            config.midstream = Midstream::Off;
+            config.upstreams[0].endpoint.declared.max_output = declared;
+        });
         for asks in [Dialect::Chat, Dialect::Responses] {
             let reply = gateway.answer(call(asks, &[user(words(1_000, 1))], false)).await;
             assert_eq!(

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use super::model::{ModelLimits, ProviderKind, choices};
 
@@ -82,6 +83,8 @@ pub struct UpstreamConfig {
     pub api_key_env: Option<String>,
     /// HTTP headers added to every request.
     pub headers: UpstreamHeaders,
+    /// How long it may be silent, before an answer and within it.
+    pub timeout: Duration,
     /// The dialects in which requests pass to it as they are; `None`: those that its kind speaks, and those that it is
     /// found to speak.
     pub dialects: Option<Vec<GatewayDialect>>,

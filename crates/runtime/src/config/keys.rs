@@ -62,7 +62,7 @@ pub(super) enum Kind {
     Rules,
     /// `{ command, args, env }` or `{ url, headers }` by server name.
     McpServers,
-    /// A list of `{ name, provider, base_url, api_key_env, dialects, window, models }`.
+    /// A list of `{ name, provider, base_url, api_key_env, headers, timeout, dialects, window, models }`.
     Upstreams,
     /// `{ command | url, timeoutMs }`, or `none`.
     Hook,
@@ -173,6 +173,12 @@ pub(super) const KEYS: &[Key] = &[
     key("model.max_output_tokens", Kind::CountOrAuto, "auto", "The longest answer in tokens."),
     key("model.headers", Kind::Texts, "{}", "HTTP headers added to every request."),
     key("model.body", Kind::Json, "{}", "Fields added to every request's body."),
+    key(
+        "model.timeout",
+        Kind::Time { optional: false },
+        "10m",
+        "How long the server may be silent, before an answer and within it. Local ones are silent while they read a long prompt.",
+    ),
     key("run.maxSteps", up_to(MANY), "100", "Model calls in one run at most."),
     key(
         "run.timeout",
@@ -467,7 +473,7 @@ pub(super) const KEYS: &[Key] = &[
         "gateway.upstreams",
         Kind::Upstreams,
         "[]",
-        "Servers behind the gateway, the preferred first, before that of `model`: { name: NAME, provider: openai-compatible, base_url: URL, api_key_env: NAME, headers: { NAME: TEXT }, dialects: [chat, responses, messages], window: TOKENS, models: { NAME: { model: NAME AT THE SERVER, window: TOKENS, maxOutput: TOKENS, tools: true, media: [images, files], prefill: false, reasoning_retention: never|turn|always } } }. Without `models` it takes any name; without `dialects` it is sent those that its kind speaks. A model that several have is asked for at the next one where the first cannot be reached, is out of requests (429) or fails (5xx) before its answer begins.",
+        "Servers behind the gateway, the preferred first, before that of `model`: { name: NAME, provider: openai-compatible, base_url: URL, api_key_env: NAME, headers: { NAME: TEXT }, timeout: 10m, dialects: [chat, responses, messages], window: TOKENS, models: { NAME: { model: NAME AT THE SERVER, window: TOKENS, maxOutput: TOKENS, tools: true, media: [images, files], prefill: false, reasoning_retention: never|turn|always } } }. Without `models` it takes any name; without `dialects` it is sent those that its kind speaks. A model that several have is asked for at the next one where the first cannot be reached, is out of requests (429) or fails (5xx) before its answer begins.",
     ),
     key(
         "server.addr",

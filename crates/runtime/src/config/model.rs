@@ -233,6 +233,8 @@ pub struct ModelConfig {
     pub headers: BTreeMap<String, String>,
     /// Fields added to every request's body, in the order of the file.
     pub body: serde_json::Map<String, serde_json::Value>,
+    /// How long its server may be silent, before an answer and within it.
+    pub timeout: Duration,
 }
 
 /// Where spans and metrics go.

@@ -18,6 +18,8 @@ use super::model::{ApprovalRule, Decision, SystemPrompt, TokenCounter};
 use super::nearest::nearest;
 use super::node::{Entry, Node, Place, Value, clip};
 
+const DURATION: &str = "a duration such as 500ms, 60s, 10m, 2h or 90d";
+
 /// Reads one file. A value that is wrong is reported and stands as its default until [`Reader::finish`].
 pub(super) struct Reader<'a> {
     root: &'a Node,
@@ -153,14 +155,11 @@ impl<'a> Reader<'a> {
 
     pub(super) fn time(&mut self, path: &str) -> Option<Duration> {
         let optional = matches!(keys::at(path).map(|key| &key.kind), Some(Kind::Time { optional: true }));
-        let expected = format!(
-            "a duration such as 500ms, 60s, 10m, 2h or 90d{}",
-            if optional { ", or none" } else { "" }
-        );
+        let expected = format!("{DURATION}{}", if optional { ", or none" } else { "" });
         let none = |node: &Node| optional && node.word().as_deref() == Some("none");
         let given = self.read(path, &expected, |node| match none(node) {
             true => Some(None),
-            false => text(node).and_then(|text| duration::parse(&text)).map(Some),
+            false => time(node).map(Some),
         });
         given.unwrap_or_else(|| duration::parse(default(path)))
     }
@@ -361,6 +360,10 @@ impl<'a> Reader<'a> {
     fn problem(&mut self, at: Place, path: &str, kind: ProblemKind) {
         self.problems.push(Problem { line: at.line, column: at.column, path: path.to_owned(), kind });
     }
+}
+
+fn time(node: &Node) -> Option<Duration> {
+    text(node).and_then(|text| duration::parse(&text))
 }
 
 fn default(path: &str) -> &'static str {

@@ -76,7 +76,7 @@ fn shape(key: &Key) -> Value {
         Kind::Time { optional: true } => {
             json!({ "type": "string", "pattern": "^([0-9]+ *(ms|s|m|h|d)|none)$" })
         }
-        Kind::Time { optional: false } => json!({ "type": "string", "pattern": "^[0-9]+ *(ms|s|m|h|d)$" }),
+        Kind::Time { optional: false } => duration(),
         Kind::Names => json!({ "type": "array", "items": { "type": "string" } }),
         Kind::Texts => by_name(),
         Kind::Json => json!({ "type": "object" }),
@@ -109,6 +109,10 @@ fn shape(key: &Key) -> Value {
         Kind::Database => json!({ "const": "sqlite" }),
         Kind::Later => json!({ "const": value_of(key.default.unwrap_or_default()) }),
     }
+}
+
+fn duration() -> Value {
+    json!({ "type": "string", "pattern": "^[0-9]+ *(ms|s|m|h|d)$" })
 }
 
 fn trigger() -> Value {
@@ -155,6 +159,7 @@ fn upstream() -> Value {
         "base_url": { "type": "string", "pattern": "^https?://." },
         "api_key_env": { "type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" },
         "headers": by_name(),
+        "timeout": duration(),
         "dialects": { "type": "array", "items": { "enum": GatewayDialect::NAMES } },
         "window": tokens(),
         "models": { "type": "object", "additionalProperties": model },

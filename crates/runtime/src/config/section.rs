@@ -89,6 +89,7 @@ fn model(reader: &mut Reader<'_>) -> ModelConfig {
         max_output_tokens: reader.count_or_auto("model.max_output_tokens"),
         headers: reader.texts("model.headers"),
         body: reader.json("model.body"),
+        timeout: reader.time("model.timeout").unwrap_or_default(),
     }
 }
 

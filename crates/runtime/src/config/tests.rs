@@ -743,6 +743,7 @@ fn servers_behind_the_gateway() {
       headers: { X-Team: s3cret }
       dialects: [chat, messages]
       window: 32768
+      timeout: 1h
       models:
         coder: { model: Qwen/Qwen3-Coder, window: 131072, media: [images] }
         small:
@@ -753,6 +754,7 @@ fn servers_behind_the_gateway() {
     assert_eq!((first.name.as_str(), first.base_url.as_str()), ("box", "http://box:8000/v1"));
     assert_eq!((first.api_key_env.as_deref(), first.window), (Some("BOX_KEY"), Some(32_768)));
     assert_eq!(first.headers.0["X-Team"], "s3cret");
+    assert_eq!([first.timeout, second.timeout], [3_600, 600].map(Duration::from_secs));
     assert!(!format!("{first:?}").contains("s3cret"), "what headers say does not show");
     assert_eq!(first.dialects.as_deref(), Some(&[GatewayDialect::Chat, GatewayDialect::Messages][..]));
     let names: Vec<_> =
@@ -786,7 +788,7 @@ fn servers_behind_the_gateway_are_checked() {
     longhaul.yml:4:64: `gateway.upstreams[1].dialects` cannot be `morse`: the choices are chat, responses, messages
     longhaul.yml:4:87: unknown key `prices` in `gateway.upstreams[1].models.m`: the keys here are model, window, maxOutput, tools, media, prefill, reasoning_retention
     longhaul.yml:5:7: `gateway.upstreams[2]` has the name of another one, `a`
-    longhaul.yml:5:18: unknown key `url` in `gateway.upstreams[2]`: the keys here are name, provider, base_url, api_key_env, headers, dialects, window, models
+    longhaul.yml:5:18: unknown key `url` in `gateway.upstreams[2]`: the keys here are name, provider, base_url, api_key_env, headers, timeout, dialects, window, models
     longhaul.yml:5:42: `gateway.upstreams[2].headers` must be texts by name, NAME: TEXT, not this group of keys
     ");
     let spoken = |provider: &str, dialects: &str| {

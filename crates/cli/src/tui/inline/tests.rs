@@ -22,6 +22,18 @@ impl Write for Seen {
     }
 }
 
+impl Surface for Vec<u8> {
+    fn columns(&self) -> u16 {
+        20
+    }
+}
+
+impl Surface for Seen {
+    fn columns(&self) -> u16 {
+        self.0.screen().size().1.get()
+    }
+}
+
 fn terminal(columns: u16, rows: u16, before: &str, reflows: bool) -> Terminal<Inline<Seen>> {
     let mut seen = emulator(columns, rows);
     seen.process(before.as_bytes());
@@ -122,9 +134,12 @@ fn a_narrower_terminal_keeps_no_rests() {
     let mut seen = emulator(10, 8);
     seen.process(anew.as_bytes());
     reflowing.backend_mut().out = Seen(seen);
+    let before = shown(&reflowing);
+    draw(&mut reflowing, "more\n", &["a meter of 20 cells.", "> words"], (7, 1));
+    assert_eq!(shown(&reflowing), before, "nothing is drawn until the size is known");
     reflowing.backend_mut().set_columns(10);
     draw(&mut reflowing, "", &["meter", "> words"], (7, 1));
-    assert_eq!(shown(&reflowing), ["$ chat", "said", "meter", "> words"]);
+    assert_eq!(shown(&reflowing), ["$ chat", "said", "more", "meter", "> words"]);
 }
 
 #[test]

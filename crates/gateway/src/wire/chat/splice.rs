@@ -191,6 +191,10 @@ impl ChatSplice {
         if let Some(choices) = end.get_mut("choices").and_then(Value::as_array_mut) {
             choices.retain(|choice| choice.get("finish_reason").is_some_and(|reason| !reason.is_null()));
         }
+        // They belong to the text.
+        choices_mut(&mut end)
+            .filter_map(|choice| choice.get_mut("logprobs"))
+            .for_each(|of| *of = Value::Null);
         choices_mut(&mut end).filter_map(delta_mut).for_each(Map::clear);
         said.remove("usage");
         write(&Value::Object(said).to_string(), out);

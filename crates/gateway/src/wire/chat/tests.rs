@@ -241,7 +241,10 @@ fn one_stream_passes_as_it_came() {
 #[test]
 fn what_one_choice_says_beside_another_s_end_comes_once() {
     let chunk = |choices: Value| format!("data: {}\n\n", json!({ "id": "a", "choices": choices }));
-    let choice = |index: u64, text: &str, finish: Value| json!({ "index": index, "delta": { "content": text }, "finish_reason": finish });
+    let choice = |index: u64, text: &str, finish: Value| {
+        let logprobs = json!({ "content": [{ "token": text, "logprob": -0.1 }] });
+        json!({ "index": index, "delta": { "content": text }, "logprobs": logprobs, "finish_reason": finish })
+    };
     let mut splice = ChatSplice::default();
     let mut out = Vec::new();
     for choices in [
@@ -262,7 +265,12 @@ fn what_one_choice_says_beside_another_s_end_comes_once() {
     };
     let said = |index| of(index).filter_map(|choice| choice["delta"]["content"].as_str()).collect::<String>();
     let ends = |index| of(index).filter_map(|choice| choice["finish_reason"].as_str()).next_back();
+    let tokens = |index| {
+        let of_choices = of(index).filter_map(|choice| choice["logprobs"]["content"].as_array());
+        of_choices.flatten().filter_map(|of| of["token"].as_str()).collect::<String>()
+    };
     assert_eq!((said(0).as_str(), said(1).as_str()), ("one end", "uno dos tres"));
+    assert_eq!([tokens(0), tokens(1)], ["one end", "uno dos tres"], "the probabilities of each token once");
     assert_eq!((ends(0), ends(1)), (Some("stop"), Some("length")));
 }
 
