@@ -465,6 +465,8 @@ pub enum FaultKind {
     NoSuchAnswer,
     /// The body is too large.
     TooLarge,
+    /// The body came to a stop.
+    TooSlow,
     /// Too many requests.
     RateLimit,
     /// The upstream cannot be reached, or broke off.
@@ -492,6 +494,7 @@ impl FaultKind {
             Self::WrongMethod => StatusCode::METHOD_NOT_ALLOWED,
             Self::Unsupported => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::RateLimit => StatusCode::TOO_MANY_REQUESTS,
             Self::Unreachable | Self::Upstream => StatusCode::BAD_GATEWAY,
             Self::Timeout => StatusCode::GATEWAY_TIMEOUT,
@@ -515,6 +518,7 @@ impl FaultKind {
             Self::Unsupported => "unsupported_media_type",
             Self::NoSuchAnswer => "previous_response_not_found",
             Self::TooLarge => "request_too_large",
+            Self::TooSlow => "request_timeout",
             Self::RateLimit => "rate_limit_exceeded",
             Self::Unreachable => "upstream_unreachable",
             Self::Timeout => "upstream_timeout",

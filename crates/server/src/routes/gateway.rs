@@ -329,7 +329,7 @@ pub(super) fn fault_of(problem: &Problem) -> Fault {
         StatusCode::UNSUPPORTED_MEDIA_TYPE => FaultKind::Unsupported,
         StatusCode::PAYLOAD_TOO_LARGE => FaultKind::TooLarge,
         StatusCode::TOO_MANY_REQUESTS => FaultKind::RateLimit,
-        StatusCode::REQUEST_TIMEOUT => FaultKind::Timeout,
+        StatusCode::REQUEST_TIMEOUT => FaultKind::TooSlow,
         StatusCode::SERVICE_UNAVAILABLE => FaultKind::Unavailable,
         status if status.is_client_error() => FaultKind::Invalid,
         _ => FaultKind::Internal,

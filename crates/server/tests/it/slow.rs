@@ -65,8 +65,8 @@ async fn a_body_that_stands_still_is_given_up_and_meanwhile_others_are_answered(
 async fn a_client_of_the_gateway_is_told_in_its_own_dialect() {
     let world = world().await;
     for (path, says) in [
-        ("/v1/chat/completions", r#""type":"server_error""#),
-        ("/v1/responses", r#""type":"server_error""#),
+        ("/v1/chat/completions", r#""code":"request_timeout""#),
+        ("/v1/responses", r#""code":"request_timeout""#),
         ("/v1/messages", r#""type":"error","error":{"type":"timeout_error""#),
     ] {
         let mut chunked = TcpStream::connect(world.address).await.unwrap();

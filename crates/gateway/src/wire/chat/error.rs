@@ -19,7 +19,8 @@ pub(super) fn body(fault: &Fault) -> Bytes {
         | FaultKind::WrongMethod
         | FaultKind::Unsupported
         | FaultKind::NoSuchAnswer
-        | FaultKind::TooLarge => "invalid_request_error",
+        | FaultKind::TooLarge
+        | FaultKind::TooSlow => "invalid_request_error",
         FaultKind::RateLimit => "rate_limit_error",
         FaultKind::Unreachable
         | FaultKind::Timeout

@@ -21,7 +21,7 @@ pub fn kind_of(kind: FaultKind) -> &'static str {
         FaultKind::NotFound | FaultKind::Absent | FaultKind::NoSuchPath => "not_found_error",
         FaultKind::TooLarge => "request_too_large",
         FaultKind::RateLimit => "rate_limit_error",
-        FaultKind::Timeout => "timeout_error",
+        FaultKind::Timeout | FaultKind::TooSlow => "timeout_error",
         FaultKind::Unreachable | FaultKind::Upstream | FaultKind::Unavailable | FaultKind::Internal => {
             "api_error"
         }

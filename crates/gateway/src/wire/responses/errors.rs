@@ -18,7 +18,8 @@ fn kind_of(kind: FaultKind) -> &'static str {
         | FaultKind::WrongMethod
         | FaultKind::Unsupported
         | FaultKind::NoSuchAnswer
-        | FaultKind::TooLarge => "invalid_request_error",
+        | FaultKind::TooLarge
+        | FaultKind::TooSlow => "invalid_request_error",
         FaultKind::RateLimit => "rate_limit_error",
         FaultKind::Unreachable
         | FaultKind::Timeout
