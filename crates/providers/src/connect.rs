@@ -90,6 +90,11 @@ impl Kind {
         matches!(self, Self::OpenAi | Self::Anthropic | Self::Gemini)
     }
 
+    /// Whether its API marks a tool's result as that of a call that failed; elsewhere only its words say so.
+    pub fn marks_failed_results(self) -> bool {
+        matches!(self, Self::Anthropic | Self::Gemini)
+    }
+
     /// Every variable that may hold a key by its name.
     pub fn all_key_variables() -> impl Iterator<Item = &'static str> {
         let own = [Self::OpenAi, Self::Anthropic, Self::Gemini];

@@ -10,6 +10,7 @@ mod open;
 mod replace;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -17,6 +18,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
+
+pub use turns::{Opened, Turn};
 
 /// Folders of the system that are no files of anybody: never part of a workspace, even of `/`.
 const NEVER: [&str; 3] = ["/proc", "/sys", "/dev"];
@@ -51,6 +54,12 @@ pub enum WorkspaceError {
     #[error("`{path}` is the agent file in use: tools do not change it, a person does")]
     AgentFile {
         /// As it was given.
+        path: String,
+    },
+    /// It is not what it was when it was read.
+    #[error("`{path}` was changed by somebody else meanwhile, and nothing was written: read it again")]
+    Changed {
+        /// Relative to the root.
         path: String,
     },
     /// Whoever changes it runs with what an MCP program may, which is more than a command may.
@@ -119,9 +128,12 @@ impl ResolvedPath {
         &self.relative
     }
 
-    /// The path for people and models: relative, `.` for the root.
+    /// The path for people and models: relative, `.` for the root, control characters made visible.
     pub fn display(&self) -> String {
-        shown(&self.relative)
+        if self.relative.as_os_str().is_empty() {
+            return ".".to_owned();
+        }
+        visible(&self.relative.to_string_lossy())
     }
 }
 
@@ -278,13 +290,22 @@ impl Workspace {
     /// [`WorkspaceError::WrongKind`] if something else has the name, [`WorkspaceError::ReadOnly`],
     /// [`WorkspaceError::AgentFile`], [`WorkspaceError::McpProgram`], [`WorkspaceError::Io`].
     pub fn replace(&self, path: &ResolvedPath, content: &[u8]) -> Result<(), WorkspaceError> {
+        self.turn(path).replace(content, None)
+    }
+
+    /// Waits until no other tool of this process changes the file.
+    pub fn turn<'a>(&'a self, path: &'a ResolvedPath) -> Turn<'a> {
+        Turn::take(self, path)
+    }
+
+    fn check_replaceable(&self, path: &ResolvedPath) -> Result<(), WorkspaceError> {
         if self.agent_files.contains(&self.absolute(path)) {
             return Err(WorkspaceError::AgentFile { path: path.display() });
         }
         if self.mcp_programs.contains(&self.absolute(path)) {
             return Err(WorkspaceError::McpProgram { path: path.display() });
         }
-        replace::replace(&self.root_fd, &path.relative, content)
+        Ok(())
     }
 
     fn place(&self, path: &str) -> Result<PathBuf, WorkspaceError> {
@@ -377,6 +398,11 @@ fn short(path: &str) -> String {
         text.push('…');
     }
     text
+}
+
+/// Control characters made visible.
+pub(crate) fn visible(text: &str) -> String {
+    text.chars().flat_map(escape_control).collect()
 }
 
 fn escape_control(c: char) -> impl Iterator<Item = char> {

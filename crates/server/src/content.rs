@@ -74,6 +74,21 @@ impl Content {
         if is_empty { Err(Problem::invalid("The message says nothing.")) } else { Ok(()) }
     }
 
+    /// Can be the first message of a session, which has no content of its own yet. Only what depends on what is stored is
+    /// not asked.
+    ///
+    /// # Errors
+    /// As [`parts`](Self::parts).
+    pub(crate) fn check_for_new(&self) -> Result<(), Problem> {
+        let Self::Parts(parts) = self else { return Ok(()) };
+        for part in given(parts)? {
+            if let Given::Image(media) | Given::File(media) = part {
+                media.check_for_new()?;
+            }
+        }
+        Ok(())
+    }
+
     /// The first words, for a title.
     pub(crate) fn title(&self) -> String {
         let text = match self {
@@ -120,22 +135,41 @@ fn given(parts: &[Value]) -> Result<Vec<Given>, Problem> {
 }
 
 impl GivenMedia {
+    fn check_for_new(self) -> Result<(), Problem> {
+        match (self.data, self.blob) {
+            (Some(data), None) => {
+                let bytes = decoded(&data)?;
+                let kind = self.media_type.ok_or_else(|| Problem::invalid("`mediaType` is missing."))?;
+                if bytes.is_empty() {
+                    return Err(Problem::invalid("The content is empty."));
+                }
+                checked(kind, self.name)?;
+                check_picture(&bytes)
+            }
+            (None, Some(_)) => Err(Problem::not_found("such content in this session")),
+            _ => Err(Problem::invalid("An image or a file has either `data` or `blob`.")),
+        }
+    }
+
     async fn stored(self, app: &App, session: &SessionId) -> Result<Media, Problem> {
         let blob = self.blob.map(|blob| match blob {
             GivenBlob::Hash(hash) | GivenBlob::Whole { hash } => hash.trim_start_matches("@blob:").to_owned(),
         });
         match (self.data, blob) {
             (Some(data), None) => {
-                let bytes = STANDARD.decode(data.trim());
-                let bytes =
-                    bytes.map_err(|error| Problem::invalid(format!("`data` is not base64: {error}.")))?;
+                let bytes = decoded(&data)?;
                 let kind = self.media_type.ok_or_else(|| Problem::invalid("`mediaType` is missing."))?;
-                store(app, session, bytes.into(), kind, self.name).await
+                store(app, session, bytes, kind, self.name).await
             }
             (None, Some(hash)) => named(app, session, &hash, self.media_type, self.name).await,
             _ => Err(Problem::invalid("An image or a file has either `data` or `blob`.")),
         }
     }
+}
+
+fn decoded(data: &str) -> Result<Bytes, Problem> {
+    let bytes = STANDARD.decode(data.trim());
+    bytes.map(Bytes::from).map_err(|error| Problem::invalid(format!("`data` is not base64: {error}.")))
 }
 
 /// Stores content for a session, within its quota.

@@ -29,7 +29,8 @@ pub(crate) struct Requests(Mutex<BTreeMap<(SessionId, String), Turn>>);
 type Turn = Arc<tokio::sync::Mutex<()>>;
 
 impl Requests {
-    async fn turn(&self, session: &SessionId, key: &str) -> OwnedMutexGuard<()> {
+    /// Waits until nobody else does a request of that session under that key.
+    pub(crate) async fn turn(&self, session: &SessionId, key: &str) -> OwnedMutexGuard<()> {
         let lock = {
             let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             // Who does one or waits for it has a share of its lock.

@@ -145,12 +145,13 @@ async fn door(args: &WrapArgs, place: &Place, loaded: &Loaded, running: Option<&
         (Some(model), _) => model,
         (None, Listed::First(model)) => model,
         (None, other) => {
-            let why = match other {
+            let why = match &other {
                 Listed::Nobody => "cannot be reached",
                 Listed::WantsToken => "wants another token before it says which models there are",
                 Listed::First(_) | Listed::Nothing => "does not say which models there are",
             };
-            return Err(Failure::usage(format!("{} {why}: --model NAME", door.root)));
+            let start = if matches!(other, Listed::Nobody) { "start `longhaul serve`, or " } else { "" };
+            return Err(Failure::usage(format!("{} {why}: {start}name the model, --model NAME", door.root)));
         }
     };
     Ok(door)
@@ -258,7 +259,10 @@ fn write(place: &Place, setup: &Setup, door: &Door, files: &Files, yes: bool) ->
 fn undo(place: &Place, files: &Files) -> Outcome {
     let undone = files.undo()?;
     if undone.is_empty() {
-        out::message("nothing was written for this client\n");
+        let of = place.shown(&place.data_dir);
+        out::message(&format!(
+            "nothing was written for this client from the data folder {of} (another one: --data-dir)\n"
+        ));
     }
     for path in undone {
         out::line(&format!("{} is without it again", place.shown(&path)))?;

@@ -142,5 +142,10 @@ fn a_gateway_that_wants_a_token_is_found_out() {
     assert!(unnamed(&closed).contains("wants another token"), "{}", unnamed(&closed));
     assert!(unnamed(&open).contains("does not say which models there are"), "{}", unnamed(&open));
     let nowhere = unnamed("http://127.0.0.1:9");
-    assert!(nowhere.contains("http://127.0.0.1:9 cannot be reached: --model NAME"), "{nowhere}");
+    assert!(
+        nowhere.contains(
+            "http://127.0.0.1:9 cannot be reached: start `longhaul serve`, or name the model, --model NAME"
+        ),
+        "{nowhere}"
+    );
 }

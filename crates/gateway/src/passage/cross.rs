@@ -10,7 +10,7 @@ use futures_util::{Stream, StreamExt};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use longhaul_core::error::ErrorCode;
 use longhaul_core::estimate::Counter;
-use longhaul_core::message::{Answer, Message, Opaque, Part, Role};
+use longhaul_core::message::{Answer, Message, Opaque, Part, Role, ToolStatus};
 use longhaul_core::recall::tool;
 use longhaul_core::usage::Usage;
 use longhaul_providers::anthropic;
@@ -193,11 +193,16 @@ impl Route {
         let all = 0..envelope.bytes.len();
         let Carried { fields, mut ignored, mut changed } = carry(wire.dialect(), envelope.text(&all), &to)?;
         ignored.extend(dropped);
-        let Said { system: among, mut messages } = prepared.said.clone().unwrap_or_default();
+        let Said { system: among, mut messages, recast } = prepared.said.clone().unwrap_or_default();
         let among = among.iter().map(String::as_str);
         let system = [fixed.system.as_str()].into_iter().chain(among).filter(|text| !text.is_empty());
         let mut system = system.collect::<Vec<_>>().join("\n\n");
         ignored.extend(self.without_own_items(&mut messages)?);
+        if !self.target.server.upstream.kind.marks_failed_results() && messages.iter().any(has_failed) {
+            ignored.push("is_error".to_owned());
+        }
+        let words = [(recast.system, "system=user"), (recast.result, "tool_result=user")];
+        changed.extend(words.iter().filter(|(is_so, _)| *is_so).map(|(_, said)| (*said).to_owned()));
         let Found { contents, links } = self.media(&messages)?;
         let left = self.left_output(begun.map_or(0, |(_, tokens)| tokens))?;
         let max_output_tokens = self.output_limit(left, self.room(prepared));
@@ -601,6 +606,12 @@ fn media_of(message: &Message) -> impl Iterator<Item = (&str, &Part)> {
         part => std::slice::from_ref(part),
     });
     inner.filter_map(|part| Some((media_hash(part)?, part)))
+}
+
+/// Whether a tool's result says that the call failed.
+fn has_failed(message: &Message) -> bool {
+    let failed = |part: &Part| matches!(part, Part::ToolResult(result) if result.status == ToolStatus::Error);
+    message.parts.iter().any(failed)
 }
 
 fn parts_of(piece: &Piece) -> &[Part] {

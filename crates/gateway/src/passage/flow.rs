@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::prepare::Prepared;
 use super::recall::Division;
-use super::{Action, Route};
+use super::{Action, Report, Route};
 use crate::gateway::ReplyStream;
 use crate::wire::volatile::{COMPACTING, CONTINUING};
 use crate::wire::{Event, Events, Fault, FaultKind, Seen, Splice, Watcher, Wire};
@@ -124,7 +124,9 @@ impl Flow {
     pub(super) fn new(route: Route, body: Body, prepared: Prepared, collects: bool) -> Self {
         let wire = route.passage.wire;
         let patience = route.target.server.timeouts().header;
-        let pause = route.may_continue().then(|| Pause::new(route.window.tokens, prepared.input));
+        let pause = route
+            .may_continue()
+            .then(|| Pause::new(route.window.tokens, prepared.input, route.asked_output()));
         let notes = route.notes(&prepared);
         // What was done is said in the end of the answer.
         let recalls = route.recalls(&prepared.report);
@@ -177,11 +179,11 @@ impl Flow {
         }))
     }
 
-    /// All events.
+    /// All events, with the route as it was at the end and what was done last.
     ///
     /// # Errors
     /// [`Fault`] if the upstream breaks off.
-    pub(super) async fn collect(mut self) -> Result<Vec<Bytes>, Fault> {
+    pub(super) async fn collect(mut self) -> Result<(Vec<Bytes>, Option<Route>, Report), Fault> {
         let mut all = Events::default();
         let mut events = Vec::new();
         while let Some(bytes) = self.next().await {
@@ -192,7 +194,7 @@ impl Flow {
         }
         match self.fault.take() {
             Some(fault) => Err(fault),
-            None if self.reader.seen().finish.is_some() => Ok(events),
+            None if self.reader.seen().finish.is_some() => Ok((events, self.route, self.prepared.report)),
             None => Err(Fault::new(FaultKind::Upstream, "the upstream broke off in its answer")),
         }
     }

@@ -67,6 +67,17 @@ pub(super) struct Log {
     stopgaps: BTreeMap<Seq, Stopgap>,
     /// What has shaped it beside its items.
     pub(super) notes: Vec<Note>,
+    /// What of the items is somebody else's words in neutral form.
+    pub(super) recast: Recast,
+}
+
+/// What stands as the user's words where a conversation is put into others.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Recast {
+    /// A system prompt in the middle.
+    pub(super) system: bool,
+    /// A result of no call.
+    pub(super) result: bool,
 }
 
 /// The items do not follow those that were read: an answer goes on that was taken for complete.
@@ -89,6 +100,7 @@ impl Log {
             ends_with_answer: false,
             stopgaps: BTreeMap::new(),
             notes: Vec::new(),
+            recast: Recast::default(),
         };
         log.add(EventBody::SessionStarted { title: None, forked_from: None, imported_from: None });
         log.add(EventBody::RunStarted { run_id: "r".into() });
@@ -133,7 +145,11 @@ impl Log {
         self.ends_with_answer = false;
         match piece {
             Piece::System(parts) if self.placed.is_empty() => self.system.extend(parts),
-            Piece::System(parts) | Piece::Note(parts) => self.note(parts, place),
+            Piece::System(parts) => {
+                self.recast.system = true;
+                self.note(parts, place);
+            }
+            Piece::Note(parts) => self.note(parts, place),
             Piece::Typed(parts) => {
                 let message = self.message(Role::User, parts);
                 let taken = EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None };
@@ -169,6 +185,7 @@ impl Log {
         let newest = named.last().and_then(|call| step(&call.call_id));
         let first = named.iter().find(|call| step(&call.call_id) == newest);
         let Some(call_id) = first.map(|call| call.call_id.clone()) else {
+            self.recast.result = true;
             return self.note(content, place);
         };
         let status = if failed { ToolStatus::Error } else { ToolStatus::Completed };

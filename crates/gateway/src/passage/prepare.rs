@@ -13,7 +13,7 @@ use longhaul_providers::LimitSource;
 use tokio::sync::OwnedMutexGuard;
 
 use super::conversation::{Conversation, Midway, State};
-use super::log::{Log, Start};
+use super::log::{Log, Recast, Start};
 use super::prose::PRUNING_AGENT;
 use super::recall::{Rounds, replay_tokens};
 use super::stopgap::{Cause, Stopgap};
@@ -64,6 +64,7 @@ pub(super) struct Said {
     /// System prompts that stand among the items.
     pub(super) system: Vec<String>,
     pub(super) messages: Vec<Message>,
+    pub(super) recast: Recast,
 }
 
 impl Route {
@@ -557,6 +558,7 @@ fn said(log: &Log) -> Said {
     Said {
         system: log.system.iter().filter_map(Part::as_text).map(str::to_owned).collect(),
         messages: request_messages(&steps::told(log)),
+        recast: log.recast,
     }
 }
 

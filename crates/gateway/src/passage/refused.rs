@@ -170,6 +170,14 @@ impl Route {
         prepared.report.why = why;
     }
 
+    /// The request was shortened because the upstream seems to have cut it: that stands before what was left out.
+    pub(super) fn tell_cut(&self, suspicion: Suspicion, shorter: &mut Prepared) {
+        let Suspicion::SilentlyTruncated { reported, counted } = suspicion else { return };
+        let cut = format!("the upstream has read only {reported} of about {counted} tokens");
+        let why = std::mem::take(&mut shorter.report.why);
+        shorter.report.why = if why.is_empty() { cut } else { format!("{cut}; {why}") };
+    }
+
     /// After an answer that was asked for again: a server that counts half of what fits counts something else, and what
     /// it reports is no longer taken for a cut.
     pub(super) fn learn_to_count(&self, seen: &Seen, prepared: &Prepared) {

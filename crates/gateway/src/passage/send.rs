@@ -60,6 +60,7 @@ impl Route {
                     Ok(Some(shorter)) => {
                         self.bill(&came, &prepared);
                         prepared = shorter;
+                        suspicion.into_iter().for_each(|it| self.tell_cut(it, &mut prepared));
                         is_again = matches!(suspicion, Some(Suspicion::SilentlyTruncated { .. }));
                         continue;
                     }
@@ -71,7 +72,7 @@ impl Route {
                         suspicion.into_iter().for_each(|it| self.tell_doubt(it, &mut prepared));
                     }
                     Err(fault) => {
-                        let said = self.said_in(&came).filter(|_| is_said);
+                        let said = self.said_in(&came).filter(|_| came.seen().is_none());
                         return Err(self.refused_too(fault, &prepared, said.as_deref()));
                     }
                 }
@@ -438,13 +439,16 @@ impl Route {
         }
         let wire = self.passage.wire;
         // Some servers stream although nobody asked for it.
-        let (totals, report) = (Arc::clone(&self.totals), prepared.report.clone());
+        let totals = Arc::clone(&self.totals);
         let collects = collects || !self.passage.envelope.stream;
         let flow = Flow::new(self, body, prepared, collects);
         if !collects {
             return Ok(Opened::Stream(status, headers, flow.into_stream()));
         }
-        let events = flow.collect().await?;
+        let (events, route, report) = flow.collect().await?;
+        if let Some(route) = route {
+            route.describe(&report, &mut headers);
+        }
         headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
         totals.describe(&mut headers);
         let whole = wire.collect(&events);

@@ -89,6 +89,32 @@ async fn it_is_shortened_too() {
 }
 
 #[tokio::test]
+async fn what_goes_as_somebody_elses_words_is_named() {
+    let server = Server::start(|_, _| Does::Events(streamed("a", "fine", None), Duration::ZERO)).await;
+    let gateway = server.gateway(8_000);
+    let call = json!({ "role": "assistant", "content": [{ "type": "tool_use", "id": "t1", "name": "ls", "input": {} }] });
+    let result = |id: &str, failed: bool| {
+        let result =
+            json!({ "type": "tool_result", "tool_use_id": id, "content": "boom", "is_error": failed });
+        json!({ "role": "user", "content": [result] })
+    };
+    let system = json!({ "role": "system", "content": "mind the gap" });
+    for (messages, changed, ignored) in [
+        (vec![user("a"), call.clone(), result("t1", false)], "", ""),
+        (vec![user("a"), call.clone(), result("t1", true)], "", "is_error"),
+        (vec![user("a"), call, result("t1", false), result("t9", false)], "tool_result=user", ""),
+        (vec![system.clone(), user("a")], "", ""),
+        (vec![user("a"), system, user("b")], "system=user", ""),
+    ] {
+        let body = json!({ "model": "m", "max_tokens": 100, "messages": messages });
+        let reply = gateway.answer(messages_call(&body)).await;
+        assert_eq!(reply.status, StatusCode::OK, "{body}");
+        let named = [header(&reply, "x-longhaul-changed"), header(&reply, "x-longhaul-ignored")];
+        assert_eq!(named, [changed, ignored], "{body}");
+    }
+}
+
+#[tokio::test]
 async fn what_cannot_be_said_there_and_what_fails_there_is_an_error_in_the_callers_words() {
     let server = Server::start(|_, _| Does::Json(401, json!({ "error": { "message": "bad key" } }))).await;
     let gateway = gateway(Config::new(vec![server.upstream(8_000)]));

@@ -180,6 +180,69 @@ async fn a_stream_that_was_left_is_billed_once_where_nobody_goes_on_with_it() {
 }
 
 #[tokio::test]
+async fn an_answer_whose_rest_cannot_be_had_has_failed() {
+    for dialect in [Dialect::Chat, Dialect::Messages, Dialect::Responses] {
+        for (status, stream) in [(401, true), (429, false), (500, true), (503, false), (500, false)] {
+            let text = words(1_000, 3);
+            let server = Server::start(move |number, _| match number {
+                0 => Does::Events(events(dialect, "id0", &text, (0, 0)), Duration::ZERO),
+                _ => Does::Json(status, json!({ "error": { "message": "not now" } })),
+            })
+            .await;
+            let policy = Policy::new(Arc::new(Truncation::default()));
+            let upstreams = vec![upstream(&server, dialect, 1_500, true)];
+            let gateway = gateway(Config { policy, attempts: 1, ..Config::new(upstreams) });
+            let reply = gateway.answer(call(dialect, &conversation(6), stream)).await;
+            let told = reply.status;
+            let out = body(reply).await;
+            let words = String::from_utf8_lossy(&out).into_owned();
+            assert!(server.sent().len() > 1, "it was stopped");
+            assert!(
+                words.contains("not now") && !words.contains("max-compactions"),
+                "{dialect:?} {status}: {words}"
+            );
+            match stream {
+                true => {
+                    let (seen, _) = read(dialect, &out);
+                    assert!(seen.error.is_some() && seen.finish.is_none(), "{dialect:?}: {seen:?}");
+                }
+                false => assert_eq!(told, status, "{dialect:?}: {words}"),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_has_room_for_what_is_asked_is_not_stopped() {
+    for stream in [true, false] {
+        // Fewer tokens than we count in it.
+        let text = words(1_900, 9);
+        let server = Server::start({
+            let text = text.clone();
+            move |_, body| {
+                Does::Events(events(Dialect::Chat, "id0", &text, (tokens(body), 1_500)), Duration::ZERO)
+            }
+        })
+        .await;
+        let mut asked = call(Dialect::Chat, &conversation(2), stream);
+        let mut fields: Value = serde_json::from_slice(&asked.body).unwrap();
+        fields["max_tokens"] = json!(1_600);
+        asked.body = fields.to_string().into();
+        let reply = truncating(&server, 2_200).answer(asked).await;
+        let out = String::from_utf8(body(reply).await.to_vec()).unwrap();
+        assert_eq!(server.sent().len(), 1, "{out}");
+        assert!(!out.contains("max-compactions") && !out.contains("Aborting"), "{out}");
+        let said = match stream {
+            true => read(Dialect::Chat, out.as_bytes()).0.text,
+            false => {
+                serde_json::from_str::<Value>(&out).unwrap()["choices"][0]["message"]["content"].to_string()
+            }
+        };
+        assert_eq!(said.trim_matches('"'), text, "stream: {stream}");
+    }
+}
+
+#[tokio::test]
 async fn a_summary_is_billed_too() {
     let server = model(words(2_700, 3)).await;
     let gateway = gateway(Config::new(vec![upstream(&server, Dialect::Chat, 4_000, true)]));

@@ -66,7 +66,9 @@ impl Request {
         let shown = resolved.display();
         let failed = |error: std::io::Error| ToolError::Failed(format!("`{shown}`: {error}"));
         let mut content = Vec::new();
-        let file = context.workspace.open_file(&resolved)?;
+        // Between reading and writing nobody else edits it.
+        let turn = context.workspace.turn(&resolved);
+        let (file, opened) = turn.open()?;
         file.take(LARGEST + 1).read_to_end(&mut content).map_err(failed)?;
         if content.len() as u64 > LARGEST {
             return Err(ToolError::Failed(format!("`{shown}` is too large to edit (over 64 MiB)")));
@@ -83,7 +85,7 @@ impl Request {
             )));
         }
         let replaced = pattern.replace_all(&content, NoExpand(self.new.as_bytes()));
-        context.workspace.replace(&resolved, &replaced)?;
+        turn.replace(&replaced, Some(&opened))?;
         Ok(ToolOutput::text(format!("Replaced {} in {shown} (line {}).", times(places.count), places.lines)))
     }
 

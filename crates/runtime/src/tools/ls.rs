@@ -5,7 +5,7 @@ use longhaul_core::message::ToolSpec;
 
 use super::arguments::Arguments;
 use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, blocking, builtin};
-use crate::workspace::{Access, Entry, EntryKind};
+use crate::workspace::{Access, Entry, EntryKind, visible};
 
 const DESCRIPTION: &str = "Lists a folder of the workspace by name: folders end with `/`, links show where they point, files their size in bytes.";
 
@@ -45,11 +45,13 @@ fn ls(arguments: serde_json::Value, context: &ToolContext) -> Result<ToolOutput,
 }
 
 fn line(entry: &Entry) -> String {
-    let name = entry.name.to_string_lossy();
+    let name = visible(&entry.name.to_string_lossy());
     match (entry.kind, &entry.target) {
         (EntryKind::Directory, _) => format!("{name}/\n"),
         (EntryKind::File, _) => format!("{name}  {}\n", entry.bytes),
-        (EntryKind::Link, Some(target)) => format!("{name} -> {}\n", target.display()),
+        (EntryKind::Link, Some(target)) => {
+            format!("{name} -> {}\n", visible(&target.to_string_lossy()))
+        }
         (EntryKind::Link, None) => format!("{name} -> ?\n"),
         (EntryKind::Special, _) => format!("{name}  (pipe, socket or device)\n"),
     }

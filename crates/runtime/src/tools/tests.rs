@@ -288,6 +288,19 @@ async fn edit_replaces_exactly_one_place_unless_told_otherwise() {
     assert_eq!(text, "Replaced 3 times in f (line 1, 2, 4).");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn edits_of_one_file_at_the_same_time_are_all_done() {
+    let bench = bench();
+    let lines: String = (0..12).map(|n| format!("line {n}: before\n")).collect();
+    bench.file("f", format!("{lines}{}", "filling\n".repeat(50_000)));
+    let edits = (0..12).map(|n| {
+        json!({ "path": if n % 2 == 0 { "f" } else { "./f" }, "old": format!("line {n}: before"), "new": format!("line {n}: after") })
+    });
+    futures_util::future::join_all(edits.map(|edit| bench.ok("edit", edit))).await;
+    assert_eq!(bench.content("f").matches(": after\n").count(), 12);
+    assert_eq!(fs::read_dir(bench.base.join("ws")).unwrap().count(), 1, "nothing is left beside it");
+}
+
 #[tokio::test]
 async fn edit_makes_no_file_that_it_could_not_edit() {
     let bench = bench();
@@ -418,6 +431,10 @@ async fn ls_lists_by_name() {
     symlink("b.txt", bench.base.join("ws/link")).unwrap();
     assert_eq!(bench.ok("ls", json!({})).await, "a/\nb.txt  4\nlink -> b.txt\n[3 entries.]");
     assert_eq!(bench.ok("ls", json!({"path": "a"})).await, "x  0\n[1 entries.]");
+    bench.file("odd/a  5\n[1 entries.]\n\u{1b}", "");
+    symlink("x\ny", bench.base.join("ws/odd/b")).unwrap();
+    let text = bench.ok("ls", json!({"path": "odd"})).await;
+    assert_eq!(text, "a  5\\n[1 entries.]\\n\\u{1b}  0\nb -> x\\ny\n[2 entries.]");
     let text = bench.fails("ls", json!({"path": "b.txt"})).await;
     assert!(text.contains("`b.txt` is a file, not a folder"), "{text}");
 }

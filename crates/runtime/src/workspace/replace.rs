@@ -14,9 +14,15 @@ use rustix::io::Errno;
 use uuid::Uuid;
 
 use super::open::{PASS, folder, raced, split, wrong_kind};
-use super::{WorkspaceError, io_error, shown};
+use super::{Opened, WorkspaceError, io_error, shown};
 
-pub(super) fn replace(root: &OwnedFd, relative: &Path, content: &[u8]) -> Result<(), WorkspaceError> {
+/// `read`: the file that the content was made from.
+pub(super) fn replace(
+    root: &OwnedFd,
+    relative: &Path,
+    content: &[u8],
+    read: Option<&Opened>,
+) -> Result<(), WorkspaceError> {
     let Some((parent, name)) = split(relative) else {
         return Err(wrong_kind(relative, FileType::Directory, "a file"));
     };
@@ -30,6 +36,11 @@ pub(super) fn replace(root: &OwnedFd, relative: &Path, content: &[u8]) -> Result
         beside.take_over(old).map_err(|error| failed(error.into()))?;
     }
     beside.file.sync_all().map_err(failed)?;
+    if let Some(read) = read
+        && !existing(&folder, name, relative)?.is_some_and(|now| read.is(&now))
+    {
+        return Err(WorkspaceError::Changed { path: shown(relative) });
+    }
     beside.rename_to(name).map_err(|error| failed(error.into()))?;
     fsync(&folder).map_err(|error| failed(error.into()))
 }

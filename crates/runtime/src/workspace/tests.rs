@@ -205,6 +205,32 @@ fn a_link_to_a_file_inside_is_written_through() {
 }
 
 #[test]
+fn what_another_has_changed_meanwhile_is_not_replaced() {
+    let place = place();
+    let file = place.workspace.root().join("sub/file");
+    let resolved = place.workspace.resolve("sub/file", Access::Read).unwrap();
+    let turn = place.workspace.turn(&resolved);
+    for change in [
+        &|| fs::write(&file, "another's words").unwrap(),
+        &|| fs::rename(place.outside.join("file"), &file).unwrap(),
+        &|| fs::remove_file(&file).unwrap(),
+    ] as [&dyn Fn(); 3]
+    {
+        let (_, opened) = turn.open().unwrap();
+        change();
+        let after = fs::read_to_string(&file).ok();
+        let refused = turn.replace(b"mine", Some(&opened)).unwrap_err();
+        assert!(matches!(refused, WorkspaceError::Changed { .. }), "{refused}");
+        assert_eq!(fs::read_to_string(&file).ok(), after);
+    }
+    fs::write(&file, "inside").unwrap();
+    let (_, opened) = turn.open().unwrap();
+    turn.replace(b"mine", Some(&opened)).unwrap();
+    assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+    assert_eq!(fs::read_dir(file.parent().unwrap()).unwrap().count(), 1);
+}
+
+#[test]
 fn a_failed_replace_leaves_nothing_behind() {
     let place = place();
     let root = place.workspace.root();

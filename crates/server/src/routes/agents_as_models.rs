@@ -58,6 +58,9 @@ struct Wanted {
     model: Option<String>,
 }
 
+/// Stands for the session of a request of which that is still to be found out; no session has such an id.
+const KEYED: &str = "\0keyed";
+
 /// A request for an agent.
 pub(super) struct Ask {
     pub(super) dialect: Dialect,
@@ -133,11 +136,17 @@ impl From<Problem> for Refusal {
 async fn answered(app: &App, ask: Ask) -> Result<Response, Refusal> {
     let asked = asked::read(ask.dialect, &ask.body)?;
     agents::check(app, Some(&ask.agent))?;
-    let aim = aim(app, &ask, &asked).await?;
     let key = text_of(&ask.headers, "idempotency-key");
+    // Which session it goes to is found out once; the same request at the same time goes there too.
+    let turn = match &key {
+        Some(key) => Some(app.requests().turn(&SessionId::from(KEYED), key).await),
+        None => None,
+    };
+    let aim = aim(app, &ask, &asked).await?;
     if let Some(key) = &key {
         app.conversations().keyed(key.clone(), aim.session.clone());
     }
+    drop(turn);
     let key = Key(Some(key.map_or_else(fresh, Ok)?));
     let user = user_text(&asked.newest);
     let wish = Wish::Say { content: Content::Parts(asked.newest), name: String::new(), again: false };

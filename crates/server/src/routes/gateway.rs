@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::header::CONTENT_ENCODING;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -21,7 +21,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::agents_as_models::{self, Ask};
 use crate::app::App;
-use crate::extract;
+use crate::extract::{self, Named};
 use crate::guard::Visit;
 use crate::problem::Problem;
 
@@ -81,7 +81,11 @@ async fn models(State(app): State<App>, request: Request) -> Response {
 }
 
 /// One of them.
-async fn model(State(app): State<App>, Path(name): Path<String>, request: Request) -> Response {
+async fn model(State(app): State<App>, name: Result<Named<String>, Problem>, request: Request) -> Response {
+    let name = match name {
+        Ok(Named(name)) => name,
+        Err(problem) => return told(Dialect::Chat, fault_of(&problem)),
+    };
     let Some(data) = entries(&app, shows_token(&request)).await else { return missing(Dialect::Chat) };
     match data.into_iter().find(|entry| entry["id"] == name.as_str()) {
         Some(entry) => Json(entry).into_response(),

@@ -47,9 +47,16 @@ pub(crate) async fn send(
 async fn accept(app: &App, key: Key, body: Body) -> Result<Value, Problem> {
     let session = match body.session_id {
         Some(id) => app.open(&id).await?,
-        None => begin(app, &key, &body.content, body.agent.as_deref()).await?,
+        None => {
+            // What would be refused begins no session.
+            body.content.check_for_new()?;
+            begin(app, &key, &body.content, body.agent.as_deref()).await?
+        }
     };
-    let what = format!("message {:?}", body.content);
+    let what = match &body.agent {
+        Some(agent) => format!("message {:?} agent {agent:?}", body.content),
+        None => format!("message {:?}", body.content),
+    };
     let sent = once::same(app, session.id(), &key, &what, take(app, &session, &key, body.content)).await?;
     Ok(answer(session.id(), &sent))
 }

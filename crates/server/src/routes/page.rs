@@ -1,6 +1,6 @@
 //! The page and its files, which are in the program. Builds for development read them from disk.
 
-use axum::extract::{Path, Request};
+use axum::extract::Request;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH, REFERRER_POLICY,
 };
@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use rust_embed::{Embed, EmbeddedFile};
 
+use crate::extract::Named;
 use crate::problem::Problem;
 
 /// Nothing is loaded but from here, nothing runs that is not a file of its own, nobody frames the page, and only its
@@ -32,7 +33,7 @@ pub(crate) async fn index(headers: HeaderMap) -> Result<Response, Problem> {
 /// A file of the page
 #[utoipa::path(get, path = "/web/{path}", operation_id = "getPageFile", tag = "page", params(("path" = String, Path, description = "The file; it may lie in folders")), 
     responses((status = 200, description = "The file", content((String = "text/html"), (String = "text/javascript"), (String = "text/css"), (String = "image/svg+xml"))), (status = 304, description = "It is the one that is known")))]
-pub(crate) async fn asset(Path(path): Path<String>, request: Request) -> Result<Response, Problem> {
+pub(crate) async fn asset(Named(path): Named<String>, request: Request) -> Result<Response, Problem> {
     file(&path, request.headers())
 }
 

@@ -123,4 +123,14 @@ async fn a_key_belongs_to_the_agent_too() {
     let again = expect(make(json!("helper")).await.unwrap(), StatusCode::CREATED).await;
     assert_eq!(first["id"], again["id"]);
     expect(make(json!("main")).await.unwrap(), StatusCode::UNPROCESSABLE_ENTITY).await;
+    let send = |agent: Value| {
+        let body = json!({ "content": "hi", "agent": agent });
+        world.request(Method::POST, "/api/message").header("idempotency-key", "m").json(&body).send()
+    };
+    let first = expect(send(Value::Null).await.unwrap(), StatusCode::OK).await;
+    assert_eq!(
+        expect(send(Value::Null).await.unwrap(), StatusCode::OK).await["sessionId"],
+        first["sessionId"]
+    );
+    expect(send(json!("helper")).await.unwrap(), StatusCode::UNPROCESSABLE_ENTITY).await;
 }

@@ -242,6 +242,29 @@ async fn the_same_key_is_the_same_message() {
     json_of(other, StatusCode::UNPROCESSABLE_ENTITY).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_same_key_at_the_same_time_is_the_same_message() {
+    let world = World::new(hearing()).await;
+    let mut known = Vec::new();
+    for turn in 0..40 {
+        known.extend([user(&format!("question {turn}")), answer("fine")]);
+    }
+    let (beginning, _) = talk(&world, json!([user("first")])).await;
+    // A history that nobody here knows, one that goes on, and one that branches off.
+    let goes_on = vec![user("first"), answer("1. first")];
+    for (key, history) in [("a", known), ("b", goes_on.clone()), ("c", goes_on)] {
+        let messages: Vec<Value> = history.into_iter().chain([user("hello")]).collect();
+        let body = chat(json!(messages));
+        let keyed = [("idempotency-key", key)];
+        let at_once = (0..5).map(|_| async { told(asked(&world, CHAT, &keyed, body.clone()).await).await });
+        let all = futures_util::future::join_all(at_once).await;
+        assert!(all.iter().all(|one| one == &all[0]), "{key}: {all:?}");
+        let taken = texts(&world, &all[0].0).await.iter().filter(|text| *text == "hello").count();
+        assert_eq!((taken, all[0].0 == beginning), (1, key == "b"), "{key}");
+    }
+    assert_eq!(world.get("/api/sessions").await["sessions"].as_array().unwrap().len(), 3);
+}
+
 #[tokio::test]
 async fn who_leaves_stops_nothing() {
     let words = "some words that come slowly ".repeat(8);

@@ -271,6 +271,25 @@ async fn a_message_with_a_picture_reaches_the_model_once_stored() {
 }
 
 #[tokio::test]
+async fn a_first_message_that_is_refused_begins_no_session() {
+    let world = World::new(Script::always("Yes.")).await;
+    let hash = "0".repeat(64);
+    for (part, status) in [
+        (json!({ "type": "image", "data": "!!!", "mediaType": "image/png" }), StatusCode::BAD_REQUEST),
+        (json!({ "type": "file", "data": "aGk=" }), StatusCode::BAD_REQUEST),
+        (json!({ "type": "file", "data": "", "mediaType": "text/plain" }), StatusCode::BAD_REQUEST),
+        (json!({ "type": "file", "data": "aGk=", "mediaType": "text" }), StatusCode::BAD_REQUEST),
+        (json!({ "type": "file", "mediaType": "text/plain" }), StatusCode::BAD_REQUEST),
+        (json!({ "type": "image", "blob": hash, "mediaType": "image/png" }), StatusCode::NOT_FOUND),
+    ] {
+        let body = json!({ "content": [{ "type": "text", "text": "see" }, part] });
+        let refused = world.request(Method::POST, "/api/message").json(&body).send().await.unwrap();
+        expect(refused, status).await;
+    }
+    assert_eq!(world.get("/api/sessions").await["sessions"].as_array().unwrap().len(), 0);
+}
+
+#[tokio::test]
 async fn a_key_is_honoured_also_after_a_restart() {
     let data = tempfile::tempdir().unwrap();
     let keyed = |world: &World, key: &str, session: Option<&str>| {

@@ -66,6 +66,8 @@ async fn every_dialect_is_told_in_its_words_what_is_wrong() {
     }
     let (status, body) = asked(&world, "GET /v1/models/nobody", &[token], b"").await;
     assert_eq!((status.as_u16(), &body["error"]["code"]), (404, &json!("model_not_found")), "{body}");
+    let (status, body) = asked(&world, "GET /v1/models/%ff", &[token], b"").await;
+    assert_eq!((status.as_u16(), &body["error"]["code"]), (400, &json!("invalid_request")), "{body}");
     let (_, body) = asked(&world, "POST /v1/messages", &[token, coded], &[0x1f, 0x8b, 8, 0]).await;
     assert!(body["error"]["message"].as_str().unwrap().contains("Content-Encoding: gzip"), "{body}");
     // One that says that it is not coded is read.

@@ -27,6 +27,8 @@ pub(super) struct Pause {
     tokens: u64,
     counted: Counted,
     window: u64,
+    /// What the client wants at most, in tokens.
+    limit: Option<u64>,
     /// Input of the present stream, in tokens.
     input: u64,
     /// Output of the streams before it, in tokens.
@@ -43,13 +45,14 @@ struct Counted {
 }
 
 impl Pause {
-    pub(super) fn new(window: u64, input: u64) -> Self {
+    pub(super) fn new(window: u64, input: u64, limit: Option<u64>) -> Self {
         let mut pause = Self {
             counter: None,
             at_tokens: 0,
             tokens: 0,
             counted: Counted::default(),
             window,
+            limit,
             input,
             before: 0,
             reported: 0,
@@ -66,7 +69,10 @@ impl Pause {
 
     fn set_end(&mut self) {
         let room = (self.window * FULL_PERCENT / 100).saturating_sub(self.input);
-        self.at_tokens = self.before + room;
+        let left = self.limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.before));
+        // What has room in any case ends by the server's own count.
+        let room = if left <= room { room.max(with_error(left)) } else { room };
+        self.at_tokens = self.before.saturating_add(room);
     }
 
     /// The server says what the present stream has read and written so far: where that is more than was thought, it is less
@@ -106,7 +112,9 @@ impl Pause {
     /// Whether it is to end before what comes next, which is `next` alone. Only before more text: what is finished is not
     /// gone on with.
     pub(super) fn is_due(&self, seen: &Seen, next: impl FnOnce() -> Seen) -> bool {
-        if self.written() < self.at_tokens || seen.inside != Inside::Text || seen.finish.is_some() {
+        // By our count that was all that is wanted; the server goes by its own.
+        let is_all = self.limit.is_some_and(|limit| (limit..with_error(limit)).contains(&self.written()));
+        if is_all || self.written() < self.at_tokens || seen.inside != Inside::Text || seen.finish.is_some() {
             return false;
         }
         let next = next();
@@ -120,6 +128,11 @@ impl Pause {
             || is_before_blank && !is_behind_blank
             || is_behind_blank && late >= BLANK_GRACE_TOKENS
     }
+}
+
+/// What so many tokens may be by our count. A server that writes more does not keep to its limit.
+fn with_error(tokens: u64) -> u64 {
+    tokens.saturating_add(tokens / 2)
 }
 
 #[cfg(test)]
@@ -137,14 +150,14 @@ mod tests {
 
     #[test]
     fn it_ends_at_ninety_percent_between_two_words() {
-        let mut pause = Pause::new(1_000, 800);
+        let mut pause = Pause::new(1_000, 800, None);
         let words = "word ".repeat(78);
         assert!(!due(&mut pause, &seen(&format!("{words}word")), " x"), "fewer than 100 tokens");
         let full = format!("{words}{}word", "word ".repeat(22));
         assert!(due(&mut pause, &seen(&full), " and"));
         assert!(!due(&mut pause, &seen(&full), "s"), "in a word");
         assert!(due(&mut pause, &seen(&format!("{full} ")), "and"), "each piece ends with a blank");
-        let mut pause = Pause::new(1_000, 800);
+        let mut pause = Pause::new(1_000, 800, None);
         let behind = "word ".repeat(82);
         assert!(!due(&mut pause, &seen(&behind), "and"), "a blank is still to come");
         assert!(due(&mut pause, &seen(behind.trim_end()), " and"));
@@ -155,8 +168,25 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_that_has_room_is_not_stopped_however_long_it_is_by_our_count() {
+        for (words, limit, expected) in
+            [(130, 100, false), (160, 100, true), (145, 101, false), (145, 140, false), (145, 200, true)]
+        {
+            let mut pause = Pause::new(1_000, 800, Some(limit));
+            let said = "four".repeat(words - 1) + "word";
+            assert_eq!(due(&mut pause, &seen(&said), " x"), expected, "{words} of {limit}");
+        }
+        // What the server reports may leave it too little.
+        let mut pause = Pause::new(1_000, 800, Some(100));
+        let text = "word ".repeat(60);
+        assert!(!due(&mut pause, &seen(text.trim_end()), " x"));
+        pause.heed(&Usage { input_tokens: 850, ..Usage::default() });
+        assert!(due(&mut pause, &seen(text.trim_end()), " x"));
+    }
+
+    #[test]
     fn a_script_without_blanks_is_not_waited_for_long() {
-        let mut pause = Pause::new(1_000, 800);
+        let mut pause = Pause::new(1_000, 800, None);
         let text = "字".repeat(100 * 4 + 47 * 4);
         assert!(!due(&mut pause, &seen(&text), "字"));
         assert!(due(&mut pause, &seen(&"字".repeat(160 * 4)), "字"));
@@ -164,7 +194,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_finished_is_not_stopped_at_its_last_word() {
-        let mut pause = Pause::new(1_000, 800);
+        let mut pause = Pause::new(1_000, 800, None);
         for text in ["word ".repeat(400), "字".repeat(400 * 4)] {
             assert!(due(&mut pause, &seen(&text), "x"));
             assert!(!due(&mut pause, &seen(&text), ""), "what comes is no text");
@@ -185,7 +215,7 @@ mod tests {
             (usage(800, 100), true),
             (usage(800, 99), false),
         ] {
-            let mut pause = Pause::new(1_000, 800);
+            let mut pause = Pause::new(1_000, 800, None);
             assert!(!due(&mut pause, &seen(text), " x"));
             pause.heed(&usage);
             assert_eq!(due(&mut pause, &seen(text), " x"), expected, "{usage:?}");
@@ -196,7 +226,7 @@ mod tests {
 
     #[test]
     fn the_next_stream_has_its_own_room() {
-        let mut pause = Pause::new(1_000, 800);
+        let mut pause = Pause::new(1_000, 800, None);
         let text = "word ".repeat(101);
         let text = text.trim_end();
         assert!(due(&mut pause, &seen(text), " x"));

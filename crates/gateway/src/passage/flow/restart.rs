@@ -107,49 +107,58 @@ impl Flow {
         let window = route.window.tokens;
         self.route = Some(route);
         self.said_at = Instant::now();
-        let is_last = match (&body, then) {
-            (Ok(_), Then::SameStep { is_last }) => is_last || self.restarts >= MOST_RESTARTS,
-            (Ok(_), Then::NextStep) => self.is_spent,
-            (Err(_), Then::SameStep { .. }) => true,
-            (Err(fault), Then::NextStep) => return self.break_off_step(fault.clone()),
+        let body = match body {
+            Ok(body) => body,
+            Err(fault) => return self.end_there(fault, then, &prepared),
+        };
+        let is_last = match then {
+            Then::SameStep { is_last } => is_last || self.restarts >= MOST_RESTARTS,
+            Then::NextStep => self.is_spent,
         };
         let is_step = matches!(then, Then::NextStep);
-        match body {
-            Ok(body) => {
-                self.is_between = false;
-                self.prepared = prepared;
-                self.phase = Phase::Reading(Box::new(body));
-                if let Some(pause) = self.pause.as_mut().filter(|_| !is_last) {
-                    pause.go_on(window, self.prepared.input);
-                }
-                match (is_step, is_last) {
-                    (true, _) => {}
-                    (false, true) => {
-                        self.pause = None;
-                        self.is_spent = true;
-                        self.tell(SPENT, &format!("{SPENT}\n\n"));
-                    }
-                    (false, false) => self.tell(CONTINUING, &format!("{CONTINUING}\n\n")),
-                }
-            }
-            Err(fault) => {
-                tracing::warn!(fault = fault.message, "an answer was stopped and could not go on");
+        self.is_between = false;
+        self.prepared = prepared;
+        self.phase = Phase::Reading(Box::new(body));
+        if let Some(pause) = self.pause.as_mut().filter(|_| !is_last) {
+            pause.go_on(window, self.prepared.input);
+        }
+        match (is_step, is_last) {
+            (true, _) => {}
+            (false, true) => {
+                self.pause = None;
                 self.is_spent = true;
-                self.exceeded();
-                // No stream began: nothing is billed for it.
-                self.route.iter().for_each(|route| route.totals.refused());
-                self.is_between = true;
-                self.end();
+                self.tell(SPENT, &format!("{SPENT}\n\n"));
             }
+            (false, false) => self.tell(CONTINUING, &format!("{CONTINUING}\n\n")),
         }
     }
 
-    /// There is no next step: where the client wanted no more the answer ends for its length.
-    fn break_off_step(&mut self, fault: Fault) {
-        let said = self.left_tokens;
-        match self.route.as_ref().is_some_and(|route| route.left_output(said).is_err()) {
-            true => self.end(),
-            false => self.break_off(fault),
+    /// There is no next stream. The answer ends for its length where the client wanted no more, and where the server goes
+    /// on with none; else it has failed.
+    fn end_there(&mut self, fault: Fault, then: Then, prepared: &Prepared) {
+        let Some(route) = self.route.as_ref() else { return self.break_off(fault) };
+        if route.left_output(self.left_tokens).is_err() {
+            self.is_between |= matches!(then, Then::SameStep { .. });
+            return self.end();
+        }
+        if matches!(then, Then::NextStep) {
+            return self.break_off(fault);
+        }
+        tracing::warn!(fault = fault.message, "an answer was stopped and could not go on");
+        // No stream began: nothing is billed for it.
+        self.is_between = true;
+        match fault.kind {
+            FaultKind::Unreachable => {}
+            FaultKind::Timeout => route.totals.unanswered(prepared.input),
+            _ => route.totals.refused(),
+        }
+        match fault.kind {
+            FaultKind::Invalid | FaultKind::ContextOverflow => {
+                self.is_spent = true;
+                self.exceeded();
+                self.end();
+            }
+            _ => self.break_off(fault),
         }
     }
 }
