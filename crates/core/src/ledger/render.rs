@@ -178,10 +178,11 @@ fn within(start: &str, sections: &[Measured<'_>], limit: u64, mut room: u64, cou
 }
 
 fn fill(sections: &[Measured<'_>], mut room: u64) -> String {
-    let mut texts = vec![String::new(); sections.len()];
+    let mut taken = vec![(String::new(), 0); sections.len()];
     let mut later: u64 = sections.iter().map(Measured::least).sum();
     let (binding, other): (Vec<_>, Vec<_>) = (0..sections.len()).partition(|at| sections[*at].section.binds);
-    for at in binding.into_iter().chain(other) {
+    let order = [binding, other].concat();
+    for &at in &order {
         let section = &sections[at];
         later -= section.least();
         let least = section.least().min(room);
@@ -189,11 +190,16 @@ fn fill(sections: &[Measured<'_>], mut room: u64) -> String {
             true => room,
             false => room.saturating_sub(later) / section.section.share,
         };
-        let (taken, used) = section.take(share.max(least));
-        texts[at] = taken;
-        room = room.saturating_sub(used);
+        taken[at] = section.take(share.max(least));
+        room = room.saturating_sub(taken[at].1);
     }
-    texts.concat()
+    // What the later ones left is for those whose share was too small.
+    for at in order {
+        let used = taken[at].1;
+        taken[at] = sections[at].take(used + room);
+        room -= taken[at].1 - used;
+    }
+    taken.into_iter().map(|(text, _)| text).collect()
 }
 
 impl<'a> Measured<'a> {

@@ -728,7 +728,7 @@ fn going_on_is_said_last() {
         ["Mention the vendor by name.", "Write the report in the tone of the last one.", "Weiter bitte!"]
     );
     assert_eq!(messages.len(), 2 + 16 + 1, "{messages:?}");
-    let text = log.ledger().render(125, &Counter::default());
+    let text = log.ledger().render(46, &Counter::default());
     assert!(text.contains("in the tone") && !text.contains("Weiter"), "{text}");
 }
 
@@ -740,4 +740,18 @@ fn what_is_written_without_blanks_is_kept() {
     let before: Vec<&Message> = log.history.entries().iter().map(|entry| &*entry.message).collect();
     let tally = survival::survey(&before, &log.text(), true).classes["userConstraints"];
     assert_eq!((tally.verbatim, tally.total()), (2, 2));
+}
+
+#[test]
+fn room_that_others_leave_is_filled() {
+    let counter = Counter::default();
+    let long = "Describe the shop with the blue door and the old woman who mends clocks. ".repeat(4);
+    let log = Log::default().typed("Hello.").typed("A short one before it.").typed(long.trim());
+    let ledger = log.ledger();
+    let whole = ledger.render(u64::MAX, &counter);
+    assert!(whole.contains("the blue door") && whole.contains("A short one before it."), "{whole}");
+    // The newest alone is longer than the third that its section has beside others.
+    assert_eq!(ledger.render(counter.text(&whole), &counter), whole);
+    let less = ledger.render(counter.text(&whole) + 20 - counter.text(long.trim()), &counter);
+    assert!(!less.contains("the blue door") && less.contains("and 2 more"), "{less}");
 }

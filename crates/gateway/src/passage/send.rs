@@ -110,8 +110,21 @@ impl Route {
         self.check_place(status, &upstream_headers)?;
         let mut headers = self.target.server.headers_for_caller(&upstream_headers);
         self.say_limit(prepared, &mut headers);
-        if status.is_success() && is_event_stream(&upstream_headers) {
-            let mut body = Box::new(Body::new(response, self.target.server.timeouts().idle)?);
+        let lost = |_: &Fault| {
+            if status.is_success() {
+                self.totals.unanswered(prepared.input);
+            }
+        };
+        let body = Body::new(response, self.target.server.timeouts().idle).inspect_err(lost)?;
+        let mut body = Box::new(body);
+        let is_stream = status.is_success()
+            && match Kind::of(&upstream_headers) {
+                Kind::Events => true,
+                Kind::Unnamed => body.has_events().await,
+                Kind::Other => false,
+            };
+        if is_stream {
+            headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static("text/event-stream"));
             let may_be_too_long = may_shorten && prepared.input >= SMALLEST_WINDOW_TOKENS;
             let hold = match may_be_too_long || self.passage.targets.len() > 1 {
                 // Who waits for the whole misses nothing.
@@ -128,12 +141,7 @@ impl Route {
                 None => Ok(Came::Stream { status, headers, body, beginning }),
             };
         }
-        let lost = |_: &Fault| {
-            if status.is_success() {
-                self.totals.unanswered(prepared.input);
-            }
-        };
-        let bytes = self.whole(response).await.inspect_err(lost)?;
+        let bytes = whole(*body).await.inspect_err(lost)?;
         let seen = self.read(status, &bytes).await;
         // Some servers repeat a key that they refuse.
         let bytes = if seen.is_none() { self.target.server.hide_secrets(bytes) } else { bytes };
@@ -339,19 +347,6 @@ impl Route {
         }
     }
 
-    async fn whole(&self, response: reqwest::Response) -> Result<Bytes, Fault> {
-        let mut body = Body::new(response, self.target.server.timeouts().idle)?;
-        let mut all = BytesMut::new();
-        while let Some(chunk) = body.next().await? {
-            if all.len() + chunk.len() > MAX_WHOLE_BYTES {
-                let message = format!("the upstream's answer has more than {MAX_WHOLE_BYTES} bytes");
-                return Err(Fault::new(FaultKind::Upstream, message));
-            }
-            all.extend_from_slice(&chunk);
-        }
-        Ok(all.freeze())
-    }
-
     /// What a whole answer says that came with success.
     async fn read(&self, status: StatusCode, bytes: &[u8]) -> Option<Seen> {
         let wire = self.passage.wire;
@@ -362,7 +357,8 @@ impl Route {
     /// What an upstream says that would not go on with an answer.
     pub(super) async fn refusal(&self, response: reqwest::Response) -> Fault {
         let (status, retry_after) = (response.status(), retry_after(response.headers()));
-        let bytes = match self.whole(response).await {
+        let read = async { whole(Body::new(response, self.target.server.timeouts().idle)?).await };
+        let bytes = match read.await {
             Ok(bytes) => self.target.server.hide_secrets(bytes),
             Err(fault) => return fault,
         };
@@ -494,9 +490,38 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     wait.and_then(|wait| wait.trim().parse().ok()).map(Duration::from_secs)
 }
 
-fn is_event_stream(headers: &HeaderMap) -> bool {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
+/// What an answer's headers say that it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Events,
+    /// Nothing, or what a server says that does not know either.
+    Unnamed,
+    Other,
+}
+
+impl Kind {
+    fn of(headers: &HeaderMap) -> Self {
+        let named = headers.get(header::CONTENT_TYPE).map_or("", |kind| kind.to_str().unwrap_or("?"));
+        match named.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
+            "text/event-stream" => Self::Events,
+            "" | "text/plain" | "application/octet-stream" => Self::Unnamed,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// # Errors
+/// [`Fault`] if it breaks off or is too much.
+async fn whole(mut body: Body) -> Result<Bytes, Fault> {
+    let mut all = BytesMut::new();
+    while let Some(chunk) = body.next().await? {
+        if all.len() + chunk.len() > MAX_WHOLE_BYTES {
+            let message = format!("the upstream's answer has more than {MAX_WHOLE_BYTES} bytes");
+            return Err(Fault::new(FaultKind::Upstream, message));
+        }
+        all.extend_from_slice(&chunk);
+    }
+    Ok(all.freeze())
 }
 
 /// The innermost cause: the outer ones repeat the URL.

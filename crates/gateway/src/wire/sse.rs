@@ -40,6 +40,19 @@ impl<'a> Event<'a> {
     }
 }
 
+/// Whether a body that begins so is a stream of events; `None` if more of it has to be known. Not every server names the
+/// type of what it sends.
+pub fn begins(body: &[u8]) -> Option<bool> {
+    const FIELDS: [&[u8]; 6] = [b":", b"data:", b"event:", b"id:", b"retry:", b"error:"];
+    let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body).trim_ascii_start();
+    if FIELDS.iter().any(|field| body.starts_with(field)) {
+        return Some(true);
+    }
+    let may_become_one =
+        FIELDS.iter().any(|field| field.starts_with(body)) || b"\xEF\xBB\xBF".starts_with(body);
+    if may_become_one { None } else { Some(false) }
+}
+
 /// Cuts a body into events, wherever the network cut it.
 #[derive(Debug, Default)]
 pub struct Events {
@@ -178,6 +191,23 @@ mod tests {
             let bytes: Vec<&[u8]> = body.as_bytes().chunks(1).collect();
             assert_eq!(cut(&bytes).concat(), body.as_bytes());
         }
+    }
+
+    #[test]
+    fn a_stream_is_known_by_how_it_begins() {
+        for stream in
+            ["data: {}", "event: a", ": ping", "\r\n\ndata:1", "\u{feff}data: 1", "error: {}", "id: 7"]
+        {
+            assert_eq!(begins(stream.as_bytes()), Some(true), "{stream}");
+            let known: Vec<_> =
+                (0..stream.len()).filter_map(|end| begins(&stream.as_bytes()[..end])).collect();
+            assert!(known.iter().all(|known| *known), "{stream}: never denied");
+        }
+        for other in ["{\"data\": 1}", "<html>", "database gone", "data", "evil: data: 1"] {
+            assert_ne!(begins(other.as_bytes()), Some(true), "{other}");
+        }
+        assert_eq!(begins(b"{"), Some(false));
+        assert_eq!((begins(b""), begins(b"dat")), (None, None));
     }
 
     #[test]

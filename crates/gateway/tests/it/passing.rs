@@ -234,3 +234,32 @@ async fn a_stream_that_nobody_asked_for_is_made_one_answer() {
     assert_eq!((reply.status, header(&reply, "content-type")), (StatusCode::OK, "application/json"));
     assert_eq!(body_json(reply).await["choices"][0]["message"]["content"], "hello there");
 }
+
+/// A server that names no type, or whose type is guessed for it, streams all the same.
+#[tokio::test]
+async fn a_stream_without_its_type_is_a_stream() {
+    let events = streamed("a", "hello there you", Some((9, 3))).concat();
+    for kind in [None, Some("text/plain; charset=utf-8"), Some("application/octet-stream")] {
+        for (says, is_answer) in [(events.clone(), true), ("database gone".to_owned(), false)] {
+            let server = Server::start(move |_, _| {
+                let headers = kind.map(|kind| ("content-type", kind.to_owned())).into_iter().collect();
+                Does::Head(200, headers, says.clone().into())
+            })
+            .await;
+            let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], true))).await;
+            if !is_answer {
+                assert_eq!(reply.status, StatusCode::BAD_GATEWAY, "{kind:?}");
+                assert!(
+                    body_json(reply).await["error"]["message"].to_string().contains("database gone"),
+                    "{kind:?}"
+                );
+                continue;
+            }
+            assert_eq!((reply.status, header(&reply, "content-type")), (StatusCode::OK, "text/event-stream"));
+            assert_eq!(body(reply).await, events, "{kind:?}: nothing is changed or lost");
+            let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], false))).await;
+            assert_eq!(header(&reply, "content-type"), "application/json", "{kind:?}");
+            assert_eq!(body_json(reply).await["choices"][0]["message"]["content"], "hello there you");
+        }
+    }
+}

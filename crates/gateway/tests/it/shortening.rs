@@ -419,6 +419,8 @@ async fn a_server_that_cuts_in_silence_is_found_out() {
     let gateway = server.gateway(8_000);
     let reply = gateway.answer(chat(request(&long(), false))).await;
     assert_eq!((reply.status, header(&reply, "x-longhaul-action")), (StatusCode::OK, "compacted"));
+    let why = header(&reply, "x-longhaul-reason").to_owned();
+    assert!(why.starts_with("the upstream has read only 1010 of about "), "{why:?}");
     let sent = mains(&server);
     assert_eq!(sent.len(), 2, "what was answered to half a request is asked again");
     assert!(size(&sent[1].json()) < 1_010);

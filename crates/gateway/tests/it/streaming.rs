@@ -117,6 +117,7 @@ async fn a_client_that_wants_it_whole_gets_it_whole() {
     let server = model(text.clone()).await;
     let reply = gateway_with(&server, true, Midstream::Exact).answer(chat(request(&messages(), false))).await;
     assert_eq!(header(&reply, "content-type"), "application/json");
+    assert_eq!(header(&reply, "x-longhaul-action"), "compacted", "what was left out in its middle");
     let out = body(reply).await;
     let seen = Chat.answer(&out).unwrap();
     assert_eq!((seen.text.as_str(), seen.finish), (text.as_str(), Some(Finish::Stop)));

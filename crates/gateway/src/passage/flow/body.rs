@@ -10,7 +10,7 @@ use longhaul_providers::http::Coding;
 use tokio::time::{Instant, timeout_at};
 
 use super::ended_early;
-use crate::wire::{Event, Events, Fault, FaultKind, Seen, Wire};
+use crate::wire::{Event, Events, Fault, FaultKind, Seen, Wire, sse};
 
 /// The most that is read ahead of a stream, in bytes.
 const MAX_HELD_BYTES: usize = 256 << 10;
@@ -71,6 +71,27 @@ impl Body {
         }
     }
 
+    /// Whether it begins as a stream of events does. What was read is read again.
+    pub(in crate::passage) async fn has_events(&mut self) -> bool {
+        let (mut held, mut begun) = (VecDeque::new(), Vec::new());
+        let has_events = loop {
+            if let Some(known) = sse::begins(&begun) {
+                break known;
+            }
+            let next = self.next().await;
+            if let Ok(Some(chunk)) = &next {
+                begun.extend_from_slice(chunk);
+            }
+            let is_over = !matches!(next, Ok(Some(_)));
+            held.push_back(next);
+            if is_over {
+                break false;
+            }
+        };
+        self.held = held;
+        has_events
+    }
+
     async fn next_piece(&mut self) -> Result<Option<Bytes>, Fault> {
         let next = self.stream.next();
         let next = match self.idle {
@@ -124,6 +145,7 @@ impl Body {
         }
         // Not everybody ends an event as it should be.
         watcher.read(&Event::parse(&events.rest()));
+        held.append(&mut self.held);
         self.held = held;
         let seen = watcher.seen().clone();
         // Who closes a stream that has said nothing has not answered.
