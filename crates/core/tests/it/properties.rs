@@ -374,7 +374,12 @@ impl Log {
 
     /// Whoever is asked for a summary is asked for no more than its window takes, answer included.
     fn check_room(&self, request: &SummaryRequest, writer: Writer) {
-        let messages = request.messages.iter().map(|message| self.history.counter().message_groups(message));
+        // Reasoning without a native item is not sent back.
+        let is_sent = |part: &Part| !matches!(part, Part::Reasoning(Reasoning { native: None, .. }));
+        let messages = request.messages.iter().map(|message| {
+            let parts = message.parts.iter().filter(|part| is_sent(part)).cloned().collect();
+            self.history.counter().message_groups(&Message { parts, ..message.clone() })
+        });
         let fixed = if request.form == SummaryForm::Riding { self.fixed } else { 0 };
         let groups = messages.sum::<Groups>() + Groups::of(fixed);
         let input = self.history.calibration().ratios().apply(&groups);
