@@ -196,8 +196,10 @@ fn fill(sections: &[Measured<'_>], mut room: u64) -> String {
     // What the later ones left is for those whose share was too small.
     for at in order {
         let used = taken[at].1;
-        taken[at] = sections[at].take(used + room);
-        room -= taken[at].1 - used;
+        if used < sections[at].all() {
+            taken[at] = sections[at].take(used + room);
+            room -= taken[at].1 - used;
+        }
     }
     taken.into_iter().map(|(text, _)| text).collect()
 }

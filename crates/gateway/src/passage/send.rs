@@ -117,14 +117,12 @@ impl Route {
         };
         let body = Body::new(response, self.target.server.timeouts().idle).inspect_err(lost)?;
         let mut body = Box::new(body);
-        let is_stream = status.is_success()
-            && match Kind::of(&upstream_headers) {
-                Kind::Events => true,
-                Kind::Unnamed => body.has_events().await,
-                Kind::Other => false,
-            };
-        if is_stream {
+        let kind = Kind::of(&upstream_headers);
+        let is_unnamed = status.is_success() && kind == Kind::Unnamed && body.has_events().await;
+        if is_unnamed {
             headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static("text/event-stream"));
+        }
+        if is_unnamed || status.is_success() && kind == Kind::Events {
             let may_be_too_long = may_shorten && prepared.input >= SMALLEST_WINDOW_TOKENS;
             let hold = match may_be_too_long || self.passage.targets.len() > 1 {
                 // Who waits for the whole misses nothing.

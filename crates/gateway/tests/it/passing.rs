@@ -263,3 +263,22 @@ async fn a_stream_without_its_type_is_a_stream() {
         }
     }
 }
+
+/// What may still become a stream is not waited for without end.
+#[tokio::test]
+async fn blanks_without_a_type_are_no_stream_and_no_answer() {
+    let server = Server::start(|_, _| Does::Head(200, Vec::new(), "\n".repeat(1 << 20).into())).await;
+    let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], true))).await;
+    assert_eq!(reply.status, StatusCode::BAD_GATEWAY);
+}
+
+#[tokio::test]
+async fn the_type_of_a_stream_that_is_named_passes_as_it_is() {
+    let server = Server::start(|_, _| {
+        let events = streamed("a", "hello", Some((9, 1))).concat();
+        Does::Head(200, vec![("content-type", "text/event-stream; charset=utf-8".to_owned())], events.into())
+    })
+    .await;
+    let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], true))).await;
+    assert_eq!(header(&reply, "content-type"), "text/event-stream; charset=utf-8");
+}

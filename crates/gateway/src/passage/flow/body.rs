@@ -71,25 +71,21 @@ impl Body {
         }
     }
 
-    /// Whether it begins as a stream of events does. What was read is read again.
+    /// Whether it begins as a stream of events does; what is blank for too long is none. What was read is read again.
     pub(in crate::passage) async fn has_events(&mut self) -> bool {
         let (mut held, mut begun) = (VecDeque::new(), Vec::new());
-        let has_events = loop {
-            if let Some(known) = sse::begins(&begun) {
-                break known;
-            }
+        let mut known = None;
+        while known.is_none() && begun.len() <= MAX_HELD_BYTES {
             let next = self.next().await;
-            if let Ok(Some(chunk)) = &next {
-                begun.extend_from_slice(chunk);
+            match &next {
+                Ok(Some(chunk)) => begun.extend_from_slice(chunk),
+                _ => known = Some(false),
             }
-            let is_over = !matches!(next, Ok(Some(_)));
             held.push_back(next);
-            if is_over {
-                break false;
-            }
-        };
+            known = known.or_else(|| sse::begins(&begun));
+        }
         self.held = held;
-        has_events
+        known.unwrap_or(false)
     }
 
     async fn next_piece(&mut self) -> Result<Option<Bytes>, Fault> {
