@@ -37,6 +37,8 @@ const MIGRATION_TIMEOUT: &str = "120s";
 pub(crate) struct Connections {
     /// For reading and writing.
     pub(crate) work: PgPool,
+    /// For taking sessions: what a dead node had must not wait behind everything that goes on here.
+    pub(crate) claims: PgPool,
     /// For the lease: never busy with anything else.
     pub(crate) lease: PgPool,
     /// For sending news, and for looking whether some were missed.
@@ -45,7 +47,7 @@ pub(crate) struct Connections {
     pub(crate) ear: PgPool,
     /// What this database and schema call their news.
     pub(crate) channel: String,
-    /// Which of the connections for work and for sending news are used.
+    /// Which of the connections for work, for taking sessions and for sending news are used.
     pub(crate) trust: Trust,
 }
 
@@ -74,9 +76,9 @@ pub(crate) async fn open(url: &str, options: &PostgresOptions) -> Result<Connect
         })
     };
     let open = |pool: PgPoolOptions| pool.connect_lazy_with(connect.clone());
-    let (work, news) = (open(trusted(options.connections)), open(trusted(2)));
+    let (work, claims, news) = (open(trusted(options.connections)), open(trusted(2)), open(trusted(2)));
     let (lease, ear) = (open(pool(1)), open(pool(1)));
-    Ok(Connections { work, lease, news, ear, channel, trust })
+    Ok(Connections { work, claims, lease, news, ear, channel, trust })
 }
 
 /// Why there is no connection. PostgreSQL's own words say what it refuses: a name, a password.

@@ -10,7 +10,7 @@ pub struct PostgresOptions {
     /// A digest of the token that all nodes have, if it is known. A node with another one than those that live is not let
     /// in.
     pub token_digest: Option<String>,
-    /// Connections for reading and writing, at most. Four more serve the lease and the news.
+    /// Connections for reading and writing, at most. Two more take sessions, four serve the lease and the news.
     pub connections: u32,
     /// How long the node's lease lasts after a renewal: the earliest that others may take its sessions.
     pub ttl: Duration,

@@ -43,6 +43,8 @@ const NEWS_WITHIN: Duration = Duration::from_secs(5);
 /// ```
 pub struct PostgresStore {
     database: Database,
+    /// For taking sessions.
+    claims: Database,
     leases: Arc<Leases>,
     membership: Arc<Membership>,
     news: Arc<News>,
@@ -66,13 +68,15 @@ impl PostgresStore {
     /// [`StoreError::Storage`] if the database is away, would lose what it acknowledges, or was written by a newer
     /// version; [`StoreError::OtherToken`].
     pub async fn open(url: &str, options: PostgresOptions) -> Result<Self, StoreError> {
-        let Connections { work, lease, news: news_pool, ear, channel, trust } = open(url, &options).await?;
+        let opened = open(url, &options).await?;
+        let Connections { work, claims, lease, news: news_pool, ear, channel, trust } = opened;
         let leases = Arc::new(Leases::default());
         // Its connection is what shows that the database is there again.
         let renewing = Database::new(lease.clone(), &options, Trust::default());
         let joined = Membership::join(renewing, options.clone(), Arc::clone(&leases), trust.clone());
         let membership = Arc::new(joined.await?);
         let database = Database::new(work, &options, trust.clone());
+        let claims = Database::new(claims, &options, trust.clone());
         if database.make(&node::IsYoung { ttl: options.ttl }).await? {
             membership.spare_others();
         }
@@ -87,7 +91,7 @@ impl PostgresStore {
         tasks.spawn(Arc::clone(&news).hear(ear.clone(), channel, membership.standing()));
         let side = [lease, news_pool, ear];
         let seed = uuid::Uuid::now_v7().as_u64_pair().1.cast_signed();
-        Ok(Self { database, leases, membership, news, side, tasks: Mutex::new(tasks), seed })
+        Ok(Self { database, claims, leases, membership, news, side, tasks: Mutex::new(tasks), seed })
     }
 
     /// For tests: as if this process had been stopped without knowing it. It neither renews its lease nor fences itself
@@ -156,7 +160,7 @@ impl Store for PostgresStore {
     async fn claim(&self, id: &SessionId, owner: &str) -> Result<Lease, StoreError> {
         let boot = self.membership.check(id)?;
         let claim = lease::Claim { id: id.clone(), owner_name: owner.to_owned(), boot: boot.clone() };
-        let claimed = self.database.make(&claim).await?;
+        let claimed = self.claims.make(&claim).await?;
         self.news.follow(claimed.no, id);
         let lease = self.leases.keep(Held::new(id.clone(), claimed.no, boot.clone(), claimed.epoch));
         // Fenced in between: the lease is void, whatever the database says.
@@ -264,6 +268,7 @@ impl Store for PostgresStore {
     async fn close(&self) {
         // What is being written is written to the end; later calls find the connections closed.
         self.database.pool().close().await;
+        self.claims.pool().close().await;
         self.membership.leave().await;
         for pool in &self.side {
             pool.close().await;
@@ -292,7 +297,7 @@ impl Nodes for PostgresStore {
         if !self.membership.may_adopt() {
             return Ok(Vec::new());
         }
-        let found = self.database.make(&node::Orphans { limit, waiting, seed: self.seed }).await?;
+        let found = self.claims.make(&node::Orphans { limit, waiting, seed: self.seed }).await?;
         // The call may have outlasted an outage, and owners may not be back from it yet.
         Ok(if self.membership.may_adopt() { found } else { Vec::new() })
     }
@@ -301,7 +306,7 @@ impl Nodes for PostgresStore {
         let Some(boot) = self.membership.boot().filter(|_| self.membership.may_adopt()) else {
             return Ok(None);
         };
-        self.database.make(&node::NextEnd { boot }).await
+        self.claims.make(&node::NextEnd { boot }).await
     }
 
     async fn signal(&self, id: &SessionId, body: String) -> Result<(), StoreError> {

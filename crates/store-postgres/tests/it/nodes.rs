@@ -1,6 +1,7 @@
 //! Several nodes on one database: whose a session is, and what becomes of it when its owner does not come back.
 
 use std::collections::HashSet;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,6 +9,7 @@ use longhaul_core::event::{EventBody, RunEnd};
 use longhaul_core::ids::SessionId;
 use longhaul_store::{Append, Chunk, Lease, Nodes, Standing, Store, StoreError};
 use longhaul_store_postgres::{PostgresOptions, PostgresStore};
+use sqlx::{Connection, PgConnection};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
@@ -17,6 +19,12 @@ use crate::proxy::Proxy;
 use crate::{
     append, append_of, begin, create, elsewhere, enqueue, fenced, note, notes, quick, run_started, until,
 };
+
+/// Long enough to see that something waits.
+const SHORT: Duration = Duration::from_millis(300);
+
+/// Shorter than anything waits for a lock.
+const AT_ONCE: Duration = Duration::from_secs(3);
 
 async fn claim(store: &PostgresStore, id: &str) -> Result<Lease, StoreError> {
     store.claim(&id.into(), "test").await
@@ -452,6 +460,28 @@ async fn a_database_that_hangs_or_ends_is_left_in_time() {
     let kept = notes(&node, "s").await;
     assert_eq!(kept.iter().filter(|text| **text == "back").count(), 2, "{kept:?}");
     assert_eq!(kept.last().unwrap(), "back");
+    node.close().await;
+}
+
+#[tokio::test]
+async fn sessions_are_taken_whatever_else_waits() {
+    let Some(place) = Place::new().await else { return };
+    let node = place.open_with(PostgresOptions { connections: 1, ..quick() }).await;
+    let busy = begin(&node, "busy").await;
+    create(&node, "free").await;
+    let mut other = PgConnection::connect(&place.url()).await.unwrap();
+    let mut blocking = other.begin().await.unwrap();
+    sqlx::query("SELECT FROM session WHERE id = 'busy' FOR UPDATE").execute(&mut *blocking).await.unwrap();
+    let mut appending = pin!(append(&node, &busy, "at last"));
+    assert!(timeout(SHORT, &mut appending).await.is_err(), "it waits");
+    assert!(timeout(SHORT, node.queue(&"free".into())).await.is_err(), "the one connection is taken");
+    for _ in 0..2 {
+        timeout(AT_ONCE, node.orphans(1, true)).await.unwrap().unwrap();
+        timeout(AT_ONCE, node.next_lease_end()).await.unwrap().unwrap();
+        timeout(AT_ONCE, claim(&node, "free")).await.unwrap().unwrap();
+    }
+    blocking.rollback().await.unwrap();
+    appending.await.unwrap();
     node.close().await;
 }
 
