@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use criterion::{Criterion, SamplingMode, Throughput, criterion_group};
 use longhaul_core::event::{EventBody, NoteReason};
+use longhaul_core::history::History;
 use longhaul_core::message::{Message, Part};
 use longhaul_store::{Append, Lease, NewSession, SharedStore};
 use longhaul_store_sqlite::SqliteStore;
@@ -117,6 +118,12 @@ fn reads(criterion: &mut Criterion) {
         bench.iter(|| {
             let events = runtime.block_on(store.read(&lease.session_id, 0, usize::MAX)).unwrap();
             assert_eq!(events.len(), SESSION_MESSAGES + 1);
+        });
+    });
+    group.bench_function("10,000 messages of 2 kB, folded", |bench| {
+        bench.iter(|| {
+            let events = runtime.block_on(store.read(&lease.session_id, 0, usize::MAX)).unwrap();
+            History::fold(&events).unwrap()
         });
     });
     group.bench_function("tail of 50", |bench| {
