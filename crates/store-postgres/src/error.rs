@@ -68,6 +68,10 @@ pub(crate) fn store_error(error: &sqlx::Error) -> StoreError {
             StoreError::Storage(format!("the database is busy: {error}"))
         }
         Some(code) if !ends_connection(code) => StoreError::Storage(error.to_string()),
+        // No connection could be made in time, or none was free.
+        _ if matches!(error, sqlx::Error::PoolTimedOut) => {
+            StoreError::Storage(format!("the database is away, or busy: {error}"))
+        }
         _ if is_passing(error) => StoreError::Storage(format!("the database is away: {error}")),
         _ => StoreError::Storage(error.to_string()),
     }

@@ -23,6 +23,9 @@ const STATEMENT_TIMEOUT: &str = "30s";
 /// How long a statement waits for a lock.
 const LOCK_TIMEOUT: &str = "10s";
 
+/// How long taking a session waits for a lock before others may have its connection, and it tries again.
+const CLAIM_LOCK_TIMEOUT: &str = "50ms";
+
 /// How long a transaction may wait for this process: one that is stopped must not keep others from a session. Shorter
 /// than a lease.
 const IDLE_IN_TRANSACTION_TIMEOUT: &str = "5s";
@@ -76,8 +79,10 @@ pub(crate) async fn open(url: &str, options: &PostgresOptions) -> Result<Connect
         })
     };
     let open = |pool: PgPoolOptions| pool.connect_lazy_with(connect.clone());
-    let (work, claims, news) = (open(trusted(options.connections)), open(trusted(2)), open(trusted(2)));
+    let (work, news) = (open(trusted(options.connections)), open(trusted(2)));
     let (lease, ear) = (open(pool(1)), open(pool(1)));
+    let impatient = connect.clone().options([("lock_timeout", CLAIM_LOCK_TIMEOUT)]);
+    let claims = trusted(2).connect_lazy_with(impatient);
     Ok(Connections { work, claims, lease, news, ear, channel, trust })
 }
 

@@ -3,17 +3,16 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 use futures_util::stream::FuturesUnordered;
 use longhaul_core::ids::{Millis, QueueId, Seq, SessionId};
 use longhaul_core::run::Recovery;
 use longhaul_store::{SharedNodes, Standing, StoreError};
 use serde::{Deserialize, Serialize};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::{Runtime, Session, SessionError};
 use crate::driver::{Command, Message};
@@ -59,6 +58,24 @@ pub(crate) enum Told {
     },
 }
 
+/// Sessions that are being taken over.
+#[derive(Default)]
+struct Taking<'a> {
+    opening: FuturesUnordered<BoxFuture<'a, SessionId>>,
+    ids: HashSet<SessionId>,
+}
+
+impl Taking<'_> {
+    /// Waits until no more than so many of them are left.
+    async fn until(&mut self, left: usize) {
+        while self.opening.len() > left
+            && let Some(id) = self.opening.next().await
+        {
+            self.ids.remove(&id);
+        }
+    }
+}
+
 impl Told {
     pub(crate) fn read(body: &str) -> Option<Self> {
         serde_json::from_str(body).ok()
@@ -99,8 +116,7 @@ impl Runtime {
     /// Gives its sessions away, each as soon as it is at rest, and opens none any more that others could have. Done
     /// when it has none.
     pub async fn give_away(&self) {
-        self.house.gives_away.store(true, Ordering::Relaxed);
-        join_all(self.opened().iter().map(Session::give_away)).await;
+        join_all(self.house.slots.give_away().iter().map(Session::give_away)).await;
     }
 
     async fn heed_standing(&self, nodes: &SharedNodes) {
@@ -124,11 +140,15 @@ impl Runtime {
 
     async fn sweep(&self, nodes: &SharedNodes) {
         let jitter = jitter(&self.house.owner);
+        let mut taking = Taking::default();
         loop {
             let next = Instant::now() + SWEEP.mul_f64(jitter);
-            self.take_over(nodes).await;
+            self.take_over(nodes, &mut taking).await;
             let ended = lease_end(nodes).await.map(|end| end + BEHIND.mul_f64(jitter));
-            sleep_until(ended.map_or(next, |ended| next.min(ended))).await;
+            let next = ended.map_or(next, |ended| next.min(ended));
+            // One that cannot be had at once keeps nobody from the others.
+            let _ = timeout_at(next, taking.until(0)).await;
+            sleep_until(next).await;
         }
     }
 
@@ -152,37 +172,40 @@ impl Runtime {
 
     /// Opens sessions that nobody has: what was left open there goes on. Those that cannot be opened are tried again the
     /// next time.
-    async fn take_over(&self, nodes: &SharedNodes) {
+    async fn take_over<'a>(&'a self, nodes: &SharedNodes, taking: &mut Taking<'a>) {
         let waiting = self.agent().rules.recovery == Recovery::Continue;
-        let (mut tried, mut opening) = (HashSet::new(), FuturesUnordered::new());
+        let mut tried = taking.ids.clone();
         loop {
             let orphans = match nodes.orphans(AT_ONCE + tried.len(), waiting).await {
                 Ok(orphans) => orphans,
                 Err(error) => {
                     tracing::warn!(%error, "whether sessions have lost their node is not known");
-                    break;
+                    return;
                 }
             };
             let new: Vec<_> = orphans.into_iter().filter(|id| !tried.contains(id)).take(AT_ONCE).collect();
             tried.extend(new.iter().cloned());
             let is_all = new.len() < AT_ONCE;
-            opening.extend(new.into_iter().map(|id| self.adopt(id)));
-            if is_all {
-                break;
+            for id in new {
+                taking.ids.insert(id.clone());
+                taking.opening.push(Box::pin(self.adopt(id)));
             }
-            let _ = timeout(BETWEEN, opened(&mut opening, 0)).await;
-            opened(&mut opening, MOST_OPENING).await;
+            if is_all {
+                return;
+            }
+            let _ = timeout(BETWEEN, taking.until(0)).await;
+            taking.until(MOST_OPENING).await;
         }
-        opened(&mut opening, 0).await;
     }
 
-    async fn adopt(&self, id: SessionId) {
+    async fn adopt(&self, id: SessionId) -> SessionId {
         match self.open(&id).await.map(drop) {
             Ok(()) => tracing::info!(session = %id, "taken over"),
             // Another node was faster, or this one is ending.
             Err(SessionError::Store(StoreError::Elsewhere { .. }) | SessionError::Stopped) => {}
             Err(error) => tracing::error!(session = %id, %error, "the session was not taken over"),
         }
+        id
     }
 
     fn hear(&self, id: &SessionId, nodes: &SharedNodes) {
@@ -220,11 +243,6 @@ impl Session {
         // One that has ended hears nothing.
         let _ = self.shared.inbox.send(Message::Command(command));
     }
-}
-
-/// Waits until no more than so many of them go on.
-async fn opened(opening: &mut FuturesUnordered<impl Future<Output = ()>>, left: usize) {
-    while opening.len() > left && opening.next().await.is_some() {}
 }
 
 /// When the first lease of another node ends, if it is not renewed.

@@ -1,6 +1,5 @@
 //! [`Runtime`]: one agent over one store, and the sessions that are open.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -53,8 +52,8 @@ pub(super) struct House {
     pub(super) slots: Slots,
     /// The other processes on the store.
     pub(super) nodes: OnceLock<SharedNodes>,
-    /// Other processes are to have the sessions: none is opened any more.
-    pub(super) gives_away: AtomicBool,
+    /// Cancelled as the runtime closes: nobody waits any more to be given a session.
+    closing: CancellationToken,
 }
 
 type Reply = oneshot::Sender<Result<Session, SessionError>>;
@@ -85,7 +84,7 @@ impl Runtime {
             idle,
             slots: Slots::default(),
             nodes: OnceLock::new(),
-            gives_away: AtomicBool::new(false),
+            closing: CancellationToken::new(),
         };
         Self { house: Arc::new(house), drivers: Mutex::default() }
     }
@@ -323,6 +322,7 @@ impl Runtime {
     /// Cancels what runs, lets every session come to rest, closes the store.
     pub async fn close(&self) {
         let open = self.house.slots.shut();
+        self.house.closing.cancel();
         join_all(open.iter().map(Session::close)).await;
         let mut drivers = std::mem::take(&mut *self.drivers());
         while drivers.join_next().await.is_some() {}
@@ -359,11 +359,13 @@ impl House {
         let (opened, driver) = match slot.session() {
             Some(session) => (Ok(session), None),
             None => match self.open(id).await {
-                Ok((session, driver)) if self.slots.put(slot, session.clone()) => (Ok(session), Some(driver)),
-                Ok((_, mut driver)) => {
-                    driver.abandon().await;
-                    (Err(SessionError::Stopped), None)
-                }
+                Ok((session, mut driver)) => match self.slots.put(id, slot, session.clone()) {
+                    Ok(()) => (Ok(session), Some(driver)),
+                    Err(error) => {
+                        driver.abandon().await;
+                        (Err(error), None)
+                    }
+                },
                 Err(error) => (Err(error), None),
             },
         };
@@ -373,10 +375,11 @@ impl House {
     }
 
     async fn open(&self, id: &SessionId) -> Result<(Session, Driver), SessionError> {
-        if self.gives_away.load(Ordering::Relaxed) {
-            return Err(StoreError::Elsewhere { session: id.clone(), address: None }.into());
-        }
-        let lease = self.store.claim(id, &self.owner).await?;
+        self.slots.admits(id)?;
+        let lease = tokio::select! {
+            lease = self.store.claim(id, &self.owner) => lease?,
+            () = self.closing.cancelled() => return Err(SessionError::Stopped),
+        };
         let opened = self.open_claimed(id, lease.clone()).await;
         if opened.is_err() {
             // A session that cannot be read can still be deleted.

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longhaul_core::ids::SessionId;
+use longhaul_store::StoreError;
 
-use super::Session;
+use super::{Session, SessionError};
 
 /// The open sessions.
 #[derive(Default)]
@@ -14,8 +15,18 @@ pub(super) struct Slots(Mutex<State>);
 #[derive(Default)]
 struct State {
     by_id: BTreeMap<SessionId, Arc<Slot>>,
-    /// Nothing is opened any more.
-    is_shut: bool,
+    door: Door,
+}
+
+/// Which sessions may be opened.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Door {
+    #[default]
+    Open,
+    /// None: other processes are to have them.
+    GivesAway,
+    /// None any more.
+    Shut,
 }
 
 /// The place of one session: vacant, or with the session that is open there.
@@ -42,13 +53,23 @@ impl Slots {
         Arc::clone(self.lock().by_id.entry(id.clone()).or_default())
     }
 
-    /// Puts an opened session into its place. `false`: nothing is opened any more.
-    pub(super) fn put(&self, slot: &Slot, session: Session) -> bool {
+    /// Whether sessions may be opened here.
+    ///
+    /// # Errors
+    /// [`StoreError::Elsewhere`] if others are to have them; [`SessionError::Stopped`].
+    pub(super) fn admits(&self, id: &SessionId) -> Result<(), SessionError> {
+        self.lock().admits(id)
+    }
+
+    /// Puts an opened session into its place.
+    ///
+    /// # Errors
+    /// As [`Slots::admits`]: it may have taken long to open.
+    pub(super) fn put(&self, id: &SessionId, slot: &Slot, session: Session) -> Result<(), SessionError> {
         let state = self.lock();
-        if !state.is_shut {
-            *slot.lock() = Some(session);
-        }
-        !state.is_shut
+        state.admits(id)?;
+        *slot.lock() = Some(session);
+        Ok(())
     }
 
     /// Gives a place back. It is forgotten if nobody else has it and nothing is open there.
@@ -61,9 +82,20 @@ impl Slots {
         drop(slot);
     }
 
+    /// Opens nothing that others could have from here on, and says what is open.
+    pub(super) fn give_away(&self) -> Vec<Session> {
+        self.close_door(Door::GivesAway)
+    }
+
     /// Opens nothing from here on, and says what is open.
     pub(super) fn shut(&self) -> Vec<Session> {
-        self.lock().is_shut = true;
+        self.close_door(Door::Shut)
+    }
+
+    fn close_door(&self, door: Door) -> Vec<Session> {
+        let mut state = self.lock();
+        state.door = state.door.max(door);
+        drop(state);
         self.all()
     }
 
@@ -76,6 +108,16 @@ impl Slots {
     /// No panic happens while the lock is held: each change leaves it whole.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn admits(&self, id: &SessionId) -> Result<(), SessionError> {
+        match self.door {
+            Door::Open => Ok(()),
+            Door::GivesAway => Err(StoreError::Elsewhere { session: id.clone(), address: None }.into()),
+            Door::Shut => Err(SessionError::Stopped),
+        }
     }
 }
 

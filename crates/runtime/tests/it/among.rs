@@ -5,19 +5,22 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use longhaul::session::Runtime;
+use longhaul::session::{Runtime, SessionError};
 use longhaul::testing::{self, Folder};
+use longhaul_core::event::EventBody;
 use longhaul_core::ids::SessionId;
 use longhaul_core::message::Part;
 use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
 use longhaul_store::{
-    Arrivals, Arriving, Blobs, BootId, Lease, MemoryStore, NewQueued, Node, Nodes, Signal, Standing,
-    StoreError,
+    Arrivals, Arriving, Blobs, BootId, Lease, MemoryStore, NewQueued, NewSession, Node, Nodes, Signal,
+    Standing, Store, StoreError,
 };
 use tokio::sync::{mpsc, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep, timeout};
 
-/// Nodes that have left nothing but news.
+use crate::eviction::witness::Witness;
+
+/// Nodes that have left news, and sessions.
 struct Others {
     standing: watch::Sender<Standing>,
     arriving: Arriving,
@@ -25,6 +28,7 @@ struct Others {
     looks: mpsc::UnboundedSender<Instant>,
     /// When the first lease ends, look by look.
     ends: Mutex<VecDeque<Option<Duration>>>,
+    orphans: Mutex<Vec<SessionId>>,
 }
 
 impl Others {
@@ -34,6 +38,7 @@ impl Others {
             arriving: Arriving::default(),
             looks,
             ends: Mutex::new(ends.into()),
+            orphans: Mutex::default(),
         })
     }
 }
@@ -54,7 +59,7 @@ impl Nodes for Others {
 
     async fn orphans(&self, _: usize, _: bool) -> Result<Vec<SessionId>, StoreError> {
         self.looks.send(Instant::now()).unwrap();
-        Ok(Vec::new())
+        Ok(self.orphans.lock().unwrap().clone())
     }
 
     async fn next_lease_end(&self) -> Result<Option<Duration>, StoreError> {
@@ -150,4 +155,77 @@ async fn news_of_what_waits_since_a_cancel_wakes_nobody() {
         () = runtime.attend_nodes() => panic!("it does not attend"),
         () = talk => {}
     }
+}
+
+/// A runtime that is given sessions late, and two of them that nobody has.
+async fn late() -> (Arc<Runtime>, Arc<Witness>, [SessionId; 2], Folder) {
+    let folder = Folder::new().unwrap();
+    let model = Arc::new(Scripted::new(Script::always(ScriptedAnswer::text("Yes."))));
+    let agent = testing::agent(model, &folder).await.unwrap();
+    let witness = Arc::new(Witness::new(7));
+    let ids = ["late", "other"].map(SessionId::from);
+    for id in &ids {
+        let begun = EventBody::SessionStarted { title: None, forked_from: None, imported_from: None };
+        let new = NewSession { id: id.clone(), title: None, at: 1, events: vec![(1, begun)] };
+        witness.create(new).await.unwrap();
+    }
+    witness.withhold(&[&ids[0]]);
+    let runtime = Runtime::new(agent, witness.clone(), Blobs::in_memory(1 << 20));
+    (Arc::new(runtime), witness, ids, folder)
+}
+
+#[tokio::test]
+async fn a_node_that_gives_its_sessions_away_keeps_none_that_comes_late() {
+    let (runtime, witness, [late, other], _folder) = late().await;
+    let opening = tokio::spawn({
+        let (runtime, late) = (Arc::clone(&runtime), late.clone());
+        async move { runtime.open(&late).await.map(drop) }
+    });
+    witness.somebody_waits().await;
+    runtime.give_away().await;
+    witness.withhold(&[]);
+    let elsewhere = |error: &SessionError| matches!(error, SessionError::Store(StoreError::Elsewhere { .. }));
+    assert!(opening.await.unwrap().is_err_and(|error| elsewhere(&error)));
+    assert!(!witness.is_held(&late) && runtime.opened().is_empty());
+    assert!(runtime.open(&other).await.is_err_and(|error| elsewhere(&error)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_waits_for_no_session_that_is_not_given() {
+    let (runtime, witness, [late, _], _folder) = late().await;
+    let opening = tokio::spawn({
+        let runtime = Arc::clone(&runtime);
+        async move { runtime.open(&late).await.map(drop) }
+    });
+    witness.somebody_waits().await;
+    timeout(Duration::from_secs(1), runtime.close()).await.unwrap();
+    assert!(matches!(opening.await.unwrap(), Err(SessionError::Stopped)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_cannot_be_had_keeps_nobody_from_taking_others_over() {
+    let (runtime, witness, [late, other], _folder) = late().await;
+    let (told, _looks) = mpsc::unbounded_channel();
+    let others = Others::new(told, []);
+    runtime.join(others.clone());
+    others.orphans.lock().unwrap().push(late.clone());
+    let taken = async {
+        witness.somebody_waits().await;
+        // Its node dies while the first one is waited for.
+        others.orphans.lock().unwrap().push(other.clone());
+        while !witness.is_held(&other) {
+            sleep(Duration::from_millis(100)).await;
+        }
+        assert!(!witness.is_held(&late));
+        witness.withhold(&[]);
+        while !witness.is_held(&late) {
+            sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::select! {
+        () = runtime.attend_nodes() => panic!("it does not attend"),
+        taken = timeout(Duration::from_secs(10), taken) => taken.unwrap(),
+    }
+    assert_eq!(witness.claims(), 2, "each is taken once");
+    assert_eq!(witness.wrongs(), Vec::<String>::new());
 }

@@ -1,7 +1,7 @@
 //! Sessions that nobody uses are given up and opened again, under any interleaving: nothing that was acknowledged
 //! is lost, and no session ever has two drivers.
 
-mod witness;
+pub(crate) mod witness;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

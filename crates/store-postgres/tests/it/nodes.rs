@@ -486,6 +486,35 @@ async fn sessions_are_taken_whatever_else_waits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_somebody_locks_keeps_nobody_from_the_others() {
+    const LOCKED: usize = 8;
+    let Some(place) = Place::new().await else { return };
+    let node = Arc::new(place.open_with(quick()).await);
+    for locked in 0..LOCKED {
+        create(&node, &format!("locked-{locked}")).await;
+    }
+    create(&node, "free").await;
+    let mut other = PgConnection::connect(&place.url()).await.unwrap();
+    let mut blocking = other.begin().await.unwrap();
+    sqlx::query("SELECT FROM session WHERE id <> 'free' FOR UPDATE").execute(&mut *blocking).await.unwrap();
+    let mut waiting = JoinSet::new();
+    for locked in 0..LOCKED {
+        let node = Arc::clone(&node);
+        waiting.spawn(async move { claim(&node, &format!("locked-{locked}")).await });
+    }
+    assert!(timeout(SHORT, waiting.join_next()).await.is_err(), "they wait");
+    for _ in 0..3 {
+        timeout(AT_ONCE, node.orphans(9, false)).await.unwrap().unwrap();
+        timeout(AT_ONCE, claim(&node, "free")).await.unwrap().unwrap();
+    }
+    blocking.rollback().await.unwrap();
+    while let Some(claimed) = waiting.join_next().await {
+        claimed.unwrap().unwrap();
+    }
+    node.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn of_sixteen_nodes_that_race_for_orphans_one_gets_each() {
     const NODES: usize = 16;
     const SESSIONS: usize = 200;

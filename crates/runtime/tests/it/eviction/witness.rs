@@ -1,6 +1,6 @@
 //! A store that takes its time and sees who writes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 use async_trait::async_trait;
@@ -33,6 +33,7 @@ impl Dice {
 pub(crate) struct Witness {
     store: MemoryStore,
     seen: Mutex<Seen>,
+    withheld: watch::Sender<BTreeSet<SessionId>>,
 }
 
 struct Seen {
@@ -45,12 +46,29 @@ struct Seen {
 impl Witness {
     pub(crate) fn new(seed: u64) -> Self {
         let seen = Seen { dice: Dice::new(seed), held: BTreeMap::new(), claims: 0, wrongs: Vec::new() };
-        Self { store: MemoryStore::new(), seen: Mutex::new(seen) }
+        Self { store: MemoryStore::new(), seen: Mutex::new(seen), withheld: watch::Sender::default() }
     }
 
     /// What must never happen and did.
     pub(crate) fn wrongs(&self) -> Vec<String> {
         self.seen.lock().unwrap().wrongs.clone()
+    }
+
+    /// These, and no others, are given to nobody for now: who wants one waits.
+    pub(crate) fn withhold(&self, ids: &[&SessionId]) {
+        self.withheld.send_replace(ids.iter().copied().cloned().collect());
+    }
+
+    /// Whether somebody waits for a session.
+    pub(crate) async fn somebody_waits(&self) {
+        while self.withheld.receiver_count() == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Whether somebody has the session.
+    pub(crate) fn is_held(&self, id: &SessionId) -> bool {
+        self.seen.lock().unwrap().held.contains_key(id)
     }
 
     /// How often a session was opened.
@@ -70,6 +88,7 @@ impl Witness {
 impl Store for Witness {
     async fn claim(&self, id: &SessionId, owner: &str) -> Result<Lease, StoreError> {
         self.dawdle().await;
+        let _ = self.withheld.subscribe().wait_for(|withheld| !withheld.contains(id)).await;
         let lease = self.store.claim(id, owner).await?;
         {
             let mut seen = self.seen.lock().unwrap();
