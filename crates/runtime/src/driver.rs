@@ -285,7 +285,11 @@ impl Driver {
                 self.append(id, Append { at: now_ms(), events, takes, settles }).await?;
             }
             Effect::ReadQueue => {
-                let waiting = self.shared.store.queue(&self.shared.session_id).await?;
+                // One that is being closed takes nothing more: what waits is for whoever opens it next.
+                let waiting = match self.closing {
+                    Some(_) => Vec::new(),
+                    None => self.shared.store.queue(&self.shared.session_id).await?,
+                };
                 self.tell_run(Input::QueueRead(waiting));
             }
             Effect::Count { tools } => self.count(tools),

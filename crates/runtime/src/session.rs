@@ -148,7 +148,8 @@ impl Session {
             self.shared.feed.tell(Announcement::passing("message:queued", self.id(), payload));
         }
         if accepted.position > 0 {
-            self.tell(Input::Wake)?;
+            // It is accepted, also by a session that has just been closed: it waits in the queue then.
+            let _ = self.tell(Input::Wake);
         } else {
             self.publish_status();
         }

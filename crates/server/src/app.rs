@@ -151,8 +151,8 @@ impl App {
     }
 
     /// Begins to end: the server says that it is not ready and begins no more runs, while what runs may finish. Done
-    /// when nothing runs any more, or after `patience`. What waits stays in its queue. Other nodes may have each session
-    /// as soon as it is at rest.
+    /// when nothing runs any more, or after `patience`. What waits and is not taken by a run that goes on stays in its
+    /// queue. Other nodes may have each session as soon as it is at rest.
     pub async fn drain(&self, patience: Duration) {
         self.0.draining.cancel();
         self.0.answers.close();

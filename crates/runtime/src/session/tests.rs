@@ -1,8 +1,10 @@
 use std::time::Duration;
 
+use longhaul_core::event::EventBody;
 use longhaul_core::message::Part;
+use longhaul_core::run::Recovery;
 use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
-use longhaul_store::{Blobs, MemoryStore};
+use longhaul_store::{Blobs, MemoryStore, Store};
 
 use super::*;
 use crate::testing::{self, Folder};
@@ -114,4 +116,22 @@ async fn a_question_has_two_names() {
     for (given, found) in [("s-1:a-c7.1", "a-c7.1"), ("a-c7.1", "a-c7.1"), ("s-2:a-c7.1", "s-2:a-c7.1")] {
         assert_eq!(announce::own_approval(&session, &given.into()).as_str(), found);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_is_closed_takes_nothing_more() {
+    let folder = Folder::new().unwrap();
+    let slow = ScriptedAnswer::text("slowly").pace(Duration::from_secs(3_600));
+    let mut agent = testing::agent(Arc::new(Scripted::new(Script::always(slow))), &folder).await.unwrap();
+    agent.rules.recovery = Recovery::Continue;
+    let store = Arc::new(MemoryStore::new());
+    let runtime = Runtime::new(agent, store.clone(), Blobs::in_memory(1 << 20));
+    let session = runtime.create(None).await.unwrap();
+    session.send(vec![Part::text("first")]).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    assert!(session.send(vec![Part::text("second")]).await.unwrap().queued);
+    tokio::time::timeout(Duration::from_secs(60), session.close()).await.unwrap();
+    let log = store.read(session.id(), 0, usize::MAX).await.unwrap();
+    let begun = log.iter().filter(|event| matches!(event.body, EventBody::RunStarted { .. })).count();
+    assert_eq!((begun, store.queue(session.id()).await.unwrap().len()), (1, 1));
 }

@@ -229,3 +229,17 @@ async fn a_session_that_cannot_be_had_keeps_nobody_from_taking_others_over() {
     assert_eq!(witness.claims(), 2, "each is taken once");
     assert_eq!(witness.wrongs(), Vec::<String>::new());
 }
+
+#[tokio::test]
+async fn a_message_that_a_closing_session_has_accepted_is_said_to_be_accepted() {
+    let (runtime, witness, [_, other], _folder) = late().await;
+    let session = runtime.open(&other).await.unwrap();
+    witness.withhold(&[&other]);
+    let sending = tokio::spawn(async move { session.send(vec![Part::text("hello")]).await });
+    witness.somebody_waits().await;
+    runtime.give_away().await;
+    witness.withhold(&[]);
+    let sent = sending.await.unwrap().unwrap();
+    let queue = witness.queue(&other).await.unwrap();
+    assert_eq!(queue.iter().map(|message| &message.id).collect::<Vec<_>>(), [&sent.id]);
+}

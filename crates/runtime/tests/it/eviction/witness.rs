@@ -54,7 +54,7 @@ impl Witness {
         self.seen.lock().unwrap().wrongs.clone()
     }
 
-    /// These, and no others, are given to nobody for now: who wants one waits.
+    /// These, and no others, are given to nobody for now: who wants one waits, and so does who has sent it something.
     pub(crate) fn withhold(&self, ids: &[&SessionId]) {
         self.withheld.send_replace(ids.iter().copied().cloned().collect());
     }
@@ -76,6 +76,10 @@ impl Witness {
         self.seen.lock().unwrap().claims
     }
 
+    async fn given(&self, id: &SessionId) {
+        let _ = self.withheld.subscribe().wait_for(|withheld| !withheld.contains(id)).await;
+    }
+
     async fn dawdle(&self) {
         let turns = self.seen.lock().unwrap().dice.below(4);
         for _ in 0..turns {
@@ -88,7 +92,7 @@ impl Witness {
 impl Store for Witness {
     async fn claim(&self, id: &SessionId, owner: &str) -> Result<Lease, StoreError> {
         self.dawdle().await;
-        let _ = self.withheld.subscribe().wait_for(|withheld| !withheld.contains(id)).await;
+        self.given(id).await;
         let lease = self.store.claim(id, owner).await?;
         {
             let mut seen = self.seen.lock().unwrap();
@@ -126,6 +130,7 @@ impl Store for Witness {
         self.dawdle().await;
         let accepted = self.store.enqueue(id, message).await;
         self.dawdle().await;
+        self.given(id).await;
         accepted
     }
 
