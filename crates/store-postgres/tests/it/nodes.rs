@@ -23,7 +23,7 @@ use crate::{
 /// Long enough to see that something waits.
 const SHORT: Duration = Duration::from_millis(300);
 
-/// Shorter than anything waits for a lock.
+/// Shorter than a write waits for a lock.
 const AT_ONCE: Duration = Duration::from_secs(3);
 
 async fn claim(store: &PostgresStore, id: &str) -> Result<Lease, StoreError> {

@@ -59,7 +59,7 @@ impl Witness {
         self.withheld.send_replace(ids.iter().copied().cloned().collect());
     }
 
-    /// Whether somebody waits for a session.
+    /// Waits until somebody waits for a session.
     pub(crate) async fn somebody_waits(&self) {
         while self.withheld.receiver_count() == 0 {
             tokio::task::yield_now().await;
