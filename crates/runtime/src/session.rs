@@ -2,6 +2,7 @@
 
 mod among;
 mod error;
+mod log;
 mod runtime;
 pub(crate) mod slots;
 mod steering;
@@ -23,7 +24,9 @@ use uuid::Uuid;
 
 pub(crate) use self::among::{Before, Told};
 pub use self::error::SessionError;
-pub use self::runtime::{IDLE, Runtime, whole_log};
+pub(crate) use self::log::folded;
+pub use self::log::whole_log;
+pub use self::runtime::{IDLE, Runtime};
 pub use self::steering::{SettingsError, Switched};
 use crate::announce::{self, Announcement};
 use crate::clock::now_ms;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use longhaul::config::RateLimit;
-use longhaul::session::{Runtime, Session};
+use longhaul::session::{Runtime, Session, SessionError};
 use longhaul_core::ids::SessionId;
-use longhaul_core::run::Status;
+use longhaul_core::run::{Recovery, Status};
 use longhaul_gateway::Gateway;
-use longhaul_store::StoreError;
+use longhaul_store::{SessionRecord, StoreError};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -185,22 +185,33 @@ impl App {
         self.0.tasks.wait().await;
     }
 
-    /// Opens the sessions whose run a crash has interrupted: what was left open is put right, and goes on if
-    /// the agent's rules say so.
+    /// Opens the sessions whose run a crash has interrupted: what was left open is put right, and goes on if the agent's
+    /// rules say so. Then messages that wait in a session at rest are taken too.
     ///
     /// # Errors
     /// The store's, if the sessions cannot be listed. One that cannot be opened is logged and left.
-    pub async fn recover(&self) -> Result<(), longhaul::session::SessionError> {
+    pub async fn recover(&self) -> Result<(), SessionError> {
         if self.runtime().nodes().is_some() {
             // What another node has runs there; what nobody has is taken over bit by bit.
             return Ok(());
         }
+        let continues = self.runtime().agent().rules.recovery == Recovery::Continue;
         for record in self.runtime().sessions(usize::MAX >> 1).await? {
-            if record.running
-                && let Err(error) = self.runtime().open(&record.id).await
+            let waits = continues && record.queued > 0 && !record.parked;
+            if (record.running || waits)
+                && let Err(error) = self.recover_one(&record, waits).await
             {
                 tracing::error!(session = %record.id, %error, "the session was not recovered");
             }
+        }
+        Ok(())
+    }
+
+    async fn recover_one(&self, record: &SessionRecord, waits: bool) -> Result<(), SessionError> {
+        let session = self.runtime().open(&record.id).await?;
+        // A run that goes on takes what waits by itself.
+        if waits && !record.running {
+            session.resume().await?;
         }
         Ok(())
     }

@@ -1,7 +1,5 @@
 //! Reading: each call sees what was committed before it.
 
-use futures_util::TryStreamExt;
-use longhaul_core::event::{Event, FORMAT};
 use longhaul_core::ids::{Seq, SessionId};
 use longhaul_core::message::BlobRef;
 use longhaul_core::queue::Queued;
@@ -9,8 +7,10 @@ use longhaul_store::{Chunk, MemoKey, SessionRecord, StoreError};
 use sqlx::SqlitePool;
 
 use crate::error::store_error;
-use crate::key::{count_from_db, event_id, from_db, last_event_id, limit_to_db, seq_of};
+use crate::key::{count_from_db, from_db, limit_to_db};
 use crate::writer::memo::keys_to_db;
+
+mod log;
 
 /// The connections that read.
 #[derive(Clone, Debug)]
@@ -27,13 +27,6 @@ struct RecordRow {
     running: i64,
     parked: i64,
     queued: i64,
-}
-
-struct EventRow {
-    id: i64,
-    format: i64,
-    at_ms: i64,
-    body: String,
 }
 
 impl Reader {
@@ -86,51 +79,6 @@ impl Reader {
             .await
             .map_err(|error| store_error(&error))?;
         last.map(from_db).ok_or_else(|| not_found(id))
-    }
-
-    pub(crate) async fn events(
-        &self,
-        id: &SessionId,
-        after: Seq,
-        limit: usize,
-    ) -> Result<Vec<Event>, StoreError> {
-        // Before: what is appended in between is no more than there has to be.
-        let last = self.last_seq(id).await?;
-        let no = self.session_no(id).await?;
-        let most = limit;
-        let (after_id, last_id, limit) = (event_id(no, after), last_event_id(no), limit_to_db(limit));
-        let mut rows = sqlx::query_as!(
-            EventRow,
-            r#"SELECT id AS "id!", format, at_ms, body FROM event
-               WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"#,
-            after_id,
-            last_id,
-            limit
-        )
-        .fetch(&self.pool);
-        let mut events = Vec::new();
-        let mut expected = after.saturating_add(1);
-        while let Some(row) = rows.try_next().await.map_err(|error| store_error(&error))? {
-            events.push(row.into_event(id, expected)?);
-            expected += 1;
-            // Decoding megabytes must not keep other tasks from running.
-            tokio::task::consume_budget().await;
-        }
-        drop(rows);
-        if events.len() < most && expected <= last {
-            // The database says nothing of a page that has become another one. A session that was deleted meanwhile is
-            // not found.
-            self.last_seq(id).await?;
-            return Err(corrupt(format!("event {expected} of session {id} is missing: {last} were written")));
-        }
-        Ok(events)
-    }
-
-    pub(crate) async fn tail(&self, id: &SessionId, limit: usize) -> Result<Vec<Event>, StoreError> {
-        let last = self.last_seq(id).await?;
-        let count = u64::try_from(limit).unwrap_or(u64::MAX);
-        // Events that come in between are left out: they would push the oldest asked for out of the answer.
-        self.events(id, last.saturating_sub(count), limit).await
     }
 
     pub(crate) async fn queue(&self, id: &SessionId) -> Result<Vec<Queued>, StoreError> {
@@ -217,25 +165,6 @@ impl RecordRow {
             running: self.running != 0,
             parked: self.parked != 0,
         }
-    }
-}
-
-impl EventRow {
-    fn into_event(self, session: &SessionId, expected: Seq) -> Result<Event, StoreError> {
-        let seq = seq_of(self.id);
-        if seq != expected {
-            return Err(corrupt(format!("event {expected} of session {session} is missing")));
-        }
-        let format = u16::try_from(self.format).unwrap_or(u16::MAX);
-        if format > FORMAT {
-            return Err(corrupt(format!(
-                "event {seq} of session {session} has format {}, newer than {FORMAT}",
-                self.format
-            )));
-        }
-        let body = serde_json::from_str(&self.body)
-            .map_err(|error| corrupt(format!("event {seq} of session {session}: {error}")))?;
-        Ok(Event { seq, at: from_db(self.at_ms), format, body })
     }
 }
 

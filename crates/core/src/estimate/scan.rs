@@ -293,32 +293,48 @@ impl Scanner<'_> {
     /// Capitals, then small letters; letters without case are both.
     fn word(&mut self, before: Before) {
         let mut word = Word::default();
-        let mut small = false;
-        while let Some(&byte) = self.bytes.get(self.at) {
+        // Most of the work is done here, a byte at a time: in locals, of which none is lent, so that they stay in registers.
+        let (bytes, mut at, mut small) = (self.bytes, self.at, false);
+        let (mut letters, mut capitals, mut rare_pairs, mut repeats) = (0_u64, 0_u64, 0_u64, 0_u64);
+        let (mut last, mut same) = (0_u8, 0_u64);
+        while let Some(&byte) = bytes.get(at) {
             match byte {
                 b'a'..=b'z' => small = true,
-                b'A'..=b'Z' if !small => word.capitals += 1,
-                0x80.. if self.foreign_letter(&mut word, &mut small) => continue,
+                b'A'..=b'Z' if !small => capitals += 1,
+                0x80.. => {
+                    let Some((len, is_small)) = self.foreign_letter(at, &mut word, small) else { break };
+                    (at, small, last) = (at + len, is_small, 0);
+                    continue;
+                }
                 _ => break,
             }
-            word.letter(byte);
-            self.at += 1;
+            // From the fourth in a row on, equal letters are repeats and do not make the word longer.
+            same = if byte == last { same + 1 } else { 0 };
+            if same < 3 {
+                letters += 1;
+                rare_pairs += u64::from(is_rare(last, byte));
+            } else {
+                repeats += 1;
+                capitals -= u64::from(byte.is_ascii_uppercase());
+            }
+            last = byte;
+            at += 1;
         }
+        self.at = at;
+        word = Word { letters, capitals, rare_pairs, repeats, ..word };
         self.contraction(&word);
         self.count_word(&word, before);
     }
 
-    /// Takes a letter outside ASCII into the word, if that goes on with it.
-    fn foreign_letter(&mut self, word: &mut Word, small: &mut bool) -> bool {
-        let Some((Class::Letter(feature), len)) = self.peek(self.at) else { return false };
-        if feature == Feature::CapitalExt && *small {
-            return false;
+    /// Takes a letter outside ASCII into the word, if that goes on with it: its bytes, and whether small letters have begun.
+    fn foreign_letter(&mut self, at: usize, word: &mut Word, small: bool) -> Option<(usize, bool)> {
+        let (Class::Letter(feature), len) = self.peek(at)? else { return None };
+        if feature == Feature::CapitalExt && small {
+            return None;
         }
-        *small |= feature == Feature::LatinExt;
         self.counts.add(feature, 1);
         word.foreign_letter(feature);
-        self.at += len;
-        true
+        Some((len, small | (feature == Feature::LatinExt)))
     }
 
     /// `'s`, `'re` … join the word before them.
@@ -406,29 +422,13 @@ struct Word {
     alphabetic: u64,
     rare_pairs: u64,
     repeats: u64,
-    last: u8,
-    same: u64,
 }
 
 impl Word {
-    /// Counts a letter. From the fourth in a row on, equal letters are repeats and do not make the word longer.
-    fn letter(&mut self, byte: u8) {
-        self.same = if byte == self.last { self.same + 1 } else { 0 };
-        let before = std::mem::replace(&mut self.last, byte);
-        if self.same >= 3 {
-            self.repeats += 1;
-            self.capitals -= u64::from(byte.is_ascii_uppercase());
-        } else {
-            self.letters += 1;
-            self.rare_pairs += u64::from(is_rare(before, byte));
-        }
-    }
-
     fn foreign_letter(&mut self, feature: Feature) {
         use Feature::{Han, Hangul, Kana, SouthEast};
         self.foreign += 1;
         self.alphabetic += u64::from(!matches!(feature, Han | Hangul | Kana | SouthEast));
-        self.last = 0;
     }
 }
 

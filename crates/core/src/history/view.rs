@@ -105,10 +105,7 @@ impl Entry {
     ) -> Self {
         let message = Arc::new(message);
         let before = paused.and_then(|paused| paused.shown.as_deref());
-        let shown = shown(seq, &message, &kind, before).map(|shown| {
-            // Most are shown as they are stored: kept once.
-            if shown == *message { message.clone() } else { Arc::new(shown) }
-        });
+        let shown = shown(seq, &message, &kind, before);
         let groups = shown.as_deref().map(|shown| sent_groups(shown, counter)).unwrap_or_default();
         let begins = paused.map_or(seq, |paused| paused.begins);
         let pauses = paused.map_or(0, |paused| paused.pauses)
@@ -226,7 +223,12 @@ pub(crate) fn cleared_groups(seq: Seq, counter: &Counter, has_recall: bool) -> G
 }
 
 /// As the model sees a stored message: truncation markers in place, nothing half-received, after what it goes on with.
-fn shown(seq: Seq, message: &Message, kind: &EntryKind, before: Option<&Message>) -> Option<Message> {
+fn shown(
+    seq: Seq,
+    message: &Arc<Message>,
+    kind: &EntryKind,
+    before: Option<&Message>,
+) -> Option<Arc<Message>> {
     let parts: Vec<Part> = match kind {
         EntryKind::Assistant(Some(Cut::Lost)) => return None,
         EntryKind::Assistant(Some(Cut::Paused)) => message.parts.iter().map(without_end).collect(),
@@ -237,17 +239,29 @@ fn shown(seq: Seq, message: &Message, kind: &EntryKind, before: Option<&Message>
         }
         EntryKind::Assistant(None) => message.parts.iter().map(valid_call).collect(),
         EntryKind::Result { .. } => message.parts.iter().map(|part| with_marker(part, seq)).collect(),
-        EntryKind::Typed | EntryKind::Note => message.parts.clone(),
+        EntryKind::Typed | EntryKind::Note => {
+            return says_something(&message.parts).then(|| Arc::clone(message));
+        }
     };
     if let Some(before) = before {
-        return Some(joined(before, message, parts));
+        return Some(Arc::new(joined(before, message, parts)));
     }
-    let says_something = parts.iter().any(|part| match part {
+    says_something(&parts).then(|| {
+        // Most are shown as they are stored: kept once.
+        if parts == message.parts {
+            return Arc::clone(message);
+        }
+        let Message { id, role, origin, .. } = &**message;
+        Arc::new(Message { id: id.clone(), role: *role, parts, origin: origin.clone() })
+    })
+}
+
+fn says_something(parts: &[Part]) -> bool {
+    parts.iter().any(|part| match part {
         Part::Text(text) => !text.text.is_empty(),
         Part::Reasoning(reasoning) => reasoning.native.is_some(),
         _ => true,
-    });
-    says_something.then(|| Message { parts, ..message.clone() })
+    })
 }
 
 /// One answer of two pieces: nothing stands between them.

@@ -3,14 +3,13 @@
 use std::sync::{Arc, PoisonError};
 
 use longhaul_core::event::{EventBody, ModelChoice};
-use longhaul_core::history::History;
 use longhaul_core::plan::Policy;
 use longhaul_core::run::Input;
 use longhaul_store::StoreError;
 
 use super::{Driver, Shared};
 use crate::agent::{Agent, Summariser};
-use crate::session::{SessionError, Switched, whole_log};
+use crate::session::{SessionError, Switched, folded, whole_log};
 
 /// Who answers in a session.
 #[derive(Clone)]
@@ -94,8 +93,8 @@ impl Driver {
             return Ok(());
         }
         let log = whole_log(&self.shared.store, &self.shared.session_id).await?;
-        match History::fold_with(counter, &log) {
-            Ok(history) => self.work.extend(self.run.recount(history)),
+        match folded(&self.shared.session_id, counter, log).await {
+            Ok((history, _)) => self.work.extend(self.run.recount(history)),
             Err(error) => tracing::error!(session = %self.shared.session_id, %error, "not counted anew"),
         }
         Ok(())

@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use super::log::{Opened, folded, whole_log};
 use super::slots::{Slot, Slots};
 use super::steering::Steering;
 use super::{Session, SessionError};
@@ -24,9 +25,6 @@ use crate::clock::now_ms;
 use crate::context::{self, ContextReport};
 use crate::driver::{Driver, Shared};
 use crate::feed::Feed;
-
-/// Events read from the store at a time.
-const PAGE: usize = 2_000;
 
 /// How long a session stays open that nobody has a handle to and in which nothing goes on.
 pub const IDLE: Duration = Duration::from_secs(60);
@@ -45,7 +43,7 @@ pub struct Runtime {
 pub(super) struct House {
     pub(super) agents: Agents,
     pub(super) steering: Steering,
-    store: SharedStore,
+    pub(super) store: SharedStore,
     blobs: Blobs,
     pub(super) owner: String,
     idle: Duration,
@@ -238,9 +236,10 @@ impl Runtime {
     /// # Errors
     /// [`SessionError::Store`]; [`SessionError::Log`].
     pub async fn glance(&self, id: &SessionId) -> Result<Run, SessionError> {
-        let events = self.log(id).await?;
+        let log = self.log(id).await?;
         let (agent, settings) = self.house.steering.usual();
-        Ok(Run::new(settings, fold(id, &events, &agent)?))
+        let (history, _) = folded(id, agent.counter.clone(), log).await?;
+        Ok(Run::new(settings, history))
     }
 
     /// How full the window of a loop is under this runtime's agent.
@@ -273,7 +272,7 @@ impl Runtime {
         }
         let rests = at_rest(&events);
         events.truncate(at_seq as usize);
-        let history = fold(id, &events, &self.agent())?;
+        let (history, mut events) = folded(id, self.agent().counter.clone(), events).await?;
         if history.open_run().is_some() {
             let before = rests.iter().rev().find(|rest| **rest < at_seq);
             let after = rests.iter().find(|rest| **rest > at_seq);
@@ -389,11 +388,9 @@ impl House {
     }
 
     async fn open_claimed(&self, id: &SessionId, lease: Lease) -> Result<(Session, Driver), SessionError> {
-        let events = self.log(id).await?;
-        let seat = self.seat_of(id, &events).await;
-        let history = fold(id, &events, &seat.agent)?;
+        let Opened { log, seat, history } = self.read(id).await?;
         let partial = self.partial(id).await?;
-        let since = left_since(&events, &history, &seat.agent);
+        let since = left_since(&log, &history, &seat.agent);
         let (inbox, messages) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared {
             session_id: id.clone(),
@@ -432,36 +429,14 @@ impl House {
     }
 }
 
-/// The whole log of a session.
-///
-/// # Errors
-/// Those of the store.
-pub async fn whole_log(store: &SharedStore, id: &SessionId) -> Result<Vec<Event>, StoreError> {
-    let mut events: Vec<Event> = Vec::new();
-    loop {
-        let after = events.last().map_or(0, |event| event.seq);
-        let page = store.read(id, after, PAGE).await?;
-        let is_last = page.len() < PAGE;
-        events.extend(page);
-        if is_last {
-            return Ok(events);
-        }
-    }
-}
-
 /// Since when messages in the queue of a session that is opened among other nodes were left for whoever opens it. Older
 /// ones wait, since a cancel or a crash.
-fn left_since(events: &[Event], history: &History, agent: &Agent) -> Millis {
+fn left_since(log: &[Event], history: &History, agent: &Agent) -> Millis {
     match (agent.rules.recovery, history.open_run()) {
         (Recovery::Continue, _) => 0,
         (Recovery::Rest, Some(_)) => now_ms(),
-        (Recovery::Rest, None) => events.last().map_or(0, |event| event.at),
+        (Recovery::Rest, None) => log.last().map_or(0, |event| event.at),
     }
-}
-
-fn fold(id: &SessionId, events: &[Event], agent: &Agent) -> Result<History, SessionError> {
-    let folded = History::fold_with(agent.counter.clone(), events);
-    folded.map_err(|error| SessionError::Log(id.clone(), error))
 }
 
 /// The positions at which no run was going on.

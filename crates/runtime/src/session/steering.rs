@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use longhaul_core::event::{Event, EventBody, ModelChoice};
+use longhaul_core::event::{EventBody, ModelChoice};
 use longhaul_core::ids::{Millis, SessionId};
 use longhaul_core::run::{Recovery, Settings};
 use serde_json::{Map, Value};
 
+use super::log::newest_choice;
 use super::runtime::{House, Runtime};
 use super::{Session, SessionError};
 use crate::agent::Agent;
@@ -217,8 +218,8 @@ impl Runtime {
     /// # Errors
     /// [`SessionError::Store`].
     pub(super) async fn seat_in(&self, id: &SessionId) -> Result<Seat, SessionError> {
-        let events = self.log(id).await?;
-        Ok(self.house.seat_of(id, &events).await)
+        let log = self.log(id).await?;
+        Ok(self.house.seat_of(id, newest_choice(&log)).await)
     }
 }
 
@@ -228,14 +229,10 @@ impl House {
         Ok(self.steering.now().governed.agent(self.agents.chosen(choice).await?))
     }
 
-    /// Who answers in the session with that log. If its agent is not there the usual one looks after it, and answers
-    /// nothing.
-    pub(super) async fn seat_of(&self, id: &SessionId, log: &[Event]) -> Seat {
-        let newest = log.iter().rev().find_map(|event| match &event.body {
-            EventBody::ModelSwitched { choice: Some(choice), .. } => Some(choice),
-            _ => None,
-        });
-        let Some(choice) = newest.filter(|_| !self.agents.is_only()) else {
+    /// Who answers in a session in which that was chosen last. If its agent is not there the usual one looks after it,
+    /// and answers nothing.
+    pub(super) async fn seat_of(&self, id: &SessionId, choice: Option<&ModelChoice>) -> Seat {
+        let Some(choice) = choice.filter(|_| !self.agents.is_only()) else {
             return Seat { agent: self.steering.usual().0, missing: None };
         };
         match self.chosen(choice).await {

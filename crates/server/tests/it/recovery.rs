@@ -6,6 +6,9 @@ use serde_json::json;
 
 use crate::world::{World, slowly};
 
+/// Long enough for what would begin by itself.
+const QUIET: std::time::Duration = std::time::Duration::from_millis(500);
+
 #[tokio::test]
 async fn a_session_at_rest_is_as_it_was() {
     let data = tempfile::tempdir().unwrap();
@@ -129,6 +132,42 @@ async fn a_run_goes_on_by_itself_if_it_was_told_to() {
     assert_eq!(said.last().unwrap().1, "I see.");
     assert!(said[2].1.contains("outcome") || said[2].1.contains("unknown"), "{said:?}");
     world.end().await;
+}
+
+/// A session at rest with a message in its queue, as the end of a server leaves one, and how many model calls there are
+/// within a while after the next start.
+async fn calls_for_what_waits(recovery: Recovery) -> usize {
+    let data = tempfile::tempdir().unwrap();
+    let slow = || Script::always(slowly(&"word ".repeat(500)));
+    let world = World::over(data.path(), slow(), |_| {}).await;
+    let session = world.session().await;
+    world.say(&session, "talk").await;
+    world.until(&session, "streaming").await;
+    assert_eq!(world.say(&session, "this waits").await["position"], 1);
+    world.post(&format!("/api/sessions/{session}/cancel"), json!({})).await;
+    world.until(&session, "idle").await;
+    world.crash();
+    let world =
+        World::over(data.path(), Script::always("Fresh."), move |agent| agent.rules.recovery = recovery)
+            .await;
+    let seen = async {
+        while world.get("/api/sessions").await["sessions"][0]["queued"] != 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        world.until(&session, "idle").await;
+    };
+    let waited = if recovery == Recovery::Continue { crate::world::PATIENCE } else { QUIET };
+    let is_taken = tokio::time::timeout(waited, seen).await.is_ok();
+    assert_eq!(is_taken, recovery == Recovery::Continue);
+    let calls = world.model.log().len();
+    world.end().await;
+    calls
+}
+
+#[tokio::test]
+async fn messages_that_wait_are_taken_at_the_next_start_if_it_was_told_to_go_on() {
+    assert_eq!(calls_for_what_waits(Recovery::Continue).await, 1);
+    assert_eq!(calls_for_what_waits(Recovery::Rest).await, 0, "they wait for a person");
 }
 
 async fn dies_in_mid_answer(data: &std::path::Path) -> World {

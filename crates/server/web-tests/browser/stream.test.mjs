@@ -57,6 +57,8 @@ test('the page comes back by itself after the server restarted, and says so mean
   const { page, model, server } = await world(t);
   await say(page, 'Before');
   await until('an answer', async () => (await conversation(page)).length === 2);
+  // What is written of a run that a kill cuts off comes after what the page has asked for.
+  await until('rest', async () => (await page.locator('#stop').isVisible()) === false);
   await page.locator('#input').fill('a draft that stays');
   const asked = [];
   page.on('request', (request) => { if (request.url().includes('/events?')) asked.push(Number(new URL(request.url()).searchParams.get('after'))); });

@@ -30,8 +30,7 @@ pub async fn seq_counts_without_gaps(store: SharedStore) {
 pub async fn events_come_back_as_they_went_in(store: SharedStore) {
     let setup = Setup::new(store).await;
     let lease = setup.claim().await;
-    let text =
-        "a\0b\u{1f}\u{7f}\\\"'\n\r\t\u{2028}\u{feff}é e\u{301} 🦀👩‍👩‍👧 \u{10ffff} {\"a\":1e400} % ? $1 :x --";
+    let text = "a\0b\u{1e}\u{1f}\u{7f}\\\"'\n\r\t\u{2028}\u{feff}é e\u{301} 🦀👩‍👩‍👧 \u{10ffff} {\"a\":1e400} % ? $1 :x --";
     let native = RawJson(r#"{"b":1.0e3,"a":"\u00e9","a":10000000000000000000000}"#.into());
     let parts = vec![
         Part::text(text),
@@ -106,6 +105,30 @@ pub async fn the_log_is_read_in_pages(store: SharedStore) {
         let page = setup.store.read(&setup.id, after, limit).await.unwrap();
         assert_eq!(seqs(&page), expected, "after {after}, limit {limit}");
     }
+}
+
+/// Small events and large ones, in any mixture, come back as they were, whatever a reader asks for at a time.
+pub async fn large_events_are_read_among_small_ones(store: SharedStore) {
+    let setup = Setup::new(store).await;
+    let lease = setup.claim().await;
+    let text = |index: usize| match index {
+        20 | 150 | 151 => "large \u{1e}\n".repeat(150_000),
+        70..=100 => "middling ".repeat(4_000),
+        _ => format!("small \u{1e}{index}"),
+    };
+    let mut written = setup.store.read(&setup.id, 0, 1).await.unwrap();
+    let events = (0..200).map(|index| note(&text(index))).collect();
+    written.extend(setup.store.append(&lease, append(events)).await.unwrap());
+    for limit in [1, 63, 64, 65, 200, usize::MAX] {
+        let mut read = Vec::new();
+        while read.len() < written.len() {
+            let page = setup.store.read(&setup.id, read.len() as u64, limit).await.unwrap();
+            assert!(!page.is_empty() && page.len() <= limit, "{} of {limit}", page.len());
+            read.extend(page);
+        }
+        assert!(read == written, "pages of {limit}");
+    }
+    assert!(setup.store.tail(&setup.id, 60).await.unwrap() == written[141..], "the tail");
 }
 
 /// The tail is the newest events, oldest of them first.

@@ -1,0 +1,79 @@
+use std::sync::Arc;
+
+use longhaul_core::event::NoteReason;
+use longhaul_core::message::{Message, Origin, Part};
+use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
+use longhaul_store::{Blobs, MemoryStore, NewSession};
+
+use super::*;
+use crate::agent::Agent;
+use crate::agents::Agents;
+use crate::session::Runtime;
+use crate::testing::{self, Folder};
+
+async fn agent(folder: &Folder, counter: Counter) -> Agent {
+    let model = Arc::new(Scripted::new(Script::always(ScriptedAnswer::text("Yes."))));
+    let mut agent = testing::agent(model, folder).await.unwrap();
+    agent.counter = counter;
+    agent
+}
+
+fn note(at: usize) -> EventBody {
+    let message = Message::user("m", vec![Part::text(format!("Note {at} of those that are counted."))]);
+    EventBody::NoteAdded { message, why: NoteReason::Imported }
+}
+
+fn chosen(agent: &str) -> EventBody {
+    let choice = ModelChoice { agent: Some(agent.to_owned()), model: None };
+    let to = Origin { provider: "p".to_owned(), api: "a".to_owned(), model: agent.to_owned() };
+    EventBody::ModelSwitched { to, choice: Some(choice) }
+}
+
+/// A session of `length` events, in which agents were chosen at some positions.
+async fn session(store: &SharedStore, length: usize, choices: &[(usize, &str)]) -> SessionId {
+    let id = SessionId::new(format!("{length} {choices:?}"));
+    let mut events =
+        vec![(1, EventBody::SessionStarted { title: None, forked_from: None, imported_from: None })];
+    for at in 2..=length {
+        let choice = choices.iter().find(|(position, _)| *position == at);
+        events.push((at as u64, choice.map_or_else(|| note(at), |(_, agent)| chosen(agent))));
+    }
+    store.create(NewSession { id: id.clone(), title: None, at: 1, events }).await.unwrap();
+    id
+}
+
+#[tokio::test]
+async fn a_log_is_folded_page_by_page_for_whoever_answers_in_the_end() {
+    let folder = Folder::new().unwrap();
+    let (usual, other) = (Counter::default(), Counter::characters());
+    let agents = Agents::new("usual", agent(&folder, usual.clone()).await)
+        .with("other", "scripted", Ok(agent(&folder, other.clone()).await))
+        .with("third", "scripted", Ok(agent(&folder, usual.clone()).await))
+        .with("broken", "scripted", Err("it is not there".to_owned()));
+    let store: SharedStore = Arc::new(MemoryStore::new());
+    let runtime = Runtime::of(agents, Arc::clone(&store), Blobs::in_memory(1 << 20));
+    let cases: &[(usize, &[(usize, &str)], &Counter)] = &[
+        (1, &[], &usual),
+        (PAGE - 1, &[], &usual),
+        (PAGE, &[], &usual),
+        (PAGE + 1, &[], &usual),
+        (2 * PAGE, &[(2, "other")], &other),
+        (2 * PAGE + 9, &[(PAGE + 1, "other")], &other),
+        (2 * PAGE + 9, &[(2 * PAGE + 9, "other")], &other),
+        (2 * PAGE + 9, &[(3, "other"), (PAGE + 3, "usual")], &usual),
+        (2 * PAGE + 9, &[(3, "other"), (PAGE + 3, "third"), (2 * PAGE + 3, "other")], &other),
+        (2 * PAGE + 9, &[(2 * PAGE, "third")], &usual),
+        (2 * PAGE + 9, &[(2 * PAGE, "broken")], &usual),
+    ];
+    for (length, choices, counter) in cases {
+        let id = session(&store, *length, choices).await;
+        let opened = runtime.house.read(&id).await.unwrap();
+        let log = store.read(&id, 0, usize::MAX).await.unwrap();
+        assert!(opened.log == log && whole_log(&store, &id).await.unwrap() == log, "{id}");
+        let expected = History::fold_with((*counter).clone(), &log).unwrap();
+        assert!(opened.history == expected, "{id}: {:?}", opened.history.counter());
+        assert_eq!(opened.seat.agent.counter, **counter, "{id}");
+        let is_broken = choices.iter().any(|(_, agent)| *agent == "broken");
+        assert_eq!(opened.seat.missing.is_some(), is_broken, "{id}");
+    }
+}
