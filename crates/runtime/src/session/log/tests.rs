@@ -11,6 +11,9 @@ use crate::agents::Agents;
 use crate::session::Runtime;
 use crate::testing::{self, Folder};
 
+/// Positions at which agents are chosen.
+type Choices<'a> = &'a [(usize, &'a str)];
+
 async fn agent(folder: &Folder, counter: Counter) -> Agent {
     let model = Arc::new(Scripted::new(Script::always(ScriptedAnswer::text("Yes."))));
     let mut agent = testing::agent(model, folder).await.unwrap();
@@ -30,7 +33,7 @@ fn chosen(agent: &str) -> EventBody {
 }
 
 /// A session of `length` events, in which agents were chosen at some positions.
-async fn session(store: &SharedStore, length: usize, choices: &[(usize, &str)]) -> SessionId {
+async fn session(store: &SharedStore, length: usize, choices: Choices<'_>) -> SessionId {
     let id = SessionId::new(format!("{length} {choices:?}"));
     let mut events =
         vec![(1, EventBody::SessionStarted { title: None, forked_from: None, imported_from: None })];
@@ -52,7 +55,7 @@ async fn a_log_is_folded_page_by_page_for_whoever_answers_in_the_end() {
         .with("broken", "scripted", Err("it is not there".to_owned()));
     let store: SharedStore = Arc::new(MemoryStore::new());
     let runtime = Runtime::of(agents, Arc::clone(&store), Blobs::in_memory(1 << 20));
-    let cases: &[(usize, &[(usize, &str)], &Counter)] = &[
+    let cases: &[(usize, Choices<'_>, &Counter)] = &[
         (1, &[], &usual),
         (PAGE - 1, &[], &usual),
         (PAGE, &[], &usual),
