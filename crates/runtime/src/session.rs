@@ -185,6 +185,12 @@ impl Session {
         self.request(|reply| Command::Resume { reply }).await
     }
 
+    /// Takes up messages that wait since a crash or a cancel, if its agent's rules say that they do not wait for a person
+    /// ([`Recovery::Continue`](longhaul_core::run::Recovery)). In a parked session they go on waiting.
+    pub fn take_up(&self) {
+        self.command(Command::TakeUp);
+    }
+
     /// Cancels what is going on and says what that was, once it has ended. Queued messages stay unless `clear_queue`.
     ///
     /// # Errors

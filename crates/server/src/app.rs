@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use longhaul::config::RateLimit;
 use longhaul::session::{Runtime, Session, SessionError};
 use longhaul_core::ids::SessionId;
-use longhaul_core::run::{Recovery, Status};
+use longhaul_core::run::Status;
 use longhaul_gateway::Gateway;
-use longhaul_store::{SessionRecord, StoreError};
+use longhaul_store::StoreError;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -186,7 +186,7 @@ impl App {
     }
 
     /// Opens the sessions whose run a crash has interrupted: what was left open is put right, and goes on if the agent's
-    /// rules say so. Then messages that wait in a session at rest are taken too.
+    /// rules say so. So do messages that wait in sessions at rest. It stops when the server is told to end.
     ///
     /// # Errors
     /// The store's, if the sessions cannot be listed. One that cannot be opened is logged and left.
@@ -195,23 +195,20 @@ impl App {
             // What another node has runs there; what nobody has is taken over bit by bit.
             return Ok(());
         }
-        let continues = self.runtime().agent().rules.recovery == Recovery::Continue;
+        let takes_up = self.runtime().takes_up();
         for record in self.runtime().sessions(usize::MAX >> 1).await? {
-            let waits = continues && record.queued > 0 && !record.parked;
-            if (record.running || waits)
-                && let Err(error) = self.recover_one(&record, waits).await
-            {
-                tracing::error!(session = %record.id, %error, "the session was not recovered");
+            let waits = takes_up && record.queued > 0 && !record.parked;
+            if self.is_draining() {
+                break;
             }
-        }
-        Ok(())
-    }
-
-    async fn recover_one(&self, record: &SessionRecord, waits: bool) -> Result<(), SessionError> {
-        let session = self.runtime().open(&record.id).await?;
-        // A run that goes on takes what waits by itself.
-        if waits && !record.running {
-            session.resume().await?;
+            if !record.running && !waits {
+                continue;
+            }
+            match self.runtime().open(&record.id).await {
+                Ok(session) if waits && !self.is_draining() => session.take_up(),
+                Ok(_) => {}
+                Err(error) => tracing::error!(session = %record.id, %error, "the session was not recovered"),
+            }
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use longhaul_core::message::Part;
 use longhaul_core::meter;
 use longhaul_core::plan::{Plan, Policy};
 use longhaul_core::queue::Queued;
-use longhaul_core::run::{CompactionOutcome, Input, Run, Settings, Status};
+use longhaul_core::run::{CompactionOutcome, Input, Recovery, Run, Settings, Status};
 use longhaul_core::strategy::Strategy;
 use longhaul_store::{SharedNodes, StoreError};
 use tokio::sync::oneshot;
@@ -85,6 +85,8 @@ pub(crate) enum Command {
         nodes: SharedNodes,
         since: Millis,
     },
+    /// Takes what waits, if the agent's rules say so and the session is not parked.
+    TakeUp,
 }
 
 /// A strategy that any session may use.
@@ -133,6 +135,12 @@ impl Driver {
                 let _ = reply.send(known);
             }
             Command::HearNodes { nodes, since } => self.hear_nodes(&nodes, since).await?,
+            Command::TakeUp => {
+                let continues = self.agent.rules.recovery == Recovery::Continue;
+                if continues && self.run.history().parked().is_none() {
+                    self.feed(Input::Wake).await?;
+                }
+            }
             Command::CloseAtRest { reply } => {
                 if self.run.is_idle() {
                     self.closing = Some(reply);

@@ -3,6 +3,7 @@
 use std::sync::{Arc, PoisonError};
 
 use longhaul_core::event::{EventBody, ModelChoice};
+use longhaul_core::ids::SessionId;
 use longhaul_core::plan::Policy;
 use longhaul_core::run::Input;
 use longhaul_store::StoreError;
@@ -20,6 +21,13 @@ pub(crate) struct Seat {
 }
 
 impl Seat {
+    /// Tells the operator of an agent that is not there.
+    pub(crate) fn warn(&self, session: &SessionId) {
+        if let Some(why) = &self.missing {
+            tracing::warn!(%session, "{why}: the session can be read, and be given another agent");
+        }
+    }
+
     /// Whether somebody is there who answers.
     ///
     /// # Errors

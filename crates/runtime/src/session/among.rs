@@ -239,7 +239,7 @@ impl Session {
         while self.settled().await.is_ok() && !self.close_at_rest().await {}
     }
 
-    fn command(&self, command: Command) {
+    pub(super) fn command(&self, command: Command) {
         // One that has ended hears nothing.
         let _ = self.shared.inbox.send(Message::Command(command));
     }

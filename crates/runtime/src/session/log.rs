@@ -69,7 +69,7 @@ impl House {
         let mut pages = Pages::of(&self.store, id);
         let mut page = pages.next().await?;
         let begun = newest_choice(&page).cloned();
-        let mut seat = self.seat_of(id, begun.as_ref()).await;
+        let mut seat = self.seat_of(begun.as_ref()).await;
         let mut history = History::new(seat.agent.counter.clone());
         let mut log = Vec::new();
         while !pages.ended {
@@ -83,11 +83,12 @@ impl House {
         log.extend(last);
         let newest = newest_choice(&log);
         if newest != begun.as_ref() {
-            seat = self.seat_of(id, newest).await;
+            seat = self.seat_of(newest).await;
             if seat.agent.counter != *history.counter() {
                 (history, log) = folded(id, seat.agent.counter.clone(), log).await?;
             }
         }
+        seat.warn(id);
         Ok(Opened { log, seat, history })
     }
 }

@@ -92,6 +92,11 @@ impl Runtime {
         self.house.steering.usual().0
     }
 
+    /// Whether there are agents that take up what waits since a crash or a cancel; see [`Session::take_up`].
+    pub fn takes_up(&self) -> bool {
+        self.house.agents.usable().any(|(_, agent)| agent.rules.recovery == Recovery::Continue)
+    }
+
     /// The store.
     pub fn store(&self) -> &SharedStore {
         &self.house.store

@@ -219,7 +219,9 @@ impl Runtime {
     /// [`SessionError::Store`].
     pub(super) async fn seat_in(&self, id: &SessionId) -> Result<Seat, SessionError> {
         let log = self.log(id).await?;
-        Ok(self.house.seat_of(id, newest_choice(&log)).await)
+        let seat = self.house.seat_of(newest_choice(&log)).await;
+        seat.warn(id);
+        Ok(seat)
     }
 }
 
@@ -231,14 +233,13 @@ impl House {
 
     /// Who answers in a session in which that was chosen last. If its agent is not there the usual one looks after it,
     /// and answers nothing.
-    pub(super) async fn seat_of(&self, id: &SessionId, choice: Option<&ModelChoice>) -> Seat {
+    pub(super) async fn seat_of(&self, choice: Option<&ModelChoice>) -> Seat {
         let Some(choice) = choice.filter(|_| !self.agents.is_only()) else {
             return Seat { agent: self.steering.usual().0, missing: None };
         };
         match self.chosen(choice).await {
             Ok(agent) => Seat { agent: Arc::new(agent), missing: None },
             Err(error) => {
-                tracing::warn!(session = %id, "{error}: the session can be read, and be given another agent");
                 let mut agent = Agent::clone(&self.steering.usual().0);
                 agent.rules.recovery = Recovery::Rest;
                 Seat { agent: Arc::new(agent), missing: Some(error.to_string()) }

@@ -1,12 +1,13 @@
 use std::time::Duration;
 
-use longhaul_core::event::EventBody;
-use longhaul_core::message::Part;
+use longhaul_core::event::{EventBody, ModelChoice};
+use longhaul_core::message::{Origin, Part};
 use longhaul_core::run::Recovery;
 use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
 use longhaul_store::{Blobs, MemoryStore, Store};
 
 use super::*;
+use crate::agents::Agents;
 use crate::testing::{self, Folder};
 
 const IDLE: Duration = Duration::from_secs(5);
@@ -134,4 +135,42 @@ async fn a_session_that_is_closed_takes_nothing_more() {
     let log = store.read(session.id(), 0, usize::MAX).await.unwrap();
     let begun = log.iter().filter(|event| matches!(event.body, EventBody::RunStarted { .. })).count();
     assert_eq!((begun, store.queue(session.id()).await.unwrap().len()), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_is_taken_up_where_the_sessions_own_agent_goes_on() {
+    let folder = Folder::new().unwrap();
+    let agent = async |recovery| {
+        let model = Arc::new(Scripted::new(Script::always(ScriptedAnswer::text("Yes."))));
+        let mut agent = testing::agent(model, &folder).await.unwrap();
+        agent.rules.recovery = recovery;
+        agent
+    };
+    let rests = Agents::new("rests", agent(Recovery::Rest).await).with("broken", "m", Err("gone".to_owned()));
+    let begin = |agents| Runtime::of(agents, Arc::new(MemoryStore::new()), Blobs::in_memory(1 << 20));
+    assert!(!begin(rests.clone()).takes_up());
+    let runtime = begin(rests.with("goes on", "m", Ok(agent(Recovery::Continue).await)));
+    assert!(runtime.takes_up());
+    let parked = EventBody::Parked { reason: "it died again and again".to_owned() };
+    for (agent, event, is_taken) in [
+        ("rests", None, false),
+        ("broken", None, false),
+        ("goes on", Some(parked), false),
+        ("goes on", None, true),
+    ] {
+        let choice = ModelChoice { agent: Some(agent.to_owned()), model: None };
+        let to = Origin { provider: "p".to_owned(), api: "a".to_owned(), model: "m".to_owned() };
+        let begun = EventBody::SessionStarted { title: None, forked_from: None, imported_from: None };
+        let events = [Some(begun), Some(EventBody::ModelSwitched { to, choice: Some(choice) }), event];
+        let events = events.into_iter().flatten().map(|event| (1, event)).collect();
+        let session = runtime.create_with(None, events).await.unwrap();
+        runtime
+            .store()
+            .enqueue(session.id(), waiting(&format!("{} {is_taken}", session.id())))
+            .await
+            .unwrap();
+        session.take_up();
+        session.settled().await.unwrap();
+        assert_eq!(session.queue().await.unwrap().is_empty(), is_taken, "{agent}");
+    }
 }
