@@ -60,8 +60,8 @@ pub(super) fn newest_choice(log: &[Event]) -> Option<&ModelChoice> {
 }
 
 impl House {
-    /// Reads a session that is to be opened. Each page is folded while the next is read, for whom the first page names:
-    /// where another was chosen later, who may count otherwise, all is folded in the end.
+    /// Reads a session that is to be opened. Each page is folded while the next is read, as the agent counts that the first
+    /// page names. If another was chosen later, who counts otherwise, all is folded again in the end.
     ///
     /// # Errors
     /// [`SessionError::Store`]; [`SessionError::Log`].
