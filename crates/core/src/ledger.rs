@@ -1,23 +1,24 @@
-//! The ledger: what somebody who goes on with the work must not lose, taken from the log by program.
+//! The ledger: the state of the work, taken from the log by program. The user's own words are no part of it: a shortened
+//! view quotes them.
 //!
 //! It reads the stored messages, never a summary of them, so it does not wear off with the number of compactions.
 //! One pass over any part of the log, no model, bounded memory, and equal messages give equal text.
 //!
 //! What tools put out is material. It shows how calls ended, which error lines they gave and which names exist; it
-//! never becomes a rule, a todo or a goal, and every item is one line that can be read as nothing else (a line that
+//! never becomes a todo, and every item is one line that can be read as nothing else (a line that
 //! begins with a mark of ours is quoted, what reads like a handle is written `lh\:12`).
 //!
-//! At most this much is kept, the oldest of a class going first: 256 rules and 128 messages of people, 512 todos,
-//! 2,048 files, 128 errors, 256 commands, 256 identifiers (and 4,096 that wait for being seen again), 16,384 names in
+//! At most this much is kept, the oldest of a class going first: 512 todos,
+//! 2,048 files, 512 facts, 128 errors, 256 commands, 256 identifiers (and 4,096 that wait for being seen again), 16,384 names in
 //! use, 256 values, 64 tools, 512 calls without an outcome. No item is longer than 1,000 bytes.
 
+mod facts;
 mod files;
 mod kept;
 mod line;
 mod names;
 mod outcomes;
 mod render;
-mod said;
 mod shell;
 mod todos;
 mod tools;
@@ -31,12 +32,12 @@ use crate::event::Cut;
 use crate::history::{Entry, EntryKind};
 use crate::ids::Seq;
 use crate::message::{Message, Part, ToolCall, ToolResult, ToolStatus};
+use facts::Facts;
 use files::Touch;
 pub use files::Verb;
 use kept::Kept;
 use names::{Names, Voice};
 use outcomes::{Asked, Outcomes};
-use said::Said;
 use todos::{ListCall, Todos};
 use values::{Source, Values};
 use words::Words;
@@ -56,9 +57,9 @@ const MOST_ARGUMENT_BYTES: usize = 1 << 20;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ledger {
-    said: Said,
     todos: Todos,
     files: Kept<Verb>,
+    facts: Facts,
     outcomes: Outcomes,
     names: Names,
     values: Values,
@@ -84,9 +85,9 @@ struct Pending {
 impl Default for Ledger {
     fn default() -> Self {
         Self {
-            said: Said::default(),
             todos: Todos::default(),
             files: Kept::new(MOST_FILES),
+            facts: Facts::default(),
             outcomes: Outcomes::default(),
             names: Names::default(),
             values: Values::default(),
@@ -127,7 +128,6 @@ impl Ledger {
     }
 
     fn read_typed(&mut self, at: Seq, message: &Message) {
-        self.said.read(message);
         for text in message.parts.iter().filter_map(Part::as_text) {
             self.todos.read_checkboxes(text);
             self.names.read_text(at, Voice::Speaker, text);
@@ -189,6 +189,11 @@ impl Ledger {
                 self.names.read_text(at, Voice::Tool, text);
                 self.values.read(at, Source::Tool, text);
             }
+            let source = self.pending.get(result.call_id.as_str()).and_then(|call| call.touches.first());
+            let source = source.map(|touch| touch.path.clone());
+            for text in result.content.iter().filter_map(Part::as_text) {
+                self.facts.read(source.as_deref(), text);
+            }
             self.read_outcome(result);
         }
     }
@@ -227,11 +232,6 @@ impl Ledger {
         of(false).chain(of(true)).map(|(path, verb)| (path, *verb))
     }
 
-    /// Sentences of people that set rules, oldest first.
-    pub fn rules(&self) -> impl Iterator<Item = &str> {
-        self.said.rules()
-    }
-
     /// Todos that are not finished, in the order in which they came up.
     pub fn open_todos(&self) -> impl Iterator<Item = &str> {
         self.todos.open().map(|(text, _)| text)
@@ -239,16 +239,15 @@ impl Ledger {
 
     /// The ledger as text of at most `limit_tokens`, as `counter` counts them; empty if nothing fits.
     ///
-    /// One section for each class that has something. If not all fits, rules come first, then goal, open todos and
-    /// files, then what else was typed, errors, commands, identifiers, values and tools; within a
-    /// class the newest. What is left out is counted in one line of its class, as far as that line fits.
+    /// One section for each class that has something. If not all fits, open todos and files come first, then facts,
+    /// errors, commands, identifiers, values and tools; within a class the newest. What is left out is counted in one line of its class, as far as that line fits.
     pub fn render(&self, limit_tokens: u64, counter: &Counter) -> String {
         render::fit(&render::sections(self), limit_tokens, counter)
     }
 
     /// The ledger, and in the room that is left the names that the work revolves around, the most used first, on one
-    /// line: they cost little and are what is used again. What the ledger's classes say besides goal, rules, todos and
-    /// files gets a quarter of the room.
+    /// line: they cost little and are what is used again. What the ledger's classes say besides todos and files gets a
+    /// quarter of the room.
     pub fn render_with_names(&self, limit_tokens: u64, counter: &Counter) -> String {
         let sections = render::sections(self);
         let first = counter.text(&render::fit(render::first(&sections), limit_tokens, counter));

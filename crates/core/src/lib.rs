@@ -19,6 +19,7 @@ pub mod meter;
 pub mod plan;
 pub mod queue;
 pub mod recall;
+pub(crate) mod retention;
 pub mod run;
 pub mod strategy;
 pub mod survival;

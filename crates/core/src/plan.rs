@@ -32,6 +32,7 @@ pub use draft::{MARK, ORDER_START, Rejected, SummaryDraft, SummaryForm, SummaryR
 pub use economics::{EditCost, Prices};
 pub(crate) use extract::plain_text;
 pub use scene::Scene;
+pub(crate) use verbatim::shortened;
 
 /// What the user chose about context.
 #[derive(Clone)]
@@ -52,10 +53,16 @@ pub struct Policy {
     pub auto_recall: bool,
     /// How long a summary is waited for, in milliseconds.
     pub summary_timeout_ms: u64,
+    /// The share of the free room that quotes of the user may take in a view that was shortened, 0 to 1. The free room is
+    /// what the trigger leaves after everything else in that view.
+    pub user_text_share: f64,
 }
 
 /// How long a summary is waited for unless the policy says otherwise, in milliseconds.
 pub const SUMMARY_TIMEOUT_MS: u64 = 300_000;
+
+/// The share of the free room that quotes of the user may take unless the policy says otherwise.
+pub const USER_TEXT_SHARE: f64 = 0.5;
 
 impl Policy {
     /// That strategy, everything else by default.
@@ -69,6 +76,7 @@ impl Policy {
             prices: None,
             auto_recall: false,
             summary_timeout_ms: SUMMARY_TIMEOUT_MS,
+            user_text_share: USER_TEXT_SHARE,
         }
     }
 }
@@ -100,6 +108,7 @@ impl std::fmt::Debug for Policy {
             .field("writer", &self.writer)
             .field("prices", &self.prices)
             .field("auto_recall", &self.auto_recall)
+            .field("user_text_share", &self.user_text_share)
             .finish()
     }
 }

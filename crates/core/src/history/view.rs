@@ -122,6 +122,11 @@ impl Entry {
         self.begins < self.seq
     }
 
+    /// Returns the tokens of the message as the model is shown it, 0 if it is not shown.
+    pub(crate) fn tokens(&self) -> u64 {
+        self.groups.total()
+    }
+
     /// Its tokens as the model sees it when no edit has touched it; `None` if it does not.
     pub(super) fn shown_groups(&self) -> Option<Groups> {
         self.shown.is_some().then_some(self.groups)

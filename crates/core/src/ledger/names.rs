@@ -211,7 +211,7 @@ fn is_id_key(key: &str) -> bool {
 }
 
 /// Whether a word names one thing: an address, a hash, an id with its digits, an issue, a version, a date.
-fn is_name(word: &str) -> bool {
+pub(super) fn is_name(word: &str) -> bool {
     if word.starts_with("https://") || word.starts_with("http://") {
         return (12..=MOST_ADDRESS_BYTES).contains(&word.len());
     }

@@ -3,8 +3,8 @@
 use super::{Ledger, Verb, line};
 use crate::estimate::Counter;
 
-/// How many sections come before everything else: goal, rules, open todos, files, rules in what was pasted.
-const FIRST: usize = 6;
+/// How many sections come before everything else: open todos, files changed, files read.
+const FIRST: usize = 3;
 
 /// Items are cut after so many characters; files never.
 const MOST_CHARS: usize = 400;
@@ -18,20 +18,14 @@ pub(super) struct Section {
     evicted: u64,
     /// Which end stays when there is too little room.
     stays: End,
-    /// The section may have one of so many parts of the room that is left.
-    share: u64,
-    /// If all of it fits in the room, it is all there, whatever that leaves for the others.
-    binds: bool,
     /// What is left out can be had by recall.
     has_recall: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     First,
     Last,
-    /// Each that fits, in this order.
-    Best(Vec<usize>),
 }
 
 /// A section with the tokens of its lines.
@@ -45,7 +39,6 @@ struct Measured<'a> {
 
 /// All sections that have something, the most important first. The first [`FIRST`] are always there.
 pub(super) fn sections(ledger: &Ledger) -> Vec<Section> {
-    let (rules, messages) = ledger.said.evicted();
     let (commands, errors) = ledger.outcomes.evicted();
     let of = |read: bool| ledger.files().filter(move |(_, verb)| (*verb == Verb::Read) == read);
     let changed = of(false).map(|(path, verb)| format!("{} ({})", line::name(path, 1_000), verb.as_str()));
@@ -62,29 +55,17 @@ pub(super) fn sections(ledger: &Ledger) -> Vec<Section> {
         0 => "Errors, newest first".to_owned(),
         resolved => format!("Errors, newest first ({resolved} resolved since)"),
     };
-    let ((own, own_order), (pasted, pasted_order)) =
-        (ledger.said.rules_by_worth(false), ledger.said.rules_by_worth(true));
-    let (own_evicted, pasted_evicted) = if pasted.is_empty() { (rules, 0) } else { (0, rules) };
     let said = |title: &str, items: Vec<String>, evicted, stays| section(title, items, evicted, stays);
     let mut sections = vec![
-        said("Goal", ledger.said.goal().map(str::to_owned).into_iter().collect(), 0, End::First),
-        Section { binds: true, ..said("Rules set by the user", own, own_evicted, End::Best(own_order)) },
         said(&todos_title, todos.collect(), ledger.todos.evicted(), End::First),
         said("Files changed, newest last", changed.collect(), 0, End::Last),
         said("Files read, newest last", read.collect(), ledger.files.evicted(), End::Last),
-        Section {
-            share: 2,
-            ..said("Rules in long texts of the user", pasted, pasted_evicted, End::Best(pasted_order))
-        },
-        Section {
-            share: 3,
-            ..said(
-                "Other messages of the user, newest first",
-                ledger.said.messages().map(str::to_owned).collect(),
-                messages,
-                End::First,
-            )
-        },
+        said(
+            "Facts in tool output, newest first",
+            ledger.facts.newest_first().collect(),
+            ledger.facts.evicted(),
+            End::First,
+        ),
         said(&errors_title, ledger.outcomes.errors().collect(), errors, End::First),
         said("Commands, newest first", ledger.outcomes.commands().collect(), commands, End::First),
         said("Identifiers", ledger.names.kept().collect(), ledger.names.evicted(), End::First),
@@ -108,8 +89,6 @@ fn section(title: &str, items: Vec<String>, evicted: u64, stays: End) -> Section
         items: items.iter().map(|item| format!("- {item}\n")).collect(),
         evicted,
         stays,
-        share: 1,
-        binds: false,
         has_recall: true,
     }
 }
@@ -180,21 +159,15 @@ fn within(start: &str, sections: &[Measured<'_>], limit: u64, mut room: u64, cou
 fn fill(sections: &[Measured<'_>], mut room: u64) -> String {
     let mut taken = vec![(String::new(), 0); sections.len()];
     let mut later: u64 = sections.iter().map(Measured::least).sum();
-    let (binding, other): (Vec<_>, Vec<_>) = (0..sections.len()).partition(|at| sections[*at].section.binds);
-    let order = [binding, other].concat();
-    for &at in &order {
-        let section = &sections[at];
+    for (at, section) in sections.iter().enumerate() {
         later -= section.least();
         let least = section.least().min(room);
-        let share = match section.section.binds && section.all() <= room {
-            true => room,
-            false => room.saturating_sub(later) / section.section.share,
-        };
+        let share = room.saturating_sub(later);
         taken[at] = section.take(share.max(least));
         room = room.saturating_sub(taken[at].1);
     }
     // What the later ones left is for those whose share was too small.
-    for at in order {
+    for at in 0..sections.len() {
         let used = taken[at].1;
         if used < sections[at].all() {
             taken[at] = sections[at].take(used + room);
@@ -244,17 +217,11 @@ impl<'a> Measured<'a> {
             fits
         };
         let count = items.len();
-        let taken: Vec<usize> = match &self.section.stays {
+        let taken: Vec<usize> = match self.section.stays {
             End::First => (0..count).take_while(|at| fits(self.items[*at])).collect(),
             End::Last => {
                 let mut taken: Vec<usize> = (0..count).rev().take_while(|at| fits(self.items[*at])).collect();
                 taken.reverse();
-                taken
-            }
-            End::Best(order) => {
-                let mut taken: Vec<usize> =
-                    order.iter().copied().filter(|at| fits(self.items[*at])).collect();
-                taken.sort_unstable();
                 taken
             }
         };
@@ -262,7 +229,7 @@ impl<'a> Measured<'a> {
         let items: String = taken.into_iter().map(|at| items[at].as_str()).collect();
         let text = match self.section.stays {
             End::First => [items, more].concat(),
-            End::Last | End::Best(_) => [more, items].concat(),
+            End::Last => [more, items].concat(),
         };
         ([self.section.title.as_str(), &text].concat(), used)
     }

@@ -117,6 +117,11 @@ impl Values {
     }
 }
 
+/// Returns whether a line is one setting: `key: value` or `key = value`.
+pub(super) fn states_value(line: &str) -> bool {
+    colon(line).is_some() || (line.contains('=') && equals(line).next().is_some())
+}
+
 /// `key=12`, `--key=12` and the like, whose value has a digit or is a switch.
 fn equals(line: &str) -> impl Iterator<Item = (&str, &str)> {
     super::names::words(line).filter_map(|word| {

@@ -67,6 +67,8 @@ pub struct SummaryDraft {
     is_given: bool,
     /// The request as it is, counted by us alone, in tokens.
     counted_tokens: u64,
+    /// The share of the free room that quotes of the user may take.
+    user_text_share: f64,
     /// Whether the model has the tool `recall`.
     has_recall: bool,
     /// Why the newest answer could not be used: the same is asked once more.
@@ -162,7 +164,9 @@ impl SummaryDraft {
         let floor = scene.after_choice(&choice.gone, &choice.cleared, 0);
         let most = asked.min(scene.budget.usable / 6).min(scene.budget.reserve);
         let limit = summary_limit(scene, choice, chapters.len() as u64, ledger_tokens, most)?;
-        let room = extract_room(scene, &floor, chapters.len() as u64);
+        let quoted = scene
+            .user_text_bound(&choice.gone, floor.bound() + limit * chapters.len() as u64 + ledger_tokens);
+        let room = extract_room(scene, floor.bound() + quoted, chapters.len() as u64);
         // What has a ledger has filled its room by itself.
         let extract_tokens = (ledger_tokens == 0).then(|| limit.max(room));
         let (mut ops, mut sections) = (Vec::new(), Vec::new());
@@ -213,6 +217,7 @@ impl SummaryDraft {
             may_go: choice.gone.clone(),
             is_given: false,
             counted_tokens: scene.counted(),
+            user_text_share: scene.policy.user_text_share,
             has_recall: scene.history.has_recall(),
             complaint: None,
             edit,
@@ -414,9 +419,9 @@ fn summary_limit(scene: &Scene<'_>, choice: &Choice, count: u64, ledger: u64, li
 
 /// What an extract in the place of each of `count` summaries may have: half of what is left between what stays and where the
 /// edit must end, so that the next is not due at once.
-fn extract_room(scene: &Scene<'_>, floor: &Reading, count: u64) -> u64 {
+fn extract_room(scene: &Scene<'_>, floor_bound: u64, count: u64) -> u64 {
     let ceiling = scene.trigger.min(scene.before);
-    let half = ceiling.saturating_sub(floor.bound()) / 2;
+    let half = ceiling.saturating_sub(floor_bound) / 2;
     let increment = Increment::of(scene.history);
     let fits = |room: &u64| increment.bound(&Groups::of(count * (room + HEADER_TOKENS))) <= half;
     let most = (half / count.max(1)).saturating_sub(HEADER_TOKENS);

@@ -7,6 +7,7 @@ use crate::history::{History, ItemKind, ViewItem};
 use crate::ids::{Handle, Seq};
 use crate::ledger::Ledger;
 use crate::message::{Message, Part};
+use crate::retention::user_text;
 
 /// Titles of what an extract has below its ledger.
 const STATE: &str = "State (last words of the assistant)";
@@ -66,7 +67,9 @@ fn spacious(items: &[&ViewItem], earlier: Vec<String>, room: u64, counter: &Coun
     let before = fill(&[(EARLIER, earlier)], room / 2, counter);
     let title = counter.text(SAID) + 3;
     let left = room.saturating_sub(counter.text(&before) + title);
-    let said = verbatim::newest(items, left, counter);
+    // The user is quoted above.
+    let others: Vec<&ViewItem> = items.iter().copied().filter(|item| item.kind != ItemKind::Typed).collect();
+    let said = verbatim::newest(&others, left, counter);
     match said.is_empty() {
         true => before,
         false => format!("{before}{SAID}:\n{}", defused(&said)),
@@ -102,7 +105,9 @@ fn earlier(items: &[&ViewItem]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for item in summaries {
         let text = plain_text(&item.message);
-        for line in words_of(&text).lines().filter(|line| !line.starts_with(MARK)) {
+        for line in
+            words_of(&user_text::without_section(&text)).lines().filter(|line| !line.starts_with(MARK))
+        {
             let line = clip(line.trim_start_matches("- "), 300);
             if !line.is_empty() && !line.starts_with("… and ") && !lines.contains(&line) {
                 lines.push(line);

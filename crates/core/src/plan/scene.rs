@@ -8,8 +8,8 @@ use super::{Occasion, Plan, Policy, Prices, draft, overflow_target, pause_target
 use crate::budget::Budget;
 use crate::estimate::Groups;
 use crate::event::ViewEdit;
-use crate::history::{History, Unit, UnitKind, units};
-use crate::ids::Seq;
+use crate::history::{Entry, EntryKind, History, Unit, UnitKind, units};
+use crate::ids::{Handle, Seq};
 use crate::meter::Reading;
 use crate::strategy::{Choice, Instead, Line, Protection};
 
@@ -125,6 +125,18 @@ impl<'a> Scene<'a> {
     /// tokens more.
     pub fn after_choice(&self, gone: &[bool], cleared: &[usize], added: u64) -> Reading {
         self.cleared(|unit| !gone[unit], cleared, Groups::of(added))
+    }
+
+    /// The most that quotes of the user in the `gone` units may take, in tokens, beside `floor_bound` tokens of everything
+    /// else.
+    pub(super) fn user_text_bound(&self, gone: &[bool], floor_bound: u64) -> u64 {
+        let free = self.trigger.min(self.before).saturating_sub(floor_bound);
+        let most = (free as f64 * self.policy.user_text_share) as u64;
+        let handles = self.handles(gone);
+        let is_gone = |entry: &&Entry| handles.iter().any(|Handle(range)| range.contains(entry.seq));
+        let typed = self.history.entries().iter().filter(|entry| entry.kind == EntryKind::Typed);
+        let tokens: u64 = typed.filter(is_gone).map(Entry::tokens).sum();
+        tokens.min(most)
     }
 
     /// Asks the strategy, first with its own protection, then with the tight one.

@@ -9,6 +9,7 @@ use crate::event::{EditKind, EventBody, ViewEdit, ViewOp};
 use crate::ids::Seq;
 use crate::message::Part;
 use crate::meter;
+use crate::retention::user_text::UserText;
 use crate::strategy::{Choice, Instead};
 use crate::truncate::{Keep, Limit, truncate};
 
@@ -110,26 +111,37 @@ impl Scene<'_> {
     fn with_ledger(&self, choice: &Choice, target: u64) -> ViewEdit {
         let bare = self.removal_by(choice, NAME);
         let fits = |told: &ViewEdit| told.compressed_bound < below_brim(target);
-        if let Some(told) = self.told(choice, self.most_of_ledger()).filter(fits) {
+        if let Some(told) = self.told(choice, self.most_told()).filter(fits) {
             return told;
         }
         // The expected error of what is new is an eighth at most.
         let room = below_brim(target).saturating_sub(bare.compressed_bound) * 8 / 9;
-        let told = self.told(choice, room.min(self.most_of_ledger()));
+        let told = self.told(choice, room.min(self.most_told()));
         told.filter(|told| told.compressed_bound < target).unwrap_or(bare)
     }
 
-    /// What a choice comes to with a ledger of at most so many tokens; `None` if that says nothing.
+    /// The most that quotes of the user and the ledger may have together, in tokens.
+    fn most_told(&self) -> u64 {
+        2 * self.most_of_ledger()
+    }
+
+    /// What a choice comes to with quotes of the user and a ledger in at most so many tokens; `None` if they say nothing.
     fn told(&self, choice: &Choice, most: u64) -> Option<ViewEdit> {
         if most < LEAST_LEDGER_TOKENS {
             return None;
         }
-        let ledger = extract::ledger(self.history, &self.handles(&choice.gone), most);
-        if ledger.is_empty() {
+        let handles = self.handles(&choice.gone);
+        let quotes = UserText::of(self.history, &handles);
+        let user_text = quotes.fit((most / 2).max(quotes.order_tokens()).min(most));
+        let quoted = self.history.counter().text(&user_text);
+        let ledger = extract::ledger(self.history, &handles, (most - quoted).min(self.most_of_ledger()));
+        let texts = [user_text.trim_end(), ledger.trim_end()];
+        let told = texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n");
+        if told.is_empty() {
             return None;
         }
         let mut note = self.note(&choice.gone);
-        note.push(Part::text(format!("\n\nWhat they said and did:\n\n{}", ledger.trim_end())));
+        note.push(Part::text(format!("\n\n{told}")));
         Some(self.removal_with(choice, NAME, note))
     }
 
@@ -139,7 +151,7 @@ impl Scene<'_> {
         self.newest_steps(most, |choice| {
             // A ledger is read from everything that goes: not where it would be too long without one.
             let bare = self.removal_by(choice, NAME);
-            fits(&bare) && self.told(choice, self.most_of_ledger()).as_ref().is_none_or(fits)
+            fits(&bare) && self.told(choice, self.most_told()).as_ref().is_none_or(fits)
         })
     }
 

@@ -58,7 +58,7 @@ fn line(item: &ViewItem) -> String {
 }
 
 /// A text in at most `most` tokens, as `count` has them: whole, or its beginning and its end; `None` if that says nothing.
-pub(super) fn shortened(text: &str, most: u64, count: &dyn Fn(&str) -> u64) -> Option<String> {
+pub(crate) fn shortened(text: &str, most: u64, count: &dyn Fn(&str) -> u64) -> Option<String> {
     let tokens = count(text);
     if tokens <= most {
         return Some(text.to_owned());

@@ -8,11 +8,14 @@ use crate::plan::MARK;
 mod binding;
 mod code;
 
+pub(crate) use binding::binds;
+pub(crate) use code::Lines as CodeLines;
+
 /// Facts longer than this are compared by their start. In bytes.
 const MAX_FACT_BYTES: usize = 400;
 
 /// What makes a sentence of the model a decision.
-const DECISION_WORDS: &[&str] = &[
+pub(crate) const DECISION_WORDS: &[&str] = &[
     "decided",
     "decision",
     "decide",
@@ -187,7 +190,7 @@ const ABBREVIATIONS: &[&str] = &[
 ];
 
 /// Whether the full stop between `before` and `after` belongs to the word before it: `e.g. this`, `z. B. das`, `v. 2`.
-fn is_abbreviation(before: &str, after: &str) -> bool {
+pub(crate) fn is_abbreviation(before: &str, after: &str) -> bool {
     let word = before.rsplit([' ', '(', '"', '“', '„']).next().unwrap_or_default();
     let next = after.trim_start().chars().next();
     let goes_on = next.is_some_and(|char| char.is_lowercase());
@@ -218,7 +221,7 @@ fn ends_abbreviated(before: &str, letter: &str) -> bool {
 }
 
 /// Whether one of `marks` stands in the sentence as words of its own.
-fn has_any(sentence: &str, marks: &[&str]) -> bool {
+pub(crate) fn has_any(sentence: &str, marks: &[&str]) -> bool {
     let plain = |char: char| match char {
         '’' => '\'',
         '\'' => char,

@@ -187,7 +187,7 @@ fn little_is_not_worth_a_model_call() {
             stage.say(&format!("Question {turn}? You must keep rule {turn}."));
         }
         assert!(!stage.edits().is_empty());
-        assert!(stage.shown().contains("Rules set by the user:"), "the ledger");
+        assert!(stage.shown().contains("What the user said"), "quotes of the user");
         stage.summaries
     };
     assert_eq!(asked(4_000), 0);

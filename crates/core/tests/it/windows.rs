@@ -106,14 +106,13 @@ fn is_reachable(history: &History, entry: &Entry) -> bool {
     history.view().iter().any(|item| holds(&item.range) || item.covers.iter().any(holds))
 }
 
-/// Rules, open todos and paths of everything that is gone are in view word for word, if they fit in their share.
+/// Open todos and paths of everything that is gone are in view word for word, if they fit in their share.
 fn check_ledger(history: &History, budget: &Budget) -> usize {
     let summary = history.view().iter().find(|item| !item.covers.is_empty());
     let Some(summary) = summary else { return 0 };
     let is_gone = |entry: &&Entry| summary.covers.iter().any(|range| range.contains(entry.seq));
     let ledger = Ledger::read(history.entries().iter().filter(is_gone));
-    let kept: Vec<&str> =
-        ledger.rules().chain(ledger.open_todos()).chain(ledger.files().map(|(path, _)| path)).collect();
+    let kept: Vec<&str> = ledger.open_todos().chain(ledger.files().map(|(path, _)| path)).collect();
     let tokens = |line: &&str| history.counter().text(line) + 6;
     let share = (budget.usable / 8).min(8_000);
     if kept.iter().map(tokens).sum::<u64>() + 200 > share {

@@ -8,6 +8,7 @@ use crate::event::{EventBody, ViewEdit, ViewOp};
 use crate::history::{History, Unit, ViewItem, units};
 use crate::ids::{Handle, LogRange};
 use crate::message::Part;
+use crate::retention::user_text::{UserText, user_room};
 
 impl SummaryDraft {
     /// What a pruning agent may be given and may write at a time: both have to fit its window, the answer its output
@@ -65,14 +66,43 @@ impl SummaryDraft {
         extracts: &[String],
         history: &History,
     ) -> Result<ViewEdit, Rejected> {
+        let bare = self.pruned_beside(pruning, extracts, 0, history)?;
+        let limit = bare.trigger_tokens.min(bare.original_bound);
+        let (_, handles) = self.what_goes();
+        let quotes = UserText::of(history, &handles);
+        if quotes.is_empty() {
+            return Ok(bare);
+        }
+        let free = limit.saturating_sub(bare.compressed_bound);
+        let mut room = user_room(free, self.user_text_share, quotes.order_tokens());
+        while room > 0 {
+            match self.pruned_beside(pruning, extracts, room, history) {
+                Err(Rejected::TooLong { .. }) => room = room * 3 / 4,
+                quoted => return quoted,
+            }
+        }
+        Ok(bare)
+    }
+
+    /// The pruned edit with quotes of the user in at most `user_room` tokens.
+    fn pruned_beside(
+        &self,
+        pruning: &Pruning,
+        extracts: &[String],
+        user_room: u64,
+        history: &History,
+    ) -> Result<ViewEdit, Rejected> {
         let view = history.view();
         let units = units(view, &[]);
+        let (_, handles) = self.what_goes();
+        let all_quotes = UserText::of(history, &handles).whole_tokens().max(1);
         let mut summary = Some(pruning.summary()).filter(|summary| !summary.is_empty());
         let mut says_nothing = false;
         let replace = |run: &[usize], words: Option<String>| {
             let texts: Vec<String> = summary.take().into_iter().chain(words).collect();
             says_nothing |= texts.is_empty();
-            self.stand_in(history, &units, run, defused(&texts.join("\n\n")))
+            let words = defused(&texts.join("\n\n"));
+            self.stand_in(history, &units, run, words, user_room as f64 / all_quotes as f64)
         };
         let ops = pruning.ops((view, &units), &self.may_go, extracts, replace);
         if ops.is_empty() {
@@ -110,14 +140,25 @@ impl SummaryDraft {
         pruning.missing().map(of).collect()
     }
 
-    /// The message that stands for a run of units.
-    pub(super) fn stand_in(&self, history: &History, units: &[Unit], run: &[usize], words: String) -> ViewOp {
+    /// Returns the message that stands for a run of units. `quoted_share` is the share of the user's text in it that is
+    /// quoted at most, 0 to 1 or more.
+    fn stand_in(
+        &self,
+        history: &History,
+        units: &[Unit],
+        run: &[usize],
+        words: String,
+        quoted_share: f64,
+    ) -> ViewOp {
         let (first, last) = (&units[run[0]], &units[run[run.len() - 1]]);
         let range = LogRange { from: first.range.from, to: last.range.to };
         let items = &history.view()[first.items.start..last.items.end];
         let mut covered = vec![range];
         covered.extend(items.iter().flat_map(|item| item.covers.iter().copied()));
-        let handles = crate::history::merged(history.entries(), covered).into_iter().map(Handle).collect();
+        let handles: Vec<Handle> =
+            crate::history::merged(history.entries(), covered).into_iter().map(Handle).collect();
+        let quotes = UserText::of(history, &handles);
+        let user_text = quotes.fit((quotes.whole_tokens() as f64 * quoted_share) as u64);
         let section = Section {
             op: 0,
             messages: items.len() as u64,
@@ -128,6 +169,6 @@ impl SummaryDraft {
             ledger: None,
             work: Work::Written(if words.is_empty() { words } else { format!("{WRITTEN}\n{words}") }),
         };
-        ViewOp::Replace { range, parts: vec![Part::text(section.render(history))], summary: true }
+        ViewOp::Replace { range, parts: vec![Part::text(section.render(history, &user_text))], summary: true }
     }
 }

@@ -7,6 +7,7 @@ use crate::event::{EditKind, ViewEdit, ViewOp};
 use crate::history::{History, ViewItem};
 use crate::message::{Message, Part};
 use crate::meter::Reading;
+use crate::retention::user_text::{UserText, user_room};
 use crate::usage::Usage;
 
 impl SummaryDraft {
@@ -163,26 +164,62 @@ impl SummaryDraft {
         floor: &Reading,
         history: &History,
     ) -> Result<ViewEdit, Rejected> {
-        let mut added = Groups::default();
-        for section in &self.sections {
-            let part = Part::text(section.render(history));
-            let message = Message::user("", vec![part.clone()]);
-            added += self.increment.groups(&message);
-            if let Some(ViewOp::Replace { parts, .. }) = edit.ops.get_mut(section.op) {
-                *parts = vec![part];
-            }
-        }
-        let tokens = floor.total + self.increment.tokens(&added);
-        let bound = floor.bound() + self.increment.bound(&added) + self.sections.len() as u64;
         let limit = edit.trigger_tokens.min(edit.original_bound);
+        let bare: Vec<String> = self.sections.iter().map(|section| section.render(history, "")).collect();
+        let mut added = self.added(&bare);
+        let mut bound = self.bound_of(floor, &added);
         if bound >= limit {
             return Err(Rejected::TooLong { tokens: bound, limit });
         }
+        let mut texts = bare;
+        // Quotes of the user take a share of what is left; less where the count of a share is off.
+        let quotes: Vec<UserText<'_>> =
+            self.sections.iter().map(|section| UserText::of(history, &section.handles)).collect();
+        let orders: u64 = quotes.iter().map(UserText::order_tokens).sum();
+        let mut room = user_room(limit - bound, self.user_text_share, orders);
+        while room > 0 && quotes.iter().any(|quote| !quote.is_empty()) {
+            let quoted = self.quoted(&quotes, room, history);
+            let with_quotes = self.added(&quoted);
+            if self.bound_of(floor, &with_quotes) < limit {
+                (texts, added) = (quoted, with_quotes);
+                bound = self.bound_of(floor, &added);
+                break;
+            }
+            room = room * 3 / 4;
+        }
+        for (section, text) in self.sections.iter().zip(texts) {
+            if let Some(ViewOp::Replace { parts, .. }) = edit.ops.get_mut(section.op) {
+                *parts = vec![Part::text(text)];
+            }
+        }
+        let tokens = floor.total + self.increment.tokens(&added);
         edit.compressed_tokens = tokens;
         edit.compressed_bound = bound;
         edit.why = format!("{}{}", self.what_was_done(), edit.why);
         edit.usage = self.usage.clone().or_else(|| self.is_by_model().then(Usage::default));
         Ok(edit)
+    }
+
+    /// The sections with quotes of the user in at most `room` tokens together, each with its share.
+    fn quoted(&self, quotes: &[UserText<'_>], room: u64, history: &History) -> Vec<String> {
+        let whole: Vec<u64> = quotes.iter().map(UserText::whole_tokens).collect();
+        let all = whole.iter().sum::<u64>().max(1);
+        let share = |tokens: u64| (u128::from(room) * u128::from(tokens) / u128::from(all)) as u64;
+        let sections = self.sections.iter().zip(quotes).zip(whole);
+        sections
+            .map(|((section, quote), tokens)| section.render(history, &quote.fit(share(tokens))))
+            .collect()
+    }
+
+    /// What the texts add to the request.
+    fn added(&self, texts: &[String]) -> Groups {
+        let messages = texts.iter().map(|text| Message::user("", vec![Part::text(text.as_str())]));
+        messages.map(|message| self.increment.groups(&message)).sum()
+    }
+
+    /// The bound of the request with everything that stays and `added` more.
+    fn bound_of(&self, floor: &Reading, added: &Groups) -> u64 {
+        floor.bound() + self.increment.bound(added) + self.sections.len() as u64
     }
 
     /// Whether a model has written any of it.

@@ -17,7 +17,9 @@ impl Section {
         }
     }
 
-    pub(super) fn render(&self, history: &History) -> String {
+    /// Returns the message that stands in the place of the section: with `user_text`, the quotes of the user, below its
+    /// first line.
+    pub(super) fn render(&self, history: &History, user_text: &str) -> String {
         let ledger = self.ledger(history);
         let text = match &self.work {
             // What a model writes is not taken for what the program knows.
@@ -32,7 +34,7 @@ impl Section {
             false => String::new(),
         };
         let head = format!("{MARK} of {} earlier messages{how}.", self.messages);
-        let texts = [head.as_str(), ledger.trim(), text.trim()];
+        let texts = [head.as_str(), user_text.trim_end(), ledger.trim(), text.trim()];
         texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
     }
 }

@@ -193,7 +193,7 @@ const GERMAN_COMMANDS: &str = "\
     schreib schreibe pushe committe nimm führe starte entferne überschreibe lass lasse geh gehe";
 
 /// Whether somebody who says this sets a rule.
-pub(super) fn binds(sentence: &str) -> bool {
+pub(crate) fn binds(sentence: &str) -> bool {
     if !sentence.is_ascii() && UNSPACED.split(' ').any(|mark| sentence.contains(mark)) {
         return true;
     }

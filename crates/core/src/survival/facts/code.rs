@@ -51,13 +51,13 @@ const OPENERS: &[&str] =
     &["never", "always", "avoid", "don't", "don’t", "dont", "no", "please", "nie", "niemals"];
 
 /// The lines of a text, and which of them stand in a fence that holds code.
-pub(super) struct Lines<'a> {
+pub(crate) struct Lines<'a> {
     lines: Vec<&'a str>,
     fenced: Vec<bool>,
 }
 
 impl<'a> Lines<'a> {
-    pub(super) fn of(text: &'a str) -> Self {
+    pub(crate) fn of(text: &'a str) -> Self {
         let lines: Vec<&str> = text.lines().collect();
         let mut fenced = vec![false; lines.len()];
         let mut open: Option<(usize, &str)> = None;
@@ -75,12 +75,12 @@ impl<'a> Lines<'a> {
         Self { lines, fenced }
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, &'a str)> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &'a str)> + '_ {
         self.lines.iter().copied().enumerate()
     }
 
     /// Whether the line is code: by its fence, by itself, or by the lines around it if it might be either.
-    pub(super) fn is_code(&self, at: usize) -> bool {
+    pub(crate) fn is_code(&self, at: usize) -> bool {
         self.fenced[at] || {
             let line = self.lines[at];
             is_program(line) || (signs(line) > 0 && self.stands_in_code(at))

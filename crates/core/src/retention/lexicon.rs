@@ -1,0 +1,223 @@
+//! Closed word classes by language: what tells the mood and the scope of a sentence without a grammar.
+//!
+//! Nouns and verbs are open classes and never listed. Pronouns, articles, auxiliaries, prepositions and conjunctions
+//! are few; a sentence that begins with none of them and is no question mostly begins with an imperative.
+
+/// The closed word classes of one language. Entries are in lower case, separated by blanks or (phrases) by commas.
+pub(crate) struct Lexicon {
+    /// Words that begin statements and exclamations, never a command: pronouns, articles, prepositions, interjections.
+    pub(crate) openers: &'static str,
+    /// Forms of auxiliary and modal verbs: as the second word they show that the first is a subject.
+    pub(crate) auxiliaries: &'static str,
+    /// Words that open a subordinate clause; the command follows after a comma.
+    pub(crate) subordinators: &'static str,
+    /// Words that may stand before an imperative.
+    pub(crate) lead_ins: &'static str,
+    /// Phrases that say for how long or how often something holds.
+    pub(crate) scope: &'static str,
+    /// Forms of the first person as a subject.
+    pub(crate) first_person: &'static str,
+    /// Forms that address the assistant.
+    pub(crate) second_person: &'static str,
+    /// Phrases that announce that something takes the place of something said before.
+    pub(crate) change_cues: &'static str,
+}
+
+/// All languages at hand.
+pub(crate) const LEXICONS: &[&Lexicon] =
+    &[&ENGLISH, &GERMAN, &FRENCH, &SPANISH, &PORTUGUESE, &ITALIAN, &RUSSIAN, &DUTCH, &POLISH];
+
+const ENGLISH: Lexicon = Lexicon {
+    openers: "a an the i i'm i've i'd i'll im ive we we're we've we'd we'll my our mine it it's its that that's this \
+        these those he she they they're his her their there there's here here's who who's what what's which why how \
+        where is are was were am be do does did can could would will shall should may might must has have had so but \
+        and or because since although though as at in on of for from to with about like well oh hey hi hello thanks \
+        thank yes yeah yep nope ok okay sure great wow haha hmm sorry actually also just really maybe perhaps some \
+        many most more one two both another other such your you you're you've you'd sounds good nice cool interesting \
+        by to into after during today yesterday tomorrow now then still yet very too not nothing everything something \
+        anything somebody someone everyone",
+    auxiliaries: "is are was were am be been has have had do does did can could would will shall should may might must \
+        isn't aren't wasn't weren't doesn't didn't won't wouldn't",
+    subordinators: "when whenever before after if unless until once while where wherever as every each for in during \
+        whether",
+    lead_ins: "please and also then so just always never kindly next first finally but instead remember only now ok \
+        okay",
+    scope: "every, each, always, never, ever, whenever, wherever, when you, when i, before you, after you, while you, \
+        if you, if i, from now on, from here on, until, unless, any time, anytime, only, in future, in the future, \
+        going forward, throughout, by default, at all times, at the end of, at the start of, at the beginning of, all \
+        your, all my, all of your, any of, no longer, instead of, rather than, under no circumstances, without my, as \
+        long as, for the rest of, for all, in all, no matter, not even, at least, at most, no more than, all times",
+    first_person: "i i'm i've i'd i'll im ive we we're we've we'd we'll my our mine me us",
+    second_person: "you your yours yourself you're you'll you've you'd",
+    change_cues: "now, no longer, not any more, not anymore, instead, instead of, rather than, from now on, actually, \
+        update, correction, changed, changes, change, moved, switch, switched, switching, replace, replaces, replaced, \
+        forget, scratch that, never mind, final answer, revised, revise, rotated, retired, renamed, new, after all, on \
+        second thought, i would rather, i'd rather, wait, make that, as of today, latest",
+};
+
+const GERMAN: Lexicon = Lexicon {
+    openers: "der die das den dem des ein eine einen einem einer ich wir mein meine meinen unser unsere es er sie ihr \
+        man dies diese dieser dieses jener wer was welche welcher welches warum wieso wie wo ist sind war waren bin \
+        hat habe haben hatte hatten kann könnte können könnten würde würden wird werden soll sollte darf und oder aber \
+        denn weil da dass obwohl an auf aus bei mit nach von vor zu zum zur über unter ja nein doch danke hallo ok \
+        okay gut super toll leider eigentlich vielleicht auch noch schon sehr nicht du dein deine gestern heute",
+    auxiliaries: "ist sind war waren bin bist hat habe haben hatte hatten kann könnte können könnten würde würden wird \
+        werden soll sollte muss musste darf",
+    subordinators: "wenn falls sobald bevor ehe nachdem solange bis sofern immer jedes jedesmal bei während",
+    lead_ins: "bitte und auch dann immer nie niemals stets nur also künftig zukünftig stattdessen ab",
+    scope: "jede, jedes, jeden, jedem, jeder, immer, stets, nie, niemals, jedes mal, jedesmal, wenn du, wenn ich, wann \
+        immer, bevor du, ehe du, nachdem du, solange, bis ich, ab jetzt, ab sofort, von nun an, von jetzt an, künftig, \
+        zukünftig, in zukunft, ausschließlich, nur, grundsätzlich, standardmäßig, am ende, am anfang, alle deine, \
+        anstatt, statt, unter keinen umständen, ohne meine, auf keinen fall, sobald du",
+    first_person: "ich wir mein meine meinen unser unsere mich mir uns",
+    second_person: "du dir dich dein deine deinen deinem deiner ihr euch sie ihre ihnen",
+    change_cues: "jetzt, nun, nicht mehr, stattdessen, statt, anstatt, ab jetzt, ab sofort, doch, korrektur, geändert, \
+        ändern, neu, neue, neuer, neues, verschoben, gewechselt, ersetzt, vergiss, von nun an, lieber, künftig",
+};
+
+const FRENCH: Lexicon = Lexicon {
+    openers: "le la les l' un une des du de je j' j'ai nous mon ma mes notre nos il elle ils elles on ce c' c'est cet \
+        cette ces ça qui que quoi quel quelle pourquoi comment où est sont était suis ai as a avons avez ont peut \
+        peux pourrait pouvez et ou mais car donc parce comme à au aux en dans sur sous par pour avec oui non merci \
+        bonjour salut ok bien super peut-être aussi encore très tu vous ton ta tes votre vos hier aujourd'hui",
+    auxiliaries: "est sont était étaient suis es ai as a avons avez ont avait peut peux pouvez peuvent va vas vont \
+        allons sera serait doit",
+    subordinators: "quand lorsque chaque si avant après dès tant jusqu' jusqu'à dans pour lors à",
+    lead_ins: "s'il te plaît vous plait veuillez merci de et aussi puis toujours jamais ne n' alors désormais \
+        dorénavant",
+    scope: "chaque, toujours, jamais, à chaque, chaque fois, quand tu, quand vous, quand je, lorsque, avant de, avant \
+        que, après avoir, désormais, dorénavant, à partir de maintenant, à l'avenir, tant que, jusqu'à ce que, \
+        uniquement, seulement, exclusivement, toutes tes, toutes vos, tous tes, tous vos, à la fin de, au début de, en \
+        aucun cas, sous aucun prétexte, sans mon, par défaut, plutôt que, au lieu de, ne plus, si tu, si vous",
+    first_person: "je j' j'ai nous mon ma mes notre nos me m' moi",
+    second_person: "tu te t' toi ton ta tes vous votre vos",
+    change_cues: "maintenant, plus, désormais, dorénavant, plutôt, au lieu de, finalement, en fait, correction, changé, \
+        changement, changer, déplacé, remplacé, oublie, oubliez, nouveau, nouvelle, à partir de maintenant",
+};
+
+const SPANISH: Lexicon = Lexicon {
+    openers: "el la los las un una unos unas yo mi mis nuestro nuestra él ella ellos ellas ello esto eso este esta estos \
+        estas ese esa quién qué cuál por porque cómo dónde es son era fue soy está están estoy he ha hemos han tengo \
+        puede puedes podría y o pero pues que de del al a en con sobre para sí gracias hola ok bien genial quizás \
+        también aún muy tú usted ustedes tu tus su sus me se lo le ayer hoy",
+    auxiliaries: "es son era eran fue fueron está están estaba he ha has hemos han había puede puedes pueden va van será \
+        sería debe",
+    subordinators: "cuando siempre cada si antes después mientras hasta a al en para",
+    lead_ins: "por favor y también luego siempre nunca jamás no solo sólo ahora entonces",
+    scope: "cada, siempre, nunca, jamás, cada vez, siempre que, cuando te, cuando me, cuando des, cuando hagas, antes de, \
+        antes de que, después de, a partir de ahora, de ahora en adelante, en adelante, en el futuro, mientras, hasta \
+        que, únicamente, solamente, solo, sólo, exclusivamente, todas tus, todos tus, al final de, al principio de, en \
+        ningún caso, bajo ningún concepto, sin mi, por defecto, en lugar de, en vez de, ya no",
+    first_person: "yo mi mis nuestro nuestra me nos he tengo estoy soy quiero",
+    second_person: "tú te ti tu tus usted ustedes su sus",
+    change_cues: "ahora, ya no, en lugar de, en vez de, mejor, corrección, cambiado, cambio, cambia, movido, reemplaza, \
+        olvida, olvide, nuevo, nueva, a partir de ahora, de ahora en adelante, en realidad",
+};
+
+const PORTUGUESE: Lexicon = Lexicon {
+    openers: "o a os as um uma uns umas eu meu minha meus minhas nosso nossa ele ela eles elas isto isso este esta esse \
+        essa quem que qual por porque como onde é são era foi sou está estão estou tenho tem pode podes poderia e ou \
+        mas pois de do da dos das em no na nos nas com sobre para sim obrigado obrigada olá ok bem ótimo talvez também \
+        ainda muito você vocês tu teu tua seu sua ontem hoje",
+    auxiliaries: "é são era eram foi foram está estão estava tem têm tinha pode podem vai vão será seria deve",
+    subordinators: "quando sempre cada se antes depois enquanto até ao em para",
+    lead_ins: "por favor e também então sempre nunca jamais não só apenas agora",
+    scope: "cada, sempre, nunca, jamais, toda vez, sempre que, quando você, antes de, depois de, a partir de agora, de \
+        agora em diante, daqui em diante, no futuro, enquanto, até que, unicamente, somente, apenas, exclusivamente, \
+        todas as suas, todos os seus, no final de, no início de, em hipótese alguma, em caso algum, sem minha, por \
+        padrão, em vez de, ao invés de",
+    first_person: "eu meu minha meus minhas nosso nossa me nós tenho estou sou quero",
+    second_person: "você vocês tu te teu tua teus tuas seu sua seus suas",
+    change_cues: "agora, não mais, em vez de, ao invés de, melhor, correção, mudou, mudança, alterado, movido, substitui, \
+        esqueça, esquece, novo, nova, a partir de agora, de agora em diante, na verdade",
+};
+
+const ITALIAN: Lexicon = Lexicon {
+    openers: "il lo la i gli le l' un uno una io mio mia miei mie nostro nostra lui lei loro esso questo questa questi \
+        queste quello quella chi che cosa quale perché come dove è sono era ho hai ha abbiamo hanno può puoi potrebbe e \
+        o ma quindi di del della dei delle da dal in nel nella con su per sì grazie ciao ok bene ottimo forse anche \
+        ancora molto tu voi tuo tua suo sua ieri oggi",
+    auxiliaries: "è sono era erano ho hai ha abbiamo avete hanno aveva può puoi possono va vanno sarà sarebbe deve",
+    subordinators: "quando ogni se prima dopo finché mentre appena a al in per",
+    lead_ins: "per favore e anche poi sempre mai non solo ora allora",
+    scope: "ogni, sempre, mai, ogni volta, quando tu, quando mi, prima di, dopo aver, da ora in poi, d'ora in poi, d'ora \
+        in avanti, in futuro, finché, unicamente, soltanto, solamente, solo, esclusivamente, tutte le tue, tutti i \
+        tuoi, alla fine di, all'inizio di, in nessun caso, per nessun motivo, senza il mio, invece di, al posto di",
+    first_person: "io mio mia miei mie nostro nostra mi noi ho sono voglio",
+    second_person: "tu ti te tuo tua tuoi tue voi vi vostro vostra lei suo sua",
+    change_cues: "ora, adesso, non più, invece, invece di, al posto di, meglio, correzione, cambiato, cambio, spostato, \
+        sostituisce, dimentica, nuovo, nuova, da ora in poi, d'ora in poi, in realtà",
+};
+
+const RUSSIAN: Lexicon = Lexicon {
+    openers: "я мы мой моя моё мои наш наша он она оно они это этот эта эти тот та те кто что какой какая какие почему \
+        как где есть был была были у в на с со к по о об из от до за над под при для и а но или потому да нет спасибо \
+        привет ок хорошо отлично возможно может также ещё очень ты вы твой ваш вчера сегодня мне меня нам нас",
+    auxiliaries: "есть был была было были буду будет будут может могу можно",
+    subordinators: "когда если прежде перед после пока каждый каждое каждую всякий при в для",
+    lead_ins: "пожалуйста и также потом всегда никогда не только теперь впредь отныне",
+    scope: "каждый, каждое, каждую, каждой, каждом, каждого, всегда, никогда, каждый раз, всякий раз, когда ты, когда вы, \
+        если ты, прежде чем, перед тем как, перед тем, после того как, с этого момента, отныне, впредь, в дальнейшем, \
+        теперь, пока, до тех пор, только, исключительно, все твои, все ваши, всех ответах, в конце, в начале, ни в коем \
+        случае, без моего, по умолчанию, вместо",
+    first_person: "я мы мой моя моё мои наш наша мне меня нам нас",
+    second_person: "ты тебя тебе твой твоя твои вы вас вам ваш ваша ваши",
+    change_cues: "теперь, больше не, вместо, лучше, исправление, изменил, изменили, изменилось, изменить, перенесли, \
+        перенесён, заменить, забудь, забудьте, новый, новая, новое, отныне, с этого момента, на самом деле",
+};
+
+const DUTCH: Lexicon = Lexicon {
+    openers: "de het een ik wij we mijn ons onze hij zij ze dit dat deze die wie wat welke waarom hoe waar is zijn was \
+        waren ben heb heeft hebben kan kunnen zou zal en of maar want omdat aan op uit bij met na van voor naar over ja \
+        nee dank bedankt hallo ok goed misschien ook nog zeer jij je jouw u uw",
+    auxiliaries: "is zijn was waren ben heb heeft hebben had kan kunnen zou zal zullen moet moest mag",
+    subordinators: "als wanneer zodra voordat nadat zolang tot elke bij",
+    lead_ins: "alsjeblieft en ook dan altijd nooit alleen voortaan",
+    scope: "elke, elk, iedere, ieder, altijd, nooit, telkens, wanneer je, als je, voordat je, nadat je, zolang, totdat, \
+        vanaf nu, voortaan, in de toekomst, uitsluitend, alleen, aan het einde, aan het begin, onder geen beding, in \
+        plaats van, zonder mijn",
+    first_person: "ik wij we mijn ons onze mij me",
+    second_person: "jij je jouw u uw jullie",
+    change_cues: "nu, niet meer, in plaats van, voortaan, vanaf nu, toch, correctie, gewijzigd, veranderd, nieuw, nieuwe, \
+        verplaatst, vervangt, vergeet, liever",
+};
+
+const POLISH: Lexicon = Lexicon {
+    openers: "ja my mój moja moje nasz nasza on ona ono oni to ten ta te kto co jaki jaka dlaczego jak gdzie jest są był \
+        była było w na z ze do od po o u i a ale lub bo tak nie dzięki cześć ok dobrze może także jeszcze bardzo ty wy \
+        twój wasz mam mi mnie",
+    auxiliaries: "jest są był była było byli może mogę można będzie",
+    subordinators: "kiedy gdy jeśli zanim przed po dopóki każdy każde każdą przy dla",
+    lead_ins: "proszę i także potem zawsze nigdy nie tylko teraz odtąd",
+    scope: "każdy, każde, każdą, każdej, każdym, zawsze, nigdy, za każdym razem, kiedy, gdy, zanim, od teraz, odtąd, w \
+        przyszłości, dopóki, tylko, wyłącznie, na końcu, na początku, w żadnym wypadku, bez mojej, zamiast, domyślnie",
+    first_person: "ja my mój moja moje nasz nasza mam mi mnie nam nas",
+    second_person: "ty ciebie ci twój twoja twoje wy was wam wasz",
+    change_cues: "teraz, już nie, zamiast, raczej, poprawka, zmiana, zmieniono, nowy, nowa, nowe, przeniesiono, zapomnij, \
+        od teraz, odtąd",
+};
+
+/// Marks of scope in scripts without blanks between words: Chinese, Japanese; and Korean, whose particles stick.
+pub(crate) const UNSPACED_SCOPE: &str = "每次 每个 每個 每条 每條 每当 每當 每一 总是 總是 始终 始終 永远 永遠 从现在起 從現在起 从现在开始 今后 今後 以后 之前 \
+    之后 任何 所有 一律 只用 只能 仅 毎回 常に いつも すべて 全て これから 以降 必ず 前に たびに だけ 항상 언제나 매번 모든 앞으로 마다 전에 반드시 절대";
+
+/// Marks of a command or a prohibition in the same scripts.
+pub(crate) const UNSPACED_COMMANDS: &str = "请 請 不要 别 別 勿 必须 必須 务必 務必 不得 不许 不許 禁止 应该 應該 要用 使用 ください 下さい しないで すること なさい \
+    せよ 하세요 마세요 주세요 하지 말고 써줘 해줘 금지";
+
+/// Marks of a question in the same scripts.
+pub(crate) const UNSPACED_QUESTIONS: &str = "？ 吗 嗎 呢 ですか ますか でしょうか 까요 나요";
+
+/// Marks of a change in the same scripts.
+pub(crate) const UNSPACED_CHANGES: &str =
+    "改为 改成 改用 现在 現在 不再 而不是 更正 更新 代わりに 変更 もう 新しい 今は 대신 변경 이제 새로운";
+
+/// Words of messages that only say that the work goes on.
+pub(crate) const SLIGHT_WORDS: &str = "\
+    a again ahead all alright and begin carry continue cool do fine go good great hello hey hi it just \
+    keep let let's lets me more move next nice no now number of ok okay on one part perfect please \
+    proceed resume right round s so start step sure task thank thanks that the then this to turn us well \
+    with work working y yeah yep yes you going done bitte danke gut ja mach nächste nächster nächsten \
+    schritt weiter continuez d'accord étape merci oui suite suivante continúa continua gracias paso sí \
+    sigue siguiente vale avanti bene grazie passo sì obrigado próximo sim да дальше продолжай спасибо \
+    хорошо шаг 继续 好 好的 是 是的 下一步 続けて はい 次";

@@ -1,0 +1,276 @@
+//! How much a sentence sounds like a standing order: an instruction that holds beyond the next answer.
+//!
+//! Two signs tell one, in any language: the mood (a command or an obligation) and the scope (a word that says for how
+//! long or how often it holds). Both are closed word classes ([`lexicon`](super::lexicon)); what the order is about
+//! does not matter. Questions and statements in the first person are none.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use super::lexicon::{LEXICONS, SLIGHT_WORDS, UNSPACED_COMMANDS, UNSPACED_QUESTIONS, UNSPACED_SCOPE};
+use crate::survival::facts::binds;
+
+/// Scores from here on count as a standing order.
+pub(crate) const ORDER_SCORE: i32 = 2;
+
+/// Scores from here on show both a mood and a scope: enough for a sentence in the middle of a paste.
+pub(crate) const CLEAR_ORDER_SCORE: i32 = 4;
+
+/// Longer sentences are data or prose, not orders. In words.
+const MAX_ORDER_WORDS: usize = 60;
+
+/// Words of a label in capitals at most: `HARD CONSTRAINT: …`.
+const MAX_LABEL_WORDS: usize = 4;
+
+/// Returns how much a sentence sounds like a standing order; [`ORDER_SCORE`] or more for one.
+pub(crate) fn order_score(sentence: &str) -> i32 {
+    let sentence = sentence.trim();
+    if is_question(sentence) {
+        return -3;
+    }
+    let (label, body) = split_label(sentence);
+    let words = words_of(body);
+    if words.is_empty() || words.len() > MAX_ORDER_WORDS {
+        return 0;
+    }
+    let plain: Vec<&str> = words.iter().map(String::as_str).filter(|word| *word != CLAUSE).collect();
+    let mut score = 0;
+    if label {
+        score += 3;
+    }
+    if is_command(&words) || has_unspaced(body, UNSPACED_COMMANDS) {
+        score += 2;
+    }
+    if has_scope(&plain) || has_unspaced(body, UNSPACED_SCOPE) {
+        score += 2;
+    }
+    if binds(body) {
+        score += 1;
+    }
+    if plain.iter().any(|word| WORD_CLASSES.second_person.contains(word)) {
+        score += 1;
+    }
+    if plain.first().is_some_and(|word| WORD_CLASSES.first_person.contains(word)) && !label {
+        score -= 2;
+    }
+    score
+}
+
+/// Returns whether a sentence is a question by its form.
+pub(crate) fn is_question(sentence: &str) -> bool {
+    let end = sentence.trim_end().trim_end_matches(['"', '\'', '”', '»', ')', ' ']);
+    end.ends_with(['?', '؟', ';']) && !end.ends_with(';')
+        || UNSPACED_QUESTIONS.split(' ').any(|mark| end.trim_end_matches(['。', '.']).ends_with(mark))
+}
+
+/// Returns whether a sentence only says that the work goes on: `go on with step 45`.
+pub(crate) fn is_slight(sentence: &str) -> bool {
+    static SLIGHT: LazyLock<BTreeSet<&'static str>> =
+        LazyLock::new(|| SLIGHT_WORDS.split_whitespace().collect());
+    let words = plain_words(sentence);
+    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+    words.iter().all(|word| is_number(word) || SLIGHT.contains(word.as_str()))
+}
+
+/// Returns the words of a text in lower case, without what stands between them.
+pub(crate) fn plain_words(text: &str) -> Vec<String> {
+    let mut words = words_of(text);
+    words.retain(|word| word != CLAUSE);
+    words
+}
+
+/// Returns whether a word belongs to a closed class of any language.
+pub(crate) fn is_function_word(word: &str) -> bool {
+    WORD_CLASSES.openers.contains(word)
+        || WORD_CLASSES.auxiliaries.contains(word)
+        || WORD_CLASSES.subordinators.contains(word)
+        || WORD_CLASSES.lead_ins.contains(word)
+        || WORD_CLASSES.second_person.contains(word)
+}
+
+/// Returns whether `words` have one of the phrases.
+pub(crate) fn has_phrase(phrases: &PhraseSet, words: &[&str]) -> bool {
+    (0..words.len()).any(|at| {
+        let rests = phrases.0.get(words[at]);
+        rests.is_some_and(|rests| rests.iter().any(|rest| starts_with(&words[at + 1..], rest)))
+    })
+}
+
+/// Returns whether a text has one of the marks, which are separated by blanks.
+pub(crate) fn has_unspaced(text: &str, marks: &str) -> bool {
+    !text.is_ascii() && marks.split(' ').any(|mark| text.contains(mark))
+}
+
+/// Phrases by their first words, for look-ups in one pass.
+pub(crate) struct PhraseSet(BTreeMap<&'static str, Vec<Vec<&'static str>>>);
+
+impl PhraseSet {
+    /// Collects phrases that are separated by commas.
+    pub(crate) fn of(lists: impl Iterator<Item = &'static str>) -> Self {
+        let mut by_first: BTreeMap<&'static str, Vec<Vec<&'static str>>> = BTreeMap::new();
+        for phrase in lists.flat_map(|list| list.split(',')) {
+            let mut words = phrase.split_whitespace();
+            if let Some(first) = words.next() {
+                by_first.entry(first).or_default().push(words.collect());
+            }
+        }
+        Self(by_first)
+    }
+}
+
+/// The union of the closed classes of all languages: a text may mix them, and short sentences do not tell theirs.
+struct WordClasses {
+    openers: BTreeSet<&'static str>,
+    auxiliaries: BTreeSet<&'static str>,
+    subordinators: BTreeSet<&'static str>,
+    lead_ins: BTreeSet<&'static str>,
+    first_person: BTreeSet<&'static str>,
+    second_person: BTreeSet<&'static str>,
+    scope: PhraseSet,
+}
+
+static WORD_CLASSES: LazyLock<WordClasses> = LazyLock::new(|| {
+    let union = |list: fn(&super::lexicon::Lexicon) -> &'static str| -> BTreeSet<&'static str> {
+        LEXICONS.iter().flat_map(|lexicon| list(lexicon).split_whitespace()).collect()
+    };
+    WordClasses {
+        openers: union(|lexicon| lexicon.openers),
+        auxiliaries: union(|lexicon| lexicon.auxiliaries),
+        subordinators: union(|lexicon| lexicon.subordinators),
+        lead_ins: union(|lexicon| lexicon.lead_ins),
+        first_person: union(|lexicon| lexicon.first_person),
+        second_person: union(|lexicon| lexicon.second_person),
+        scope: PhraseSet::of(LEXICONS.iter().map(|lexicon| lexicon.scope)),
+    }
+});
+
+/// Stands between clauses.
+const CLAUSE: &str = "|";
+
+/// The words of a text in lower case, with a mark between clauses.
+fn words_of(text: &str) -> Vec<String> {
+    let mut spaced = String::with_capacity(text.len() + 8);
+    for char in text.chars() {
+        match char {
+            '’' | '\'' => spaced.push('\''),
+            ',' | ':' | ';' | '(' | ')' | '–' | '—' | '，' | '、' | '：' => spaced.push_str(" | "),
+            _ if char.is_alphanumeric() || char == '-' || char == '_' => spaced.extend(char.to_lowercase()),
+            _ => spaced.push(' '),
+        }
+    }
+    let words = spaced.split_whitespace().map(|word| word.trim_matches(['\'', '-']));
+    words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+/// Splits a label in capitals from what it labels: `HARD CONSTRAINT: only Python`.
+fn split_label(sentence: &str) -> (bool, &str) {
+    let text = sentence.trim_start_matches(['-', '*', '#', '>', ' ']);
+    let Some((label, body)) = text.split_once(':') else { return (false, text) };
+    let letters = label.chars().filter(|char| char.is_alphabetic()).count();
+    let is_label = letters >= 3
+        && label.split_whitespace().count() <= MAX_LABEL_WORDS
+        && label.chars().all(|char| !char.is_lowercase())
+        && !body.trim().is_empty()
+        && label.chars().any(char::is_uppercase);
+    if is_label { (true, body) } else { (false, text) }
+}
+
+/// Returns whether a clause is an imperative: the first one, or one after a subordinate clause.
+fn is_command(words: &[String]) -> bool {
+    let clauses: Vec<Vec<&str>> = words
+        .split(|word| word == CLAUSE)
+        .map(|clause| clause.iter().map(String::as_str).collect::<Vec<&str>>())
+        .filter(|clause| !clause.is_empty())
+        .collect();
+    let Some(first) = clauses.first() else { return false };
+    if is_imperative(first) {
+        return true;
+    }
+    let opens_subordinate = WORD_CLASSES.subordinators.contains(first[0]);
+    opens_subordinate && clauses[1..].iter().any(|clause| is_imperative(clause))
+}
+
+fn is_imperative(clause: &[&str]) -> bool {
+    let start = clause.iter().take_while(|word| WORD_CLASSES.lead_ins.contains(*word)).count();
+    if let ["don't" | "dont", _, ..] | ["do", "not", _, ..] = clause[start..] {
+        return true;
+    }
+    // A lead-in such as "always" or "niemals" before anything but a subject leads a command too.
+    let [first, rest @ ..] = &clause[start..] else { return false };
+    if WORD_CLASSES.openers.contains(first) || WORD_CLASSES.subordinators.contains(first) {
+        return false;
+    }
+    let is_verbal_noun = first.ends_with("ing") || first.ends_with("ly");
+    let is_number = first.chars().all(|char| char.is_ascii_digit());
+    let is_subject = rest.first().is_some_and(|word| WORD_CLASSES.auxiliaries.contains(word));
+    !is_verbal_noun && !is_number && !is_subject && !rest.is_empty()
+}
+
+fn has_scope(words: &[&str]) -> bool {
+    has_phrase(&WORD_CLASSES.scope, words)
+}
+
+fn starts_with(words: &[&str], phrase: &[&str]) -> bool {
+    phrase.len() <= words.len() && phrase.iter().zip(words).all(|(wanted, word)| wanted == word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_with_a_scope_sound_like_orders_in_any_language() {
+        let orders = [
+            "Whenever you quote a price, round it to whole euros.",
+            "Sign every reply with the initials KV.",
+            "Before you touch the schema, ask Dana.",
+            "From now on use spaces.",
+            "Keep the tone formal, no jokes.",
+            "HARD CONSTRAINT: the service speaks HTTP/1.1 only.",
+            "Beende jede Antwort mit einer Zusammenfassung.",
+            "Bevor du eine Datei löschst, frag mich.",
+            "Termine im Format TT.MM.JJJJ angeben, und zwar immer.",
+            "Avant de répondre, vérifie les sources.",
+            "Désormais, signe chaque message par « KV ».",
+            "Siempre que cites una cifra, indica la fuente.",
+            "No incluyas mi nombre en ningún archivo.",
+            "Antes de enviar, mostre o rascunho.",
+            "D'ora in poi rispondi con elenchi puntati.",
+            "Каждый ответ заканчивай вопросом.",
+            "Прежде чем менять код, покажи план.",
+            "每次回答都要附上来源。",
+            "回答する前に必ず確認してください。",
+            "Elke reactie eindig je met een vraag.",
+            "Zawsze podawaj źródło.",
+        ];
+        for order in orders {
+            assert!(order_score(order) >= ORDER_SCORE, "{}: {order}", order_score(order));
+        }
+    }
+
+    #[test]
+    fn questions_and_talk_about_oneself_do_not() {
+        let others = [
+            "Can you always answer in French?",
+            "I'm going to try the podcast first.",
+            "That's really cool!",
+            "We had a big family and felt supported.",
+            "Thanks, this is great.",
+            "The weather was nice in Paris.",
+            "Ich habe gestern den Zug verpasst.",
+            "Je suis allé au marché.",
+            "Gracias, está muy bien.",
+            "Вчера я ходил в кино.",
+            "你喜欢什么颜色吗？",
+        ];
+        for other in others {
+            assert!(order_score(other) < ORDER_SCORE, "{}: {other}", order_score(other));
+        }
+    }
+
+    #[test]
+    fn the_more_signs_the_higher_the_score() {
+        let clear = order_score("Before you answer, always check the date.");
+        assert!(clear > order_score("Check the date."), "{clear}");
+    }
+}

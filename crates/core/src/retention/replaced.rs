@@ -1,0 +1,152 @@
+//! Statements that a later statement of the user replaces: "the cap is 500 now, no longer 300".
+//!
+//! Words decide, not meaning: a later statement replaces an earlier one if it announces a change and shares enough of
+//! its rarer words, or if both say the same but for their values.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use super::lexicon::{LEXICONS, UNSPACED_CHANGES};
+use super::mood::{PhraseSet, has_phrase, has_unspaced, is_function_word, plain_words};
+
+/// The newest statements that are compared with earlier ones at most.
+const MAX_STATEMENTS: usize = 2_000;
+
+/// What two statements must share of the rarer words of the shorter one, where the later announces a change.
+const SHARE_WITH_CUE: f64 = 0.34;
+
+/// What they must share without such an announcement, where only values differ.
+const SHARE_WITHOUT_CUE: f64 = 0.9;
+
+/// Words that stand in more statements than this say nothing about their subject: a share of them, and a number.
+const COMMON_SHARE: f64 = 0.2;
+const MAX_HOLDERS: usize = 64;
+
+/// A statement, reduced to what is compared.
+struct Subject {
+    /// Which message it stands in.
+    message: usize,
+    words: BTreeSet<String>,
+    values: BTreeSet<String>,
+    announces_change: bool,
+}
+
+/// For each statement, the later one that replaces it. `statements` are in order, each with the number of its message.
+pub(crate) fn replacements(statements: &[(usize, &str)]) -> Vec<Option<usize>> {
+    let skipped = statements.len().saturating_sub(MAX_STATEMENTS);
+    let subjects: Vec<Subject> = statements[skipped..].iter().map(|(at, text)| subject(*at, text)).collect();
+    let mut holders: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (at, subject) in subjects.iter().enumerate() {
+        for word in subject.words.iter().chain(&subject.values) {
+            holders.entry(word).or_default().push(at);
+        }
+    }
+    let most = ((subjects.len() as f64 * COMMON_SHARE) as usize).clamp(4, MAX_HOLDERS);
+    let weight = |word: &str| {
+        let count = holders.get(word).map_or(1, Vec::len);
+        if count > most { 0.1 } else { (1.0 + subjects.len() as f64 / count as f64).ln() }
+    };
+    let mut replaced = vec![None; statements.len()];
+    let may_replace =
+        |subject: &&(usize, &Subject)| subject.1.announces_change || !subject.1.values.is_empty();
+    for (later_at, later) in subjects.iter().enumerate().filter(|subject| may_replace(&subject)) {
+        let mut candidates: BTreeSet<usize> = BTreeSet::new();
+        for word in later.words.iter().chain(&later.values) {
+            let holders = holders.get(word.as_str()).filter(|holders| holders.len() <= most);
+            candidates.extend(holders.into_iter().flatten().take_while(|at| **at < later_at));
+        }
+        for at in candidates.into_iter().filter(|at| subjects[*at].message < later.message) {
+            if is_replaced(&subjects[at], later, &weight) {
+                replaced[skipped + at] = Some(skipped + later_at);
+            }
+        }
+    }
+    replaced
+}
+
+fn is_replaced(earlier: &Subject, later: &Subject, weight: &impl Fn(&str) -> f64) -> bool {
+    let sum = |words: &BTreeSet<String>| words.iter().map(|word| weight(word)).sum::<f64>();
+    let shared: f64 = earlier.words.intersection(&later.words).map(|word| weight(word)).sum();
+    let least = sum(&earlier.words).min(sum(&later.words));
+    if least == 0.0 || shared == 0.0 {
+        return false;
+    }
+    let share = shared / least;
+    let has_other_value = later.values.iter().any(|value| !earlier.values.contains(value));
+    let names_old_value = earlier.values.iter().any(|value| later.values.contains(value));
+    if later.announces_change {
+        return share >= SHARE_WITH_CUE && (has_other_value || earlier.words != later.words)
+            || names_old_value && has_other_value && share >= SHARE_WITH_CUE / 2.0;
+    }
+    let most = sum(&earlier.words).max(sum(&later.words));
+    !earlier.values.is_empty() && has_other_value && shared / most >= SHARE_WITHOUT_CUE
+}
+
+fn subject(message: usize, text: &str) -> Subject {
+    static CHANGE_CUES: LazyLock<PhraseSet> =
+        LazyLock::new(|| PhraseSet::of(LEXICONS.iter().map(|lexicon| lexicon.change_cues)));
+    let all = plain_words(text);
+    let plain: Vec<&str> = all.iter().map(String::as_str).collect();
+    let announces_change = has_phrase(&CHANGE_CUES, &plain) || has_unspaced(text, UNSPACED_CHANGES);
+    let (values, words): (Vec<&str>, Vec<&str>) =
+        plain.into_iter().partition(|word| word.bytes().any(|byte| byte.is_ascii_digit()));
+    let words = words.into_iter().filter(|word| !is_function_word(word) && word.chars().nth(2).is_some());
+    Subject {
+        message,
+        words: words.map(stem).collect(),
+        values: values.into_iter().map(str::to_owned).collect(),
+        announces_change,
+    }
+}
+
+/// The beginning of a word: forms of one word mostly share it.
+fn stem(word: &str) -> String {
+    let chars = word.chars().count();
+    let kept = if chars > 6 { 6 } else { chars - usize::from(chars > 3 && word.ends_with('s')) };
+    word.chars().take(kept).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replaced(texts: &[&str]) -> Vec<Option<usize>> {
+        let statements: Vec<(usize, &str)> = texts.iter().copied().enumerate().collect();
+        replacements(&statements)
+    }
+
+    #[test]
+    fn an_announced_change_replaces_what_it_is_about() {
+        let found = replaced(&[
+            "The spending cap for travel is 300 euros.",
+            "I went to the market and bought fish.",
+            "The travel cap is 500 now, no longer 300.",
+            "The meeting room is on floor 3.",
+        ]);
+        assert_eq!(found, [Some(2), None, None, None]);
+    }
+
+    #[test]
+    fn the_same_statement_with_another_value_replaces_it() {
+        let found =
+            replaced(&["Budget cap is $450 total.", "The deadline is Friday.", "Budget cap is $700 total."]);
+        assert_eq!(found, [Some(2), None, None]);
+    }
+
+    #[test]
+    fn different_subjects_stay_apart() {
+        let found = replaced(&[
+            "The port of the api is 8080.",
+            "The port of the worker is 9090.",
+            "The project budget is 500 euros.",
+            "The new travel budget is 900 euros.",
+        ]);
+        assert_eq!(found[..2], [None, None]);
+    }
+
+    #[test]
+    fn an_order_gives_way_to_a_newer_one() {
+        let found = replaced(&["Reply in German.", "The train was late.", "From now on reply in French."]);
+        assert_eq!(found, [Some(2), None, None]);
+    }
+}

@@ -1,0 +1,48 @@
+//! Sentences of a line, each with its punctuation and the blanks after it: joined they give the line again.
+
+use crate::survival::facts::is_abbreviation;
+
+/// Splits a line into sentences. The pieces joined give the line.
+pub(crate) fn sentence_spans(line: &str) -> Vec<&str> {
+    let mut spans = Vec::new();
+    let mut start = 0;
+    for (at, mark) in line.match_indices(['.', '!', '?', '。', '！', '？']) {
+        let (before, after) = (&line[start..at], &line[at + mark.len()..]);
+        let is_end = match mark {
+            "." => after.starts_with(' ') && !is_abbreviation(before, after),
+            "!" | "?" => after.starts_with(' '),
+            _ => !after.starts_with(['。', '！', '？']),
+        };
+        if is_end {
+            let blanks = after.len() - after.trim_start_matches(' ').len();
+            let end = at + mark.len() + blanks;
+            spans.push(&line[start..end]);
+            start = end;
+        }
+    }
+    if start < line.len() {
+        spans.push(&line[start..]);
+    }
+    spans
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn sentences_keep_their_punctuation() {
+        let spans = sentence_spans("Use tabs. Is it v. 2?  Yes! 请用中文。好的");
+        assert_eq!(spans, ["Use tabs. ", "Is it v. 2?  ", "Yes! ", "请用中文。", "好的"]);
+        assert_eq!(sentence_spans(""), [""; 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn spans_joined_give_the_line(line in "[a-zA-Z .!?。，0-9]{0,80}") {
+            prop_assert_eq!(sentence_spans(&line).concat(), line);
+        }
+    }
+}

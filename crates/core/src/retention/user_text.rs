@@ -1,0 +1,404 @@
+//! The section of a shortened view that quotes what the user typed in the part that is no longer shown.
+//!
+//! Everything is quoted verbatim and in order, each message with the number of its turn. Identical lines appear once,
+//! a paste is cut to both ends, blocks that a client's program put into the user's message are left out. Where the
+//! section has too little room, sentences are ranked: the first message and standing orders, then statements, then
+//! questions, then the middles of pastes and what was replaced; of equals the newest.
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use super::mood::{CLEAR_ORDER_SCORE, ORDER_SCORE, is_question, is_slight, order_score};
+use super::replaced::replacements;
+use super::sentences::sentence_spans;
+use crate::estimate::Counter;
+use crate::history::{EntryKind, History};
+use crate::ids::{Handle, LogRange, Seq};
+use crate::plan::shortened;
+use crate::survival::facts::{CodeLines, is_summary, single_spaced};
+
+/// The title of the section.
+pub(crate) const TITLE: &str = "What the user said, oldest first; later words win:";
+
+/// Longer messages are pastes and are cut to both ends. In tokens.
+const PASTE_TOKENS: u64 = 200;
+
+/// What stays of each end of a paste, in tokens.
+const PASTE_END_TOKENS: u64 = 100;
+
+/// The number of a turn, its brackets and the end of its line, in tokens.
+const MESSAGE_TOKENS: u64 = 6;
+
+/// The mark of something left out, in tokens.
+const GAP_TOKENS: u64 = 3;
+
+/// The mark of a replaced statement, in tokens.
+const REPLACED_TOKENS: u64 = 8;
+
+/// Stands where sentences of a message are left out.
+const GAP: &str = "…";
+
+/// Returns the room of the section, in tokens: its share of what is `free`, or as much as the orders need, as long as a
+/// tenth stays free.
+pub(crate) fn user_room(free: u64, share: f64, order_tokens: u64) -> u64 {
+    let usual = (free as f64 * share.clamp(0.0, 1.0)) as u64;
+    usual.max(order_tokens.min(free - free / 10))
+}
+
+/// What the user typed in a part of the log, in ranked pieces.
+pub(crate) struct UserText<'h> {
+    counter: &'h Counter,
+    has_recall: bool,
+    messages: Vec<UserMessage>,
+    pieces: Vec<Piece<'h>>,
+    /// Indices of all pieces, the most important first.
+    order: Vec<usize>,
+}
+
+/// A typed message, without its text.
+struct UserMessage {
+    seq: Seq,
+    /// The number of its turn: 1 for the first typed message of the session.
+    turn: usize,
+}
+
+/// A sentence, or the part of one that is quoted.
+struct Piece<'h> {
+    text: Cow<'h, str>,
+    tokens: u64,
+    /// Its message, as an index.
+    message: usize,
+    /// Its line within the message.
+    line: usize,
+    rank: Rank,
+    /// The message of the statement that replaces it.
+    replaced_by: Option<usize>,
+}
+
+/// How important a piece is; the most important first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    /// A sentence of the session's first message, which states the goal.
+    Goal,
+    /// A standing order, the clearest first.
+    Order(Reverse<i32>),
+    Statement,
+    Question,
+    /// Words that only say that the work goes on.
+    Slight,
+    /// What stands between the ends of a paste.
+    PasteMiddle,
+    /// A statement that a later one replaces.
+    Replaced,
+}
+
+impl<'h> UserText<'h> {
+    /// Reads what the user typed in everything that `handles` lead to.
+    pub(crate) fn of(history: &'h History, handles: &[Handle]) -> Self {
+        let is_covered = |seq: Seq| handles.iter().any(|Handle(range)| range.contains(seq));
+        let typed = history.entries().iter().filter(|entry| entry.kind == EntryKind::Typed);
+        let mut messages = Vec::new();
+        let mut texts: Vec<Vec<&'h str>> = Vec::new();
+        for (index, entry) in typed.enumerate().filter(|(_, entry)| is_covered(entry.seq)) {
+            let parts = entry.message.parts.iter().filter_map(|part| part.as_text());
+            let lines: Vec<&str> = parts.flat_map(own_lines).collect();
+            let is_imported_summary = lines.first().is_some_and(|line| is_summary(line));
+            if !lines.is_empty() && !is_imported_summary {
+                messages.push(UserMessage { seq: entry.seq, turn: index + 1 });
+                texts.push(lines);
+            }
+        }
+        let mut text = Self {
+            counter: history.counter(),
+            has_recall: history.has_recall(),
+            messages,
+            pieces: Vec::new(),
+            order: Vec::new(),
+        };
+        let repeated = repeated_lines(&texts);
+        for (message, lines) in texts.iter().enumerate() {
+            text.add_message(message, lines, &repeated);
+        }
+        text.mark_replaced();
+        text.order = (0..text.pieces.len()).collect();
+        let key = |at: &usize| (text.pieces[*at].rank, Reverse(text.pieces[*at].message), *at);
+        let mut order = std::mem::take(&mut text.order);
+        order.sort_by_key(key);
+        text.order = order;
+        text
+    }
+
+    /// Returns whether the user typed nothing there.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// Returns about how many tokens the section takes when it quotes everything but the middles of pastes.
+    pub(crate) fn whole_tokens(&self) -> u64 {
+        let pieces = self.pieces.iter().filter(|piece| piece.rank != Rank::PasteMiddle);
+        let quoted: u64 = pieces.map(|piece| piece.tokens).sum();
+        quoted + self.messages.len() as u64 * MESSAGE_TOKENS + self.counter.text(TITLE)
+    }
+
+    /// Returns about how many tokens the goal and the standing orders take.
+    pub(crate) fn order_tokens(&self) -> u64 {
+        let is_order = |piece: &&Piece<'_>| matches!(piece.rank, Rank::Goal | Rank::Order(_));
+        let tokens: u64 =
+            self.pieces.iter().filter(is_order).map(|piece| piece.tokens + MESSAGE_TOKENS + GAP_TOKENS).sum();
+        if tokens == 0 { 0 } else { tokens + self.counter.text(TITLE) }
+    }
+
+    /// Returns the section in at most `room_tokens`, or nothing if not even one sentence fits.
+    pub(crate) fn fit(&self, room_tokens: u64) -> String {
+        let mut room = room_tokens.saturating_sub(self.counter.text(TITLE) + 1);
+        while room > 0 {
+            let kept = self.select(room);
+            if !kept.contains(&true) {
+                break;
+            }
+            let text = self.render(&kept);
+            let excess = self.counter.text(&text).saturating_sub(room_tokens);
+            if excess == 0 {
+                return text;
+            }
+            room = room.saturating_sub(excess.max(room / 32));
+        }
+        String::new()
+    }
+
+    fn add_message(
+        &mut self,
+        message: usize,
+        lines: &[&'h str],
+        repeated: &BTreeMap<String, (usize, usize)>,
+    ) {
+        let text = lines.join("\n");
+        let code = CodeLines::of(&text);
+        let first = self.pieces.len();
+        let is_goal = self.messages[message].turn == 1;
+        for (line_at, line) in lines.iter().enumerate() {
+            if repeated.get(&line_key(line)).is_some_and(|newest| *newest != (message, line_at)) {
+                continue;
+            }
+            for sentence in sentence_spans(line.trim_end()) {
+                let score = if code.is_code(line_at) { 0 } else { order_score(sentence) };
+                let rank = match () {
+                    () if is_goal => Rank::Goal,
+                    () if is_slight(sentence) => Rank::Slight,
+                    () if score >= ORDER_SCORE => Rank::Order(Reverse(score)),
+                    () if is_question(sentence) => Rank::Question,
+                    () => Rank::Statement,
+                };
+                if sentence.trim().is_empty() {
+                    continue;
+                }
+                let tokens = self.counter.text(sentence) + 1;
+                let text = Cow::Borrowed(sentence);
+                self.pieces.push(Piece { text, tokens, message, line: line_at, rank, replaced_by: None });
+            }
+        }
+        let all: u64 = self.pieces[first..].iter().map(|piece| piece.tokens).sum();
+        if all > PASTE_TOKENS {
+            self.cut_paste(first);
+        }
+    }
+
+    /// Keeps both ends of a long message, and the orders that stand between them.
+    fn cut_paste(&mut self, first: usize) {
+        let pieces = &mut self.pieces[first..];
+        let (mut head_end, mut tail_start) = (0, pieces.len());
+        let mut used = 0;
+        while head_end < pieces.len() && used + pieces[head_end].tokens <= PASTE_END_TOKENS {
+            used += pieces[head_end].tokens;
+            head_end += 1;
+        }
+        used = 0;
+        while tail_start > head_end && used + pieces[tail_start - 1].tokens <= PASTE_END_TOKENS {
+            tail_start -= 1;
+            used += pieces[tail_start].tokens;
+        }
+        for (at, piece) in pieces.iter_mut().enumerate().take(tail_start).skip(head_end) {
+            let is_order = matches!(piece.rank, Rank::Order(Reverse(score)) if score >= CLEAR_ORDER_SCORE)
+                && piece.tokens <= PASTE_END_TOKENS;
+            // A message of one endless sentence still shows how it begins and ends.
+            let is_end = (at == 0 && head_end == 0) || (at + 1 == tail_start && used == 0);
+            if is_end {
+                if let Some(short) = shortened(&piece.text, PASTE_END_TOKENS, &|text| self.counter.text(text))
+                {
+                    piece.tokens = self.counter.text(&short) + 1;
+                    piece.text = Cow::Owned(short);
+                }
+            } else if !is_order {
+                piece.rank = Rank::PasteMiddle;
+            }
+        }
+    }
+
+    fn mark_replaced(&mut self) {
+        let is_statement =
+            |piece: &Piece<'_>| matches!(piece.rank, Rank::Goal | Rank::Order(_) | Rank::Statement);
+        let at: Vec<usize> = (0..self.pieces.len()).filter(|at| is_statement(&self.pieces[*at])).collect();
+        let statements: Vec<(usize, &str)> =
+            at.iter().map(|at| (self.pieces[*at].message, &*self.pieces[*at].text)).collect();
+        let replaced_by: Vec<Option<usize>> = replacements(&statements)
+            .into_iter()
+            .map(|later| later.map(|later| self.pieces[at[later]].message))
+            .collect();
+        for (at, later) in at.into_iter().zip(replaced_by) {
+            if later.is_some() {
+                self.pieces[at].replaced_by = later;
+                self.pieces[at].rank = Rank::Replaced;
+            }
+        }
+    }
+
+    /// Chooses the pieces that fit `room` tokens, the most important first.
+    fn select(&self, room: u64) -> Vec<bool> {
+        let mut kept = vec![false; self.pieces.len()];
+        let mut opened = vec![false; self.messages.len()];
+        let mut used = 0;
+        for at in self.order.iter().copied().filter(|at| self.pieces[*at].rank != Rank::PasteMiddle) {
+            let piece = &self.pieces[at];
+            let opening = if opened[piece.message] { 0 } else { MESSAGE_TOKENS };
+            let mark = piece.replaced_by.map_or(0, |_| REPLACED_TOKENS);
+            let is_beside_kept = at > 0 && kept[at - 1];
+            let gap = if is_beside_kept { 0 } else { GAP_TOKENS };
+            if used + opening + mark + gap + piece.tokens > room {
+                continue;
+            }
+            used += opening + mark + gap + piece.tokens;
+            kept[at] = true;
+            opened[piece.message] = true;
+        }
+        kept
+    }
+
+    fn render(&self, kept: &[bool]) -> String {
+        let shown: BTreeSet<usize> =
+            self.pieces.iter().zip(kept).filter(|(_, kept)| **kept).map(|(piece, _)| piece.message).collect();
+        let mut text = format!("{TITLE}\n");
+        let mut at = 0;
+        for (index, message) in self.messages.iter().enumerate() {
+            let end = at + self.pieces[at..].iter().take_while(|piece| piece.message == index).count();
+            if shown.contains(&index) {
+                text.push_str(&format!("[{}] ", message.turn));
+                self.render_message(&mut text, message, at..end, kept);
+                text.push('\n');
+            }
+            at = end;
+        }
+        let left_out = self.pieces.iter().zip(kept).filter(|(_, kept)| !**kept).count();
+        let left_out_messages = self.messages.len() - shown.len();
+        if left_out > 0 && left_out_messages > 0 {
+            let how = if self.has_recall { "; `recall` finds them" } else { "" };
+            text.push_str(&format!("[{left_out_messages} more messages are not quoted{how}]\n"));
+        }
+        text
+    }
+
+    fn render_message(&self, text: &mut String, message: &UserMessage, range: Range<usize>, kept: &[bool]) {
+        let mut line = None;
+        let mut omitted = 0;
+        for at in range {
+            let piece = &self.pieces[at];
+            if !kept[at] {
+                omitted += piece.text.chars().count();
+                continue;
+            }
+            if line.is_some_and(|before| before != piece.line) {
+                text.truncate(text.trim_end().len());
+                text.push_str("\n    ");
+            }
+            if omitted > 0 {
+                let blank = if text.ends_with(' ') { "" } else { " " };
+                text.push_str(&format!("{blank}{} ", self.gap(message, omitted)));
+                omitted = 0;
+            }
+            text.push_str(if line.is_some() { &piece.text } else { piece.text.trim_start() });
+            if let Some(later) = piece.replaced_by {
+                text.truncate(text.trim_end().len());
+                text.push_str(&format!(" (replaced by [{}]) ", self.messages[later].turn));
+            }
+            line = Some(piece.line);
+        }
+        if omitted > 0 {
+            text.push(' ');
+            text.push_str(&self.gap(message, omitted));
+        }
+        text.truncate(text.trim_end().len());
+    }
+
+    /// The mark of what is left out of a message; that of a long passage says how to get it.
+    fn gap(&self, message: &UserMessage, chars: usize) -> String {
+        match (chars > 200, self.has_recall) {
+            (false, _) => GAP.to_owned(),
+            (true, true) => {
+                format!("[{GAP} {chars} characters, handle {} {GAP}]", Handle(LogRange::one(message.seq)))
+            }
+            (true, false) => format!("[{GAP} {chars} characters {GAP}]"),
+        }
+    }
+}
+
+/// Returns a summary's text without the section, which is made again from the log each time.
+pub(crate) fn without_section(text: &str) -> Cow<'_, str> {
+    let Some(start) = text.find(TITLE) else { return Cow::Borrowed(text) };
+    let rest = &text[start..];
+    let end = rest.find("\n\n").map_or(rest.len(), |at| at + 2);
+    Cow::Owned([&text[..start], &rest[end..]].concat())
+}
+
+/// Lines that several messages have, by their words, with the newest place of each.
+fn repeated_lines(texts: &[Vec<&str>]) -> BTreeMap<String, (usize, usize)> {
+    let mut newest = BTreeMap::new();
+    for (message, lines) in texts.iter().enumerate() {
+        for (line_at, line) in lines.iter().enumerate() {
+            newest.insert(line_key(line), (message, line_at));
+        }
+    }
+    newest
+}
+
+fn line_key(line: &str) -> String {
+    single_spaced(line).to_lowercase()
+}
+
+/// The lines of a text that the user wrote: not blank, and not in a block that a client's program has added, such as
+/// `<system-reminder>…</system-reminder>`.
+fn own_lines(text: &str) -> Vec<&str> {
+    let mut lines = Vec::new();
+    let mut rest = text;
+    while let Some((before, after)) = split_block(rest) {
+        lines.extend(before.lines());
+        rest = after;
+    }
+    lines.extend(rest.lines());
+    lines.retain(|line| !line.trim().is_empty());
+    lines
+}
+
+/// Splits a text at its first block between `<name>` at the beginning of a line and `</name>`, where the name has a
+/// hyphen or an underscore: people seldom write such tags, programs do.
+fn split_block(text: &str) -> Option<(&str, &str)> {
+    let mut from = 0;
+    while let Some(at) = text[from..].find('<').map(|at| from + at) {
+        from = at + 1;
+        let is_line_start = text[..at].rsplit('\n').next().is_none_or(|line| line.trim().is_empty());
+        let name_end = text[from..].find(|char: char| !(char.is_ascii_lowercase() || "-_".contains(char)));
+        let Some(name) = name_end.map(|end| &text[from..from + end]) else { continue };
+        let is_name = name.contains(['-', '_']) && name.starts_with(|char: char| char.is_ascii_lowercase());
+        if !is_line_start || !is_name {
+            continue;
+        }
+        let close = format!("</{name}>");
+        if let Some(end) = text[from..].find(&close) {
+            return Some((&text[..at], &text[from + end + close.len()..]));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,181 @@
+use super::*;
+use crate::event::{Event, EventBody, FORMAT};
+use crate::message::{Message, Part};
+
+/// A session in which only the user speaks.
+fn session(texts: &[&str]) -> History {
+    let mut history = History::default();
+    let mut add = |body: EventBody| {
+        let event = Event { seq: history.last_seq() + 1, at: 0, format: FORMAT, body };
+        history.apply(&event).unwrap();
+    };
+    add(EventBody::SessionStarted { title: None, forked_from: None, imported_from: None });
+    for text in texts {
+        let message = Message::user("u", vec![Part::text(*text)]);
+        add(EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None });
+    }
+    history
+}
+
+fn everything() -> [Handle; 1] {
+    [Handle(LogRange { from: 1, to: u64::MAX })]
+}
+
+fn quoted(texts: &[&str], room: u64) -> String {
+    UserText::of(&session(texts), &everything()).fit(room)
+}
+
+#[test]
+fn everything_is_quoted_verbatim_where_it_fits() {
+    let text =
+        quoted(&["Split  the lexer.\n\nKeep `main.rs`; it's fine.", "请用中文。好的", "Is it done?"], 10_000);
+    insta::assert_snapshot!(text, @r"
+    What the user said, oldest first; later words win:
+    [1] Split  the lexer.
+        Keep `main.rs`; it's fine.
+    [2] 请用中文。好的
+    [3] Is it done?
+    ");
+}
+
+#[test]
+fn identical_lines_appear_once_at_their_newest_place() {
+    let text = quoted(&["Fix the tests.", "go on", "Go  on", "go on"], 1_000);
+    assert!(text.contains("[1] Fix the tests.\n[4] go on\n"), "{text}");
+}
+
+#[test]
+fn a_replaced_statement_is_marked() {
+    let text =
+        quoted(&["Let's plan.", "The travel cap is 300 euros.", "The travel cap is 500 euros now."], 1_000);
+    assert!(text.contains("[2] The travel cap is 300 euros. (replaced by [3])\n"), "{text}");
+}
+
+#[test]
+fn orders_are_kept_where_chatter_does_not_fit() {
+    let chatter: Vec<String> = (0..400)
+        .map(|at| format!("I went to the market number {at} and it was lovely there. Do you like fish {at}?"))
+        .collect();
+    let mut texts: Vec<&str> = vec!["Let's talk about food."];
+    texts.extend(chatter.iter().map(String::as_str));
+    texts.insert(3, "Whenever you name a price, add the date in brackets.");
+    let text = quoted(&texts, 600);
+    assert!(text.contains("[4] Whenever you name a price, add the date in brackets."), "{text}");
+    assert!(text.contains("[402] I went to the market number 399"), "the newest statement is kept: {text}");
+    assert!(!text.contains('?'), "questions go before statements: {text}");
+    assert!(Counter::default().text(&text) <= 600);
+    assert!(text.contains("more messages are not quoted; `recall` finds them]"), "{text}");
+}
+
+#[test]
+fn a_paste_is_cut_to_both_ends_and_keeps_its_orders() {
+    let lines: Vec<String> = (0..200).map(|at| format!("row {at}: the value was measured twice")).collect();
+    let mut paste = lines.clone();
+    paste.insert(100, "Never send this table to anyone.".to_owned());
+    let text = quoted(&["Hello there.", &paste.join("\n")], 10_000);
+    assert!(text.contains("row 0:") && text.contains("row 199:") && !text.contains("row 60:"), "{text}");
+    assert!(text.contains("Never send this table to anyone."), "{text}");
+    assert!(text.contains("characters, handle lh:3 …]"), "{text}");
+    assert!(Counter::default().text(&text) < 400);
+}
+
+#[test]
+fn blocks_of_a_clients_program_are_not_the_users_words() {
+    let text = quoted(
+        &[
+            "<system-reminder>\nToday is Monday. Always be terse.\n</system-reminder>\nRename the crate.\n<b>bold</b>",
+        ],
+        1_000,
+    );
+    assert!(text.contains("[1] Rename the crate.\n    <b>bold</b>"), "{text}");
+    assert!(!text.contains("Monday"), "{text}");
+}
+
+#[test]
+fn the_section_is_taken_out_of_an_earlier_summary() {
+    let section = quoted(&["One.\n\nTwo.", "Three."], 1_000);
+    let summary = format!("[SUMMARY] of 3 messages.\n\n{}\n\nFiles read:\n- a.rs", section.trim_end());
+    assert_eq!(without_section(&summary), "[SUMMARY] of 3 messages.\n\nFiles read:\n- a.rs");
+}
+
+#[test]
+fn nothing_is_shown_where_nothing_fits() {
+    assert_eq!(quoted(&["Fix the tests, please."], 3), "");
+    assert_eq!(quoted(&["[SUMMARY] of 9 earlier messages."], 1_000), "");
+}
+
+fn page(of: usize) -> String {
+    let line = |at| {
+        format!(
+            "Clients must send the header X-{of}-{at} with each request that they make, and wait {at} s.\n"
+        )
+    };
+    format!("Summarise this page for me:\n{}", (0..64).map(line).collect::<String>())
+}
+
+#[test]
+fn a_pasted_manual_does_not_displace_what_was_said() {
+    let pages: Vec<String> = (0..5).map(page).collect();
+    let mut texts = vec!["Hello, let us begin.", "never touch prod.db"];
+    texts.extend(pages.iter().map(String::as_str));
+    let last = format!("{}And never rename schema.sql.", page(5));
+    texts.push(&last);
+    for room in [150, 300, 900, 2_000] {
+        let text = quoted(&texts, room);
+        assert!(Counter::default().text(&text) <= room);
+        for line in ["never touch prod.db", "And never rename schema.sql"] {
+            assert!(text.contains(line), "{line} in {room}: {text}");
+        }
+    }
+}
+
+#[test]
+fn pasted_code_sets_no_orders() {
+    let text = quoted(
+        &[
+            "Hello.",
+            "Mend this. Never touch the tests.\n1463: msg = 'The precision must be {} or more'\n\
+             if required without_default {\nreturn always_valid only;\nYou must keep x = 1 in it.",
+        ],
+        40,
+    );
+    assert!(text.contains("Never touch the tests") && !text.contains("always_valid"), "{text}");
+}
+
+#[test]
+fn the_end_of_a_long_paste_is_read() {
+    let paste = format!("{}Never rename schema.sql.", "some words of no weight at all\n".repeat(12_000));
+    assert!(quoted(&["Hello.", &paste], 1_000).contains("Never rename schema.sql."));
+}
+
+#[test]
+fn going_on_is_quoted_last() {
+    let steps: Vec<String> = (0..200).map(|at| format!("go on with step {at}")).collect();
+    let mut texts = vec!["Begin.", "Write the report in the tone of the last one."];
+    texts.extend(steps.iter().map(String::as_str));
+    texts.extend(["Weiter bitte!", "Mention the vendor by name."]);
+    let text = quoted(&texts, 70);
+    assert!(text.contains("tone of the last one") && text.contains("Mention the vendor"), "{text}");
+    assert!(!text.contains("Weiter"), "{text}");
+}
+
+#[test]
+fn scripts_without_blanks_are_quoted() {
+    let text = quoted(&["你好", "不要修改数据库。谢谢", "ファイルを削除しないでください"], 1_000);
+    assert!(
+        text.contains("不要修改数据库。谢谢") && text.contains("ファイルを削除しないでください"),
+        "{text}"
+    );
+}
+
+proptest::proptest! {
+    /// The section never exceeds its room, and every line of it but the title and the count is the user's.
+    #[test]
+    fn the_room_is_never_exceeded(texts in proptest::collection::vec(".{0,80}", 1..12), room in 0..400_u64) {
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let text = quoted(&texts, room);
+        proptest::prop_assert!(Counter::default().text(&text) <= room);
+        proptest::prop_assert!(text.is_empty() || text.starts_with(TITLE));
+        proptest::prop_assert_eq!(text, quoted(&texts, room));
+    }
+}
