@@ -73,6 +73,8 @@ struct Piece<'h> {
     /// Its line within the message.
     line: usize,
     rank: Rank,
+    /// How much it sounds like a standing order.
+    order_score: i32,
     /// The message of the statement that replaces it.
     replaced_by: Option<usize>,
 }
@@ -196,7 +198,15 @@ impl<'h> UserText<'h> {
                 }
                 let tokens = self.counter.text(sentence) + 1;
                 let text = Cow::Borrowed(sentence);
-                self.pieces.push(Piece { text, tokens, message, line: line_at, rank, replaced_by: None });
+                self.pieces.push(Piece {
+                    text,
+                    tokens,
+                    message,
+                    line: line_at,
+                    rank,
+                    order_score: score,
+                    replaced_by: None,
+                });
             }
         }
         let all: u64 = self.pieces[first..].iter().map(|piece| piece.tokens).sum();
@@ -220,8 +230,7 @@ impl<'h> UserText<'h> {
             used += pieces[tail_start].tokens;
         }
         for (at, piece) in pieces.iter_mut().enumerate().take(tail_start).skip(head_end) {
-            let is_order = matches!(piece.rank, Rank::Order(Reverse(score)) if score >= CLEAR_ORDER_SCORE)
-                && piece.tokens <= PASTE_END_TOKENS;
+            let is_order = piece.order_score >= CLEAR_ORDER_SCORE && piece.tokens <= PASTE_END_TOKENS;
             // A message of one endless sentence still shows how it begins and ends.
             let is_end = (at == 0 && head_end == 0) || (at + 1 == tail_start && used == 0);
             if is_end {
