@@ -6,7 +6,7 @@ use std::sync::Arc;
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{Event, EventBody, FORMAT};
 use longhaul_core::history::{History, request_messages};
-use longhaul_core::ids::{ApprovalId, CallId, QueueId, StepId};
+use longhaul_core::ids::{ApprovalId, CallId, OrderId, QueueId, StepId};
 use longhaul_core::message::{Part, ToolCall, ToolResult, ToolStatus};
 use longhaul_core::plan::{SummaryForm, SummaryRequest};
 use longhaul_core::queue::{Queued, coalesce};
