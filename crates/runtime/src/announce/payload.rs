@@ -93,7 +93,7 @@ pub(super) fn payloads(
         EventBody::OrderPinned { order_id, text, source, from, replaces } => {
             let mut payload = json!({ "orderId": order_id, "text": text, "source": source });
             if let Some(from) = from {
-                payload["from"] = json!(from);
+                payload["fromSeq"] = json!(from);
             }
             if let Some(replaces) = replaces {
                 payload["replaces"] = json!(replaces);
