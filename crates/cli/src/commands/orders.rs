@@ -45,7 +45,9 @@ impl OrderCommand {
     /// How it is used.
     pub(in crate::commands) fn of_unpin(argument: Option<&str>) -> Result<Self, String> {
         let number = argument.and_then(|number| number.parse().ok());
-        number.map(Self::Unpin).ok_or_else(|| "/unpin takes the number of an order; /pin lists them".to_owned())
+        number
+            .map(Self::Unpin)
+            .ok_or_else(|| "/unpin takes the number of an order; /pin lists them".to_owned())
     }
 
     /// Does it and says what was done.

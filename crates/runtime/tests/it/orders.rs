@@ -131,7 +131,8 @@ async fn an_order_pinned_amid_a_run_is_durable_at_once_and_told_at_the_next_step
 async fn the_model_pins_an_order_of_its_own() {
     let script = Script::turns([
         ScriptedAnswer::text("Noted.").call("pin", r#"{"text":"Answer in French."}"#),
-        ScriptedAnswer::text("Oui.").call("pin", r#"{"text":"Answer in German.","replaces":"Answer in French."}"#),
+        ScriptedAnswer::text("Oui.")
+            .call("pin", r#"{"text":"Answer in German.","replaces":"Answer in French."}"#),
         ScriptedAnswer::text("Hm.").call("pin", r#"{"wrong":1}"#),
         ScriptedAnswer::text("Ja."),
     ]);
@@ -151,10 +152,10 @@ async fn the_model_pins_an_order_of_its_own() {
             _ => None,
         })
         .collect();
-    assert_eq!(results[..2], [
-        "Standing order o1 is pinned.",
-        "Standing order o2 is pinned in the place of o1."
-    ]);
+    assert_eq!(
+        results[..2],
+        ["Standing order o1 is pinned.", "Standing order o2 is pinned in the place of o1."]
+    );
     assert!(results[2].starts_with("pin: missing field `text`"), "{results:?}");
     assert!(!world.told().contains("[Standing order"), "its calls are there");
     assert_eq!(world.model.invalid_requests(), 0);

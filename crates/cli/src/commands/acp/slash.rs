@@ -98,8 +98,11 @@ pub(super) fn offered() -> SessionUpdate {
         AvailableCommand::new("compact", "Make room now; words say what the summary should mind")
             .input(with("what the summary should mind")),
         AvailableCommand::new("undo", "Undo the newest compaction, or the one named").input(with("e42")),
-        AvailableCommand::new("pin", "Pin a standing order: the model keeps to it from here on; alone: list them")
-            .input(with("an order; or a number and other words for that order")),
+        AvailableCommand::new(
+            "pin",
+            "Pin a standing order: the model keeps to it from here on; alone: list them",
+        )
+        .input(with("an order; or a number and other words for that order")),
         AvailableCommand::new("unpin", "Remove the standing order of that number").input(with("2")),
         AvailableCommand::new("compactions", "List what was compacted or cleared, why, and how it is undone"),
         AvailableCommand::new("context", "Show what fills the context window"),

@@ -297,9 +297,9 @@ impl World {
         let picked = (!active.is_empty()).then(|| self.rng.pick(&active).clone());
         let made = match (self.rng.below(6), picked) {
             (0, Some(id)) => self.run.remove_order(&id),
-            (1, Some(id)) => self.run.edit_order(&id, &order),
-            (2, replaces) => self.run.pin_order(&order, replaces),
-            _ => self.run.pin_order(&order, None),
+            (1, Some(id)) => self.run.edit_order(&id, order),
+            (2, replaces) => self.run.pin_order(order, replaces),
+            _ => self.run.pin_order(order, None),
         };
         // What does not fit is refused, and nothing is stored.
         let Ok(events) = made else { return };
