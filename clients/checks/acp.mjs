@@ -29,7 +29,7 @@ const checks = {
       await writeFile(join(given.cwd, "notes.txt"), "the port is 8080\n");
       const { sessionId } = await begin(ctx);
       const offered = await until((update) => update.sessionUpdate === "available_commands_update");
-      assert.deepEqual(offered.availableCommands.map(({ name }) => name).sort(), ["compact", "compactions", "context", "undo"]);
+      assert.deepEqual(offered.availableCommands.map(({ name }) => name).sort(), ["compact", "compactions", "context", "pin", "undo", "unpin"]);
 
       const uri = pathToFileURL(join(given.cwd, "src/a b.rs")).href;
       const { stopReason } = await ask(ctx, sessionId, [

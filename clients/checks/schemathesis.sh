@@ -59,6 +59,7 @@ done
 until [ "$(ask "$url/api/sessions/$session" | field status)" = idle ]; do sleep 0.1; done
 ask -X POST "$url/api/sessions/$session/compact" >/dev/null
 edit=$(ask "$url/api/sessions/$session/compactions" | "$venv/bin/python" -c 'import json, sys; print((json.load(sys.stdin)["compactions"] or [{"id": "e0"}])[0]["id"])')
+ask "${json[@]}" -d '{"text":"Be brief."}' "$url/api/sessions/$session/orders" >/dev/null
 
 export LONGHAUL_OPENAPI="$root/docs/openapi.json"
 LONGHAUL_KNOWN=$("$venv/bin/python" -c '
@@ -70,6 +71,7 @@ print(json.dumps({
     below + "/blobs/{hash} hash": hash,
     below + "/compactions/{edit}/undo edit": edit,
     below + "/compactions/{edit}/release edit": edit,
+    below + "/orders/{order} order": "o1",
     "/web/{path} path": "app.js",
 }))' "$session" "$hash" "$edit")
 export LONGHAUL_KNOWN SCHEMATHESIS_HOOKS="$here/schemathesis_hooks.py"

@@ -17,12 +17,16 @@ import type {
   ContextReport,
   Message,
   MessagesPage,
+  OrderChanged,
+  OrderPinned,
+  PinOrder,
   Recalled,
   RecallRequest,
   Released,
   Resumed,
   SendMessage,
   Sent,
+  StandingOrder,
   Undone,
 } from "./types.js";
 
@@ -153,6 +157,29 @@ export class Longhaul {
   /** What an undo brought back may be compacted automatically again. */
   release(sessionId: string, compactionId: string, options: WorkOptions = {}): Promise<Released> {
     return this.#transport.json(post(sessionId, ["compactions", compactionId, "release"], options));
+  }
+
+  /** The standing orders that hold, the oldest first; with `all` those that do not hold any more too. */
+  async orders(sessionId: string, { all, signal }: CallOptions & { all?: boolean } = {}): Promise<StandingOrder[]> {
+    const call = { ...get(sessionId, "orders"), ...(all ? { query: { all } } : {}), signal };
+    return (await this.#transport.json<{ orders: StandingOrder[] }>(call)).orders;
+  }
+
+  /** Pins a standing order: the model is shown it whole from its next step on. */
+  pinOrder(sessionId: string, order: PinOrder, options: WorkOptions = {}): Promise<OrderPinned> {
+    return this.#transport.json(post(sessionId, ["orders"], options, order));
+  }
+
+  /** Gives a standing order another text. */
+  editOrder(sessionId: string, orderId: string, text: string, { signal }: CallOptions = {}): Promise<OrderChanged> {
+    const path = ["api", "sessions", sessionId, "orders", orderId];
+    return this.#transport.json({ method: "PATCH", path, json: { text }, signal });
+  }
+
+  /** Removes a standing order; the log keeps it. */
+  removeOrder(sessionId: string, orderId: string, { signal }: CallOptions = {}): Promise<OrderChanged> {
+    const path = ["api", "sessions", sessionId, "orders", orderId];
+    return this.#transport.json({ method: "DELETE", path, signal });
   }
 
   /** The exact original, or what matches. */

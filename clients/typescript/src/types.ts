@@ -127,6 +127,10 @@ export type CompactionPreview = Narrowed<"Compacted", { ok: true; dryRun: true; 
 
 export type Undone = Shape<"Restored">;
 export type Released = Shape<"Released">;
+export type StandingOrder = Shape<"StandingOrder">;
+export type PinOrder = Shape<"PinOrder">;
+export type OrderPinned = Shape<"OrderPinned">;
+export type OrderChanged = Shape<"OrderChanged">;
 
 /** The exact original, by `handle` (`lh:12`, `lh:12-40`), or what matches a `query`. */
 export type RecallRequest = { handle: string; range?: string } | { query: string; limit?: number };

@@ -17,7 +17,7 @@ test("each route that the client asks is described, and each one described has a
   const asked: Request[] = [];
   const fetch: typeof globalThis.fetch = async (input, init) => {
     asked.push(new Request(input, init));
-    return Response.json({ messages: [], hasMore: false, sessions: [], approvals: [], compactions: [] });
+    return Response.json({ messages: [], hasMore: false, sessions: [], approvals: [], compactions: [], orders: [] });
   };
   const client = new Longhaul({ baseUrl: "http://box.lan", fetch, retry: { attempts: 1 } });
   const { sessions, queue, blobs, approvals } = client;
@@ -31,6 +31,7 @@ test("each route that the client asks is described, and each one described has a
     queue.list("ID"), queue.edit("ID", "hi", { sessionId: "ID" }), queue.remove("ID", { sessionId: "ID" }), queue.clear("ID"),
     client.cancel("ID"), client.resume("ID"), client.context("ID"), client.compact("ID"), client.compactions("ID"),
     client.undo("ID", "ID"), client.release("ID", "ID"),
+    client.orders("ID", { all: true }), client.pinOrder("ID", { text: "x" }), client.editOrder("ID", "ID", "x"), client.removeOrder("ID", "ID"),
     client.recall("ID", { handle: "lh:1", range: "1-2" }), client.recall("ID", { query: "x", limit: 1 }),
     blobs.upload("ID", new Blob(["x"]), { name: "n" }), blobs.download("ID", "ID"),
     approvals.list({ sessionId: "ID" }), approvals.decide("ID", "allow"),

@@ -85,6 +85,8 @@ pub(crate) enum Command {
     Compactions(CompactionsArgs),
     /// Undo a compaction or a prune: the newest, or the one named
     Undo(UndoArgs),
+    /// List a session's standing orders: what the model is always shown
+    Orders(OrdersArgs),
     /// Get back anything a session ever contained, by words or by handle
     Recall(RecallArgs),
     /// Count the tokens of a file
@@ -385,6 +387,17 @@ pub(crate) struct CompactionsArgs {
     /// Its id, the start of it, or `last`
     #[arg(default_value = "last")]
     pub(crate) session: String,
+}
+
+/// `orders`.
+#[derive(Debug, Group)]
+pub(crate) struct OrdersArgs {
+    /// Its id, the start of it, or `last`
+    #[arg(default_value = "last")]
+    pub(crate) session: String,
+    /// List those that do not hold any more too
+    #[arg(long)]
+    pub(crate) all: bool,
 }
 
 /// `undo`.

@@ -11,6 +11,7 @@ pub(crate) mod doctor;
 pub(crate) mod lab;
 pub(crate) mod mcp;
 pub(crate) mod models;
+pub(crate) mod orders;
 mod reading;
 pub(crate) mod recall;
 pub(crate) mod run;
@@ -108,6 +109,7 @@ async fn dispatch(command: Command, place: &Place) -> Outcome {
         Command::Context(args) => context::run(args, place).await,
         Command::Compact(args) => compact::run(args, place).await,
         Command::Compactions(args) => compactions::run(args, place).await,
+        Command::Orders(args) => orders::run(args, place).await,
         Command::Undo(args) => undo::run(args, place).await,
         Command::Recall(args) => recall::run(args, place).await,
         Command::Tokens(args) => tokens::run(&args, place).await,

@@ -7,8 +7,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::ErrorCode;
-use crate::ids::{ApprovalId, CallId, EditId, LogRange, Millis, QueueId, RunId, Seq, SessionId, StepId};
+use crate::ids::{
+    ApprovalId, CallId, EditId, LogRange, Millis, OrderId, QueueId, RunId, Seq, SessionId, StepId,
+};
 use crate::message::{Finish, Message, Origin, Part, RawJson, ToolResult};
+use crate::orders::OrderSource;
 use crate::usage::Usage;
 
 /// Version of the stored format that this build writes.
@@ -194,6 +197,33 @@ pub enum EventBody {
         /// The title.
         title: String,
     },
+    /// An instruction holds from here on, beyond the next answer.
+    OrderPinned {
+        /// Its name.
+        order_id: OrderId,
+        /// Its text, as it was given.
+        text: String,
+        /// Who made it.
+        source: OrderSource,
+        /// The message it was said in, if it is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<Seq>,
+        /// The order that it takes the place of.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        replaces: Option<OrderId>,
+    },
+    /// A standing order has another text.
+    OrderEdited {
+        /// The order.
+        order_id: OrderId,
+        /// Its text from here on.
+        text: String,
+    },
+    /// A standing order does not hold any more.
+    OrderRemoved {
+        /// The order.
+        order_id: OrderId,
+    },
 }
 
 /// Where a forked session comes from.
@@ -244,6 +274,8 @@ pub enum NoteReason {
     Imported,
     /// What a compaction left out and is spoken of now.
     Recalled,
+    /// Standing orders were pinned, changed or removed since the model was last told of them.
+    Orders,
 }
 
 /// What a step is for.

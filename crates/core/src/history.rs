@@ -15,6 +15,7 @@ use crate::event::{
 use crate::ids::{ApprovalId, CallId, EditId, LogRange, Millis, RunId, Seq};
 use crate::message::{Message, Origin, Part, ToolCall, ToolResult, ToolStatus};
 use crate::meter::{Anchor, Calibration};
+use crate::orders::StandingOrders;
 use crate::usage::Usage;
 
 mod pairing;
@@ -86,6 +87,7 @@ pub struct History {
     recoveries: u32,
     parked: Option<String>,
     title: Option<String>,
+    orders: StandingOrders,
     last_end: Option<RunEnd>,
 }
 
@@ -281,6 +283,9 @@ impl History {
             }
             EventBody::NoteAdded { message, why } => {
                 self.note_said(*why);
+                if *why == NoteReason::Orders {
+                    self.orders.note_told();
+                }
                 self.push_message(event.seq, message, EntryKind::Note);
             }
             EventBody::RunStarted { run_id } => {
@@ -363,6 +368,11 @@ impl History {
             }
             EventBody::Recovered { attempts, .. } => self.recoveries = *attempts,
             EventBody::Parked { reason } => self.parked = Some(reason.clone()),
+            EventBody::OrderPinned { order_id, text, source, from, replaces } => {
+                self.orders.pin(event.seq, (order_id, text), (*source, *from), replaces.as_ref());
+            }
+            EventBody::OrderEdited { order_id, text } => self.orders.edit(order_id, text),
+            EventBody::OrderRemoved { order_id } => self.orders.remove(order_id),
         }
     }
 
@@ -383,7 +393,7 @@ impl History {
                 self.recent_calls.clear();
             }
             NoteReason::TimeUp => run.time_is_up = true,
-            NoteReason::Imported | NoteReason::Recalled => {}
+            NoteReason::Imported | NoteReason::Recalled | NoteReason::Orders => {}
         }
     }
 

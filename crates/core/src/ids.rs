@@ -77,6 +77,10 @@ id!(
     /// One message that waits in the queue.
     QueueId
 );
+id!(
+    /// One standing order, unique within its session.
+    OrderId
+);
 
 /// Position of an event in its session's log: 1, 2, 3 … without gaps.
 pub type Seq = u64;

@@ -16,6 +16,7 @@ pub mod ids;
 pub mod ledger;
 pub mod message;
 pub mod meter;
+pub mod orders;
 pub mod plan;
 pub mod queue;
 pub mod recall;

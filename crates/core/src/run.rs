@@ -27,6 +27,7 @@ mod effect;
 mod hook;
 mod input;
 mod matching;
+mod orders;
 mod pausing;
 mod recalling;
 mod recover;
@@ -163,6 +164,7 @@ enum Then {
     Compacted(Box<ViewEdit>),
     Recovered,
     Recorded,
+    OrdersStored,
 }
 
 impl Run {
@@ -303,6 +305,7 @@ impl Run {
             Input::Summarised { task, answer } => self.summarised(task, answer, out),
             Input::PreCompactAnswered { task, answer } => self.hook_answered(task, answer, out),
             Input::ToolEnded(result) => self.tool_ended(result, out),
+            Input::PinEnded { result, request } => self.pin_ended(result, &request, out),
             Input::Decided { approval_id, allowed, reason } => {
                 self.decided(&approval_id, allowed, reason, out);
             }
@@ -314,6 +317,7 @@ impl Run {
                     self.append(events, Then::Recorded, out);
                 }
             }
+            Input::RecordOrders(events) => self.record_orders(events, out),
             Input::RecordSoon(events) => {
                 self.soon.extend(events);
                 if self.is_idle() && self.pending.is_empty() {
@@ -388,6 +392,7 @@ impl Run {
             Then::Recovered => self.after_recovery(out),
             Then::Recorded if self.is_idle() && self.pending.is_empty() => self.wake_if_asked(out),
             Then::Recorded => {}
+            Then::OrdersStored => self.orders_stored(out),
         }
     }
 

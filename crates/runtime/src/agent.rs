@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use longhaul_core::estimate::Counter;
 use longhaul_core::message::ToolSpec;
+use longhaul_core::orders::tool as pin;
 use longhaul_core::plan::{Policy, Prices};
 use longhaul_core::run::{Approval, Counting, Fixed, Matching, Model, Recovery, Retry, Settings, ToolRule};
 use longhaul_providers::{Ability, LimitSource, Limits, SharedProvider};
@@ -160,9 +161,16 @@ impl Agent {
         other
     }
 
+    /// Whether the model has our tool `pin`: its window is large enough, and no tool of the agent has that name.
+    pub(crate) fn offers_pin(&self) -> bool {
+        let has_room = self.limits.window.is_none_or(|window| window >= pin::MIN_WINDOW);
+        has_room && self.tools.get(pin::NAME).is_none()
+    }
+
     /// What the model is told of its tools, `recall` last.
     pub fn specs(&self) -> Vec<ToolSpec> {
         let mut specs = self.tools.specs();
+        specs.extend(self.offers_pin().then(pin::spec));
         specs.push(recall::spec());
         specs
     }

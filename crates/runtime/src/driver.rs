@@ -11,6 +11,7 @@ mod doubt;
 mod limits;
 mod media;
 mod model;
+mod orders;
 mod pause;
 mod seat;
 mod tool;
@@ -30,6 +31,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::command::{Command, QueueChange, RecordMaker, SharedStrategy, preview, release, undo};
+pub(crate) use self::orders::OrderChange;
 pub(crate) use self::seat::Seat;
 use crate::agent::Agent;
 use crate::announce::{Announcement, Around, Before, of_event, of_notice, run_around};

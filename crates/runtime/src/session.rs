@@ -3,6 +3,7 @@
 mod among;
 mod error;
 mod log;
+mod orders;
 mod runtime;
 pub(crate) mod slots;
 mod steering;
@@ -26,6 +27,7 @@ pub(crate) use self::among::{Before, Told};
 pub use self::error::SessionError;
 pub(crate) use self::log::folded;
 pub use self::log::whole_log;
+pub use self::orders::PinnedOrder;
 pub use self::runtime::{IDLE, Runtime};
 pub use self::steering::{SettingsError, Switched};
 use crate::announce::{self, Announcement};

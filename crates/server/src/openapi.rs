@@ -38,6 +38,7 @@ use crate::routes;
         routes::messages::page, routes::context::show, routes::events::watch,
         routes::control::cancel, routes::control::resume,
         routes::compactions::compact, routes::compactions::list, routes::compactions::undo, routes::compactions::release,
+        routes::orders::list, routes::orders::pin, routes::orders::edit, routes::orders::remove,
         routes::recall::recall, routes::export::export, routes::blobs::upload, routes::blobs::read,
         routes::approvals::list, routes::approvals::decide,
         routes::models::list, routes::render::render, routes::settings::show, routes::settings::change, routes::search::search, routes::agents::list, routes::llm::switch, routes::metrics::show,

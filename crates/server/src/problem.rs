@@ -10,6 +10,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use longhaul::session::SessionError;
 use longhaul_core::error::ErrorCode;
+use longhaul_core::orders::OrderError;
 use longhaul_store::{BlobError, StoreError};
 use serde_json::{Map, Value, json};
 
@@ -231,6 +232,7 @@ impl From<SessionError> for Problem {
                 let misfit = Self::new(StatusCode::CONFLICT, ErrorCode::ContextOverflow, detail);
                 misfit.with("tokens", tokens).with("usable", usable)
             }
+            SessionError::Order(error) => error.into(),
             SessionError::Refused(_) => {
                 let detail = sentence(&error.to_string());
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, ErrorCode::Refused, detail)
@@ -243,6 +245,21 @@ impl From<SessionError> for Problem {
                 let detail = "The session's log cannot be read.";
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::Storage, detail)
             }
+        }
+    }
+}
+
+impl From<OrderError> for Problem {
+    fn from(error: OrderError) -> Self {
+        let detail = sentence(&error.to_string());
+        match error {
+            OrderError::NotFound(id) => Self::not_found(format!("standing order {id}")),
+            OrderError::Empty | OrderError::TooLong { .. } => Self::invalid(detail),
+            OrderError::TooLarge { tokens, most } => {
+                let misfit = Self::new(StatusCode::CONFLICT, ErrorCode::ContextOverflow, detail);
+                misfit.with("tokens", tokens).with("usable", most)
+            }
+            _ => Self::conflict(detail),
         }
     }
 }

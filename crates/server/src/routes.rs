@@ -18,6 +18,7 @@ pub(crate) mod message;
 pub(crate) mod messages;
 pub(crate) mod metrics;
 pub(crate) mod models;
+pub(crate) mod orders;
 pub(crate) mod page;
 pub(crate) mod queue;
 pub(crate) mod recall;
@@ -92,6 +93,8 @@ fn of_session() -> Router<App> {
         .route("/compactions", get(compactions::list))
         .route("/compactions/{edit}/undo", post(compactions::undo))
         .route("/compactions/{edit}/release", post(compactions::release))
+        .route("/orders", get(orders::list).post(orders::pin))
+        .route("/orders/{order}", patch(orders::edit).delete(orders::remove))
         .route("/fork", post(sessions::fork))
         .route("/llm", post(llm::switch))
         .route("/recall", get(recall::recall))

@@ -11,6 +11,7 @@ use crate::event::{Cut, Event, EventBody, ModelChoice, RunEnd};
 use crate::ids::{EditId, LogRange, Millis, Seq};
 use crate::message::{Message, Origin, Role};
 use crate::meter::{Anchor, Calibration};
+use crate::orders::{StandingOrder, StandingOrders};
 use crate::usage::Usage;
 
 /// What follows from the log.
@@ -212,6 +213,29 @@ impl History {
     /// The session's title.
     pub fn title(&self) -> Option<&str> {
         self.title.as_deref()
+    }
+
+    /// The standing orders that hold, oldest first.
+    pub fn orders(&self) -> impl Iterator<Item = &StandingOrder> {
+        self.orders.active()
+    }
+
+    /// All standing orders, those that do not hold any more among them.
+    pub fn all_orders(&self) -> &StandingOrders {
+        &self.orders
+    }
+
+    /// Estimated tokens of the standing orders that hold, as lists show them.
+    pub fn order_tokens(&self) -> u64 {
+        self.orders.active().map(|order| self.counter.text(&order.line())).sum()
+    }
+
+    /// The newest message of a person that has this text in it, case and spacing aside.
+    pub fn said_in(&self, text: &str) -> Option<Seq> {
+        let key = crate::orders::key(text);
+        let typed = self.entries.iter().rev().filter(|entry| entry.kind == EntryKind::Typed);
+        let mut said = typed.filter(|entry| crate::orders::key(&entry.message.text()).contains(&key));
+        said.next().map(|entry| entry.seq)
     }
 
     /// How the newest finished run ended.

@@ -21,6 +21,9 @@ impl Run {
         if self.stop_at_boundary(out) {
             return;
         }
+        if self.note_orders(out) {
+            return;
+        }
         if self.step.compacted {
             return self.start_step(out);
         }

@@ -5,6 +5,7 @@ use crate::error::ErrorCode;
 use crate::event::{Event, EventBody};
 use crate::ids::ApprovalId;
 use crate::message::{Answer, Part, ToolResult};
+use crate::orders::tool::PinRequest;
 use crate::queue::Queued;
 use crate::usage::Usage;
 
@@ -72,6 +73,13 @@ pub enum Input {
     },
     /// A tool has ended.
     ToolEnded(ToolResult),
+    /// A call of `pin` has passed its hooks. What it gives is decided here.
+    PinEnded {
+        /// Its result; the first part of its content is a placeholder for the answer.
+        result: ToolResult,
+        /// What it asks for.
+        request: PinRequest,
+    },
     /// An approval was decided.
     Decided {
         /// Which.
@@ -92,6 +100,8 @@ pub enum Input {
     },
     /// Store these facts (title, undo, release, switch). Only while idle.
     Record(Vec<EventBody>),
+    /// Store these changes of standing orders at once, whatever goes on: the view stays as it is.
+    RecordOrders(Vec<EventBody>),
     /// Store these facts (a switch) as soon as no step is going on: at once while idle, else before the next step.
     RecordSoon(Vec<EventBody>),
     /// The process that ran the open run is gone.

@@ -10,6 +10,7 @@ use crate::strategy;
 use crate::usage::Usage;
 
 mod making_room;
+mod ordering;
 mod recovery;
 mod stopping;
 

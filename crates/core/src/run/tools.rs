@@ -230,17 +230,32 @@ impl Run {
     }
 
     pub(super) fn tool_ended(&mut self, result: ToolResult, out: &mut Vec<Effect>) {
+        self.tool_ended_with(Vec::new(), result, out);
+    }
+
+    /// A tool has ended, and `events` are stored with its result or not at all.
+    pub(super) fn tool_ended_with(
+        &mut self,
+        events: Vec<EventBody>,
+        result: ToolResult,
+        out: &mut Vec<Effect>,
+    ) {
         let Phase::Tools(tools) = &mut self.phase else { return };
         let running = tools.state_mut(&result.call_id).is_some_and(|state| state.at == At::Running);
         if running {
-            self.store_result(result, out);
+            self.store_result_with(events, result, out);
         }
     }
 
     fn store_result(&mut self, result: ToolResult, out: &mut Vec<Effect>) {
+        self.store_result_with(Vec::new(), result, out);
+    }
+
+    fn store_result_with(&mut self, mut events: Vec<EventBody>, result: ToolResult, out: &mut Vec<Effect>) {
         let id = result.call_id.clone();
         self.mark(&id, At::Storing);
-        self.append(vec![EventBody::ToolFinished { result }], Then::ToolStored(id), out);
+        events.push(EventBody::ToolFinished { result });
+        self.append(events, Then::ToolStored(id), out);
     }
 
     pub(super) fn tool_stored(&mut self, id: &CallId, out: &mut Vec<Effect>) {
@@ -277,7 +292,7 @@ impl Run {
         self.stop_when_quiet(out);
     }
 
-    fn stop_when_quiet(&mut self, out: &mut Vec<Effect>) {
+    pub(super) fn stop_when_quiet(&mut self, out: &mut Vec<Effect>) {
         let Phase::Tools(tools) = &self.phase else { return };
         if !tools.is_quiet() || !self.pending.is_empty() {
             return;

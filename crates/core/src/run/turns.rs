@@ -81,6 +81,8 @@ impl Run {
         out: &mut Vec<Effect>,
     ) {
         let (parts, coalesced) = coalesce(queued);
+        // What came before the message is told before it.
+        events.extend(self.order_note(events.len()));
         let taken: Vec<_> = queued.iter().map(|entry| entry.id.clone()).collect();
         let id = match taken.as_slice() {
             [only] => only.as_str().into(),

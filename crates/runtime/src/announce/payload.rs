@@ -90,6 +90,20 @@ pub(super) fn payloads(
         EventBody::Parked { reason } => {
             vec![("session:parked", json!({ "reason": reason, "goOn": GO_ON }))]
         }
+        EventBody::OrderPinned { order_id, text, source, from, replaces } => {
+            let mut payload = json!({ "orderId": order_id, "text": text, "source": source });
+            if let Some(from) = from {
+                payload["fromSeq"] = json!(from);
+            }
+            if let Some(replaces) = replaces {
+                payload["replaces"] = json!(replaces);
+            }
+            vec![("order:pinned", payload)]
+        }
+        EventBody::OrderEdited { order_id, text } => {
+            vec![("order:edited", json!({ "orderId": order_id, "text": text }))]
+        }
+        EventBody::OrderRemoved { order_id } => vec![("order:removed", json!({ "orderId": order_id }))],
         EventBody::SessionStarted { .. }
         | EventBody::InputCounted { .. }
         | EventBody::StepStarted(_)

@@ -14,11 +14,11 @@ use longhaul_core::strategy::Strategy;
 use longhaul_store::{SharedNodes, StoreError};
 use tokio::sync::oneshot;
 
-use super::Driver;
+use super::{Driver, OrderChange};
 use crate::agent::{Agent, Summariser};
 use crate::announce::Announcement;
 use crate::context::{self, ContextReport};
-use crate::session::{Before, CancelledAt, Resumed, SessionError, Settled, Switched, Told};
+use crate::session::{Before, CancelledAt, PinnedOrder, Resumed, SessionError, Settled, Switched, Told};
 
 /// Events that are looked through for what was taken since a cancel was left.
 const EVENTS_SINCE: usize = 1_000;
@@ -47,6 +47,11 @@ pub(crate) enum Command {
     Record {
         make: RecordMaker,
         reply: oneshot::Sender<Result<Vec<Event>, SessionError>>,
+    },
+    /// Pin, edit or remove a standing order, whatever goes on.
+    ChangeOrders {
+        change: OrderChange,
+        reply: oneshot::Sender<Result<PinnedOrder, SessionError>>,
     },
     /// Another agent or model, from the next step on.
     Switch {
@@ -115,6 +120,7 @@ impl Driver {
                 let _ = reply.send(self.change_queue(change).await);
             }
             Command::Record { make, reply } => self.record(make, reply).await?,
+            Command::ChangeOrders { change, reply } => self.change_orders(change, reply).await?,
             Command::Switch { choice, agent, reply } => {
                 let switched = self.switch(choice, agent).await?;
                 let _ = reply.send(switched);

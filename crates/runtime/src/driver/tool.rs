@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_core::message::{Media, Part, RawJson, ToolCall, ToolResult, ToolStatus, Truncation};
+use longhaul_core::orders::tool::{self as pin, PinRequest};
 use longhaul_core::run::Input;
 use longhaul_core::truncate::{self, Limit};
 use longhaul_store::{BlobError, Blobs};
@@ -28,19 +29,21 @@ impl Driver {
     pub(super) fn run_tool(&mut self, call: ToolCall, limit: Limit) {
         let source =
             (call.name == recall::NAME).then(|| Source::with(self.run.history(), self.searched.clone()));
+        let is_pin = call.name == pin::NAME && self.agent.offers_pin();
         let job = Job {
             agent: Arc::clone(&self.agent),
             shared: Arc::clone(&self.shared),
             stop: self.tools_stop.child_token(),
             limit,
             source,
+            is_pin,
             stored_bytes: self.stored_bytes(),
         };
         let scope = self.trace.tool_scope(&call.call_id);
         self.tasks.spawn(scope.around(async move {
             let inbox = job.shared.inbox.clone();
-            let result = job.run(call).await;
-            let _ = inbox.send(Input::ToolEnded(result).into());
+            let ended = job.run(call).await;
+            let _ = inbox.send(ended.into());
         }));
     }
 
@@ -62,17 +65,29 @@ struct Job {
     limit: Limit,
     /// For `recall` only.
     source: Option<Source>,
+    /// Whether it is a call of our own `pin`, which the loop decides.
+    is_pin: bool,
     stored_bytes: u64,
 }
 
 impl Job {
-    async fn run(&self, mut call: ToolCall) -> ToolResult {
+    async fn run(&self, mut call: ToolCall) -> Input {
         if let Err(refusal) = self.before(&mut call).await {
-            return self.result(&call, refusal, Added { text: None, limit: self.limit }).await;
+            let nothing = Added { text: None, limit: self.limit };
+            return Input::ToolEnded(self.result(&call, refusal, nothing).await);
         }
-        let output = self.execute(&call).await;
+        let request = self.is_pin.then(|| PinRequest::read(&call.arguments));
+        let output = match &request {
+            Some(Ok(request)) => ToolOutput::text(request.text.clone()),
+            Some(Err(text)) => ToolOutput::error(text.clone()),
+            None => self.execute(&call).await,
+        };
         let added = self.after(&call, &output).await;
-        self.result(&call, output, added).await
+        let result = self.result(&call, output, added).await;
+        match request {
+            Some(Ok(request)) => Input::PinEnded { result, request },
+            Some(Err(_)) | None => Input::ToolEnded(result),
+        }
     }
 
     async fn execute(&self, call: &ToolCall) -> ToolOutput {

@@ -3,6 +3,7 @@
 use longhaul_core::error::ErrorCode;
 use longhaul_core::history::FoldError;
 use longhaul_core::ids::{EditId, SessionId};
+use longhaul_core::orders::OrderError;
 use longhaul_store::StoreError;
 
 /// Why a session refuses.
@@ -43,6 +44,9 @@ pub enum SessionError {
         /// What there is.
         usable: u64,
     },
+    /// A standing order cannot be pinned, edited or removed.
+    #[error(transparent)]
+    Order(#[from] OrderError),
     /// The session's driver has ended: storage failed, another process took the session, or the runtime ends.
     #[error("the session has stopped")]
     Stopped,
@@ -66,7 +70,10 @@ impl SessionError {
             | Self::AlreadyReleased(_)
             | Self::NotUndone(_) => ErrorCode::Conflict,
             Self::Refused(_) => ErrorCode::Refused,
-            Self::DoesNotFit { .. } => ErrorCode::ContextOverflow,
+            Self::DoesNotFit { .. } | Self::Order(OrderError::TooLarge { .. }) => ErrorCode::ContextOverflow,
+            Self::Order(OrderError::NotFound(_)) => ErrorCode::NotFound,
+            Self::Order(OrderError::Empty | OrderError::TooLong { .. }) => ErrorCode::InvalidRequest,
+            Self::Order(_) => ErrorCode::Conflict,
             Self::Stopped => ErrorCode::Interrupted,
             Self::Store(_) | Self::Log(..) => ErrorCode::Storage,
         }

@@ -7,7 +7,7 @@
 
 use utoipa::ToSchema;
 
-use super::answer::{Cut, Decided, EditReason, FinishReason, ProblemCode, QueueEntry, Survival};
+use super::answer::{Cut, Decided, EditReason, FinishReason, OrderSource, ProblemCode, QueueEntry, Survival};
 use super::part::{BlobRef, Origin, Outcome, Part, Role, TokenUsage};
 
 /// Whether an event is stored, and so has a position.
@@ -172,6 +172,17 @@ events! {
     }
     Always "context:compact-failed" ContextCompactFailed { strategy: String, code: ProblemCode, reason: String, }
     Always "context:restored" ContextRestored { compaction_id: String, tokens: u64, }
+    Always "order:pinned" OrderPinnedEvent {
+        order_id: String,
+        text: String,
+        source: OrderSource,
+        /// The message it was said in, if it is known.
+        from_seq: Option<u64>,
+        /// The order that does not hold any more.
+        replaces: Option<String>,
+    }
+    Always "order:edited" OrderEditedEvent { order_id: String, text: String, }
+    Always "order:removed" OrderRemovedEvent { order_id: String, }
     Never "context:compacting" ContextCompacting {
         strategy: String,
         reason: EditReason,

@@ -15,6 +15,7 @@ mod llm;
 mod messages;
 mod monitoring;
 mod once;
+mod orders;
 mod origins;
 mod page;
 mod recovery;

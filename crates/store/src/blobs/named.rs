@@ -49,7 +49,10 @@ fn collect<'e>(event: &'e EventBody, named: &mut Vec<&'e BlobRef>) {
         | EventBody::RunFinished { .. }
         | EventBody::Recovered { .. }
         | EventBody::Parked { .. }
-        | EventBody::TitleSet { .. } => {}
+        | EventBody::TitleSet { .. }
+        | EventBody::OrderPinned { .. }
+        | EventBody::OrderEdited { .. }
+        | EventBody::OrderRemoved { .. } => {}
     }
 }
 

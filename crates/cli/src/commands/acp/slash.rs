@@ -8,6 +8,7 @@ use longhaul_core::run::CompactionOutcome;
 
 use crate::commands::compact::{check_length, make};
 use crate::commands::compactions;
+use crate::commands::orders::OrderCommand;
 use crate::commands::undo::undo;
 use crate::failure::{Failure, Outcome};
 use crate::term::human::short;
@@ -23,6 +24,7 @@ pub(super) enum Slash {
     Compact(Option<String>),
     Compactions,
     Undo(Option<String>),
+    Orders(OrderCommand),
 }
 
 impl Slash {
@@ -37,6 +39,8 @@ impl Slash {
             "/compactions" if argument.is_none() => Some(Self::Compactions),
             "/compact" => Some(Self::Compact(argument)),
             "/undo" => Some(Self::Undo(argument)),
+            "/pin" => Some(Self::Orders(OrderCommand::of_pin(argument))),
+            "/unpin" => OrderCommand::of_unpin(argument.as_deref()).ok().map(Self::Orders),
             _ => None,
         }
     }
@@ -57,6 +61,7 @@ impl Slash {
                 Ok(fenced(&session.look(move |run| compactions::listed(run, &events, "/undo")).await?))
             }
             Self::Undo(edit) => Ok(undo(session, edit).await?.words()),
+            Self::Orders(work) => Ok(fenced(&work.perform(session).await?)),
             Self::Compact(instructions) => compact(session, instructions).await,
         }
     }
@@ -93,6 +98,12 @@ pub(super) fn offered() -> SessionUpdate {
         AvailableCommand::new("compact", "Make room now; words say what the summary should mind")
             .input(with("what the summary should mind")),
         AvailableCommand::new("undo", "Undo the newest compaction, or the one named").input(with("e42")),
+        AvailableCommand::new(
+            "pin",
+            "Pin a standing order: the model keeps to it from here on; alone: list them",
+        )
+        .input(with("an order; or a number and other words for that order")),
+        AvailableCommand::new("unpin", "Remove the standing order of that number").input(with("2")),
         AvailableCommand::new("compactions", "List what was compacted or cleared, why, and how it is undone"),
         AvailableCommand::new("context", "Show what fills the context window"),
     ]))
@@ -123,7 +134,9 @@ mod tests {
     fn all_that_is_offered_is_understood() {
         let SessionUpdate::AvailableCommandsUpdate(offered) = offered() else { panic!("no commands") };
         for command in offered.available_commands {
-            assert!(of(&format!("/{}", command.name)).is_some(), "{}", command.name);
+            // Some take an argument, some take none.
+            let typed = [format!("/{}", command.name), format!("/{} 2", command.name)];
+            assert!(typed.iter().any(|text| of(text).is_some()), "{}", command.name);
         }
     }
 }

@@ -26,6 +26,7 @@ use crate::term::{out, table};
 use super::{Go, Next, Talk, model};
 use crate::commands::compact::{check_length, make, previewed};
 use crate::commands::compactions;
+use crate::commands::orders::OrderCommand;
 use crate::commands::recall::{check, recall};
 use crate::commands::sessions::{Target, conversation, export, fork_at, left_out, listed};
 use crate::commands::undo::undo;
@@ -47,6 +48,8 @@ const HELP: &str = "\
 /preview [WORDS]        what /compact would do; nothing is changed
 /compactions            every compaction: when, why, what it left, what it cost
 /undo [ID]              undo the newest compaction, or the one named
+/pin [TEXT]             the model keeps to TEXT from here on; alone: list; N TEXT: change order N
+/unpin N                order N holds no more
 /queue                  messages that wait; edit N TEXT, remove N, clear
 /retry                  go on after an error, or with what waits; /resume is the same
 /model [NAME]           the model, or another one from here on
@@ -69,6 +72,7 @@ pub(super) enum Slash {
     Compact(Option<String>),
     Compactions,
     Undo(Option<String>),
+    Orders(OrderCommand),
     Queue(QueueWork),
     Retry,
     Model(Option<String>),
@@ -119,6 +123,8 @@ impl Slash {
             "compact" => Self::Compact(argument),
             "compactions" => Self::Compactions,
             "undo" => Self::Undo(argument),
+            "pin" => Self::Orders(OrderCommand::of_pin(argument)),
+            "unpin" => OrderCommand::of_unpin(argument.as_deref()).map_or_else(Self::Wrong, Self::Orders),
             "queue" => QueueWork::of(argument.as_deref().unwrap_or_default()),
             "retry" | "resume" => Self::Retry,
             "model" => Self::Model(argument),
@@ -177,6 +183,7 @@ impl Talk<'_> {
             }
             // The row in the transcript says the rest.
             Slash::Undo(edit) => format!("{}\n", undo(&self.session, edit).await?.sizes()),
+            Slash::Orders(work) => work.perform(&self.session).await?,
             Slash::Queue(work) => self.queue(work).await?,
             Slash::Retry => match self.session.resume().await? {
                 Resumed::NothingToDo => "nothing waits for an answer: send a message to go on\n".to_owned(),
@@ -347,7 +354,7 @@ mod tests {
     use super::*;
 
     /// Everything that [`Slash::of`] knows.
-    const NAMES: [&str; 18] = [
+    const NAMES: [&str; 20] = [
         "context",
         "show",
         "recall",
@@ -355,6 +362,8 @@ mod tests {
         "compact",
         "compactions",
         "undo",
+        "pin",
+        "unpin",
         "queue",
         "retry",
         "resume",
@@ -407,6 +416,13 @@ mod tests {
         );
         assert_eq!(Slash::of("/queue"), Some(Slash::Queue(QueueWork::List)));
         assert!(matches!(Slash::of("/queue edit two x"), Some(Slash::Wrong(_))));
+        assert_eq!(Slash::of("/pin"), Some(Slash::Orders(OrderCommand::List)));
+        assert_eq!(
+            Slash::of("/pin 2 spaces, never tabs"),
+            Some(Slash::Orders(OrderCommand::Pin("2 spaces, never tabs".into())))
+        );
+        assert_eq!(Slash::of("/unpin 2"), Some(Slash::Orders(OrderCommand::Unpin(2))));
+        assert!(matches!(Slash::of("/unpin all"), Some(Slash::Wrong(_))));
         assert!(matches!(Slash::of("/fork x"), Some(Slash::Wrong(_))));
         assert!(matches!(Slash::of("/nonsense"), Some(Slash::Wrong(_))));
         assert_eq!(Slash::of("/etc/hosts looks odd"), None);

@@ -69,6 +69,7 @@ impl World {
                 assert!(self.guards.overflows_in_step <= 2, "a third overflow in one step");
             }
             EventBody::NoteAdded { why: NoteReason::Loop, .. } => self.stats.loops += 1,
+            EventBody::NoteAdded { why: NoteReason::Orders, .. } => self.stats.orders_told += 1,
             EventBody::NoteAdded { why: NoteReason::TimeUp, .. } => {
                 self.guards.edits_in_step = 0;
                 self.guards.overflows_in_step = 0;

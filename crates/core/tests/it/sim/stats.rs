@@ -27,6 +27,7 @@ stats! {
     overflows_although_it_fit, recovered_overflows, crashes, crashes_in_a_run, cancels, timeouts, recovery_steps,
     loops, parked, ended_stop, ended_max_steps, ended_cancelled, ended_timeout, ended_loop, ended_length,
     ended_error, ended_overflow, pauses, continuations, whole_answers, ended_max_compactions,
+    orders, orders_told,
 }
 
 impl Stats {
@@ -64,6 +65,8 @@ impl Stats {
             ("length", self.ended_length),
             ("errors", self.ended_error),
             ("overflow ends", self.ended_overflow),
+            ("standing orders", self.orders),
+            ("notes on standing orders", self.orders_told),
             ("pauses", self.pauses),
             ("continuations", self.continuations),
             ("answers that were paused and came out whole", self.whole_answers),

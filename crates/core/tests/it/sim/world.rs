@@ -6,7 +6,7 @@ use std::sync::Arc;
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{Event, EventBody, FORMAT};
 use longhaul_core::history::{History, request_messages};
-use longhaul_core::ids::{ApprovalId, CallId, QueueId, StepId};
+use longhaul_core::ids::{ApprovalId, CallId, OrderId, QueueId, StepId};
 use longhaul_core::message::{Part, ToolCall, ToolResult, ToolStatus};
 use longhaul_core::plan::{SummaryForm, SummaryRequest};
 use longhaul_core::queue::{Queued, coalesce};
@@ -175,6 +175,7 @@ impl World {
             110..115 => self.input(Input::Resume),
             115..120 => self.input(Input::Wake),
             120..135 if !busy => self.record(),
+            135..150 => self.change_orders(),
             _ if busy => self.deliver_next(),
             200..400 => self.record(),
             400..500 => self.ask_for_compaction(),
@@ -286,6 +287,26 @@ impl World {
             _ => EventBody::TitleSet { title: "a title".to_owned() },
         };
         self.input(Input::Record(vec![body]));
+    }
+
+    /// At any time: pin, change, remove.
+    fn change_orders(&mut self) {
+        let active: Vec<OrderId> = self.run.history().orders().map(|order| order.id.clone()).collect();
+        let chars = self.rng.magnitude(5, 800);
+        let order = text(&mut self.rng, chars as usize);
+        let picked = (!active.is_empty()).then(|| self.rng.pick(&active).clone());
+        let made = match (self.rng.below(6), picked) {
+            (0, Some(id)) => self.run.remove_order(&id),
+            (1, Some(id)) => self.run.edit_order(&id, order),
+            (2, replaces) => self.run.pin_order(order, replaces),
+            _ => self.run.pin_order(order, None),
+        };
+        // What does not fit is refused, and nothing is stored.
+        let Ok(events) = made else { return };
+        self.stats.orders += events.len() as u64;
+        if !events.is_empty() {
+            self.input(Input::RecordOrders(events));
+        }
     }
 
     fn switch(&mut self) {

@@ -223,3 +223,58 @@ pub(crate) struct Released {
     ok: bool,
     compaction_id: String,
 }
+
+/// Standing orders.
+#[derive(ToSchema)]
+pub(crate) struct Orders {
+    orders: Vec<StandingOrder>,
+}
+
+/// An instruction that holds beyond the next answer.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct StandingOrder {
+    id: String,
+    text: String,
+    source: OrderSource,
+    /// The event that pinned it.
+    seq: u64,
+    /// The message it was said in, if it is known.
+    from_seq: Option<u64>,
+    state: OrderState,
+    /// The order that holds instead.
+    superseded_by: Option<String>,
+}
+
+/// Who made a standing order.
+#[derive(ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum OrderSource {
+    User,
+    Model,
+    Summary,
+    Detected,
+}
+
+/// Whether a standing order holds.
+#[derive(ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum OrderState {
+    Active,
+    Superseded,
+    Removed,
+}
+
+#[derive(ToSchema)]
+pub(crate) struct OrderPinned {
+    ok: bool,
+    /// Whether it was made now: an order that says the same is not made twice.
+    created: bool,
+    order: StandingOrder,
+}
+
+#[derive(ToSchema)]
+pub(crate) struct OrderChanged {
+    ok: bool,
+    order: StandingOrder,
+}

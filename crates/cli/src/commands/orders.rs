@@ -1,0 +1,135 @@
+//! `longhaul orders`: what the model is always shown; and what `/pin` and `/unpin` do.
+
+use longhaul::session::Session;
+use longhaul_core::ids::OrderId;
+use longhaul_core::orders::{OrderSource, OrderState, StandingOrder, one_line};
+
+use crate::args::OrdersArgs;
+use crate::failure::{DONE, Failure, Outcome};
+use crate::place::Place;
+use crate::term::out;
+use crate::term::text::visible;
+
+use super::reading;
+
+pub(crate) async fn run(args: OrdersArgs, place: &Place) -> Outcome {
+    let (runtime, record) = reading::session(place, &args.session).await?;
+    let run = runtime.glance(&record.id).await;
+    runtime.close().await;
+    let orders = run?.history().all_orders().all().to_vec();
+    let text = listed(&orders);
+    out::rows(&if args.all { text + &ended(&orders) } else { text })?;
+    Ok(DONE)
+}
+
+/// A change of the standing orders, as it is typed behind a slash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::commands) enum OrderCommand {
+    /// The orders that hold, with their numbers.
+    List,
+    /// A new order, or other words for the one whose number comes first.
+    Pin(String),
+    /// The order of that number does not hold any more.
+    Unpin(usize),
+}
+
+impl OrderCommand {
+    /// Reads what is typed behind `/pin`.
+    pub(in crate::commands) fn of_pin(argument: Option<String>) -> Self {
+        argument.map_or(Self::List, Self::Pin)
+    }
+
+    /// Reads what is typed behind `/unpin`.
+    ///
+    /// # Errors
+    /// How it is used.
+    pub(in crate::commands) fn of_unpin(argument: Option<&str>) -> Result<Self, String> {
+        let number = argument.and_then(|number| number.parse().ok());
+        number
+            .map(Self::Unpin)
+            .ok_or_else(|| "/unpin takes the number of an order; /pin lists them".to_owned())
+    }
+
+    /// Does it and says what was done.
+    ///
+    /// # Errors
+    /// Why it was not done.
+    pub(in crate::commands) async fn perform(self, session: &Session) -> Outcome<String> {
+        let orders = session.orders().await?;
+        match self {
+            Self::List => Ok(listed(&orders)),
+            Self::Unpin(number) => {
+                let Some(order) = numbered(&orders, number) else {
+                    let count = active(&orders).count();
+                    return Err(Failure::usage(format!(
+                        "there is no standing order {number}; there are {count}"
+                    )));
+                };
+                let gone = session.remove_order(order.id.clone()).await?;
+                Ok(format!("removed: {}\n", visible(&gone.line())))
+            }
+            Self::Pin(text) => pin(session, &orders, &text).await,
+        }
+    }
+}
+
+/// A number that no order has begins the text of a new one: `/pin 2 spaces, never tabs`.
+async fn pin(session: &Session, orders: &[StandingOrder], text: &str) -> Outcome<String> {
+    if let Some((id, text)) = edited(orders, text) {
+        let before = orders.iter().find(|order| order.id == id).map(StandingOrder::line).unwrap_or_default();
+        let order = session.edit_order(id, text).await?;
+        return Ok(format!("changed: {}\n     now: {}\n", visible(&before), visible(&order.line())));
+    }
+    let pinned = session.pin_order(text, None).await?;
+    let verb = if pinned.is_new { "pinned" } else { "pinned already" };
+    Ok(format!("{verb}: {}\n", visible(&pinned.order.line())))
+}
+
+fn edited<'t>(orders: &[StandingOrder], text: &'t str) -> Option<(OrderId, &'t str)> {
+    let (number, rest) = text.split_once(char::is_whitespace)?;
+    let order = numbered(orders, number.parse().ok()?)?;
+    Some((order.id.clone(), rest.trim()))
+}
+
+fn active(orders: &[StandingOrder]) -> impl Iterator<Item = &StandingOrder> {
+    orders.iter().filter(|order| order.is_active())
+}
+
+/// The active order of that number, from 1.
+fn numbered(orders: &[StandingOrder], number: usize) -> Option<&StandingOrder> {
+    active(orders).nth(number.checked_sub(1)?)
+}
+
+/// The orders that hold, one a line, with their numbers.
+fn listed(orders: &[StandingOrder]) -> String {
+    let lines = active(orders).zip(1..).map(|(order, number): (_, usize)| {
+        format!("{number:>3}  {}{}\n", visible(&order.line()), source(order.source))
+    });
+    let lines: String = lines.collect();
+    if lines.is_empty() { "no standing orders\n".to_owned() } else { lines }
+}
+
+/// Those that do not hold any more.
+fn ended(orders: &[StandingOrder]) -> String {
+    let lines = orders.iter().filter_map(|order| {
+        let why = match &order.state {
+            OrderState::Active => return None,
+            OrderState::Removed => "removed".to_owned(),
+            OrderState::Superseded { by } => {
+                let by = orders.iter().find(|other| other.id == *by).map(|other| one_line(&other.text));
+                format!("replaced by: {}", by.unwrap_or_default())
+            }
+        };
+        Some(format!("  -  {} ({})\n", visible(&order.line()), visible(&why)))
+    });
+    lines.collect()
+}
+
+fn source(source: OrderSource) -> &'static str {
+    match source {
+        OrderSource::User => "",
+        OrderSource::Model => "  (the model)",
+        OrderSource::Summary => "  (a summary)",
+        OrderSource::Detected => "  (found in what you said)",
+    }
+}

@@ -1,0 +1,63 @@
+//! Changes of standing orders that people ask for, and the hook-up of the tool `pin`.
+
+use longhaul_core::event::EventBody;
+use longhaul_core::ids::OrderId;
+use longhaul_core::orders::{OrderError, StandingOrder};
+use longhaul_core::run::{Input, Run};
+use longhaul_store::StoreError;
+use tokio::sync::oneshot;
+
+use super::Driver;
+use crate::session::{PinnedOrder, SessionError};
+
+/// A change of a session's standing orders.
+pub(crate) enum OrderChange {
+    Pin { text: String, replaces: Option<OrderId> },
+    Edit { id: OrderId, text: String },
+    Remove { id: OrderId },
+}
+
+impl OrderChange {
+    /// The events that it comes to: none if everything is so already.
+    fn events(&self, run: &Run) -> Result<Vec<EventBody>, OrderError> {
+        match self {
+            Self::Pin { text, replaces } => run.pin_order(text, replaces.clone()),
+            Self::Edit { id, text } => run.edit_order(id, text),
+            Self::Remove { id } => run.remove_order(id),
+        }
+    }
+
+    /// The order that it is about, as it is now.
+    fn order(&self, run: &Run) -> Option<StandingOrder> {
+        let orders = run.history().all_orders();
+        match self {
+            Self::Pin { text, .. } => orders.same(text).cloned(),
+            Self::Edit { id, .. } | Self::Remove { id } => orders.get(id).cloned(),
+        }
+    }
+}
+
+impl Driver {
+    /// Stores a change of the orders, whatever goes on: they leave the view as it is.
+    pub(super) async fn change_orders(
+        &mut self,
+        change: OrderChange,
+        reply: oneshot::Sender<Result<PinnedOrder, SessionError>>,
+    ) -> Result<(), StoreError> {
+        let is_new = change.order(&self.run).is_none();
+        let events = match change.events(&self.run) {
+            Ok(events) => events,
+            Err(error) => {
+                let _ = reply.send(Err(error.into()));
+                return Ok(());
+            }
+        };
+        if !events.is_empty() {
+            self.feed(Input::RecordOrders(events)).await?;
+        }
+        let order = change.order(&self.run);
+        let stored = order.ok_or_else(|| SessionError::Conflict("the order was not stored".to_owned()));
+        let _ = reply.send(stored.map(|order| PinnedOrder { order, is_new }));
+        Ok(())
+    }
+}

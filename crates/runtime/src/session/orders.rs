@@ -1,0 +1,78 @@
+//! The standing orders of a session: pinned, edited, removed, listed.
+
+use longhaul_core::ids::OrderId;
+use longhaul_core::orders::StandingOrder;
+
+use super::{Session, SessionError};
+use crate::driver::{Command, OrderChange};
+
+/// The answer to a pin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PinnedOrder {
+    /// The order.
+    pub order: StandingOrder,
+    /// Whether it was made now: an order that says the same is not made twice.
+    pub is_new: bool,
+}
+
+impl Session {
+    /// Pins a standing order: an instruction that the model is shown whole in every request from the next step on,
+    /// whatever is compacted. It is durable when this answers, also while a run goes on. `replaces` names an order
+    /// that does not hold any more then.
+    ///
+    /// An active order with the same text, case and spacing aside, is returned as it is.
+    ///
+    /// # Errors
+    /// [`SessionError::Order`] if the text is empty or longer than
+    /// [`MAX_ORDER_CHARS`](longhaul_core::orders::MAX_ORDER_CHARS) characters, if there are too many orders or the
+    /// window has no room for them, or if the order to replace is not there; [`SessionError::Stopped`].
+    ///
+    /// ```
+    /// # async fn example(session: longhaul::session::Session) -> Result<(), longhaul::session::SessionError> {
+    /// let pinned = session.pin_order("Never push to main.", None).await?;
+    /// let replaced = session.pin_order("Never push at all.", Some(pinned.order.id)).await?;
+    /// session.remove_order(replaced.order.id).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn pin_order(
+        &self,
+        text: impl Into<String>,
+        replaces: Option<OrderId>,
+    ) -> Result<PinnedOrder, SessionError> {
+        self.change_orders(OrderChange::Pin { text: text.into(), replaces }).await
+    }
+
+    /// Gives a standing order another text and returns the order. The model is told before its next step.
+    ///
+    /// # Errors
+    /// As [`Session::pin_order`]; [`SessionError::Order`] if the order is not there or does not hold any more, or if
+    /// another one has that text.
+    pub async fn edit_order(
+        &self,
+        id: OrderId,
+        text: impl Into<String>,
+    ) -> Result<StandingOrder, SessionError> {
+        self.change_orders(OrderChange::Edit { id, text: text.into() }).await.map(|changed| changed.order)
+    }
+
+    /// Removes a standing order and returns it. The log keeps it; the model is told before its next step.
+    ///
+    /// # Errors
+    /// [`SessionError::Order`] if the order is not there or does not hold any more; [`SessionError::Stopped`].
+    pub async fn remove_order(&self, id: OrderId) -> Result<StandingOrder, SessionError> {
+        self.change_orders(OrderChange::Remove { id }).await.map(|changed| changed.order)
+    }
+
+    /// Returns every standing order ever, oldest first; [`StandingOrder::is_active`] tells those that hold.
+    ///
+    /// # Errors
+    /// [`SessionError::Stopped`].
+    pub async fn orders(&self) -> Result<Vec<StandingOrder>, SessionError> {
+        self.look(|run| run.history().all_orders().all().to_vec()).await
+    }
+
+    async fn change_orders(&self, change: OrderChange) -> Result<PinnedOrder, SessionError> {
+        self.request(|reply| Command::ChangeOrders { change, reply }).await?
+    }
+}

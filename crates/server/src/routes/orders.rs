@@ -1,0 +1,151 @@
+//! Standing orders: listed, pinned, edited, removed.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use longhaul::session::{PinnedOrder, Session};
+use longhaul_core::event::{Event, EventBody};
+use longhaul_core::ids::OrderId;
+use longhaul_core::orders::{OrderState, StandingOrder};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::app::App;
+use crate::extract::{Input, Key, Named, Params};
+use crate::once::once;
+use crate::openapi::answer;
+use crate::problem::Problem;
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Which {
+    /// Those that do not hold any more too.
+    #[serde(default)]
+    all: bool,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = PinOrder)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Pin {
+    #[schema(min_length = 1, max_length = 1_000)]
+    text: String,
+    /// The order that it takes the place of.
+    replaces: Option<String>,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = EditOrder)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Edit {
+    #[schema(min_length = 1, max_length = 1_000)]
+    text: String,
+}
+
+/// The standing orders, the oldest first
+#[utoipa::path(get, path = "/api/sessions/{id}/orders", operation_id = "listOrders", tag = "context", params(("id" = String, Path), Which),
+    responses((status = 200, body = answer::Orders, description = "Those that hold")))]
+pub(crate) async fn list(
+    State(app): State<App>,
+    Named(id): Named<String>,
+    Params(which): Params<Which>,
+) -> Result<Json<Value>, Problem> {
+    let orders = app.open(&id).await?.orders().await?;
+    let listed = orders.iter().filter(|order| which.all || order.is_active());
+    Ok(Json(json!({ "orders": listed.map(shown).collect::<Vec<_>>() })))
+}
+
+/// Pins a standing order: the model is shown it whole from its next step on
+#[utoipa::path(post, path = "/api/sessions/{id}/orders", operation_id = "pinOrder", tag = "context", params(("id" = String, Path)), request_body = Pin,
+    responses(
+        (status = 201, body = answer::OrderPinned, description = "Pinned"),
+        (status = 200, body = answer::OrderPinned, description = "An order that holds says the same"),
+    ))]
+pub(crate) async fn pin(
+    State(app): State<App>,
+    Named(id): Named<String>,
+    key: Key,
+    Input(order): Input<Pin>,
+) -> Result<(StatusCode, Json<Value>), Problem> {
+    let session = app.open(&id).await?;
+    let work = {
+        let app = app.clone();
+        async move {
+            let what = format!("pin {:?} {:?}", order.text, order.replaces);
+            once(&app, &session, key, what, |since| pin_once(&session, order, since)).await
+        }
+    };
+    let answer = app.to_end(work).await?;
+    let status = if answer["created"] == true { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(answer)))
+}
+
+async fn pin_once(session: &Session, order: Pin, since: Vec<Event>) -> Result<Value, Problem> {
+    let wanted = order.replaces.map(OrderId::from);
+    // After a crash in the middle the order to replace does not hold any more: the first attempt has done it.
+    let done = since.iter().find_map(|event| match &event.body {
+        EventBody::OrderPinned { order_id, text, replaces, .. }
+            if *text == order.text && *replaces == wanted =>
+        {
+            Some(order_id)
+        }
+        _ => None,
+    });
+    let known = session.orders().await?;
+    let done = done.and_then(|id| known.into_iter().find(|known| known.id == *id));
+    let pinned = match done {
+        Some(order) => PinnedOrder { order, is_new: true },
+        None => session.pin_order(order.text, wanted).await?,
+    };
+    Ok(json!({ "ok": true, "created": pinned.is_new, "order": shown(&pinned.order) }))
+}
+
+/// Gives a standing order another text
+#[utoipa::path(patch, path = "/api/sessions/{id}/orders/{order}", operation_id = "editOrder", tag = "context", params(("id" = String, Path), ("order" = String, Path)), request_body = Edit,
+    responses((status = 200, body = answer::OrderChanged, description = "Changed")))]
+pub(crate) async fn edit(
+    State(app): State<App>,
+    Named((id, order)): Named<(String, String)>,
+    Input(edit): Input<Edit>,
+) -> Result<Json<Value>, Problem> {
+    let session = app.open(&id).await?;
+    let work = async move {
+        let order = session.edit_order(OrderId::from(order), edit.text).await?;
+        Ok(json!({ "ok": true, "order": shown(&order) }))
+    };
+    app.to_end(work).await.map(Json)
+}
+
+/// Removes a standing order; the log keeps it
+#[utoipa::path(delete, path = "/api/sessions/{id}/orders/{order}", operation_id = "removeOrder", tag = "context", params(("id" = String, Path), ("order" = String, Path)),
+    responses((status = 200, body = answer::OrderChanged, description = "Removed")))]
+pub(crate) async fn remove(
+    State(app): State<App>,
+    Named((id, order)): Named<(String, String)>,
+) -> Result<Json<Value>, Problem> {
+    let session = app.open(&id).await?;
+    let work = async move {
+        let order = session.remove_order(OrderId::from(order)).await?;
+        Ok(json!({ "ok": true, "order": shown(&order) }))
+    };
+    app.to_end(work).await.map(Json)
+}
+
+fn shown(order: &StandingOrder) -> Value {
+    let state = match &order.state {
+        OrderState::Active => "active",
+        OrderState::Superseded { .. } => "superseded",
+        OrderState::Removed => "removed",
+    };
+    let mut shown = json!({
+        "id": order.id, "text": order.text, "source": order.source, "seq": order.at, "state": state,
+    });
+    if let Some(from) = order.from {
+        shown["fromSeq"] = from.into();
+    }
+    if let OrderState::Superseded { by } = &order.state {
+        shown["supersededBy"] = by.as_str().into();
+    }
+    shown
+}
