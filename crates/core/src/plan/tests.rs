@@ -219,7 +219,7 @@ fn pruning_clears_what_lies_beyond_the_newest_output() {
     let mut after = Log { history: log.history.clone(), fixed: log.fixed };
     after.commit(&edit);
     assert_eq!(after.shown().matches(CLEARED).count(), 6);
-    assert!(after.shown().contains(&format!("lh:{} ", results[0])));
+    assert!(after.shown().contains(&format!("{CLEARED} lh:{}|", results[0])), "{}", after.shown());
     assert_eq!(after.bound(), edit.compressed_bound, "the planner counts what the meter will show");
 }
 

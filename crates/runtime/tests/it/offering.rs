@@ -31,7 +31,7 @@ async fn world_over(
     change: impl FnOnce(&mut Agent),
 ) -> World {
     let folder = Folder::new().unwrap();
-    std::fs::write(folder.path().join("small.txt"), "a short line\n".repeat(40)).unwrap();
+    std::fs::write(folder.path().join("small.txt"), "a short line\n".repeat(120)).unwrap();
     std::fs::write(folder.path().join("big.txt"), "a line that says little\n".repeat(1_000)).unwrap();
     let model = Arc::new(Scripted::new(script).window(window).keep_requests());
     let mut agent = testing::agent(model.clone(), &folder).await.unwrap();
@@ -100,7 +100,7 @@ async fn recall_comes_with_the_first_output_that_is_cut_and_stays() {
     let fork = world.runtime.fork(world.session.id(), last).await.unwrap();
     assert!(fork.look(|run| run.history().offers_recall()).await.unwrap());
     let id = world.session.id().clone();
-    world.runtime.close().await;
+    drop((fork, world));
     let again = world_over(store, Script::always("Yes."), 100_000, |_| {}).await;
     again.runtime.open(&id).await.unwrap().ask("Are you there?").await.unwrap();
     assert!(offers(&requests(&again.model)[0]));
