@@ -73,13 +73,14 @@ pub(crate) async fn agent(
     let sandbox = Arc::new(sandbox(place, config)?);
     let workspace = servers::closed(workspace, config, &sandbox);
     say(&sandbox);
-    let mut tools = ToolSet::builtin();
+    let mut tools =
+        ToolSet::builtin().choose_builtin(config.tools.enabled.as_deref(), &config.tools.disabled);
     servers::add(&mut tools, config, &workspace, &sandbox, missing).await?;
     let mut rules = rules::rules(config, &tools, asking);
     (rules.policy.writer, rules.summariser) = writer::writer(place, config).await?;
     let hooks = hooks::hooks(&config.hooks, &workspace, &sandbox)?;
     Ok(Agent {
-        system: prompt::system(config, &workspace),
+        system: prompt::system(config, &workspace, limits.window, &counts.counter),
         provider,
         limits,
         counter: counts.counter,

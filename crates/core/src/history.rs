@@ -45,6 +45,8 @@ pub struct History {
     counter: Counter,
     /// The model has no tool `recall`.
     without_recall: bool,
+    /// Whether a message was ever cut before it was shown.
+    has_truncated: bool,
     calibration: Calibration,
     last_seq: Seq,
     entries: Vec<Entry>,
@@ -449,6 +451,7 @@ impl History {
         let message = view::result_message(seq, result.clone());
         let kind = EntryKind::Result { tool: call.name };
         let entry = Entry::new(seq, message, kind, None, &self.counter, self.has_recall());
+        self.has_truncated |= result.truncated.is_some();
         if let Some(item) = ViewItem::of(&entry) {
             self.view_groups += item.groups;
             self.view_changed_at = seq;

@@ -176,10 +176,26 @@ pub struct Misfit {
     pub window_tokens: u64,
 }
 
+/// System prompt and tools as the planner reckons with them, in estimated tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FixedTokens {
+    /// What the request has as it is.
+    pub now: u64,
+    /// What it has once the view was edited: the tool `recall` may come with the first edit.
+    pub after_edit: u64,
+}
+
+impl From<u64> for FixedTokens {
+    /// Tools that never change.
+    fn from(tokens: u64) -> Self {
+        Self { now: tokens, after_edit: tokens }
+    }
+}
+
 /// Decides what to do before the next request.
 pub fn plan(
     history: &History,
-    fixed_tokens: u64,
+    fixed_tokens: impl Into<FixedTokens>,
     budget: &Budget,
     policy: &Policy,
     occasion: &Occasion,
@@ -190,15 +206,16 @@ pub fn plan(
 /// [`plan`] with a summary that was written ahead: if it still fits what it was written for, it is what is committed.
 pub fn plan_with(
     history: &History,
-    fixed_tokens: u64,
+    fixed_tokens: impl Into<FixedTokens>,
     budget: &Budget,
     policy: &Policy,
     occasion: &Occasion,
     candidate: Option<&SummaryDraft>,
 ) -> Plan {
-    let now = meter::read(history, fixed_tokens);
+    let fixed = fixed_tokens.into();
+    let now = meter::read(history, fixed.now);
     let bound = now.bound();
-    let line = line_at(history, fixed_tokens, budget, policy, bound);
+    let line = line_at(history, fixed.now, budget, policy, bound);
     let acts_at = match occasion {
         Occasion::Routine => line.tokens,
         Occasion::Pause => pause_target(budget),
@@ -211,7 +228,7 @@ pub fn plan_with(
     if no_progress && bound <= budget.usable {
         return Plan::Fits;
     }
-    let scene = Scene::new(history, fixed_tokens, *budget, policy, occasion, now, line);
+    let scene = Scene::new(history, fixed.after_edit, *budget, policy, occasion, now, line);
     if no_progress {
         return scene.again();
     }
@@ -222,12 +239,13 @@ pub fn plan_with(
 /// What may be summarised while work goes on, if the view is near the line where the policy acts.
 pub fn ahead(
     history: &History,
-    fixed_tokens: u64,
+    fixed_tokens: impl Into<FixedTokens>,
     budget: &Budget,
     policy: &Policy,
 ) -> Option<Box<SummaryDraft>> {
-    let now = meter::read(history, fixed_tokens);
-    let line = line_at(history, fixed_tokens, budget, policy, now.bound());
+    let fixed = fixed_tokens.into();
+    let now = meter::read(history, fixed.now);
+    let line = line_at(history, fixed.now, budget, policy, now.bound());
     let near = line.tokens.saturating_sub((line.tokens / 16).max(2 * growth(history)));
     if !policy.enabled || policy.writer == Writer::Nobody || now.bound() < near || history.view().is_empty() {
         return None;
@@ -235,7 +253,7 @@ pub fn ahead(
     if no_progress(history, budget) {
         return None;
     }
-    let scene = Scene::new(history, fixed_tokens, *budget, policy, &Occasion::Routine, now, line);
+    let scene = Scene::new(history, fixed.after_edit, *budget, policy, &Occasion::Routine, now, line);
     let choice = policy.strategy.ahead(&scene)?;
     match scene.accept(choice)? {
         Plan::Summarise(draft) => Some(draft),
@@ -246,27 +264,29 @@ pub fn ahead(
 /// The draft of a compaction for which the strategy wants an extract: somebody else may have a summary for it.
 pub(crate) fn extract_draft(
     history: &History,
-    fixed_tokens: u64,
+    fixed_tokens: impl Into<FixedTokens>,
     budget: &Budget,
     policy: &Policy,
     occasion: &Occasion,
 ) -> Option<SummaryDraft> {
-    let now = meter::read(history, fixed_tokens);
-    let line = line_at(history, fixed_tokens, budget, policy, now.bound());
-    Scene::new(history, fixed_tokens, *budget, policy, occasion, now, line).extract_draft()
+    let fixed = fixed_tokens.into();
+    let now = meter::read(history, fixed.now);
+    let line = line_at(history, fixed.now, budget, policy, now.bound());
+    Scene::new(history, fixed.after_edit, *budget, policy, occasion, now, line).extract_draft()
 }
 
 /// What remains when no summary can be used: truncation, or the error.
 pub(crate) fn without_summary(
     history: &History,
-    fixed_tokens: u64,
+    fixed_tokens: impl Into<FixedTokens>,
     budget: &Budget,
     policy: &Policy,
     occasion: &Occasion,
 ) -> Plan {
-    let now = meter::read(history, fixed_tokens);
-    let line = line_at(history, fixed_tokens, budget, policy, now.bound());
-    Scene::new(history, fixed_tokens, *budget, policy, occasion, now, line).last_resort()
+    let fixed = fixed_tokens.into();
+    let now = meter::read(history, fixed.now);
+    let line = line_at(history, fixed.now, budget, policy, now.bound());
+    Scene::new(history, fixed.after_edit, *budget, policy, occasion, now, line).last_resort()
 }
 
 /// Where the policy acts now, and why there: the number that displays show, and that [`plan`] compares the meter's

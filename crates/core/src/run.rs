@@ -40,7 +40,7 @@ pub use hook::{PreCompact, PreCompactAnswer};
 pub use input::{Failure, Input};
 pub use matching::{Matching, MatchingRule};
 pub use pausing::MAX_PAUSES;
-pub use settings::{Approval, Counting, Fixed, Model, Recovery, Retry, Settings, ToolRule};
+pub use settings::{Approval, BeforeRecall, Counting, Fixed, Model, Recovery, Retry, Settings, ToolRule};
 
 use ahead::Candidate;
 use tools::ToolPhase;
@@ -253,12 +253,13 @@ impl Run {
 
     /// The meter for the next request.
     pub fn meter(&self) -> meter::Reading {
-        meter::read(&self.history, self.settings.fixed.tokens)
+        meter::read(&self.history, self.settings.fixed.tokens_of(&self.history))
     }
 
     /// Where the policy acts now.
     pub fn line(&self) -> Line {
-        plan::line(&self.history, self.settings.fixed.tokens, &self.budget(), &self.settings.policy)
+        let fixed_tokens = self.settings.fixed.tokens_of(&self.history);
+        plan::line(&self.history, fixed_tokens, &self.budget(), &self.settings.policy)
     }
 
     /// What a compaction on request would do, without doing it.

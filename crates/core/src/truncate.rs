@@ -162,20 +162,17 @@ fn search_bytes(text: &str) -> usize {
 /// use longhaul_core::ids::{Handle, LogRange};
 /// assert_eq!(
 ///     longhaul_core::truncate::marker(1_234, 5_678, Handle(LogRange::one(42))),
-///     "[Output truncated - exceeded maximum length] 1,234 of 5,678 characters are left out here; \
-///      `recall` with handle lh:42 returns them.",
+///     "[Output truncated - exceeded maximum length] 1,234 of 5,678 characters left out; the whole is lh:42",
 /// );
 /// ```
 pub fn marker(omitted_chars: u64, total_chars: u64, handle: Handle) -> String {
     let (omitted, total) = (grouped(omitted_chars), grouped(total_chars));
-    format!(
-        "{MARKER} {omitted} of {total} characters are left out here; `recall` with handle {handle} returns them."
-    )
+    format!("{MARKER} {omitted} of {total} characters left out; the whole is {handle}")
 }
 
 /// What the marker adds when the output was longer than a blob may be.
 fn lost_note(lost_bytes: u64) -> String {
-    format!(" Its last {} bytes were too many to keep.", grouped(lost_bytes))
+    format!(". Its last {} bytes were too many to keep.", grouped(lost_bytes))
 }
 
 /// The longest marker that can be needed: any handle, any number of bytes lost.

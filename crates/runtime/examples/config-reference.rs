@@ -38,6 +38,26 @@ an [agent](#more-agents), whose model then prunes); its window is `models.NAME.w
 the end of the request that the provider has in its cache; another model is sent what goes as text.
 ";
 
+const TOOLS: &str = "\
+## Tools
+
+```yaml
+tools:
+  enabled: [read, bash, edit]                  # of the built-in tools only these
+  bash: { maxOutputChars: 8000 }
+  files__search: { maxOutputChars: 4000 }      # the tool `search` of the MCP server `files`
+```
+
+The built-in tools are `read`, `bash`, `edit`, `write`, `grep`, `glob`, `ls` and `recall`. `recall` returns what is no longer \
+shown. It is among the tools from the moment something of a session is pruned, truncated or compacted, and then stays; no \
+other tool comes or goes within a session, so that the provider's cache holds.
+
+**Small windows.** Below 16,000 tokens the built-in tools are described in few words and take at most 500 tokens: `read`, \
+`bash`, `edit`, `write`, `grep`, and `recall` once it is due. `glob` and `ls` are left to `bash` unless `tools.enabled` names \
+them. The default system prompt is two sentences there, and `AGENTS.md` has at most an eighth of the window; the model can \
+read the rest of it.
+";
+
 const AGENTS: &str = "\
 ## More agents
 
@@ -80,7 +100,7 @@ fn main() -> std::io::Result<()> {
          another. Unknown keys and bad values are errors that name the line and the nearest valid key. Keys of later \
          capabilities are refused by name. For editors: [longhaul.schema.json](../longhaul.schema.json). What hooks are \
          asked and answer: [hooks.md](hooks.md); MCP servers: [mcp.md](mcp.md); how old messages make room: \
-         [Strategies](#strategies); agents beside the file's own: [More agents](#more-agents); what the page may change: \
-         [Settings](#settings).\n\nEvery key with its default:\n\n```yaml\n{reference}```\n\n{STRATEGIES}\n{AGENTS}"
+         [Strategies](#strategies); which tools there are: [Tools](#tools); agents beside the file's own: [More agents](#more-agents); what the page may change: \
+         [Settings](#settings).\n\nEvery key with its default:\n\n```yaml\n{reference}```\n\n{STRATEGIES}\n{TOOLS}\n{AGENTS}"
     )
 }

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_core::estimate::Counter;
+use longhaul_core::history::History;
 use longhaul_core::message::ToolSpec;
 use longhaul_core::orders::tool as pin;
 use longhaul_core::plan::{Policy, Prices};
-use longhaul_core::run::{Approval, Counting, Fixed, Matching, Model, Recovery, Retry, Settings, ToolRule};
+use longhaul_core::run::{
+    Approval, BeforeRecall, Counting, Fixed, Matching, Model, Recovery, Retry, Settings, ToolRule,
+};
 use longhaul_providers::{Ability, LimitSource, Limits, SharedProvider};
 
 use crate::calibration::Calibrations;
@@ -19,6 +22,9 @@ use crate::sandbox::Sandbox;
 use crate::telemetry::Telemetry;
 use crate::tools::{ToolLimits, ToolSet};
 use crate::workspace::Workspace;
+
+/// The least window, in tokens, whose model is told of its tools in full. Below it they have at most 500 tokens.
+pub const SMALL_WINDOW_TOKENS: u64 = 16_000;
 
 /// Everything a session needs besides its log. Shared by all sessions of a runtime.
 #[derive(Clone)]
@@ -35,7 +41,7 @@ pub struct Agent {
     pub counting: Counting,
     /// Where what was learned of the model's vocabulary is kept.
     pub calibrations: Arc<Calibrations>,
-    /// What the model may call, besides `recall`, which every session has.
+    /// What the model may call, besides `recall`, which sessions have unless the set turns it off.
     pub tools: ToolSet,
     /// The folder it works in.
     pub workspace: Arc<Workspace>,
@@ -167,18 +173,58 @@ impl Agent {
         has_room && self.tools.get(pin::NAME).is_none()
     }
 
-    /// What the model is told of its tools, `recall` last.
+    /// What the model is told of its tools once `recall`, the last of them, is offered; nothing if it takes no tools.
+    /// Windows below [`SMALL_WINDOW_TOKENS`] are told less.
     pub fn specs(&self) -> Vec<ToolSpec> {
-        let mut specs = self.tools.specs();
+        if !self.limits.tools.may() {
+            return Vec::new();
+        }
+        let mut specs = match self.has_small_window() {
+            true => self.tools.brief_specs(),
+            false => self.tools.specs(),
+        };
         specs.extend(self.offers_pin().then(pin::spec));
-        specs.push(recall::spec());
+        specs.extend(self.tools.has_recall().then(recall::spec));
         specs
     }
 
-    /// What every request starts with, in estimated tokens.
+    /// What the next request of a session tells the model of its tools.
+    pub fn specs_for(&self, history: &History) -> Vec<ToolSpec> {
+        let mut specs = self.specs();
+        if !history.offers_recall() {
+            specs.retain(|spec| spec.name != recall::NAME);
+        }
+        specs
+    }
+
+    /// Whether the model is told of its tools in few words.
+    pub fn has_small_window(&self) -> bool {
+        self.limits.window.is_some_and(|tokens| tokens < SMALL_WINDOW_TOKENS)
+    }
+
+    /// The history of a session of this agent before its first event.
+    pub(crate) fn new_history(&self) -> History {
+        let history = History::new(self.counter.clone());
+        if self.tools.has_recall() { history } else { history.without_recall() }
+    }
+
+    /// Whether a history was folded as this agent would fold it.
+    pub(crate) fn reads_as(&self, history: &History) -> bool {
+        self.counter == *history.counter() && self.tools.has_recall() == history.has_recall()
+    }
+
+    /// What every request starts with once `recall` is offered, in estimated tokens.
     pub fn fixed_share(&self) -> FixedShare {
+        self.share_of(self.specs())
+    }
+
+    /// What the next request of a session starts with, in estimated tokens.
+    pub fn fixed_share_for(&self, history: &History) -> FixedShare {
+        self.share_of(self.specs_for(history))
+    }
+
+    fn share_of(&self, sent: Vec<ToolSpec>) -> FixedShare {
         let mut by_source: BTreeMap<String, u64> = BTreeMap::new();
-        let sent = if self.limits.tools.may() { self.specs() } else { Vec::new() };
         for spec in sent {
             *by_source.entry(spec.source.clone()).or_default() += self.counter.tool(&spec);
         }
@@ -203,9 +249,9 @@ impl Agent {
 
     /// The values the loop decides by.
     pub(crate) fn settings(&self) -> Settings {
-        let specs = if self.limits.tools.may() { self.specs() } else { Vec::new() };
-        let share = self.fixed_share();
-        let tool_tokens: u64 = share.tools.iter().map(|share| share.tokens).sum();
+        let specs = self.specs();
+        let early: Vec<ToolSpec> = specs.iter().filter(|spec| spec.name != recall::NAME).cloned().collect();
+        let known = self.tools.specs().into_iter().chain(self.tools.has_recall().then(recall::spec));
         let rules = &self.rules;
         Settings {
             max_steps: rules.max_steps,
@@ -227,10 +273,21 @@ impl Agent {
             fixed: Fixed {
                 system_hash: hash(self.system.as_bytes()),
                 tools_hash: tools_hash(&specs),
-                tokens: share.system + tool_tokens + self.counter.framing().reply,
+                tokens: self.fixed_tokens(&specs),
+                before_recall: Some(BeforeRecall {
+                    tools_hash: tools_hash(&early),
+                    tokens: self.fixed_tokens(&early),
+                }),
             },
-            tools: specs.iter().map(|spec| (spec.name.clone(), self.rule(spec))).collect(),
+            // A tool that is not offered can be called by its name nevertheless.
+            tools: known.map(|spec| (spec.name.clone(), self.rule(&spec))).collect(),
         }
+    }
+
+    /// System prompt, tools and the framing of the answer, in estimated tokens.
+    fn fixed_tokens(&self, specs: &[ToolSpec]) -> u64 {
+        let tools: u64 = specs.iter().map(|spec| self.counter.tool(spec)).sum();
+        self.counter.text(&self.system) + tools + self.counter.framing().reply
     }
 
     fn rule(&self, spec: &ToolSpec) -> ToolRule {

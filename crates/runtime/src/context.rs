@@ -124,7 +124,7 @@ pub(crate) fn of(run: &Run, agent: &Agent) -> ContextReport {
         (None, Some(_)) => "the newest call",
         (None, None) => "assumed",
     };
-    report(run, &agent.fixed_share(), source)
+    report(run, &agent.fixed_share_for(run.history()), source)
 }
 
 /// Reads the display from a session's loop. Parts add up to `total`.

@@ -6,6 +6,7 @@
 
 pub mod arguments;
 pub mod bash;
+mod brief;
 mod capture;
 pub mod edit;
 pub mod glob;
@@ -29,6 +30,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::sandbox::Sandbox;
 use crate::workspace::{Workspace, WorkspaceError};
+
+/// The names of the tools that come with the library, `recall` among them: what `tools.enabled` and `tools.disabled`
+/// may hold. In the order in which a model is told of them.
+pub const BUILTIN: [&str; 8] = ["read", "bash", "edit", "write", "grep", "glob", "ls", RECALL];
+
+/// The tool that every session has beside its set.
+const RECALL: &str = crate::recall::NAME;
+
+/// The source of the built-in tools in their specs.
+const BUILTIN_SOURCE: &str = "builtin";
 
 /// Something a model can call.
 #[async_trait]
@@ -222,6 +233,10 @@ impl From<ToolError> for ToolOutput {
 #[derive(Clone, Default)]
 pub struct ToolSet {
     tools: Vec<(ToolSpec, Arc<dyn Tool>)>,
+    /// Built-in tools that were asked for by name: small windows are told of them, too.
+    enabled: Vec<String>,
+    /// `recall` was turned off.
+    without_recall: bool,
 }
 
 /// Two tools have one name.
@@ -235,18 +250,35 @@ impl ToolSet {
         Self::default()
     }
 
-    /// The built-in tools of this module: `bash`, `read`, `write`, `edit`, `grep`, `glob`, `ls`.
+    /// The built-in tools of this module: `read`, `bash`, `edit`, `write`, `grep`, `glob`, `ls`.
     pub fn builtin() -> Self {
         let tools: [Arc<dyn Tool>; 7] = [
-            Arc::new(bash::Bash::new()),
             Arc::new(read::Read),
-            Arc::new(write::Write),
+            Arc::new(bash::Bash::new()),
             Arc::new(edit::Edit),
+            Arc::new(write::Write),
             Arc::new(grep::Grep),
             Arc::new(glob::Glob),
             Arc::new(ls::Ls),
         ];
-        Self { tools: tools.into_iter().map(|tool| (tool.spec(), tool)).collect() }
+        Self { tools: tools.into_iter().map(|tool| (tool.spec(), tool)).collect(), ..Self::default() }
+    }
+
+    /// Keeps of the built-in tools only those that are `enabled` (`None`: all) and not `disabled`. `recall` stays unless
+    /// `disabled` names it: without it, what leaves the view is out of the model's reach. Other tools stay.
+    #[must_use]
+    pub fn choose_builtin(mut self, enabled: Option<&[String]>, disabled: &[String]) -> Self {
+        let is_chosen =
+            |name: &String| enabled.is_none_or(|enabled| enabled.contains(name)) && !disabled.contains(name);
+        self.tools.retain(|(spec, _)| spec.source != BUILTIN_SOURCE || is_chosen(&spec.name));
+        self.enabled = enabled.unwrap_or_default().to_vec();
+        self.without_recall = disabled.iter().any(|name| name == RECALL);
+        self
+    }
+
+    /// Whether sessions have the tool `recall` beside this set.
+    pub fn has_recall(&self) -> bool {
+        !self.without_recall
     }
 
     /// Adds a tool behind the others.
@@ -275,6 +307,14 @@ impl ToolSet {
     /// What the model is told, in order.
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.tools.iter().map(|(spec, _)| spec.clone()).collect()
+    }
+
+    /// What a model with a small window is told, in order: the built-in tools in few words, without those that `bash`
+    /// replaces unless they were enabled by name. All tools of the set can be called nevertheless.
+    pub fn brief_specs(&self) -> Vec<ToolSpec> {
+        let is_told = |spec: &ToolSpec| brief::is_essential(spec) || self.enabled.contains(&spec.name);
+        let specs = self.tools.iter().map(|(spec, _)| spec);
+        specs.filter(|spec| is_told(spec)).map(brief::shorten).collect()
     }
 
     /// Ends in good order what the tools keep running.
@@ -314,7 +354,7 @@ fn builtin(name: &str, read_only: bool, description: &str, parameters: &str) -> 
         parameters: RawJson(parameters.to_owned()),
         read_only,
         poll: false,
-        source: "builtin".to_owned(),
+        source: BUILTIN_SOURCE.to_owned(),
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::io::Read as _;
 
+use longhaul::agent::SMALL_WINDOW_TOKENS;
 use longhaul::config::{Config, SystemPrompt};
 use longhaul::workspace::{Access, Workspace, WorkspaceError};
+use longhaul_core::estimate::Counter;
 
 /// What a workspace tells every agent.
 const NOTES: &str = "AGENTS.md";
@@ -11,29 +13,73 @@ const NOTES: &str = "AGENTS.md";
 /// The most of it that is read, in bytes.
 const MOST: u64 = 64 << 10;
 
+/// The share of a small window that it may have.
+const NOTES_SHARE: u64 = 8;
+
+// Neither prompt speaks of `recall`: the tool is not there before something has left the view, and its own description
+// says then what it is for. A prompt that changed with it would cost the cache of every session.
 const DEFAULT: &str = "\
 You work for the person you talk with, in one folder of their machine, through tools.
 
-- Look before you change. Read the files that matter first; prefer `read`, `grep`, `glob` and `ls` for looking, and \
-`bash` for building, testing and running.
+- Look before you change: read the files that matter first. Prefer the other tools to `bash` for looking.
 - Change little at a time, in the style that is there, and only what was asked for.
 - Check your work: build it, run the tests, read the result. Say plainly what failed and what you did not check.
-- What is long is cut and what is old is cleared or summarised, but nothing is lost. Where a text names a handle such \
-as lh:12, call `recall` with it instead of guessing; with a query, `recall` searches all that was ever said.
+- What is long is cut and what is old is cleared or summarised; nothing is lost.
 - Ask before anything that cannot be undone.
 - Be brief and exact. Answer in the language you are addressed in.";
 
-pub(super) fn system(config: &Config, workspace: &Workspace) -> String {
+/// The prompt for a small window.
+const BRIEF: &str = "You work in one folder of the user's machine, through tools. Read before you change, change only \
+what was asked for, and check it. Be brief and exact, in the user's language.";
+
+/// The system prompt of an agent whose model has that `window`, in tokens, if it is known; `counter` counts them.
+pub(super) fn system(
+    config: &Config,
+    workspace: &Workspace,
+    window: Option<u64>,
+    counter: &Counter,
+) -> String {
+    let small = window.filter(|tokens| *tokens < SMALL_WINDOW_TOKENS);
     let mut system = match &config.system_prompt {
         SystemPrompt::Text(text) if !text.trim().is_empty() => text.clone(),
+        _ if small.is_some() => BRIEF.to_owned(),
         _ => DEFAULT.to_owned(),
     };
     match notes(workspace) {
-        Ok(Some(notes)) => system.push_str(&format!("\n\n# {NOTES} of this workspace\n\n{}", notes.trim())),
+        Ok(Some(notes)) => {
+            let notes = notes.trim();
+            let shown = small.map_or(notes, |window| beginning(notes, window / NOTES_SHARE, counter));
+            system.push_str(&format!("\n\n# {NOTES}\n\n{shown}"));
+            if shown.len() < notes.len() {
+                system.push_str(&format!("\n[{NOTES} goes on]"));
+                tracing::warn!(
+                    "{NOTES} is too long for the model's window: the first {} of its {} bytes are in the system \
+                     prompt, and the model can read the rest",
+                    shown.len(),
+                    notes.len()
+                );
+            }
+        }
         Ok(None) => {}
         Err(error) => tracing::warn!("{NOTES} is not used: {error}"),
     }
     system
+}
+
+/// The first lines of a text, as many as have at most `max_tokens`.
+fn beginning<'t>(text: &'t str, max_tokens: u64, counter: &Counter) -> &'t str {
+    if counter.text(text) <= max_tokens {
+        return text;
+    }
+    let (mut end, mut tokens) = (0, 0);
+    for line in text.split_inclusive('\n') {
+        tokens += counter.text(line);
+        if tokens > max_tokens {
+            break;
+        }
+        end += line.len();
+    }
+    text[..end].trim_end()
 }
 
 /// The notes, read as a tool would: a link out of the workspace or into the data folder is not followed.
@@ -51,4 +97,29 @@ fn notes(workspace: &Workspace) -> Result<Option<String>, WorkspaceError> {
         tracing::warn!("only the first {} KiB of {NOTES} are used", MOST >> 10);
     }
     Ok(Some(String::from_utf8_lossy(&bytes).into_owned()).filter(|text| !text.trim().is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_at_a_line() {
+        let counter = Counter::structured();
+        let text = "one short line\n".repeat(50);
+        let text = text.trim();
+        assert_eq!(beginning(text, 10_000, counter), text);
+        let cut = beginning(text, 60, counter);
+        assert!(counter.text(cut) <= 60 && counter.text(cut) > 40, "{cut}");
+        assert!(text.starts_with(cut) && cut.ends_with("line"), "{cut}");
+        assert_eq!(beginning("a line that is too long for its room", 2, counter), "");
+    }
+
+    #[test]
+    fn a_small_window_gets_a_small_prompt() {
+        let counter = Counter::structured();
+        assert!(counter.text(BRIEF) <= 50, "{}", counter.text(BRIEF));
+        assert!(counter.text(DEFAULT) <= 150, "{}", counter.text(DEFAULT));
+        assert!(!DEFAULT.contains("recall") && !BRIEF.contains("recall"));
+    }
 }

@@ -36,7 +36,7 @@ pub(super) fn rules(config: &Config, tools: &ToolSet, asking: Asking) -> Rules {
     rules.approvals = approvals(config, tools, asking);
     rules.default_approval = asked(asking);
     rules.approval_timeout = config.approvals.timeout;
-    rules.max_output_chars = BTreeMap::from([("bash".to_owned(), config.tools.bash_max_output_chars as u64)]);
+    rules.max_output_chars.clone_from(&config.tools.output_limits);
     rules.default_max_output_chars = config.tools.max_output_chars as u64;
     rules.session_quota_bytes = config.blobs.session_quota_bytes;
     rules

@@ -187,7 +187,31 @@ fn notes_of_the_workspace_reach_the_model() {
     let fake = Fake::start([Say::Text("fine")]);
     bench.run_with(&fake, &["run", "hello"]).exits(0);
     let system = fake.asked()[0]["messages"][0].to_string();
-    assert!(system.contains("rhymes") && system.contains("recall"), "{system}");
+    assert!(system.contains("rhymes") && system.contains("Look before you change"), "{system}");
+    assert!(!system.contains("recall"), "a tool that is not there yet: {system}");
+}
+
+#[test]
+fn a_small_window_has_room_for_the_conversation() {
+    let bench = Bench::new();
+    bench.write("AGENTS.md", &"Always answer in rhymes, whatever is asked.\n".repeat(1_000));
+    let fake = Fake::start([Say::Text("fine")]);
+    bench.write(
+        "longhaul.yml",
+        &format!(
+            "model: {{ name: fake-1, base_url: \"{}\", context_window: 4096 }}\ntools: {{ disabled: [write], read: {{ maxOutputChars: 2000 }} }}\n",
+            fake.url()
+        ),
+    );
+    bench.run(&["run", "hello"]).exits(0);
+    let request = &fake.asked()[0];
+    let system = request["messages"][0]["content"].as_str().unwrap();
+    assert!(system.contains("rhymes") && system.contains("[AGENTS.md goes on]"), "{system}");
+    assert!(system.len() < 4_000, "{}", system.len());
+    let tools = request["tools"].as_array().unwrap();
+    let names: Vec<&str> = tools.iter().filter_map(|tool| tool["function"]["name"].as_str()).collect();
+    assert_eq!(names, ["read", "bash", "edit", "grep"]);
+    assert!(request["tools"].to_string().len() < 1_500, "{}", request["tools"]);
 }
 
 #[test]

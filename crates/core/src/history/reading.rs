@@ -56,6 +56,12 @@ impl History {
         !self.without_recall
     }
 
+    /// Whether the next request offers the tool `recall`: once anything of the session was pruned, truncated or
+    /// compacted, and from then on, whatever is undone later. Forks and restarted sessions follow from their logs.
+    pub fn offers_recall(&self) -> bool {
+        self.has_recall() && (self.has_truncated || !self.edits.is_empty())
+    }
+
     /// Estimated tokens of the view as it would be if it had never been edited, by the kind of writing.
     pub fn unedited_groups(&self) -> Groups {
         let mut newer = None;

@@ -300,7 +300,7 @@ fn an_edit_changes_the_view_and_its_undo_restores_it() {
 
     log.edit("e1", EditKind::Prune, vec![ViewOp::clear(result)]);
     assert!(log.shown()[2].starts_with(&format!("c1={CLEARED}")), "{:?}", log.shown());
-    assert!(log.shown()[2].contains(&format!("lh:{result} ")));
+    assert!(log.shown()[2].ends_with(&format!(" lh:{result}")), "{:?}", log.shown());
     let pruned = log.history.view_hash();
     log.edit("e2", EditKind::Compaction, vec![replace(first, last)]);
     assert_eq!(log.shown(), ["[SUMMARY] so far", "two"]);

@@ -200,8 +200,9 @@ impl ViewItem {
 fn cleared_message(seq: Seq, result: &ToolResult, excerpt: &str, has_recall: bool) -> Message {
     let mut text = CLEARED.to_owned();
     if has_recall {
-        let handle = Handle(LogRange::one(seq));
-        text.push_str(&format!(" The tool `recall` with handle {handle} returns it."));
+        // The handle alone: every word here is paid for in each request, and urges small models to look up what they
+        // could simply read again. What a handle is for is said once, by the tool `recall`.
+        text.push_str(&format!(" {}", Handle(LogRange::one(seq))));
     }
     if !excerpt.is_empty() {
         text.push_str(&format!(" What it came to:\n{excerpt}"));

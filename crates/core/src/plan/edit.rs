@@ -62,10 +62,10 @@ impl Scene<'_> {
     pub(super) fn note(&self, gone: &[bool]) -> Vec<Part> {
         let count = self.originals_in(gone);
         let how = match self.history.has_recall() {
-            true => format!(" The tool `recall` with handle {} returns them.", named(&self.handles(gone))),
-            false => String::new(),
+            true => format!(": {}", named(&self.handles(gone))),
+            false => ".".to_owned(),
         };
-        vec![Part::text(format!("[{count} earlier messages were removed here to make room.{how}]"))]
+        vec![Part::text(format!("[{count} earlier messages were removed here to make room{how}]"))]
     }
 
     /// The first item of the view that a choice touches.

@@ -219,7 +219,7 @@ fn pruning_clears_what_lies_beyond_the_newest_output() {
     let mut after = Log { history: log.history.clone(), fixed: log.fixed };
     after.commit(&edit);
     assert_eq!(after.shown().matches(CLEARED).count(), 6);
-    assert!(after.shown().contains(&format!("lh:{} ", results[0])));
+    assert!(after.shown().contains(&format!("{CLEARED} lh:{}|", results[0])), "{}", after.shown());
     assert_eq!(after.bound(), edit.compressed_bound, "the planner counts what the meter will show");
 }
 
@@ -295,10 +295,7 @@ fn the_default_strategy_summarises_all_but_two_turns() {
     let edit = finished(&log, draft, "[SUMMARY] Goal: go on").unwrap();
     log.commit(&edit);
     let shown = log.shown();
-    assert!(
-        shown.starts_with("[SUMMARY] of 24 earlier messages; the tool `recall` with handle lh:"),
-        "{shown}"
-    );
+    assert!(shown.starts_with("[SUMMARY] of 24 earlier messages: lh:"), "{shown}");
     assert_eq!(shown.matches("[SUMMARY]").count(), 1);
     assert!(shown.contains("|question 6|") && !shown.contains("|question 5|"));
     let messages = request_messages(log.history.view());

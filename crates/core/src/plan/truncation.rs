@@ -265,7 +265,7 @@ impl Scene<'_> {
         let (head, tail) = cut.kept.split_at(cut.head_bytes);
         match cut.kept.is_empty() {
             true => String::new(),
-            false => format!("{head}\n[{} characters are left out here]\n{tail}", cut.omitted_chars),
+            false => format!("{head}\n[{} characters left out]\n{tail}", cut.omitted_chars),
         }
     }
 

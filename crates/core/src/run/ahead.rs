@@ -44,8 +44,8 @@ impl Run {
             return;
         }
         let settings = &self.settings;
-        let budget = self.budget();
-        let Some(draft) = plan::ahead(&self.history, settings.fixed.tokens, &budget, &settings.policy) else {
+        let (fixed, budget) = (settings.fixed.planned(&self.history), self.budget());
+        let Some(draft) = plan::ahead(&self.history, fixed, &budget, &settings.policy) else {
             return;
         };
         let task = self.new_task();

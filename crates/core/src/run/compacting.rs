@@ -11,7 +11,7 @@ use crate::plan::{self, Misfit, Occasion, Plan, SummaryDraft};
 impl Run {
     pub(super) fn plan(&self, occasion: &Occasion) -> Plan {
         let settings = &self.settings;
-        let (fixed, budget) = (settings.fixed.tokens, self.budget());
+        let (fixed, budget) = (settings.fixed.planned(&self.history), self.budget());
         // Who asks for a compaction may have said what it should mind: that is not in what was written ahead.
         let ready = self.ready().filter(|_| matches!(occasion, Occasion::Routine | Occasion::Pause));
         plan::plan_with(&self.history, fixed, &budget, &settings.policy, occasion, ready)
@@ -292,8 +292,8 @@ impl Run {
 
     pub(super) fn plan_without_summary(&self, occasion: &Occasion) -> Plan {
         let settings = &self.settings;
-        let budget = self.budget();
-        plan::without_summary(&self.history, settings.fixed.tokens, &budget, &settings.policy, occasion)
+        let (fixed, budget) = (settings.fixed.planned(&self.history), self.budget());
+        plan::without_summary(&self.history, fixed, &budget, &settings.policy, occasion)
     }
 
     pub(super) fn compact(&mut self, occasion: Occasion, out: &mut Vec<Effect>) {

@@ -32,7 +32,7 @@ impl Run {
         self.phase = Phase::Storing;
         match tokens.filter(|_| self.stop.is_none()) {
             Some(tokens) => {
-                let fixed_tokens = self.settings.fixed.tokens;
+                let fixed_tokens = self.settings.fixed.tokens_of(&self.history);
                 let counted = EventBody::InputCounted { tokens, fixed_tokens };
                 self.append(vec![counted], Then::Counted(next), out);
             }

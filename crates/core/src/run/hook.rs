@@ -176,8 +176,8 @@ impl Run {
         out: &mut Vec<Effect>,
     ) {
         let (settings, budget) = (&self.settings, self.budget());
-        let draft =
-            plan::extract_draft(&self.history, settings.fixed.tokens, &budget, &settings.policy, &occasion);
+        let fixed = settings.fixed.planned(&self.history);
+        let draft = plan::extract_draft(&self.history, fixed, &budget, &settings.policy, &occasion);
         if let Some(mut draft) = draft.filter(|draft| draft.became(&edit))
             && self.heard(answer).apply(&mut draft, &self.history)
         {

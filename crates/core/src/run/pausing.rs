@@ -48,7 +48,8 @@ impl Run {
     /// does not believe it.
     fn likely_input(&self) -> u64 {
         let bound = self.meter().bound();
-        let counted = self.settings.fixed.tokens.saturating_add(self.history.view_tokens());
+        let fixed_tokens = self.settings.fixed.tokens_of(&self.history);
+        let counted = fixed_tokens.saturating_add(self.history.view_tokens());
         let own = counted.saturating_add(counted / 10);
         let usable = self.budget().usable;
         if bound > usable && own < usable { own } else { bound }

@@ -75,7 +75,7 @@ impl Run {
         let message = Message::user(format!("m{}", self.next_seq() + 1), vec![Part::text(text)]);
         let after = self.history.with(EventBody::ViewEdited(Box::new(edit.clone())));
         let increment = Increment::of(&after);
-        let bound = meter::read(&after, self.settings.fixed.tokens).bound()
+        let bound = meter::read(&after, self.settings.fixed.tokens_of(&after)).bound()
             + increment.bound(&increment.groups(&message));
         let fits = found && bound < edit.trigger_tokens.min(budget.usable);
         fits.then_some(EventBody::NoteAdded { message, why: NoteReason::Recalled })

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::history::History;
 use crate::message::Origin;
-use crate::plan::Policy;
+use crate::plan::{FixedTokens, Policy};
 
 use super::Matching;
 
@@ -94,10 +95,42 @@ pub struct Model {
 pub struct Fixed {
     /// Hash of the system prompt.
     pub system_hash: String,
-    /// Hash of the tools as sent; empty if there are none.
+    /// Hash of the tools as sent, `recall` among them; empty if there are none.
     pub tools_hash: String,
     /// Estimated tokens of both.
     pub tokens: u64,
+    /// The same for requests before `recall` is offered; `None` if the tools never change.
+    pub before_recall: Option<BeforeRecall>,
+}
+
+/// What every request starts with before `recall` is among its tools.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BeforeRecall {
+    /// Hash of the tools as sent; empty if there are none.
+    pub tools_hash: String,
+    /// Estimated tokens of system prompt and tools.
+    pub tokens: u64,
+}
+
+impl Fixed {
+    /// The system prompt and the tools of the next request of `history`, in estimated tokens.
+    pub fn tokens_of(&self, history: &History) -> u64 {
+        self.before_recall(history).map_or(self.tokens, |before| before.tokens)
+    }
+
+    /// The hash of the tools that the next request of `history` offers.
+    pub fn tools_hash_of(&self, history: &History) -> &str {
+        self.before_recall(history).map_or(&self.tools_hash, |before| &before.tools_hash)
+    }
+
+    /// The same tokens as the planner needs them: an edit of the view brings the tool `recall` with it.
+    pub(crate) fn planned(&self, history: &History) -> FixedTokens {
+        FixedTokens { now: self.tokens_of(history), after_edit: self.tokens }
+    }
+
+    fn before_recall(&self, history: &History) -> Option<&BeforeRecall> {
+        self.before_recall.as_ref().filter(|_| !history.offers_recall())
+    }
 }
 
 /// What is known of a tool.

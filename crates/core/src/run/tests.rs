@@ -174,7 +174,12 @@ fn settings() -> Settings {
             tools: true,
             prefill: false,
         },
-        fixed: Fixed { system_hash: "s".to_owned(), tools_hash: "t".to_owned(), tokens: 50 },
+        fixed: Fixed {
+            system_hash: "s".to_owned(),
+            tools_hash: "t".to_owned(),
+            tokens: 50,
+            before_recall: None,
+        },
         tools: BTreeMap::from([
             ("read".to_owned(), rule(true, false, Approval::Allow)),
             ("poll".to_owned(), rule(true, true, Approval::Allow)),

@@ -5,6 +5,7 @@ use crate::event::{EventBody, NoteReason};
 use crate::history::{ItemKind, closing_result};
 use crate::ids::{ApprovalId, CallId};
 use crate::message::{Message, Part, ToolCall, ToolResult, ToolStatus};
+use crate::meter;
 use crate::run::{Approval, ToolRule};
 use crate::truncate::Limit;
 
@@ -77,7 +78,8 @@ impl Run {
     /// older messages make way for it before the next request.
     fn room_per_call(&self, calls: u64) -> u64 {
         let budget = self.budget();
-        let reading = self.meter();
+        // A result that is cut to its room brings `recall` with it.
+        let reading = meter::read(&self.history, self.settings.fixed.tokens);
         let left = budget.usable.saturating_sub(reading.bound());
         // Beside what must stay: what is beyond would only be taken away again.
         let beside = budget.usable.saturating_sub(self.least_input());

@@ -64,9 +64,7 @@ fn the_marker_stands_on_its_own_line() {
     let shown = render(&cut.kept, &stored(&cut, 0), 42);
     let line = shown.lines().nth(1).unwrap();
     assert!(line.starts_with("[Output truncated - exceeded maximum length] "), "{line}");
-    assert!(
-        line.ends_with("of 10,000 characters are left out here; `recall` with handle lh:42 returns them.")
-    );
+    assert!(line.ends_with("of 10,000 characters left out; the whole is lh:42"));
     assert_eq!(shown.lines().count(), 3);
 }
 

@@ -121,7 +121,12 @@ pub(crate) fn settings(window: u64, fixed: u64, policy: Policy) -> Settings {
             tools: true,
             prefill: false,
         },
-        fixed: Fixed { system_hash: "s".to_owned(), tools_hash: "t".to_owned(), tokens: fixed },
+        fixed: Fixed {
+            system_hash: "s".to_owned(),
+            tools_hash: "t".to_owned(),
+            tokens: fixed,
+            before_recall: None,
+        },
         tools: BTreeMap::from([("read".to_owned(), rule.clone()), ("edit".to_owned(), rule)]),
     }
 }
@@ -270,7 +275,7 @@ impl Stage {
         let goes_on = history.is_paused();
         let is_valid = if goes_on { validity::check_prefill } else { validity::check };
         is_valid(&messages).expect("a valid request");
-        let input_tokens = history.view_tokens() + self.run.settings().fixed.tokens;
+        let input_tokens = history.view_tokens() + self.run.settings().fixed.tokens_of(history);
         let asked = input_tokens + if self.run.settings().model.prefill { max_output } else { 0 };
         assert!(
             asked <= self.window,

@@ -409,7 +409,7 @@ async fn who_asks_with_another_key_gets_nothing_back_that_was_kept() {
 #[tokio::test]
 async fn handles_that_a_person_has_written_stay_as_they_are() {
     let dialect = Dialect::Chat;
-    let quoted = "[2 earlier messages were removed here to make room. The tool `recall` with handle lh:900-901 returns them.]";
+    let quoted = "[2 earlier messages were removed here to make room: lh:900-901]";
     let server = model(move |_, _| step(dialect, "a", "fine", &[], (0, 0))).await;
     let gateway = injecting(&server, dialect);
     let (mut messages, mut edits) = (Vec::new(), 0);

@@ -52,6 +52,8 @@ pub(super) enum Kind {
     Time { optional: bool },
     /// A list of texts.
     Names,
+    /// A list of built-in tools.
+    BuiltinTools,
     /// Texts by name.
     Texts,
     /// Any values by name.
@@ -101,6 +103,8 @@ const fn later(path: &'static str, default: &'static str, doc: &'static str) -> 
 const fn up_to(max: u64) -> Kind {
     Kind::Count { min: 1, max }
 }
+
+const OWN_OUTPUT: &str = "The longest output of this tool, in characters; that of any tool if absent.";
 
 /// Counts of things in memory.
 const MANY: u64 = 1_000_000;
@@ -358,7 +362,23 @@ pub(super) const KEYS: &[Key] = &[
         "none",
         "Asked when a message comes in; may refuse it or add text to it.",
     ),
-    key("tools.maxOutputChars", up_to(LENGTH), "120000", "The longest output of any tool, in characters."),
+    unset(
+        "tools.enabled",
+        Kind::BuiltinTools,
+        "The built-in tools that the model has, of read, bash, edit, write, grep, glob, ls; all if absent. recall stays in any case. In windows below 16,000 tokens glob and ls are offered only if this list names them.",
+    ),
+    key(
+        "tools.disabled",
+        Kind::BuiltinTools,
+        "[]",
+        "Built-in tools that the model does not have; recall, too, can be named: what leaves the view is then out of its reach.",
+    ),
+    key(
+        "tools.maxOutputChars",
+        up_to(LENGTH),
+        "120000",
+        "The longest output of any tool, in characters. tools.NAME.maxOutputChars is that of one tool, also of an MCP server's: SERVER__TOOL or mcp__SERVER__TOOL.",
+    ),
     key(
         "tools.bash.maxOutputChars",
         up_to(LENGTH),
@@ -366,9 +386,16 @@ pub(super) const KEYS: &[Key] = &[
         "The longest output of a command, in characters.",
     ),
     key("tools.bash.timeoutMs", up_to(86_400_000), "120000", "How long a command may take, in milliseconds."),
+    unset("tools.read.maxOutputChars", up_to(LENGTH), OWN_OUTPUT),
     key("tools.read.maxLines", up_to(LENGTH), "2000", "Lines of a file read at once."),
     key("tools.read.maxLineLength", up_to(LENGTH), "2000", "The longest line shown, in characters."),
+    unset("tools.grep.maxOutputChars", up_to(LENGTH), OWN_OUTPUT),
     key("tools.grep.maxMatches", up_to(LENGTH), "1000", "Matches shown."),
+    unset("tools.edit.maxOutputChars", up_to(LENGTH), OWN_OUTPUT),
+    unset("tools.write.maxOutputChars", up_to(LENGTH), OWN_OUTPUT),
+    unset("tools.glob.maxOutputChars", up_to(LENGTH), OWN_OUTPUT),
+    unset("tools.ls.maxOutputChars", up_to(LENGTH), OWN_OUTPUT),
+    unset("tools.recall.maxOutputChars", up_to(LENGTH), OWN_OUTPUT),
     key(
         "sandbox.network",
         Kind::Choice { now: Network::NAMES, later: &[] },

@@ -353,13 +353,17 @@ pub struct StrategyOptions {
     pub background: bool,
 }
 
-/// Limits of tool output.
+/// Which tools there are, and the limits of their output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolsConfig {
+    /// The built-in tools that the model has; `None`: all.
+    pub enabled: Option<Vec<String>>,
+    /// Built-in tools that it does not have.
+    pub disabled: Vec<String>,
     /// The longest output of any tool, in characters.
     pub max_output_chars: usize,
-    /// The longest output of a command, in characters.
-    pub bash_max_output_chars: usize,
+    /// The longest output in characters, by the tool's name, of tools that have a limit of their own.
+    pub output_limits: BTreeMap<String, u64>,
     /// How long a command may take.
     pub bash_timeout: Duration,
     /// Lines of a file read at once.

@@ -6,6 +6,7 @@ mod hooks;
 mod mcp;
 mod models;
 mod server;
+mod tools;
 mod upstreams;
 
 use std::collections::BTreeMap;
@@ -251,7 +252,9 @@ impl<'a> Reader<'a> {
         }
         for entry in node.entries() {
             let inner = if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
-            if !keys::children(path).contains(&entry.key.as_str()) {
+            if path == "tools" && tools::is_mcp_tool(&entry.key) {
+                // `output_limits` checks it.
+            } else if !keys::children(path).contains(&entry.key.as_str()) {
                 self.unknown(entry, path, &keys::children(path));
             } else if keys::at(&inner).is_none() {
                 self.section(&inner, &entry.node);

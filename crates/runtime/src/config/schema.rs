@@ -29,7 +29,17 @@ fn object(path: &str) -> Value {
         let inner = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
         properties.insert(name.to_owned(), keys::at(&inner).map_or_else(|| object(&inner), property));
     }
-    closed(Value::Object(properties))
+    let mut group = closed(Value::Object(properties));
+    if path == "tools" {
+        group["patternProperties"] = json!({ "^[A-Za-z].*__.": mcp_tool() });
+    }
+    group
+}
+
+/// The limits of a tool that an MCP server has.
+fn mcp_tool() -> Value {
+    let limit = keys::at("tools.maxOutputChars").map(shape);
+    closed(json!({ "maxOutputChars": limit }))
 }
 
 fn property(key: &Key) -> Value {
@@ -78,6 +88,7 @@ fn shape(key: &Key) -> Value {
         }
         Kind::Time { optional: false } => duration(),
         Kind::Names => json!({ "type": "array", "items": { "type": "string" } }),
+        Kind::BuiltinTools => json!({ "type": "array", "items": { "enum": crate::tools::BUILTIN } }),
         Kind::Texts => by_name(),
         Kind::Json => json!({ "type": "object" }),
         Kind::Trigger => trigger(),

@@ -164,8 +164,10 @@ fn options(reader: &mut Reader<'_>, strategy: StrategyKind) -> StrategyOptions {
 
 fn tools(reader: &mut Reader<'_>) -> ToolsConfig {
     ToolsConfig {
+        enabled: reader.builtin_tools("tools.enabled"),
+        disabled: reader.builtin_tools("tools.disabled").unwrap_or_default(),
         max_output_chars: reader.count("tools.maxOutputChars"),
-        bash_max_output_chars: reader.count("tools.bash.maxOutputChars"),
+        output_limits: reader.output_limits(),
         bash_timeout: std::time::Duration::from_millis(reader.count("tools.bash.timeoutMs")),
         read_max_lines: reader.count("tools.read.maxLines"),
         read_max_line_length: reader.count("tools.read.maxLineLength"),

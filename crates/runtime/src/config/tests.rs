@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -66,7 +67,9 @@ fn defaults_are_those_of_the_specification() {
     assert_eq!((options.preserve_last_n_turns, options.max_summary_tokens), (2, 500));
     assert_eq!((options.prune_protect_tokens, options.prune_minimum_tokens), (40_000, 20_000));
     assert_eq!((options.keep_tokens, options.keep_recent), (None, 10));
-    assert_eq!((config.tools.max_output_chars, config.tools.bash_max_output_chars), (120_000, 30_000));
+    let tools = (&config.tools.enabled, &config.tools.disabled, config.tools.max_output_chars);
+    assert_eq!(tools, (&None, &Vec::new(), 120_000));
+    assert_eq!(config.tools.output_limits, BTreeMap::from([("bash".to_owned(), 30_000)]));
     assert_eq!(config.tools.bash_timeout, Duration::from_secs(120));
     assert_eq!((config.tools.read_max_lines, config.tools.read_max_line_length), (2_000, 2_000));
     assert_eq!(config.tools.grep_max_matches, 1_000);
@@ -106,7 +109,7 @@ fn another_value(key: &keys::Key) -> String {
             other.copied().unwrap_or_default().into()
         }
         Kind::Time { .. } => "90s".into(),
-        Kind::Names => "[read]".into(),
+        Kind::Names | Kind::BuiltinTools => "[read]".into(),
         Kind::Texts | Kind::Json => "{ a: b }".into(),
         Kind::Trigger => "{ percentage: 0.5 }".into(),
         Kind::Rules => "[{ tool: bash, decision: deny }]".into(),
@@ -424,6 +427,40 @@ approvals:
     longhaul.yml:19:31: `approvals.rules[0].decision` cannot be `alow`: did you mean `allow`?
     longhaul.yml:20:7: `approvals.rules[1]` needs `decision`
     ");
+}
+
+#[test]
+fn tools_are_chosen_by_name() {
+    let config = parse("tools: { enabled: [bash, read], disabled: [bash, recall] }");
+    assert_eq!(config.tools.enabled, Some(vec!["bash".to_owned(), "read".to_owned()]));
+    assert_eq!(config.tools.disabled, ["bash", "recall"]);
+    assert_eq!(parse("tools: { enabled: [] }").tools.enabled, Some(Vec::new()));
+    insta::assert_snapshot!(errors(
+        r"
+tools:
+  enabled: [raed, 7, frobnicate]
+  disabled: bash
+"
+    ), @"");
+}
+
+#[test]
+fn any_tool_may_have_its_own_output_limit() {
+    let file = "tools: { read: { maxOutputChars: 500 }, recall: { maxOutputChars: 9 }, mcp__files__read: { maxOutputChars: 70 }, git__log: { maxOutputChars: 200000 } }";
+    let limits = parse(file).tools.output_limits;
+    let of = |tool: &str| limits.get(tool).copied();
+    assert_eq!((of("bash"), of("read"), of("recall"), of("ls")), (Some(30_000), Some(500), Some(9), None));
+    assert_eq!((of("files__read"), of("git__log")), (Some(70), Some(200_000)));
+    insta::assert_snapshot!(errors(
+        r"
+tools:
+  raed: { maxOutputChars: 500 }
+  ls: { maxOutputChars: 0 }
+  git__log: { maxOutputChars: many, maxLines: 4 }
+  mcp__git__log: 5
+  mcp__: { maxOutputChars: 5 }
+"
+    ), @"");
 }
 
 #[test]

@@ -341,7 +341,7 @@ pub(crate) fn undo(run: &Run, edit_id: &EditId) -> Result<Vec<EventBody>, Sessio
     })?;
     let restored = EventBody::ViewRestored { edit_id: edit_id.clone() };
     let after = run.history().with(restored.clone());
-    let tokens = meter::read(&after, run.settings().fixed.tokens).bound();
+    let tokens = meter::read(&after, run.settings().fixed.tokens_of(&after)).bound();
     let usable = run.budget().usable;
     if tokens > usable {
         return Err(SessionError::DoesNotFit { tokens, usable });

@@ -48,7 +48,7 @@ impl Driver {
         let request = Request {
             system: if riding { self.agent.system.clone() } else { String::new() },
             messages: asked.messages,
-            tools: if riding && self.agent.limits.tools.may() { self.agent.specs() } else { Vec::new() },
+            tools: if riding { self.agent.specs_for(self.run.history()) } else { Vec::new() },
             max_output_tokens: Some(asked.max_output_tokens),
             ..Request::default()
         };
@@ -69,7 +69,7 @@ impl Driver {
 
     /// What the session's view makes.
     pub(super) fn next_request(&self, may_call: bool, max_output_tokens: u64) -> Request {
-        let tools = if self.agent.limits.tools.may() { self.agent.specs() } else { Vec::new() };
+        let tools = self.agent.specs_for(self.run.history());
         Request {
             system: self.agent.system.clone(),
             messages: request_messages(self.run.history().view()),

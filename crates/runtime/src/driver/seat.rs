@@ -92,16 +92,16 @@ impl Driver {
         let taken = switches.min(self.coming.len());
         let Some(agent) = self.coming.drain(..taken).next_back() else { return Ok(()) };
         self.shared.seat.write().unwrap_or_else(PoisonError::into_inner).missing = None;
-        let counter = agent.counter.clone();
+        let (history, is_same) = (agent.new_history(), agent.reads_as(self.run.history()));
         self.asked_at = None;
         self.doubted = false;
         self.counts_are_partial = false;
         self.seat(agent);
-        if counter == *self.run.history().counter() {
+        if is_same {
             return Ok(());
         }
         let log = whole_log(&self.shared.store, &self.shared.session_id).await?;
-        match folded(&self.shared.session_id, counter, log).await {
+        match folded(&self.shared.session_id, history, log).await {
             Ok((history, _)) => self.work.extend(self.run.recount(history)),
             Err(error) => tracing::error!(session = %self.shared.session_id, %error, "not counted anew"),
         }

@@ -27,8 +27,9 @@ const LAST_GRACE: Duration = Duration::from_secs(3);
 
 impl Driver {
     pub(super) fn run_tool(&mut self, call: ToolCall, limit: Limit) {
-        let source =
-            (call.name == recall::NAME).then(|| Source::with(self.run.history(), self.searched.clone()));
+        // Also before it is offered: a model may know it from elsewhere.
+        let is_recall = call.name == recall::NAME && self.agent.tools.has_recall();
+        let source = is_recall.then(|| Source::with(self.run.history(), self.searched.clone()));
         let is_pin = call.name == pin::NAME && self.agent.offers_pin();
         let job = Job {
             agent: Arc::clone(&self.agent),

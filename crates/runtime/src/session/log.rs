@@ -2,7 +2,6 @@
 
 use std::panic::resume_unwind;
 
-use longhaul_core::estimate::Counter;
 use longhaul_core::event::{Event, EventBody, ModelChoice};
 use longhaul_core::history::{FoldError, History};
 use longhaul_core::ids::{Seq, SessionId};
@@ -39,16 +38,16 @@ pub async fn whole_log(store: &SharedStore, id: &SessionId) -> Result<Vec<Event>
     Ok(log)
 }
 
-/// What a log means, counted by `counter`; and the log again.
+/// What a log means to the agent whose empty `history` that is; and the log again.
 ///
 /// # Errors
 /// [`SessionError::Log`]; [`SessionError::Stopped`] as the process ends.
 pub(crate) async fn folded(
     id: &SessionId,
-    counter: Counter,
+    history: History,
     log: Vec<Event>,
 ) -> Result<(History, Vec<Event>), SessionError> {
-    Folding::begin(History::new(counter), log).end(id).await
+    Folding::begin(history, log).end(id).await
 }
 
 /// The agent or model that was chosen last.
@@ -70,7 +69,7 @@ impl House {
         let mut page = pages.next().await?;
         let begun = newest_choice(&page).cloned();
         let mut seat = self.seat_of(begun.as_ref()).await;
-        let mut history = History::new(seat.agent.counter.clone());
+        let mut history = seat.agent.new_history();
         let mut log = Vec::new();
         while !pages.ended {
             let folding = Folding::begin(history, page);
@@ -84,8 +83,8 @@ impl House {
         let newest = newest_choice(&log);
         if newest != begun.as_ref() {
             seat = self.seat_of(newest).await;
-            if seat.agent.counter != *history.counter() {
-                (history, log) = folded(id, seat.agent.counter.clone(), log).await?;
+            if !seat.agent.reads_as(&history) {
+                (history, log) = folded(id, seat.agent.new_history(), log).await?;
             }
         }
         seat.warn(id);

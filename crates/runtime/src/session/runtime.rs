@@ -183,7 +183,7 @@ impl Runtime {
             Some(agent) => (Arc::clone(&agent), Arc::new(agent.settings())),
             None => self.house.steering.usual(),
         };
-        Replay::new(id.clone(), settings, History::new(agent.counter.clone()))
+        Replay::new(id.clone(), settings, agent.new_history())
     }
 
     /// The sessions that are open here.
@@ -243,7 +243,7 @@ impl Runtime {
     pub async fn glance(&self, id: &SessionId) -> Result<Run, SessionError> {
         let log = self.log(id).await?;
         let (agent, settings) = self.house.steering.usual();
-        let (history, _) = folded(id, agent.counter.clone(), log).await?;
+        let (history, _) = folded(id, agent.new_history(), log).await?;
         Ok(Run::new(settings, history))
     }
 
@@ -277,7 +277,7 @@ impl Runtime {
         }
         let rests = at_rest(&events);
         events.truncate(at_seq as usize);
-        let (history, mut events) = folded(id, self.agent().counter.clone(), events).await?;
+        let (history, mut events) = folded(id, self.agent().new_history(), events).await?;
         if history.open_run().is_some() {
             let before = rests.iter().rev().find(|rest| **rest < at_seq);
             let after = rests.iter().find(|rest| **rest > at_seq);

@@ -25,9 +25,9 @@ const LONGEST_MS: u64 = 3_600_000;
 /// How long to wait for the end of the output once every known process has ended.
 const DRAIN: Duration = Duration::from_millis(500);
 
-const DESCRIPTION: &str = "Runs one shell command in the workspace folder and returns its output (standard output and error together) and exit code. Nothing can be typed into it, and everything it leaves running in the background is ended with it. Every call starts in a new shell in the workspace root. Files outside the workspace are mostly closed; put temporary files into $TMPDIR.";
+const DESCRIPTION: &str = "Runs a shell command and returns its output and exit code. Each call is a new shell in the workspace root, without input; what it leaves in the background ends with it. Temporary files go into $TMPDIR; other folders are mostly closed.";
 
-const PARAMETERS: &str = r#"{"type":"object","properties":{"command":{"type":"string","description":"The command line"},"timeoutMs":{"type":"integer","minimum":1,"maximum":3600000,"description":"Time limit in milliseconds (default 120000)"},"description":{"type":"string","description":"What the command is for, in a few words, for the person who watches"}},"required":["command"],"additionalProperties":false}"#;
+const PARAMETERS: &str = r#"{"type":"object","properties":{"command":{"type":"string"},"timeoutMs":{"type":"integer","minimum":1,"maximum":3600000,"description":"Time limit, default 120000"},"description":{"type":"string","description":"What it is for, in a few words"}},"required":["command"],"additionalProperties":false}"#;
 
 /// The tool.
 #[derive(Clone, Debug)]

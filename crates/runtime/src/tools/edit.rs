@@ -13,9 +13,9 @@ use crate::workspace::Access;
 /// Files beyond this size are refused, bytes.
 const LARGEST: u64 = 64 * 1024 * 1024;
 
-const DESCRIPTION: &str = "Replaces text in a file of the workspace. `old` must be in the file exactly as given, spaces and line breaks included, and exactly once unless `replaceAll` is true: give enough lines around the place to make it unique. Line numbers shown by `read` are not part of the text.";
+const DESCRIPTION: &str = "Replaces `old` in a file with `new`. `old` must be there exactly as given, spaces and line breaks included, and once unless `replaceAll` is true: give enough lines around the place. The line numbers of `read` are not part of the text.";
 
-const PARAMETERS: &str = r#"{"type":"object","properties":{"path":{"type":"string","description":"File, relative to the workspace root"},"old":{"type":"string","description":"The text to replace"},"new":{"type":"string","description":"The text to put in its place"},"replaceAll":{"type":"boolean","description":"Replace every occurrence (default false)"}},"required":["path","old","new"],"additionalProperties":false}"#;
+const PARAMETERS: &str = r#"{"type":"object","properties":{"path":{"type":"string"},"old":{"type":"string"},"new":{"type":"string"},"replaceAll":{"type":"boolean"}},"required":["path","old","new"],"additionalProperties":false}"#;
 
 /// The tool.
 #[derive(Clone, Copy, Debug)]

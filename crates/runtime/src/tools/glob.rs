@@ -11,9 +11,9 @@ use super::walk::{files, matcher, searching};
 use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, builtin};
 use crate::workspace::Access;
 
-const DESCRIPTION: &str = "Finds files of the workspace by name, the last changed first. `*` matches within a folder name, `**` any folders; a pattern without `/` matches file names anywhere. `.git` and what .gitignore names are passed over.";
+const DESCRIPTION: &str = "Finds files by name, the last changed first. `*` matches within a folder name, `**` any folders; a pattern without `/` matches file names anywhere. `.git` and what .gitignore names are passed over.";
 
-const PARAMETERS: &str = r#"{"type":"object","properties":{"pattern":{"type":"string","description":"For example *.rs or src/**/*.{ts,tsx}"},"path":{"type":"string","description":"Folder to search, relative to the workspace root (default: all)"}},"required":["pattern"],"additionalProperties":false}"#;
+const PARAMETERS: &str = r#"{"type":"object","properties":{"pattern":{"type":"string","description":"Such as src/**/*.{ts,tsx}"},"path":{"type":"string","description":"Folder to search (default: all)"}},"required":["pattern"],"additionalProperties":false}"#;
 
 /// The tool.
 #[derive(Clone, Copy, Debug)]

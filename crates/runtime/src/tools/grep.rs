@@ -35,9 +35,9 @@ const SHOWN_CHARS: usize = 400;
 /// Characters shown before a match in a line that is cut.
 const LEAD_CHARS: usize = 100;
 
-const DESCRIPTION: &str = "Searches the files of the workspace line by line for a regular expression (Rust syntax) and returns `path:line:text`. Binary files, `.git` and what .gitignore names are passed over.";
+const DESCRIPTION: &str = "Searches files line by line for a regular expression (Rust syntax) and returns `path:line:text`. Binary files, `.git` and what .gitignore names are passed over.";
 
-const PARAMETERS: &str = r#"{"type":"object","properties":{"pattern":{"type":"string","description":"Regular expression"},"path":{"type":"string","description":"File or folder, relative to the workspace root (default: all)"},"glob":{"type":"string","description":"Only files whose path matches, for example *.rs or src/**/*.ts"},"ignoreCase":{"type":"boolean","description":"Do not tell upper and lower case apart (default false)"},"context":{"type":"integer","minimum":0,"maximum":20,"description":"Lines to show before and after each match (default 0)"}},"required":["pattern"],"additionalProperties":false}"#;
+const PARAMETERS: &str = r#"{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string","description":"File or folder (default: all)"},"glob":{"type":"string","description":"Only these files, such as *.rs or src/**/*.ts"},"ignoreCase":{"type":"boolean"},"context":{"type":"integer","minimum":0,"maximum":20,"description":"Lines around each match"}},"required":["pattern"],"additionalProperties":false}"#;
 
 /// The tool.
 #[derive(Clone, Copy, Debug)]

@@ -7,9 +7,10 @@ use super::arguments::Arguments;
 use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, blocking, builtin};
 use crate::workspace::{Access, Entry, EntryKind, visible};
 
-const DESCRIPTION: &str = "Lists a folder of the workspace by name: folders end with `/`, links show where they point, files their size in bytes.";
+const DESCRIPTION: &str =
+    "Lists a folder: folders end with `/`, links show where they point, files their size in bytes.";
 
-const PARAMETERS: &str = r#"{"type":"object","properties":{"path":{"type":"string","description":"Folder, relative to the workspace root (default: the root)"}},"additionalProperties":false}"#;
+const PARAMETERS: &str = r#"{"type":"object","properties":{"path":{"type":"string","description":"Default: the workspace root"}},"additionalProperties":false}"#;
 
 /// The tool.
 #[derive(Clone, Copy, Debug)]

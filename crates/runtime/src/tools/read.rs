@@ -18,9 +18,10 @@ const LARGEST_PICTURE: u64 = 20 * 1024 * 1024;
 /// How much of a file decides whether it is text, bytes.
 const SAMPLE: usize = 8 * 1024;
 
-const DESCRIPTION: &str = "Reads a file of the workspace. Text comes with line numbers, up to 2000 lines at once; `offset` and `limit` choose others. Pictures (PNG, JPEG, GIF, WebP) are shown as pictures.";
+const DESCRIPTION: &str =
+    "Reads a file: text with line numbers, 2000 lines at most, or a picture (PNG, JPEG, GIF, WebP).";
 
-const PARAMETERS: &str = r#"{"type":"object","properties":{"path":{"type":"string","description":"File, relative to the workspace root"},"offset":{"type":"integer","minimum":1,"description":"First line (default 1)"},"limit":{"type":"integer","minimum":1,"description":"Number of lines (default and maximum 2000)"}},"required":["path"],"additionalProperties":false}"#;
+const PARAMETERS: &str = r#"{"type":"object","properties":{"path":{"type":"string","description":"Relative to the workspace"},"offset":{"type":"integer","minimum":1,"description":"First line (default 1)"},"limit":{"type":"integer","minimum":1,"description":"Number of lines"}},"required":["path"],"additionalProperties":false}"#;
 
 /// The tool.
 #[derive(Clone, Copy, Debug)]

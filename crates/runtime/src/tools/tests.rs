@@ -77,7 +77,8 @@ fn the_set_is_ordered_and_its_schemas_are_json() {
     let set = ToolSet::builtin();
     let specs = set.specs();
     let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
-    assert_eq!(names, ["bash", "read", "write", "edit", "grep", "glob", "ls"]);
+    assert_eq!(names, ["read", "bash", "edit", "write", "grep", "glob", "ls"]);
+    assert_eq!(names, BUILTIN[..7]);
     let read_only: Vec<&str> =
         specs.iter().filter(|spec| spec.read_only).map(|spec| spec.name.as_str()).collect();
     assert_eq!(read_only, ["read", "grep", "glob", "ls"]);
@@ -96,6 +97,48 @@ fn the_set_is_ordered_and_its_schemas_are_json() {
     assert_eq!(specs, ToolSet::builtin().specs());
 }
 
+/// What small windows are told takes at most 500 tokens, `recall` included.
+#[test]
+fn brief_specs_are_brief() {
+    let set = ToolSet::builtin();
+    let specs = set.brief_specs();
+    let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
+    assert_eq!(names, ["read", "bash", "edit", "write", "grep"]);
+    let tokens = |specs: &[ToolSpec]| specs.iter().map(longhaul_core::estimate::tool_tokens).sum::<u64>();
+    let recall = longhaul_core::estimate::tool_tokens(&crate::recall::spec());
+    assert!(tokens(&specs) + recall <= 500, "{} + {recall}", tokens(&specs));
+    assert!(tokens(&set.specs()) > 2 * tokens(&specs), "{}", tokens(&set.specs()));
+    for (brief, whole) in specs.iter().zip(set.specs()) {
+        let properties = |spec: &ToolSpec| {
+            let schema: Value = serde_json::from_str(spec.parameters.as_str()).unwrap();
+            assert_eq!(schema["additionalProperties"], false, "{}", spec.name);
+            let names: Vec<String> = schema["properties"].as_object().unwrap().keys().cloned().collect();
+            (names, schema["required"].clone())
+        };
+        let (known, needed) = properties(&whole);
+        let (told, asked) = properties(brief);
+        assert!(told.iter().all(|name| known.contains(name)), "{}", brief.name);
+        assert_eq!(needed, asked, "{}", brief.name);
+    }
+}
+
+#[test]
+fn builtin_tools_are_chosen_by_name() {
+    let named = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<String>>();
+    let names = |specs: Vec<ToolSpec>| specs.into_iter().map(|spec| spec.name).collect::<Vec<String>>();
+    let chosen = |enabled: Option<&[&str]>, disabled: &[&str]| {
+        ToolSet::builtin().choose_builtin(enabled.map(named).as_deref(), &named(disabled))
+    };
+    let set = chosen(Some(&["ls", "read", "recall"]), &["read"]);
+    assert_eq!(names(set.specs()), ["ls"]);
+    assert_eq!(names(set.brief_specs()), ["ls"], "it was asked for");
+    assert!(set.has_recall());
+    let set = chosen(None, &["bash", "recall"]);
+    assert_eq!(names(set.specs()), ["read", "edit", "write", "grep", "glob", "ls"]);
+    assert!(!set.has_recall());
+    assert_eq!(names(chosen(Some(&[]), &[]).specs()), named(&[]));
+}
+
 #[test]
 fn a_name_is_taken_once() {
     let mut set = ToolSet::builtin();
@@ -108,7 +151,7 @@ async fn an_unknown_tool_is_answered_with_the_known_ones() {
     let text = bench().fails("raed", json!({})).await;
     assert_eq!(
         text,
-        "Error: there is no tool named `raed`. The tools are: bash, read, write, edit, grep, glob, ls."
+        "Error: there is no tool named `raed`. The tools are: read, bash, edit, write, grep, glob, ls."
     );
 }
 

@@ -7,9 +7,9 @@ use super::arguments::Arguments;
 use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, builtin, finishing};
 use crate::workspace::Access;
 
-const DESCRIPTION: &str = "Writes a file in the workspace: makes it, with the folders above it, or replaces its whole content. To change part of a file use `edit`.";
+const DESCRIPTION: &str = "Makes a file, with the folders above it, or replaces its whole content. To change part of a file use `edit`.";
 
-const PARAMETERS: &str = r#"{"type":"object","properties":{"path":{"type":"string","description":"File, relative to the workspace root"},"content":{"type":"string","description":"The whole content"}},"required":["path","content"],"additionalProperties":false}"#;
+const PARAMETERS: &str = r#"{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"}},"required":["path","content"],"additionalProperties":false}"#;
 
 /// The tool.
 #[derive(Clone, Copy, Debug)]

@@ -11,6 +11,7 @@ mod hooks;
 mod mcp;
 mod media;
 mod meter;
+mod offering;
 mod orders;
 mod pausing;
 mod replay;

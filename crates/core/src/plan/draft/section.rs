@@ -28,12 +28,10 @@ impl Section {
             _ => extract::summary(history, &self.handles, self.limit_tokens, self.extract_tokens, &ledger),
         };
         let how = match history.has_recall() {
-            true => {
-                format!("; the tool `recall` with handle {} returns the originals", named(&self.handles))
-            }
-            false => String::new(),
+            true => format!(": {}", named(&self.handles)),
+            false => ".".to_owned(),
         };
-        let head = format!("{MARK} of {} earlier messages{how}.", self.messages);
+        let head = format!("{MARK} of {} earlier messages{how}", self.messages);
         let texts = [head.as_str(), user_text.trim_end(), ledger.trim(), text.trim()];
         texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
     }

@@ -129,8 +129,8 @@ impl World {
         self.guards.edits_in_step += u32::from(edit.reason != EditReason::Requested);
         assert!(self.guards.edits_in_step <= 1, "two edits in one step without an overflow between");
         self.guards.summaries_in_step = 0;
-        let fixed = self.settings.fixed.tokens;
-        let bound = |history: &History| meter::read(history, fixed).bound();
+        let fixed = &self.settings.fixed;
+        let bound = |history: &History| meter::read(history, fixed.tokens_of(history)).bound();
         let (was, is) = (bound(before), bound(&self.mirror));
         assert_eq!(edit.base_view_hash, before.view_hash(), "planned for another view");
         assert!(edit.compressed_bound < edit.original_bound, "{edit:?}");

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use longhaul_core::budget::Trigger;
 use longhaul_core::message::Origin;
 use longhaul_core::plan::{Policy, Prices, PruneOptions, Writer};
-use longhaul_core::run::{Approval, Counting, Fixed, Model, Recovery, Retry, Settings, ToolRule};
+use longhaul_core::run::{
+    Approval, BeforeRecall, Counting, Fixed, Model, Recovery, Retry, Settings, ToolRule,
+};
 use longhaul_core::strategy::{self, Strategy};
 
 use crate::rng::Rng;
@@ -78,12 +80,19 @@ pub(crate) fn settings(rng: &mut Rng, truth: &Truth) -> Settings {
         pre_compact_ms: rng.chance(20).then_some(10_000),
         counting: *rng.pick(&[Counting::Never, Counting::Unanchored, Counting::Always]),
         model: model(rng, truth, "first"),
-        fixed: Fixed {
-            system_hash: "system".to_owned(),
-            tools_hash: "tools".to_owned(),
-            tokens: rng.below(truth.window / 6),
-        },
+        fixed: fixed(rng.below(truth.window / 6)),
         tools: tools(),
+    }
+}
+
+/// System prompt and tools of so many tokens, of which `recall` is offered late.
+pub(crate) fn fixed(tokens: u64) -> Fixed {
+    let before = BeforeRecall { tools_hash: "early tools".to_owned(), tokens: tokens.saturating_sub(90) };
+    Fixed {
+        system_hash: "system".to_owned(),
+        tools_hash: "tools".to_owned(),
+        tokens,
+        before_recall: Some(before),
     }
 }
 

@@ -313,7 +313,7 @@ impl World {
         self.stats.switches += 1;
         self.truth = Truth::new(&mut self.rng);
         let mut settings = (*self.settings).clone();
-        settings.fixed.tokens = settings.fixed.tokens.min(self.truth.window / 6);
+        settings.fixed = scene::fixed(settings.fixed.tokens.min(self.truth.window / 6));
         settings.model = scene::model(&mut self.rng, &self.truth, &format!("model{}", self.stats.switches));
         let to = settings.model.origin.clone();
         self.settings = Arc::new(settings);
@@ -499,9 +499,14 @@ impl World {
         self.run.history().view().iter().map(|item| sent_tokens(&item.message)).sum()
     }
 
+    /// System prompt and tools of the next request, in tokens.
+    fn fixed_tokens(&self) -> u64 {
+        self.settings.fixed.tokens_of(self.run.history())
+    }
+
     /// The server counts, mostly right.
     fn count(&mut self) {
-        let input = self.truth.input(self.settings.fixed.tokens + self.shown_tokens());
+        let input = self.truth.input(self.fixed_tokens() + self.shown_tokens());
         let count = match self.rng.below(20) {
             0 => None,
             1 => Some(*self.rng.pick(&[0, 1, input * 50 + 100_000])),
@@ -521,7 +526,7 @@ impl World {
             let merged = self.run.history().view().len() as u64 * 5;
             assert!(anew.abs_diff(shown) <= merged + 20, "{shown} in the view, {anew} sent");
         }
-        let input = self.truth.input(self.settings.fixed.tokens + shown);
+        let input = self.truth.input(self.fixed_tokens() + shown);
         let mut course = self.truth.course(&mut self.rng, input, max_output, tools);
         self.means_to_say(&mut course, max_output, pause_at);
         let overflows =
@@ -545,7 +550,7 @@ impl World {
         self.stats.summaries += 1;
         self.stats.summaries_ahead += u64::from(ahead);
         let ours = match request.form {
-            SummaryForm::Riding => self.settings.fixed.tokens + self.shown_tokens() + 250,
+            SummaryForm::Riding => self.fixed_tokens() + self.shown_tokens() + 250,
             SummaryForm::Flattened => request.messages.iter().map(sent_tokens).sum(),
         };
         let input = self.truth.input(ours);

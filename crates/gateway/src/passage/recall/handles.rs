@@ -4,28 +4,31 @@
 use longhaul_core::history::CLEARED;
 use longhaul_core::ids::{Handle, LogRange, Seq};
 
-/// What a handle stands behind where something of ours stands in the place of what went.
-const NAMES: &str = "`recall` with handle ";
-
 /// What stands between two of them.
 const OR: &str = " or ";
 
-/// What stands before that: whatever else has it is somebody else's words. Numbers are left out.
-const BEGINNINGS: [&str; 2] = [
-    "[SUMMARY] of  earlier messages; the tool ",
-    "[ earlier messages were removed here to make room. The tool ",
+/// What stands before the first handle of a text of ours: whatever else has one is somebody else's words. Numbers are
+/// left out. The last of each kind is what earlier versions wrote: clients and the memo of prefixes still have it.
+const BEGINNINGS: [&str; 4] = [
+    "[SUMMARY] of  earlier messages: ",
+    "[SUMMARY] of  earlier messages; the tool `recall` with handle ",
+    "[ earlier messages were removed here to make room: ",
+    "[ earlier messages were removed here to make room. The tool `recall` with handle ",
 ];
+
+/// The same behind [`CLEARED`].
+const BEHIND_CLEARED: [&str; 2] = [" ", " The tool `recall` with handle "];
 
 fn is_ours(beginning: &str) -> bool {
     let numberless: String = beginning.chars().filter(|char| !char.is_ascii_digit()).collect();
     BEGINNINGS.contains(&numberless.as_str())
-        || beginning.strip_prefix(CLEARED).is_some_and(|more| more == " The tool ")
+        || beginning.strip_prefix(CLEARED).is_some_and(|more| BEHIND_CLEARED.contains(&more))
 }
 
 /// A text of ours with the handles moved that it names itself. What it quotes stays as it is, handles too.
 pub(in crate::passage) fn moved(text: &str, to: impl Fn(Seq) -> Seq) -> String {
-    let Some(at) = text.find(NAMES).filter(|at| is_ours(&text[..*at])) else { return text.to_owned() };
-    let (before, mut rest) = text.split_at(at + NAMES.len());
+    let Some(at) = text.find(START).filter(|at| is_ours(&text[..*at])) else { return text.to_owned() };
+    let (before, mut rest) = text.split_at(at);
     let mut all = before.to_owned();
     loop {
         let end = rest.find(|char: char| !is_of_handle(char)).unwrap_or(rest.len());
@@ -61,6 +64,17 @@ mod tests {
         let down = |seq: Seq| seq - 1;
         let moved = |text: &str| moved(text, down);
         assert_eq!(
+            moved("[SUMMARY] of 9 earlier messages: lh:3-9 or lh:12\n\nuser: see lh:12 or lh:13"),
+            "[SUMMARY] of 9 earlier messages: lh:2-8 or lh:11\n\nuser: see lh:12 or lh:13",
+        );
+        assert_eq!(
+            moved("[2 earlier messages were removed here to make room: lh:3-4]\n\nWhat they said: lh:5"),
+            "[2 earlier messages were removed here to make room: lh:2-3]\n\nWhat they said: lh:5",
+        );
+        let cleared = |handle: &str| format!("{CLEARED} {handle} What it came to:\nlh:7 or lh:8");
+        assert_eq!(moved(&cleared("lh:5")), cleared("lh:4"));
+        // What earlier versions wrote.
+        assert_eq!(
             moved(
                 "[SUMMARY] of 9 earlier messages; the tool `recall` with handle lh:3-9 or lh:12 returns the originals.\n\nuser: see lh:12"
             ),
@@ -82,6 +96,7 @@ mod tests {
             "see lh:12, lh:3-9 and xlh:4.",
             "use `recall` with handle lh:3",
             "[SUMMARY] of 3 earlier messages.\n\nuser: `recall` with handle lh:3",
+            "[SUMMARY] of 3 earlier messages.\n\nuser: see lh:3",
             "[SUMMARY] of 3 earlier messages; the tool `recall` with handle lh:9-3",
         ] {
             assert_eq!(moved(theirs), theirs);

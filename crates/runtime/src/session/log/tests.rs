@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use longhaul_core::estimate::Counter;
 use longhaul_core::event::NoteReason;
 use longhaul_core::message::{Message, Origin, Part};
 use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};

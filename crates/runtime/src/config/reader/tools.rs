@@ -1,0 +1,81 @@
+//! `tools`: which built-in tools there are, and how long each tool's output may be.
+
+use std::collections::BTreeMap;
+
+use super::super::keys::{self, Kind};
+use super::super::node::{Entry, Node};
+use super::{Reader, Value, choose, text, whole};
+use crate::mcp::is_server_name;
+use crate::tools::BUILTIN;
+
+/// What Claude Code and others write before the name of a server's tool.
+const MCP_PREFIX: &str = "mcp__";
+
+const LIMIT_KEY: &str = "maxOutputChars";
+
+impl Reader<'_> {
+    /// A list of built-in tools; `None` if the file has none.
+    pub(in super::super) fn builtin_tools(&mut self, path: &str) -> Option<Vec<String>> {
+        let node = self.find(path)?;
+        let items = match &node.value {
+            Value::Null => return None,
+            Value::List(items) => items,
+            _ => {
+                self.bad(node, path, "a list of built-in tools");
+                return None;
+            }
+        };
+        let tools = items.iter().enumerate();
+        Some(tools.filter_map(|(at, item)| self.builtin_tool(item, &format!("{path}[{at}]"))).collect())
+    }
+
+    fn builtin_tool(&mut self, node: &Node, path: &str) -> Option<String> {
+        let name = text(node).unwrap_or_else(|| node.describe());
+        if BUILTIN.contains(&name.as_str()) {
+            return Some(name);
+        }
+        self.problem(node.at, path, choose(path, &name, &BUILTIN, &[]));
+        None
+    }
+
+    /// The longest output in characters, by the tool's name, of the tools that have a limit of their own.
+    pub(in super::super) fn output_limits(&mut self) -> BTreeMap<String, u64> {
+        let mut limits = BTreeMap::new();
+        for tool in BUILTIN {
+            let path = format!("tools.{tool}.{LIMIT_KEY}");
+            let given = self.optional_count(&path);
+            let default = keys::at(&path).and_then(|key| key.default?.parse().ok());
+            limits.extend(given.or(default).map(|limit| (tool.to_owned(), limit)));
+        }
+        let tools = self.find("tools").map_or(&[][..], Node::entries);
+        for entry in tools.iter().filter(|entry| is_mcp_tool(&entry.key)) {
+            let Some(limit) = self.mcp_tool_limit(entry) else { continue };
+            // A server may itself be called `mcp`.
+            for name in [Some(entry.key.as_str()), entry.key.strip_prefix(MCP_PREFIX)].into_iter().flatten() {
+                limits.insert(name.to_owned(), limit);
+            }
+        }
+        limits
+    }
+
+    fn mcp_tool_limit(&mut self, entry: &Entry) -> Option<u64> {
+        let path = format!("tools.{}", entry.key);
+        if !super::is_map(&entry.node) {
+            self.bad(&entry.node, &path, "{ maxOutputChars: NUMBER }");
+            return None;
+        }
+        self.only(&entry.node, &path, &[LIMIT_KEY], &[]);
+        let (min, max) = match keys::at("tools.maxOutputChars").map(|key| &key.kind) {
+            Some(Kind::Count { min, max }) => (*min, *max),
+            _ => (1, u64::MAX),
+        };
+        let expected = format!("a whole number from {min} to {max}");
+        self.inner(&entry.node, &path, LIMIT_KEY, &expected, |node| whole(node, min, max))
+    }
+}
+
+/// Whether a key below `tools` names a tool of an MCP server: `SERVER__TOOL` or `mcp__SERVER__TOOL`.
+pub(super) fn is_mcp_tool(key: &str) -> bool {
+    let name = key.strip_prefix(MCP_PREFIX).filter(|name| name.contains("__")).unwrap_or(key);
+    name.split_once("__").is_some_and(|(server, tool)| is_server_name(server) && !tool.is_empty())
+}
