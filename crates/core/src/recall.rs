@@ -47,13 +47,14 @@ impl Extent {
         CLOSELY_RANKED.max(self.hits.saturating_add(self.hits / 2))
     }
 
-    /// So many hits, with passages of which five take no more than about half of a room of so many tokens.
+    /// So many hits, with passages that take no more than about half of a room of so many tokens.
     pub fn in_room(hits: usize, tokens: u64) -> Self {
         let chars = usize::try_from(tokens).unwrap_or(usize::MAX).max(LEAST_ROOM);
         let usual = Self::of(hits);
+        let others = hits.saturating_sub(1).max(4);
         Self {
             best_chars: (chars / 5 * 4).min(usual.best_chars),
-            other_chars: (chars / 10 * 3).min(usual.other_chars),
+            other_chars: (chars / 10 * 12 / others).min(usual.other_chars),
             ..usual
         }
     }

@@ -58,7 +58,7 @@ pub(super) struct QueryTerm {
     pub(super) spellings: BTreeMap<Box<str>, f64>,
     /// Whether the index was searched for words that hold the term within.
     pub(super) is_looked_into: bool,
-    is_function_word: bool,
+    pub(super) is_function_word: bool,
 }
 
 impl Query {

@@ -79,6 +79,10 @@ impl Index {
                 worth += term.worth;
             }
             scores.own[*at] += worth;
+            // Function words stand in every other text: what they lend says nothing.
+            if term.is_function_word {
+                continue;
+            }
             let lending = (LENDING_WORDS / length.max(1.0)).min(1.0) * weight(*at).min(1.0);
             for (far, share) in (1..).zip(NEIGHBOUR_SHARES) {
                 if let Some(before) = at.checked_sub(far) {
