@@ -21,7 +21,7 @@ const ANSWER_SHARE: f64 = 1.3;
 const QUESTION_SHARE: f64 = 0.8;
 
 /// Words up to which a text gives its neighbours all their share. Longer ones are about more than one thing.
-const LENDING_WORDS: f64 = 200.0;
+const LENDING_WORDS: f64 = 300.0;
 
 /// What a word of time adds if the query asks for a time.
 const TIME_BONUS: f64 = 0.2;
