@@ -5,17 +5,20 @@
 //! Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009), [`closely`] ranks them by their best lines.
 //! [`search`] does both.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
+use std::collections::BTreeMap;
 
+mod language;
 mod passages;
+mod query;
+mod score;
 mod terms;
 pub mod tool;
 
 use passages::{Lines, passages};
-use terms::{query_words, terms_of};
+pub use query::Query;
+use terms::{is_question, label_words, terms_of};
 
-/// Messages whose lines are looked at one by one.
+/// Messages whose lines are looked at one by one, unless more are asked for.
 pub const CLOSELY_RANKED: usize = 16;
 
 /// However little room there is, passages are made for so many tokens.
@@ -39,42 +42,32 @@ impl Extent {
         Self { hits, best_chars: 4_000, other_chars: 1_500 }
     }
 
-    /// So many hits, with passages of which five take no more than about half of a room of so many tokens.
+    /// How many messages are looked at line by line to find the hits.
+    pub fn closely_ranked(&self) -> usize {
+        CLOSELY_RANKED.max(self.hits.saturating_add(self.hits / 2))
+    }
+
+    /// So many hits, with passages that take no more than about half of a room of so many tokens.
     pub fn in_room(hits: usize, tokens: u64) -> Self {
         let chars = usize::try_from(tokens).unwrap_or(usize::MAX).max(LEAST_ROOM);
         let usual = Self::of(hits);
+        let others = hits.saturating_sub(1).max(4);
         Self {
             best_chars: (chars / 5 * 4).min(usual.best_chars),
-            other_chars: (chars / 10 * 3).min(usual.other_chars),
+            other_chars: (chars / 10 * 12 / others).min(usual.other_chars),
             ..usual
         }
     }
 }
 
+/// What a text is worth whose words of the query stand on many lines, beside one that has them all on one line.
+const SCATTERED_SHARE: f64 = 0.8;
+
 /// What a message weighs that its reader is shown in full anyway: the question itself would else be the best hit.
 pub const SHOWN_WEIGHT: f64 = 0.2;
 
-/// How soon more of the same word stops to count.
-const SATURATION: f64 = 1.2;
-
-/// How much a long message is held back, 0 to 1. Tool output is long because there is much in it, not because it repeats
-/// itself: less than the usual 0.75.
-const LENGTH_SHARE: f64 = 0.4;
-
-/// Longer words that begin with a word of the query count half, so many at most.
-const LONGER_WORDS: usize = 32;
-
-/// Words that hold an unknown word of the query somewhere, so many at most.
-const HOLDING_WORDS: usize = 64;
-
-/// Words of a query that are looked for, the first in their order: nobody means more.
-const MOST_WORDS: usize = 64;
-
-/// Words and their pieces.
-const MOST_TERMS: usize = 256;
-
-/// Unknown words that are looked for within all words: each costs a look at every word there is.
-const MOST_LOOKED_INTO: usize = 8;
+/// Begins the term of a word that labels its text. No word begins so.
+const LABEL: char = ':';
 
 /// Which words stand in which texts.
 #[derive(Clone, Debug, Default)]
@@ -83,6 +76,8 @@ pub struct Index {
     terms: BTreeMap<Box<str>, Vec<Posting>>,
     /// Words in all texts up to and including each.
     lengths: Vec<u64>,
+    /// Whether each text asks something.
+    questions: Vec<bool>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -113,16 +108,6 @@ pub struct Hit {
     pub snippet: String,
 }
 
-/// A query, with what each of its words is worth.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Query {
-    words: Vec<String>,
-    weights: Vec<f64>,
-    /// Unknown words that are looked for within words.
-    unknown: BTreeSet<String>,
-    phrase: String,
-}
-
 impl Index {
     /// Takes one more text; its number is how many there were.
     pub fn add(&mut self, text: &str) -> usize {
@@ -136,7 +121,14 @@ impl Index {
         for (term, count) in counts {
             self.terms.entry(term.into()).or_default().push(Posting { text: at as u32, count });
         }
+        for word in label_words(text) {
+            self.terms
+                .entry(format!("{LABEL}{word}").into())
+                .or_default()
+                .push(Posting { text: at as u32, count: 1 });
+        }
         self.lengths.push(self.lengths.last().unwrap_or(&0) + length);
+        self.questions.push(is_question(text, length));
         at
     }
 
@@ -152,88 +144,25 @@ impl Index {
 
     /// How many of the first `within` texts hold `word`, written small, as a word of its own.
     pub fn holders(&self, word: &str, within: usize) -> usize {
-        self.terms.get(word).map_or(0, |postings| before(postings, within).len())
+        self.postings(word, within).len()
     }
 
     /// Which of the first `within` texts hold `word`, written small, as a word of its own; oldest first.
     pub fn texts_with(&self, word: &str, within: usize) -> impl DoubleEndedIterator<Item = usize> + '_ {
-        let postings = self.terms.get(word).map_or(&[][..], |postings| before(postings, within));
-        postings.iter().map(|posting| posting.text as usize)
+        self.postings(word, within).iter().map(|posting| posting.text as usize)
     }
 
-    /// Reads a query against the first `within` texts.
-    pub fn query(&self, query: &str, within: usize) -> Query {
-        let words: Vec<String> = query_words(query, MOST_WORDS).into_iter().collect();
-        let texts = within.min(self.len());
-        let mut asked = Query { words, phrase: query.trim().to_lowercase(), ..Query::default() };
-        let unknown = asked.terms().into_iter().filter(|term| self.beginning_with(term).next().is_none());
-        asked.unknown = unknown.take(MOST_LOOKED_INTO).collect();
-        let worth = |word: &String| rarity(texts, self.holding(word, texts, &asked).len());
-        asked.weights = asked.words.iter().map(worth).collect();
-        asked
-    }
-
-    /// Which of the first `within` texts hold most of the query's words, rare words counting more: best first, the
-    /// newest first among equals, at most [`CLOSELY_RANKED`]. `weight` is what a text is worth to the caller, usually 1.
+    /// The [`CLOSELY_RANKED`] best of [`Self::best_candidates`].
     pub fn candidates(&self, query: &Query, within: usize, weight: impl Fn(usize) -> f64) -> Vec<Candidate> {
-        let texts = within.min(self.len());
-        let mut scores = vec![0.0; texts];
-        let usual = texts.checked_sub(1).map_or(0, |last| self.lengths[last]) as f64 / texts.max(1) as f64;
-        for term in query.terms() {
-            let holding = self.holding(&term, texts, query);
-            let worth = rarity(texts, holding.len());
-            for (at, count) in holding {
-                let length = self.length(at) as f64 / usual.max(1.0);
-                let damping = SATURATION * (1.0 - LENGTH_SHARE + LENGTH_SHARE * length);
-                scores[at] += worth * count * (SATURATION + 1.0) / (count + damping);
-            }
-        }
-        let found = scores.into_iter().enumerate().filter(|(_, score)| *score > 0.0);
-        let mut found: Vec<Candidate> = found
-            .map(|(at, score)| (at, score, weight(at)))
-            .filter(|(_, _, weight)| *weight > 0.0)
-            .map(|(at, score, weight)| Candidate { at, score: score * weight, weight })
-            .collect();
-        let better = |left: &Candidate, right: &Candidate| {
-            right.score.total_cmp(&left.score).then(right.at.cmp(&left.at))
-        };
-        if found.len() > CLOSELY_RANKED {
-            found.select_nth_unstable_by(CLOSELY_RANKED, better);
-            found.truncate(CLOSELY_RANKED);
-        }
-        found.sort_unstable_by(better);
-        found
+        self.best_candidates(query, within, CLOSELY_RANKED, weight)
     }
 
-    /// The texts among the first `texts` that hold a word, and how often; longer words that begin with it count half.
-    /// A word that is nowhere by itself is looked for within words.
-    fn holding(&self, word: &str, texts: usize, query: &Query) -> Vec<(usize, f64)> {
-        let mut counts = vec![0.0; texts];
-        for (term, postings) in self.beginning_with(word).take(LONGER_WORDS) {
-            add_all(&mut counts, postings, if **term == *word { 1.0 } else { 0.5 });
-        }
-        if query.unknown.contains(word) {
-            let around = self.terms.iter().filter(|(term, _)| term.contains(word));
-            for (_, postings) in around.take(HOLDING_WORDS) {
-                add_all(&mut counts, postings, 0.5);
-            }
-        }
-        counts.into_iter().enumerate().filter(|(_, count)| *count > 0.0).collect()
-    }
-
-    fn beginning_with<'i>(&'i self, word: &'i str) -> impl Iterator<Item = (&'i Box<str>, &'i Vec<Posting>)> {
-        let longer = self.terms.range::<str, _>((Bound::Included(word), Bound::Unbounded));
-        longer.take_while(move |(term, _)| term.starts_with(word))
+    fn postings(&self, term: &str, within: usize) -> &[Posting] {
+        self.terms.get(term).map_or(&[][..], |postings| before(postings, within))
     }
 
     fn length(&self, at: usize) -> u64 {
         self.lengths[at] - at.checked_sub(1).map_or(0, |before| self.lengths[before])
-    }
-}
-
-fn add_all(counts: &mut [f64], postings: &[Posting], share: f64) {
-    for posting in before(postings, counts.len()) {
-        counts[posting.text as usize] += share * f64::from(posting.count);
     }
 }
 
@@ -246,26 +175,6 @@ fn rarity(texts: usize, holders: usize) -> f64 {
     if holders == 0 { 0.0 } else { (1.0 + texts as f64 / holders as f64).ln() }
 }
 
-impl Query {
-    /// Whether no text has any of its words.
-    pub fn is_hopeless(&self) -> bool {
-        self.weights.iter().all(|weight| *weight == 0.0)
-    }
-
-    /// Its words and what they are made of: part of a path is better than nothing.
-    fn terms(&self) -> BTreeSet<String> {
-        let mut terms: BTreeSet<String> = self.words.iter().cloned().collect();
-        for word in &self.words {
-            terms_of(word, |term| {
-                if terms.len() < MOST_TERMS {
-                    terms.insert(term.to_owned());
-                }
-            });
-        }
-        terms
-    }
-}
-
 /// Ranks candidates by their texts, the best first: words on one line mean more than the same words here and
 /// there, the very words in their order mean most of all. `extent` says how many there are and how much of each.
 pub fn closely<T: AsRef<str>>(
@@ -273,11 +182,11 @@ pub fn closely<T: AsRef<str>>(
     candidates: impl IntoIterator<Item = (Candidate, T)>,
     extent: Extent,
 ) -> Vec<Hit> {
-    let all: f64 = query.weights.iter().sum();
+    let all: f64 = query.roots.iter().map(|(_, worth)| worth).sum();
     let scored = candidates.into_iter().map(|(mut candidate, text)| {
         let lines = Lines::of(text.as_ref(), query);
-        candidate.score += 2.0 * candidate.weight * lines.best_worth();
-        if query.words.len() > 1 && lines.has(&query.phrase) {
+        candidate.score *= SCATTERED_SHARE + (1.0 - SCATTERED_SHARE) * lines.closeness();
+        if query.phrase.as_ref().is_some_and(|phrase| lines.has(phrase)) {
             candidate.score += 3.0 * candidate.weight * all;
         }
         (candidate, text)
@@ -311,7 +220,8 @@ pub fn search<'t>(
     text: impl Fn(usize) -> &'t str,
 ) -> Vec<Hit> {
     let query = index.query(query, within);
-    let candidates = index.candidates(&query, within, weight);
+    let most = extent.closely_ranked();
+    let candidates = index.best_candidates(&query, within, most, weight);
     closely(&query, candidates.into_iter().map(|found| (found, text(found.at))), extent)
 }
 

@@ -7,7 +7,9 @@
 use longhaul_core::history::{Entry, History, ItemKind};
 use longhaul_core::ids::Seq;
 use longhaul_core::message::Part;
-use longhaul_core::recall::tool::{Asked, extent, is_own, nothing_found, push_plain, span_text, speaker};
+use longhaul_core::recall::tool::{
+    Asked, extent, is_own, nothing_found, push_plain, span_text, speaker, wrong_handle,
+};
 use longhaul_core::recall::{Index, SHOWN_WEIGHT, closely};
 use longhaul_core::truncate::Limit;
 use longhaul_store::Blobs;
@@ -67,6 +69,11 @@ impl Source {
         let shown = whole.map(|item| item.range.from).filter(|seq| !is_truncated(history, *seq)).collect();
         Self { entries: history.entries().to_vec(), shown, index }
     }
+
+    fn out_of_view(&self) -> impl Iterator<Item = Seq> {
+        let away = self.entries.iter().filter(|entry| !self.shown.contains(&entry.seq) && !is_own(entry));
+        away.map(|entry| entry.seq)
+    }
 }
 
 fn is_truncated(history: &History, seq: Seq) -> bool {
@@ -87,12 +94,17 @@ pub async fn recall(
     match Asked::read(arguments)? {
         Asked::Span { handle, span, range } => {
             let mut found = Vec::new();
-            for entry in source.entries.iter().filter(|entry| span.contains(entry.seq)) {
+            for entry in
+                source.entries.iter().filter(|entry| span.is_some_and(|span| span.contains(entry.seq)))
+            {
                 found.push(Hit {
                     seq: entry.seq,
                     speaker: speaker(entry),
                     snippet: original(entry, blobs).await?,
                 });
+            }
+            if found.is_empty() {
+                return Err(wrong_handle(&handle, span, source.out_of_view()));
             }
             span_text(&handle, range, &found, limit)
         }
@@ -133,7 +145,8 @@ pub async fn search(query: &str, hits: usize, source: &Source, blobs: &Blobs, li
     let (asked, candidates) = {
         let index = source.index.lock();
         let asked = index.query(query, source.entries.len());
-        let candidates = index.candidates(&asked, source.entries.len(), weight);
+        let most = extent(hits, limit).closely_ranked();
+        let candidates = index.best_candidates(&asked, source.entries.len(), most, weight);
         (asked, candidates)
     };
     let mut texts = Vec::with_capacity(candidates.len());

@@ -14,6 +14,8 @@ pub(super) struct Lines {
     /// Where each line begins, in bytes.
     starts: Vec<usize>,
     worth: Vec<f64>,
+    /// What the words are worth that the text holds anywhere.
+    whole_worth: f64,
 }
 
 impl Lines {
@@ -22,20 +24,24 @@ impl Lines {
         let ends = lower.match_indices('\n').map(|(at, _)| at + 1).filter(|end| *end < lower.len());
         let starts: Vec<usize> = std::iter::once(0).chain(ends).collect();
         let mut worth = vec![0.0; starts.len()];
-        for (word, weight) in query.words.iter().zip(&query.weights).filter(|(_, weight)| **weight > 0.0) {
+        let mut whole_worth = 0.0;
+        for (root, weight) in query.roots.iter().filter(|(_, worth)| *worth > 0.0) {
             let mut counted = None;
-            for (at, _) in lower.match_indices(word.as_str()) {
+            for (at, _) in lower.match_indices(root.as_str()) {
                 let line = starts.partition_point(|start| *start <= at) - 1;
                 if counted.replace(line) != Some(line) {
                     worth[line] += weight;
                 }
             }
+            whole_worth += counted.map_or(0.0, |_| *weight);
         }
-        Self { lower, starts, worth }
+        Self { lower, starts, worth, whole_worth }
     }
 
-    pub(super) fn best_worth(&self) -> f64 {
-        self.worth.iter().copied().fold(0.0, f64::max)
+    /// How much of what the text holds of the query stands on its best line, 0 to 1.
+    pub(super) fn closeness(&self) -> f64 {
+        let best = self.worth.iter().copied().fold(0.0, f64::max);
+        if self.whole_worth > 0.0 { best / self.whole_worth } else { 1.0 }
     }
 
     pub(super) fn has(&self, phrase: &str) -> bool {
@@ -122,7 +128,7 @@ fn joined(text: &str, lines: &Lines, chosen: &BTreeSet<usize>) -> String {
 fn cut<'t>(text: &'t str, lines: &Lines, query: &Query, chars: usize) -> &'t str {
     let range = lines.range(lines.best_first().first().copied().unwrap_or(0));
     let line = &lines.lower[range.clone()];
-    let found = query.words.iter().filter_map(|word| line.find(word.as_str())).min().unwrap_or(0);
+    let found = query.roots.iter().filter_map(|(root, _)| line.find(root.as_str())).min().unwrap_or(0);
     let before = line[..found].char_indices().rev().take(chars / 4).last().map_or(found, |(at, _)| at);
     let rest = &text[range.start + before..range.end];
     &rest[..rest.char_indices().nth(chars).map_or(rest.len(), |(at, _)| at)]

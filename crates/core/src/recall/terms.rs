@@ -18,6 +18,27 @@ pub(super) fn query_words(query: &str, most: usize) -> BTreeSet<String> {
     found
 }
 
+/// Words up to which a text that ends in a question mark is a question, and not an answer that ends in one.
+const QUESTION_WORDS: u64 = 60;
+
+/// Words before a colon that label a text.
+const LABEL_WORDS: usize = 3;
+
+/// Whether a text of so many words asks something.
+pub(super) fn is_question(text: &str, words: u64) -> bool {
+    words <= QUESTION_WORDS && text.trim_end().ends_with(['?', '？', '؟'])
+}
+
+/// The words with which a text begins if a colon follows them, written small: the speaker's name in a conversation of
+/// several, the kind of a line in a log.
+pub(super) fn label_words(text: &str) -> Vec<String> {
+    let start: String = text.chars().take(LONGEST).collect();
+    let label =
+        start.split_once(':').map(|(label, _)| label).filter(|label| !label.contains(['\n', '.', '/']));
+    let words: Vec<String> = label.into_iter().flat_map(words).map(str::to_lowercase).collect();
+    if words.len() <= LABEL_WORDS { words } else { Vec::new() }
+}
+
 /// Calls `take` with every word of a text, written small, and with the pieces of words that have some: of
 /// `src/main.rs` also `src`, `main` and `rs`. Scripts without blanks between words are cut into pairs of letters.
 pub(super) fn terms_of(text: &str, mut take: impl FnMut(&str)) {

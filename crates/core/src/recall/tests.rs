@@ -1,3 +1,4 @@
+use super::query::{MOST_LOOKED_INTO, MOST_TERMS, MOST_WORDS};
 use super::*;
 
 fn index(texts: &[&str]) -> Index {
@@ -120,8 +121,75 @@ fn a_long_query_is_cut() {
         index(&["known words"]).query(&query.join(" "), 1)
     };
     let (long, longer) = (asked(100), asked(10_000));
-    assert_eq!((long.words.len(), longer.words.len()), (MOST_WORDS, MOST_WORDS));
-    assert_eq!((longer.unknown.len(), longer.terms().len() <= MOST_TERMS), (MOST_LOOKED_INTO, true));
+    assert_eq!((long.roots.len(), longer.roots.len()), (MOST_WORDS, MOST_WORDS));
+    let looked_into = longer.terms.iter().filter(|term| term.is_looked_into).count();
+    assert_eq!((looked_into, longer.terms.len() <= MOST_TERMS), (MOST_LOOKED_INTO, true));
     let one = index(&["known words"]).query(&"piece/".repeat(20_000), 1);
-    assert!(one.terms().len() <= MOST_TERMS);
+    assert!(one.terms.len() <= MOST_TERMS);
+}
+
+#[test]
+fn forms_of_a_word_are_found_in_each_language() {
+    let other = "nothing of the kind";
+    for (text, query) in [
+        ("she painted two sunrises", "Which paintings of a sunrise are there?"),
+        ("drei Bestellungen wurden geliefert", "Wann wird die Bestellung geliefert?"),
+        ("nous avons visité les châteaux", "Quelles visites au château ?"),
+        ("compramos los billetes ayer", "¿Cuándo se compró el billete?"),
+        ("as reuniões foram marcadas", "Quando foi marcada a reunião?"),
+        ("abbiamo prenotato gli alberghi", "Quando si prenota un albergo?"),
+        ("мы купили билеты на поезд", "Когда был куплен билет в поезде?"),
+    ] {
+        assert_eq!(found(&[other, text, other], query)[0], 1, "{query}");
+    }
+    // Without function words too.
+    assert_eq!(found(&["drei Bestellungen", other], "Bestellung")[0], 0);
+}
+
+#[test]
+fn names_have_no_other_forms() {
+    let texts = ["call load_files()", "call load_file()", "see lib/files.rs", "see lib/filed.rs"];
+    assert_eq!(found(&texts, "load_file")[0], 1);
+    assert_eq!(found(&texts, "lib/filed.rs")[0], 3);
+}
+
+#[test]
+fn function_words_count_little_beside_others_and_alone_they_are_found() {
+    let texts = ["when did you do that and what was it", "the harbour", "what did she do then"];
+    assert_eq!(found(&texts, "when and what did she do at the harbour")[0], 1);
+    assert_eq!(found(&["to be or not to be", "a harbour"], "to be or not to be"), [0]);
+}
+
+#[test]
+fn a_word_that_a_text_lacks_counts_half_if_its_neighbour_has_it() {
+    let hay = "some other message about the weather of today";
+    let texts = [hay, "Where do you keep the spare key?", "It is in the blue box.", hay, hay, "A blue car."];
+    assert_eq!(found(&texts, "Which box has the spare key?")[..2], [1, 2]);
+    assert_eq!(found(&texts, "the blue thing for the key")[0], 2, "not the newest that is blue");
+    // What weighs nothing lends nothing, and what has no word of the query is no hit.
+    assert!(!found(&["spare key", "lighthouse", "lighthouse"], "spare key").contains(&1));
+    let ask = |weight: fn(usize) -> f64| {
+        let texts = ["zebra crossing", "a horse", "x", "y", "z", "a horse"];
+        let hits = search(&index(&texts), "zebra horse", 6, Extent::of(5), weight, |at| texts[at]);
+        hits.iter().map(|hit| hit.at).find(|at| *at > 0)
+    };
+    assert_eq!((ask(|_| 1.0), ask(|at| if at == 0 { 0.0 } else { 1.0 })), (Some(1), Some(5)));
+}
+
+#[test]
+fn an_answer_wins_over_its_question_and_a_time_where_one_is_asked_for() {
+    let texts =
+        ["x: when was the zebra race", "y: the zebra race was great", "y: the zebra race was last week"];
+    assert_eq!(found(&texts, "When was the zebra race?")[0], 2);
+    assert_eq!(found(&["is it a zebra", "it is a zebra?"], "zebra"), [0, 1]);
+}
+
+#[test]
+fn as_many_hits_are_found_as_are_asked_for() {
+    let texts: Vec<String> = (0..80).map(|at| format!("zebra {at}")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    for hits in [0, 1, 20, 50] {
+        let found = search(&index(&texts), "zebra", texts.len(), Extent::of(hits), |_| 1.0, |at| texts[at]);
+        assert_eq!(found.len(), hits);
+    }
 }

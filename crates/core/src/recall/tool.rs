@@ -1,7 +1,7 @@
 //! The tool `recall`: what a call of it asks for, and how that is answered. Where the originals lie is the caller's
 //! business.
 
-use serde::Deserialize;
+use serde_json::Value;
 
 use super::Extent;
 use crate::estimate::text_tokens;
@@ -16,6 +16,12 @@ pub const NAME: &str = "recall";
 /// Snippets of a search, unless the call says otherwise.
 pub const DEFAULT_HITS: usize = 5;
 
+/// Snippets of a search, at most.
+pub const MAX_HITS: usize = 50;
+
+/// Handles that are named where a wrong one was asked for.
+const NAMED_HANDLES: usize = 6;
+
 /// Tokens kept for the line that says where the rest is.
 const FOOT_TOKENS: u64 = 48;
 
@@ -23,28 +29,17 @@ const FOOT_TOKENS: u64 = 48;
 pub fn spec() -> ToolSpec {
     ToolSpec {
         name: NAME.to_owned(),
-        description: "Returns the exact original of earlier parts of this conversation that are no longer shown in \
-                      full: by `handle` (as quoted where something was cleared, truncated, removed or summarised), \
-                      optionally only a `range` of its characters, or by `query` (words to search for in everything \
-                      said and every tool output so far)."
+        description: "Returns what is no longer shown in full: a handle's original (lh:12), its characters START-END \
+                      (range), or passages that match a query."
             .to_owned(),
         parameters: RawJson(
-            r#"{"type":"object","properties":{"handle":{"type":"string","description":"For example lh:12 or lh:12-40"},"range":{"type":"string","description":"Characters START-END of the original, for example 30000-42000"},"query":{"type":"string","description":"Words to search for"},"limit":{"type":"integer","minimum":1,"maximum":50,"description":"Most hits of a search"}},"additionalProperties":false}"#
+            r#"{"type":"object","properties":{"handle":{"type":"string"},"range":{"type":"string"},"query":{"type":"string"},"limit":{"type":"integer"}}}"#
                 .to_owned(),
         ),
         read_only: true,
         poll: false,
         source: "builtin".to_owned(),
     }
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Arguments {
-    handle: Option<String>,
-    range: Option<String>,
-    query: Option<String>,
-    limit: Option<usize>,
 }
 
 /// What a call asks for.
@@ -54,8 +49,8 @@ pub enum Asked {
     Span {
         /// The handle as it was written.
         handle: String,
-        /// What it points to.
-        span: LogRange,
+        /// What it points to; `None` if the text is no handle.
+        span: Option<LogRange>,
         /// Which of its characters; `None` for all.
         range: Option<(usize, usize)>,
     },
@@ -69,22 +64,73 @@ pub enum Asked {
 }
 
 impl Asked {
-    /// Reads the arguments of a call: a JSON object.
+    /// Reads the arguments of a call. Small models do not keep to the schema: a text alone, or under a name that is not
+    /// in the schema, is a handle if it has the form of one, else a query.
     ///
     /// # Errors
     /// A sentence for the model.
     pub fn read(arguments: &str) -> Result<Self, String> {
-        let said: Arguments = serde_json::from_str(arguments).map_err(|error| format!("recall: {error}"))?;
-        match (said.handle, said.query) {
-            (Some(handle), _) => {
-                let Handle(span) = handle.parse().map_err(|error| format!("recall: {error}"))?;
-                let range = said.range.as_deref().map(read_range).transpose()?;
-                Ok(Self::Span { handle, span, range })
+        let said = match serde_json::from_str(arguments) {
+            Ok(Value::Object(said)) => said,
+            Ok(Value::String(text)) => return Self::from_text(&text),
+            Ok(Value::Number(number)) => return Self::from_text(&number.to_string()),
+            Err(_) if !arguments.trim_start().starts_with(['{', '[', '"']) => {
+                return Self::from_text(arguments);
             }
-            (None, Some(query)) => Ok(Self::Words { query, hits: said.limit.unwrap_or(DEFAULT_HITS) }),
-            (None, None) => Err("recall: give a `handle` or a `query`".to_owned()),
+            Err(error) => return Err(format!("recall: {error}")),
+            Ok(_) => return Err(NOTHING_ASKED.to_owned()),
+        };
+        let hits = said.get("limit").and_then(count_of).unwrap_or(DEFAULT_HITS).clamp(1, MAX_HITS);
+        let text = |name: &str| said.get(name).and_then(text_of);
+        if let Some(handle) = text("handle") {
+            let range = text("range").map(|range| read_range(&range)).transpose()?;
+            let span = handle_in(&handle);
+            return Ok(Self::Span { handle, span, range });
         }
+        let is_other = |name: &str| !["handle", "range", "query", "limit"].contains(&name);
+        let other = || said.iter().filter(|(name, _)| is_other(name)).find_map(|(_, value)| text_of(value));
+        let words = text("query").or_else(other).ok_or(NOTHING_ASKED)?;
+        Ok(match Self::from_text(&words)? {
+            Self::Words { query, .. } => Self::Words { query, hits },
+            Self::Span { handle, span, .. } => {
+                Self::Span { handle, span, range: text("range").map(|range| read_range(&range)).transpose()? }
+            }
+        })
     }
+
+    fn from_text(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(NOTHING_ASKED.to_owned());
+        }
+        Ok(match text.parse::<Handle>() {
+            Ok(Handle(span)) => Self::Span { handle: text.to_owned(), span: Some(span), range: None },
+            Err(_) => Self::Words { query: text.to_owned(), hits: DEFAULT_HITS },
+        })
+    }
+}
+
+/// What a call is told that asks for nothing.
+const NOTHING_ASKED: &str = "recall: give a `handle` or a `query`";
+
+/// A handle as models write it: also in brackets or quotes, or as a number alone.
+fn handle_in(text: &str) -> Option<LogRange> {
+    let bare = text.trim_matches(|char: char| char.is_whitespace() || "[](){}<>`'\".,".contains(char));
+    let number = bare.starts_with(|char: char| char.is_ascii_digit()).then(|| format!("lh:{bare}"));
+    number.as_deref().unwrap_or(bare).parse::<Handle>().ok().map(|Handle(span)| span)
+}
+
+fn text_of(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) if !text.trim().is_empty() => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+fn count_of(value: &Value) -> Option<usize> {
+    let count = text_of(value)?.trim().parse::<f64>().ok()?;
+    Some(count as usize)
 }
 
 fn read_range(range: &str) -> Result<(usize, usize), String> {
@@ -141,6 +187,22 @@ pub fn span_text(
         ));
     }
     Ok(clamp(text, from, to, handle, limit))
+}
+
+/// What is said where nothing is stored under a handle: which handles there are, those nearest to it. `away` are the
+/// messages out of view.
+pub fn wrong_handle(handle: &str, span: Option<LogRange>, away: impl Iterator<Item = Seq>) -> String {
+    let distance = |seq: Seq| span.map_or(0, |span| span.from.abs_diff(seq).min(span.to.abs_diff(seq)));
+    let mut nearest: Vec<Seq> = away.collect();
+    nearest.sort_by_key(|seq| (distance(*seq), std::cmp::Reverse(*seq)));
+    nearest.truncate(NAMED_HANDLES);
+    nearest.sort_unstable();
+    let named: Vec<String> = nearest.iter().map(|seq| Handle(LogRange::one(*seq)).to_string()).collect();
+    let there = match &*named {
+        [] => "; nothing is out of view".to_owned(),
+        named => format!("; out of view are {}. For words, give a `query`", named.join(", ")),
+    };
+    format!("recall: nothing is stored under {handle} in this session{there}")
 }
 
 fn in_frames(several: &[Hit]) -> String {
@@ -288,3 +350,6 @@ fn looks_like_a_frame(line: &str) -> bool {
     let line = line.trim_start();
     line.starts_with('<') && line.contains("lh:")
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,6 +25,8 @@ mod properties;
 #[cfg(test)]
 mod pruning;
 #[cfg(test)]
+mod recall;
+#[cfg(test)]
 mod recorded;
 #[cfg(test)]
 mod reports;

@@ -9,6 +9,7 @@ use longhaul_core::ids::Seq;
 use longhaul_core::message::{Answer, Finish, Message, Part, Role};
 use longhaul_core::recall::tool::{
     Asked, Hit, NAME, extent, hits_text, is_own, nothing_found, plain_text, span_text, speaker, spec,
+    wrong_handle,
 };
 use longhaul_core::recall::{Index, SHOWN_WEIGHT, search};
 use longhaul_core::truncate::Limit;
@@ -453,8 +454,13 @@ impl Originals {
         let hit = |entry: &Entry, snippet| Hit { seq: entry.seq, speaker: speaker(entry), snippet };
         match asked {
             Asked::Span { handle, span, range } => {
-                let found = entries.iter().filter(|entry| span.contains(entry.seq));
+                let is_meant = |entry: &&Entry| span.is_some_and(|span| span.contains(entry.seq));
+                let found = entries.iter().filter(is_meant);
                 let found: Vec<Hit> = found.map(|entry| hit(entry, plain_text(&entry.message))).collect();
+                if found.is_empty() {
+                    let away = entries.iter().map(|entry| entry.seq).filter(|seq| !self.shown.contains(seq));
+                    return Err(wrong_handle(handle, *span, away));
+                }
                 span_text(handle, *range, &found, limit)
             }
             Asked::Words { query, hits } => {

@@ -114,9 +114,16 @@ async fn what_is_no_handle_reaches_nothing() {
         let error = recall(&arguments, &entries, &blobs, &ROOM).await.unwrap_err();
         assert!(error.starts_with("recall:"), "{error}");
     }
-    for bad in ["{}", "[]", "{\"handel\":\"lh:4\"}", r#"{"handle":"lh:4","range":"9-3"}"#] {
+    for bad in ["{}", "[]", r#"{"handle":"lh:4","range":"9-3"}"#] {
         assert!(recall(bad, &entries, &blobs, &ROOM).await.is_err(), "{bad}");
     }
+    // Names that the schema does not have, and texts alone, are forgiven.
+    for forgiven in [r#"{"handel":"lh:4"}"#, r#""lh:4""#, r#"{"handle":4}"#] {
+        assert_eq!(recall(forgiven, &entries, &blobs, &ROOM).await.as_deref(), Ok("a"), "{forgiven}");
+    }
+    // The truncated output is not shown in full.
+    let wrong = recall(r#"{"handle":"lh:99"}"#, &entries, &blobs, &ROOM).await.unwrap_err();
+    assert!(wrong.contains("out of view are lh:4"), "{wrong}");
 }
 
 #[tokio::test]

@@ -1,0 +1,240 @@
+//! A query, read against an index: its terms, the spellings that stand for each, and what each is worth.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+
+use rust_stemmers::Stemmer;
+
+use super::language::{Language, languages_of};
+use super::terms::{query_words, terms_of};
+use super::{Index, rarity};
+
+/// Longer words that begin with a word of the query count half, so many at most.
+const LONGER_WORDS: usize = 32;
+
+/// Words that hold an unknown word of the query somewhere, so many at most.
+const HOLDING_WORDS: usize = 64;
+
+/// Words of a query that are looked for, the first in their order: nobody means more.
+pub(super) const MOST_WORDS: usize = 64;
+
+/// Words and their pieces.
+pub(super) const MOST_TERMS: usize = 256;
+
+/// Unknown words that are looked for within all words: each costs a look at every word there is.
+pub(super) const MOST_LOOKED_INTO: usize = 8;
+
+/// Words of the index that are stemmed for one word of a query, at most.
+const MOST_STEMMED: usize = 4_096;
+
+/// Letters that a word has in common with its other forms, at least.
+const SHORTEST_ROOT: usize = 3;
+
+/// What a function word is worth beside other words. Not nothing: a query may consist of them.
+const FUNCTION_WORD_SHARE: f64 = 0.1;
+
+/// What a spelling counts that is probably, but not surely, the word that is meant.
+const LIKELY_SHARE: f64 = 0.5;
+
+/// A query, with what each of its words is worth.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Query {
+    /// What is looked for line by line: the letters that all forms of a word begin with, and what the word is worth.
+    pub(super) roots: Vec<(String, f64)>,
+    /// What is looked for in the index.
+    pub(super) terms: Vec<QueryTerm>,
+    /// The query as it stands, if it has several words.
+    pub(super) phrase: Option<String>,
+    /// Words of time in the query's language, if the query asks for a time.
+    pub(super) time_words: Vec<&'static str>,
+}
+
+/// A word of a query, or a piece of one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct QueryTerm {
+    pub(super) text: String,
+    pub(super) worth: f64,
+    /// Words of the index that stand for the term, and what an occurrence of each counts.
+    pub(super) spellings: BTreeMap<Box<str>, f64>,
+    /// Whether the index was searched for words that hold the term within.
+    pub(super) is_looked_into: bool,
+    pub(super) is_function_word: bool,
+}
+
+impl Query {
+    /// Whether no text has any of its words.
+    pub fn is_hopeless(&self) -> bool {
+        self.roots.iter().all(|(_, worth)| *worth == 0.0)
+    }
+
+    /// Leaves the function words to the index where there are other words: lines hold them everywhere.
+    fn drop_function_words(&mut self) {
+        let says_more = |term: &QueryTerm| !term.is_function_word && term.worth > 0.0;
+        if self.terms.iter().any(says_more) {
+            let function_words = self.terms.iter().filter(|term| term.is_function_word);
+            let dropped: BTreeSet<&str> = function_words.map(|term| term.text.as_str()).collect();
+            self.roots.retain(|(root, _)| !dropped.contains(root.as_str()));
+        }
+    }
+}
+
+impl Index {
+    /// Reads a query against the first `within` texts.
+    pub fn query(&self, query: &str, within: usize) -> Query {
+        let texts = within.min(self.len());
+        let words = query_words(query, MOST_WORDS);
+        let speech = Speech::of(&words);
+        let phrase = (words.len() > 1).then(|| query.trim().to_lowercase());
+        let mut asked = Query { phrase, time_words: speech.time_words(&words), ..Query::default() };
+        let mut stems = BTreeSet::new();
+        for text in with_pieces(&words) {
+            let is_word = words.contains(&text);
+            let is_function_word = speech.has_function_word(&text);
+            let forms = if is_word && !is_function_word { speech.forms(&text) } else { None };
+            // Two forms of one word ask for the same thing.
+            if forms.as_ref().is_some_and(|forms| !stems.insert(forms.key().to_owned())) {
+                continue;
+            }
+            let root = forms.as_ref().map_or(&text, |forms| &forms.root).clone();
+            let mut term = QueryTerm { text, is_function_word, ..QueryTerm::default() };
+            self.spell(&mut term, forms.as_ref());
+            let looked_into = asked.terms.iter().filter(|term| term.is_looked_into).count();
+            if term.spellings.is_empty() && looked_into < MOST_LOOKED_INTO {
+                self.look_into_words(&mut term);
+            }
+            let share = if is_function_word { FUNCTION_WORD_SHARE } else { 1.0 };
+            term.worth = share * rarity(texts, self.holding(&term, texts).len());
+            if is_word {
+                asked.roots.push((root, term.worth));
+            }
+            asked.terms.push(term);
+        }
+        asked.drop_function_words();
+        asked
+    }
+
+    /// Adds the words of the index that are the term, begin with it or have its stem.
+    fn spell(&self, term: &mut QueryTerm, forms: Option<&Forms<'_>>) {
+        if term.is_function_word {
+            term.spellings.extend(
+                self.terms.contains_key(term.text.as_str()).then(|| (term.text.as_str().into(), 1.0)),
+            );
+            return;
+        }
+        let count = |word: &str| if word == term.text { 1.0 } else { LIKELY_SHARE };
+        let longer = self.beginning_with(&term.text).take(LONGER_WORDS);
+        term.spellings = longer.map(|word| (word.clone(), count(word))).collect();
+        let Some(forms) = forms else { return };
+        for word in self.beginning_with(&forms.root).take(MOST_STEMMED) {
+            if let Some(count) = forms.count(word) {
+                let spelling = term.spellings.entry(word.clone()).or_insert(count);
+                *spelling = spelling.max(count);
+            }
+        }
+    }
+
+    /// Adds the words of the index that hold the term within.
+    fn look_into_words(&self, term: &mut QueryTerm) {
+        let around = self.terms.keys().filter(|word| word.contains(term.text.as_str())).take(HOLDING_WORDS);
+        term.spellings = around.map(|word| (word.clone(), LIKELY_SHARE)).collect();
+        term.is_looked_into = true;
+    }
+
+    /// The texts among the first `texts` that hold a term, and how often, oldest first.
+    pub(super) fn holding(&self, term: &QueryTerm, texts: usize) -> Vec<(usize, f64)> {
+        let mut counts = vec![0.0; texts];
+        for (spelling, share) in &term.spellings {
+            for posting in self.postings(spelling, texts) {
+                counts[posting.text as usize] += share * f64::from(posting.count);
+            }
+        }
+        counts.into_iter().enumerate().filter(|(_, count)| *count > 0.0).collect()
+    }
+
+    fn beginning_with<'i>(&'i self, word: &'i str) -> impl Iterator<Item = &'i Box<str>> {
+        let longer = self.terms.range::<str, _>((Bound::Included(word), Bound::Unbounded));
+        longer.map(|(term, _)| term).take_while(move |term| term.starts_with(word))
+    }
+}
+
+/// The words and what they are made of, each once: part of a path is better than nothing.
+fn with_pieces(words: &BTreeSet<String>) -> BTreeSet<String> {
+    let mut terms = words.clone();
+    for word in words {
+        terms_of(word, |term| {
+            if terms.len() < MOST_TERMS {
+                terms.insert(term.to_owned());
+            }
+        });
+    }
+    terms
+}
+
+/// The language of a query, with its stemmers.
+struct Speech {
+    languages: Vec<Language>,
+    /// Each with what a word counts that has the same stem.
+    stemmers: Vec<(Stemmer, f64)>,
+}
+
+impl Speech {
+    fn of(words: &BTreeSet<String>) -> Self {
+        let languages = languages_of(words.iter().map(String::as_str));
+        let is_known = languages.len() < Language::ALL.len();
+        // A word alone is most often English; what is Russian the script tells.
+        let is_likely = |language| is_known || matches!(language, Language::English | Language::Russian);
+        let count = |language| if is_likely(language) { 1.0 } else { LIKELY_SHARE };
+        let stemmers = languages.iter().map(|language| (language.stemmer(), count(*language))).collect();
+        Self { languages, stemmers }
+    }
+
+    fn has_function_word(&self, word: &str) -> bool {
+        self.languages.iter().any(|language| language.has_function_word(word))
+    }
+
+    fn time_words(&self, words: &BTreeSet<String>) -> Vec<&'static str> {
+        let asks = |language: &&Language| words.iter().any(|word| language.asks_for_time(word));
+        self.languages.iter().filter(asks).flat_map(|language| language.time_words()).collect()
+    }
+
+    /// The forms of a word of letters. Names with other signs in them have none.
+    fn forms(&self, word: &str) -> Option<Forms<'_>> {
+        if !word.chars().all(char::is_alphabetic) {
+            return None;
+        }
+        let stem = |(stemmer, count): &'_ (Stemmer, f64)| (stemmer.stem(word).into_owned(), *count);
+        let stems: Vec<(String, f64)> = self.stemmers.iter().map(stem).collect();
+        let shared = stems.iter().map(|(stem, _)| common_bytes(word, stem)).min()?;
+        let root = &word[..shared];
+        root.chars().nth(SHORTEST_ROOT - 1)?;
+        Some(Forms { root: root.to_owned(), stems, stemmers: &self.stemmers })
+    }
+}
+
+/// The forms of a word: they begin alike and have one stem.
+struct Forms<'s> {
+    root: String,
+    /// The word's stem and what another form counts, by language.
+    stems: Vec<(String, f64)>,
+    stemmers: &'s [(Stemmer, f64)],
+}
+
+impl Forms<'_> {
+    fn key(&self) -> &str {
+        self.stems.first().map_or("", |(stem, _)| stem)
+    }
+
+    /// What an occurrence of `word` counts, `None` if it is no form of the word.
+    fn count(&self, word: &str) -> Option<f64> {
+        let languages = self.stemmers.iter().zip(&self.stems);
+        let same = languages.filter(|((stemmer, _), (stem, _))| stemmer.stem(word) == stem.as_str());
+        same.map(|(_, (_, count))| *count).reduce(f64::max)
+    }
+}
+
+/// Bytes with which both words begin.
+fn common_bytes(word: &str, stem: &str) -> usize {
+    let mut pairs = word.char_indices().zip(stem.chars());
+    let differing = pairs.find(|((_, one), other)| one != other);
+    differing.map_or(word.len().min(stem.len()), |((at, _), _)| at)
+}

@@ -1,0 +1,142 @@
+//! What each text is worth to a query: its own words, those of its neighbours, and what kind of text it is.
+
+use super::query::{Query, QueryTerm};
+use super::{Candidate, Index, LABEL};
+
+/// How soon more of the same word stops to count.
+const SATURATION: f64 = 0.8;
+
+/// How much a long message is held back, 0 to 1. Tool output is long because there is much in it, not because it repeats
+/// itself: less than the usual 0.75.
+const LENGTH_SHARE: f64 = 0.3;
+
+/// What a word counts that a text lacks and the text next to it has, and the one after that: an answer seldom repeats
+/// the words of its question.
+const NEIGHBOUR_SHARES: [f64; 2] = [0.5, 0.4];
+
+/// How much more a question gives to the text that follows it.
+const ANSWER_SHARE: f64 = 1.3;
+
+/// What a question is worth: what it asks is said elsewhere.
+const QUESTION_SHARE: f64 = 0.8;
+
+/// Words up to which a text gives its neighbours all their share. Longer ones are about more than one thing.
+const LENDING_WORDS: f64 = 300.0;
+
+/// What a word of time adds if the query asks for a time.
+const TIME_BONUS: f64 = 0.2;
+
+impl Index {
+    /// The `most` texts among the first `within` that hold most of the query's words, rare words counting more: best
+    /// first, the newest first among equals. A word that a text lacks counts half if its neighbour has it. `weight` is
+    /// what a text is worth to the caller, usually 1.
+    pub fn best_candidates(
+        &self,
+        query: &Query,
+        within: usize,
+        most: usize,
+        weight: impl Fn(usize) -> f64,
+    ) -> Vec<Candidate> {
+        let texts = within.min(self.len());
+        let mut scores = Scores::of(texts);
+        for term in &query.terms {
+            self.score_term(term, texts, &weight, &mut scores);
+        }
+        let tells_time = self.texts_with_any(&query.time_words, texts);
+        let mut found = Vec::new();
+        for (at, own) in scores.own.iter().enumerate().filter(|(_, own)| **own > 0.0) {
+            let weight = weight(at);
+            if weight > 0.0 {
+                let kind = if self.questions[at] { QUESTION_SHARE } else { 1.0 };
+                let time = if tells_time.get(at) == Some(&true) { 1.0 + TIME_BONUS } else { 1.0 };
+                found.push(Candidate { at, score: (own + scores.lent[at]) * kind * time * weight, weight });
+            }
+        }
+        let better = |left: &Candidate, right: &Candidate| {
+            right.score.total_cmp(&left.score).then(right.at.cmp(&left.at))
+        };
+        if found.len() > most && most > 0 {
+            found.select_nth_unstable_by(most, better);
+            found.truncate(most);
+        }
+        found.sort_unstable_by(better);
+        found
+    }
+
+    /// Adds what a term is worth to the texts that hold it (BM25) and to their neighbours.
+    fn score_term(&self, term: &QueryTerm, texts: usize, weight: impl Fn(usize) -> f64, scores: &mut Scores) {
+        let usual = texts.checked_sub(1).map_or(0, |last| self.lengths[last]) as f64 / texts.max(1) as f64;
+        let holding = self.holding(term, texts);
+        let label = format!("{LABEL}{}", term.text);
+        let mut labelled =
+            self.postings(&label, texts).iter().map(|posting| posting.text as usize).peekable();
+        for (at, count) in &holding {
+            let length = self.length(*at) as f64;
+            let damping = SATURATION * (1.0 - LENGTH_SHARE + LENGTH_SHARE * length / usual.max(1.0));
+            let mut worth = term.worth * count * (SATURATION + 1.0) / (count + damping);
+            while labelled.next_if(|labelled| labelled < at).is_some() {}
+            if labelled.peek() == Some(at) {
+                worth += term.worth;
+            }
+            scores.own[*at] += worth;
+            // Function words stand in every other text: what they lend says nothing.
+            if term.is_function_word {
+                continue;
+            }
+            let lending = (LENDING_WORDS / length.max(1.0)).min(1.0) * weight(*at).min(1.0);
+            for (far, share) in (1..).zip(NEIGHBOUR_SHARES) {
+                if let Some(before) = at.checked_sub(far) {
+                    scores.lend(before, worth * share * lending);
+                }
+                let answers = if far == 1 && self.questions[*at] { ANSWER_SHARE } else { 1.0 };
+                scores.lend(at + far, worth * share * lending * answers);
+            }
+        }
+        scores.settle(holding.iter().map(|(at, _)| *at));
+    }
+
+    fn texts_with_any(&self, words: &[&str], texts: usize) -> Vec<bool> {
+        if words.is_empty() {
+            return Vec::new();
+        }
+        let mut found = vec![false; texts];
+        for posting in words.iter().flat_map(|word| self.postings(word, texts)) {
+            found[posting.text as usize] = true;
+        }
+        found
+    }
+}
+
+/// What texts are worth by their own words and by those of their neighbours.
+struct Scores {
+    own: Vec<f64>,
+    lent: Vec<f64>,
+    /// What the term in hand is worth to the neighbours of the texts that hold it.
+    lending: Vec<f64>,
+    borrowers: Vec<usize>,
+}
+
+impl Scores {
+    fn of(texts: usize) -> Self {
+        let none = vec![0.0; texts];
+        Self { own: none.clone(), lent: none.clone(), lending: none, borrowers: Vec::new() }
+    }
+
+    /// Gives a term to a neighbour: the best of several counts.
+    fn lend(&mut self, at: usize, worth: f64) {
+        if let Some(lending) = self.lending.get_mut(at) {
+            if *lending == 0.0 {
+                self.borrowers.push(at);
+            }
+            *lending = lending.max(worth);
+        }
+    }
+
+    /// Ends a term: texts that hold it themselves borrow nothing.
+    fn settle(&mut self, holding: impl Iterator<Item = usize>) {
+        holding.for_each(|at| self.lending[at] = 0.0);
+        for at in self.borrowers.drain(..) {
+            self.lent[at] += std::mem::take(&mut self.lending[at]);
+        }
+    }
+}
