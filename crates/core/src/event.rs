@@ -393,13 +393,21 @@ pub enum ViewOp {
         /// What is shown of it all the same, below the handle; empty for nothing.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         excerpt: String,
+        /// Whether the excerpt is the start and the end of the result itself, which was too long to be shown whole.
+        #[serde(default, skip_serializing_if = "is_false")]
+        cut: bool,
     },
+}
+
+/// Whether a flag is not set: then it is not stored.
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 impl ViewOp {
     /// Clears the tool result at that position.
     pub fn clear(seq: Seq) -> Self {
-        Self::Placeholder { seq, excerpt: String::new() }
+        Self::Placeholder { seq, excerpt: String::new(), cut: false }
     }
 
     /// The positions it touches.

@@ -98,7 +98,12 @@ pub fn of_parts(history: &History, fixed_tokens: u64, kept: &Groups, new: &Group
     let scale = (counted - overhead) as f64 / content as f64;
     let kept = fixed_tokens.min(anchor.fixed).saturating_add(kept.total());
     let still = overhead.saturating_add((kept as f64 * scale).ceil() as u64);
-    Reading::new(history, 0, still.saturating_add(estimated))
+    // The sum of what stays and what went was reported. Only how it splits is estimated: the error is that of the
+    // smaller part.
+    let split = still.min(counted.saturating_sub(still));
+    let total = still.saturating_add(estimated);
+    let share = split.saturating_add(estimated) as f64 / total.max(1) as f64;
+    Reading { margin: margin(history, share.min(1.0)), ..Reading::new(history, 0, total) }
 }
 
 /// Expected p99 error: none of what was reported; at first that of the counter, for what is estimated; with 20 calls

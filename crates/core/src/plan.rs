@@ -19,6 +19,7 @@ mod draft;
 mod economics;
 mod edit;
 mod extract;
+mod facts;
 mod prune;
 mod pruning;
 mod refill;
@@ -33,6 +34,7 @@ pub use economics::{EditCost, Prices};
 pub(crate) use extract::plain_text;
 pub use scene::Scene;
 pub(crate) use verbatim::shortened;
+pub(crate) use share::least_bound;
 
 /// What the user chose about context.
 #[derive(Clone)]

@@ -12,6 +12,7 @@ use longhaul_core::message::{Finish, Message, Part, Role, ToolCall, ToolResult, 
 use crate::recording::Recording;
 
 mod coding;
+pub mod reading;
 mod rng;
 mod support;
 

@@ -10,7 +10,7 @@ use crate::estimate::{Counter, Groups};
 use crate::event::{Cut, ViewOp};
 use crate::ids::{CallId, EditId, Handle, LogRange, Seq};
 use crate::message::{Message, Part, Reasoning, Role, Text, ToolCall, ToolResult, ToolStatus};
-use crate::truncate;
+use crate::truncate::{self, MARKER};
 
 /// A message of the log.
 #[derive(Clone, Debug, PartialEq)]
@@ -156,7 +156,7 @@ impl ViewItem {
     fn cleared(
         entry: &Entry,
         edit: &EditId,
-        excerpt: &str,
+        excerpt: Excerpt<'_>,
         counter: &Counter,
         has_recall: bool,
     ) -> Option<Self> {
@@ -196,16 +196,25 @@ impl ViewItem {
     }
 }
 
+/// What is shown of a result that is not shown whole.
+#[derive(Clone, Copy, Debug, Default)]
+struct Excerpt<'a> {
+    text: &'a str,
+    /// Whether it is the start and the end of the result itself.
+    cut: bool,
+}
+
 /// What stands in the place of a cleared result.
-fn cleared_message(seq: Seq, result: &ToolResult, excerpt: &str, has_recall: bool) -> Message {
-    let mut text = CLEARED.to_owned();
+fn cleared_message(seq: Seq, result: &ToolResult, excerpt: Excerpt<'_>, has_recall: bool) -> Message {
+    let mut text = if excerpt.cut { MARKER } else { CLEARED }.to_owned();
     if has_recall {
         // The handle alone: every word here is paid for in each request, and urges small models to look up what they
         // could simply read again. What a handle is for is said once, by the tool `recall`.
         text.push_str(&format!(" {}", Handle(LogRange::one(seq))));
     }
-    if !excerpt.is_empty() {
-        text.push_str(&format!(" What it came to:\n{excerpt}"));
+    if !excerpt.text.is_empty() {
+        let title = if excerpt.cut { "How it begins and ends" } else { "What it came to" };
+        text.push_str(&format!(" {title}:\n{}", excerpt.text));
     }
     let result = ToolResult {
         call_id: result.call_id.clone(),
@@ -225,7 +234,7 @@ pub(super) fn result_message(seq: Seq, result: ToolResult) -> Message {
 /// Tokens of the placeholder for the result stored at `seq`.
 pub(crate) fn cleared_groups(seq: Seq, counter: &Counter, has_recall: bool) -> Groups {
     let result = super::closing_result(&"".into(), ToolStatus::Completed, "");
-    sent_groups(&cleared_message(seq, &result, "", has_recall), counter)
+    sent_groups(&cleared_message(seq, &result, Excerpt::default(), has_recall), counter)
 }
 
 /// As the model sees a stored message: truncation markers in place, nothing half-received, after what it goes on with.
@@ -453,8 +462,8 @@ impl Projection<'_> {
     fn apply(&mut self, op: &ViewOp, edit: &EditId, covers: &[LogRange]) {
         let range = op.range();
         let span = span(self.entries, range);
-        if let ViewOp::Placeholder { excerpt, .. } = op {
-            return self.clear(span, edit, excerpt);
+        if let ViewOp::Placeholder { excerpt, cut, .. } = op {
+            return self.clear(span, edit, Excerpt { text: excerpt, cut: *cut });
         }
         self.slots[span].fill(None);
         self.replacements.retain(|item| !range.contains(item.range.from));
@@ -465,7 +474,7 @@ impl Projection<'_> {
         }
     }
 
-    fn clear(&mut self, span: Range<usize>, edit: &EditId, excerpt: &str) {
+    fn clear(&mut self, span: Range<usize>, edit: &EditId, excerpt: Excerpt<'_>) {
         for at in span {
             if self.slots[at].is_some() {
                 let entry = &self.entries[at];

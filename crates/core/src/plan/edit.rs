@@ -25,7 +25,11 @@ impl Scene<'_> {
 
     pub(super) fn placeholders(&self, cleared: &[usize]) -> Vec<ViewOp> {
         let view = self.history.view();
-        cleared.iter().map(|at| ViewOp::clear(view[*at].range.from)).collect()
+        let clear = |at: &usize| {
+            let (seq, excerpt) = (view[*at].range.from, self.facts_of(*at));
+            ViewOp::Placeholder { seq, excerpt, cut: false }
+        };
+        cleared.iter().map(clear).collect()
     }
 
     /// An edit that removes the `gone` units and leaves a note with their handles.

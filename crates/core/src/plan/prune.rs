@@ -2,7 +2,7 @@
 
 use super::{Plan, Scene, is_clearable};
 use crate::estimate::Groups;
-use crate::event::{EditKind, ViewOp};
+use crate::event::EditKind;
 use crate::history::ItemKind;
 use crate::meter::Reading;
 use crate::strategy::Protection;
@@ -29,7 +29,6 @@ impl Scene<'_> {
     fn prune_within(&self, protection: Protection) -> Option<Plan> {
         let marked = self.clearable(self.protected_from(protection, PROTECTED_TURNS));
         let usable = self.budget.usable;
-        let view = self.history.view();
         let saved: u64 = marked.iter().map(|at| self.worth_clearing(*at)).sum();
         if marked.is_empty() || saved <= self.policy.prune.minimum_tokens.min(usable / 10) {
             return None;
@@ -39,7 +38,7 @@ impl Scene<'_> {
         if bound >= self.trigger || bound >= self.before {
             return None;
         }
-        let ops = marked.iter().map(|at| ViewOp::clear(view[*at].range.from)).collect();
+        let ops = self.placeholders(&marked);
         let less = self.now.total.saturating_sub(after.total);
         let why = format!("{} old tool results cleared, about {less} tokens saved", marked.len());
         let edit = self.view_edit(ops, EditKind::Prune, "prune", &after, self.messages(), why);
@@ -49,7 +48,12 @@ impl Scene<'_> {
     /// The results before unit `end` that lie beyond the protected amount of tool output, oldest first, as indices into
     /// the view.
     pub fn clearable(&self, end: usize) -> Vec<usize> {
-        let protect = self.policy.prune.protect_tokens.min(self.budget.usable / 4);
+        self.clearable_beyond(end, self.policy.prune.protect_tokens)
+    }
+
+    /// The same where the newest `protect_tokens` of tool output stay, at most a quarter of the usable room.
+    pub fn clearable_beyond(&self, end: usize, protect_tokens: u64) -> Vec<usize> {
+        let protect = protect_tokens.min(self.budget.usable / 4);
         let view = self.history.view();
         let mut seen = 0;
         let mut marked = Vec::new();
@@ -79,7 +83,7 @@ impl Scene<'_> {
     /// What clearing the result at `at` in the view saves, in estimated tokens, net of its placeholder.
     pub(super) fn worth_clearing(&self, at: usize) -> u64 {
         let item = &self.history.view()[at];
-        item.tokens.saturating_sub(item.placeholder.total())
+        item.tokens.saturating_sub(self.placeholder_groups(at).total())
     }
 }
 

@@ -216,7 +216,8 @@ impl Pruning {
             for item in unit.items.clone().skip(1).filter(|item| may_go[at] && !stays.contains(item)) {
                 if matches!(view[item].kind, ItemKind::Result { cleared: None, .. }) {
                     let excerpt = take(item).unwrap_or_default();
-                    cleared.push(ViewOp::Placeholder { seq: view[item].range.from, excerpt });
+                    let seq = view[item].range.from;
+                    cleared.push(ViewOp::Placeholder { seq, excerpt, cut: false });
                 }
             }
         }

@@ -96,7 +96,9 @@ impl Refill<'_> {
                 return;
             }
             let mut sum = self.sum;
-            sum.restore(&self.scene.history.view()[self.choice.cleared[at]], self.scene.anchored);
+            let item = self.choice.cleared[at];
+            let placeholder = self.scene.placeholder_groups(item);
+            sum.restore(&self.scene.history.view()[item], &placeholder, self.scene.anchored);
             if self.fits(&sum) {
                 self.sum = sum;
                 self.choice.cleared.remove(at);
@@ -117,7 +119,7 @@ impl Refill<'_> {
         let mut cleared = Vec::new();
         while !self.fits(&sum) {
             let Some(largest) = results.pop() else { return false };
-            sum.clear(&view[largest], self.scene.anchored);
+            sum.clear(&view[largest], &self.scene.placeholder_groups(largest), self.scene.anchored);
             cleared.push(largest);
         }
         self.sum = sum;

@@ -1,6 +1,7 @@
 //! One pass of planning: the view in units, what each choice would lead to, and what may be committed.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 use super::draft::SummaryDraft;
 use super::share::Share;
@@ -35,6 +36,8 @@ pub struct Scene<'a> {
     pub(super) shares: Vec<Share>,
     /// The view up to this position is in the anchor's count.
     pub(super) anchored: Seq,
+    /// What stays of results that are cleared, by their place in the view, and its tokens: read once.
+    pub(super) facts: RefCell<BTreeMap<usize, (String, Groups)>>,
     /// What the strategy's own check said of an edit.
     pub(super) complaint: RefCell<Option<String>>,
 }
@@ -76,6 +79,7 @@ impl<'a> Scene<'a> {
             policy,
             occasion,
             newest_typed,
+            facts: RefCell::default(),
             complaint: RefCell::default(),
         }
     }
@@ -207,10 +211,9 @@ impl<'a> Scene<'a> {
         *self.occasion == Occasion::Routine && !self.history.is_answered()
     }
 
-    /// What a tool has just said is for the model, not for a strategy that acts while there is room.
+    /// What a tool has just said is for the model: no strategy takes it away.
     pub(super) fn spare_unread(&self, choice: &mut Choice) {
-        let has_room = self.before <= self.budget.usable;
-        let newest = self.steps_newest_first().next().filter(|_| self.is_unread() && has_room);
+        let newest = self.steps_newest_first().next().filter(|_| self.is_unread());
         if let Some(step) = newest {
             choice.gone[step] = false;
             let items = self.units[step].items.clone();

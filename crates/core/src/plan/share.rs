@@ -1,9 +1,10 @@
 //! Sums over the view: what the request would have without some units, and with some results as placeholders.
 
-use super::{Scene, draft};
+use super::{Scene, draft, facts};
 use crate::estimate::Groups;
-use crate::history::ViewItem;
+use crate::history::{History, ItemKind, ViewItem};
 use crate::ids::Seq;
+use crate::message::Part;
 use crate::meter::{self, Reading};
 
 /// Tokens of a part of the view: what the anchor's call has counted, and what came after.
@@ -36,17 +37,38 @@ impl Share {
     }
 
     /// A placeholder becomes the result again.
-    pub(super) fn restore(&mut self, item: &ViewItem, anchored: Seq) {
-        self.new = self.new.without(&item.placeholder);
+    pub(super) fn restore(&mut self, item: &ViewItem, placeholder: &Groups, anchored: Seq) {
+        self.new = self.new.without(placeholder);
         *self.of_age(item, anchored) += item.groups;
     }
 
     /// A result among it becomes a placeholder.
-    pub(super) fn clear(&mut self, item: &ViewItem, anchored: Seq) {
+    pub(super) fn clear(&mut self, item: &ViewItem, placeholder: &Groups, anchored: Seq) {
         let there = self.of_age(item, anchored);
         *there = there.without(&item.groups);
-        self.new += item.placeholder;
+        self.new += *placeholder;
     }
+}
+
+/// What stands between a placeholder and the lines below it, in tokens.
+const EXCERPT_TITLE_TOKENS: u64 = 8;
+
+/// What a note in the place of older messages may have, in tokens.
+const NOTE_TOKENS: u64 = 64;
+
+/// Returns the bound of the least request that a plan can come to, in tokens: system prompt and tools, the newest typed
+/// message, the newest step as far as it is, and a note in the place of everything else.
+pub(crate) fn least_bound(history: &History, fixed_tokens: u64) -> u64 {
+    let anchored = history.anchor().map_or(0, |anchor| anchor.seq);
+    let view = history.view();
+    let step = view.iter().rposition(|item| item.kind == ItemKind::Assistant).unwrap_or(view.len());
+    let typed = history.newest_typed().filter(|at| *at < step);
+    let mut least = Share::of(&view[step..], anchored);
+    if let Some(at) = typed {
+        least.add(&Share::of(&view[at..=at], anchored));
+    }
+    least.new += Groups::of(NOTE_TOKENS);
+    meter::of_parts(history, fixed_tokens, &least.kept, &least.new).bound()
 }
 
 impl Scene<'_> {
@@ -70,10 +92,39 @@ impl Scene<'_> {
                 unit += 1;
             }
             if shown(unit) {
-                sum.clear(&self.history.view()[*at], self.anchored);
+                sum.clear(&self.history.view()[*at], &self.placeholder_groups(*at), self.anchored);
             }
         }
         sum
+    }
+
+    /// Tokens of the placeholder for the result at `at` in the view, with the lines of it that stay.
+    pub(super) fn placeholder_groups(&self, at: usize) -> Groups {
+        let mut known = self.facts.borrow_mut();
+        let (_, groups) = known.entry(at).or_insert_with(|| self.read_facts(at));
+        self.history.view()[at].placeholder + *groups
+    }
+
+    /// The lines of the result at `at` in the view that stay when it is cleared.
+    pub(super) fn facts_of(&self, at: usize) -> String {
+        let mut known = self.facts.borrow_mut();
+        known.entry(at).or_insert_with(|| self.read_facts(at)).0.clone()
+    }
+
+    fn read_facts(&self, at: usize) -> (String, Groups) {
+        let item = &self.history.view()[at];
+        let results = item.message.parts.iter().filter_map(|part| match part {
+            Part::ToolResult(result) => Some(result),
+            _ => None,
+        });
+        let texts: Vec<&str> = results.flat_map(|result| &result.content).filter_map(Part::as_text).collect();
+        let counter = self.history.counter().text_counter();
+        let lines = facts::outstanding_lines(&texts.join("\n"), item.tokens, counter);
+        let groups = match lines.is_empty() {
+            true => Groups::default(),
+            false => counter.groups(&lines) + Groups::of(EXCERPT_TITLE_TOKENS),
+        };
+        (lines, groups)
     }
 
     pub(super) fn meter_of(&self, shown: &Share) -> Reading {

@@ -16,8 +16,11 @@ use crate::truncate::{Keep, Limit, truncate};
 /// A ledger of fewer tokens says nothing.
 const LEAST_LEDGER_TOKENS: u64 = 40;
 
-/// Of a result that is cleared less than this is not shown: it would be little more than the marker.
+/// Less than this of a result is little more than its marker: then the answer's reserve makes way for more, in tokens.
 const LEAST_EXCERPT_TOKENS: u64 = 128;
+
+/// How often the room of results is made smaller until the edit fits.
+const MOST_CUTS: u32 = 6;
 
 /// What of the window is left for the answer at least, where the reserve cannot be: this share.
 const BRIM_SHARE: u64 = 20;
@@ -34,8 +37,11 @@ impl Scene<'_> {
         let fits = self.before <= usable && !matches!(self.occasion, Occasion::Overflow);
         let whole = self.ladder_to(self.trigger, true);
         let below_usable = || if fits { Some(Plan::Fits) } else { self.ladder_to(usable, true) };
-        // What a tool has just said is not taken away unread as long as the window has room for it.
-        let kept = if self.is_unread() { whole.or_else(below_usable) } else { whole };
+        // What a tool has just said is not taken away unread as long as the window has room for it, and then it is cut.
+        let kept = match self.is_unread() {
+            true => whole.or_else(below_usable).or_else(|| self.newest_step_cut()),
+            false => whole,
+        };
         if let Some(plan) = kept.or_else(|| self.ladder_to(self.trigger, false)) {
             return plan;
         }
@@ -49,11 +55,16 @@ impl Scene<'_> {
 
     /// A short answer is better than none: what does not leave the reserve may still leave a little.
     fn to_the_brim(&self) -> Option<Plan> {
-        let brim = self.budget.window - self.budget.window / BRIM_SHARE;
+        let brim = self.brim();
         if !matches!(self.occasion, Occasion::Routine | Occasion::Pause) || brim <= self.budget.usable {
             return None;
         }
         if self.before < brim { Some(Plan::Fits) } else { self.ladder_to(brim, false) }
+    }
+
+    /// What a request may have where the answer gets less than its reserve, in tokens.
+    fn brim(&self) -> u64 {
+        self.budget.window - self.budget.window / BRIM_SHARE
     }
 
     /// By our own count alone it fits: then the provider's last count may be wrong, and only another call can
@@ -82,7 +93,7 @@ impl Scene<'_> {
         if keeps_newest {
             return edit;
         }
-        edit.or_else(|| self.newest_step_cleared(target).filter(fits))
+        edit.or_else(|| self.results_cut(target, 0).filter(fits))
             .or_else(|| self.newest_step_alone().filter(fits))
             .or_else(|| self.typed_alone().map(|choice| self.with_ledger(&choice, target)).filter(fits))
     }
@@ -194,61 +205,105 @@ impl Scene<'_> {
         gone.contains(&true).then_some(gone)
     }
 
-    /// The newest step stays, its large results cut to what there is room for; of what is older stay as many of the
-    /// newest steps as fit beside that.
-    fn newest_step_cleared(&self, target: u64) -> Option<ViewEdit> {
+    /// The newest step stays, its results cut to what fits below what a request may have; where that is next to
+    /// nothing, below what the window holds.
+    fn newest_step_cut(&self) -> Option<Plan> {
+        let usable = self.budget.usable;
+        let cut = |target: u64, least: u64| self.results_cut(target, least).map(|edit| (target, edit));
+        let brim = self.brim().max(usable);
+        let (target, edit) = cut(usable, LEAST_EXCERPT_TOKENS)
+            .or_else(|| cut(brim, LEAST_EXCERPT_TOKENS))
+            .or_else(|| cut(usable, 0))?;
+        let trigger_tokens = edit.trigger_tokens.max(target);
+        Some(Plan::Edit(Box::new(ViewEdit { trigger_tokens, ..edit })))
+    }
+
+    /// The newest step stays with its results cut so that the request stays below `target`: all that is older goes
+    /// first, but for what fits beside results that no window would hold whole. `None` if they would have fewer than
+    /// `least` tokens each.
+    fn results_cut(&self, target: u64, least: u64) -> Option<ViewEdit> {
         let step = self.steps_newest_first().next()?;
         let view = self.history.view();
         let is_marked = |at: &usize| is_clearable(&view[*at].kind, &[]) && self.worth_clearing(*at) > 0;
-        let marked: Vec<usize> = self.units[step].items.clone().filter(is_marked).collect();
-        if marked.is_empty() {
-            return None;
+        let results: Vec<usize> = self.units[step].items.clone().filter(is_marked).collect();
+        let mut room = self.room_of_results(&results, target)?;
+        for _ in 0..MOST_CUTS {
+            let cap = self.fair_share(&results, room);
+            let marked: Vec<usize> =
+                results.iter().copied().filter(|at| self.worth_clearing(*at) > cap).collect();
+            if marked.is_empty() || cap < least {
+                return None;
+            }
+            let beside = target.saturating_sub(cap * marked.len() as u64 * 9 / 8);
+            let edit = self.beside_cleared(&marked, beside).or_else(|| self.beside_cleared(&marked, target))?;
+            let edit = self.with_excerpts(edit, cap);
+            if edit.compressed_bound < target && edit.compressed_bound < self.before {
+                return Some(edit);
+            }
+            room = room * 3 / 4;
         }
-        let targets = [target.saturating_sub(self.most_of_excerpts()), target];
-        let edit = targets.into_iter().find_map(|target| self.beside_cleared(&marked, target))?;
-        let mut edit = self.with_excerpts(edit, marked.len(), target);
-        let cleared = format!("the newest step alone was too large: {} of its results cleared", marked.len());
-        let reasons = [cleared, std::mem::take(&mut edit.why)];
-        edit.why = reasons.into_iter().filter(|why| !why.is_empty()).collect::<Vec<_>>().join("; ");
-        Some(edit)
+        None
     }
 
-    /// The most that may be shown of results that are cleared although they are the newest, in tokens.
-    fn most_of_excerpts(&self) -> u64 {
-        self.budget.usable / 4
+    /// What the results of the newest step may have together where they cannot be shown whole, in tokens: three
+    /// quarters of what is left beside the least request, and where that is more than a quarter of all room, no more
+    /// than half of it: a result that no window holds is not worth everything else.
+    fn room_of_results(&self, results: &[usize], target: u64) -> Option<u64> {
+        let gone = self.all_but(1).unwrap_or_else(|| vec![false; self.units.len()]);
+        let note = self.cost(self.note(&gone));
+        let least = self.cleared(|unit| !gone[unit], results, note).bound();
+        if results.is_empty() || least >= target {
+            return None;
+        }
+        // The expected error of what is new is an eighth at most.
+        let free = below_brim(target).saturating_sub(least) * 8 / 9;
+        let room = free - free / 4;
+        Some(room.min((self.budget.usable / 4).max(free / 2)))
+    }
+
+    /// The most that each of the results may have so that all have `room` tokens at most: what small ones leave goes to
+    /// the large ones.
+    fn fair_share(&self, results: &[usize], room: u64) -> u64 {
+        let mut sizes: Vec<u64> = results.iter().map(|at| self.worth_clearing(*at)).collect();
+        sizes.sort_unstable();
+        let (mut left, mut share) = (room, 0);
+        for (at, size) in sizes.iter().enumerate() {
+            share = left / (sizes.len() - at) as u64;
+            if *size > share {
+                break;
+            }
+            left -= size;
+        }
+        share
     }
 
     /// Everything that is older, or as many of the newest steps as fit below `target` beside the cleared results.
     fn beside_cleared(&self, marked: &[usize], target: u64) -> Option<ViewEdit> {
+        let why = format!("the newest step alone was too large: {} of its results cut", marked.len());
         let after = self.cleared(|_| true, marked, Groups::default());
         if after.bound() < target {
             let ops = self.placeholders(marked);
-            return Some(self.view_edit(ops, EditKind::Prune, NAME, &after, self.messages(), String::new()));
+            return Some(self.view_edit(ops, EditKind::Prune, NAME, &after, self.messages(), why));
         }
         let with_cleared = |choice: &Choice| Choice { cleared: marked.to_vec(), ..choice.clone() };
         let fits = |choice: &Choice| self.removal_by(&with_cleared(choice), NAME).compressed_bound < target;
         let choice = self.newest_steps(usize::MAX, fits)?;
-        Some(self.with_ledger(&with_cleared(&choice), target))
+        let edit = self.with_ledger(&with_cleared(&choice), target);
+        let why = format!("{why}; {}", edit.why);
+        Some(ViewEdit { why, ..edit })
     }
 
-    /// The same with as much as there is room for of the results that are cleared: how they begin and end.
-    fn with_excerpts(&self, edit: ViewEdit, results: usize, target: u64) -> ViewEdit {
-        // The expected error of what is new is an eighth at most.
-        let room = below_brim(target).saturating_sub(edit.compressed_bound) * 8 / 9;
-        let each = room.min(self.most_of_excerpts()) / results as u64;
-        if each < LEAST_EXCERPT_TOKENS {
-            return edit;
-        }
-        let mut told = edit.clone();
-        for op in &mut told.ops {
-            if let ViewOp::Placeholder { seq, excerpt } = op {
-                *excerpt = self.excerpt(*seq, each);
+    /// The same edit with how the cleared results begin and end, in at most so many tokens each.
+    fn with_excerpts(&self, mut edit: ViewEdit, each: u64) -> ViewEdit {
+        for op in &mut edit.ops {
+            if let ViewOp::Placeholder { seq, excerpt, cut } = op {
+                (*excerpt, *cut) = (self.excerpt(*seq, each), true);
             }
         }
-        let after = self.history.with(EventBody::ViewEdited(Box::new(told.clone())));
+        let after = self.history.with(EventBody::ViewEdited(Box::new(edit.clone())));
         let after = meter::read(&after, self.fixed_tokens);
-        (told.compressed_tokens, told.compressed_bound) = (after.total, after.bound());
-        if told.compressed_bound < target { told } else { edit }
+        (edit.compressed_tokens, edit.compressed_bound) = (after.total, after.bound());
+        edit
     }
 
     /// How a result begins and ends, in about so many tokens.

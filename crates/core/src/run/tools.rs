@@ -2,10 +2,11 @@
 
 use super::{Effect, Phase, Run, RunEnd, Stop, Then, Timer};
 use crate::event::{EventBody, NoteReason};
-use crate::history::{ItemKind, closing_result};
+use crate::history::closing_result;
 use crate::ids::{ApprovalId, CallId};
 use crate::message::{Message, Part, ToolCall, ToolResult, ToolStatus};
 use crate::meter;
+use crate::plan;
 use crate::run::{Approval, ToolRule};
 use crate::truncate::Limit;
 
@@ -15,15 +16,13 @@ const REPEATS_ALLOWED: usize = 3;
 /// Default limit of a tool's output, in characters.
 const MAX_OUTPUT_CHARS: u64 = 120_000;
 
-/// What a note in the place of older messages may have, in tokens.
-const NOTE_TOKENS: u64 = 64;
+/// How much larger a new text may be than its estimate: the expected p99 error of the structured estimator.
+const NEW_TEXT_ERROR: f64 = 1.1;
 
 /// The calls of one step.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ToolPhase {
     calls: Vec<CallState>,
-    /// What each result may add to the view, in tokens.
-    max_tokens: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -69,8 +68,7 @@ impl Run {
             .iter()
             .map(|open| CallState { call: open.call.clone(), at: At::Waiting })
             .collect();
-        let max_tokens = self.room_per_call(calls.len() as u64);
-        self.phase = Phase::Tools(ToolPhase { calls, max_tokens });
+        self.phase = Phase::Tools(ToolPhase { calls });
         self.advance_tools(out);
     }
 
@@ -85,18 +83,17 @@ impl Run {
         let beside = budget.usable.saturating_sub(self.least_input());
         let room = left.max((budget.usable / 4).min(beside));
         // The estimate of new text may be low by its p99 error, and by what the model's vocabulary spends more.
+    /// Returns what the result of a call that starts now may add to the view, in tokens: the room beside what no plan
+    /// can leave out, divided over the calls of the step that have no result yet. Older messages make way for it before
+    /// the next request, so what they take is not subtracted. What earlier results of the step took is.
+    fn room_per_call(&self, open_calls: u64) -> u64 {
+        let usable = self.budget().usable;
+        let fixed_tokens = self.settings.fixed.tokens;
+        let room = usable.saturating_sub(plan::least_bound(&self.history, fixed_tokens));
+        // The estimate of new text may be low by its expected error, and by what the model's vocabulary spends more.
         let dearest = self.history.calibration().ratios().largest().max(1.0);
-        let room = (room as f64 / (dearest * 1.1)) as u64;
-        (room / calls.max(1)).max(64)
-    }
-
-    /// System prompt, tools, the newest typed message and the step that asks, with their expected error, in tokens.
-    fn least_input(&self) -> u64 {
-        let view = self.history.view();
-        let typed = self.history.newest_typed().map_or(0, |at| view[at].tokens);
-        let asking = view.iter().rfind(|item| item.kind == ItemKind::Assistant).map_or(0, |item| item.tokens);
-        let counted = self.settings.fixed.tokens + self.history.overhead_tokens() + typed + asking;
-        counted + counted / 10 + NOTE_TOKENS
+        let room = (room as f64 / (dearest * NEW_TEXT_ERROR)) as u64;
+        (room / open_calls.max(1)).max(64)
     }
 
     fn rule(&self, tool: &str) -> ToolRule {
@@ -183,8 +180,10 @@ impl Run {
             let text = "[Cancelled before it ran.]";
             return self.store_result(closing_result(id, ToolStatus::Cancelled, text), out);
         }
+        let Phase::Tools(tools) = &self.phase else { return };
+        let open_calls = tools.calls.iter().filter(|state| state.at != At::Done).count() as u64;
+        let max_tokens = self.room_per_call(open_calls);
         let Phase::Tools(tools) = &mut self.phase else { return };
-        let max_tokens = tools.max_tokens;
         let Some(state) = tools.state_mut(id) else { return };
         state.at = At::Running;
         let call = state.call.clone();

@@ -3,7 +3,7 @@
 
 use super::{Choice, Instead, Line, Outlook, Protection, Strategy};
 use crate::budget::Trigger;
-use crate::plan::{EditCost, Scene};
+use crate::plan::{EditCost, Prices, Scene};
 
 /// A summary is no longer than one part in so many of what it stands for.
 const RATIO: u64 = 8;
@@ -68,11 +68,7 @@ impl Strategy for Adaptive {
         };
         let target = self.target(outlook.fixed_tokens, usable, true);
         let settled = outlook.settled_tokens.unwrap_or(target);
-        let edit = EditCost {
-            rewritten: settled.saturating_sub(outlook.fixed_tokens),
-            making: prices.riding(settled, ORDER_TOKENS, self.max_summary_tokens, true),
-            ..EditCost::default()
-        };
+        let edit = self.next_edit(outlook, settled, prices);
         let growth = prices.best_growth(&edit, outlook.fixed_tokens, outlook.growth_tokens);
         let pays = settled.saturating_add(growth).max(target + usable / 10);
         let cold = target + usable / 8;
@@ -108,14 +104,33 @@ impl Strategy for Adaptive {
 }
 
 impl Adaptive {
-    /// What leads to less than `target` tokens.
+    /// What leads to less than `target` tokens, or clears so much that the next edit is far off.
     fn below(&self, target: u64, scene: &Scene<'_>, protection: Protection) -> Option<Choice> {
         let end = scene.kept_whole_from(protection, self.preserve_last_n_turns);
-        let clearable = scene.clearable(end);
-        if let Some(choice) = self.cleared_only(scene, &clearable, target) {
+        let clearable = match scene.is_priced() {
+            true => scene.clearable_beyond(end, self.tail_tokens),
+            false => scene.clearable(end),
+        };
+        let enough = match scene.is_requested() {
+            true => target,
+            false => target.max(cleared_target(scene.fixed_tokens(), scene.budget.usable)),
+        };
+        if let Some(choice) = self.cleared_only(scene, &clearable, enough) {
             return Some(choice);
         }
         self.shortened(scene, clearable, end, target)
+    }
+
+    /// What the next edit will cost: while clearing results is enough, the newest results are sent anew and nobody
+    /// writes; later a summary is written, and all that stays is sent anew.
+    fn next_edit(&self, outlook: &Outlook<'_>, settled: u64, prices: &Prices) -> EditCost {
+        let shown = settled.saturating_sub(outlook.fixed_tokens);
+        if settled < cleared_target(outlook.fixed_tokens, outlook.usable_tokens) {
+            let tail = self.tail_tokens.min(outlook.usable_tokens / 4);
+            return EditCost { rewritten: shown.min(tail + tail / 4), ..EditCost::default() };
+        }
+        let making = prices.riding(settled, ORDER_TOKENS, self.max_summary_tokens, true);
+        EditCost { rewritten: shown, making, ..EditCost::default() }
     }
 
     /// Where an edit ends: at the low share of the room; where tokens cost money, earlier in a large one.
@@ -138,13 +153,13 @@ impl Adaptive {
         self.target(scene.fixed_tokens(), scene.budget.usable, scene.is_priced()).min(clearly_below)
     }
 
-    /// The fewest of the oldest results without which the request is under the target.
+    /// All old results at once, if the request is under the target without them: each time that some are cleared the
+    /// newest ones are sent anew, so fewer at a time cost more.
     fn cleared_only(&self, scene: &Scene<'_>, clearable: &[usize], target: u64) -> Option<Choice> {
         let nothing = vec![false; scene.units.len()];
-        let count = smallest(clearable.len(), |count| {
-            scene.after_choice(&nothing, &clearable[..count], 0).bound() < target
-        })?;
-        Some(Choice { cleared: clearable[..count].to_vec(), ..Choice::new(nothing, Instead::Note) })
+        let is_enough = scene.after_choice(&nothing, clearable, 0).bound() < target;
+        let choice = Choice { cleared: clearable.to_vec(), ..Choice::new(nothing, Instead::Note) };
+        (!clearable.is_empty() && is_enough).then_some(choice)
     }
 
     /// All of the old results, and the fewest of the oldest units without which the request is under the target, or
@@ -166,6 +181,11 @@ impl Adaptive {
         };
         (cut > 0).then(|| Choice { cleared, ..Choice::new(gone, instead) })
     }
+}
+
+/// Clearing results is enough if it leaves half of the room that can be had, in tokens of the request.
+fn cleared_target(fixed_tokens: u64, usable_tokens: u64) -> u64 {
+    fixed_tokens + usable_tokens.saturating_sub(fixed_tokens) / 2
 }
 
 /// The smallest of `1..=most` for which a condition holds that holds for all larger ones.

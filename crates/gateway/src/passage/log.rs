@@ -430,8 +430,8 @@ fn moved(edit: &ViewEdit, to: impl Fn(Seq) -> Seq) -> ViewEdit {
         ViewOp::Replace { range: at, parts, summary } => {
             ViewOp::Replace { range: range(at), parts: parts.clone(), summary: *summary }
         }
-        ViewOp::Placeholder { seq, excerpt } => {
-            ViewOp::Placeholder { seq: to(*seq), excerpt: excerpt.clone() }
+        ViewOp::Placeholder { seq, excerpt, cut } => {
+            ViewOp::Placeholder { seq: to(*seq), excerpt: excerpt.clone(), cut: *cut }
         }
     };
     ViewEdit { ops: edit.ops.iter().map(op).collect(), ..edit.clone() }

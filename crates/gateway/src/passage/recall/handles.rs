@@ -3,6 +3,7 @@
 
 use longhaul_core::history::CLEARED;
 use longhaul_core::ids::{Handle, LogRange, Seq};
+use longhaul_core::truncate::MARKER;
 
 /// What stands between two of them.
 const OR: &str = " or ";
@@ -22,7 +23,9 @@ const BEHIND_CLEARED: [&str; 2] = [" ", " The tool `recall` with handle "];
 fn is_ours(beginning: &str) -> bool {
     let numberless: String = beginning.chars().filter(|char| !char.is_ascii_digit()).collect();
     BEGINNINGS.contains(&numberless.as_str())
-        || beginning.strip_prefix(CLEARED).is_some_and(|more| BEHIND_CLEARED.contains(&more))
+        || [CLEARED, MARKER]
+            .iter()
+            .any(|first| beginning.strip_prefix(first).is_some_and(|more| BEHIND_CLEARED.contains(&more)))
 }
 
 /// A text of ours with the handles moved that it names itself. What it quotes stays as it is, handles too.
@@ -92,6 +95,12 @@ mod tests {
             )
         };
         assert_eq!(moved(&cleared("lh:5")), cleared("lh:4"));
+        let cut = |handle: &str| {
+            format!(
+                "{MARKER} The tool `recall` with handle {handle} returns it. How it begins and ends:\nlh:7"
+            )
+        };
+        assert_eq!(moved(&cut("lh:5")), cut("lh:4"));
         for theirs in [
             "see lh:12, lh:3-9 and xlh:4.",
             "use `recall` with handle lh:3",

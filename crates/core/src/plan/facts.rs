@@ -1,0 +1,152 @@
+//! The lines of a tool result that stay visible when the result is cleared: the few that look like nothing else in it.
+//!
+//! A result is mostly lines of one kind: log lines, code, rows, prose. The value, the error or the ticket that it was
+//! read for stands in a line of another kind. So a line counts by how rare its shape is among the lines of the same
+//! result, and by what it has: figures, identifiers, whole sentences. No list of words decides.
+
+use std::collections::BTreeMap;
+
+use crate::estimate::TextCounter;
+
+/// The most that the lines of one result may have, in tokens.
+const MAX_TOKENS: u64 = 72;
+
+/// Lines may have one part in so many of the result.
+const RESULT_SHARE: u64 = 12;
+
+/// Fewer tokens hold no line.
+const MIN_TOKENS: u64 = 16;
+
+/// Lines of other lengths are not read, in characters: shorter ones say nothing, longer ones do not fit.
+const LINE_CHARS: std::ops::RangeInclusive<usize> = 12..=240;
+
+/// More of a result is not read, in bytes.
+const MAX_BYTES: usize = 1 << 18;
+
+/// A shape is rare if no more than one line in so many has it.
+const RARE_SHARE: usize = 40;
+
+/// The least score of a line that is shown.
+const MIN_SCORE: u32 = 3;
+
+/// Returns the lines of a result of `tokens` tokens that stay when it is cleared, in their order; empty if none stands out.
+pub(super) fn outstanding_lines(text: &str, tokens: u64, counter: &dyn TextCounter) -> String {
+    let limit = MAX_TOKENS.min(tokens / RESULT_SHARE);
+    if limit < MIN_TOKENS {
+        return String::new();
+    }
+    let text = &text[..text.floor_char_boundary(MAX_BYTES)];
+    let lines: Vec<(&str, String)> = text.lines().map(str::trim).map(|line| (line, shape_of(line))).collect();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for (_, shape) in &lines {
+        *counts.entry(shape).or_default() += 1;
+    }
+    let most = (lines.len() / RARE_SHARE).max(1);
+    let scored = lines.iter().enumerate().filter_map(|(at, (line, shape))| {
+        let count = counts.get(shape.as_str()).copied().unwrap_or(1);
+        let is_read = count <= most && LINE_CHARS.contains(&line.chars().count());
+        let score = is_read.then(|| score(line) + u32::from(count == 1))?;
+        (score >= MIN_SCORE).then_some((score, at))
+    });
+    let mut scored: Vec<(u32, usize)> = scored.collect();
+    // The best first, of equals the later: results end with what they came to.
+    scored.sort_unstable_by(|one, other| other.cmp(one));
+    let (mut chosen, mut used) = (Vec::new(), 0);
+    for (_, at) in scored {
+        let cost = counter.groups(lines[at].0).total() + 1;
+        if used + cost <= limit && !chosen.iter().any(|other: &usize| lines[*other].0 == lines[at].0) {
+            used += cost;
+            chosen.push(at);
+        }
+    }
+    chosen.sort_unstable();
+    chosen.into_iter().map(|at| lines[at].0).collect::<Vec<_>>().join("\n")
+}
+
+/// The kinds of characters of a line: words, figures and signs, equal neighbours once.
+fn shape_of(line: &str) -> String {
+    let mut shape = String::new();
+    let mut last = ' ';
+    for char in line.chars() {
+        let kind = match char {
+            char if char.is_ascii_digit() => '0',
+            char if char.is_alphabetic() || char == '_' => 'a',
+            char if char.is_whitespace() => continue,
+            char => char,
+        };
+        if kind != last {
+            shape.push(kind);
+            last = kind;
+        }
+    }
+    shape
+}
+
+/// What a line has that is worth keeping: a figure, an identifier, a sentence, an end of it.
+fn score(line: &str) -> u32 {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let is_word = |word: &&&str| {
+        let word = word.trim_matches(|char: char| char.is_ascii_punctuation());
+        word.chars().count() > 1 && word.chars().all(|char| char.is_alphabetic() || char == '\'' || char == '-')
+    };
+    let plain = words.iter().filter(is_word).count();
+    let is_sentence = plain >= 3 && plain * 2 > words.len();
+    let has_figure = words.iter().any(|word| word.chars().filter(char::is_ascii_digit).count() > 1);
+    let has_identifier = words.iter().any(|word| is_identifier(word));
+    2 * u32::from(is_sentence) + u32::from(has_figure) + u32::from(has_identifier)
+}
+
+/// Letters and figures in one word: `OPS-4711`, `E0712`, `v2.3`, `8F3K`.
+fn is_identifier(word: &str) -> bool {
+    let has_digits = word.chars().any(|char| char.is_ascii_digit());
+    let has_letters = word.chars().any(char::is_alphabetic);
+    has_digits && has_letters && !word.contains("://")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimate::Counter;
+
+    fn lines_of(text: &str) -> String {
+        let counter = Counter::default();
+        outstanding_lines(text, counter.text(text), counter.text_counter())
+    }
+
+    #[test]
+    fn a_line_of_another_kind_stands_out() {
+        let log: Vec<String> =
+            (10..99).map(|at| format!("2026-01-07T10:00:{at}Z INFO mailer: sent {at} in {} ms", at * 3)).collect();
+        let code: Vec<String> = (0..90).map(|at| format!("    let cursor = merge_pool(&lease, {at});")).collect();
+        for filling in [log, code] {
+            for fact in [
+                "The retry limit of the mailer is 4711 ms.",
+                "OPS-4711 is still open: the mailer drops the last record.",
+                "error[E0712]: the mailer cannot merge the pool",
+            ] {
+                let mut lines = filling.clone();
+                lines.insert(37, fact.to_owned());
+                assert_eq!(lines_of(&lines.join("\n")), fact);
+            }
+        }
+    }
+
+    #[test]
+    fn a_result_of_one_kind_or_of_few_words_has_none() {
+        assert_eq!(lines_of(&"word ".repeat(3_000)), "");
+        assert_eq!(lines_of("3 files changed in 12 ms, all is well"), "");
+        let rows: Vec<String> = (100..900).map(|at| format!("row {at} of the table is done")).collect();
+        assert_eq!(lines_of(&rows.join("\n")), "");
+    }
+
+    #[test]
+    fn the_lines_have_a_small_share_of_the_result() {
+        let counter = Counter::default();
+        let text: Vec<String> = (0..80)
+            .map(|at| format!("{} the sentence number {at} says that it is {}", "-".repeat(at % 7), "x!".repeat(at)))
+            .collect();
+        let text = text.join("\n");
+        let kept = outstanding_lines(&text, counter.text(&text), counter.text_counter());
+        assert!(counter.text(&kept) <= MAX_TOKENS + 4, "{kept}");
+    }
+}

@@ -1,0 +1,113 @@
+//! A reading job: an agent reads many files in one turn, and each file holds one line that matters.
+//!
+//! Unlike a [recording](crate::recording::Recording), the job is a closed loop around the loop of a session
+//! ([`Run`](longhaul_core::run::Run)): what the planner and the truncation at the source do to a result decides
+//! whether the agent has to read again. The files are made by a program; equal seeds give equal files.
+
+use longhaul_core::estimate::Counter;
+use longhaul_core::plan::{Policy, Prices};
+
+use super::rng::Rng;
+
+mod agent;
+mod filling;
+
+/// The prices of the measure: input 1, cached input 0.1, output 5.
+pub const PRICES: Prices =
+    Prices { input: 1.0, cache_read: 0.1, cache_write: 1.0, output: 5.0, cache_life_ms: 300_000 };
+
+/// How a job is set up.
+#[derive(Clone, Debug)]
+pub struct ReadingOptions {
+    /// The context window, in tokens.
+    pub window_tokens: u64,
+    /// System prompt and tools, in tokens.
+    pub fixed_tokens: u64,
+    /// Whether the loop limits a result at its source, as in a session. Behind the gateway the agent is foreign, and
+    /// nothing limits its results before the planner does.
+    pub truncates_at_source: bool,
+    /// How many files the agent asks for in one step.
+    pub files_per_step: usize,
+    /// How the context is kept in bounds.
+    pub policy: Policy,
+}
+
+/// What came of a job.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReadingOutcome {
+    /// Cost in tokens of uncached input: input 1, cached input 0.1, output 5; summaries included.
+    pub cost: f64,
+    /// The part of the cost that is for summaries.
+    pub summary_cost: f64,
+    /// Requests of the agent.
+    pub requests: usize,
+    /// Requests that read the rest of a file that was cut.
+    pub rereads: usize,
+    /// Lines that matter and stand verbatim in the final request.
+    pub needles_visible: usize,
+    /// Lines that matter and stand in the final request or behind a handle that it names.
+    pub needles_reachable: usize,
+    /// Files whose first showing was cut.
+    pub files_cut: usize,
+    /// Files whose text was never shown completely, not even in pieces.
+    pub files_incomplete: usize,
+    /// Requests in which a result after the newest assistant message is a placeholder without content.
+    pub placeholders: usize,
+    /// Requests larger than the window less the output reserve.
+    pub overflows: usize,
+    /// Summaries that the agent waited for.
+    pub waits: usize,
+    /// Edits of the view.
+    pub edits: usize,
+    /// Tokens of each request, in order.
+    pub context: Vec<u64>,
+    /// What ended the job, if it was not the last answer.
+    pub error: Option<String>,
+}
+
+/// A file with a line that matters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadingFile {
+    /// Its path.
+    pub path: String,
+    /// Its lines, the one that matters among them.
+    pub lines: Vec<String>,
+    /// The line that matters.
+    pub needle: String,
+}
+
+/// A reading job of so many files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadingJob {
+    /// In the order in which they are read.
+    pub files: Vec<ReadingFile>,
+}
+
+impl ReadingJob {
+    /// A job of `count` files of 2,000 to 8,000 tokens.
+    pub fn new(seed: u64, count: usize) -> Self {
+        let mut rng = Rng::new(seed);
+        let files = (0..count).map(|at| file(&mut rng, at)).collect();
+        Self { files }
+    }
+
+    /// Runs the job.
+    pub fn run(&self, options: &ReadingOptions) -> ReadingOutcome {
+        agent::run(self, options)
+    }
+}
+
+fn file(rng: &mut Rng, at: usize) -> ReadingFile {
+    let counter = Counter::default();
+    let target = rng.between(2_000, 8_000);
+    let (path, needle) = (filling::path(rng, at), filling::needle(rng, at));
+    let (mut lines, mut tokens) = (Vec::new(), 0);
+    while tokens < target {
+        let line = filling::line(rng, at, lines.len());
+        tokens += counter.text(&line) + 1;
+        lines.push(line);
+    }
+    let place = rng.below(lines.len() as u64) as usize;
+    lines.insert(place, needle.clone());
+    ReadingFile { path, lines, needle }
+}

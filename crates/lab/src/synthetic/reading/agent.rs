@@ -1,0 +1,402 @@
+//! The agent of a reading job, its tool, its model's bill and its summariser, around the loop of a session.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use longhaul_core::estimate::Counter;
+use longhaul_core::event::{Event, EventBody, FORMAT, RunEnd};
+use longhaul_core::history::{EntryKind, History, ViewItem};
+use longhaul_core::ids::{CallId, LogRange};
+use longhaul_core::message::{
+    Answer, BlobRef, Finish, Message, Origin, Part, Role, ToolCall, ToolResult, ToolStatus, Truncation,
+};
+use longhaul_core::plan::{SummaryForm, SummaryRequest};
+use longhaul_core::queue::Queued;
+use longhaul_core::run::{
+    Approval, Counting, Effect, Fixed, Input, Model, Recovery, Retry, Run, Settings, ToolRule,
+};
+use longhaul_core::truncate::{self, Keep, Limit};
+use longhaul_core::usage::Usage;
+
+use super::{ReadingJob, ReadingOptions, ReadingOutcome};
+use crate::recording::{Recorded, text_of};
+use crate::summary::{length_tokens, stand_in_summary};
+
+/// How often the agent reads on in a file that was cut.
+const MOST_REREADS: usize = 3;
+
+/// How many requests of the agent go by while a summary is written beside the work.
+const SUMMARY_STEPS: usize = 2;
+
+/// A bound on the requests of a job: one that needs more has gone wrong.
+const MOST_REQUESTS: usize = 1_000;
+
+/// Milliseconds between two requests.
+const STEP_MS: u64 = 15_000;
+
+const TASK: &str = "Read every file of the list in order, one after the other. When you have read them all, write a \
+                    report with the line of each file that matters.";
+
+/// What is asked for in one call: a file from a line on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Wanted {
+    file: usize,
+    from: usize,
+    tries: usize,
+}
+
+struct Agent<'a> {
+    job: &'a ReadingJob,
+    options: &'a ReadingOptions,
+    run: Run,
+    log: Vec<Event>,
+    queue: Vec<Queued>,
+    now: u64,
+    work: VecDeque<Effect>,
+    /// Files that no call has asked for yet.
+    next_file: usize,
+    asked: BTreeMap<CallId, Wanted>,
+    /// Calls of the newest answer.
+    newest: Vec<CallId>,
+    /// Which lines of each file were shown.
+    shown: Vec<Vec<bool>>,
+    /// Where the result of each call stands in the log, and the file.
+    stored: Vec<(u64, usize)>,
+    /// The request before, by text and tokens.
+    sent: Vec<(String, u64)>,
+    /// Summaries on their way: the task, the answer, and with which request they are done.
+    beside: Vec<(u64, Answer, usize)>,
+    ended: Option<RunEnd>,
+    outcome: ReadingOutcome,
+}
+
+pub(super) fn run(job: &ReadingJob, options: &ReadingOptions) -> ReadingOutcome {
+    let mut agent = Agent::new(job, options);
+    agent.work_through();
+    agent.outcome()
+}
+
+impl<'a> Agent<'a> {
+    fn new(job: &'a ReadingJob, options: &'a ReadingOptions) -> Self {
+        let mut agent = Self {
+            job,
+            options,
+            run: Run::new(Arc::new(settings(options)), History::new(Counter::default())),
+            log: Vec::new(),
+            queue: Vec::new(),
+            now: 1_000_000,
+            work: VecDeque::new(),
+            next_file: 0,
+            asked: BTreeMap::new(),
+            newest: Vec::new(),
+            shown: job.files.iter().map(|file| vec![false; file.lines.len()]).collect(),
+            stored: Vec::new(),
+            sent: Vec::new(),
+            beside: Vec::new(),
+            ended: None,
+            outcome: ReadingOutcome::default(),
+        };
+        agent.feed(Input::Record(vec![EventBody::SessionStarted {
+            title: None,
+            forked_from: None,
+            imported_from: None,
+        }]));
+        agent
+    }
+
+    fn work_through(&mut self) {
+        let paths: Vec<&str> = self.job.files.iter().map(|file| file.path.as_str()).collect();
+        let text = format!("{TASK}\n\n{}", paths.join("\n"));
+        self.queue.push(Queued { id: "q".into(), queued_at: self.now, parts: vec![Part::text(text)] });
+        self.feed(Input::Wake);
+        while self.ended.is_none() && self.outcome.requests < MOST_REQUESTS {
+            match self.work.pop_front() {
+                Some(effect) => self.perform(effect),
+                None => break,
+            }
+        }
+    }
+
+    fn feed(&mut self, input: Input) {
+        let effects = self.run.handle(input);
+        self.work.extend(effects);
+        // What is at rest has stored its first event by now.
+        while self.ended.is_none()
+            && matches!(self.work.front(), Some(Effect::Append { .. } | Effect::ReadQueue))
+        {
+            if let Some(effect) = self.work.pop_front() {
+                self.perform(effect);
+            }
+        }
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Append { id, events, takes, .. } => {
+                self.queue.retain(|entry| !takes.contains(&entry.id));
+                let events = events.into_iter().map(|body| self.stored(body)).collect();
+                self.feed(Input::Appended { id, events });
+            }
+            Effect::ReadQueue => self.feed(Input::QueueRead(self.queue.clone())),
+            Effect::CallModel { .. } => self.call_model(),
+            Effect::RunTool { call, limit } => {
+                let result = self.read_file(&call, &limit);
+                self.feed(Input::ToolEnded(result));
+            }
+            Effect::Summarise { task, ahead, request } => self.summarise(task, ahead, &request),
+            Effect::StopSummary { task } => self.beside.retain(|(at, ..)| *at != task),
+            Effect::RunEnded(end) => self.ended = Some(end),
+            _ => {}
+        }
+    }
+
+    fn stored(&mut self, body: EventBody) -> Event {
+        let event = Event { seq: self.log.len() as u64 + 1, at: self.now, format: FORMAT, body };
+        if let EventBody::ToolFinished { result } = &event.body
+            && let Some(wanted) = self.asked.get(&result.call_id)
+        {
+            self.stored.push((event.seq, wanted.file));
+        }
+        self.log.push(event.clone());
+        event
+    }
+
+    /// Bills the request, notes what it shows, and answers it.
+    fn call_model(&mut self) {
+        self.now += STEP_MS;
+        let input = self.bill_request();
+        self.note_results();
+        let parts = self.answer();
+        let counter = Counter::default();
+        let output: u64 = parts.iter().map(|part| counter.part(part)).sum();
+        self.outcome.cost += 5.0 * output as f64;
+        let finish = if self.newest.is_empty() { Finish::Stop } else { Finish::ToolCalls };
+        let usage = Usage { input_tokens: input, output_tokens: output, ..Usage::default() };
+        self.feed(Input::ModelBegan);
+        self.feed(Input::ModelAnswered(Answer { parts, finish, usage: Some(usage), envelope: None }));
+        let done = |entry: &(u64, Answer, usize)| entry.2 <= self.outcome.requests;
+        let (done, beside) = self.beside.drain(..).partition(done);
+        self.beside = beside;
+        let done: Vec<(u64, Answer, usize)> = done;
+        for (task, answer, _) in done {
+            self.feed(Input::Summarised { task, answer: Ok(answer) });
+        }
+    }
+
+    fn bill_request(&mut self) -> u64 {
+        let fixed = self.options.fixed_tokens + Counter::default().framing().reply;
+        let view = self.run.history().view();
+        let sent: Vec<(String, u64)> =
+            view.iter().map(|item| (text_of(&item.message), item.tokens)).collect();
+        let same = self.sent.iter().zip(&sent).take_while(|(before, now)| before == now).count();
+        let common = sent[..same].iter().map(|(_, tokens)| tokens).sum::<u64>();
+        let cached = if self.outcome.requests == 0 { 0 } else { fixed + common };
+        let input = fixed + sent.iter().map(|(_, tokens)| tokens).sum::<u64>();
+        self.outcome.cost += 0.1 * cached as f64 + (input - cached) as f64;
+        self.outcome.requests += 1;
+        self.outcome.context.push(input);
+        self.outcome.overflows += usize::from(input > self.run.budget().usable);
+        self.sent = sent;
+        input
+    }
+
+    /// Which lines of the newest results the request shows.
+    fn note_results(&mut self) {
+        let view: Vec<ViewItem> = self.run.history().view().to_vec();
+        let mut is_placeholder = false;
+        for call in &self.newest {
+            let Some(wanted) = self.asked.get(call) else { continue };
+            let is_of_call =
+                |part: &Part| matches!(part, Part::ToolResult(result) if result.call_id == *call);
+            let text = view.iter().find(|item| item.message.parts.iter().any(is_of_call));
+            let text = text.map(|item| text_of(&item.message)).unwrap_or_default();
+            let lines: std::collections::BTreeSet<&str> = text.lines().collect();
+            let file = &self.job.files[wanted.file];
+            let mut count = 0;
+            for (at, line) in file.lines.iter().enumerate().skip(wanted.from) {
+                if lines.contains(line.as_str()) {
+                    self.shown[wanted.file][at] = true;
+                    count += 1;
+                }
+            }
+            is_placeholder |= count == 0;
+            let is_whole = self.shown[wanted.file].iter().all(|shown| *shown);
+            self.outcome.files_cut += usize::from(wanted.from == 0 && !is_whole);
+        }
+        self.outcome.placeholders += usize::from(is_placeholder);
+    }
+
+    /// Reads on where a file was cut, then the next files, then reports.
+    fn answer(&mut self) -> Vec<Part> {
+        let newest = std::mem::take(&mut self.newest);
+        let mut wanted = Vec::new();
+        for call in &newest {
+            let Some(last) = self.asked.get(call) else { continue };
+            let next = self.shown[last.file].iter().position(|shown| !shown);
+            if let Some(from) = next.filter(|_| last.tries < MOST_REREADS) {
+                wanted.push(Wanted { file: last.file, from, tries: last.tries + 1 });
+            }
+        }
+        match wanted.is_empty() {
+            true => {
+                let end = (self.next_file + self.options.files_per_step).min(self.job.files.len());
+                wanted.extend((self.next_file..end).map(|file| Wanted { file, from: 0, tries: 0 }));
+                self.next_file = end;
+            }
+            false => self.outcome.rereads += 1,
+        }
+        if wanted.is_empty() {
+            return vec![Part::text("All files are read. Here is the report of what matters in each.")];
+        }
+        let mut parts = vec![Part::text("I read on.")];
+        parts.extend(wanted.into_iter().map(|wanted| self.call(wanted)));
+        parts
+    }
+
+    fn call(&mut self, wanted: Wanted) -> Part {
+        // The loop names calls by the step and their place in the answer: here they are known when the tool runs.
+        let path = &self.job.files[wanted.file].path;
+        let arguments = serde_json::json!({ "path": path, "offset": wanted.from + 1 }).to_string();
+        let call_id = CallId::new(format!("w-{}-{}-{}", wanted.file, wanted.from, wanted.tries));
+        self.asked.insert(call_id.clone(), wanted);
+        self.newest.push(call_id.clone());
+        Part::ToolCall(ToolCall {
+            provider_id: Some(call_id.as_str().to_owned()),
+            call_id,
+            name: "read".to_owned(),
+            arguments,
+            native: None,
+        })
+    }
+
+    fn read_file(&mut self, call: &ToolCall, limit: &Limit) -> ToolResult {
+        // From now on the call has the name that the loop gave it.
+        let own = call.provider_id.as_deref().map(CallId::new);
+        if let Some(own) = own
+            && let Some(wanted) = self.asked.get(&own).copied()
+        {
+            self.asked.insert(call.call_id.clone(), wanted);
+            self.newest.iter_mut().filter(|id| **id == own).for_each(|id| *id = call.call_id.clone());
+        }
+        let wanted = self.asked.get(&call.call_id).copied();
+        let text = wanted
+            .map_or_else(String::new, |wanted| self.job.files[wanted.file].lines[wanted.from..].join("\n"));
+        let limit = match self.options.truncates_at_source {
+            true => *limit,
+            false => Limit { max_chars: u64::MAX, max_tokens: u64::MAX },
+        };
+        let cut = truncate::truncate(&text, &limit, Keep::Head, &Counter::default());
+        let truncated = cut.as_ref().map(|cut| Truncation {
+            head_bytes: cut.head_bytes,
+            omitted_chars: cut.omitted_chars,
+            total_chars: cut.total_chars,
+            blob: BlobRef { hash: "0".repeat(64), bytes: text.len() as u64 },
+            lost_bytes: 0,
+        });
+        let text = cut.map_or(text, |cut| cut.kept);
+        let content = vec![Part::text(text)];
+        ToolResult { call_id: call.call_id.clone(), status: ToolStatus::Completed, content, truncated }
+    }
+
+    /// The stand-in writes it of what the request shows; beside the work it takes a while.
+    fn summarise(&mut self, task: u64, ahead: bool, request: &SummaryRequest) {
+        let counter = Counter::default();
+        let shown: Vec<Recorded> =
+            request.messages.iter().map(|message| recorded(message, &counter)).collect();
+        let material: Vec<&Recorded> = shown.iter().take(shown.len().saturating_sub(1)).collect();
+        let material = if material.is_empty() { shown.iter().collect() } else { material };
+        let covered = material.iter().map(|entry| entry.tokens).sum();
+        let text =
+            stand_in_summary(&material, length_tokens(covered, Some(request.max_output_tokens)), &counter);
+        let input: u64 = shown.iter().map(|entry| entry.tokens).sum();
+        let order = shown.last().map_or(0, |entry| entry.tokens);
+        let cost = match request.form {
+            SummaryForm::Riding => 0.1 * (self.options.fixed_tokens + input - order) as f64 + order as f64,
+            SummaryForm::Flattened => input as f64,
+        };
+        let cost = cost + 5.0 * counter.text(&text) as f64;
+        self.outcome.cost += cost;
+        self.outcome.summary_cost += cost;
+        let answer =
+            Answer { parts: vec![Part::text(text)], finish: Finish::Stop, usage: None, envelope: None };
+        if ahead {
+            return self.beside.push((task, answer, self.outcome.requests + SUMMARY_STEPS));
+        }
+        self.outcome.waits += 1;
+        self.feed(Input::Summarised { task, answer: Ok(answer) });
+    }
+
+    fn outcome(self) -> ReadingOutcome {
+        let text: String = self.sent.iter().flat_map(|(text, _)| [text.as_str(), "\n"]).collect();
+        let view = self.run.history().view();
+        let leads_to = |seq: u64| {
+            let holds = |range: &LogRange| range.contains(seq);
+            view.iter().any(|item| holds(&item.range) || item.covers.iter().any(holds))
+        };
+        let is_visible = |file: usize| text.contains(&self.job.files[file].needle);
+        // A handle returns the whole of a result, what was cut at the source included.
+        let is_reachable = |file: usize| self.stored.iter().any(|(seq, at)| *at == file && leads_to(*seq));
+        let files = 0..self.job.files.len();
+        let visible = files.clone().filter(|file| is_visible(*file)).count();
+        let reachable = files.filter(|file| is_visible(*file) || is_reachable(*file)).count();
+        let incomplete = self.shown.iter().filter(|lines| lines.iter().any(|shown| !shown)).count();
+        let error = match &self.ended {
+            Some(RunEnd::Stop) => None,
+            other => Some(format!("{other:?}")),
+        };
+        ReadingOutcome {
+            needles_visible: visible,
+            needles_reachable: reachable,
+            files_incomplete: incomplete,
+            edits: self.run.history().edits().len(),
+            error,
+            ..self.outcome
+        }
+    }
+}
+
+fn recorded(message: &Message, counter: &Counter) -> Recorded {
+    let has_result = message.parts.iter().any(|part| matches!(part, Part::ToolResult(_)));
+    let kind = match message.role {
+        Role::Assistant => EntryKind::Assistant(None),
+        _ if has_result => EntryKind::Result { tool: "read".to_owned() },
+        _ => EntryKind::Typed,
+    };
+    let text = text_of(message).into();
+    Recorded {
+        seq: 0,
+        at: None,
+        message: Arc::new(message.clone()),
+        kind,
+        tokens: counter.message(message),
+        text,
+    }
+}
+
+fn settings(options: &ReadingOptions) -> Settings {
+    let rule = ToolRule { read_only: true, poll: true, approval: Approval::Allow, max_output_chars: 120_000 };
+    Settings {
+        max_steps: 100_000,
+        timeout_ms: None,
+        parallel_tools: None,
+        recovery: Recovery::Rest,
+        retry: Retry { attempts: 2, max_delay_ms: 1_000 },
+        policy: options.policy.clone(),
+        pre_compact_ms: None,
+        counting: Counting::Never,
+        model: Model {
+            origin: Origin { provider: "lab".to_owned(), api: "lab".to_owned(), model: "lab".to_owned() },
+            window: Some(options.window_tokens),
+            remembered_window: None,
+            max_output: None,
+            tools: true,
+            prefill: false,
+        },
+        fixed: Fixed {
+            system_hash: "s".to_owned(),
+            tools_hash: "t".to_owned(),
+            tokens: options.fixed_tokens,
+        },
+        tools: BTreeMap::from([("read".to_owned(), rule)]),
+    }
+}
