@@ -33,8 +33,8 @@ pub use draft::{MARK, ORDER_START, Rejected, SummaryDraft, SummaryForm, SummaryR
 pub use economics::{EditCost, Prices};
 pub(crate) use extract::plain_text;
 pub use scene::Scene;
-pub(crate) use verbatim::shortened;
 pub(crate) use share::least_bound;
+pub(crate) use verbatim::shortened;
 
 /// What the user chose about context.
 #[derive(Clone)]

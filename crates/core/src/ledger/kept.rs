@@ -61,10 +61,6 @@ impl<V> Kept<V> {
         self.order.values().filter_map(|key| self.get(key).map(|fact| (&**key, fact)))
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.facts.len()
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.facts.is_empty()
     }

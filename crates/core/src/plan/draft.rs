@@ -164,8 +164,10 @@ impl SummaryDraft {
         let floor = scene.after_choice(&choice.gone, &choice.cleared, 0);
         let most = asked.min(scene.budget.usable / 6).min(scene.budget.reserve);
         let limit = summary_limit(scene, choice, chapters.len() as u64, ledger_tokens, most)?;
-        let quoted = scene
-            .user_text_bound(&choice.gone, floor.bound() + limit * chapters.len() as u64 + ledger_tokens);
+        let quoted = scene.user_text_bound(
+            &choice.gone,
+            floor.bound() + limit * chapters.len() as u64 + ledger_tokens + scene.history.order_tokens(),
+        );
         let room = extract_room(scene, floor.bound() + quoted, chapters.len() as u64);
         // What has a ledger has filled its room by itself.
         let extract_tokens = (ledger_tokens == 0).then(|| limit.max(room));
@@ -409,12 +411,20 @@ fn chapters(scene: &Scene<'_>, gone: &[bool], messages: usize) -> Vec<Vec<bool>>
 fn summary_limit(scene: &Scene<'_>, choice: &Choice, count: u64, ledger: u64, limit: u64) -> Option<u64> {
     let ceiling = scene.trigger.min(scene.before);
     let fits = |limit: u64| {
-        let added = Groups::of(ledger + count * (limit + HEADER_TOKENS));
+        let orders = order_list_tokens(scene);
+        let added = Groups::of(ledger + orders + count * (limit + HEADER_TOKENS));
         scene.cleared(|unit| !choice.gone[unit], &choice.cleared, added).bound() < ceiling
     };
     std::iter::successors(Some(limit), |limit| Some(limit * 3 / 4))
         .take_while(|tried| *tried >= LEAST_TOKENS.min(limit))
         .find(|limit| fits(*limit))
+}
+
+/// The list of standing orders with its ids and marks, in tokens.
+fn order_list_tokens(scene: &Scene<'_>) -> u64 {
+    const ITEM_TOKENS: u64 = 8;
+    let count = scene.history.orders().count() as u64;
+    if count == 0 { 0 } else { scene.history.order_tokens() + (count + 2) * ITEM_TOKENS }
 }
 
 /// What an extract in the place of each of `count` summaries may have: half of what is left between what stays and where the

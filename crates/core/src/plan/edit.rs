@@ -6,6 +6,7 @@ use crate::event::{EditKind, EditReason, ViewEdit, ViewOp};
 use crate::ids::{Handle, LogRange};
 use crate::message::{Message, Part};
 use crate::meter::Reading;
+use crate::retention::user_text::order_list;
 use crate::strategy::{Choice, Instead};
 
 impl Scene<'_> {
@@ -62,14 +63,19 @@ impl Scene<'_> {
         self.view_edit(ops, EditKind::Compaction, strategy, &after, kept, why)
     }
 
-    /// What stands where the `gone` units were.
+    /// What stands where the `gone` units were: how many messages went, how to get them, and the standing orders.
     pub(super) fn note(&self, gone: &[bool]) -> Vec<Part> {
         let count = self.originals_in(gone);
         let how = match self.history.has_recall() {
             true => format!(": {}", named(&self.handles(gone))),
             false => ".".to_owned(),
         };
-        vec![Part::text(format!("[{count} earlier messages were removed here to make room{how}]"))]
+        let mut text = format!("[{count} earlier messages were removed here to make room{how}]");
+        let orders = order_list(self.history);
+        if !orders.is_empty() {
+            text.push_str(&format!("\n\n{}", orders.trim_end()));
+        }
+        vec![Part::text(text)]
     }
 
     /// The first item of the view that a choice touches.

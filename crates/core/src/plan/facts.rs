@@ -87,7 +87,8 @@ fn score(line: &str) -> u32 {
     let words: Vec<&str> = line.split_whitespace().collect();
     let is_word = |word: &&&str| {
         let word = word.trim_matches(|char: char| char.is_ascii_punctuation());
-        word.chars().count() > 1 && word.chars().all(|char| char.is_alphabetic() || char == '\'' || char == '-')
+        word.chars().count() > 1
+            && word.chars().all(|char| char.is_alphabetic() || char == '\'' || char == '-')
     };
     let plain = words.iter().filter(is_word).count();
     let is_sentence = plain >= 3 && plain * 2 > words.len();
@@ -115,9 +116,11 @@ mod tests {
 
     #[test]
     fn a_line_of_another_kind_stands_out() {
-        let log: Vec<String> =
-            (10..99).map(|at| format!("2026-01-07T10:00:{at}Z INFO mailer: sent {at} in {} ms", at * 3)).collect();
-        let code: Vec<String> = (0..90).map(|at| format!("    let cursor = merge_pool(&lease, {at});")).collect();
+        let log: Vec<String> = (10..99)
+            .map(|at| format!("2026-01-07T10:00:{at}Z INFO mailer: sent {at} in {} ms", at * 3))
+            .collect();
+        let code: Vec<String> =
+            (0..90).map(|at| format!("    let cursor = merge_pool(&lease, {at});")).collect();
         for filling in [log, code] {
             for fact in [
                 "The retry limit of the mailer is 4711 ms.",
@@ -143,7 +146,9 @@ mod tests {
     fn the_lines_have_a_small_share_of_the_result() {
         let counter = Counter::default();
         let text: Vec<String> = (0..80)
-            .map(|at| format!("{} the sentence number {at} says that it is {}", "-".repeat(at % 7), "x!".repeat(at)))
+            .map(|at| {
+                format!("{} the sentence number {at} says that it is {}", "-".repeat(at % 7), "x!".repeat(at))
+            })
             .collect();
         let text = text.join("\n");
         let kept = outstanding_lines(&text, counter.text(&text), counter.text_counter());

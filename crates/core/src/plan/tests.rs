@@ -652,7 +652,8 @@ fn the_last_resort_goes_down_step_by_step() {
     log.typed("work");
     log.step("read", 5_000);
     let shown = last_edit(&mut log);
-    assert!(shown.starts_with("work|") && shown.contains(CLEARED), "the newest result is cleared: {shown}");
+    let is_cut = shown.contains(crate::truncate::MARKER) && !shown.contains(CLEARED);
+    assert!(shown.starts_with("work|") && is_cut, "the newest result is cut, never cleared: {shown}");
 
     let mut log = Log::new();
     log.typed("work");
@@ -758,4 +759,46 @@ fn a_transcript_marks_who_speaks() {
     let spoken: Vec<&str> = text.lines().filter(|line| line.starts_with("<user")).collect();
     let marked = spoken.iter().filter(|line| line.len() == "<user 12345678>".len()).count();
     assert_eq!((spoken.len(), marked), (4, 3), "{spoken:?}");
+}
+
+#[test]
+fn every_strategy_keeps_standing_orders_and_quotes_the_user() {
+    for name in strategy::NAMES {
+        let mut log = Log::new();
+        log.typed("Let us begin with the parser.");
+        log.say("Gladly.");
+        log.typed("Whenever you name a file, add its size in brackets.");
+        log.add(EventBody::OrderPinned {
+            order_id: "o1".into(),
+            text: "Speak of the parser as the reader.".to_owned(),
+            source: crate::orders::OrderSource::User,
+            from: None,
+            replaces: None,
+        });
+        for turn in 0..30 {
+            log.typed(&format!("And what of part {turn}?"));
+            log.say(&format!("Part {turn}: {}", "word ".repeat(300)));
+        }
+        for round in 0..5 {
+            let plan = log.plan(&Budget::new(8_000, None), &policy(name), &Occasion::Overflow);
+            let edit = match plan {
+                Plan::Edit(edit) => *edit,
+                Plan::Summarise(draft) => draft.finish_extractive(&log.history).unwrap(),
+                other => panic!("{name}: {other:?}"),
+            };
+            log.commit(&edit);
+            let shown = log.shown();
+            assert!(
+                shown.contains("o1: Speak of the parser as the reader."),
+                "{name} in round {round}: {shown}"
+            );
+            let quotes = !matches!(*name, "middle-removal" | "truncation" | "importance");
+            let order = "Whenever you name a file, add its size in brackets.";
+            assert!(!quotes || shown.contains(order), "{name} in round {round}: {shown}");
+            for turn in 0..20 {
+                log.typed(&format!("Round {round}, part {turn}?"));
+                log.say(&"word ".repeat(300));
+            }
+        }
+    }
 }

@@ -235,7 +235,8 @@ impl Scene<'_> {
                 return None;
             }
             let beside = target.saturating_sub(cap * marked.len() as u64 * 9 / 8);
-            let edit = self.beside_cleared(&marked, beside).or_else(|| self.beside_cleared(&marked, target))?;
+            let edit =
+                self.beside_cleared(&marked, beside).or_else(|| self.beside_cleared(&marked, target))?;
             let edit = self.with_excerpts(edit, cap);
             if edit.compressed_bound < target && edit.compressed_bound < self.before {
                 return Some(edit);

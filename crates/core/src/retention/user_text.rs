@@ -351,12 +351,23 @@ impl<'h> UserText<'h> {
     }
 }
 
-/// Returns a summary's text without the section, which is made again from the log each time.
+/// The title of the list of standing orders.
+const ORDERS_TITLE: &str = "Standing orders, in force until they are removed:";
+
+/// Returns the list of the session's active standing orders, whole; nothing if there are none.
+pub(crate) fn order_list(history: &History) -> String {
+    let items: String = history.orders().map(|order| format!("- {}: {}\n", order.id, order.line())).collect();
+    if items.is_empty() { items } else { format!("{ORDERS_TITLE}\n{items}") }
+}
+
+/// Returns a summary's text without the quotes of the user and the standing orders, which are made again from the log
+/// each time.
 pub(crate) fn without_section(text: &str) -> Cow<'_, str> {
-    let Some(start) = text.find(TITLE) else { return Cow::Borrowed(text) };
-    let rest = &text[start..];
-    let end = rest.find("\n\n").map_or(rest.len(), |at| at + 2);
-    Cow::Owned([&text[..start], &rest[end..]].concat())
+    [TITLE, ORDERS_TITLE].into_iter().fold(Cow::Borrowed(text), |text, title| {
+        let Some(start) = text.find(title) else { return text };
+        let end = text[start..].find("\n\n").map_or(text.len(), |at| start + at + 2);
+        Cow::Owned([&text[..start], &text[end..]].concat())
+    })
 }
 
 /// Lines that several messages have, by their words, with the newest place of each.

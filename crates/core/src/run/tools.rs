@@ -5,7 +5,6 @@ use crate::event::{EventBody, NoteReason};
 use crate::history::closing_result;
 use crate::ids::{ApprovalId, CallId};
 use crate::message::{Message, Part, ToolCall, ToolResult, ToolStatus};
-use crate::meter;
 use crate::plan;
 use crate::run::{Approval, ToolRule};
 use crate::truncate::Limit;
@@ -72,22 +71,12 @@ impl Run {
         self.advance_tools(out);
     }
 
-    /// The room left in the window, divided over the open calls. A quarter of the usable room is always there:
-    /// older messages make way for it before the next request.
-    fn room_per_call(&self, calls: u64) -> u64 {
-        let budget = self.budget();
-        // A result that is cut to its room brings `recall` with it.
-        let reading = meter::read(&self.history, self.settings.fixed.tokens);
-        let left = budget.usable.saturating_sub(reading.bound());
-        // Beside what must stay: what is beyond would only be taken away again.
-        let beside = budget.usable.saturating_sub(self.least_input());
-        let room = left.max((budget.usable / 4).min(beside));
-        // The estimate of new text may be low by its p99 error, and by what the model's vocabulary spends more.
     /// Returns what the result of a call that starts now may add to the view, in tokens: the room beside what no plan
     /// can leave out, divided over the calls of the step that have no result yet. Older messages make way for it before
     /// the next request, so what they take is not subtracted. What earlier results of the step took is.
     fn room_per_call(&self, open_calls: u64) -> u64 {
         let usable = self.budget().usable;
+        // A result that is cut to its room brings `recall` with it.
         let fixed_tokens = self.settings.fixed.tokens;
         let room = usable.saturating_sub(plan::least_bound(&self.history, fixed_tokens));
         // The estimate of new text may be low by its expected error, and by what the model's vocabulary spends more.

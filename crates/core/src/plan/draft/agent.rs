@@ -8,7 +8,7 @@ use crate::event::{EventBody, ViewEdit, ViewOp};
 use crate::history::{History, Unit, ViewItem, units};
 use crate::ids::{Handle, LogRange};
 use crate::message::Part;
-use crate::retention::user_text::{UserText, user_room};
+use crate::retention::user_text::{UserText, order_list, user_room};
 
 impl SummaryDraft {
     /// What a pruning agent may be given and may write at a time: both have to fit its window, the answer its output
@@ -98,11 +98,13 @@ impl SummaryDraft {
         let all_quotes = UserText::of(history, &handles).whole_tokens().max(1);
         let mut summary = Some(pruning.summary()).filter(|summary| !summary.is_empty());
         let mut says_nothing = false;
+        let mut orders = Some(order_list(history));
         let replace = |run: &[usize], words: Option<String>| {
             let texts: Vec<String> = summary.take().into_iter().chain(words).collect();
             says_nothing |= texts.is_empty();
             let words = defused(&texts.join("\n\n"));
-            self.stand_in(history, &units, run, words, user_room as f64 / all_quotes as f64)
+            let orders = orders.take().unwrap_or_default();
+            self.stand_in(history, &units, run, (orders, words), user_room as f64 / all_quotes as f64)
         };
         let ops = pruning.ops((view, &units), &self.may_go, extracts, replace);
         if ops.is_empty() {
@@ -140,14 +142,15 @@ impl SummaryDraft {
         pruning.missing().map(of).collect()
     }
 
-    /// Returns the message that stands for a run of units. `quoted_share` is the share of the user's text in it that is
+    /// Returns the message that stands for a run of units, with the list of standing orders and the agent's words.
+    /// `quoted_share` is the share of the user's text in it that is
     /// quoted at most, 0 to 1 or more.
     fn stand_in(
         &self,
         history: &History,
         units: &[Unit],
         run: &[usize],
-        words: String,
+        (orders, words): (String, String),
         quoted_share: f64,
     ) -> ViewOp {
         let (first, last) = (&units[run[0]], &units[run[run.len() - 1]]);
@@ -169,6 +172,10 @@ impl SummaryDraft {
             ledger: None,
             work: Work::Written(if words.is_empty() { words } else { format!("{WRITTEN}\n{words}") }),
         };
-        ViewOp::Replace { range, parts: vec![Part::text(section.render(history, &user_text))], summary: true }
+        ViewOp::Replace {
+            range,
+            parts: vec![Part::text(section.render(history, &orders, &user_text))],
+            summary: true,
+        }
     }
 }

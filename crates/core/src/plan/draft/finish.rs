@@ -7,7 +7,7 @@ use crate::event::{EditKind, ViewEdit, ViewOp};
 use crate::history::{History, ViewItem};
 use crate::message::{Message, Part};
 use crate::meter::Reading;
-use crate::retention::user_text::{UserText, user_room};
+use crate::retention::user_text::{UserText, order_list, user_room};
 use crate::usage::Usage;
 
 impl SummaryDraft {
@@ -165,7 +165,7 @@ impl SummaryDraft {
         history: &History,
     ) -> Result<ViewEdit, Rejected> {
         let limit = edit.trigger_tokens.min(edit.original_bound);
-        let bare: Vec<String> = self.sections.iter().map(|section| section.render(history, "")).collect();
+        let bare = self.rendered(&vec![String::new(); self.sections.len()], history);
         let mut added = self.added(&bare);
         let mut bound = self.bound_of(floor, &added);
         if bound >= limit {
@@ -205,10 +205,21 @@ impl SummaryDraft {
         let whole: Vec<u64> = quotes.iter().map(UserText::whole_tokens).collect();
         let all = whole.iter().sum::<u64>().max(1);
         let share = |tokens: u64| (u128::from(room) * u128::from(tokens) / u128::from(all)) as u64;
-        let sections = self.sections.iter().zip(quotes).zip(whole);
-        sections
-            .map(|((section, quote), tokens)| section.render(history, &quote.fit(share(tokens))))
-            .collect()
+        let texts: Vec<String> =
+            quotes.iter().zip(whole).map(|(quote, tokens)| quote.fit(share(tokens))).collect();
+        self.rendered(&texts, history)
+    }
+
+    /// The sections with those quotes of the user; the last of them lists the standing orders.
+    fn rendered(&self, quotes: &[String], history: &History) -> Vec<String> {
+        let orders = order_list(history);
+        let last = self.sections.len() - 1;
+        let sections = self.sections.iter().zip(quotes).enumerate();
+        let texts = sections.map(|(at, (section, quote))| {
+            let orders = if at == last { orders.as_str() } else { "" };
+            section.render(history, orders, quote)
+        });
+        texts.collect()
     }
 
     /// What the texts add to the request.

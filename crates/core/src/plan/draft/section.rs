@@ -17,9 +17,9 @@ impl Section {
         }
     }
 
-    /// Returns the message that stands in the place of the section: with `user_text`, the quotes of the user, below its
-    /// first line.
-    pub(super) fn render(&self, history: &History, user_text: &str) -> String {
+    /// Returns the message that stands in the place of the section: below its first line the list of standing `orders`
+    /// and `user_text`, the quotes of the user.
+    pub(super) fn render(&self, history: &History, orders: &str, user_text: &str) -> String {
         let ledger = self.ledger(history);
         let text = match &self.work {
             // What a model writes is not taken for what the program knows.
@@ -32,7 +32,7 @@ impl Section {
             false => ".".to_owned(),
         };
         let head = format!("{MARK} of {} earlier messages{how}", self.messages);
-        let texts = [head.as_str(), user_text.trim_end(), ledger.trim(), text.trim()];
+        let texts = [head.as_str(), orders.trim_end(), user_text.trim_end(), ledger.trim(), text.trim()];
         texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
     }
 }
