@@ -61,7 +61,7 @@ impl Extent {
 }
 
 /// What a text is worth whose words of the query stand on many lines, beside one that has them all on one line.
-const SCATTERED_SHARE: f64 = 0.8;
+const SCATTERED_SHARE: f64 = 0.75;
 
 /// What a message weighs that its reader is shown in full anyway: the question itself would else be the best hit.
 pub const SHOWN_WEIGHT: f64 = 0.2;
