@@ -14,7 +14,7 @@ use crate::event::{
 };
 use crate::ids::{ApprovalId, CallId, EditId, LogRange, Millis, RunId, Seq};
 use crate::message::{Message, Origin, Part, ToolCall, ToolResult, ToolStatus};
-use crate::meter::{Anchor, Calibration};
+use crate::meter::{Anchor, Apportionment, Calibration};
 use crate::usage::Usage;
 
 mod pairing;
@@ -60,6 +60,9 @@ pub struct History {
     /// What the newest step has said.
     answered: Option<Answered>,
     kept_groups: Groups,
+    /// What the view held that the anchor's call has counted, and how the count is shared out among it.
+    anchor_groups: Groups,
+    apportionment: Option<Apportionment>,
     overhead_tokens: Option<u64>,
     errors_per_mille: VecDeque<i64>,
     last_error_per_mille: Option<i64>,
@@ -220,7 +223,10 @@ pub enum UndoError {
 impl History {
     /// An empty history, whose messages will be counted by `counter`.
     pub fn new(counter: Counter) -> Self {
-        let calibration = Calibration::new(counter.prior());
+        let calibration = match counter.prior() {
+            Some(prior) => Calibration::new(prior.clone()),
+            None => Calibration::unknown(counter.kind()),
+        };
         Self { counter, calibration, ..Self::default() }
     }
 
@@ -473,7 +479,9 @@ impl History {
         self.model = Some(to.clone());
         self.anchor = None;
         self.sent = None;
-        self.calibration = Calibration::default();
+        self.calibration = Calibration::unknown(self.counter.kind());
+        self.anchor_groups = Groups::default();
+        self.apportionment = None;
         self.overhead_tokens = None;
         self.errors_per_mille.clear();
         self.last_error_per_mille = None;

@@ -10,7 +10,7 @@ use crate::estimate::{Counter, Groups};
 use crate::event::{Cut, Event, EventBody, ModelChoice, RunEnd};
 use crate::ids::{EditId, LogRange, Millis, Seq};
 use crate::message::{Message, Origin, Role};
-use crate::meter::{Anchor, Calibration};
+use crate::meter::{Anchor, Apportionment, Calibration};
 use crate::usage::Usage;
 
 /// What follows from the log.
@@ -107,6 +107,11 @@ impl History {
     /// The newest count a provider gave for this view.
     pub fn anchor(&self) -> Option<&Anchor> {
         self.anchor.as_ref()
+    }
+
+    /// How the anchor's count is shared out among what it has counted.
+    pub(crate) fn apportionment(&self) -> Option<&Apportionment> {
+        self.apportionment.as_ref()
     }
 
     /// Tokens that every request of this session carries beyond what we count (chat templates, hidden

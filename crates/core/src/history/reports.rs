@@ -99,6 +99,9 @@ impl History {
             return;
         }
         self.learn_error(estimated, usage.input_tokens);
+        if self.anchor.is_none() {
+            self.calibration.see_first(&sent, start.fixed_tokens, usage.input_tokens);
+        }
         self.calibrate(start.fixed_tokens, sent, usage.input_tokens);
         let before = self.answered.map_or(self.last_seq, |answer| answer.seq - 1);
         let Some(sent_back) = self.output_sent_back(usage, answered.total()) else {
@@ -165,22 +168,23 @@ impl History {
             self.overhead_tokens = Some(unexplained.min(MAX_OVERHEAD_TOKENS));
         }
         self.anchor = Some(Anchor { seq, fixed, input, output, view_tokens });
+        self.apportionment = Some(self.calibration.share_out(&kept, fixed, input.saturating_add(output)));
+        self.anchor_groups = kept;
         self.kept_groups = kept;
         self.sent = None;
     }
 
+    /// What a call differs from the one before is known exactly, also where an edit took something away.
     fn calibrate(&mut self, fixed_tokens: u64, sent: Groups, input_tokens: u64) {
-        if let Some(added) = self.added(fixed_tokens, input_tokens) {
-            self.learn(&sent.without(&self.kept_groups), added);
-        }
-    }
-
-    /// What a call added to the one before is known exactly, if nothing else has changed.
-    fn added(&self, fixed_tokens: u64, input_tokens: u64) -> Option<u64> {
-        let anchor = self.anchor.as_ref()?;
-        let same = anchor.fixed == fixed_tokens && anchor.view_tokens == self.kept_groups.total();
+        let Some(anchor) = self.anchor.as_ref().filter(|anchor| anchor.fixed == fixed_tokens) else { return };
         let before = anchor.input.saturating_add(anchor.output);
-        input_tokens.checked_sub(before).filter(|_| same)
+        let difference = i128::from(input_tokens) - i128::from(before);
+        let (more, less) = (sent.without(&self.kept_groups), self.anchor_groups.without(&self.kept_groups));
+        if let Ok(difference) = i64::try_from(difference)
+            && self.counter.kind() != CountKind::Exact
+        {
+            self.calibration.learn_difference(&more, &less, difference);
+        }
     }
 
     /// An exact count has nothing to learn.

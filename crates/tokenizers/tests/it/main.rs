@@ -9,6 +9,8 @@ mod cached;
 #[cfg(test)]
 mod documents;
 #[cfg(test)]
+mod dump;
+#[cfg(test)]
 mod families;
 #[cfg(test)]
 mod golden;
