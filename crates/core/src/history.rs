@@ -24,7 +24,7 @@ mod summaries;
 mod view;
 
 pub use pairing::request_messages;
-use reports::Miss;
+use reports::{CountOffset, CountedView, Miss};
 pub(crate) use summaries::SUMMARY_FAILURES;
 use summaries::Summaries;
 #[cfg(test)]
@@ -68,6 +68,13 @@ pub struct History {
     last_error_per_mille: Option<i64>,
     /// What the newest report missed the estimate by.
     last_miss: Option<Miss>,
+    /// What the server has counted and not yet been sent, and what it was sent.
+    counted: Option<CountedView>,
+    counted_call: Option<CountedView>,
+    count_offset: CountOffset,
+    /// Reports in a row that could not be true.
+    false_reports: u32,
+    usage_is_unreliable: bool,
     largest_call: u64,
     window: Option<u64>,
     learned_window: Option<Learned>,
@@ -467,6 +474,10 @@ impl History {
         self.switched = false;
         self.window = start.window_tokens.or(self.window);
         self.answered = None;
+        let is_sent = |view: &CountedView| {
+            (view.view_changed_at, view.fixed_tokens) == (self.view_changed_at, start.fixed_tokens)
+        };
+        self.counted_call = self.counted.take().filter(is_sent);
         if let Some(run) = &mut self.run {
             run.steps += 1;
             run.recovering |= start.purpose == StepKind::Recovery;
@@ -486,6 +497,8 @@ impl History {
         self.errors_per_mille.clear();
         self.last_error_per_mille = None;
         self.last_miss = None;
+        (self.counted, self.counted_call, self.count_offset) = (None, None, CountOffset::default());
+        (self.false_reports, self.usage_is_unreliable) = (0, false);
         self.largest_call = 0;
         self.learned_window = None;
         self.window = None;

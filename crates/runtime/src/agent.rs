@@ -140,6 +140,15 @@ impl Rules {
 }
 
 impl Agent {
+    /// Returns its counter, which begins with what sessions have shown of the model up to now.
+    pub fn calibrated_counter(&self) -> Counter {
+        let counter = self.counter.clone();
+        match self.calibrations.prior(&self.provider.origin(), counter.name()) {
+            Some(prior) => counter.with_prior(prior),
+            None => counter,
+        }
+    }
+
     /// Its model.
     pub fn served(&self) -> ServedModel {
         ServedModel {

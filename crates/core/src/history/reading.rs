@@ -109,6 +109,11 @@ impl History {
         self.anchor.as_ref()
     }
 
+    /// Whether the server's usage reports are set aside, because several in a row could not be true: nothing rests on them then.
+    pub fn usage_is_unreliable(&self) -> bool {
+        self.usage_is_unreliable
+    }
+
     /// How the anchor's count is shared out among what it has counted.
     pub(crate) fn apportionment(&self) -> Option<&Apportionment> {
         self.apportionment.as_ref()

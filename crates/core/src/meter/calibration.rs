@@ -213,13 +213,14 @@ mod tests {
     #[test]
     fn bytes_are_learned_as_bytes() {
         let mut calibration = Calibration::default();
-        for at in 1..40 {
-            let (words, bytes) = (200 + at * 7 % 90, 900 + at * 31 % 400);
+        for at in 1..60 {
+            let words = 100 + at * 37 % 400;
+            let bytes = words * (2 + at % 5);
             let groups = Groups::of_kinds([words, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], bytes);
             calibration.learn(&groups, bytes);
         }
         let groups = Groups::of_kinds([300, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], 1_200);
-        assert!(calibration.ratios().apply(&groups).abs_diff(1_200) < 30, "{calibration:?}");
+        assert!(calibration.ratios().apply(&groups).abs_diff(1_200) < 120, "{calibration:?}");
     }
 
     /// One report that is out by half moves what was learned by little.

@@ -107,6 +107,11 @@ impl TokenizerProfile {
         Ratios(ratios)
     }
 
+    /// Returns the tokens that a server puts before every request unseen; 0 if its counts leave more out.
+    pub fn overhead_tokens(&self) -> u64 {
+        self.weights[CONSTANT].max(0.0).round() as u64
+    }
+
     /// Tokens of a request of `groups` with so many estimated tokens of system prompt and tools.
     pub(super) fn whole(&self, groups: &Groups, fixed_tokens: u64) -> f64 {
         dot(&self.weights, &whole_mix(groups, fixed_tokens)).max(0.0)
@@ -184,7 +189,9 @@ impl TokenizerProfile {
         self.bound_weights();
         let unknown = Self::default().spread;
         let variances: Mix = std::array::from_fn(|at| self.spread[at][at]);
-        let is_sound = |at: usize| variances[at].is_finite() && variances[at] >= 0.0 && variances[at] <= unknown[at][at] * 100.0;
+        let is_sound = |at: usize| {
+            variances[at].is_finite() && variances[at] >= 0.0 && variances[at] <= unknown[at][at] * 100.0
+        };
         let is_covariance = |at: usize, other: usize| {
             self.spread[at][other].powi(2) <= variances[at] * variances[other] * (1.0 + 1e-3)
         };
@@ -228,7 +235,10 @@ impl From<TokenizerProfile> for StoredProfile {
 impl From<StoredProfile> for TokenizerProfile {
     fn from(stored: StoredProfile) -> Self {
         let mut profile = Self::default();
-        if stored.version != VERSION || stored.weights.len() != SIZE || stored.spread.len() != SIZE * (SIZE + 1) / 2 {
+        if stored.version != VERSION
+            || stored.weights.len() != SIZE
+            || stored.spread.len() != SIZE * (SIZE + 1) / 2
+        {
             return profile;
         }
         for (weight, stored) in profile.weights.iter_mut().zip(&stored.weights) {

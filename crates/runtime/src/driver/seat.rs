@@ -92,7 +92,7 @@ impl Driver {
         let taken = switches.min(self.coming.len());
         let Some(agent) = self.coming.drain(..taken).next_back() else { return Ok(()) };
         self.shared.seat.write().unwrap_or_else(PoisonError::into_inner).missing = None;
-        let counter = agent.counter.clone();
+        let counter = agent.calibrated_counter();
         self.asked_at = None;
         self.doubted = false;
         self.counts_are_partial = false;

@@ -70,7 +70,7 @@ impl House {
         let mut page = pages.next().await?;
         let begun = newest_choice(&page).cloned();
         let mut seat = self.seat_of(begun.as_ref()).await;
-        let mut history = History::new(seat.agent.counter.clone());
+        let mut history = History::new(seat.agent.calibrated_counter());
         let mut log = Vec::new();
         while !pages.ended {
             let folding = Folding::begin(history, page);
@@ -84,8 +84,9 @@ impl House {
         let newest = newest_choice(&log);
         if newest != begun.as_ref() {
             seat = self.seat_of(newest).await;
-            if seat.agent.counter != *history.counter() {
-                (history, log) = folded(id, seat.agent.counter.clone(), log).await?;
+            let counter = seat.agent.calibrated_counter();
+            if counter != *history.counter() {
+                (history, log) = folded(id, counter, log).await?;
             }
         }
         seat.warn(id);

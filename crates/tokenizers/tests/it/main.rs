@@ -9,8 +9,6 @@ mod cached;
 #[cfg(test)]
 mod documents;
 #[cfg(test)]
-mod dump;
-#[cfg(test)]
 mod families;
 #[cfg(test)]
 mod golden;
@@ -20,3 +18,5 @@ mod json;
 mod models;
 #[cfg(test)]
 mod runs;
+#[cfg(test)]
+mod unknown;

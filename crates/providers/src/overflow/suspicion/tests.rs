@@ -54,7 +54,7 @@ fn half_a_window_is_silent_truncation() {
     assert_eq!(suspect(&sent, &cut), Some(expected));
     assert_eq!(expected.overflow(), Overflow { used_tokens: None, limit_tokens: Some(2_050) });
     let declared = Sent { window: Some(32_768), source: LimitSource::Declared, ..sent };
-    assert_eq!(suspect(&declared, &cut), Some(expected), "what is declared may be wrong");
+    assert_eq!(suspect(&declared, &cut), None, "a small report casts no doubt on a stated window");
     let roomy = Sent { window: Some(32_768), source: LimitSource::Server, ..sent };
     assert_eq!(suspect(&roomy, &cut), None, "a server that has the room has no reason to cut");
     let narrow = Sent { window: Some(4_096), source: LimitSource::Server, ..sent };
@@ -157,20 +157,24 @@ fn reasoning_and_calls_are_an_answer() {
     }
 }
 
+/// A report that does not grow with the request says nothing of a cut, however much is missing.
 #[test]
-fn a_count_that_stands_still_is_where_the_server_cuts() {
-    let sent = Sent { counted_before: 4_110, estimated: 150, last_input: 4_096, ..EXACT };
-    let cut = Some(Suspicion::SilentlyTruncated { reported: 4_096, counted: 4_260 });
-    assert_eq!(suspect(&sent, &answer("Yes.", Finish::Stop, Some((4_096, 9)))), cut);
-    assert_eq!(suspect(&sent, &answer("Yes.", Finish::Stop, Some((4_097, 9)))), None, "a token more");
-    let declared = Sent { window: Some(32_000), source: LimitSource::Declared, ..sent };
-    assert_eq!(suspect(&declared, &answer("Yes.", Finish::Stop, Some((4_096, 9)))), cut);
-    let again = Sent { counted_before: 4_110, estimated: 20, ..sent };
-    assert_eq!(
-        suspect(&again, &answer("Yes.", Finish::Stop, Some((4_096, 9)))),
-        None,
-        "hardly more was sent"
-    );
-    let thought = Sent { may_be_left_out: 150, ..sent };
-    assert_eq!(suspect(&thought, &answer("Yes.", Finish::Stop, Some((4_096, 9)))), None, "reasoning went");
+fn a_report_that_stands_still_is_a_wrong_one() {
+    let standing = answer("Yes.", Finish::Stop, Some((4_096, 9)));
+    for estimated in [150, 2_000, 60_000] {
+        let sent = Sent { counted_before: 4_110, estimated, last_input: 4_096, ..EXACT };
+        assert_eq!(suspect(&sent, &standing), None, "{estimated}");
+    }
+    let first = Sent { counted_before: 3_900, estimated: 2_000, last_input: 3_800, ..EXACT };
+    let cut = Some(Suspicion::SilentlyTruncated { reported: 4_096, counted: 5_900 });
+    assert_eq!(suspect(&first, &standing), cut, "the report before was another one");
+}
+
+/// Below half of any window that the server may have nothing was cut: it reports something else.
+#[test]
+fn a_report_below_half_a_window_is_a_wrong_one() {
+    let sent = Sent { estimated: 40_000, ..server(32_768) };
+    assert_eq!(suspect(&sent, &answer("Yes.", Finish::Stop, Some((9_000, 9)))), None);
+    let cut = Some(Suspicion::SilentlyTruncated { reported: 16_500, counted: 40_000 });
+    assert_eq!(suspect(&sent, &answer("Yes.", Finish::Stop, Some((16_500, 9)))), cut);
 }
