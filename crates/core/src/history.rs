@@ -75,6 +75,7 @@ pub struct History {
     /// Reports in a row that could not be true.
     false_reports: u32,
     usage_is_unreliable: bool,
+    reports_grow: bool,
     largest_call: u64,
     window: Option<u64>,
     learned_window: Option<Learned>,
@@ -498,7 +499,7 @@ impl History {
         self.last_error_per_mille = None;
         self.last_miss = None;
         (self.counted, self.counted_call, self.count_offset) = (None, None, CountOffset::default());
-        (self.false_reports, self.usage_is_unreliable) = (0, false);
+        (self.false_reports, self.usage_is_unreliable, self.reports_grow) = (0, false, false);
         self.largest_call = 0;
         self.learned_window = None;
         self.window = None;

@@ -114,6 +114,11 @@ impl History {
         self.usage_is_unreliable
     }
 
+    /// Whether the server has once reported more than the call before: its reports follow the requests.
+    pub fn reports_grow(&self) -> bool {
+        self.reports_grow
+    }
+
     /// How the anchor's count is shared out among what it has counted.
     pub(crate) fn apportionment(&self) -> Option<&Apportionment> {
         self.apportionment.as_ref()

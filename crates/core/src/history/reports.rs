@@ -188,6 +188,7 @@ impl History {
             return self.doubt_report();
         }
         self.false_reports = 0;
+        self.reports_grow |= self.anchor.as_ref().is_some_and(|anchor| usage.input_tokens > anchor.input);
         if let Some(view) = self.counted_call.take() {
             self.count_offset.learn(view.tokens, usage.input_tokens);
         }

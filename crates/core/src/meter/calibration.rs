@@ -8,7 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::profile::{Mix, TokenizerProfile, difference_mix, dot, whole_mix};
+use super::profile::{FIXED, Mix, TokenizerProfile, difference_mix, dot, whole_mix};
 use crate::estimate::{CountKind, Groups};
 
 /// What a variance grows by with each observation: old ones are forgotten.
@@ -31,6 +31,9 @@ const ENOUGH_CALLS: u64 = 5;
 
 /// What single messages differ from their kinds by, in tokens squared for each token: three for each of their hundreds.
 const MESSAGE_NOISE: f64 = 3.0;
+
+/// The least that an estimated token is worth of a reported count.
+const LEAST_WEIGHT: f64 = 0.05;
 
 /// What stands for the marks that a message may have and no one has counted, in bytes.
 const BYTES_AROUND: u64 = 32;
@@ -141,14 +144,21 @@ impl Calibration {
     pub(crate) fn share_out(&self, groups: &Groups, fixed_tokens: u64, reported: u64) -> Apportionment {
         let mix = whole_mix(groups, fixed_tokens);
         let carried = self.profile.carried(&mix);
-        let own = MESSAGE_NOISE * groups.total() as f64;
-        let variance = dot(&carried, &mix) + own + NOISE_TOKENS / 4.0;
+        let of_messages = MESSAGE_NOISE * groups.total() as f64;
+        let variance = dot(&carried, &mix) + of_messages + NOISE_TOKENS / 4.0;
         let surplus = (reported as f64 - dot(&self.profile.weights, &mix)) / variance;
+        let own = MESSAGE_NOISE * surplus;
         let mut weights = self.profile.weights;
         for (weight, carried) in weights.iter_mut().zip(carried) {
             *weight += carried * surplus;
         }
-        Apportionment { weights, of_own: MESSAGE_NOISE * surplus, reported }
+        for weight in weights.iter_mut().take(Groups::KINDS) {
+            // Whatever was reported, more content is more tokens.
+            *weight = (*weight + own).max(LEAST_WEIGHT);
+        }
+        // The fixed part is no message.
+        weights[FIXED] -= own;
+        Apportionment { weights, reported }
     }
 }
 
@@ -158,21 +168,18 @@ fn most(groups: &Groups) -> i64 {
     i64::try_from(bytes.max(groups.total() * 4)).unwrap_or(i64::MAX)
 }
 
-/// How a reported count is shared out among the parts of its request: the weights that explain it, as far as they are not sure,
-/// and what its messages have of their own.
+/// How a reported count is shared out among the parts of its request: the weights that explain it, moved as far as they are not
+/// sure.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Apportionment {
     weights: Mix,
-    /// Tokens for each token of a message, beyond what its kind says.
-    of_own: f64,
     reported: u64,
 }
 
 impl Apportionment {
-    /// Tokens of the part of the request that is `kept`, with so many tokens of system prompt and tools.
+    /// Returns the tokens of the part of the request that is `kept`, with so many tokens of system prompt and tools.
     pub(crate) fn part(&self, kept: &Groups, fixed_tokens: u64) -> u64 {
-        let own = self.of_own * kept.total() as f64;
-        let tokens = dot(&self.weights, &whole_mix(kept, fixed_tokens)) + own;
+        let tokens = dot(&self.weights, &whole_mix(kept, fixed_tokens));
         (tokens.max(0.0).ceil() as u64).min(self.reported)
     }
 }

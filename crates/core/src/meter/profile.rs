@@ -14,7 +14,7 @@ use crate::estimate::{CountKind, Groups};
 pub(super) const SIZE: usize = Groups::COUNT + 2;
 
 /// Where the weight of the fixed part stands: tokens for each estimated token beyond those of words.
-const FIXED: usize = Groups::COUNT;
+pub(super) const FIXED: usize = Groups::COUNT;
 
 /// Where the constant stands, in tokens.
 const CONSTANT: usize = Groups::COUNT + 1;

@@ -94,6 +94,7 @@ impl Driver {
             counted_before: reading.reported,
             estimated: reading.estimated,
             last_input: self.run.history().anchor().map_or(0, |anchor| anchor.input),
+            has_grown: self.run.history().reports_grow(),
             may_be_left_out: 0,
             margin: reading.margin,
             window: limits.window,

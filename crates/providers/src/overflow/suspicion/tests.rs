@@ -20,6 +20,7 @@ const EXACT: Sent = Sent {
     counted_before: 0,
     estimated: 0,
     last_input: 0,
+    has_grown: false,
     may_be_left_out: 0,
     margin: 0.1,
     window: None,
@@ -157,17 +158,32 @@ fn reasoning_and_calls_are_an_answer() {
     }
 }
 
-/// A report that does not grow with the request says nothing of a cut, however much is missing.
 #[test]
-fn a_report_that_stands_still_is_a_wrong_one() {
+fn a_count_that_stands_still_after_it_grew_is_where_the_server_cuts() {
+    let sent = Sent { counted_before: 4_110, estimated: 150, last_input: 4_096, has_grown: true, ..EXACT };
+    let cut = Some(Suspicion::SilentlyTruncated { reported: 4_096, counted: 4_260 });
+    assert_eq!(suspect(&sent, &answer("Yes.", Finish::Stop, Some((4_096, 9)))), cut);
+    assert_eq!(suspect(&sent, &answer("Yes.", Finish::Stop, Some((4_097, 9)))), None, "a token more");
+    let declared = Sent { window: Some(32_000), source: LimitSource::Declared, ..sent };
+    assert_eq!(suspect(&declared, &answer("Yes.", Finish::Stop, Some((4_096, 9)))), None, "it has the room");
+    let again = Sent { counted_before: 4_110, estimated: 20, ..sent };
+    assert_eq!(
+        suspect(&again, &answer("Yes.", Finish::Stop, Some((4_096, 9)))),
+        None,
+        "hardly more was sent"
+    );
+    let thought = Sent { may_be_left_out: 150, ..sent };
+    assert_eq!(suspect(&thought, &answer("Yes.", Finish::Stop, Some((4_096, 9)))), None, "reasoning went");
+}
+
+/// A report that never grows with the request says nothing of a cut, however much is missing.
+#[test]
+fn a_report_that_never_grew_is_a_wrong_one() {
     let standing = answer("Yes.", Finish::Stop, Some((4_096, 9)));
     for estimated in [150, 2_000, 60_000] {
         let sent = Sent { counted_before: 4_110, estimated, last_input: 4_096, ..EXACT };
         assert_eq!(suspect(&sent, &standing), None, "{estimated}");
     }
-    let first = Sent { counted_before: 3_900, estimated: 2_000, last_input: 3_800, ..EXACT };
-    let cut = Some(Suspicion::SilentlyTruncated { reported: 4_096, counted: 5_900 });
-    assert_eq!(suspect(&first, &standing), cut, "the report before was another one");
 }
 
 /// Below half of any window that the server may have nothing was cut: it reports something else.
