@@ -14,7 +14,7 @@ use crate::event::{
 };
 use crate::ids::{ApprovalId, CallId, EditId, LogRange, Millis, RunId, Seq};
 use crate::message::{Message, Origin, Part, ToolCall, ToolResult, ToolStatus};
-use crate::meter::{Anchor, Calibration};
+use crate::meter::{Anchor, Apportionment, Calibration};
 use crate::orders::StandingOrders;
 use crate::usage::Usage;
 
@@ -25,7 +25,7 @@ mod summaries;
 mod view;
 
 pub use pairing::request_messages;
-use reports::Miss;
+use reports::{CountOffset, CountedView, Miss};
 pub(crate) use summaries::SUMMARY_FAILURES;
 use summaries::Summaries;
 #[cfg(test)]
@@ -63,11 +63,22 @@ pub struct History {
     /// What the newest step has said.
     answered: Option<Answered>,
     kept_groups: Groups,
+    /// What the view held that the anchor's call has counted, and how the count is shared out among it.
+    anchor_groups: Groups,
+    apportionment: Option<Apportionment>,
     overhead_tokens: Option<u64>,
     errors_per_mille: VecDeque<i64>,
     last_error_per_mille: Option<i64>,
     /// What the newest report missed the estimate by.
     last_miss: Option<Miss>,
+    /// What the server has counted and not yet been sent, and what it was sent.
+    counted: Option<CountedView>,
+    counted_call: Option<CountedView>,
+    count_offset: CountOffset,
+    /// Reports in a row that could not be true.
+    false_reports: u32,
+    usage_is_unreliable: bool,
+    reports_grow: bool,
     largest_call: u64,
     window: Option<u64>,
     learned_window: Option<Learned>,
@@ -224,7 +235,10 @@ pub enum UndoError {
 impl History {
     /// An empty history, whose messages will be counted by `counter`.
     pub fn new(counter: Counter) -> Self {
-        let calibration = Calibration::new(counter.prior());
+        let calibration = match counter.prior() {
+            Some(prior) => Calibration::new(prior.clone()),
+            None => Calibration::unknown(counter.kind()),
+        };
         Self { counter, calibration, ..Self::default() }
     }
 
@@ -474,6 +488,10 @@ impl History {
         self.switched = false;
         self.window = start.window_tokens.or(self.window);
         self.answered = None;
+        let is_sent = |view: &CountedView| {
+            (view.view_changed_at, view.fixed_tokens) == (self.view_changed_at, start.fixed_tokens)
+        };
+        self.counted_call = self.counted.take().filter(is_sent);
         if let Some(run) = &mut self.run {
             run.steps += 1;
             run.recovering |= start.purpose == StepKind::Recovery;
@@ -486,11 +504,15 @@ impl History {
         self.model = Some(to.clone());
         self.anchor = None;
         self.sent = None;
-        self.calibration = Calibration::default();
+        self.calibration = Calibration::unknown(self.counter.kind());
+        self.anchor_groups = Groups::default();
+        self.apportionment = None;
         self.overhead_tokens = None;
         self.errors_per_mille.clear();
         self.last_error_per_mille = None;
         self.last_miss = None;
+        (self.counted, self.counted_call, self.count_offset) = (None, None, CountOffset::default());
+        (self.false_reports, self.usage_is_unreliable, self.reports_grow) = (0, false, false);
         self.largest_call = 0;
         self.learned_window = None;
         self.window = None;

@@ -1,9 +1,9 @@
 //! The one meter: how many tokens the next request will have.
 //!
 //! `nextInput = lastInput + lastOutput + estimate(new)`, anchored on what the provider reported for the
-//! newest call. After an edit of the view the counted part shrinks in proportion: the difference between
-//! what was reported and what we count is split into an overhead that every request carries (learned from the
-//! first call) and a ratio that scales with the content. Display and planner read the same numbers.
+//! newest call. After an edit of the view the counted part shrinks by the calibrated difference: what the reported
+//! count has beyond the estimate is shared out among what goes and what stays, each by how unsure its weight is.
+//! Display and planner read the same numbers.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,8 +13,11 @@ use crate::ids::Seq;
 use crate::message::Message;
 
 mod calibration;
+mod profile;
 
+pub(crate) use calibration::Apportionment;
 pub use calibration::{Calibration, Ratios};
+pub use profile::TokenizerProfile;
 
 /// The largest overhead that is believed, in tokens.
 pub const MAX_OVERHEAD_TOKENS: u64 = 3_000;
@@ -81,23 +84,18 @@ pub fn unedited(history: &History, fixed_tokens: u64) -> u64 {
 
 /// Reads the meter for a view of which `kept` was in the anchor's count and `new` was not (both in our estimate).
 pub fn of_parts(history: &History, fixed_tokens: u64, kept: &Groups, new: &Groups) -> Reading {
-    let ratios = history.calibration().ratios();
-    let Some(anchor) = history.anchor() else {
-        let all = *kept + *new + Groups::of(fixed_tokens);
-        return Reading::new(history, 0, ratios.apply(&all));
+    let calibration = history.calibration();
+    let Some((anchor, shared)) = history.anchor().zip(history.apportionment()) else {
+        return Reading::new(history, 0, calibration.whole(&(*kept + *new), fixed_tokens));
     };
     let counted = anchor.input.saturating_add(anchor.output);
     let added = *new + Groups::of(fixed_tokens.saturating_sub(anchor.fixed));
-    let estimated = ratios.apply(&added);
+    let estimated = calibration.ratios().apply(&added);
     if kept.total() == anchor.view_tokens {
         let reported = counted.saturating_sub(anchor.fixed.saturating_sub(fixed_tokens));
         return Reading::new(history, reported, estimated);
     }
-    let overhead = history.overhead_tokens().min(counted);
-    let content = anchor.fixed.saturating_add(anchor.view_tokens).max(1);
-    let scale = (counted - overhead) as f64 / content as f64;
-    let kept = fixed_tokens.min(anchor.fixed).saturating_add(kept.total());
-    let still = overhead.saturating_add((kept as f64 * scale).ceil() as u64);
+    let still = shared.part(kept, fixed_tokens.min(anchor.fixed));
     // The sum of what stays and what went was reported. Only how it splits is estimated: the error is that of the
     // smaller part.
     let split = still.min(counted.saturating_sub(still));

@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use longhaul_core::budget::ASSUMED_WINDOW;
+use longhaul_core::history::History;
 use longhaul_core::message::{Origin, Part};
 use longhaul_providers::connect::{self, Kind};
 use longhaul_providers::http::{Secret, Timeouts};
@@ -582,6 +583,11 @@ impl Target {
         if !matches!(source, LimitSource::Declared | LimitSource::Server) {
             self.server.windows.learn(self.base_url(), &self.origin(), Some(tokens));
         }
+    }
+
+    /// A conversation has shown what the model's tokenizer charges: the next ones begin with it.
+    pub(crate) fn learn_tokenizer(&self, history: &History) {
+        self.server.windows.learn_tokenizer(&self.origin(), history.counter().name(), history.calibration());
     }
 
     /// Whether what the server reports is no sign of a cut.

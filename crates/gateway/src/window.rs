@@ -1,6 +1,7 @@
 //! How large windows are, and who says so: one answer for everybody who calls the same model.
 
 use longhaul_core::message::Origin;
+use longhaul_core::meter::Calibration;
 use longhaul_providers::LimitSource;
 
 /// Windows that refusals have named, kept by whoever else calls the same models: what one learns, all know.
@@ -10,6 +11,12 @@ pub trait Learned: Send + Sync {
 
     /// A refusal named it; `None`: there was nothing to it.
     fn learn(&self, base_url: &str, model: &Origin, window: Option<u64>);
+
+    /// A conversation's reports have shown what the model's tokenizer charges beside what `counter` (its name) says. Kept by
+    /// nobody unless it is implemented.
+    fn learn_tokenizer(&self, model: &Origin, counter: &str, calibration: &Calibration) {
+        let _ = (model, counter, calibration);
+    }
 }
 
 /// Nobody else calls them.

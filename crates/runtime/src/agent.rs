@@ -147,6 +147,15 @@ impl Rules {
 }
 
 impl Agent {
+    /// Returns its counter, which begins with what sessions have shown of the model up to now.
+    pub fn calibrated_counter(&self) -> Counter {
+        let counter = self.counter.clone();
+        match self.calibrations.prior(&self.provider.origin(), counter.name()) {
+            Some(prior) => counter.with_prior(prior),
+            None => counter,
+        }
+    }
+
     /// Its model.
     pub fn served(&self) -> ServedModel {
         ServedModel {
@@ -204,13 +213,13 @@ impl Agent {
 
     /// The history of a session of this agent before its first event.
     pub(crate) fn new_history(&self) -> History {
-        let history = History::new(self.counter.clone());
+        let history = History::new(self.calibrated_counter());
         if self.tools.has_recall() { history } else { history.without_recall() }
     }
 
     /// Whether a history was folded as this agent would fold it.
     pub(crate) fn reads_as(&self, history: &History) -> bool {
-        self.counter == *history.counter() && self.tools.has_recall() == history.has_recall()
+        self.calibrated_counter() == *history.counter() && self.tools.has_recall() == history.has_recall()
     }
 
     /// What every request starts with once `recall` is offered, in estimated tokens.

@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longhaul_core::message::Origin;
-use longhaul_core::meter::{Calibration, Ratios};
+use longhaul_core::meter::{Calibration, TokenizerProfile};
 use serde::{Deserialize, Serialize};
-
-/// Calls that a calibration must rest on before it is kept.
-const ENOUGH_CALLS: u64 = 5;
 
 /// The largest file that is read, in bytes: a thousand times what one has.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// The least change of a ratio that is worth a write.
 const WORTH_WRITING: f64 = 0.01;
+
+/// The least change of what every request carries unseen that is worth a write, in tokens.
+const WORTH_WRITING_TOKENS: u64 = 16;
 
 /// Calibrations by model. Losing the file costs accuracy in a session's first calls, nothing else: it is written
 /// without a sync, and one that cannot be read counts as none.
@@ -39,9 +39,12 @@ struct Known {
     /// Windows that refusals named, in tokens, by model and server.
     #[serde(default)]
     windows: BTreeMap<String, u64>,
-    /// Ratios by model and counter.
-    #[serde(flatten)]
-    ratios: BTreeMap<String, Ratios>,
+    /// What was learned of tokenizers, by model and counter.
+    #[serde(default)]
+    tokenizers: BTreeMap<String, TokenizerProfile>,
+    /// What releases before 0.7 have kept: four ratios by model and counter.
+    #[serde(flatten, skip_serializing)]
+    four_ratios: BTreeMap<String, [f64; 4]>,
 }
 
 impl Calibrations {
@@ -76,25 +79,20 @@ impl Calibrations {
         Self { kept: Arc::clone(&other.kept), server: self.server.clone() }
     }
 
-    /// What earlier sessions have shown of `model` beside what `counter` (its name) says.
-    pub fn prior(&self, model: &Origin, counter: &str) -> Ratios {
-        self.known().ratios.get(&key(model, counter)).copied().unwrap_or_default()
+    /// What earlier sessions have shown of `model` beside what `counter` (its name) says; `None` for a model that is new.
+    pub fn prior(&self, model: &Origin, counter: &str) -> Option<TokenizerProfile> {
+        self.known().tokenizers.get(&key(model, counter)).cloned()
     }
 
     /// Takes in what a session has shown of `model` beside what `counter` (its name) says.
     pub fn learn(&self, model: &Origin, counter: &str, calibration: &Calibration) {
-        if calibration.observations() < ENOUGH_CALLS {
-            return;
-        }
+        let Some(profile) = calibration.settled() else { return };
         let mut known = self.known();
         let key = key(model, counter);
-        let before = known.ratios.get(&key).copied().unwrap_or_default();
-        let ratios = *calibration.ratios();
-        let moved = before.0.iter().zip(ratios.0).any(|(old, new)| (old - new).abs() >= WORTH_WRITING);
-        if !moved {
+        if known.tokenizers.get(&key).is_some_and(|before| !moved(before, &profile)) {
             return;
         }
-        known.ratios.insert(key, ratios);
+        known.tokenizers.insert(key, profile);
         self.keep(&known);
     }
 
@@ -138,6 +136,14 @@ impl Calibrations {
     }
 }
 
+/// Whether there is something new in a profile that is worth a write.
+fn moved(before: &TokenizerProfile, now: &TokenizerProfile) -> bool {
+    let (old, new) = (before.ratios(), now.ratios());
+    let is_moved = |(old, new): (&f64, &f64)| (old - new).abs() >= WORTH_WRITING;
+    old.0.iter().zip(&new.0).any(is_moved)
+        || before.overhead_tokens().abs_diff(now.overhead_tokens()) >= WORTH_WRITING_TOKENS
+}
+
 /// Ratios say nothing beside another counter: not the model alone is the key.
 fn key(model: &Origin, counter: &str) -> String {
     format!("{} by {counter}", named(model))
@@ -158,7 +164,9 @@ fn read(file: &Path) -> io::Result<Known> {
         return Err(io::Error::other("it is larger than 1 MiB"));
     }
     let mut known: Known = serde_json::from_slice(&bytes)?;
-    known.ratios.values_mut().for_each(|ratios| *ratios = ratios.sane());
+    for (key, ratios) in std::mem::take(&mut known.four_ratios) {
+        known.tokenizers.entry(key).or_insert_with(|| TokenizerProfile::of_four_ratios(ratios));
+    }
     Ok(known)
 }
 
@@ -185,6 +193,11 @@ mod tests {
         Origin { provider: "p".to_owned(), api: "a".to_owned(), model: model.to_owned() }
     }
 
+    /// Tokens for each estimated token of words, as they were kept.
+    fn words(calibrations: &Calibrations) -> f64 {
+        calibrations.prior(&origin("m"), "c").expect("it was learned").ratios().0[0]
+    }
+
     fn shown(calls: u64, factor: f64) -> Calibration {
         let mut calibration = Calibration::default();
         for _ in 0..calls {
@@ -202,7 +215,7 @@ mod tests {
         first.learn(&origin("m"), "c", &shown(20, 1.3));
         let second = Calibrations::open(file.clone());
         assert_eq!((second.window(&origin("m")), second.window(&origin("n"))), (Some(8_000), None));
-        assert_ne!(second.prior(&origin("m"), "c"), Ratios::default());
+        assert!(second.prior(&origin("m"), "c").is_some());
         second.learn_window(&origin("m"), None);
         assert_eq!(Calibrations::open(file).window(&origin("m")), None);
     }
@@ -221,17 +234,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("calibration.json");
         let first = Calibrations::open(file.clone());
-        assert_eq!(first.prior(&origin("m"), "c"), Ratios::default());
+        assert_eq!(first.prior(&origin("m"), "c"), None);
         first.learn(&origin("m"), "c", &shown(20, 1.3));
         first.learn(&origin("seldom"), "c", &shown(4, 2.0));
         let again = Calibrations::open(file);
-        assert!(
-            (again.prior(&origin("m"), "c").0[0] - 1.3).abs() < 0.02,
-            "{:?}",
-            again.prior(&origin("m"), "c")
-        );
-        assert_eq!(again.prior(&origin("seldom"), "c"), Ratios::default());
-        assert_eq!(again.prior(&origin("m"), "d"), Ratios::default(), "another counter errs otherwise");
+        assert!((words(&again) - 1.3).abs() < 0.02, "{:?}", again.prior(&origin("m"), "c"));
+        assert_eq!(again.prior(&origin("seldom"), "c"), None);
+        assert_eq!(again.prior(&origin("m"), "d"), None, "another counter errs otherwise");
     }
 
     #[cfg(unix)]
@@ -246,12 +255,12 @@ mod tests {
         let file = pipe("calibration.json");
         pipe("calibration.new");
         let first = Calibrations::open(file.clone());
-        assert_eq!(first.prior(&origin("m"), "c"), Ratios::default());
+        assert_eq!(first.prior(&origin("m"), "c"), None);
         first.learn(&origin("m"), "c", &shown(20, 1.3));
-        assert!(Calibrations::open(file.clone()).prior(&origin("m"), "c").0[0] > 1.2, "the pipe is replaced");
+        assert!(words(&Calibrations::open(file.clone())) > 1.2, "the pipe is replaced");
         File::create(&file).unwrap().set_len(1 << 40).unwrap();
         for other in [file.as_path(), folder.path(), Path::new("/dev/zero")] {
-            assert_eq!(Calibrations::open(other.to_owned()).prior(&origin("m"), "c"), Ratios::default());
+            assert_eq!(Calibrations::open(other.to_owned()).prior(&origin("m"), "c"), None);
         }
     }
 
@@ -261,7 +270,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("calibration.json");
         fs::write(&file, b"{\"p/m\":[1.5,2.0,1.0,1.0]}").unwrap();
-        assert_eq!(Calibrations::open(file).prior(&origin("m"), "c"), Ratios::default());
+        assert_eq!(Calibrations::open(file).prior(&origin("m"), "c"), None);
     }
 
     #[test]
@@ -269,8 +278,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("calibration.json");
         fs::write(&file, b"{\"p/m by c\":[1,2").unwrap();
-        assert_eq!(Calibrations::open(file.clone()).prior(&origin("m"), "c"), Ratios::default());
+        assert_eq!(Calibrations::open(file.clone()).prior(&origin("m"), "c"), None);
         fs::write(&file, b"{\"p/m by c\":[1.5,900.0,-1.0,1.0]}").unwrap();
-        assert_eq!(Calibrations::open(file).prior(&origin("m"), "c"), Ratios([1.5, 4.0, 0.25, 1.0]));
+        let read =
+            Calibrations::open(file).prior(&origin("m"), "c").expect("four ratios of an older release");
+        assert_eq!(read, TokenizerProfile::of_four_ratios([1.5, 900.0, -1.0, 1.0]));
+        assert_eq!(read.ratios().0[..6], [1.5, 4.0, 1.5, 1.5, 4.0, 0.25]);
     }
 }

@@ -106,6 +106,7 @@ pub(crate) struct Driver {
     /// Whether the newest answer was taken for an overflow.
     doubted: bool,
     told_of_cut: bool,
+    told_of_usage: bool,
     trace: Trace,
     /// Messages of the queue of which other nodes need tell no more: the session was woken for them, or they wait since
     /// a cancel or a crash. None where there are no others.
@@ -149,6 +150,7 @@ impl Driver {
             asked_at: None,
             doubted: false,
             told_of_cut: false,
+            told_of_usage: false,
             heard: None,
             counts_are_partial: false,
         }
@@ -357,6 +359,9 @@ impl Driver {
         let survival = before.map(|before| before.survival(&self.run));
         for event in &events {
             self.log_estimate(&event.body);
+            if matches!(event.body, EventBody::StepFinished { .. }) {
+                self.tell_of_unreliable_usage();
+            }
             if let EventBody::RunFinished { reason, error, .. } = &event.body {
                 self.last_end = Settled { end: Some(*reason), error: error.clone() };
             }

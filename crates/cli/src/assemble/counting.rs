@@ -40,8 +40,10 @@ pub(super) async fn counts(place: &Place, config: &Config, model: &Origin) -> Ou
     // Building a vocabulary takes up to seconds.
     let counter = tokio::task::spawn_blocking(move || counter(&wanted, &name, &root)).await??;
     let counting = counting(&config.context.token_counter, &config.model, &counter);
-    let prior = calibrations.prior(model, counter.name());
-    let counter = counter.with_prior(prior);
+    let counter = match calibrations.prior(model, counter.name()) {
+        Some(prior) => counter.with_prior(prior),
+        None => counter,
+    };
     Ok(Counts { counter, counting, calibrations })
 }
 

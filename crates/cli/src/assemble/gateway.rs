@@ -7,7 +7,9 @@ use longhaul::config::{
     Config, GatewayCredentials, GatewayDialect, GatewayMidstream, GatewayRecall, ModelConfig, StrategyKind,
     UpstreamConfig, UpstreamModel,
 };
+use longhaul_core::estimate::Counter;
 use longhaul_core::message::Origin;
+use longhaul_core::meter::Calibration;
 use longhaul_core::plan::Policy;
 use longhaul_core::strategy::{PruningAgent, Strategy};
 use longhaul_gateway::wire::Dialect;
@@ -61,7 +63,15 @@ pub(crate) async fn gateway(
     };
     let windows = Arc::new(Shared(calibrations.clone()));
     let summariser = summariser.map(|another| another.0);
-    let parts = Parts { memo, windows, summariser, ..Parts::default() };
+    let learned = calibrations.clone();
+    let counter = Arc::new(move |model: &Origin| {
+        let counter = Counter::default().for_model(&model.model);
+        match learned.prior(model, counter.name()) {
+            Some(prior) => counter.with_prior(prior),
+            None => counter,
+        }
+    });
+    let parts = Parts { memo, windows, summariser, counter, ..Parts::default() };
     Gateway::new(settings, parts).map(Some).map_err(|error| Failure::usage(error.to_string()))
 }
 
@@ -92,6 +102,10 @@ impl Learned for Shared {
 
     fn learn(&self, base_url: &str, model: &Origin, window: Option<u64>) {
         self.0.of_server(base_url).learn_window(model, window);
+    }
+
+    fn learn_tokenizer(&self, model: &Origin, counter: &str, calibration: &Calibration) {
+        self.0.learn(model, counter, calibration);
     }
 }
 

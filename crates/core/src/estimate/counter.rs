@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use super::{Family, Groups, ImageRule, chars_div_4};
-use crate::meter::Ratios;
+use crate::meter::TokenizerProfile;
 
 /// Counts the tokens of a text.
 ///
@@ -110,14 +110,13 @@ pub struct Counter {
     text: Arc<dyn TextCounter>,
     framing: Framing,
     images: ImageRule,
-    prior: Ratios,
+    prior: Option<Arc<TokenizerProfile>>,
 }
 
 impl Counter {
     /// Counts texts with `text`, framing and pictures as OpenAI's chat has them.
     pub fn new(text: Arc<dyn TextCounter>) -> Self {
-        let (framing, images, prior) = Default::default();
-        Self { text, framing, images, prior }
+        Self { text, framing: Framing::default(), images: ImageRule::default(), prior: None }
     }
 
     /// With the framing and the rule for pictures of a model, by its name.
@@ -134,13 +133,13 @@ impl Counter {
 
     /// With what earlier sessions have shown of the model's vocabulary.
     #[must_use]
-    pub fn with_prior(self, prior: Ratios) -> Self {
-        Self { prior: prior.sane(), ..self }
+    pub fn with_prior(self, prior: TokenizerProfile) -> Self {
+        Self { prior: Some(Arc::new(prior)), ..self }
     }
 
-    /// What calibration begins with.
-    pub fn prior(&self) -> Ratios {
-        self.prior
+    /// Returns what calibration begins with; `None` if nothing was learned of the model.
+    pub fn prior(&self) -> Option<&TokenizerProfile> {
+        self.prior.as_deref()
     }
 
     /// The structured estimate with the weights of a family.

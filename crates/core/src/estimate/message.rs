@@ -58,7 +58,7 @@ impl Counter {
     /// Tokens of a message with its framing and its reasoning, by group.
     pub fn message_groups(&self, message: &Message) -> Groups {
         let parts: Groups = message.parts.iter().map(|part| self.part_groups(part)).sum();
-        parts + Groups::of(self.around(message))
+        parts + Groups::of_framing(self.around(message), messages(message))
     }
 
     /// Tokens of a message with its framing and its reasoning.
@@ -75,12 +75,8 @@ impl Counter {
         sum
     }
 
-    /// Each result is a message of its own on the wire.
     fn around(&self, message: &Message) -> u64 {
-        match message.role {
-            Role::Tool => self.framing().message * (message.parts.len() as u64).max(1),
-            Role::User | Role::Assistant => self.framing().message,
-        }
+        self.framing().message * messages(message)
     }
 
     /// Tokens of one part, with its own framing (a tool call's or result's) but not its message's, by group.
@@ -121,6 +117,14 @@ impl Counter {
     pub fn tool(&self, tool: &ToolSpec) -> u64 {
         let schema = self.text(tool.parameters.as_str()) * self.framing().schema_percent;
         self.text(&tool.name) + self.text(&tool.description) + schema.div_ceil(100) + self.framing().tool
+    }
+}
+
+/// Messages on the wire: each result is one of its own.
+fn messages(message: &Message) -> u64 {
+    match message.role {
+        Role::Tool => (message.parts.len() as u64).max(1),
+        Role::User | Role::Assistant => 1,
     }
 }
 

@@ -71,34 +71,42 @@ impl Feature {
     }
 }
 
-/// The weighted sums, together rounded to whole tokens, at most `most`; something is one token at least.
-pub(super) fn groups(counts: &Counts, weights: &Weights, most: u64) -> Groups {
-    let mut thousandths = [0_u64; Groups::COUNT];
+/// The weighted sums, together rounded to whole tokens, at most `bytes`, those of the text; something is one token at least.
+pub(super) fn groups(counts: &Counts, weights: &Weights, bytes: u64) -> Groups {
+    let mut thousandths = [0_u64; Groups::KINDS];
     for ((count, weight), group) in counts.iter().zip(weights).zip(GROUPS) {
         thousandths[group] += count * weight;
     }
     let sum: u64 = thousandths.iter().sum();
-    let total = ((sum + 500) / 1000).max(u64::from(sum > 0)).min(most);
-    let mut groups = [0; Groups::COUNT];
+    let total = ((sum + 500) / 1000).max(u64::from(sum > 0)).min(bytes);
+    let mut groups = [0; Groups::KINDS];
     let mut left = total;
     for (tokens, group) in groups.iter_mut().zip(thousandths).skip(1) {
-        *tokens = (group / 1000).min(left);
+        *tokens = ((group + 500) / 1000).min(left);
         left -= *tokens;
     }
     groups[0] = left;
-    Groups(groups)
+    Groups::of_kinds(groups, bytes)
 }
 
 /// The group of each feature; see [`Groups`].
 const GROUPS: [usize; Feature::COUNT] = {
     use Feature as F;
     let mut groups = [0; Feature::COUNT];
+    mark(&mut groups, F::MarkWord1, F::MarkWord20, 1);
+    mark(&mut groups, F::UnderscoreWord, F::EscapeAfterMarks, 2);
     mark(&mut groups, F::BareWord1, F::BareWord20, 1);
+    mark(&mut groups, F::Contraction, F::WordAfterMarks, 2);
     mark(&mut groups, F::Capitals2, F::LetterRepeat, 1);
-    mark(&mut groups, F::DigitGroup, F::Numeral, 1);
-    mark(&mut groups, F::ForeignAfterBlank, F::SouthEast, 3);
-    mark(&mut groups, F::Kana, F::Han, 2);
-    mark(&mut groups, F::OtherLetter, F::Rare, 3);
+    mark(&mut groups, F::DigitGroup, F::Numeral, 4);
+    mark(&mut groups, F::LineEnd, F::LoneBlank, 3);
+    mark(&mut groups, F::Marks1, F::MarkRepeat, 2);
+    mark(&mut groups, F::ForeignAfterBlank, F::Vietnamese, 7);
+    mark(&mut groups, F::Greek, F::Cyrillic, 8);
+    mark(&mut groups, F::Hebrew, F::SouthEast, 9);
+    mark(&mut groups, F::Kana, F::Hangul, 6);
+    mark(&mut groups, F::Han, F::Han, 5);
+    mark(&mut groups, F::OtherLetter, F::Rare, 10);
     groups
 };
 

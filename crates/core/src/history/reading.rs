@@ -10,7 +10,7 @@ use crate::estimate::{Counter, Groups};
 use crate::event::{Cut, Event, EventBody, ModelChoice, RunEnd};
 use crate::ids::{EditId, LogRange, Millis, Seq};
 use crate::message::{Message, Origin, Role};
-use crate::meter::{Anchor, Calibration};
+use crate::meter::{Anchor, Apportionment, Calibration};
 use crate::orders::{StandingOrder, StandingOrders};
 use crate::usage::Usage;
 
@@ -114,6 +114,21 @@ impl History {
     /// The newest count a provider gave for this view.
     pub fn anchor(&self) -> Option<&Anchor> {
         self.anchor.as_ref()
+    }
+
+    /// Whether the server's usage reports are set aside, because several in a row could not be true: nothing rests on them then.
+    pub fn usage_is_unreliable(&self) -> bool {
+        self.usage_is_unreliable
+    }
+
+    /// Whether the server has once reported more than the call before: its reports follow the requests.
+    pub fn reports_grow(&self) -> bool {
+        self.reports_grow
+    }
+
+    /// How the anchor's count is shared out among what it has counted.
+    pub(crate) fn apportionment(&self) -> Option<&Apportionment> {
+        self.apportionment.as_ref()
     }
 
     /// Tokens that every request of this session carries beyond what we count (chat templates, hidden

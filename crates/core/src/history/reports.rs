@@ -11,8 +11,11 @@ const SMALLEST_WINDOW: u64 = 512;
 
 /// Whether a provider can have counted so many tokens for what we count as `counted`. Servers report nothing,
 /// the uncached part only, or nonsense: such a number is no anchor.
-fn is_plausible(reported: u64, counted: u64) -> bool {
-    reported > 0 && (counted / 4..=most_plausible(counted, MAX_UNSEEN_INPUT)).contains(&reported)
+fn is_plausible(reported: u64, fixed_tokens: u64, sent: &Groups) -> bool {
+    let counted = fixed_tokens.saturating_add(sent.total());
+    // Vocabularies of bytes spend more than four times what others do.
+    let most = most_plausible(counted, MAX_UNSEEN_INPUT).max(sent.bytes().saturating_add(MAX_UNSEEN_INPUT));
+    reported > 0 && (counted / 4..=most).contains(&reported)
 }
 
 fn most_plausible(counted: u64, unseen: u64) -> u64 {
@@ -30,6 +33,48 @@ const GROSS_PER_MILLE: i64 = 100;
 
 /// No vocabulary is so far from the estimate: such an error is a report's own, in thousandths of what was reported.
 const BEYOND_ANY_PER_MILLE: i64 = -750;
+
+/// By so much a request must have grown before a report that stays the same, to the token, is no chance.
+const MIN_GROWN_TOKENS: u64 = 64;
+
+/// So many reports in a row that cannot be true are no accident.
+const MAX_FALSE_REPORTS: u32 = 2;
+
+/// What a server's own count leaves out, as the reports of counted calls show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct CountOffset {
+    /// Report less count, in tokens.
+    tokens: i64,
+    /// How often in a row it was another one.
+    changes: u32,
+    is_known: bool,
+}
+
+impl CountOffset {
+    /// Differences from one call to the next that are no change: a stable offset, in tokens and as a share of the report.
+    const STEADY_TOKENS: u64 = 64;
+    const STEADY_SHARE: u64 = 50;
+
+    fn learn(&mut self, counted: u64, reported: u64) {
+        let tokens = i64::try_from(i128::from(reported) - i128::from(counted)).unwrap_or(0);
+        let is_steady = tokens.abs_diff(self.tokens) <= Self::STEADY_TOKENS + reported / Self::STEADY_SHARE;
+        self.changes = if is_steady || !self.is_known { 0 } else { self.changes.saturating_add(1) };
+        (self.tokens, self.is_known) = (tokens, true);
+    }
+
+    /// The count with what it leaves out; `None` if it leaves out something else each time.
+    fn correct(self, counted: u64) -> Option<u64> {
+        (self.changes < 2).then(|| counted.saturating_add_signed(self.tokens))
+    }
+}
+
+/// A view that the server has counted before the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CountedView {
+    pub(super) tokens: u64,
+    pub(super) fixed_tokens: u64,
+    pub(super) view_changed_at: Seq,
+}
 
 /// What an estimate missed a report by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,15 +111,53 @@ impl Miss {
 const NO_CALLS_TOKENS: u64 = 1 << 32;
 
 impl History {
-    /// A count by the server is as good as a report, and comes before the call.
-    pub(super) fn count(&mut self, tokens: u64, fixed_tokens: u64) {
-        if is_plausible(tokens, fixed_tokens.saturating_add(self.view_tokens())) {
-            let expected = crate::meter::read(self, fixed_tokens).total;
-            self.takes_back(&Miss::of(expected, tokens, false));
-            self.calibrate(fixed_tokens, self.view_groups, tokens);
-            self.set_anchor(fixed_tokens, tokens, 0);
-            self.sent = Some(Sent { before: self.last_seq, hash: self.view_hash() });
+    /// A count by the server is as good as a report, and comes before the call. What it leaves out, as the reports of counted
+    /// calls have shown, is added; one that contradicts a report is not used.
+    pub(super) fn count(&mut self, counted: u64, fixed_tokens: u64) {
+        let tokens = match self.count_offset.correct(counted) {
+            Some(tokens) if is_plausible(counted, fixed_tokens, &self.view_groups) => tokens,
+            _ => return,
+        };
+        let view_changed_at = self.view_changed_at;
+        self.counted = Some(CountedView { tokens: counted, fixed_tokens, view_changed_at });
+        let expected = crate::meter::read(self, fixed_tokens).total;
+        let miss = Miss::of(expected, tokens, false);
+        let is_taken_back = self.takes_back(&miss);
+        if !is_taken_back && self.extends_anchor(fixed_tokens) && tokens < self.anchored_input() {
+            return;
         }
+        self.calibrate(fixed_tokens, self.view_groups, tokens);
+        self.set_anchor(fixed_tokens, tokens, 0);
+        self.sent = Some(Sent { before: self.last_seq, hash: self.view_hash() });
+    }
+
+    /// Whether the next request begins with the one that the anchor's call has counted.
+    fn extends_anchor(&self, fixed_tokens: u64) -> bool {
+        let is_same = |anchor: &Anchor| anchor.fixed == fixed_tokens;
+        self.anchor.as_ref().is_some_and(is_same) && !self.is_edited()
+    }
+
+    /// Input tokens that were reported of the anchor's call; 0 without one.
+    fn anchored_input(&self) -> u64 {
+        self.anchor.as_ref().map_or(0, |anchor| anchor.input)
+    }
+
+    /// Whether a report cannot be one of this request: it has not grown with it, or says less than was reported of its
+    /// beginning and less than half of what was sent. Servers report what no cache had, a constant, or nothing of the tools.
+    fn contradicts(&self, reported: u64, sent: &Groups, fixed_tokens: u64) -> bool {
+        if !self.extends_anchor(fixed_tokens) {
+            return false;
+        }
+        let grown = sent.without(&self.kept_groups).total();
+        let stands_still = grown >= MIN_GROWN_TOKENS && reported == self.anchored_input();
+        let whole = self.calibration.whole(sent, fixed_tokens);
+        stands_still || (reported < self.anchored_input() && reported < whole / 2)
+    }
+
+    /// One more report that cannot be true: after a few in a row that server's reports are set aside.
+    fn doubt_report(&mut self) {
+        self.false_reports = self.false_reports.saturating_add(1);
+        self.usage_is_unreliable |= self.false_reports >= MAX_FALSE_REPORTS;
     }
 
     pub(super) fn finish_step(&mut self, usage: Option<&Usage>, estimated: u64) {
@@ -92,13 +175,27 @@ impl History {
         });
         let answered = self.answered.map(|answer| answer.groups).unwrap_or_default();
         let sent = self.view_groups.without(&answered);
-        let counted = start.fixed_tokens.saturating_add(sent.total());
         // A call that was answered was not longer than the window.
         let is_beyond = start.window_tokens.is_some_and(|window| usage.input_tokens > window);
-        if is_beyond || !is_plausible(usage.input_tokens, counted) {
+        if is_beyond || self.usage_is_unreliable || usage.input_tokens == 0 {
             return;
         }
+        let miss = Miss::of(estimated, usage.input_tokens, self.anchor.is_some());
+        let takes_back = self.last_miss.is_some_and(|last| last.is_taken_back_by(&miss, self.is_edited()));
+        let is_false = !is_plausible(usage.input_tokens, start.fixed_tokens, &sent)
+            || (!takes_back && self.contradicts(usage.input_tokens, &sent, start.fixed_tokens));
+        if is_false {
+            return self.doubt_report();
+        }
+        self.false_reports = 0;
+        self.reports_grow |= self.anchor.as_ref().is_some_and(|anchor| usage.input_tokens > anchor.input);
+        if let Some(view) = self.counted_call.take() {
+            self.count_offset.learn(view.tokens, usage.input_tokens);
+        }
         self.learn_error(estimated, usage.input_tokens);
+        if self.anchor.is_none() {
+            self.calibration.see_first(&sent, start.fixed_tokens, usage.input_tokens);
+        }
         self.calibrate(start.fixed_tokens, sent, usage.input_tokens);
         let before = self.answered.map_or(self.last_seq, |answer| answer.seq - 1);
         let Some(sent_back) = self.output_sent_back(usage, answered.total()) else {
@@ -138,7 +235,8 @@ impl History {
             self.learned_window = Some(lower.unwrap_or(Learned { limit, known }));
         }
         let counted = start.fixed_tokens.saturating_add(self.view_tokens());
-        if let Some(used) = used.filter(|used| is_plausible(*used, counted)) {
+        let sent = self.view_groups;
+        if let Some(used) = used.filter(|used| is_plausible(*used, start.fixed_tokens, &sent)) {
             self.calibrate(start.fixed_tokens, self.view_groups, used);
             if self.overhead_tokens.is_none() {
                 // Of a first request that is as long as the window most of the difference is in how its content is counted.
@@ -165,22 +263,23 @@ impl History {
             self.overhead_tokens = Some(unexplained.min(MAX_OVERHEAD_TOKENS));
         }
         self.anchor = Some(Anchor { seq, fixed, input, output, view_tokens });
+        self.apportionment = Some(self.calibration.share_out(&kept, fixed, input.saturating_add(output)));
+        self.anchor_groups = kept;
         self.kept_groups = kept;
         self.sent = None;
     }
 
+    /// What a call differs from the one before is known exactly, also where an edit took something away.
     fn calibrate(&mut self, fixed_tokens: u64, sent: Groups, input_tokens: u64) {
-        if let Some(added) = self.added(fixed_tokens, input_tokens) {
-            self.learn(&sent.without(&self.kept_groups), added);
-        }
-    }
-
-    /// What a call added to the one before is known exactly, if nothing else has changed.
-    fn added(&self, fixed_tokens: u64, input_tokens: u64) -> Option<u64> {
-        let anchor = self.anchor.as_ref()?;
-        let same = anchor.fixed == fixed_tokens && anchor.view_tokens == self.kept_groups.total();
+        let Some(anchor) = self.anchor.as_ref().filter(|anchor| anchor.fixed == fixed_tokens) else { return };
         let before = anchor.input.saturating_add(anchor.output);
-        input_tokens.checked_sub(before).filter(|_| same)
+        let difference = i128::from(input_tokens) - i128::from(before);
+        let (more, less) = (sent.without(&self.kept_groups), self.anchor_groups.without(&self.kept_groups));
+        if let Ok(difference) = i64::try_from(difference)
+            && self.counter.kind() != CountKind::Exact
+        {
+            self.calibration.learn_difference(&more, &less, difference);
+        }
     }
 
     /// An exact count has nothing to learn.

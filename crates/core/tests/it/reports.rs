@@ -91,3 +91,35 @@ fn an_error_between_two_exact_reports_counts() {
     let worst = session.history.errors_per_mille().min().expect("errors");
     assert!(worst < -100, "{worst}");
 }
+
+/// The errors of the meter before each of so many calls, each counted by the server before it as `count` says.
+fn counted(calls: usize, count: impl Fn(usize, u64) -> u64) -> Vec<i64> {
+    let mut session = Session::new(500);
+    let mut errors = Vec::new();
+    for call in 0..calls {
+        session.say(&said(Role::User, 40 + call % 5));
+        let tokens = session.fixed + session.history.view_tokens();
+        session.add(EventBody::InputCounted { tokens: count(call, tokens), fixed_tokens: session.fixed });
+        errors.push(meter::read(&session.history, session.fixed).total as i64 - tokens as i64);
+        session.answer(&said(Role::Assistant, 60 + call % 7), |tokens| tokens);
+    }
+    errors
+}
+
+/// A count that leaves the tools out each time is off once: what it leaves out is added from then on.
+#[test]
+fn what_a_count_leaves_out_each_time_is_added_to_it() {
+    let errors = counted(30, |_, tokens| tokens - 400);
+    assert_eq!(errors[0], -400, "nothing contradicts it yet");
+    assert!(errors[1..].iter().all(|error| error.abs() <= 1), "{errors:?}");
+}
+
+/// A count that says less than was reported of the same beginning is not used, whatever it is.
+#[test]
+fn a_count_below_what_was_reported_is_not_used() {
+    let errors = counted(
+        30,
+        |call, tokens| if call == 0 { tokens } else { tokens * (30 + call as u64 * 37 % 40) / 100 },
+    );
+    assert!(errors.iter().all(|error| error.unsigned_abs() < 100), "{errors:?}");
+}

@@ -238,6 +238,7 @@ impl Route {
             let tokens = state.log.history.view_tokens().saturating_add(self.fixed_tokens(state));
             self.recover(state, tokens).await;
         }
+        self.target.learn_tokenizer(&state.log.history);
         let is_routine = *occasion == Occasion::Routine;
         let tried = if is_routine { self.take_tried(state) } else { None };
         let was_pending = state.log.is_pending();

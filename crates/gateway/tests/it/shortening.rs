@@ -416,7 +416,7 @@ async fn a_server_that_cuts_in_silence_is_found_out() {
         Does::Json(200, said("fine", if size > 2_000 { 1_010 } else { size }, 5))
     })
     .await;
-    let gateway = server.gateway(8_000);
+    let gateway = server.unstated_gateway();
     let reply = gateway.answer(chat(request(&long(), false))).await;
     assert_eq!((reply.status, header(&reply, "x-longhaul-action")), (StatusCode::OK, "compacted"));
     let why = header(&reply, "x-longhaul-reason").to_owned();
@@ -424,28 +424,30 @@ async fn a_server_that_cuts_in_silence_is_found_out() {
     let sent = mains(&server);
     assert_eq!(sent.len(), 2, "what was answered to half a request is asked again");
     assert!(size(&sent[1].json()) < 1_010);
+    // A small report is no reason to doubt a window that was stated.
+    let reply = server.gateway(8_000).answer(chat(request(&long(), false))).await;
+    assert_eq!((reply.status, header(&reply, "x-longhaul-action")), (StatusCode::OK, "none"));
+    assert_eq!(mains(&server).len(), 3);
 }
 
 #[tokio::test]
 async fn an_answer_to_what_cannot_be_shorter_is_handed_over_with_a_warning() {
     let server = Server::start(|_, _| Does::Json(200, said("fine", 1_100, 5))).await;
-    let gateway = server.gateway(8_000);
+    let gateway = server.unstated_gateway();
     let alone = [user(words(3_000, 1))];
     let more = [user(words(3_000, 1)), assistant("fine"), user(words(3_000, 2))];
     for (dialect, items) in
         [(Dialect::Chat, &alone[..]), (Dialect::Chat, &more), (Dialect::Responses, &alone)]
     {
         let reply = gateway.answer(call(dialect, items, false)).await;
-        assert_eq!((reply.status, header(&reply, "x-longhaul-window")), (StatusCode::OK, "8000 (stated)"));
+        assert_eq!(reply.status, StatusCode::OK);
         let why = header(&reply, "x-longhaul-reason").to_owned();
         assert!(why.starts_with("the upstream has read 1100 of about "), "{dialect:?}: {why:?}");
         assert!(body_json(reply).await.to_string().contains("fine"));
     }
     assert_eq!(mains(&server).len(), 3, "none is asked again");
 
-    // Where nobody states a window, none is learned from it.
-    let unstated = Upstream::new("up", Kind::OpenAiCompatible, server.url.as_str());
-    let gateway = crate::upstream::gateway(Config::new(vec![unstated]));
+    // No window is learned from it.
     for _ in 0..2 {
         let reply = gateway.answer(chat(request(&alone, false))).await;
         assert_eq!(reply.status, StatusCode::OK);
@@ -461,14 +463,15 @@ async fn a_server_that_counts_something_else_is_asked_again_only_once() {
         false => Does::Json(200, said("fine", size(body) * 2 / 5, 5)),
     })
     .await;
-    let gateway = server.gateway(8_000);
+    let stated = server.gateway(8_000).answer(chat(request(&long(), false))).await;
+    assert_eq!((stated.status, mains(&server).len()), (StatusCode::OK, 1), "a stated window is not doubted");
+    let gateway = server.unstated_gateway();
     let first = gateway.answer(chat(request(&long(), false))).await;
-    assert_eq!((first.status, header(&first, "x-longhaul-window")), (StatusCode::OK, "8000 (stated)"));
-    assert_eq!(mains(&server).len(), 2);
+    assert_eq!((first.status, mains(&server).len()), (StatusCode::OK, 3));
     let others: Vec<Value> = [user("another")].into_iter().chain(long().into_iter().skip(1)).collect();
     let second = gateway.answer(chat(request(&others, false))).await;
     assert_eq!((second.status, header(&second, "x-longhaul-action")), (StatusCode::OK, "none"));
-    assert_eq!(mains(&server).len(), 3);
+    assert_eq!(mains(&server).len(), 4);
 }
 
 #[tokio::test]

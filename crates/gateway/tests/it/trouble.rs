@@ -282,7 +282,7 @@ async fn an_answer_that_the_window_has_cut_is_the_clients_if_nothing_can_be_left
     assert_eq!((reply.status, body_json(reply).await), (StatusCode::OK, cut));
     // One that may have read only a part of the request is, too, and it is said so.
     let server = Server::start(|_, _| Does::Json(200, said("what?", 1_010, 3))).await;
-    let reply = server.gateway(4_000).answer(chat(request(&[user(words(2_000, 1))], false))).await;
+    let reply = server.unstated_gateway().answer(chat(request(&[user(words(2_000, 1))], false))).await;
     assert_eq!(reply.status, StatusCode::OK);
     assert!(header(&reply, "x-longhaul-reason").contains("has read 1010 of"), "{:?}", reply.headers);
     // An error that came with 200 is no answer.

@@ -114,6 +114,12 @@ impl Server {
     pub(crate) fn gateway(&self, window: u64) -> Gateway {
         gateway(Config::new(vec![self.upstream(window)]))
     }
+
+    /// The same where nobody states its window.
+    pub(crate) fn unstated_gateway(&self) -> Gateway {
+        let upstream = Upstream::new("up", Kind::OpenAiCompatible, self.url.as_str());
+        gateway(Config::new(vec![upstream]))
+    }
 }
 
 pub(crate) fn gateway(config: Config) -> Gateway {

@@ -17,7 +17,7 @@ const ESTIMATED_PERCENT: u64 = 50;
 /// Fewer missing tokens than this are no proof: a single odd text can be estimated so badly.
 const MIN_MISSING_TOKENS: u64 = 256;
 
-/// By so much a request must have grown before a count that stays the same, to the token, is no chance.
+/// By so much a request must have grown before a report that stays the same, to the token, is no chance.
 const MIN_GROWN_TOKENS: u64 = 64;
 
 /// No server that cuts in silence has a smaller window than 2,048 tokens, and none keeps less than half of it.
@@ -51,6 +51,8 @@ pub struct Sent {
     pub estimated: u64,
     /// The input that this server reported last, of a request that this one begins with; 0 if there was none.
     pub last_input: u64,
+    /// Whether its reports have grown with the requests before.
+    pub has_grown: bool,
     /// Of both, what the server may leave out and still have read everything: reasoning of earlier turns, media that
     /// it does not count.
     pub may_be_left_out: u64,
@@ -149,16 +151,23 @@ impl Sent {
         counted.saturating_add(estimated).saturating_sub(self.may_be_left_out)
     }
 
+    /// A report that never grows with the request, or that is below half of any window the server may have, is a wrong report
+    /// and no cut. A small one is no reason to doubt a window that was stated or discovered.
     fn was_cut_to(&self, reported: u64) -> bool {
+        let has_room = self.window.is_some_and(|window| self.at_most() <= window);
+        let least_kept = self.window.map_or(MIN_KEPT_TOKENS, |window| MIN_KEPT_TOKENS.max(window / 2));
+        if has_room || reported < least_kept {
+            return false;
+        }
+        if self.stands_still_at(reported) {
+            return self.has_grown;
+        }
         let missing = self.counted().saturating_sub(self.may_be_left_out).saturating_sub(reported);
-        let no_reason = self.source != LimitSource::Declared
-            && self.window.is_some_and(|window| self.at_most() <= window);
-        !no_reason
-            && reported >= MIN_KEPT_TOKENS
-            && (missing >= MIN_MISSING_TOKENS && reported < self.at_least() || self.stands_still_at(reported))
+        missing >= MIN_MISSING_TOKENS && reported < self.at_least()
     }
 
-    /// Whether it counts to the token what it counted last time, although more was sent: that is where it cuts.
+    /// Whether it counts to the token what it counted last time, although more was sent. If it has counted more each time before,
+    /// that is where it cuts.
     fn stands_still_at(&self, reported: u64) -> bool {
         let grown = self.counted().saturating_sub(self.may_be_left_out).saturating_sub(self.last_input);
         reported == self.last_input && grown >= MIN_GROWN_TOKENS

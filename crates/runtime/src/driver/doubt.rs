@@ -20,7 +20,8 @@ impl Driver {
     /// is no better, it is this server's reports that cannot be believed, and they are not looked at again.
     pub(super) fn doubt(&mut self, input: Input) -> Input {
         let Input::ModelAnswered(answer) = &input else { return input };
-        if self.counts_are_partial || !self.run.settings().policy.enabled {
+        let is_unreliable = self.counts_are_partial || self.run.history().usage_is_unreliable();
+        if is_unreliable || !self.run.settings().policy.enabled {
             return input;
         }
         let Some(suspicion) = self.suspicion(answer) else {
@@ -56,6 +57,18 @@ impl Driver {
         self.tell(Announcement::passing("llm:error", &self.shared.session_id, payload));
     }
 
+    /// Says once that the server's usage reports are set aside.
+    pub(super) fn tell_of_unreliable_usage(&mut self) {
+        if !self.run.history().usage_is_unreliable() || std::mem::replace(&mut self.told_of_usage, true) {
+            return;
+        }
+        let said = "usage: unreliable. The server's usage reports do not follow the requests and are set aside: input is \
+                    estimated from here on, and nothing is left out because of them";
+        tracing::warn!("{said}");
+        let payload = json!({ "error": said, "code": ErrorCode::ThirdParty, "recoverable": true });
+        self.tell(Announcement::passing("llm:error", &self.shared.session_id, payload));
+    }
+
     /// Where nothing can be left out a second call would be the first one again.
     fn can_make_room(&self) -> bool {
         matches!(self.run.preview(None), Plan::Edit(_) | Plan::Summarise(_))
@@ -81,6 +94,7 @@ impl Driver {
             counted_before: reading.reported,
             estimated: reading.estimated,
             last_input: self.run.history().anchor().map_or(0, |anchor| anchor.input),
+            has_grown: self.run.history().reports_grow(),
             may_be_left_out: 0,
             margin: reading.margin,
             window: limits.window,

@@ -18,3 +18,5 @@ mod json;
 mod models;
 #[cfg(test)]
 mod runs;
+#[cfg(test)]
+mod unknown;

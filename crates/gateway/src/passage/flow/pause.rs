@@ -15,6 +15,9 @@ const GRACE_TOKENS: u64 = 48;
 /// a model need not say the same one again; some servers end each piece with one.
 const BLANK_GRACE_TOKENS: u64 = 12;
 
+/// What a learned tokenizer's count of a text may be off by, in percent: the goal for the next input.
+const LEARNED_ERROR_PERCENT: u64 = 3;
+
 /// Bytes that are counted at a time.
 const BLOCK_BYTES: usize = 64;
 
@@ -104,7 +107,7 @@ impl Pause {
             return;
         }
         let counter = self.counter.get_or_insert_with(counter);
-        let new = |all: &str, from: usize| counter.text(all.get(from..).unwrap_or_default());
+        let new = |all: &str, from: usize| charged(counter, all.get(from..).unwrap_or_default());
         self.tokens += new(&seen.text, self.counted.text) + new(&seen.reasoning, self.counted.reasoning);
         self.counted = Counted { text, reasoning };
     }
@@ -128,6 +131,14 @@ impl Pause {
             || is_before_blank && !is_behind_blank
             || is_behind_blank && late >= BLANK_GRACE_TOKENS
     }
+}
+
+/// Tokens of a text as the model's tokenizer charges, where that was learned, with the expected error: room that is gone too early
+/// costs a pause, room that is gone too late the rest of the answer.
+fn charged(counter: &Counter, text: &str) -> u64 {
+    let Some(prior) = counter.prior() else { return counter.text(text) };
+    let tokens = prior.ratios().apply(&counter.text_counter().groups(text));
+    tokens.saturating_add((tokens * LEARNED_ERROR_PERCENT).div_ceil(100))
 }
 
 /// What so many tokens may be by our count. A server that writes more does not keep to its limit.

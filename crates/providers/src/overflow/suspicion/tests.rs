@@ -20,6 +20,7 @@ const EXACT: Sent = Sent {
     counted_before: 0,
     estimated: 0,
     last_input: 0,
+    has_grown: false,
     may_be_left_out: 0,
     margin: 0.1,
     window: None,
@@ -54,7 +55,7 @@ fn half_a_window_is_silent_truncation() {
     assert_eq!(suspect(&sent, &cut), Some(expected));
     assert_eq!(expected.overflow(), Overflow { used_tokens: None, limit_tokens: Some(2_050) });
     let declared = Sent { window: Some(32_768), source: LimitSource::Declared, ..sent };
-    assert_eq!(suspect(&declared, &cut), Some(expected), "what is declared may be wrong");
+    assert_eq!(suspect(&declared, &cut), None, "a small report casts no doubt on a stated window");
     let roomy = Sent { window: Some(32_768), source: LimitSource::Server, ..sent };
     assert_eq!(suspect(&roomy, &cut), None, "a server that has the room has no reason to cut");
     let narrow = Sent { window: Some(4_096), source: LimitSource::Server, ..sent };
@@ -158,13 +159,13 @@ fn reasoning_and_calls_are_an_answer() {
 }
 
 #[test]
-fn a_count_that_stands_still_is_where_the_server_cuts() {
-    let sent = Sent { counted_before: 4_110, estimated: 150, last_input: 4_096, ..EXACT };
+fn a_count_that_stands_still_after_it_grew_is_where_the_server_cuts() {
+    let sent = Sent { counted_before: 4_110, estimated: 150, last_input: 4_096, has_grown: true, ..EXACT };
     let cut = Some(Suspicion::SilentlyTruncated { reported: 4_096, counted: 4_260 });
     assert_eq!(suspect(&sent, &answer("Yes.", Finish::Stop, Some((4_096, 9)))), cut);
     assert_eq!(suspect(&sent, &answer("Yes.", Finish::Stop, Some((4_097, 9)))), None, "a token more");
     let declared = Sent { window: Some(32_000), source: LimitSource::Declared, ..sent };
-    assert_eq!(suspect(&declared, &answer("Yes.", Finish::Stop, Some((4_096, 9)))), cut);
+    assert_eq!(suspect(&declared, &answer("Yes.", Finish::Stop, Some((4_096, 9)))), None, "it has the room");
     let again = Sent { counted_before: 4_110, estimated: 20, ..sent };
     assert_eq!(
         suspect(&again, &answer("Yes.", Finish::Stop, Some((4_096, 9)))),
@@ -173,4 +174,23 @@ fn a_count_that_stands_still_is_where_the_server_cuts() {
     );
     let thought = Sent { may_be_left_out: 150, ..sent };
     assert_eq!(suspect(&thought, &answer("Yes.", Finish::Stop, Some((4_096, 9)))), None, "reasoning went");
+}
+
+/// A report that never grows with the request says nothing of a cut, however much is missing.
+#[test]
+fn a_report_that_never_grew_is_a_wrong_one() {
+    let standing = answer("Yes.", Finish::Stop, Some((4_096, 9)));
+    for estimated in [150, 2_000, 60_000] {
+        let sent = Sent { counted_before: 4_110, estimated, last_input: 4_096, ..EXACT };
+        assert_eq!(suspect(&sent, &standing), None, "{estimated}");
+    }
+}
+
+/// Below half of any window that the server may have nothing was cut: it reports something else.
+#[test]
+fn a_report_below_half_a_window_is_a_wrong_one() {
+    let sent = Sent { estimated: 40_000, ..server(32_768) };
+    assert_eq!(suspect(&sent, &answer("Yes.", Finish::Stop, Some((9_000, 9)))), None);
+    let cut = Some(Suspicion::SilentlyTruncated { reported: 16_500, counted: 40_000 });
+    assert_eq!(suspect(&sent, &answer("Yes.", Finish::Stop, Some((16_500, 9)))), cut);
 }
