@@ -106,7 +106,8 @@ impl SummaryDraft {
     /// Whether the summary can be asked for at the end of the live request, and that is the cheaper way.
     pub(super) fn may_ride(&self, budget: &Budget) -> bool {
         let [section] = self.sections.as_slice() else { return false };
-        let order = self.increment.text(&self.order(0)) + 16;
+        // With what is said if the same is asked once more.
+        let order = self.increment.text(&self.order(0)) + 64;
         // What was reported may be less than the request has: a server may not count what it had cached.
         let live = self.edit.original_bound.max(self.counted_tokens);
         let fits = live + order + section.limit_tokens <= budget.window;
