@@ -30,7 +30,8 @@ mod truncation;
 mod verbatim;
 
 pub use draft::{
-    MARK, ORDER_START, Rejected, ReplacedText, SummaryDefect, SummaryDraft, SummaryForm, SummaryRequest, check_summary,
+    MARK, ORDER_START, Rejected, ReplacedText, SummaryDefect, SummaryDraft, SummaryForm, SummaryRequest,
+    check_summary,
 };
 pub use economics::{EditCost, Prices};
 pub(crate) use extract::plain_text;

@@ -23,8 +23,8 @@ mod refusing;
 mod section;
 
 pub use asking::{SummaryForm, SummaryRequest};
-pub(super) use check::{carries, check_words};
 pub use check::{ReplacedText, SummaryDefect, check_summary};
+pub(super) use check::{carries, check_words};
 
 /// How every summary begins.
 pub const MARK: &str = "[SUMMARY]";

@@ -1,10 +1,10 @@
 //! The summary that a model wrote earlier: no edit drops it. It stands word for word in what replaces its message, until a newer
 //! summary has merged it.
 
+use super::Scene;
 use super::draft::{MARK, WRITTEN, carries};
 use super::extract::{self, is_section_title};
 use super::verbatim::shortened;
-use super::Scene;
 use crate::estimate::Counter;
 use crate::history::{History, ItemKind, ViewItem};
 
@@ -84,8 +84,10 @@ impl Scene<'_> {
     /// Returns what models wrote earlier in the units that go, in at most a sixth of the room, as any summary.
     pub(super) fn earlier(&self, gone: &[bool]) -> Earlier {
         let units = self.units.iter().zip(gone).filter(|(_, gone)| **gone);
-        let items: Vec<&ViewItem> =
-            units.flat_map(|(unit, _)| &self.history.view()[unit.items.clone()]).filter(|item| is_stand_in(item)).collect();
+        let items: Vec<&ViewItem> = units
+            .flat_map(|(unit, _)| &self.history.view()[unit.items.clone()])
+            .filter(|item| is_stand_in(item))
+            .collect();
         // An answer may exceed its limit by a quarter.
         let most = (self.budget.usable / 6) * 5 / 4;
         let mut earlier = Earlier::of(self.history, &items, most);
@@ -178,12 +180,8 @@ mod tests {
     #[test]
     fn what_a_model_wrote_is_found_in_what_stands_for_it() {
         let counter = Counter::default();
-        let earlier = |text: &str| Earlier {
-            text: text.to_owned(),
-            tokens: 9,
-            most_tokens: 9,
-            is_kept: false,
-        };
+        let earlier =
+            |text: &str| Earlier { text: text.to_owned(), tokens: 9, most_tokens: 9, is_kept: false };
         let with_ledger = format!("{MARK} of 3\n\nFiles:\n- a.rs\n\n{WRITTEN}\nGoal: a\nNext steps: b");
         assert_eq!(written_of(&with_ledger, false).as_deref(), Some("Goal: a\nNext steps: b"));
         let alone = format!("{MARK} of 3 earlier messages.\n\nGoal: a\nNext steps: b");
@@ -191,7 +189,8 @@ mod tests {
         assert_eq!(written_of(&alone, false), None, "an extract");
         let extract = format!("{MARK} of 5\n\nFiles:\n- a.rs\n\n{}", earlier("Goal: a").block(&counter));
         assert_eq!(written_of(&extract, false).as_deref(), Some("Goal: a"));
-        let note = format!("[9 earlier messages were removed here.]\n\n{}", earlier("Goal: a").block(&counter));
+        let note =
+            format!("[9 earlier messages were removed here.]\n\n{}", earlier("Goal: a").block(&counter));
         assert_eq!(written_of(&format!("{note}\n\nWhat they did:\n- x"), false).as_deref(), Some("Goal: a"));
         assert_eq!(written_of(&without_marks(&extract), false), None, "what others say is not taken for it");
     }

@@ -68,7 +68,8 @@ impl Scene<'_> {
             true => format!(" The tool `recall` with handle {} returns them.", named(&self.handles(gone))),
             false => String::new(),
         };
-        let mut note = vec![Part::text(format!("[{count} earlier messages were removed here to make room.{how}]"))];
+        let mut note =
+            vec![Part::text(format!("[{count} earlier messages were removed here to make room.{how}]"))];
         let earlier = self.earlier(gone).block(self.history.counter());
         if !earlier.is_empty() {
             note.push(Part::text(format!("\n\n{earlier}")));

@@ -105,9 +105,8 @@ fn fill(sections: &[(&str, Vec<String>)], limit_tokens: u64, counter: &Counter) 
 
 /// Lines of earlier extracts; what a model wrote is [carried on](super::earlier) as it is.
 fn earlier(history: &History, items: &[&ViewItem]) -> Vec<String> {
-    let is_extract = |item: &&&ViewItem| {
-        matches!(item.kind, ItemKind::Summary(_)) && written_in(history, item).is_none()
-    };
+    let is_extract =
+        |item: &&&ViewItem| matches!(item.kind, ItemKind::Summary(_)) && written_in(history, item).is_none();
     let summaries = items.iter().filter(is_extract);
     let mut lines: Vec<String> = Vec::new();
     for item in summaries {

@@ -112,7 +112,8 @@ impl Run {
             Ok(answer) => match candidate.draft.take(answer) {
                 Ok(()) if candidate.stand_in.is_some() && candidate.draft.needs_view() => Some(ErrorInfo {
                     code: ErrorCode::ThirdParty,
-                    message: "the answer was no usable summary, and an extract stands in its place by now".to_owned(),
+                    message: "the answer was no usable summary, and an extract stands in its place by now"
+                        .to_owned(),
                 }),
                 Ok(()) => return self.write_ahead(out),
                 Err(rejected) => {
@@ -238,12 +239,9 @@ impl Run {
 
     /// Whether a summary is on its way and there is room to go on without it.
     pub(super) fn can_go_on_without(&self) -> bool {
-        let on_its_way = self
-            .candidate
-            .as_ref()
-            .is_some_and(|candidate| {
-                candidate.stand_in.is_none() && matches!(candidate.stage, Stage::Asking | Stage::Writing)
-            });
+        let on_its_way = self.candidate.as_ref().is_some_and(|candidate| {
+            candidate.stand_in.is_none() && matches!(candidate.stage, Stage::Asking | Stage::Writing)
+        });
         on_its_way && self.meter().bound() <= self.budget().usable
     }
 

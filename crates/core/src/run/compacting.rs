@@ -50,7 +50,9 @@ impl Run {
     pub(super) fn carry_out(&mut self, plan: Plan, occasion: Occasion, out: &mut Vec<Effect>) {
         match plan {
             Plan::Fits => self.nothing_to_do(&occasion, out),
-            Plan::Edit(edit) if self.became(&edit) && self.ready().is_none() => self.commit(*edit, &occasion, out),
+            Plan::Edit(edit) if self.became(&edit) && self.ready().is_none() => {
+                self.commit(*edit, &occasion, out)
+            }
             Plan::Edit(edit) => match self.failed_ahead() {
                 Some(problem) => {
                     let failed = self.failure(&edit.strategy, problem);
@@ -139,7 +141,9 @@ impl Run {
         let is_ready = self.ready().is_some();
         let is_requested = matches!(occasion, Occasion::Requested { .. });
         match (self.became(&edit), &mut self.candidate) {
-            (true, Some(candidate)) if !is_ready && !is_requested => candidate.stand_in = Some(edit.id.clone()),
+            (true, Some(candidate)) if !is_ready && !is_requested => {
+                candidate.stand_in = Some(edit.id.clone())
+            }
             (true, _) if is_ready => self.candidate = None,
             _ => self.drop_candidate(out),
         }

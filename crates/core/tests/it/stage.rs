@@ -461,7 +461,8 @@ fn result(call: &ToolCall, output: &str, limit: &Limit) -> ToolResult {
 
 /// A summary that names what the conversation names first: plain, but one that the check takes.
 pub(crate) fn good_summary(request: &SummaryRequest) -> String {
-    let said: String = request.messages.iter().flat_map(|message| &message.parts).map(|part| text_of(part) + "\n").collect();
+    let said: String =
+        request.messages.iter().flat_map(|message| &message.parts).map(|part| text_of(part) + "\n").collect();
     let is_name = |word: &&str| {
         let has = |is: fn(char) -> bool| word.contains(is);
         has(|char| char.is_ascii_digit()) && has(char::is_alphabetic) && !word.contains(['<', '>'])

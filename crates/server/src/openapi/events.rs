@@ -7,7 +7,9 @@
 
 use utoipa::ToSchema;
 
-use super::answer::{Cut, Decided, EditReason, FinishReason, ProblemCode, QueueEntry, SummaryCheck, Survival};
+use super::answer::{
+    Cut, Decided, EditReason, FinishReason, ProblemCode, QueueEntry, SummaryCheck, Survival,
+};
 use super::part::{BlobRef, Origin, Outcome, Part, Role, TokenUsage};
 
 /// Whether an event is stored, and so has a position.

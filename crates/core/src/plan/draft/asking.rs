@@ -1,8 +1,8 @@
 //! What the writer of a summary is asked: at the end of the live request, or with the conversation as text, in pieces.
 
-use super::super::{Writer, extract};
 use super::super::transcript::{Transcript, pieces};
 use super::super::verbatim::shortened;
+use super::super::{Writer, extract};
 use super::{Agent, LEAST_TOKENS, MAX_CALLS, ORDER_START, Section, SummaryDraft, Work};
 use crate::budget::Budget;
 use crate::event::{EditReason, ViewOp};
@@ -156,7 +156,8 @@ impl SummaryDraft {
             false => "(what came before that is not in here)",
         };
         // The earlier summary is in the first piece, unless that is skipped or refused: it goes with the others too.
-        let earlier = Some(section.earlier.text()).filter(|text| !text.is_empty() && (skipped || pieces.len() > 1));
+        let earlier =
+            Some(section.earlier.text()).filter(|text| !text.is_empty() && (skipped || pieces.len() > 1));
         let so_far: Vec<&str> = earlier.into_iter().chain(skipped.then_some(before)).collect();
         let so_far = (!so_far.is_empty()).then(|| so_far.join("\n\n"));
         match pieces.is_empty() {

@@ -191,7 +191,9 @@ fn check_content(text: &str, replaced: &ReplacedText<'_>) -> Result<(), SummaryD
             return Err(SummaryDefect::NoHeadings);
         }
     }
-    if named == 0 && (names.strong.len() >= LEAST_NAMES || !names.strong.is_empty() && !is_related(text, replaced)) {
+    if named == 0
+        && (names.strong.len() >= LEAST_NAMES || !names.strong.is_empty() && !is_related(text, replaced))
+    {
         return Err(SummaryDefect::NoNames);
     }
     if !carries(text, replaced.earlier) {
@@ -351,11 +353,14 @@ fn covers(text: &str, material: &str) -> bool {
     }
     let third = |at: usize| material.floor_char_boundary(material.len() * at / 3);
     let bounds = [0, third(1), third(2), material.len()];
-    let parts: Vec<BTreeSet<String>> =
-        bounds.windows(2).map(|pair| content_words(material.get(pair[0]..pair[1]).unwrap_or_default())).collect();
+    let parts: Vec<BTreeSet<String>> = bounds
+        .windows(2)
+        .map(|pair| content_words(material.get(pair[0]..pair[1]).unwrap_or_default()))
+        .collect();
     let own = content_words(text);
     let has_own = |at: usize| {
-        let elsewhere = |word: &String| (0..parts.len()).any(|other| other != at && parts[other].contains(word));
+        let elsewhere =
+            |word: &String| (0..parts.len()).any(|other| other != at && parts[other].contains(word));
         own.iter().any(|word| parts[at].contains(word) && !elsewhere(word))
     };
     let is_monotone = (0..parts.len()).filter(|at| has_own(*at)).count();

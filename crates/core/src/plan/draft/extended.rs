@@ -31,7 +31,8 @@ impl Scene<'_> {
             let mut draft = SummaryDraft::new(self, &choice).filter(|_| covers_all)?;
             let [new] = draft.sections.as_mut_slice() else { return None };
             let more = (0..self.units.len()).filter(|at| choice.gone[*at] && !is_covered(*at));
-            let more: Vec<&ViewItem> = more.flat_map(|at| &self.history.view()[self.units[at].items.clone()]).collect();
+            let more: Vec<&ViewItem> =
+                more.flat_map(|at| &self.history.view()[self.units[at].items.clone()]).collect();
             let room = new.limit_tokens.max(new.extract_tokens.unwrap_or(0));
             let counter = self.history.counter();
             let with = |room: u64| match extract::said(&more, room, counter) {

@@ -153,7 +153,8 @@ impl SummaryDraft {
 
     /// The draft with extracts only.
     pub fn unwritten(&self) -> Self {
-        let mut bare = Self { agent: Agent::None, is_given: false, refused: Vec::new(), usage: None, ..self.clone() };
+        let mut bare =
+            Self { agent: Agent::None, is_given: false, refused: Vec::new(), usage: None, ..self.clone() };
         bare.sections.iter_mut().for_each(|section| section.work = Work::Extracted);
         bare
     }
@@ -191,7 +192,8 @@ impl SummaryDraft {
         let why = format!("; an extract stood in its place until now{}", self.edit.why);
         let name = &self.edit.strategy;
         let edit = scene.view_edit(ops, EditKind::Compaction, name, &floor, scene.messages(), why);
-        let edit = draft.filled_below(edit, &floor, scene.history, scene.line.tokens.min(scene.budget.usable));
+        let edit =
+            draft.filled_below(edit, &floor, scene.history, scene.line.tokens.min(scene.budget.usable));
         edit.ok()
     }
 

@@ -4,12 +4,38 @@
 /// language.
 const DENIALS: &[&[&str]] = &[
     &[
-        "i can't", "i cannot", "i can not", "i couldn't", "i won't", "i will not", "i'm unable", "i am unable",
-        "i'm not able", "i am not able", "i'm sorry", "i am sorry", "i apologi", "i don't have", "i do not have",
-        "i must decline", "i'm not allowed", "i am not allowed", "as an ai",
+        "i can't",
+        "i cannot",
+        "i can not",
+        "i couldn't",
+        "i won't",
+        "i will not",
+        "i'm unable",
+        "i am unable",
+        "i'm not able",
+        "i am not able",
+        "i'm sorry",
+        "i am sorry",
+        "i apologi",
+        "i don't have",
+        "i do not have",
+        "i must decline",
+        "i'm not allowed",
+        "i am not allowed",
+        "as an ai",
     ],
     &["sorry,", "sorry but", "unable to", "apologies"],
-    &["ich kann nicht", "ich kann das", "ich kann ihnen", "ich kann dir", "ich darf", "tut mir leid", "kann ich nicht", "kann ich leider", "ich habe keinen"],
+    &[
+        "ich kann nicht",
+        "ich kann das",
+        "ich kann ihnen",
+        "ich kann dir",
+        "ich darf",
+        "tut mir leid",
+        "kann ich nicht",
+        "kann ich leider",
+        "ich habe keinen",
+    ],
     &["je ne peux", "je suis désolé", "je regrette", "je n'ai pas", "je ne suis pas en mesure", "désolé"],
     &["lo siento", "no puedo", "no me es posible", "no tengo acceso"],
     &["desculpe", "não posso", "não consigo", "sinto muito", "lamento"],
@@ -87,7 +113,10 @@ fn denies(sentence: &str) -> bool {
     let plain = plain.trim_start_matches(|char: char| !char.is_alphanumeric());
     let begins = |phrase: &str| {
         let mut places = plain.match_indices(phrase);
-        places.any(|(at, _)| plain[..at].chars().next_back().is_none_or(|before| !before.is_alphanumeric()) || !phrase.is_ascii())
+        places.any(|(at, _)| {
+            plain[..at].chars().next_back().is_none_or(|before| !before.is_alphanumeric())
+                || !phrase.is_ascii()
+        })
     };
     DENIALS.iter().flat_map(|phrases| phrases.iter()).any(|phrase| begins(phrase))
 }

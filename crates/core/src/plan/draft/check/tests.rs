@@ -18,7 +18,9 @@ fn coding() -> String {
              assistant: The conversion belongs into the caller. I decided to keep the signature for compatibility.\n"
         ));
     }
-    text.push_str("user: Good. What is left?\nassistant: The retry in src/auth/retry.rs, limited to 250 ms.\n");
+    text.push_str(
+        "user: Good. What is left?\nassistant: The retry in src/auth/retry.rs, limited to 250 ms.\n",
+    );
     text
 }
 
@@ -102,7 +104,10 @@ const BAD: &[(&str, &[SummaryDefect])] = {
         ("◁think▷Goal: src/auth/login.rs◁/think▷", &[OnlyThoughts]),
         ("<|channel|>analysis<|message|>Goal: src/auth/login.rs needs a retry", &[OnlyThoughts]),
         ("Let me think about src/auth/login.rs and what matters here.\n</think>\n", &[OnlyThoughts]),
-        ("<tool_call>{\"name\": \"read\", \"arguments\": {\"path\": \"src/auth/retry.rs\"}}</tool_call>", &[ToolCall]),
+        (
+            "<tool_call>{\"name\": \"read\", \"arguments\": {\"path\": \"src/auth/retry.rs\"}}</tool_call>",
+            &[ToolCall],
+        ),
         ("{\"name\": \"read\", \"arguments\": {\"path\": \"src/auth/retry.rs\"}}", &[ToolCall]),
         ("```json\n{\"tool\": \"read\", \"args\": {\"path\": \"src/auth/retry.rs\"}}\n```", &[ToolCall]),
         ("[TOOL_CALLS][{\"name\": \"read\", \"arguments\": {}}]", &[ToolCall]),
@@ -116,25 +121,67 @@ const BAD: &[(&str, &[SummaryDefect])] = {
         ("Understood.", &[TooShort]),
         ("好的。", &[TooShort]),
         ("I'm sorry.", &[TooShort]),
-        ("I'm sorry, but I can't help with summarising this conversation about the login of your shop.", &[Refusal]),
-        ("As an AI language model I cannot keep memories of src/auth/login.rs, nor do I store conversations.", &[Refusal]),
-        ("Es tut mir leid, aber ich kann dieses Gespräch über src/auth/login.rs nicht zusammenfassen.", &[Refusal]),
+        (
+            "I'm sorry, but I can't help with summarising this conversation about the login of your shop.",
+            &[Refusal],
+        ),
+        (
+            "As an AI language model I cannot keep memories of src/auth/login.rs, nor do I store conversations.",
+            &[Refusal],
+        ),
+        (
+            "Es tut mir leid, aber ich kann dieses Gespräch über src/auth/login.rs nicht zusammenfassen.",
+            &[Refusal],
+        ),
         ("Je suis désolé, mais je ne peux pas résumer cette conversation sur src/auth/login.rs.", &[Refusal]),
-        ("Lo siento, pero no puedo resumir esta conversación sobre src/auth/login.rs y lo demás.", &[Refusal]),
-        ("抱歉，我无法总结这段对话，因为其中涉及 src/auth/login.rs 等内容。我不能继续处理这个请求，请您谅解。", &[Refusal]),
-        ("申し訳ありませんが、src/auth/login.rs に関するこの会話を要約することはできません。ご理解ください。", &[Refusal]),
+        (
+            "Lo siento, pero no puedo resumir esta conversación sobre src/auth/login.rs y lo demás.",
+            &[Refusal],
+        ),
+        (
+            "抱歉，我无法总结这段对话，因为其中涉及 src/auth/login.rs 等内容。我不能继续处理这个请求，请您谅解。",
+            &[Refusal],
+        ),
+        (
+            "申し訳ありませんが、src/auth/login.rs に関するこの会話を要約することはできません。ご理解ください。",
+            &[Refusal],
+        ),
         ("К сожалению, я не могу пересказать этот разговор о файле src/auth/login.rs.", &[Refusal]),
         ("Goal: I'm sorry, but I can't help with summarising this conversation about your shop.", &[Refusal]),
-        ("Would you like me to go on with src/auth/retry.rs or should I first repair the handlers?", &[Question]),
-        ("Sure! Which part of the conversation about src/auth/login.rs would you like me to summarise?", &[Question]),
+        (
+            "Would you like me to go on with src/auth/retry.rs or should I first repair the handlers?",
+            &[Question],
+        ),
+        (
+            "Sure! Which part of the conversation about src/auth/login.rs would you like me to summarise?",
+            &[Question],
+        ),
         ("Soll ich mit src/auth/retry.rs weitermachen oder zuerst die übrigen Dateien ansehen?", &[Question]),
         ("请问您希望我继续修改 src/auth/retry.rs，还是先处理其他文件并检查它们的状态？", &[Question]),
-        ("Goal:\nDone:\nNext steps:\nFiles:\nErrors:\nDecisions:\nState:\nInstructions and constraints:\n", &[OnlyHeadings]),
-        ("# Goal\n\n## Done\n\n## Decisions\n\n## Next steps\n\n### Files\n\n### Errors\n\n### State\n\n### Constraints", &[OnlyHeadings]),
-        ("The conversation has been summarised successfully and we can now continue with the remaining work.", &[NoHeadings]),
-        ("Sure, I will write the summary now, as you asked, and keep everything that is important for later on.", &[NoHeadings]),
-        ("Goal: help the user. Done: several things were looked at. Next steps: continue with the work as discussed.", &[NoNames]),
-        ("Goal: the user wants to improve the software and the assistant has been helping with various tasks.", &[NoNames]),
+        (
+            "Goal:\nDone:\nNext steps:\nFiles:\nErrors:\nDecisions:\nState:\nInstructions and constraints:\n",
+            &[OnlyHeadings],
+        ),
+        (
+            "# Goal\n\n## Done\n\n## Decisions\n\n## Next steps\n\n### Files\n\n### Errors\n\n### State\n\n### Constraints",
+            &[OnlyHeadings],
+        ),
+        (
+            "The conversation has been summarised successfully and we can now continue with the remaining work.",
+            &[NoHeadings],
+        ),
+        (
+            "Sure, I will write the summary now, as you asked, and keep everything that is important for later on.",
+            &[NoHeadings],
+        ),
+        (
+            "Goal: help the user. Done: several things were looked at. Next steps: continue with the work as discussed.",
+            &[NoNames],
+        ),
+        (
+            "Goal: the user wants to improve the software and the assistant has been helping with various tasks.",
+            &[NoNames],
+        ),
         (
             "Roses are red and violets are blue. The weather in the mountains was lovely last summer, and the children \
              went swimming in the lake every afternoon until the storms began.",

@@ -38,9 +38,13 @@ pub(in crate::plan::draft) fn without_thoughts(answer: &str) -> String {
 fn final_channel(answer: &str) -> Option<&str> {
     let lower = answer.to_ascii_lowercase();
     if lower.contains(CHANNEL) {
-        let channels = lower.match_indices(CHANNEL).filter(|(at, _)| lower[at + CHANNEL.len()..].trim_start().starts_with("final"));
+        let channels = lower
+            .match_indices(CHANNEL)
+            .filter(|(at, _)| lower[at + CHANNEL.len()..].trim_start().starts_with("final"));
         let Some((at, _)) = channels.last() else { return Some("") };
-        let Some(begins) = lower[at..].find(MESSAGE).map(|found| at + found + MESSAGE.len()) else { return Some("") };
+        let Some(begins) = lower[at..].find(MESSAGE).map(|found| at + found + MESSAGE.len()) else {
+            return Some("");
+        };
         let rest = &lower[begins..];
         let ends = CHANNEL_ENDS.iter().filter_map(|end| rest.find(end)).min().unwrap_or(rest.len());
         return answer.get(begins..begins + ends);
@@ -55,7 +59,8 @@ fn without_marked(text: String, open: &str, close: &str) -> String {
     loop {
         // Both have the same length in bytes.
         let lower = text.to_ascii_lowercase();
-        let Some(start) = lower.match_indices(open).map(|(at, _)| at).find(|at| begins_line(&lower, *at)) else {
+        let Some(start) = lower.match_indices(open).map(|(at, _)| at).find(|at| begins_line(&lower, *at))
+        else {
             break;
         };
         let after = start + open.len();
@@ -65,7 +70,8 @@ fn without_marked(text: String, open: &str, close: &str) -> String {
         }
     }
     let lower = text.to_ascii_lowercase();
-    let ends = lower.match_indices(close).map(|(at, _)| at).filter(|at| stands_alone(&lower, *at, close.len()));
+    let ends =
+        lower.match_indices(close).map(|(at, _)| at).filter(|at| stands_alone(&lower, *at, close.len()));
     if let Some(end) = ends.last() {
         text.replace_range(..end + close.len(), "");
     }

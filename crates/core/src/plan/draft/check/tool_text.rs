@@ -64,6 +64,7 @@ fn is_json_call(text: &str) -> bool {
 fn is_code_call(text: &str) -> bool {
     let text = text.trim_start_matches("print(").trim_matches(['[', ']', ';']);
     let Some((name, rest)) = text.split_once('(') else { return false };
-    let is_name = !name.is_empty() && name.chars().all(|char| char.is_ascii_alphanumeric() || "_.".contains(char));
+    let is_name =
+        !name.is_empty() && name.chars().all(|char| char.is_ascii_alphanumeric() || "_.".contains(char));
     is_name && rest.trim_end().ends_with(')') && !text.contains(". ")
 }
