@@ -360,7 +360,7 @@ impl Log {
                     let is_plain = self.rng.below(2) == 0;
                     let good = || if is_plain { format!("Goal: so {words}") } else { good_summary(&request) };
                     let taken = draft.take(said(&pruned.unwrap_or_else(good)));
-                    assert!(matches!(taken, Ok(()) | Err(plan::Rejected::Incomplete(_))), "{taken:?}");
+                    assert!(matches!(taken, Ok(()) | Err(longhaul_core::plan::Rejected::Incomplete(_))), "{taken:?}");
                     if taken.is_err() {
                         break;
                     }
