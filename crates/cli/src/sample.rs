@@ -20,5 +20,7 @@ pub(crate) fn edit() -> ViewEdit {
         compressed_messages: 2,
         why: String::new(),
         usage: None,
+        summary: None,
+        summary: None,
     }
 }

@@ -366,6 +366,20 @@ pub struct ViewEdit {
     pub why: String,
     /// What the summary cost, if a model wrote one.
     pub usage: Option<Usage>,
+    /// How the check of the model's answers ended, if a model was asked for a summary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<SummaryCheck>,
+}
+
+/// The outcome of the check of a model's summary.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SummaryCheck {
+    /// Whether the edit has a summary that passed the check; `false` for an extract in its place.
+    pub checked: bool,
+    /// Why earlier answers were refused, in words, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<String>,
 }
 
 /// One change of the view, over positions of the log.

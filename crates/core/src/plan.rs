@@ -10,12 +10,13 @@ use std::sync::Arc;
 use crate::budget::{Budget, Trigger};
 use crate::event::ViewEdit;
 use crate::history::{History, ItemKind};
-use crate::ids::Handle;
+use crate::ids::{EditId, Handle};
 use crate::message::Role;
 use crate::meter;
 use crate::strategy::{Line, Outlook, Strategy};
 
 mod draft;
+mod earlier;
 mod economics;
 mod edit;
 mod extract;
@@ -29,7 +30,10 @@ mod transcript;
 mod truncation;
 mod verbatim;
 
-pub use draft::{MARK, ORDER_START, Rejected, SummaryDraft, SummaryForm, SummaryRequest};
+pub use draft::{
+    MARK, ORDER_START, Rejected, ReplacedText, SummaryDefect, SummaryDraft, SummaryForm, SummaryRequest,
+    check_summary,
+};
 pub use economics::{EditCost, Prices};
 pub(crate) use extract::plain_text;
 pub use scene::Scene;
@@ -205,7 +209,8 @@ pub fn plan(
     plan_with(history, fixed_tokens, budget, policy, occasion, None)
 }
 
-/// [`plan`] with a summary that was written ahead: if it still fits what it was written for, it is what is committed.
+/// [`plan`] with a summary that was written ahead: if it still fits what it was written for, it is what is committed. One that
+/// is still on its way has an extract in its place, and [`swap`] puts it there later.
 pub fn plan_with(
     history: &History,
     fixed_tokens: impl Into<FixedTokens>,
@@ -231,11 +236,28 @@ pub fn plan_with(
         return Plan::Fits;
     }
     let scene = Scene::new(history, fixed.after_edit, *budget, policy, occasion, now, line);
+    let ready = candidate.and_then(|draft| draft.rebased(&scene).or_else(|| scene.extended(draft)));
+    let ready = ready.map(|edit| Plan::Edit(Box::new(edit)));
     if no_progress {
-        return scene.again();
+        return ready.unwrap_or_else(|| scene.again());
     }
-    let ready = candidate.and_then(|draft| draft.rebased(&scene)).map(|edit| Plan::Edit(Box::new(edit)));
     ready.or_else(|| scene.prune()).or_else(|| scene.compact()).unwrap_or_else(|| scene.last_resort())
+}
+
+/// Returns the edit that puts a summary in the place of the extract that `stand_in` has committed for it; `None` if that is
+/// not shown any more, or the summary does not fit.
+pub fn swap(
+    history: &History,
+    fixed_tokens: u64,
+    budget: &Budget,
+    policy: &Policy,
+    draft: &SummaryDraft,
+    stand_in: &EditId,
+) -> Option<ViewEdit> {
+    let now = meter::read(history, fixed_tokens);
+    let line = line_at(history, fixed_tokens, budget, policy, now.bound());
+    let occasion = Occasion::Routine;
+    draft.swapped(stand_in, &Scene::new(history, fixed_tokens, *budget, policy, &occasion, now, line))
 }
 
 /// What may be summarised while work goes on, if the view is near the line where the policy acts.

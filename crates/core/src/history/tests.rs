@@ -103,6 +103,7 @@ impl Log {
             compressed_messages: 0,
             why: String::new(),
             usage: None,
+            summary: None,
         })))
     }
 

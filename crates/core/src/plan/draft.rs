@@ -1,5 +1,8 @@
 //! Compaction by summary: the draft that waits for its texts, and what makes it valid.
 
+use std::sync::Arc;
+
+use super::earlier::Earlier;
 use super::pruning::{NO_JSON, OTHER_JSON, Pruning};
 use super::{Occasion, Prices, Scene, Writer};
 use crate::estimate::Groups;
@@ -13,11 +16,15 @@ use crate::usage::Usage;
 
 mod agent;
 mod asking;
+mod check;
+mod extended;
 mod finish;
 mod refusing;
 mod section;
 
 pub use asking::{SummaryForm, SummaryRequest};
+pub use check::{ReplacedText, SummaryDefect, check_summary};
+pub(super) use check::{carries, check_words};
 
 /// How every summary begins.
 pub const MARK: &str = "[SUMMARY]";
@@ -73,6 +80,10 @@ pub struct SummaryDraft {
     has_recall: bool,
     /// Why the newest answer could not be used: the same is asked once more.
     complaint: Option<&'static str>,
+    /// Why answers were refused so far, oldest first.
+    refused: Vec<&'static str>,
+    /// What a summary that is asked for at the end of the live request is to replace.
+    material: Arc<str>,
 }
 
 /// How far a pruning agent is.
@@ -101,6 +112,8 @@ struct Section {
     ledger_tokens: u64,
     /// The ledger, once it was made.
     ledger: Option<String>,
+    /// What a model wrote of earlier parts, which goes with the section.
+    earlier: Earlier,
     work: Work,
 }
 
@@ -186,6 +199,7 @@ impl SummaryDraft {
                             extract_tokens,
                             ledger_tokens,
                             ledger: None,
+                            earlier: scene.earlier(gone),
                             work: Work::Fresh,
                         });
                         ops.push(ViewOp::Replace { range, parts: Vec::new(), summary: true });
@@ -222,6 +236,8 @@ impl SummaryDraft {
             user_text_share: scene.policy.user_text_share,
             has_recall: scene.history.has_recall(),
             complaint: None,
+            refused: Vec::new(),
+            material: Arc::default(),
             edit,
             sections,
             floor,
@@ -305,8 +321,8 @@ impl SummaryDraft {
 
     /// Takes an answer to the newest request. [`request`](Self::request) says whether another is needed.
     ///
-    /// Where the summary is made of several answers, one that cannot be used is asked for once more; if that cannot be used
-    /// either, an extract stands in the place of that part, and the others are kept.
+    /// An answer that [`check_summary`] refuses is asked for once more. Where the summary is made of several answers and the
+    /// second cannot be used either, an extract stands in the place of that part, and the others are kept.
     ///
     /// # Errors
     /// [`Rejected::Incomplete`] if the only answer is no complete text, or none of several was.
@@ -317,6 +333,7 @@ impl SummaryDraft {
         let taken = complete_text(&answer).and_then(|text| match &mut self.agent {
             Agent::Asked(pruning) => pruning.take(&text),
             _ => {
+                let text = self.checked(&text)?;
                 self.take_text(text);
                 Ok(())
             }
@@ -326,6 +343,30 @@ impl SummaryDraft {
             Err(why) => self.refuse(why)?,
         }
         Ok(())
+    }
+
+    /// The summary in an answer to the newest request, by [`check_summary`].
+    fn checked(&self, text: &str) -> Result<String, &'static str> {
+        let Some(at) = self.sections.iter().position(|section| !section.is_done()) else {
+            return Ok(text.to_owned());
+        };
+        let section = &self.sections[at];
+        let mark = format!(" {}>", self.mark());
+        let (material, earlier) = match &section.work {
+            Work::Reading { pieces, next, so_far, .. } => {
+                let so_far = so_far.as_deref().unwrap_or_default();
+                (format!("{}\n{so_far}", pieces[*next].replace(&mark, ">")), so_far)
+            }
+            _ => (self.material.to_string(), section.earlier.text()),
+        };
+        let replaced = ReplacedText {
+            material: &material,
+            earlier,
+            order: &self.order(at),
+            limit_tokens: section.limit_tokens,
+            wants_headings: true,
+        };
+        check_summary(text, &replaced, &|text| self.increment.text(text)).map_err(SummaryDefect::as_str)
     }
 
     fn take_text(&mut self, text: String) {
@@ -362,22 +403,24 @@ impl SummaryDraft {
 /// The whole text of an answer that is nothing but text; else why it is none.
 fn complete_text(answer: &Answer) -> Result<String, &'static str> {
     if answer.parts.iter().any(|part| matches!(part, Part::ToolCall(_))) {
-        return Err("it asks for tools");
+        return Err(SummaryDefect::ToolCall.as_str());
     }
     if answer.finish != Finish::Stop {
-        return Err("it was cut off");
+        return Err(SummaryDefect::CutOff.as_str());
     }
-    let text: String = answer.parts.iter().filter_map(Part::as_text).collect();
+    let answered: String = answer.parts.iter().filter_map(Part::as_text).collect();
+    let text = check::without_thoughts(&answered);
     let text = text.trim().trim_start_matches(MARK).trim();
-    if text.is_empty() {
-        return Err("it is empty");
+    match (text.is_empty(), answered.trim().is_empty()) {
+        (true, true) => Err(SummaryDefect::Empty.as_str()),
+        (true, false) => Err(SummaryDefect::OnlyThoughts.as_str()),
+        (false, _) => Ok(defused(text)),
     }
-    Ok(defused(text))
 }
 
 /// What somebody else has written cannot pose as the beginning of another summary.
 pub(super) fn defused(text: &str) -> String {
-    text.replace(MARK, "[summary]")
+    super::earlier::without_marks(&text.replace(MARK, "[summary]"))
 }
 
 /// The units of each section: all that goes, or so many messages after each other.

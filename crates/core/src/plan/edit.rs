@@ -1,6 +1,6 @@
 //! The edits that a choice comes to, and their reasons in words.
 
-use super::{EditCost, Occasion, Scene, counted, named};
+use super::{EditCost, Occasion, Scene, counted, earlier, named};
 use crate::estimate::Groups;
 use crate::event::{EditKind, EditReason, ViewEdit, ViewOp};
 use crate::ids::{Handle, LogRange};
@@ -58,6 +58,9 @@ impl Scene<'_> {
         if strategy != chosen {
             what.push_str(&format!("; `{chosen}` alone makes too little room now"));
         }
+        if self.earlier(gone).is_shortened() {
+            what.push_str(earlier::SHORTENED);
+        }
         let why = self.reasoned(what, &choice.why, &after, self.first_touched(choice), 0.0);
         let kept = self.messages() - count + 1;
         self.view_edit(ops, EditKind::Compaction, strategy, &after, kept, why)
@@ -75,7 +78,12 @@ impl Scene<'_> {
         if !orders.is_empty() {
             text.push_str(&format!("\n\n{}", orders.trim_end()));
         }
-        vec![Part::text(text)]
+        let mut note = vec![Part::text(text)];
+        let earlier = self.earlier(gone).block(self.history.counter());
+        if !earlier.is_empty() {
+            note.push(Part::text(format!("\n\n{earlier}")));
+        }
+        note
     }
 
     /// The first item of the view that a choice touches.
@@ -146,6 +154,7 @@ impl Scene<'_> {
             compressed_messages,
             why,
             usage: None,
+            summary: None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! A summary without any model: the ledger, and what was said last. Verbatim lines only, as many as fit.
 
 use super::draft::{MARK, WRITTEN, defused};
+use super::earlier::written_in;
 use super::verbatim;
 use crate::estimate::Counter;
 use crate::history::{History, ItemKind, ViewItem};
@@ -45,7 +46,7 @@ pub(super) fn summary(
     let items: Vec<&ViewItem> = history.view().iter().filter(goes).collect();
     let own = if above.is_empty() { ledger(history, handles, limit_tokens * 2 / 3) } else { String::new() };
     let said = |line: &String| !above.contains(line.as_str()) && !own.contains(line.as_str());
-    let earlier: Vec<String> = earlier(&items).into_iter().filter(said).collect();
+    let earlier: Vec<String> = earlier(history, &items).into_iter().filter(said).collect();
     let used = counter.text(&own);
     let rest = match room_tokens {
         Some(room) => spacious(&items, earlier, room.saturating_sub(used), counter),
@@ -65,14 +66,19 @@ pub(super) fn summary(
 /// What earlier summaries say, in half of the room at most, and the newest messages as they are in all that is left.
 fn spacious(items: &[&ViewItem], earlier: Vec<String>, room: u64, counter: &Counter) -> String {
     let before = fill(&[(EARLIER, earlier)], room / 2, counter);
-    let title = counter.text(SAID) + 3;
-    let left = room.saturating_sub(counter.text(&before) + title);
+    let left = room.saturating_sub(counter.text(&before));
+    before + &said(items, left, counter)
+}
+
+/// The newest of some messages word for word below their title, in at most `room` tokens; an empty text if none fits.
+pub(super) fn said(items: &[&ViewItem], room: u64, counter: &Counter) -> String {
+    let left = room.saturating_sub(counter.text(SAID) + 3);
     // The user is quoted above.
     let others: Vec<&ViewItem> = items.iter().copied().filter(|item| item.kind != ItemKind::Typed).collect();
     let said = verbatim::newest(&others, left, counter);
     match said.is_empty() {
-        true => before,
-        false => format!("{before}{SAID}:\n{}", defused(&said)),
+        true => String::new(),
+        false => format!("{SAID}:\n{}", defused(&said)),
     }
 }
 
@@ -100,8 +106,11 @@ fn fill(sections: &[(&str, Vec<String>)], limit_tokens: u64, counter: &Counter) 
     text
 }
 
-fn earlier(items: &[&ViewItem]) -> Vec<String> {
-    let summaries = items.iter().filter(|item| matches!(item.kind, ItemKind::Summary(_)));
+/// Lines of earlier extracts; what a model wrote is [carried on](super::earlier) as it is.
+fn earlier(history: &History, items: &[&ViewItem]) -> Vec<String> {
+    let is_extract =
+        |item: &&&ViewItem| matches!(item.kind, ItemKind::Summary(_)) && written_in(history, item).is_none();
+    let summaries = items.iter().filter(is_extract);
     let mut lines: Vec<String> = Vec::new();
     for item in summaries {
         let text = plain_text(&item.message);
@@ -134,6 +143,12 @@ fn words_of(summary: &str) -> String {
         }
         None => summary.replace(NOTHING_SAID, "").replace(NOTHING_SAID_ALONE, ""),
     }
+}
+
+/// Whether a line is the title of a section that an extract has below its ledger.
+pub(super) fn is_section_title(line: &str) -> bool {
+    let title = line.trim().strip_suffix(':');
+    title.is_some_and(|title| [STATE, EARLIER, SAID].contains(&title))
 }
 
 fn last_words(items: &[&ViewItem]) -> Vec<String> {

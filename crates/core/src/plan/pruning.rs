@@ -121,6 +121,7 @@ impl Pruning {
         let Some((start, stop)) = json else { return Err(NO_JSON) };
         let answer: Answer = serde_json::from_str(&text[start..=stop]).map_err(|_| OTHER_JSON)?;
         let kept = checked(&answer.pruned_conversation, from, *end)?;
+        check_words(&self.pieces[self.next].0, &kept, &answer.summary)?;
         self.kept.extend(kept);
         self.summaries.extend(Some(answer.summary.trim().to_owned()).filter(|summary| !summary.is_empty()));
         self.next += 1;
@@ -251,6 +252,21 @@ impl Pruning {
         }
         words
     }
+}
+
+/// Checks the agent's own words: by [`check_summary`](super::check_summary)'s rules of content, if nothing stays beside them.
+fn check_words(piece: &str, kept: &[Kept], summary: &str) -> Result<(), &'static str> {
+    let texts = kept.iter().filter_map(|kept| match kept {
+        Kept::Text(text) => Some(text.as_str()),
+        Kept::Item(_) | Kept::Missing(_) => None,
+    });
+    let words = texts.chain([summary.trim()]).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
+    let stays = kept.iter().any(|kept| matches!(kept, Kept::Item(_)));
+    // What stays speaks for itself, and so does a message that says nothing: what says nothing at all is refused later.
+    if stays || words.is_empty() {
+        return Ok(());
+    }
+    super::draft::check_words(&words, piece).map_err(super::SummaryDefect::as_str)
 }
 
 /// Indices in order, within the piece, each once; texts that say something.

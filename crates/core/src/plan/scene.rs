@@ -1,6 +1,6 @@
 //! One pass of planning: the view in units, what each choice would lead to, and what may be committed.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use super::draft::SummaryDraft;
@@ -40,6 +40,8 @@ pub struct Scene<'a> {
     pub(super) facts: RefCell<BTreeMap<usize, (String, Groups)>>,
     /// What the strategy's own check said of an edit.
     pub(super) complaint: RefCell<Option<String>>,
+    /// The most of an earlier summary that an edit carries on, in tokens.
+    pub(super) earlier_tokens: Cell<u64>,
 }
 
 impl<'a> Scene<'a> {
@@ -81,6 +83,7 @@ impl<'a> Scene<'a> {
             newest_typed,
             facts: RefCell::default(),
             complaint: RefCell::default(),
+            earlier_tokens: Cell::new(u64::MAX),
         }
     }
 
@@ -117,7 +120,7 @@ impl<'a> Scene<'a> {
 
     /// The bound of the request without the `gone` units, with a note in their place.
     pub fn without(&self, gone: &[bool]) -> u64 {
-        self.after(gone, Groups::of(draft::HEADER_TOKENS)).bound()
+        self.after(gone, Groups::of(draft::HEADER_TOKENS + self.earlier(gone).tokens())).bound()
     }
 
     /// Whether the request without the `gone` units, with `added` tokens more, stays under the trigger.
@@ -183,8 +186,9 @@ impl<'a> Scene<'a> {
         }
         self.settle(&mut choice);
         if choice.instead == Instead::Note {
-            let edit = self.removal_by(&choice, self.policy.strategy.name());
-            return self.may_commit(&edit).then(|| Plan::Edit(Box::new(edit)));
+            let removal = || Some(self.removal_by(&choice, self.policy.strategy.name()));
+            let edit = self.with_less_earlier(|| removal().filter(|edit| self.may_commit(edit)))?;
+            return Some(Plan::Edit(Box::new(edit)));
         }
         let draft = SummaryDraft::new(self, &choice)?;
         if !matches!(choice.instead, Instead::Extract { .. }) {

@@ -130,11 +130,22 @@ fn said(text: &str) -> Answer {
     }
 }
 
+/// A summary of a conversation in which the last question before it is the newest.
+fn good_for(text: &str) -> String {
+    let name = text.rfind("question").map_or("question", |at| &text[at..]);
+    let name = name.split(|char: char| !char.is_ascii_alphanumeric()).next().unwrap_or_default();
+    format!(
+        "Goal: all is well. Done: {name} was asked and answered, and so were the others of this part before it, word by \
+         word, as the user wanted it from the beginning to the end. Next steps: the questions that follow are still open. Files: src/main.rs"
+    )
+}
+
 /// The edit with that answer to every request.
 fn finished(log: &Log, mut draft: SummaryDraft, text: &str) -> Result<ViewEdit, Rejected> {
     while draft.request(log.history.view(), &Budget::new(8_000, None)).is_some() {
         draft.take(said(text))?;
     }
+    assert!(draft.request(log.history.view(), &Budget::new(8_000, None)).is_none());
     draft.finish(&log.history)
 }
 
@@ -292,7 +303,7 @@ fn the_default_strategy_summarises_all_but_two_turns() {
     assert_eq!(draft.limit_tokens(), 1_000, "a sixth of what is usable");
     let (count, handles) = draft.what_goes();
     assert_eq!((count, handles.len()), (24, 1), "six turns of four messages");
-    let edit = finished(&log, draft, "[SUMMARY] Goal: go on").unwrap();
+    let edit = finished(&log, draft, &format!("[SUMMARY] {}", good_for(""))).unwrap();
     log.commit(&edit);
     let shown = log.shown();
     assert!(shown.starts_with("[SUMMARY] of 24 earlier messages: lh:"), "{shown}");
@@ -362,17 +373,32 @@ fn summaries_are_taken_only_if_whole() {
         said("[SUMMARY] \n"),
     ];
     for answer in incomplete {
-        assert!(matches!(draft.clone().take(answer.clone()), Err(Rejected::Incomplete(_))), "{answer:?}");
+        let mut asked = draft.clone();
+        assert!(asked.request(log.history.view(), &Budget::new(8_000, None)).is_some());
+        assert_eq!(asked.take(answer.clone()), Ok(()), "it is asked for once more");
+        let again = asked.request(log.history.view(), &Budget::new(8_000, None)).unwrap();
+        assert!(again.messages.last().unwrap().text().contains("could not be used: it"), "{again:?}");
+        assert!(matches!(asked.clone().take(answer.clone()), Err(Rejected::Incomplete(_))), "{answer:?}");
+        let extract = {
+            let mut asked = asked.clone();
+            asked.take(answer).unwrap_err();
+            asked.finish_extractive(&log.history)
+        };
+        let check = extract.unwrap().summary.unwrap();
+        assert_eq!((check.checked, check.reasons.len()), (false, 2));
+        asked.take(said(&good_for(""))).unwrap();
+        let check = asked.finish(&log.history).unwrap().summary.unwrap();
+        assert_eq!((check.checked, check.reasons.len()), (true, 1));
     }
     let long = finished(&log, draft.clone(), &" word".repeat(9_000));
-    assert!(matches!(long, Err(Rejected::TooLong { .. })));
+    assert_eq!(long, Err(Rejected::Incomplete("it is longer than was asked for")));
     let mut other = log.history.clone();
     assert!(draft.finish_extractive(&other).is_ok());
     let message = Message::user("m", vec![Part::text("more")]);
     other = other.with(EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None });
     assert_eq!(draft.finish(&other), Err(Rejected::Stale));
     assert_eq!(draft.finish_extractive(&other), Err(Rejected::Stale));
-    let edit = finished(&log, draft, "fine").unwrap();
+    let edit = finished(&log, draft, &good_for("")).unwrap();
     assert!(edit.compressed_bound < edit.trigger_tokens && edit.usage.is_some());
 }
 
@@ -480,7 +506,7 @@ fn nothing_promises_a_tool_that_is_not_there() {
                 let texts = |request: SummaryRequest| request.messages.iter().any(|m| promises(&m.text()));
                 let is_said = draft.clone().request(log.history.view(), &window).is_some_and(texts);
                 assert!(!is_said, "{name}: the writer is told of handles");
-                draft.take(said("Goal: go on")).unwrap_or(());
+                draft.take(said(&good_for(""))).unwrap_or(());
                 draft.finish_extractive(&log.history).unwrap()
             }
             other => panic!("{name}: {other:?}"),
@@ -494,6 +520,10 @@ fn nothing_promises_a_tool_that_is_not_there() {
     }
 }
 
+fn pruned(text: &str) -> String {
+    serde_json::json!({ "prunedConversation": [], "summary": good_for(text) }).to_string()
+}
+
 /// Answers each request of a draft, the one that has `bad` in it with nothing; how often that one was asked.
 fn answered_but(draft: &mut SummaryDraft, log: &Log, budget: &Budget, bad: &str) -> (usize, usize) {
     let (mut asked, mut refused) = (0, 0);
@@ -501,11 +531,11 @@ fn answered_but(draft: &mut SummaryDraft, log: &Log, budget: &Budget, bad: &str)
         asked += 1;
         let text = request.messages[0].text();
         let pruning = text.contains("prunedConversation");
-        let good = if pruning { "{\"prunedConversation\":[],\"summary\":\"so\"}" } else { "all is well" };
+        let good = if pruning { pruned(&text) } else { good_for(&text) };
         let is_bad = text.contains(bad);
         assert!(!text.contains("could not be used") || is_bad && refused % 2 == 1, "{text}");
         refused += usize::from(is_bad);
-        if draft.take(said(if is_bad { " " } else { good })).is_err() {
+        if draft.take(said(if is_bad { " " } else { &good })).is_err() {
             break;
         }
     }
@@ -530,8 +560,7 @@ fn one_bad_answer_of_several_costs_its_own_part_only() {
         after.commit(&draft.finish(&log.history).unwrap());
         let shown = after.shown();
         assert!(shown.contains(extract), "{name}: {shown}");
-        let good = if name == "pruning-agent" { "so" } else { "all is well" };
-        assert!(shown.contains(good) && !shown.contains("answer4 word"), "{name}: {shown}");
+        assert!(shown.contains("all is well") && !shown.contains("answer4 word"), "{name}: {shown}");
         // One of which nothing is good is none.
         let mut bad = whole;
         let (_, refused) = answered_but(&mut bad, &log, &budget, "");
@@ -560,9 +589,8 @@ fn a_model_that_cannot_is_not_asked_for_every_part() {
             while let Some(request) = draft.request(log.history.view(), &budget) {
                 let text = request.messages[0].text();
                 let pruning = text.contains("prunedConversation");
-                let good =
-                    if pruning { "{\"prunedConversation\":[],\"summary\":\"so\"}" } else { "all is well" };
-                let answer = if asked < usable { good } else { " " };
+                let good = if pruning { pruned(&text) } else { good_for(&text) };
+                let answer = if asked < usable { &good } else { " " };
                 asked += 1;
                 read.extend(questions(&text));
                 if draft.take(said(answer)).is_err() {
@@ -800,5 +828,77 @@ fn every_strategy_keeps_standing_orders_and_quotes_the_user() {
                 log.say(&"word ".repeat(300));
             }
         }
+    }
+}
+
+/// What a model wrote of the beginning, in a view that is full again.
+fn summarised_before() -> Log {
+    let mut log = talk(16, 150);
+    let draft = draft(log.plan(&Budget::new(8_000, None), &policy("reactive-overflow"), &Occasion::Overflow));
+    log.commit(&finished(&log, draft, EARLIER).unwrap());
+    assert!(log.shown().contains(EARLIER));
+    for turn in 30..46 {
+        log.typed(&format!("question{turn} {}", "word ".repeat(150)));
+        log.say(&format!("answer{turn} {}", "word ".repeat(150)));
+    }
+    log
+}
+
+const EARLIER: &str = "Goal: carry the amber lantern to question3 and question4\nDecisions: answer5 stands, as agreed with Ilse\n\
+    Errors: E4711 in deploy/plan.toml, mended in deploy/hosts.toml\nNext steps: answer9 is to be read again, then RELEASE-77";
+
+#[test]
+fn no_edit_drops_the_summary_that_a_model_wrote() {
+    let budget = Budget::new(8_000, None);
+    for name in
+        ["truncation", "middle-removal", "importance", "reactive-overflow", "summarization", "adaptive"]
+    {
+        for occasion in [Occasion::Routine, Occasion::Overflow] {
+            let mut log = summarised_before();
+            let edit = match log.plan(&budget, &policy(name), &occasion) {
+                Plan::Edit(edit) => *edit,
+                Plan::Summarise(draft) => {
+                    if let Ok(bare) = draft.finish_bare(&log.history) {
+                        assert!(
+                            bare.ops.iter().any(|op| format!("{op:?}").contains("amber lantern")),
+                            "{name}"
+                        );
+                    }
+                    draft.finish_extractive(&log.history).unwrap()
+                }
+                other => panic!("{name}: {other:?}"),
+            };
+            log.commit(&edit);
+            assert!(log.shown().contains(EARLIER), "{name}: {}\n{}", edit.why, log.shown());
+            // And the one after that, and the last resort.
+            let last =
+                without_summary(&log.history, log.fixed, &Budget::new(3_000, None), &policy(name), &occasion);
+            if let Plan::Edit(last) = last {
+                log.commit(&last);
+                let is_said = last.why.contains(super::earlier::SHORTENED);
+                assert!(log.shown().contains(EARLIER) || is_said, "{name}: {}\n{}", last.why, log.shown());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_next_summary_is_asked_to_carry_the_last_on() {
+    let log = summarised_before();
+    for window in [8_000, 2_400] {
+        let mut draft =
+            draft(log.plan(&Budget::new(8_000, None), &policy("reactive-overflow"), &Occasion::Overflow));
+        let budget = Budget::new(window, None);
+        let (mut calls, mut last) = (0, String::new());
+        while let Some(request) = draft.request(log.history.view(), &budget) {
+            let text: String = request.messages.iter().map(|message| message.text()).collect();
+            assert!(calls > 0 || text.contains(EARLIER), "{window}: {text}");
+            calls += 1;
+            last = format!("{} Errors: E4711 in deploy/plan.toml.", good_for(&text));
+            draft.take(said(&last)).unwrap();
+        }
+        assert!(calls > usize::from(window < 8_000), "{window}: {calls}");
+        let edit = draft.finish(&log.history).unwrap();
+        assert!(format!("{:?}", edit.ops).contains("deploy/plan.toml"), "{last}");
     }
 }

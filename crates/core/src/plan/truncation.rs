@@ -75,7 +75,11 @@ impl Scene<'_> {
     }
 
     fn ladder_to(&self, target: u64, keeps_newest: bool) -> Option<Plan> {
-        let edit = self.ladder(target, keeps_newest)?;
+        // The newest step first, then the earlier summary; that is shortened after everything else.
+        let edit = match keeps_newest {
+            true => self.ladder(target, keeps_newest)?,
+            false => self.with_less_earlier(|| self.ladder(target, keeps_newest))?,
+        };
         // Beyond the line it is the window that fired.
         let trigger_tokens = edit.trigger_tokens.max(target);
         Some(Plan::Edit(Box::new(ViewEdit { trigger_tokens, ..edit })))

@@ -1,8 +1,10 @@
 //! A summary that is written ahead, while work goes on, and committed between two steps when its time has come.
 
-use super::{Effect, Failure, Run, Timer};
+use super::{Effect, Failure, Phase, Run, Then, Timer};
 use crate::error::ErrorCode;
-use crate::event::ErrorInfo;
+use crate::event::{ErrorInfo, EventBody, ViewEdit};
+use crate::history::ViewItem;
+use crate::ids::EditId;
 use crate::message::{Answer, Role};
 use crate::plan::{self, Plan, SummaryDraft};
 use crate::usage::Usage;
@@ -15,6 +17,18 @@ pub(super) struct Candidate {
     pub(super) stage: Stage,
     /// What kept it from being written.
     pub(super) problem: Option<ErrorInfo>,
+    /// The edit whose extract stands in its place until it is written.
+    pub(super) stand_in: Option<EditId>,
+}
+
+impl Candidate {
+    /// Whether it can still be committed to that view.
+    fn is_about(&self, view: &[ViewItem]) -> bool {
+        match &self.stand_in {
+            Some(edit) => self.stage != Stage::Void && self.draft.is_stood_in_by(edit, view),
+            None => self.draft.is_about(view),
+        }
+    }
 }
 
 /// How far it is.
@@ -35,7 +49,7 @@ impl Run {
     /// or a person types, its server has nothing else to do.
     pub(super) fn look_ahead(&mut self, out: &mut Vec<Effect>) {
         let view = self.history.view();
-        let is_void = |candidate: &Candidate| !candidate.draft.is_about(view);
+        let is_void = |candidate: &Candidate| !candidate.is_about(view);
         if self.candidate.as_ref().is_some_and(is_void) {
             self.drop_candidate(out);
         }
@@ -50,7 +64,7 @@ impl Run {
         };
         let task = self.new_task();
         let stage = Stage::Asking;
-        self.candidate = Some(Candidate { task, draft, stage, problem: None });
+        self.candidate = Some(Candidate { task, draft, stage, problem: None, stand_in: None });
         match self.settings.pre_compact_ms {
             Some(deadline_ms) => self.ask_ahead(task, deadline_ms, out),
             None => self.write_ahead(out),
@@ -96,6 +110,11 @@ impl Run {
         };
         candidate.problem = match answer {
             Ok(answer) => match candidate.draft.take(answer) {
+                Ok(()) if candidate.stand_in.is_some() && candidate.draft.needs_view() => Some(ErrorInfo {
+                    code: ErrorCode::ThirdParty,
+                    message: "the answer was no usable summary, and an extract stands in its place by now"
+                        .to_owned(),
+                }),
                 Ok(()) => return self.write_ahead(out),
                 Err(rejected) => {
                     Some(ErrorInfo { code: ErrorCode::ThirdParty, message: rejected.to_string() })
@@ -108,7 +127,55 @@ impl Run {
                 Some(ErrorInfo { code: failure.code, message: failure.message })
             }
         };
+        if candidate.stand_in.is_some() {
+            return self.fail_swap(out);
+        }
         self.void_candidate(out);
+    }
+
+    /// The extract stays. That no summary came is stored as soon as no step is going on.
+    fn fail_swap(&mut self, out: &mut Vec<Effect>) {
+        self.void_candidate(out);
+        let Some(mut candidate) = self.candidate.take() else { return };
+        self.unstored.extend(candidate.draft.take_usage());
+        if let Some(problem) = candidate.problem {
+            let failed = self.failure(candidate.draft.strategy(), problem);
+            self.soon.push(failed);
+        }
+    }
+
+    /// Puts a summary that came late in the place of its extract; `false` if there is none.
+    pub(super) fn swap_extract(&mut self, out: &mut Vec<Effect>) -> bool {
+        let Some(candidate) = &self.candidate else { return false };
+        let Some(stand_in) = candidate.stand_in.as_ref().filter(|_| candidate.stage == Stage::Ready) else {
+            return false;
+        };
+        let (settings, budget) = (&self.settings, self.budget());
+        let (fixed, policy) = (settings.fixed.tokens, &settings.policy);
+        let edit = plan::swap(&self.history, fixed, &budget, policy, &candidate.draft, stand_in);
+        let Some(mut edit) = edit else {
+            self.drop_candidate(out);
+            return false;
+        };
+        self.candidate = None;
+        if let Some(usage) = self.take_unstored() {
+            edit.usage.get_or_insert_default().add(&usage);
+        }
+        self.step.compacted = true;
+        self.phase = Phase::Storing;
+        self.append(vec![EventBody::ViewEdited(Box::new(edit))], Then::StartStep, out);
+        true
+    }
+
+    /// The candidate whose extract may be committed now: it is ready, or on its way.
+    pub(super) fn coming(&self) -> Option<&SummaryDraft> {
+        let candidate = self.candidate.as_ref().filter(|candidate| candidate.stand_in.is_none())?;
+        matches!(candidate.stage, Stage::Ready | Stage::Writing).then_some(&*candidate.draft)
+    }
+
+    /// Whether an edit is what became of the candidate; if that is on its way, the edit stands in for it.
+    pub(super) fn became(&self, edit: &ViewEdit) -> bool {
+        self.coming().is_some_and(|draft| draft.became(edit))
     }
 
     /// Why the summary that was to be written ahead is not there: told once.
@@ -118,7 +185,7 @@ impl Run {
             code: ErrorCode::Timeout,
             message: "the summary was not ready when the room was needed".to_owned(),
         };
-        let is_late = candidate.stage == Stage::Writing;
+        let is_late = candidate.stage == Stage::Writing && candidate.stand_in.is_none();
         let problem = candidate.problem.take().or_else(|| is_late.then(late))?;
         self.unstored.extend(candidate.draft.take_usage());
         Some(problem)
@@ -141,7 +208,10 @@ impl Run {
         if let Some(candidate) = self.candidate.as_mut().filter(|candidate| candidate.stage == Stage::Writing)
         {
             candidate.problem = Some(ErrorInfo { code: ErrorCode::Timeout, message });
-            self.void_candidate(out);
+            match candidate.stand_in {
+                Some(_) => self.fail_swap(out),
+                None => self.void_candidate(out),
+            }
         }
     }
 
@@ -163,16 +233,15 @@ impl Run {
 
     /// The candidate, if it can be committed.
     pub(super) fn ready(&self) -> Option<&SummaryDraft> {
-        let candidate = self.candidate.as_ref()?;
+        let candidate = self.candidate.as_ref().filter(|candidate| candidate.stand_in.is_none())?;
         (candidate.stage == Stage::Ready).then_some(&*candidate.draft)
     }
 
     /// Whether a summary is on its way and there is room to go on without it.
     pub(super) fn can_go_on_without(&self) -> bool {
-        let on_its_way = self
-            .candidate
-            .as_ref()
-            .is_some_and(|candidate| matches!(candidate.stage, Stage::Asking | Stage::Writing));
+        let on_its_way = self.candidate.as_ref().is_some_and(|candidate| {
+            candidate.stand_in.is_none() && matches!(candidate.stage, Stage::Asking | Stage::Writing)
+        });
         on_its_way && self.meter().bound() <= self.budget().usable
     }
 

@@ -13,7 +13,7 @@ impl Run {
         let settings = &self.settings;
         let (fixed, budget) = (settings.fixed.planned(&self.history), self.budget());
         // Who asks for a compaction may have said what it should mind: that is not in what was written ahead.
-        let ready = self.ready().filter(|_| matches!(occasion, Occasion::Routine | Occasion::Pause));
+        let ready = self.coming().filter(|_| matches!(occasion, Occasion::Routine | Occasion::Pause));
         plan::plan_with(&self.history, fixed, &budget, &settings.policy, occasion, ready)
     }
 
@@ -31,6 +31,9 @@ impl Run {
             return;
         }
         let is_paused = self.history.is_paused();
+        if !is_paused && self.swap_extract(out) {
+            return;
+        }
         let occasion = if is_paused { Occasion::Pause } else { Occasion::Routine };
         match self.plan(&occasion) {
             Plan::Fits => self.start_step(out),
@@ -50,6 +53,9 @@ impl Run {
     pub(super) fn carry_out(&mut self, plan: Plan, occasion: Occasion, out: &mut Vec<Effect>) {
         match plan {
             Plan::Fits => self.nothing_to_do(&occasion, out),
+            Plan::Edit(edit) if self.became(&edit) && self.ready().is_none() => {
+                self.commit(*edit, &occasion, out)
+            }
             Plan::Edit(edit) => match self.failed_ahead() {
                 Some(problem) => {
                     let failed = self.failure(&edit.strategy, problem);
@@ -135,9 +141,14 @@ impl Run {
         out: &mut Vec<Effect>,
     ) {
         // What was written ahead is in the edit, or is void now.
-        match self.ready().is_some_and(|draft| draft.became(&edit)) {
-            true => self.candidate = None,
-            false => self.drop_candidate(out),
+        let is_ready = self.ready().is_some();
+        let is_requested = matches!(occasion, Occasion::Requested { .. });
+        match (self.became(&edit), &mut self.candidate) {
+            (true, Some(candidate)) if !is_ready && !is_requested => {
+                candidate.stand_in = Some(edit.id.clone())
+            }
+            (true, _) if is_ready => self.candidate = None,
+            _ => self.drop_candidate(out),
         }
         if let Some(usage) = self.take_unstored() {
             edit.usage.get_or_insert_default().add(&usage);
@@ -276,7 +287,7 @@ impl Run {
     }
 
     /// A summary that was not to be had, as it is stored.
-    fn failure(&mut self, strategy: &str, problem: ErrorInfo) -> EventBody {
+    pub(super) fn failure(&mut self, strategy: &str, problem: ErrorInfo) -> EventBody {
         let failures = self.history.failed_summaries() + 1;
         let rest = match failures >= SUMMARY_FAILURES {
             true => format!("; it failed {failures} times in a row, and the next compactions do without"),

@@ -58,10 +58,7 @@ impl Run {
             Plan::Fits | Plan::DoesNotFit(_) => false,
         };
         // Of one that was written ahead it was asked before.
-        let asked = match (&plan, self.ready()) {
-            (Plan::Edit(edit), Some(draft)) => draft.became(edit),
-            _ => false,
-        };
+        let asked = matches!(&plan, Plan::Edit(edit) if self.became(edit));
         let Some(deadline_ms) = self.settings.pre_compact_ms.filter(|_| is_compaction && !asked) else {
             return Some(plan);
         };

@@ -11,6 +11,9 @@ const RATIO: u64 = 8;
 /// No summary says anything in fewer tokens.
 const LEAST_TOKENS: u64 = 100;
 
+/// What has fewer tokens is not worth a model call: there the ledger stands alone, with the last words of what went.
+const LEAST_WORTH_TOKENS: u64 = 4_000;
+
 /// About what the order to write a summary has, in tokens.
 const ORDER_TOKENS: u64 = 200;
 
@@ -26,8 +29,7 @@ pub struct Adaptive {
     pub ledger_tokens: u64,
     /// Turns in which nothing is cleared and of which nothing goes.
     pub preserve_last_n_turns: usize,
-    /// The most that a summary may have, in tokens. What is shorter than eight such summaries is not worth a model call:
-    /// there the ledger stands alone, with the last words of what went.
+    /// The most that a summary may have, in tokens; at most a sixth of the usable room and the output reserve.
     pub max_summary_tokens: u64,
     /// Whether a summary is written ahead, while work goes on.
     pub background: bool,
@@ -40,7 +42,7 @@ impl Default for Adaptive {
             tail_tokens: 6_000,
             ledger_tokens: 8_000,
             preserve_last_n_turns: 2,
-            max_summary_tokens: 500,
+            max_summary_tokens: 1_500,
             background: true,
         }
     }
@@ -166,14 +168,14 @@ impl Adaptive {
     /// as many as may go.
     fn shortened(&self, scene: &Scene<'_>, cleared: Vec<usize>, end: usize, target: u64) -> Option<Choice> {
         let ledger_tokens = self.ledger_tokens.min(scene.budget.usable / 8);
-        let tokens = self.max_summary_tokens.min(scene.budget.usable / 8).min(scene.budget.reserve);
+        let tokens = self.max_summary_tokens.min(scene.budget.usable / 6).min(scene.budget.reserve);
         let added = ledger_tokens + tokens;
         let fits = |cut: usize| scene.after_choice(&scene.before_cut(cut), &cleared, added).bound() < target;
         let cut = smallest(end, fits).unwrap_or(end);
         let gone = scene.before_cut(cut);
         let going = scene.before.saturating_sub(scene.after_choice(&gone, &[], 0).bound());
         let tokens = tokens.min(going / RATIO).max(LEAST_TOKENS);
-        let worth = scene.is_requested() || going >= RATIO * self.max_summary_tokens;
+        let worth = scene.is_requested() || going >= LEAST_WORTH_TOKENS;
         let instead = if worth {
             Instead::Ledger { ledger_tokens, tokens }
         } else {

@@ -9,7 +9,7 @@ mod binding;
 mod code;
 
 pub(crate) use binding::binds;
-pub(crate) use code::Lines as CodeLines;
+pub(crate) use code::{Lines as CodeLines, is_unspaced};
 
 /// Facts longer than this are compared by their start. In bytes.
 const MAX_FACT_BYTES: usize = 400;
@@ -268,7 +268,7 @@ fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// The facts of all word classes together.
-pub(super) fn all_words(text: &str) -> BTreeSet<String> {
+pub(crate) fn all_words(text: &str) -> BTreeSet<String> {
     let mut classes = Classes::new();
     add_words(&mut classes, text);
     classes.into_values().flatten().collect()

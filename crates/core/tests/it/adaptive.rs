@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use longhaul_core::budget::Budget;
-use longhaul_core::event::{EditKind, EventBody, RunEnd};
+use longhaul_core::event::{EditKind, EventBody, RunEnd, ViewEdit};
 use longhaul_core::history::History;
 use longhaul_core::message::Part;
 use longhaul_core::plan::{self, Occasion, Plan, Policy, Prices};
@@ -280,4 +280,43 @@ fn rules_go_before_chatter_in_small_windows() {
     }
     assert!(bad.is_empty(), "{} bad\n{}", bad.len(), bad.join("\n"));
     assert!(checked > 100, "{checked}");
+}
+
+/// A long session in which a summary takes some steps to be written: each that was begun stands in the view in the end.
+#[test]
+fn every_summary_that_was_written_is_used() {
+    for (prices, answer_tokens, slow) in [
+        (None, 250, 0),
+        (Some(SONNET), 250, 0),
+        (None, 250, 3),
+        (Some(SONNET), 900, 2),
+        (None, 2_500, 1),
+        (None, 700, 2),
+    ] {
+        let mut stage = Stage::chat(settings(16_000, 400, policy(prices)), move |at| {
+            // Now and then there is much at once.
+            let much = if at % 7 == 6 { 2 } else { 1 };
+            format!("Answer {at} is E{at:04}.{}", words(answer_tokens * much))
+        });
+        stage.slow_turns = slow;
+        for turn in 0..120 {
+            assert_eq!(stage.say(&format!("Question {turn}?")), RunEnd::Stop);
+        }
+        let edits = stage.edits();
+        let has = |edit: &&ViewEdit, words: &str| edit.why.contains(words);
+        let ready = edits.iter().filter(|edit| has(edit, "written ahead")).count();
+        let swapped =
+            edits.iter().filter(|edit| has(edit, "an extract stood in its place until now")).count();
+        let waiting = edits.iter().filter(|edit| has(edit, "the summary is on its way")).count();
+        let bare = edits.iter().filter(|edit| edit.summary.is_none()).count() - waiting;
+        let written = stage.summaries;
+        println!(
+            "{answer_tokens} slow {slow}: {written} written, {ready} ready, {waiting} waiting, {swapped} swapped, {bare} bare"
+        );
+        assert!(written >= 3, "{written}");
+        assert!(
+            ready + swapped + 1 >= written,
+            "{answer_tokens} slow {slow}: of {written} written {ready} + {swapped} are used"
+        );
+    }
 }

@@ -103,7 +103,7 @@ fn what_fails_ahead_is_told_and_counts() {
         let (told, edits) = (failures(&stage), stage.edits().len());
         assert!(edits >= 16, "{how:?}: {edits} edits are too few to tell");
         assert!((3..=7).contains(&told.len()), "{how:?}: {told:?}");
-        assert!(stage.summaries <= told.len() + 1, "{how:?}: asked {} times", stage.summaries);
+        assert!(stage.summaries <= 2 * (told.len() + 1), "{how:?}: asked {} times", stage.summaries);
         assert!(stage.edits().iter().all(|edit| edit.usage.is_none()), "{how:?}: no model wrote any");
     }
 }

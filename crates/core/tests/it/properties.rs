@@ -25,6 +25,7 @@ use proptest::prelude::*;
 
 use crate::pool::text;
 use crate::rng::Rng;
+use crate::stage::good_summary;
 use crate::{handles, validity};
 
 const PRICES: Prices =
@@ -356,9 +357,13 @@ impl Log {
                     assert!(calls <= 64, "more calls than one compaction may make");
                     let asked = request.messages[0].text();
                     let pruned = crate::pruning::answer(&mut self.rng, &asked);
-                    let is_summary = pruned.is_none();
-                    let taken = draft.take(said(&pruned.unwrap_or_else(|| format!("so {words}"))));
-                    assert!(taken.is_ok() || !is_summary, "{taken:?}");
+                    let is_plain = self.rng.below(2) == 0;
+                    let good = || if is_plain { format!("Goal: so {words}") } else { good_summary(&request) };
+                    let taken = draft.take(said(&pruned.unwrap_or_else(good)));
+                    assert!(
+                        matches!(taken, Ok(()) | Err(longhaul_core::plan::Rejected::Incomplete(_))),
+                        "{taken:?}"
+                    );
                     if taken.is_err() {
                         break;
                     }

@@ -36,7 +36,7 @@ fn write(draft: &mut SummaryDraft, history: &History, budget: &Budget) {
             "{input} and {}",
             request.max_output_tokens
         );
-        let parts = vec![Part::text("Goal: go on. Lately: this and that.")];
+        let parts = vec![Part::text(crate::stage::good_summary(&request))];
         if draft.take(Answer { parts, finish: Finish::Stop, usage: None, envelope: None }).is_err() {
             return;
         }

@@ -124,6 +124,8 @@ fn said(why: String) -> ViewEdit {
         compressed_messages: 0,
         why,
         usage: None,
+        summary: None,
+        summary: None,
     }
 }
 

@@ -20,9 +20,19 @@ pub(crate) fn is_summary_request(body: &Value) -> bool {
     last.contains("You prune the history") || last.contains("The conversation is about to be shortened")
 }
 
+/// A summary that names what these conversations are about.
+pub(crate) fn spoke_of(what: &str) -> String {
+    let topics: Vec<String> = (0..40).map(|at| format!("topic{at}")).collect();
+    format!(
+        "They spoke of {what}. Goal: stones, rivers, paper, clouds, metal, a garden, a window and a letter, one after the \
+         other. Done: {}.",
+        topics.join(",")
+    )
+}
+
 /// A pruning agent that lets everything go.
 pub(crate) fn pruned() -> Does {
-    let text = json!({ "prunedConversation": [], "summary": "They spoke of stones." }).to_string();
+    let text = json!({ "prunedConversation": [], "summary": spoke_of("stones") }).to_string();
     Does::Events(streamed("s", &text, Some((100, 20))), Duration::ZERO)
 }
 

@@ -9,7 +9,7 @@ use longhaul_gateway::{Config, Gateway, Parts};
 use longhaul_store::memo::MemoryMemo;
 use serde_json::{Value, json};
 
-use crate::shortening::{is_summary_request, pruned};
+use crate::shortening::{is_summary_request, pruned, spoke_of};
 use crate::upstream::*;
 
 const WELL: u8 = 0;
@@ -445,7 +445,7 @@ async fn a_summary_request_that_is_too_long_for_its_server_is_made_shorter_once(
         );
         match tokens > 6_000 {
             true => Does::Json(400, json!({ "error": { "message": message, "code": "context_length_exceeded" } })),
-            false => Does::Json(200, said("Goal: stones.", tokens, 5)),
+            false => Does::Json(200, said(&spoke_of("stones"), tokens, 5)),
         }
     })
     .await;
@@ -455,7 +455,7 @@ async fn a_summary_request_that_is_too_long_for_its_server_is_made_shorter_once(
     assert_eq!(header(&reply, "x-longhaul-action"), "compacted");
     let asked = server.sent().iter().filter(|sent| is_summary_request(&sent.json())).count();
     assert!(asked > 1, "the first was refused");
-    assert!(text(&server.sent().last().unwrap().messages()).contains("Goal: stones."));
+    assert!(text(&server.sent().last().unwrap().messages()).contains("They spoke of stones."));
 }
 
 /// What an answer says that it took: calls, and input that was billed.
@@ -556,7 +556,7 @@ async fn who_answers_in_prose_is_asked_for_prose_from_then_on() {
     let asks = |body: &Value, order: &str| body["messages"].to_string().contains(order);
     let server = Server::start(move |number, body| match is_summary_request(body) {
         true if asks(body, "You prune the history") => Does::Json(200, said("I like birds better.", 50, 9)),
-        true => Does::Json(200, said("They spoke of rivers.", 50, 9)),
+        true => Does::Json(200, said(&spoke_of("rivers"), 50, 9)),
         false => Does::Json(200, answer(number)),
     })
     .await;

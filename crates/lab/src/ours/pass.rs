@@ -4,7 +4,7 @@
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{EditKind, EventBody, ViewEdit};
 use longhaul_core::history::{EntryKind, ItemKind, ViewItem};
-use longhaul_core::ids::Millis;
+use longhaul_core::ids::{EditId, Millis};
 use longhaul_core::message::{Answer, Finish, Message, Part, Role};
 use longhaul_core::meter;
 use longhaul_core::plan::{self, Occasion, Plan, SummaryDraft, SummaryForm, SummaryRequest};
@@ -35,11 +35,21 @@ pub(super) struct Ahead {
     ready_step: u64,
     /// Whether it will never be done.
     void: bool,
+    /// The edit whose extract stands in its place until it is done.
+    stand_in: Option<EditId>,
 }
 
 impl Ahead {
     fn is_ready(&self, log: &Log) -> bool {
         !self.void && self.ready_at.map_or(log.steps >= self.ready_step, |at| log.at >= at)
+    }
+
+    /// Whether it can still be committed to that view.
+    fn is_about(&self, view: &[ViewItem]) -> bool {
+        match &self.stand_in {
+            Some(edit) => !self.void && self.draft.is_stood_in_by(edit, view),
+            None => self.draft.is_about(view),
+        }
     }
 }
 
@@ -63,12 +73,18 @@ pub(super) fn known(prices: &Prices) -> plan::Prices {
 pub(super) fn before_step(log: &mut Log, policy: &plan::Policy, now: &Situation) -> Passed {
     let fixed = log.fixed_tokens;
     let mut passed = Passed::default();
+    if let Some(edit) = swapped(log, policy, now) {
+        commit(log, edit, &mut passed);
+        return passed;
+    }
     for _ in 0..MOST_PLANS {
         let bound = meter::read(&log.history, fixed).bound();
-        let ahead = log.ahead.as_ref();
+        let ahead = log.ahead.as_ref().filter(|ahead| ahead.stand_in.is_none());
         let ready = ahead.filter(|ahead| ahead.is_ready(log)).map(|ahead| &*ahead.draft);
         let on_its_way = ahead.is_some_and(|ahead| !ahead.void) && ready.is_none();
-        let planned = plan::plan_with(&log.history, fixed, &now.budget, policy, &Occasion::Routine, ready);
+        let unwritten = ahead.filter(|_| on_its_way).map(|ahead| ahead.draft.unwritten());
+        let coming = ready.or(unwritten.as_ref());
+        let planned = plan::plan_with(&log.history, fixed, &now.budget, policy, &Occasion::Routine, coming);
         let edit = match planned {
             Plan::Fits | Plan::DoesNotFit(_) => break,
             _ if on_its_way && bound <= now.budget.usable => break,
@@ -106,14 +122,26 @@ fn commit(log: &mut Log, edit: ViewEdit, passed: &mut Passed) {
         after_tokens: edit.compressed_tokens,
         why: edit.why.clone(),
     });
-    log.ahead = None;
+    // An extract stands in for a summary that is on its way.
+    let id = edit.id.clone();
+    let coming = log.ahead.take().filter(|ahead| {
+        !ahead.void && ahead.stand_in.is_none() && !ahead.is_ready(log) && ahead.draft.became(&edit)
+    });
+    log.ahead = coming.map(|ahead| Ahead { stand_in: Some(id), ..ahead });
     log.add(EventBody::ViewEdited(Box::new(edit)));
+}
+
+/// The edit that puts a summary in the place of its extract, once it is done.
+fn swapped(log: &Log, policy: &plan::Policy, now: &Situation) -> Option<ViewEdit> {
+    let ahead = log.ahead.as_ref().filter(|ahead| ahead.is_ready(log))?;
+    let stand_in = ahead.stand_in.as_ref()?;
+    plan::swap(&log.history, log.fixed_tokens, &now.budget, policy, &ahead.draft, stand_in)
 }
 
 /// Begins a summary ahead, when a model has answered and the view is near the line.
 pub(super) fn look_ahead(log: &mut Log, policy: &plan::Policy, now: &Situation) -> Vec<SideCall> {
     let view = log.history.view();
-    log.ahead = log.ahead.take().filter(|ahead| ahead.draft.is_about(view));
+    log.ahead = log.ahead.take().filter(|ahead| ahead.is_about(view));
     if log.ahead.is_some() {
         return Vec::new();
     }
@@ -132,6 +160,7 @@ pub(super) fn look_ahead(log: &mut Log, policy: &plan::Policy, now: &Situation) 
         ready_at: (log.at > 0).then(|| log.at + ms as Millis),
         ready_step: log.steps + 2,
         void: !written,
+        stand_in: None,
     });
     calls
 }

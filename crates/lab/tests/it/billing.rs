@@ -147,6 +147,7 @@ fn a_recording_holds_what_happened_whatever_was_shown() {
         compressed_messages: 0,
         why: String::new(),
         usage: None,
+        summary: None,
     };
     events.push(crate::script::event(8, 0, EventBody::ViewEdited(Box::new(edit))));
     let edited = Recording::of("small", "by hand", events, crate::script::FIXED, counter()).unwrap();

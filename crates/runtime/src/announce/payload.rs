@@ -237,17 +237,22 @@ fn edited(edit: &ViewEdit, survival: Option<&Survival>) -> (&'static str, Value)
                     "strategy": edit.strategy, "reason": edit.reason,
                     "originalTokens": edit.original_tokens, "compressedTokens": edit.compressed_tokens }),
         ),
-        EditKind::Compaction => (
-            "context:compressed",
-            json!({
-                "compactionId": edit.id, "strategy": edit.strategy, "reason": edit.reason,
-                "trigger": edit.trigger_tokens, "originalTokens": edit.original_tokens,
-                "compressedTokens": edit.compressed_tokens, "originalMessages": edit.original_messages,
-                "compressedMessages": edit.compressed_messages, "survival": survival,
-                "costNote": edit.why,
-            }),
-        ),
+        EditKind::Compaction => ("context:compressed", compressed(edit, survival)),
     }
+}
+
+fn compressed(edit: &ViewEdit, survival: Option<&Survival>) -> Value {
+    let mut payload = json!({
+        "compactionId": edit.id, "strategy": edit.strategy, "reason": edit.reason,
+        "trigger": edit.trigger_tokens, "originalTokens": edit.original_tokens,
+        "compressedTokens": edit.compressed_tokens, "originalMessages": edit.original_messages,
+        "compressedMessages": edit.compressed_messages, "survival": survival,
+        "costNote": edit.why,
+    });
+    if let Some(summary) = &edit.summary {
+        payload["summary"] = json!({ "checked": summary.checked, "reasons": summary.reasons });
+    }
+    payload
 }
 
 fn complete(run_id: &str, reason: RunEnd, error: Option<&ErrorInfo>, open: Option<&OpenRun>) -> Value {

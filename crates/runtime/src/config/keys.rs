@@ -259,7 +259,7 @@ pub(super) const KEYS: &[Key] = &[
     unset(
         "context.compression.options.maxSummaryTokens",
         up_to(LENGTH),
-        "Strategies that ask a model: the longest summary, in tokens (2000; summarization and adaptive: 500).",
+        "Strategies that ask a model: the longest summary, in tokens (2000; adaptive: 1500; summarization: 500); at most a sixth of the usable room.",
     ),
     unset(
         "context.compression.options.keepTokens",

@@ -135,7 +135,8 @@ fn compression(reader: &mut Reader<'_>, named: Option<StrategyKind>) -> Compress
 
 fn options(reader: &mut Reader<'_>, strategy: StrategyKind) -> StrategyOptions {
     let longest_summary = match strategy {
-        StrategyKind::Summarization | StrategyKind::Adaptive => 500,
+        StrategyKind::Summarization => 500,
+        StrategyKind::Adaptive => 1_500,
         _ => 2_000,
     };
     StrategyOptions {

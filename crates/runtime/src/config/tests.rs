@@ -64,7 +64,7 @@ fn defaults_are_those_of_the_specification() {
     assert!(config.context.enabled);
     assert_eq!((compression.strategy, compression.trigger), (StrategyKind::Adaptive, None));
     let options = &compression.options;
-    assert_eq!((options.preserve_last_n_turns, options.max_summary_tokens), (2, 500));
+    assert_eq!((options.preserve_last_n_turns, options.max_summary_tokens), (2, 1_500));
     assert_eq!((options.prune_protect_tokens, options.prune_minimum_tokens), (40_000, 20_000));
     assert_eq!((options.keep_tokens, options.keep_recent), (None, 10));
     let tools = (&config.tools.enabled, &config.tools.disabled, config.tools.max_output_chars);
@@ -207,7 +207,8 @@ fn options_arrive_typed() {
     for strategy in strategies() {
         let own = options(&only("context.compression.strategy", strategy.as_str()));
         let longest = match strategy {
-            StrategyKind::Summarization | StrategyKind::Adaptive => 500,
+            StrategyKind::Summarization => 500,
+            StrategyKind::Adaptive => 1_500,
             _ => 2_000,
         };
         assert_eq!((own.max_summary_tokens, own.keep_recent), (longest, 10), "{}", strategy.as_str());

@@ -125,6 +125,7 @@ fn an_edit_reaches_only_back() {
             compressed_messages: 0,
             why: String::new(),
             usage: None,
+            summary: None,
         };
         let seq = log.len() as u64 + 1;
         log.push(Event { seq, at: 1_000, format: FORMAT, body: EventBody::ViewEdited(Box::new(edit)) });

@@ -360,6 +360,7 @@ impl Maker<'_> {
             compressed_messages: self.log.messages() - self.log.hidden,
             why: "The recorded session was compacted here.".to_owned(),
             usage: None,
+            summary: None,
         };
         self.log.push(at, EventBody::ViewEdited(Box::new(edit)));
     }

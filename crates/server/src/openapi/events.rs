@@ -7,7 +7,9 @@
 
 use utoipa::ToSchema;
 
-use super::answer::{Cut, Decided, EditReason, FinishReason, OrderSource, ProblemCode, QueueEntry, Survival};
+use super::answer::{
+    Cut, Decided, EditReason, FinishReason, OrderSource, ProblemCode, QueueEntry, SummaryCheck, Survival,
+};
 use super::part::{BlobRef, Origin, Outcome, Part, Role, TokenUsage};
 
 /// Whether an event is stored, and so has a position.
@@ -169,6 +171,8 @@ events! {
         #[schema(required)]
         survival: Option<Survival>,
         cost_note: String,
+        /// How the check of the model's answers ended, if a model was asked for a summary.
+        summary: Option<SummaryCheck>,
     }
     Always "context:compact-failed" ContextCompactFailed { strategy: String, code: ProblemCode, reason: String, }
     Always "context:restored" ContextRestored { compaction_id: String, tokens: u64, }

@@ -172,6 +172,7 @@ fn blobs_in_the_replacement_of_an_edit_are_found() {
         compressed_messages: 0,
         why: String::new(),
         usage: None,
+        summary: None,
     };
     assert_eq!(blob_hashes(&EventBody::ViewEdited(Box::new(edit))), hashes(&["e", "f", "g"]));
 }

@@ -65,6 +65,8 @@ pub fn edit(why: &str) -> ViewEdit {
         compressed_messages: 2,
         why: why.to_owned(),
         usage: None,
+        summary: None,
+        summary: None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! The pruning agent's part of a draft.
 
+use super::super::earlier::Earlier;
 use super::super::pruning::Pruning;
 use super::super::{Writer, extract};
 use super::{MAX_CALLS, Rejected, Section, SummaryDraft, WRITTEN, Work, defused};
@@ -124,6 +125,7 @@ impl SummaryDraft {
         edit.compressed_tokens = reading.total;
         edit.compressed_bound = tokens;
         edit.compressed_messages = after.view().len() as u64;
+        edit.summary = self.check_outcome();
         let parts = match extracts.len() {
             0 => String::new(),
             some => format!(", {some} of {} parts by an extract", pruning.pieces()),
@@ -158,6 +160,13 @@ impl SummaryDraft {
         let items = &history.view()[first.items.start..last.items.end];
         let mut covered = vec![range];
         covered.extend(items.iter().flat_map(|item| item.covers.iter().copied()));
+        // The agent's words may carry on what a model wrote of earlier parts; else that stays as it is.
+        let items: Vec<&ViewItem> = items.iter().collect();
+        let earlier = Earlier::of(history, &items, u64::MAX);
+        let earlier = match words.is_empty() || !earlier.is_carried_by(&words) {
+            true => earlier.kept(),
+            false => Earlier::default(),
+        };
         let handles: Vec<Handle> =
             crate::history::merged(history.entries(), covered).into_iter().map(Handle).collect();
         let quotes = UserText::of(history, &handles);
@@ -170,6 +179,7 @@ impl SummaryDraft {
             extract_tokens: None,
             ledger_tokens: 0,
             ledger: None,
+            earlier,
             work: Work::Written(if words.is_empty() { words } else { format!("{WRITTEN}\n{words}") }),
         };
         ViewOp::Replace {

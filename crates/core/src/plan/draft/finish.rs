@@ -1,14 +1,19 @@
 //! How a draft becomes the edit that is committed.
 
-use super::super::{Scene, counted};
+use super::super::{Scene, counted, earlier};
 use super::{Agent, MARK, Rejected, Section, SummaryDraft, Work, defused, subject};
 use crate::estimate::Groups;
-use crate::event::{EditKind, ViewEdit, ViewOp};
-use crate::history::{History, ViewItem};
+use crate::event::{EditKind, SummaryCheck, ViewEdit, ViewOp};
+use crate::history::{History, ItemKind, ViewItem};
+use crate::ids::{EditId, LogRange};
 use crate::message::{Message, Part};
 use crate::meter::Reading;
 use crate::retention::user_text::{UserText, order_list, user_room};
 use crate::usage::Usage;
+
+/// What is tried where extracts are too long beside an earlier summary, in quarters: the ledger is shortened first, that
+/// summary last.
+const SHORTER: [(u64, u64); 5] = [(2, 4), (0, 4), (0, 2), (0, 1), (0, 0)];
 
 impl SummaryDraft {
     /// The same, written by somebody else.
@@ -24,9 +29,13 @@ impl SummaryDraft {
         // One text says it all: what stands for later parts has their handles only.
         let mut text = Some(defused(text));
         for section in &mut given.sections {
-            section.work = Work::Written(text.take().unwrap_or_default());
+            let text = text.take().unwrap_or_default();
+            if !section.earlier.is_carried_by(&text) {
+                section.earlier = std::mem::take(&mut section.earlier).kept();
+            }
+            section.work = Work::Written(text);
         }
-        given.filled(given.edit.clone(), &given.floor, history)?;
+        given.fitted(&given.edit, &given.floor, history)?;
         Ok(given)
     }
 
@@ -99,12 +108,18 @@ impl SummaryDraft {
         subject(view, &self.edit.ops) == self.subject
     }
 
-    /// The edit for the view as it is now, if what it is about has not changed and nothing else stands in the way.
+    /// The edit for the view as it is now, if what it is about has not changed and nothing else stands in the way. What is
+    /// not written yet has an extract in its place, to be [swapped](Self::swapped) later.
     pub(in crate::plan) fn rebased(&self, scene: &Scene<'_>) -> Option<ViewEdit> {
         let view = scene.history.view();
-        if !self.is_written() || !self.is_about(view) {
+        if !self.is_about(view) {
             return None;
         }
+        if !self.is_written() {
+            return self.unwritten().rebased(scene);
+        }
+        let is_extract = self.sections.iter().all(|section| section.work == Work::Extracted);
+        let how = if is_extract { "the summary is on its way" } else { "written ahead" };
         let goes = |range: &crate::ids::LogRange| {
             let mut ops = self.edit.ops.iter().filter(|op| !matches!(op, ViewOp::Placeholder { .. }));
             ops.any(|op| op.range().overlaps(range))
@@ -131,10 +146,56 @@ impl SummaryDraft {
             &self.edit.strategy,
             &floor,
             messages,
-            format!("{}; written ahead", self.edit.why),
+            format!("{}; {how}", self.edit.why),
         );
         let edit = self.fitted(&edit, &floor, scene.history).ok()?;
         scene.may_commit(&edit).then_some(edit)
+    }
+
+    /// The draft with extracts only.
+    pub fn unwritten(&self) -> Self {
+        let mut bare =
+            Self { agent: Agent::None, is_given: false, refused: Vec::new(), usage: None, ..self.clone() };
+        bare.sections.iter_mut().for_each(|section| section.work = Work::Extracted);
+        bare
+    }
+
+    /// Whether another request would have to show what goes: it cannot once an extract stands there.
+    pub fn needs_view(&self) -> bool {
+        self.sections.iter().any(|section| section.work == Work::Fresh)
+    }
+
+    /// Whether the extracts of `edit`, which stood in for the summaries, are still shown.
+    pub fn is_stood_in_by(&self, edit: &EditId, view: &[ViewItem]) -> bool {
+        let is_shown = |section: &Section| {
+            let range = self.edit.ops.get(section.op).map(ViewOp::range);
+            view.iter().any(|item| item.kind == ItemKind::Summary(edit.clone()) && Some(item.range) == range)
+        };
+        self.sections.iter().all(is_shown)
+    }
+
+    /// The edit that puts the summaries in the place of the extracts of `stand_in`; `None` if the view has changed there, or
+    /// the summaries do not fit.
+    pub(in crate::plan) fn swapped(&self, stand_in: &EditId, scene: &Scene<'_>) -> Option<ViewEdit> {
+        let is_extract = self.sections.iter().all(|section| section.work == Work::Extracted);
+        if !self.is_written() || is_extract || !self.is_stood_in_by(stand_in, scene.history.view()) {
+            return None;
+        }
+        let mut draft = self.clone();
+        let mut ops = Vec::new();
+        for section in &mut draft.sections {
+            ops.push(self.edit.ops.get(section.op)?.clone());
+            section.op = ops.len() - 1;
+        }
+        let replaced = |range: &LogRange| ops.iter().any(|op| op.range() == *range);
+        let gone: Vec<bool> = scene.units.iter().map(|unit| replaced(&unit.range)).collect();
+        let floor = scene.after_choice(&gone, &[], 0);
+        let why = format!("; an extract stood in its place until now{}", self.edit.why);
+        let name = &self.edit.strategy;
+        let edit = scene.view_edit(ops, EditKind::Compaction, name, &floor, scene.messages(), why);
+        let edit =
+            draft.filled_below(edit, &floor, scene.history, scene.line.tokens.min(scene.budget.usable));
+        edit.ok()
     }
 
     /// The edit with its texts; extracts are made shorter where they are too long.
@@ -155,14 +216,50 @@ impl SummaryDraft {
             }
             filled = shorter.filled(edit.clone(), floor, history);
         }
+        for (ledger_share, earlier_share) in SHORTER {
+            if filled.is_ok() || !self.sections.iter().any(|section| !section.earlier.text().is_empty()) {
+                break;
+            }
+            filled = self.with_shares(ledger_share, earlier_share).filled(edit.clone(), floor, history);
+        }
         filled
+    }
+
+    /// The draft with so many quarters of its ledgers and of the earlier summaries that it carries on, and extracts no longer
+    /// than summaries.
+    fn with_shares(&self, ledger_share: u64, earlier_share: u64) -> Self {
+        let mut shorter = self.clone();
+        for section in &mut shorter.sections {
+            section.extract_tokens = section.extract_tokens.map(|_| section.limit_tokens * ledger_share / 4);
+            section.ledger_tokens = section.ledger_tokens * ledger_share / 4;
+            section.ledger = None;
+            if section.ledger_tokens == 0 {
+                section.limit_tokens = section.limit_tokens * ledger_share / 4;
+            }
+            section.earlier.limit(section.earlier.tokens() * earlier_share / 4);
+        }
+        if shorter.sections.iter().any(|section| section.earlier.is_shortened()) {
+            shorter.edit.why.push_str(earlier::SHORTENED);
+        }
+        shorter
     }
 
     pub(super) fn filled(
         &self,
+        edit: ViewEdit,
+        floor: &Reading,
+        history: &History,
+    ) -> Result<ViewEdit, Rejected> {
+        let limit = edit.trigger_tokens.min(edit.original_bound);
+        self.filled_below(edit, floor, history, limit)
+    }
+
+    fn filled_below(
+        &self,
         mut edit: ViewEdit,
         floor: &Reading,
         history: &History,
+        limit: u64,
     ) -> Result<ViewEdit, Rejected> {
         let limit = edit.trigger_tokens.min(edit.original_bound);
         let bare = self.rendered(&vec![String::new(); self.sections.len()], history);
@@ -197,6 +294,7 @@ impl SummaryDraft {
         edit.compressed_bound = bound;
         edit.why = format!("{}{}", self.what_was_done(), edit.why);
         edit.usage = self.usage.clone().or_else(|| self.is_by_model().then(Usage::default));
+        edit.summary = self.check_outcome();
         Ok(edit)
     }
 
@@ -231,6 +329,14 @@ impl SummaryDraft {
     /// The bound of the request with everything that stays and `added` more.
     fn bound_of(&self, floor: &Reading, added: &Groups) -> u64 {
         floor.bound() + self.increment.bound(added) + self.sections.len() as u64
+    }
+
+    /// How the check of the model's answers ended; `None` if none was given.
+    pub(super) fn check_outcome(&self) -> Option<SummaryCheck> {
+        let is_pruned = matches!(&self.agent, Agent::Asked(pruning) if pruning.is_done());
+        let checked = self.is_by_model() || is_pruned;
+        let reasons = self.refused.iter().map(|why| (*why).to_owned()).collect();
+        (checked || !self.refused.is_empty()).then_some(SummaryCheck { checked, reasons })
     }
 
     /// Whether a model has written any of it.

@@ -1,4 +1,4 @@
-//! What becomes of answers that cannot be used, where a summary is made of several.
+//! Refused answers: the request is made once more, then an extract stands for its part.
 
 use super::super::verbatim::shortened;
 use super::{Agent, Rejected, Section, SummaryDraft, Work};
@@ -21,7 +21,10 @@ impl SummaryDraft {
     /// The newest answer is no good: it is asked for once more, or its part is given up.
     pub(super) fn refuse(&mut self, why: &'static str) -> Result<(), Rejected> {
         let is_one = self.is_one_answer();
-        if !is_one && self.complaint.replace(why).is_none() {
+        self.refused.push(why);
+        // Who answers in prose where JSON is asked for is no pruning agent: asked again, it would answer so again.
+        let is_hopeless = is_one && self.agent != Agent::None && Rejected::Incomplete(why).is_other_form();
+        if !is_hopeless && self.complaint.replace(why).is_none() {
             return Ok(());
         }
         self.complaint = None;

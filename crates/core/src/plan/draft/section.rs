@@ -32,7 +32,18 @@ impl Section {
             false => ".".to_owned(),
         };
         let head = format!("{MARK} of {} earlier messages{how}", self.messages);
-        let texts = [head.as_str(), orders.trim_end(), user_text.trim_end(), ledger.trim(), text.trim()];
+        let earlier = match &self.work {
+            Work::Written(text) if !text.is_empty() && !self.earlier.is_kept() => String::new(),
+            _ => self.earlier.block(history.counter()),
+        };
+        let texts = [
+            head.as_str(),
+            orders.trim_end(),
+            user_text.trim_end(),
+            ledger.trim(),
+            text.trim(),
+            earlier.trim(),
+        ];
         texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
     }
 }

@@ -2,6 +2,8 @@
 
 use super::*;
 
+const SUMMARY: &str = "Goal: go on with the turns, reading what each of them asks for";
+
 fn overflow(used: Option<u64>) -> Failure {
     Failure {
         used_tokens: used,
@@ -65,7 +67,7 @@ fn an_overflow_is_edited_away_and_tried_once_more() {
     let effects = stage.fail(overflow(None));
     assert!(summary(&effects), "{effects:?}");
     assert_eq!(stage.run.status(), Status::Compacting);
-    assert!(calls_model(&stage.summarise("Goal: go on")));
+    assert!(calls_model(&stage.summarise(SUMMARY)));
     assert_eq!(stage.run.history().compactions(), 1);
     let effects = stage.fail(overflow(Some(7_000)));
     assert_eq!(ended(&effects), Some(RunEnd::Error), "a second time it is an error");
@@ -82,7 +84,7 @@ fn an_answer_to_a_cut_request_is_kept_for_people_only() {
     let partial = vec![Part::text("made of half the conversation"), call("read")];
     let effects = stage.feed(Input::ModelFailed { failure: overflow(Some(7_500)), partial });
     assert!(summary(&effects), "{effects:?}");
-    assert!(calls_model(&stage.summarise("Goal: go on")));
+    assert!(calls_model(&stage.summarise(SUMMARY)));
     assert!(stage.kinds().contains(&"view-edited".to_owned()), "{:?}", stage.kinds());
     let lost = stage.log.iter().rev().find_map(|event| match &event.body {
         EventBody::AssistantAdded { message, cut: Some(Cut::Lost), .. } => Some(message.parts.clone()),
@@ -172,8 +174,17 @@ fn a_bad_summary_is_replaced_by_an_extract() {
         long(&mut stage, 6);
         stage.send("and now");
         stage.fail(overflow(None));
-        let input = summarised(&stage, answer);
-        assert!(calls_model(&stage.feed(input)));
+        let is_answer = answer.is_ok();
+        let input = summarised(&stage, answer.clone());
+        let mut effects = stage.feed(input);
+        if is_answer {
+            assert!(summary(&effects), "it is asked once more: {effects:?}");
+            let input = summarised(&stage, answer);
+            effects = stage.feed(input);
+        }
+        assert!(calls_model(&effects));
+        let check = stage.run.history().edits()[0].edit.summary.clone();
+        assert_eq!(check.map_or(0, |check| check.reasons.len()), if is_answer { 2 } else { 0 });
         let kinds = stage.kinds();
         assert_eq!(kinds[kinds.len() - 3..], ["compaction-failed", "view-edited", "step-started"]);
         assert!(stage.run.history().edits()[0].edit.why.contains("extract"));
@@ -194,7 +205,7 @@ fn a_compaction_on_request() {
     let busy = stage.feed(Input::Compact { instructions: None });
     assert!(matches!(busy[0], Effect::CompactionDone(CompactionOutcome::Refused(_))));
     assert_eq!(stage.send("meanwhile"), []);
-    let effects = stage.summarise("Goal: go on");
+    let effects = stage.summarise(SUMMARY);
     assert!(matches!(effects[1], Effect::CompactionDone(CompactionOutcome::Committed(_))), "{effects:?}");
     assert!(calls_model(&effects), "what came meanwhile is taken");
     assert_eq!(stage.run.step, StepGuards::default(), "the next step plans anew");

@@ -172,7 +172,7 @@ fn longest_prose(line: &str) -> usize {
     longest
 }
 
-pub(super) fn is_unspaced(char: char) -> bool {
+pub(crate) fn is_unspaced(char: char) -> bool {
     matches!(char, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}')
 }
 

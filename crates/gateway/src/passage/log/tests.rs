@@ -43,6 +43,8 @@ fn edit(log: &Log, ops: Vec<ViewOp>) -> ViewEdit {
         compressed_messages: 0,
         why: String::new(),
         usage: None,
+        summary: None,
+        summary: None,
     }
 }
 

@@ -164,6 +164,15 @@ pub(crate) struct Compactions {
     compactions: Vec<Compaction>,
 }
 
+/// The outcome of the check of a model's summary.
+#[derive(ToSchema)]
+pub(crate) struct SummaryCheck {
+    /// Whether the edit has a summary that passed the check; `false` for an extract in its place.
+    checked: bool,
+    /// Why earlier answers were refused, in words, oldest first.
+    reasons: Vec<String>,
+}
+
 /// What an edit leaves of the facts, by class.
 #[derive(ToSchema)]
 pub(crate) struct Survival {

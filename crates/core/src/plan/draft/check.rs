@@ -1,0 +1,414 @@
+//! The check of a summary: what a model has answered is compared, by its form, with what it is to replace.
+//!
+//! No model judges another here, and no list of sentences does. The check combines signals that any language has: length,
+//! headings, names that occur in the replaced text, the share of its words that occur there, and the mood of sentences.
+
+use std::collections::BTreeSet;
+
+use crate::survival::facts;
+
+mod headings;
+mod mood;
+mod thoughts;
+mod tool_text;
+
+pub(super) use headings::REQUESTED_HEADINGS;
+pub(super) use thoughts::without_thoughts;
+
+/// An answer of fewer characters than this is refused if it is also far shorter than what it replaces.
+const SHORT_CHARS: usize = 200;
+
+/// How many times shorter than the replaced text that is.
+const SHORT_SHARE: usize = 200;
+
+/// Characters that a summary without headings has at least, counted as [`weighed_chars`].
+const LEAST_PLAIN_CHARS: usize = 80;
+
+/// With fewer names of files, identifiers and measures than this in the replaced text, a summary need not have one.
+const LEAST_NAMES: usize = 3;
+
+/// A text whose parts are to be covered has at least so many characters.
+const LONG_CHARS: usize = 4_000;
+
+/// Words in a row that are compared when a text is looked for in another.
+const ROW_WORDS: usize = 6;
+
+/// Why an answer is no summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SummaryDefect {
+    /// It has no text.
+    Empty,
+    /// It was cut off.
+    CutOff,
+    /// It is thinking only.
+    OnlyThoughts,
+    /// It requests tools.
+    ToolCall,
+    /// It repeats the order to write the summary.
+    OrderRepeated,
+    /// It exceeds its limit by more than a quarter.
+    TooLong,
+    /// It is far too short for what it replaces.
+    TooShort,
+    /// It has headings and nothing below them.
+    OnlyHeadings,
+    /// It says the same again and again.
+    Repetitive,
+    /// It is a refusal.
+    Refusal,
+    /// It asks the user something.
+    Question,
+    /// It repeats the conversation instead of summarising it.
+    Copy,
+    /// It has none of the requested headings, and is no plain summary either.
+    NoHeadings,
+    /// It names no file, identifier or measure of what it replaces.
+    NoNames,
+    /// It leaves out all that the earlier summary names.
+    EarlierDropped,
+}
+
+impl SummaryDefect {
+    /// The defect in words that the model and people are told.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Empty => "it is empty",
+            Self::CutOff => "it was cut off",
+            Self::OnlyThoughts => "it has thoughts only and no summary after them",
+            Self::ToolCall => "it asks for tools",
+            Self::OrderRepeated => "it repeats the instructions",
+            Self::TooLong => "it is longer than was asked for",
+            Self::TooShort => "it is too short for what it replaces",
+            Self::OnlyHeadings => "it has headings and nothing below them",
+            Self::Repetitive => "it says the same again and again",
+            Self::Refusal => "it is a refusal and no summary",
+            Self::Question => "it is a question to the user and no summary",
+            Self::Copy => "it repeats the conversation instead of summarising it",
+            Self::NoHeadings => "it has none of the headings that were asked for",
+            Self::NoNames => "it names no file, identifier or value of the conversation",
+            Self::EarlierDropped => "it leaves out what the earlier summary says",
+        }
+    }
+}
+
+impl std::fmt::Display for SummaryDefect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What an answer is checked against.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplacedText<'a> {
+    /// The text that the summary is to replace.
+    pub material: &'a str,
+    /// The summary that a model wrote earlier and that is to be merged; empty for none.
+    pub earlier: &'a str,
+    /// The order that the model was given.
+    pub order: &'a str,
+    /// The summary's limit, in tokens.
+    pub limit_tokens: u64,
+    /// Whether headings were asked for.
+    pub wants_headings: bool,
+}
+
+/// Returns the summary in an answer: without thoughts, if it is one.
+///
+/// `count` returns the tokens of a text.
+///
+/// # Errors
+/// [`SummaryDefect`] that says why the answer is no summary.
+pub fn check_summary(
+    answer: &str,
+    replaced: &ReplacedText<'_>,
+    count: &dyn Fn(&str) -> u64,
+) -> Result<String, SummaryDefect> {
+    let text = without_thoughts(answer);
+    let text = text.trim();
+    if text.is_empty() {
+        let is_empty = answer.trim().is_empty();
+        return Err(if is_empty { SummaryDefect::Empty } else { SummaryDefect::OnlyThoughts });
+    }
+    if tool_text::is_tool_call(text) {
+        return Err(SummaryDefect::ToolCall);
+    }
+    if share_in(text, replaced.order) > 0.3 {
+        return Err(SummaryDefect::OrderRepeated);
+    }
+    if count(text) > replaced.limit_tokens.saturating_add(replaced.limit_tokens / 4) {
+        return Err(SummaryDefect::TooLong);
+    }
+    check_length(text, replaced.material)?;
+    check_content(text, replaced)?;
+    Ok(text.to_owned())
+}
+
+/// Checks words that stand for a text without headings and without an order of their own.
+pub(in crate::plan) fn check_words(words: &str, material: &str) -> Result<(), SummaryDefect> {
+    check_length(words, material)?;
+    let replaced =
+        ReplacedText { material, earlier: "", order: "", limit_tokens: u64::MAX, wants_headings: false };
+    check_content(words, &replaced)
+}
+
+fn check_length(text: &str, material: &str) -> Result<(), SummaryDefect> {
+    let length = length_of(text);
+    match length < SHORT_CHARS && length * SHORT_SHARE < length_of(material) {
+        true => Err(SummaryDefect::TooShort),
+        false => Ok(()),
+    }
+}
+
+/// Checks what a text says, whatever its length.
+fn check_content(text: &str, replaced: &ReplacedText<'_>) -> Result<(), SummaryDefect> {
+    let outline = headings::Outline::of(text);
+    let words = outline.body.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric));
+    if words.count() < 2 && weighed_chars(&outline.body) < 12 {
+        return Err(match outline.headings {
+            0 => SummaryDefect::NoHeadings,
+            _ => SummaryDefect::OnlyHeadings,
+        });
+    }
+    if is_repetitive(&outline.body) {
+        return Err(SummaryDefect::Repetitive);
+    }
+    let has_headings = outline.headings > 0 || !replaced.wants_headings;
+    let mood = mood::Mood::of(&outline.body);
+    let names = Names::of(replaced.material);
+    let named = names.named_in(text);
+    if mood.is_refusal(has_headings) {
+        return Err(SummaryDefect::Refusal);
+    }
+    if mood.is_question(has_headings) {
+        return Err(SummaryDefect::Question);
+    }
+    if !has_headings {
+        if is_copy(text, replaced.material) {
+            return Err(SummaryDefect::Copy);
+        }
+        if !is_plain_summary(text, replaced.material, &names, named) {
+            return Err(SummaryDefect::NoHeadings);
+        }
+    }
+    if named == 0
+        && (names.strong.len() >= LEAST_NAMES || !names.strong.is_empty() && !is_related(text, replaced))
+    {
+        return Err(SummaryDefect::NoNames);
+    }
+    if !carries(text, replaced.earlier) {
+        return Err(SummaryDefect::EarlierDropped);
+    }
+    Ok(())
+}
+
+/// Whether a text carries on an earlier summary: it names something of what that names. One that names next to nothing
+/// is carried on by any text.
+pub(in crate::plan) fn carries(text: &str, earlier: &str) -> bool {
+    let names = Names::of(earlier);
+    names.strong.len() < LEAST_NAMES || names.named_in(text) > 0
+}
+
+/// The names that a text has.
+struct Names {
+    /// Paths, identifiers and measures.
+    strong: BTreeSet<String>,
+    /// Words that have a capital letter within a sentence.
+    weak: BTreeSet<String>,
+}
+
+impl Names {
+    fn of(text: &str) -> Self {
+        let strong = strong_names(text);
+        let weak = proper_names(text);
+        Self { strong, weak }
+    }
+
+    /// How many of the strong names a text has; a path counts by its last part too.
+    fn named_in(&self, text: &str) -> usize {
+        let words = words_with_parts(text);
+        let is_named = |name: &&String| {
+            words.contains(name.as_str()) || last_part(name).is_some_and(|part| words.contains(part))
+        };
+        self.strong.iter().filter(is_named).count()
+    }
+
+    fn weakly_named_in(&self, text: &str) -> usize {
+        let words: BTreeSet<&str> = spoken_words(text).collect();
+        self.weak.iter().filter(|name| words.contains(name.as_str())).count()
+    }
+}
+
+fn strong_names(text: &str) -> BTreeSet<String> {
+    let mut names = facts::all_words(text);
+    let is_part = |char: char| char.is_alphanumeric() || "_-.".contains(char);
+    let words = text.split(|char: char| !is_part(char)).map(|word| word.trim_matches(['-', '.', '_']));
+    names.extend(words.filter(|word| is_code(word)).map(str::to_owned));
+    names
+}
+
+/// Whether a word is a code of errors, tickets or versions, or a number of three digits or more.
+fn is_code(word: &str) -> bool {
+    let digits = word.bytes().filter(u8::is_ascii_digit).count();
+    let has_letter = word.chars().any(char::is_alphabetic);
+    digits >= 3 || digits > 0 && has_letter && word.len() >= 4
+}
+
+/// The words of a text as they stand, and the last parts of its paths.
+fn words_with_parts(text: &str) -> BTreeSet<String> {
+    let mut words = strong_names(text);
+    let parts: Vec<String> = words.iter().filter_map(|word| last_part(word)).map(str::to_owned).collect();
+    words.extend(parts);
+    words
+}
+
+fn last_part(path: &str) -> Option<&str> {
+    let part = path.trim_end_matches('/').rsplit_once('/')?.1;
+    (part.len() >= 4).then_some(part)
+}
+
+fn spoken_words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|char: char| !char.is_alphanumeric()).filter(|word| !word.is_empty())
+}
+
+fn proper_names(text: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for line in text.lines() {
+        let mut is_start = true;
+        for word in line.split_whitespace() {
+            let bare = word.trim_matches(|char: char| !char.is_alphanumeric());
+            let mut chars = bare.chars();
+            let is_name = chars.next().is_some_and(char::is_uppercase)
+                && chars.next().is_some_and(char::is_lowercase)
+                && bare.chars().all(char::is_alphanumeric);
+            if is_name && !is_start {
+                names.insert(bare.to_owned());
+            }
+            is_start = word.ends_with(['.', '!', '?', ':', '>']);
+        }
+    }
+    names
+}
+
+/// Whether a text without headings is a summary all the same: it says something, says it of what it replaces, and not of
+/// its end only.
+fn is_plain_summary(text: &str, material: &str, names: &Names, named: usize) -> bool {
+    let is_long = weighed_chars(text) >= LEAST_PLAIN_CHARS;
+    let is_named = match names.strong.len() {
+        0..LEAST_NAMES => named > 0 || names.weakly_named_in(text) > 0 || overlap(text, material) >= 0.6,
+        LEAST_NAMES..12 => named >= 1 && overlap(text, material) >= 0.3,
+        _ => named >= 2 && overlap(text, material) >= 0.3,
+    };
+    is_long && is_named && !is_mostly_code(text) && covers(text, material)
+}
+
+/// Characters with those of scripts that write a word in one or two counted for what they say.
+fn weighed_chars(text: &str) -> usize {
+    let weight = |char: char| match char {
+        _ if facts::is_unspaced(char) => 3,
+        _ if char.is_alphanumeric() => 1,
+        _ => 0,
+    };
+    text.chars().map(weight).sum()
+}
+
+/// Characters, those of scripts that write a word in one or two counted threefold.
+fn length_of(text: &str) -> usize {
+    text.chars().map(|char| if facts::is_unspaced(char) { 3 } else { 1 }).sum()
+}
+
+/// Whether a text shares words or names with what it replaces; a text in other letters need not.
+fn is_related(text: &str, replaced: &ReplacedText<'_>) -> bool {
+    overlap(text, replaced.material) >= 0.3
+}
+
+/// The share of a text's content words that occur in another, from 0 to 1.
+fn overlap(text: &str, material: &str) -> f64 {
+    let (own, theirs) = (content_words(text), content_words(material));
+    match own.len() {
+        0 => 0.0,
+        all => own.intersection(&theirs).count() as f64 / all as f64,
+    }
+}
+
+/// Beginnings of words of four letters or more: endings differ from form to form. Scripts without blanks count by pairs of
+/// characters.
+fn content_words(text: &str) -> BTreeSet<String> {
+    let mut words = BTreeSet::new();
+    for word in spoken_words(text) {
+        let chars: Vec<char> = word.chars().flat_map(char::to_lowercase).collect();
+        if chars.iter().copied().any(facts::is_unspaced) {
+            words.extend(chars.windows(2).map(|pair| pair.iter().collect::<String>()));
+        } else if chars.len() >= 4 && chars.iter().any(|char| char.is_alphabetic()) {
+            words.insert(chars.iter().take(6).collect());
+        }
+    }
+    words
+}
+
+/// Whether a text speaks of more than one part of a long text: of words that occur in one part only it has some of two.
+fn covers(text: &str, material: &str) -> bool {
+    if material.chars().count() < LONG_CHARS {
+        return true;
+    }
+    let third = |at: usize| material.floor_char_boundary(material.len() * at / 3);
+    let bounds = [0, third(1), third(2), material.len()];
+    let parts: Vec<BTreeSet<String>> = bounds
+        .windows(2)
+        .map(|pair| content_words(material.get(pair[0]..pair[1]).unwrap_or_default()))
+        .collect();
+    let own = content_words(text);
+    let has_own = |at: usize| {
+        let elsewhere =
+            |word: &String| (0..parts.len()).any(|other| other != at && parts[other].contains(word));
+        own.iter().any(|word| parts[at].contains(word) && !elsewhere(word))
+    };
+    let is_monotone = (0..parts.len()).filter(|at| has_own(*at)).count();
+    let distinct = (0..parts.len()).filter(|at| {
+        let others = (0..parts.len()).filter(|other| other != at);
+        let shared: BTreeSet<&String> = others.flat_map(|other| &parts[other]).collect();
+        parts[*at].iter().any(|word| !shared.contains(word))
+    });
+    // Where the parts have no words of their own, nothing can be told.
+    is_monotone >= distinct.count().min(2)
+}
+
+fn is_mostly_code(text: &str) -> bool {
+    let fenced: usize = text.split("```").skip(1).step_by(2).map(str::len).sum();
+    fenced * 2 > text.len()
+}
+
+/// Whether a text stands in another almost as it is.
+fn is_copy(text: &str, material: &str) -> bool {
+    spoken_words(text).count() >= 2 * ROW_WORDS && share_in(text, material) > 0.8
+}
+
+/// The share of a text's rows of words that occur in another, from 0 to 1.
+fn share_in(text: &str, other: &str) -> f64 {
+    let rows = rows_of(text);
+    if rows.is_empty() || other.is_empty() {
+        return 0.0;
+    }
+    let theirs: BTreeSet<String> = rows_of(other).into_iter().collect();
+    rows.iter().filter(|row| theirs.contains(*row)).count() as f64 / rows.len() as f64
+}
+
+fn rows_of(text: &str) -> Vec<String> {
+    let words: Vec<String> = spoken_words(text).map(str::to_lowercase).collect();
+    words.windows(ROW_WORDS).map(|row| row.join(" ")).collect()
+}
+
+/// Whether a text goes round in circles.
+fn is_repetitive(text: &str) -> bool {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let distinct = lines.iter().collect::<BTreeSet<_>>().len();
+    if lines.len() >= 8 && distinct * 4 <= lines.len() {
+        return true;
+    }
+    let words: Vec<&str> = spoken_words(text).collect();
+    let distinct = words.iter().collect::<BTreeSet<_>>().len();
+    words.len() >= 40 && distinct * 6 <= words.len()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,293 @@
+//! The headings of a summary, in any form of mark-up and in common languages.
+
+/// The headings that a summary is asked for, in order.
+pub(in crate::plan::draft) const REQUESTED_HEADINGS: [&str; 8] =
+    ["Goal", "Instructions and constraints", "Done", "Decisions", "State", "Files", "Errors", "Next steps"];
+
+/// Beginnings of words that stand in these headings and their translations. A heading is short: one such word is enough.
+const WORDS: [&[&str]; 9] = [
+    // English.
+    &[
+        "goal",
+        "objective",
+        "task",
+        "instruction",
+        "constraint",
+        "rule",
+        "requirement",
+        "done",
+        "completed",
+        "progress",
+        "accomplish",
+        "work",
+        "decision",
+        "state",
+        "status",
+        "file",
+        "error",
+        "problem",
+        "issue",
+        "next",
+        "todo",
+        "pending",
+        "remaining",
+        "open",
+    ],
+    // German.
+    &[
+        "ziel",
+        "aufgabe",
+        "anweisung",
+        "vorgabe",
+        "einschränkung",
+        "regel",
+        "erledigt",
+        "fertig",
+        "entscheidung",
+        "stand",
+        "zustand",
+        "datei",
+        "fehler",
+        "nächste",
+        "offen",
+    ],
+    // French.
+    &[
+        "objectif",
+        "but",
+        "consigne",
+        "contrainte",
+        "règle",
+        "fait",
+        "terminé",
+        "réalisé",
+        "décision",
+        "état",
+        "statut",
+        "fichier",
+        "erreur",
+        "prochaine",
+        "étapes",
+        "suite",
+    ],
+    // Spanish.
+    &[
+        "objetivo",
+        "meta",
+        "instruccion",
+        "restriccion",
+        "regla",
+        "hecho",
+        "completado",
+        "realizado",
+        "decision",
+        "estado",
+        "archivo",
+        "fichero",
+        "error",
+        "próximo",
+        "siguiente",
+        "pendiente",
+    ],
+    // Portuguese.
+    &[
+        "objetivo",
+        "instruç",
+        "restriç",
+        "regra",
+        "feito",
+        "concluíd",
+        "decis",
+        "estado",
+        "arquivo",
+        "ficheiro",
+        "erro",
+        "próximo",
+        "pendente",
+    ],
+    // Italian.
+    &[
+        "obiettivo",
+        "scopo",
+        "istruzioni",
+        "vincol",
+        "regol",
+        "fatto",
+        "completat",
+        "decisioni",
+        "stato",
+        "file",
+        "errori",
+        "prossim",
+        "passi",
+    ],
+    // Russian.
+    &[
+        "цель",
+        "задача",
+        "инструкци",
+        "ограничени",
+        "правил",
+        "сделано",
+        "выполнено",
+        "готово",
+        "решени",
+        "состояние",
+        "статус",
+        "файл",
+        "ошибк",
+        "следующ",
+        "дальше",
+    ],
+    // Chinese.
+    &[
+        "目标",
+        "目的",
+        "指令",
+        "说明",
+        "约束",
+        "限制",
+        "要求",
+        "已完成",
+        "完成",
+        "决定",
+        "决策",
+        "状态",
+        "现状",
+        "文件",
+        "错误",
+        "问题",
+        "下一步",
+        "待办",
+    ],
+    // Japanese.
+    &[
+        "目標",
+        "目的",
+        "指示",
+        "制約",
+        "条件",
+        "完了",
+        "実施",
+        "決定",
+        "状態",
+        "現状",
+        "ファイル",
+        "エラー",
+        "次の",
+        "今後",
+    ],
+];
+
+/// A heading has at most so many words.
+const MOST_WORDS: usize = 6;
+
+/// A heading in a script without blanks has at most so many characters.
+const MOST_CHARS: usize = 48;
+
+/// A text taken apart.
+pub(super) struct Outline {
+    /// How many of the requested headings it has, or others of their meaning.
+    pub(super) headings: usize,
+    /// What it says below and beside its headings.
+    pub(super) body: String,
+}
+
+impl Outline {
+    pub(super) fn of(text: &str) -> Self {
+        let mut outline = Self { headings: 0, body: String::new() };
+        for line in text.lines().flat_map(segments) {
+            match heading(line) {
+                Some((title, rest)) => {
+                    outline.headings += usize::from(is_requested(title));
+                    // A label of its own making says something.
+                    outline.body.push_str(if is_requested(title) { rest } else { line });
+                }
+                None => outline.body.push_str(line),
+            }
+            outline.body.push('\n');
+        }
+        outline
+    }
+}
+
+/// The pieces of a line that may each begin with a heading: `Goal: a; Done: b` has two.
+fn segments(line: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut rest = line;
+    while let Some(at) = rest.char_indices().find_map(|(at, char)| {
+        let is_end =
+            matches!(char, ';' | '；' | '|' | '。') || char == '.' && rest[at + 1..].starts_with(' ');
+        let after = rest.get(at + char.len_utf8()..)?;
+        (is_end && label(after).is_some_and(|(title, _)| is_requested(title))).then_some(at + char.len_utf8())
+    }) {
+        found.push(&rest[..at]);
+        rest = &rest[at..];
+    }
+    found.push(rest);
+    found
+}
+
+/// The title of a line that has one, and what follows it there.
+fn heading(line: &str) -> Option<(&str, &str)> {
+    if let Some(found) = label(line) {
+        return Some(found);
+    }
+    let bare = undecorated(line);
+    let is_marked = line.trim_start().starts_with(['#', '*', '_', '【', '[', '<', '=', '■', '◆', '●']);
+    // Alone in its line and without a full stop.
+    let is_title = is_marked || !line.trim_end().ends_with(['.', '!', '?', '。', ',', ';']);
+    (is_title && is_short(bare)).then_some((bare, ""))
+}
+
+/// What stands before a colon or a like mark.
+fn label(line: &str) -> Option<(&str, &str)> {
+    let cut = |mark: &str| line.split_once(mark);
+    let marks = [":", "：", "】", " - ", " – ", " — ", "|"];
+    let (title, rest) = marks.iter().filter_map(|mark| cut(mark)).min_by_key(|(title, _)| {
+        let is_blank = undecorated(title).is_empty();
+        if is_blank { usize::MAX } else { title.len() }
+    })?;
+    let title = undecorated(title);
+    is_short(title).then_some((title, rest))
+}
+
+fn is_short(title: &str) -> bool {
+    !title.is_empty() && title.split_whitespace().count() <= MOST_WORDS && title.len() <= MOST_CHARS
+}
+
+/// A title without marks, numbers and brackets around it.
+fn undecorated(title: &str) -> &str {
+    title.trim_matches(|char: char| !char.is_alphabetic())
+}
+
+fn is_requested(title: &str) -> bool {
+    let title = title.to_lowercase();
+    let bare = without_accents(&title);
+    let is_word = |word: &&str| {
+        let unspaced = word.chars().any(crate::survival::facts::is_unspaced);
+        let begins = |text: &str, word: &str| {
+            text.split(|char: char| !char.is_alphanumeric()).any(|own| own.starts_with(word))
+        };
+        match unspaced {
+            true => title.contains(*word),
+            false => begins(&title, word) || begins(&bare, &without_accents(word)),
+        }
+    };
+    is_short(&title) && WORDS.iter().flat_map(|words| words.iter()).any(|word| is_word(&word))
+}
+
+/// Letters as they are typed on keyboards that have no accents.
+fn without_accents(text: &str) -> String {
+    let plain = |char: char| match char {
+        'á' | 'à' | 'â' | 'ã' | 'ä' => 'a',
+        'é' | 'è' | 'ê' | 'ë' => 'e',
+        'í' | 'ì' | 'î' | 'ï' => 'i',
+        'ó' | 'ò' | 'ô' | 'õ' | 'ö' => 'o',
+        'ú' | 'ù' | 'û' | 'ü' => 'u',
+        'ç' => 'c',
+        'ñ' => 'n',
+        other => other,
+    };
+    text.chars().map(plain).collect()
+}

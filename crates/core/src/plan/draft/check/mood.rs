@@ -1,0 +1,122 @@
+//! The mood of sentences: whether a text states, asks, or declines.
+
+/// The words by which speakers say that they cannot, may not or will not, or ask for pardon: a closed class in each
+/// language.
+const DENIALS: &[&[&str]] = &[
+    &[
+        "i can't",
+        "i cannot",
+        "i can not",
+        "i couldn't",
+        "i won't",
+        "i will not",
+        "i'm unable",
+        "i am unable",
+        "i'm not able",
+        "i am not able",
+        "i'm sorry",
+        "i am sorry",
+        "i apologi",
+        "i don't have",
+        "i do not have",
+        "i must decline",
+        "i'm not allowed",
+        "i am not allowed",
+        "as an ai",
+    ],
+    &["sorry,", "sorry but", "unable to", "apologies"],
+    &[
+        "ich kann nicht",
+        "ich kann das",
+        "ich kann ihnen",
+        "ich kann dir",
+        "ich darf",
+        "tut mir leid",
+        "kann ich nicht",
+        "kann ich leider",
+        "ich habe keinen",
+    ],
+    &["je ne peux", "je suis désolé", "je regrette", "je n'ai pas", "je ne suis pas en mesure", "désolé"],
+    &["lo siento", "no puedo", "no me es posible", "no tengo acceso"],
+    &["desculpe", "não posso", "não consigo", "sinto muito", "lamento"],
+    &["mi dispiace", "non posso", "non sono in grado"],
+    &["я не могу", "к сожалению", "извините", "простите"],
+    &["ik kan", "het spijt me", "helaas"],
+    &["nie mogę", "przepraszam", "niestety"],
+    &["我无法", "我不能", "抱歉", "对不起", "无法提供", "我無法"],
+    &["申し訳", "すみません", "できません", "いたしかねます"],
+    &["죄송", "할 수 없", "수 없습니다"],
+    &["üzgünüm", "yapamam"],
+    &["عذرا", "آسف", "لا أستطيع", "لا يمكنني"],
+    &["क्षमा करें", "माफ़ कीजिए", "मैं नहीं"],
+];
+
+/// What a text does, sentence by sentence.
+pub(super) struct Mood {
+    sentences: usize,
+    questions: usize,
+    denials: usize,
+    ends_asking: bool,
+    begins_denying: bool,
+    /// Characters in all.
+    chars: usize,
+}
+
+/// A text of more characters that only begins or ends in another mood says something of its own.
+const LONG_CHARS: usize = 600;
+
+impl Mood {
+    pub(super) fn of(text: &str) -> Self {
+        let sentences = sentences(text);
+        let denies: Vec<bool> = sentences.iter().map(|sentence| denies(sentence)).collect();
+        Self {
+            sentences: sentences.len(),
+            questions: sentences.iter().filter(|sentence| is_question(sentence)).count(),
+            denials: denies.iter().filter(|denies| **denies).count(),
+            ends_asking: sentences.last().is_some_and(|sentence| is_question(sentence)),
+            begins_denying: denies.iter().take(2).any(|denies| *denies),
+            chars: text.chars().count(),
+        }
+    }
+
+    /// Whether the text says that it does not do what was asked, and little else.
+    pub(super) fn is_refusal(&self, has_headings: bool) -> bool {
+        let mostly = self.denials * 2 >= self.sentences.max(1);
+        let plainly = !has_headings && self.begins_denying;
+        // What could not be done is part of a summary: below headings only a text of nothing else is a refusal.
+        mostly && self.denials > 0 && (!has_headings || self.sentences <= 3) || plainly
+    }
+
+    /// Whether the text asks, and says little else.
+    pub(super) fn is_question(&self, has_headings: bool) -> bool {
+        let mostly = self.questions * 2 >= self.sentences.max(1);
+        let all = self.questions == self.sentences && self.sentences > 0;
+        match has_headings {
+            true => all,
+            false => self.questions > 0 && mostly || self.ends_asking && self.chars < LONG_CHARS,
+        }
+    }
+}
+
+fn sentences(text: &str) -> Vec<&str> {
+    let ends = |char: char| matches!(char, '.' | '!' | '?' | '。' | '！' | '？' | '؟' | '।' | '\n');
+    let pieces = text.split_inclusive(ends).map(str::trim);
+    pieces.filter(|piece| piece.chars().filter(|char| char.is_alphanumeric()).count() >= 3).collect()
+}
+
+fn is_question(sentence: &str) -> bool {
+    sentence.trim_end_matches(['"', '”', '*', ')', '_', '`', ' ']).ends_with(['?', '？', '؟'])
+}
+
+fn denies(sentence: &str) -> bool {
+    let plain: String = sentence.to_lowercase().replace('’', "'");
+    let plain = plain.trim_start_matches(|char: char| !char.is_alphanumeric());
+    let begins = |phrase: &str| {
+        let mut places = plain.match_indices(phrase);
+        places.any(|(at, _)| {
+            plain[..at].chars().next_back().is_none_or(|before| !before.is_alphanumeric())
+                || !phrase.is_ascii()
+        })
+    };
+    DENIALS.iter().flat_map(|phrases| phrases.iter()).any(|phrase| begins(phrase))
+}

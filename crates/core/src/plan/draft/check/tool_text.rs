@@ -1,0 +1,70 @@
+//! Tool calls that a model has written as text.
+
+use serde_json::Value;
+
+/// How a text begins that is a tool call in the form of a family of models.
+const BEGINNINGS: [&str; 13] = [
+    "<tool_call",
+    "<|tool_call",
+    "<tool_use",
+    "<function_call",
+    "<function=",
+    "<invoke ",
+    "<|python_tag|>",
+    "<｜tool▁call",
+    "[tool_call",
+    "<|action_start|>",
+    "[call ",
+    "action:",
+    "functions.",
+];
+
+/// Whether a text is a tool call and nothing else.
+pub(super) fn is_tool_call(text: &str) -> bool {
+    let text = unfenced(text.trim());
+    let lower = text.to_ascii_lowercase();
+    let begins = BEGINNINGS.iter().any(|beginning| lower.starts_with(beginning));
+    let has_more = || {
+        // Prose below it: the check of the content decides.
+        let rest = lower.rsplit_once(['>', '}', ']', ')']).map_or(lower.as_str(), |(_, rest)| rest);
+        rest.split_whitespace().count() > 12 && !lower.starts_with("action:")
+    };
+    if begins && (!lower.starts_with("action:") || lower.contains("action input:")) {
+        return !has_more();
+    }
+    is_json_call(text) || is_code_call(text)
+}
+
+fn unfenced(text: &str) -> &str {
+    let inner = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
+    inner.and_then(|inner| inner.split_once('\n')).map_or(text, |(_, inner)| inner.trim())
+}
+
+fn is_json_call(text: &str) -> bool {
+    let is_call = |value: &Value| {
+        let has = |key: &str| value.get(key).is_some();
+        let inner = ["function", "tool_call", "function_call"].iter().find_map(|key| value.get(*key));
+        let is_named = has("name") || has("tool") || has("tool_name") || has("function");
+        let has_input = ["arguments", "parameters", "args", "input", "tool_input"].iter().any(|key| has(key));
+        is_named && has_input || inner.is_some_and(|inner| inner.get("name").is_some()) || has("tool_calls")
+    };
+    match serde_json::from_str::<Value>(text) {
+        Ok(Value::Array(items)) => !items.is_empty() && items.iter().all(is_call),
+        Ok(value) => is_call(&value),
+        // Several after each other, one a line.
+        Err(_) => {
+            let mut lines = text.lines().filter(|line| !line.trim().is_empty()).peekable();
+            let is_line = |line: &str| serde_json::from_str(line.trim()).is_ok_and(|value| is_call(&value));
+            lines.peek().is_some() && lines.all(is_line)
+        }
+    }
+}
+
+/// `read_file("a.rs")`, `[read_file(path="a.rs")]`: one line, a name, and arguments in brackets.
+fn is_code_call(text: &str) -> bool {
+    let text = text.trim_start_matches("print(").trim_matches(['[', ']', ';']);
+    let Some((name, rest)) = text.split_once('(') else { return false };
+    let is_name =
+        !name.is_empty() && name.chars().all(|char| char.is_ascii_alphanumeric() || "_.".contains(char));
+    is_name && rest.trim_end().ends_with(')') && !text.contains(". ")
+}

@@ -1,0 +1,52 @@
+//! A summary that was written ahead, where more has to go by now than what it is about.
+
+use super::super::{Scene, extract};
+use super::{SummaryDraft, Work};
+use crate::event::ViewEdit;
+use crate::history::ViewItem;
+use crate::strategy::Protection;
+
+impl Scene<'_> {
+    /// The edit that the strategy wants now, with a summary that was written of a part of what goes; what goes besides stands
+    /// below it word for word, as far as there is room.
+    pub(in crate::plan) fn extended(&self, written: &SummaryDraft) -> Option<ViewEdit> {
+        let [section] = written.sections.as_slice() else { return None };
+        let Work::Written(text) = &section.work else { return None };
+        if !written.is_about(self.history.view()) {
+            return None;
+        }
+        Protection::ALL.into_iter().find_map(|protection| {
+            let mut choice = self.policy.strategy.choose(self, protection)?;
+            self.protect(&mut choice.gone);
+            self.spare_unread(&mut choice);
+            self.settle(&mut choice);
+            if !choice.gone.contains(&true) {
+                return None;
+            }
+            let is_covered = |at: usize| {
+                let items = &self.history.view()[self.units[at].items.clone()];
+                items.iter().any(|item| written.is_of(section, item))
+            };
+            let covers_all = (0..self.units.len()).all(|at| choice.gone[at] || !is_covered(at));
+            let mut draft = SummaryDraft::new(self, &choice).filter(|_| covers_all)?;
+            let [new] = draft.sections.as_mut_slice() else { return None };
+            let more = (0..self.units.len()).filter(|at| choice.gone[*at] && !is_covered(*at));
+            let more: Vec<&ViewItem> =
+                more.flat_map(|at| &self.history.view()[self.units[at].items.clone()]).collect();
+            let room = new.limit_tokens.max(new.extract_tokens.unwrap_or(0));
+            let counter = self.history.counter();
+            let with = |room: u64| match extract::said(&more, room, counter) {
+                said if said.is_empty() => text.clone(),
+                said => format!("{text}\n\n{said}"),
+            };
+            // What it cost is stored with the edit by who drops the other draft.
+            draft.refused.clone_from(&written.refused);
+            draft.say("written ahead of a part of it");
+            [room, room / 4, 0].into_iter().find_map(|room| {
+                draft.sections[0].work = Work::Written(with(room));
+                let edit = draft.finish(self.history).ok()?;
+                self.may_commit(&edit).then_some(edit)
+            })
+        })
+    }
+}
