@@ -261,7 +261,6 @@ impl SummaryDraft {
         history: &History,
         limit: u64,
     ) -> Result<ViewEdit, Rejected> {
-        let limit = edit.trigger_tokens.min(edit.original_bound);
         let bare = self.rendered(&vec![String::new(); self.sections.len()], history);
         let mut added = self.added(&bare);
         let mut bound = self.bound_of(floor, &added);
@@ -311,7 +310,7 @@ impl SummaryDraft {
     /// The sections with those quotes of the user; the last of them lists the standing orders.
     fn rendered(&self, quotes: &[String], history: &History) -> Vec<String> {
         let orders = order_list(history);
-        let last = self.sections.len() - 1;
+        let last = self.sections.len().saturating_sub(1);
         let sections = self.sections.iter().zip(quotes).enumerate();
         let texts = sections.map(|(at, (section, quote))| {
             let orders = if at == last { orders.as_str() } else { "" };
