@@ -29,8 +29,8 @@ const FOOT_TOKENS: u64 = 48;
 pub fn spec() -> ToolSpec {
     ToolSpec {
         name: NAME.to_owned(),
-        description: "Returns what is no longer shown in full: a handle's original (lh:12), its characters START-END \
-                      (range), or passages that match a query."
+        description: "Gives back what was left out: by handle (lh:12), its characters START-END (range), or words \
+                      (query)."
             .to_owned(),
         parameters: RawJson(
             r#"{"type":"object","properties":{"handle":{"type":"string"},"range":{"type":"string"},"query":{"type":"string"},"limit":{"type":"integer"}}}"#
