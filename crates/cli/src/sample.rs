@@ -21,6 +21,5 @@ pub(crate) fn edit() -> ViewEdit {
         why: String::new(),
         usage: None,
         summary: None,
-        summary: None,
     }
 }

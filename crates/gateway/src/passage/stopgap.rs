@@ -125,7 +125,6 @@ fn said(why: String) -> ViewEdit {
         why,
         usage: None,
         summary: None,
-        summary: None,
     }
 }
 

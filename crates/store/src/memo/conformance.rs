@@ -66,7 +66,6 @@ pub fn edit(why: &str) -> ViewEdit {
         why: why.to_owned(),
         usage: None,
         summary: None,
-        summary: None,
     }
 }
 

@@ -44,7 +44,6 @@ fn edit(log: &Log, ops: Vec<ViewOp>) -> ViewEdit {
         why: String::new(),
         usage: None,
         summary: None,
-        summary: None,
     }
 }
 
