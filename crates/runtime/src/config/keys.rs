@@ -104,7 +104,7 @@ const fn up_to(max: u64) -> Kind {
     Kind::Count { min: 1, max }
 }
 
-const OWN_OUTPUT: &str = "The longest output of this tool, in characters; that of any tool if absent.";
+const OWN_OUTPUT: &str = "The longest output of this tool, in characters; tools.maxOutputChars if absent.";
 
 /// Counts of things in memory.
 const MANY: u64 = 1_000_000;

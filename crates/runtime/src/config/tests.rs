@@ -442,7 +442,12 @@ tools:
   enabled: [raed, 7, frobnicate]
   disabled: bash
 "
-    ), @"");
+    ), @r"
+    longhaul.yml:3:13: `tools.enabled[0]` cannot be `raed`: did you mean `read`?
+    longhaul.yml:3:19: `tools.enabled[1]` cannot be `7`: the choices are read, bash, edit, write, grep, glob, ls, recall
+    longhaul.yml:3:22: `tools.enabled[2]` cannot be `frobnicate`: the choices are read, bash, edit, write, grep, glob, ls, recall
+    longhaul.yml:4:13: `tools.disabled` must be a list of built-in tools, not `bash`, which is not a list
+    ");
 }
 
 #[test]
@@ -461,7 +466,14 @@ tools:
   mcp__git__log: 5
   mcp__: { maxOutputChars: 5 }
 "
-    ), @"");
+    ), @r"
+    longhaul.yml:3:3: unknown key `raed` in `tools`: did you mean `read`?
+    longhaul.yml:4:25: `tools.ls.maxOutputChars` must be a whole number from 1 to 1000000000, not 0
+    longhaul.yml:5:31: `tools.git__log.maxOutputChars` must be a whole number from 1 to 1000000000, not `many`
+    longhaul.yml:5:37: unknown key `maxLines` in `tools.git__log`: did you mean `tools.read.maxLines`?
+    longhaul.yml:6:18: `tools.mcp__git__log` must be { maxOutputChars: NUMBER }, not 5
+    longhaul.yml:7:3: unknown key `mcp__` in `tools`: the keys here are enabled, disabled, maxOutputChars, bash, read, grep, edit, write, glob, ls, recall
+    ");
 }
 
 #[test]
