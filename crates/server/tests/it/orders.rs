@@ -116,7 +116,7 @@ async fn a_pin_amid_a_run_is_done_once_for_its_key_and_outlives_a_crash() {
     let session = world.session().await;
     let path = format!("/api/sessions/{session}/orders");
     world.say(&session, "go").await;
-    world.until(&session, "executing-tools").await;
+    world.until(&session, "executing_tools").await;
     let pin = async |world: &World, key: &str, body: Value| {
         let request = world.request(Method::POST, &path).header("idempotency-key", key).json(&body);
         let answer = request.send().await.unwrap();
@@ -129,7 +129,7 @@ async fn a_pin_amid_a_run_is_done_once_for_its_key_and_outlives_a_crash() {
     let replacing = json!({ "text": "Be very brief.", "replaces": "o1" });
     let second = pin(&world, "p2", replacing.clone()).await;
     assert_eq!(second.0, StatusCode::CREATED);
-    assert_eq!(world.get(&format!("/api/sessions/{session}")).await["status"], "executing-tools");
+    assert_eq!(world.get(&format!("/api/sessions/{session}")).await["status"], "executing_tools");
     world.crash();
 
     let world = World::over(data.path(), Script::always("Yes."), |_| {}).await;
