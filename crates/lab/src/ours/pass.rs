@@ -15,6 +15,7 @@ use crate::policy::{Edit, SideCall, Situation};
 use crate::price::Prices;
 use crate::recording::{Recorded, text_of};
 use crate::replay::Options;
+use crate::score::{Summariser, SummaryTask};
 use crate::summary::{length_tokens, recorded_summary, stand_in_summary};
 
 /// How often one step is planned for at most: as in a run, again only if the first plan was of no use.
@@ -22,13 +23,27 @@ const MOST_PLANS: usize = 3;
 
 /// What a pass did.
 #[derive(Default)]
-pub(super) struct Passed {
-    pub(super) side_calls: Vec<SideCall>,
-    pub(super) edit: Option<Edit>,
+pub(crate) struct Passed {
+    pub(crate) side_calls: Vec<SideCall>,
+    pub(crate) edit: Option<Edit>,
+}
+
+/// An edit of the view as it was committed, with what the summariser answered for it.
+pub(crate) struct CommittedEdit {
+    pub(crate) edit: ViewEdit,
+    pub(crate) answers: Vec<String>,
+}
+
+/// The answers of a summariser to all requests of a draft.
+struct SummaryAnswers {
+    calls: Vec<SideCall>,
+    texts: Vec<String>,
+    /// Whether every request was answered with something that the draft takes.
+    is_complete: bool,
 }
 
 /// A summary that is written while work goes on.
-pub(super) struct Ahead {
+pub(crate) struct Ahead {
     draft: Box<SummaryDraft>,
     /// When it is done, if times are known; else it is done by the step after the next.
     ready_at: Option<Millis>,
@@ -44,12 +59,12 @@ impl Ahead {
 }
 
 /// The strategy of that name, everything else as it is by default.
-pub(super) fn usual_policy(strategy: &str) -> Option<plan::Policy> {
+pub(crate) fn usual_policy(strategy: &str) -> Option<plan::Policy> {
     strategy::by_name(strategy).map(plan::Policy::new)
 }
 
 /// Prices as the planner has them.
-pub(super) fn known(prices: &Prices) -> plan::Prices {
+pub(crate) fn known(prices: &Prices) -> plan::Prices {
     plan::Prices {
         input: prices.input,
         cache_read: prices.cache_read,
@@ -60,20 +75,31 @@ pub(super) fn known(prices: &Prices) -> plan::Prices {
 }
 
 /// Plans as a run does before a step, and carries it out.
-pub(super) fn before_step(log: &mut Log, policy: &plan::Policy, now: &Situation) -> Passed {
+pub(crate) fn before_step(log: &mut Log, policy: &plan::Policy, now: &Situation) -> Passed {
+    plan_and_edit(log, policy, now, &Occasion::Routine)
+}
+
+/// Compacts the view as a user's request does.
+pub(crate) fn compact_on_request(log: &mut Log, policy: &plan::Policy, now: &Situation) -> Passed {
+    plan_and_edit(log, policy, now, &Occasion::Requested { instructions: None })
+}
+
+fn plan_and_edit(log: &mut Log, policy: &plan::Policy, now: &Situation, occasion: &Occasion) -> Passed {
+    let is_routine = *occasion == Occasion::Routine;
     let fixed = log.fixed_tokens;
     let mut passed = Passed::default();
     for _ in 0..MOST_PLANS {
         let bound = meter::read(&log.history, fixed).bound();
         let ahead = log.ahead.as_ref();
-        let ready = ahead.filter(|ahead| ahead.is_ready(log)).map(|ahead| &*ahead.draft);
-        let on_its_way = ahead.is_some_and(|ahead| !ahead.void) && ready.is_none();
-        let planned = plan::plan_with(&log.history, fixed, &now.budget, policy, &Occasion::Routine, ready);
+        let ready = ahead.filter(|ahead| is_routine && ahead.is_ready(log)).map(|ahead| &*ahead.draft);
+        let on_its_way = is_routine && ahead.is_some_and(|ahead| !ahead.void) && ready.is_none();
+        let planned = plan::plan_with(&log.history, fixed, &now.budget, policy, occasion, ready);
         let edit = match planned {
             Plan::Fits | Plan::DoesNotFit(_) => break,
             _ if on_its_way && bound <= now.budget.usable => break,
             Plan::Edit(edit) => Some(*edit),
-            Plan::Summarise(draft) if policy.strategy.waits() => {
+            // A user who asks for a compaction waits for its summary.
+            Plan::Summarise(draft) if policy.strategy.waits() || !is_routine => {
                 summarised(log, policy, draft, now, &mut passed)
             }
             Plan::Summarise(draft) => draft.finish_extractive(&log.history).ok(),
@@ -107,11 +133,16 @@ fn commit(log: &mut Log, edit: ViewEdit, passed: &mut Passed) {
         why: edit.why.clone(),
     });
     log.ahead = None;
+    let answers = match edit.kind {
+        EditKind::Compaction => std::mem::take(&mut log.answers),
+        _ => Vec::new(),
+    };
+    log.edits.push(CommittedEdit { edit: edit.clone(), answers });
     log.add(EventBody::ViewEdited(Box::new(edit)));
 }
 
 /// Begins a summary ahead, when a model has answered and the view is near the line.
-pub(super) fn look_ahead(log: &mut Log, policy: &plan::Policy, now: &Situation) -> Vec<SideCall> {
+pub(crate) fn look_ahead(log: &mut Log, policy: &plan::Policy, now: &Situation) -> Vec<SideCall> {
     let view = log.history.view();
     log.ahead = log.ahead.take().filter(|ahead| ahead.draft.is_about(view));
     if log.ahead.is_some() {
@@ -124,14 +155,16 @@ pub(super) fn look_ahead(log: &mut Log, policy: &plan::Policy, now: &Situation) 
     let open = !log.history.open_calls().is_empty();
     let newest = view.iter().rposition(|item| item.message.role == Role::Assistant);
     let end = newest.filter(|_| open).unwrap_or(view.len());
-    let (calls, written) = write(log, &mut draft, &log.history.view()[..end], now, false);
+    let SummaryAnswers { calls, texts, is_complete } =
+        answer_requests(log, &mut draft, &log.history.view()[..end], now, false);
+    log.answers.extend(texts);
     let model = Options::default();
     let ms: f64 = calls.iter().map(|call| model.call_ms(call.fresh_tokens, call.output_tokens)).sum();
     log.ahead = Some(Ahead {
         draft,
         ready_at: (log.at > 0).then(|| log.at + ms as Millis),
         ready_step: log.steps + 2,
-        void: !written,
+        void: !is_complete,
     });
     calls
 }
@@ -144,25 +177,37 @@ fn summarised(
     now: &Situation,
     passed: &mut Passed,
 ) -> Option<ViewEdit> {
-    let (calls, written) = write(log, &mut draft, log.history.view(), now, true);
+    let SummaryAnswers { calls, texts, is_complete } =
+        answer_requests(log, &mut draft, log.history.view(), now, true);
+    log.answers.extend(texts);
     passed.side_calls.extend(calls);
-    let edit = draft.finish(&log.history).ok().filter(|_| written);
+    let edit = draft.finish(&log.history).ok().filter(|_| is_complete);
     let edit = edit.filter(|edit| policy.strategy.validate(&log.history, edit).is_ok());
     edit.or_else(|| draft.finish_extractive(&log.history).ok())
 }
 
-/// Answers the draft's requests until it has none; says what they cost and whether all were answered well.
-fn write(
+/// Answers the draft's requests until it has none.
+fn answer_requests(
     log: &Log,
     draft: &mut SummaryDraft,
     view: &[ViewItem],
     now: &Situation,
     waits: bool,
-) -> (Vec<SideCall>, bool) {
+) -> SummaryAnswers {
     let counter = log.history.counter();
-    let (mut calls, mut so_far) = (Vec::new(), None);
+    let (mut calls, mut texts, mut so_far) = (Vec::new(), Vec::new(), None);
     while let Some(request) = draft.request(view, &now.budget) {
         let text = match pruned_conversation(&request) {
+            conversation if log.summariser != Summariser::StandIn => {
+                let material = material(log, draft, &request, so_far.as_deref());
+                log.summariser.answer(&SummaryTask {
+                    material: &material,
+                    order: request.messages.last().map(Message::text).unwrap_or_default(),
+                    limit_tokens: request.max_output_tokens,
+                    is_pruning: conversation.is_some(),
+                    counter,
+                })
+            }
             Some(conversation) => pruned_text(log, &conversation, request.max_output_tokens),
             None => summary_text(log, draft, &request, so_far.as_deref()),
         };
@@ -179,17 +224,32 @@ fn write(
         calls.push(SideCall { output_tokens: counter.text(&text), waits, ..call });
         let parts = vec![Part::text(text.as_str())];
         let answer = Answer { parts, finish: Finish::Stop, usage: None, envelope: None };
+        texts.push(text.clone());
         if draft.take(answer).is_err() {
-            return (calls, false);
+            return SummaryAnswers { calls, texts, is_complete: false };
         }
         so_far = Some(text);
     }
-    (calls, draft.is_written())
+    SummaryAnswers { calls, texts, is_complete: draft.is_written() }
 }
 
-/// What the model would have been shown of what goes, in short: for a request of its own the messages whose text it has,
-/// and the summary of what came before if it has that.
+/// The stand-in's summary of what the model would have been shown of what goes.
 fn summary_text(log: &Log, draft: &SummaryDraft, request: &SummaryRequest, so_far: Option<&str>) -> String {
+    let counter = log.history.counter();
+    let material = material(log, draft, request, so_far);
+    let covered = material.iter().map(|entry| entry.tokens).sum();
+    let texts: Vec<&Recorded> = material.iter().collect();
+    stand_in_summary(&texts, length_tokens(covered, Some(request.max_output_tokens)), counter)
+}
+
+/// The messages that a summary is about and that its writer is shown: for a request of its own those whose text it has,
+/// and the summary of what came before if it has that.
+fn material(
+    log: &Log,
+    draft: &SummaryDraft,
+    request: &SummaryRequest,
+    so_far: Option<&str>,
+) -> Vec<Recorded> {
     let (counter, handles) = (log.history.counter(), draft.what_goes().1);
     let shown: String = request.messages.iter().map(Message::text).collect();
     let is_asked = |item: &&ViewItem| match request.form {
@@ -200,10 +260,7 @@ fn summary_text(log: &Log, draft: &SummaryDraft, request: &SummaryRequest, so_fa
     let gone = log.history.view().iter().filter(goes).filter(is_asked).map(|item| recorded(item, log));
     let so_far =
         so_far.filter(|text| shown.contains(text)).map(|text| recorded_summary(text, Role::User, counter));
-    let material: Vec<Recorded> = so_far.into_iter().chain(gone).collect();
-    let covered = material.iter().map(|entry| entry.tokens).sum();
-    let texts: Vec<&Recorded> = material.iter().collect();
-    stand_in_summary(&texts, length_tokens(covered, Some(request.max_output_tokens)), counter)
+    so_far.into_iter().chain(gone).collect()
 }
 
 /// The messages that a pruning agent is asked about, if this request is for one.

@@ -11,6 +11,8 @@ mod ours;
 #[cfg(test)]
 mod pieces;
 #[cfg(test)]
+mod score;
+#[cfg(test)]
 mod script;
 #[cfg(test)]
 mod synthetic;
