@@ -121,6 +121,11 @@ impl Ours {
         pass::usual_policy(strategy).map(|policy| Self::new(strategy, policy))
     }
 
+    /// Returns the edits of the view so far, oldest first.
+    pub(crate) fn edits(&self) -> &[pass::CommittedEdit] {
+        &self.log.edits
+    }
+
     fn open(&mut self, recording: &Recording) {
         self.log.history = History::new(recording.counter.clone());
         self.log.fixed_tokens = recording.fixed_tokens;

@@ -2,7 +2,7 @@
 //! out. It goes the way of `longhaul_core::run`, with the stand-in instead of a summariser and no hooks.
 
 use longhaul_core::error::ErrorCode;
-use longhaul_core::event::{EditKind, EventBody, ViewEdit};
+use longhaul_core::event::{EditKind, EventBody, ViewEdit, ViewOp};
 use longhaul_core::history::{EntryKind, ItemKind, ViewItem};
 use longhaul_core::ids::Millis;
 use longhaul_core::message::{Answer, Finish, Message, Part, Role};
@@ -32,6 +32,22 @@ pub(crate) struct Passed {
 pub(crate) struct CommittedEdit {
     pub(crate) edit: ViewEdit,
     pub(crate) answers: Vec<String>,
+}
+
+impl CommittedEdit {
+    /// Returns whether messages were replaced, not only tool results cleared.
+    pub(crate) fn is_compaction(&self) -> bool {
+        self.edit.kind == EditKind::Compaction
+    }
+
+    /// Returns the text that the edit shows in place of what it replaced.
+    pub(crate) fn shown_text(&self) -> String {
+        let texts = self.edit.ops.iter().filter_map(|op| match op {
+            ViewOp::Replace { parts, .. } => Some(parts.iter().filter_map(Part::as_text).collect::<String>()),
+            _ => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
 }
 
 /// The answers of a summariser to all requests of a draft.

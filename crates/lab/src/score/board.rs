@@ -108,7 +108,9 @@ impl Scoreboard {
         tell("summaries of a model");
         for strategy in ["adaptive", "reactive-overflow"] {
             let score = summaries::measure(&filler, strategy);
-            score.iter().for_each(|score| board.add_summaries(strategy, score));
+            score.iter().for_each(|score| board.add_summaries(&format!("{strategy} · chat"), score));
+            let score = summaries::measure_job(strategy, 32_000)?;
+            score.iter().for_each(|score| board.add_summaries(&format!("{strategy} · reading job"), score));
         }
         Ok(board)
     }
@@ -252,12 +254,12 @@ impl Scoreboard {
         }
     }
 
-    fn add_summaries(&mut self, strategy: &str, score: &summaries::SummariesScore) {
+    fn add_summaries(&mut self, case: &str, score: &summaries::SummariesScore) {
         let figure = format!(
             "{}/{} used, {} dropped later, {} compactions",
             score.used, score.written, score.dropped, score.compactions
         );
-        let row = ScoreRow::new("summaries of a model that were written and used", strategy, figure);
+        let row = ScoreRow::new("summaries of a model that were written and used", case, figure);
         self.rows.push(row.held_to("all, none dropped", score.used == score.written && score.dropped == 0));
     }
 

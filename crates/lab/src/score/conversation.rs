@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhaul_core::budget::Budget;
-use longhaul_core::event::{EditKind, EventBody, ViewOp};
+use longhaul_core::event::EventBody;
 use longhaul_core::history::History;
 use longhaul_core::message::{Finish, Message, Part, Role};
 use longhaul_core::plan::{self, Writer};
@@ -146,21 +146,13 @@ impl Conversation {
 
     /// Returns how many compactions were committed.
     pub fn compactions(&self) -> usize {
-        self.log.edits.iter().filter(|it| it.edit.kind == EditKind::Compaction).count()
+        self.log.edits.iter().filter(|it| it.is_compaction()).count()
     }
 
     /// Returns, for each compaction, the text it shows and what the summariser had answered for it.
     pub fn committed(&self) -> impl Iterator<Item = (String, &[String])> {
-        let compactions = self.log.edits.iter().filter(|it| it.edit.kind == EditKind::Compaction);
-        compactions.map(|committed| {
-            let texts = committed.edit.ops.iter().filter_map(|op| match op {
-                ViewOp::Replace { parts, .. } => {
-                    Some(parts.iter().filter_map(Part::as_text).collect::<String>())
-                }
-                _ => None,
-            });
-            (texts.collect::<Vec<_>>().join("\n"), committed.answers.as_slice())
-        })
+        let compactions = self.log.edits.iter().filter(|it| it.is_compaction());
+        compactions.map(|committed| (committed.shown_text(), committed.answers.as_slice()))
     }
 
     /// Returns the log as it was folded.

@@ -26,17 +26,20 @@ struct LostFact {
     keywords: Vec<String>,
     message_start: usize,
     message_end: usize,
+    /// Whether it had gone into a summary before the chat begins.
+    #[serde(default)]
+    compacted: bool,
 }
 
 /// What is left of the facts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LostScore {
-    /// Facts whose answer stands in the chat: its words, or all its keywords in one message.
+    /// Facts that the chat itself states.
     pub facts: usize,
-    /// Those whose answer stands in one message of the last view.
+    /// Those whose answer stands in the last view: its words, or all its keywords in one message.
     pub in_view: usize,
-    /// Those whose answer stands in one of the first ten messages that a search for the question finds.
+    /// Those of which a search for the question finds the answer or its place among its first ten messages.
     pub at_10: usize,
     /// Compactions on the way.
     pub compactions: usize,
@@ -78,12 +81,7 @@ pub fn measure(lost: &LostChat, strategy: &str, summariser: Summariser) -> Optio
         view_tokens: chat.view_tokens(),
         ..LostScore::default()
     };
-    for fact in &lost.facts {
-        let evidence =
-            said.get(fact.message_start..=fact.message_end.min(said.len() - 1)).unwrap_or_default();
-        if !evidence.iter().any(|text| fact.is_answered_in(text)) {
-            continue;
-        }
+    for fact in lost.facts.iter().filter(|fact| !fact.compacted) {
         score.facts += 1;
         score.in_view += usize::from(view.iter().any(|text| fact.is_answered_in(text)));
         let weight = |at: usize| if is_shown[at] { SHOWN_WEIGHT } else { 1.0 };
@@ -103,7 +101,17 @@ impl LostFact {
             serde_json::Value::String(answer) => normalised(answer),
             other => normalised(&other.to_string()),
         };
-        let has_keywords = || self.keywords.iter().all(|word| text.contains(&normalised(word)));
-        text.contains(&answer) || !self.keywords.is_empty() && has_keywords()
+        let has_keywords = || self.keywords.iter().all(|word| has_words(text, &normalised(word)));
+        has_words(text, &answer) || !self.keywords.is_empty() && has_keywords()
     }
+}
+
+/// Whether a text has these words as words of their own: `3` is not in `13`.
+fn has_words(text: &str, words: &str) -> bool {
+    let bare = words.trim_end_matches('.');
+    text.match_indices(bare).any(|(at, found)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + found.len()..].chars().next();
+        !before.is_some_and(char::is_alphanumeric) && !after.is_some_and(char::is_alphanumeric)
+    })
 }

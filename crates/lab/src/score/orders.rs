@@ -115,6 +115,21 @@ pub fn all_cases(rounds: usize) -> Vec<OrderCase> {
     cases
 }
 
+/// Returns the cases that stand for all others where time is short: two lengths for each pair, and five rounds.
+pub fn sample_cases() -> Vec<OrderCase> {
+    let mut cases = Vec::new();
+    for (strategy, summariser) in strategies() {
+        for (chat_tokens, position, rounds) in [
+            (50_000, OrderPosition::Percent(10), 1),
+            (100_000, OrderPosition::Percent(50), 1),
+            (10_000, OrderPosition::Percent(50), 5),
+        ] {
+            cases.push(OrderCase { strategy, summariser: summariser.clone(), chat_tokens, position, rounds });
+        }
+    }
+    cases
+}
+
 /// Returns the pairs of strategy and summariser that the measure covers.
 pub fn strategies() -> [(&'static str, Summariser); 5] {
     [
@@ -201,8 +216,4 @@ fn chat_with_order(order: &str, filler: &[ChatTurn], case: &OrderCase) -> Option
 fn end_with_question(chat: &mut Conversation) {
     chat.say(&ChatTurn { role: longhaul_core::message::Role::User, text: Arc::from(LAST_QUESTION) });
     chat.plan_request();
-}
-
-pub fn debug(order: &str, filler: &[ChatTurn], case: &OrderCase) -> String {
-    chat_with_order(order, filler, case).unwrap().view_text()
 }

@@ -65,7 +65,7 @@ pub struct ReadingJobScore {
 }
 
 /// Returns the prices of the measure, for a million tokens.
-fn prices() -> Prices {
+pub(super) fn prices() -> Prices {
     Prices {
         name: "reading-job".to_owned(),
         input: 1.0,

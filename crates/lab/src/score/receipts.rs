@@ -5,6 +5,7 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::GzDecoder;
+use longhaul_core::message::Role;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -77,13 +78,14 @@ impl Receipts {
         Ok(file.constraints.into_iter().map(|it| it.text).collect())
     }
 
-    /// Returns about 200,000 tokens of chat that has nothing to do with any case.
+    /// Returns about 200,000 tokens of chat that has nothing to do with any case. The user speaks first.
     ///
     /// # Errors
     /// [`ReceiptsError`] if the file is missing or has another shape.
     pub fn filler(&self) -> Result<Vec<ChatTurn>, ReceiptsError> {
         let chat: Chat = self.read_json("filler.json.gz")?;
-        Ok(chat.messages)
+        let is_user = |turn: &ChatTurn| turn.role == Role::User;
+        Ok(chat.messages.into_iter().skip_while(|turn| !is_user(turn)).collect())
     }
 
     pub(super) fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<T, ReceiptsError> {

@@ -80,7 +80,10 @@ pub fn measure(filler: &[ChatTurn], strategy: &str, summariser: &Summariser) -> 
 }
 
 fn lines_with<'a>(view: &'a str, statement: &'a str) -> impl Iterator<Item = usize> + 'a {
-    view.lines().enumerate().filter(move |(_, line)| line.contains(bare_statement(statement))).map(|(at, _)| at)
+    view.lines()
+        .enumerate()
+        .filter(move |(_, line)| line.contains(bare_statement(statement)))
+        .map(|(at, _)| at)
 }
 
 /// Whether a line says, beside the statement itself, that it was replaced.
