@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use longhaul_lab::score::board::in_parallel;
-use longhaul_lab::score::orders::{self, OrderScore};
+use longhaul_lab::score::orders::{self, OrderCase, OrderScore};
 use longhaul_lab::score::{
     ChatTurn, Receipts, Summariser, compactbench, goals, locomo, lost, reading_job, refusals, summaries,
     superseded,
@@ -21,10 +21,10 @@ fn receipts() -> Option<Receipts> {
     None
 }
 
-fn order_scores(orders: &[String], filler: &[ChatTurn]) -> Vec<OrderScore> {
-    let scores = in_parallel(&orders::sample_cases(), |case| orders::measure(orders, filler, case));
+fn order_scores(orders: &[String], filler: &[ChatTurn], cases: &[OrderCase]) -> Vec<OrderScore> {
+    let scores = in_parallel(cases, |case| orders::measure(orders, filler, case));
     scores.iter().for_each(|score| println!("{score:?}"));
-    assert_eq!(scores.len(), 15);
+    assert_eq!(scores.len(), cases.len());
     assert!(scores.iter().all(|score| score.orders == orders.len() && score.overflows == 0));
     scores
 }
@@ -39,8 +39,10 @@ fn standing_orders_of_compint_stay_in_view() {
     let Some(receipts) = receipts() else { return };
     let orders = receipts.compint().unwrap();
     assert_eq!(orders.len(), goals::COMPINT_KEPT);
-    let scores = order_scores(&orders, &receipts.filler().unwrap());
+    let scores = order_scores(&orders, &receipts.filler().unwrap(), &orders::sample_cases());
     assert!(fewest_kept(&scores, "adaptive") >= 7); // goal: 15
+    // pruning-agent and reactive-overflow keep none today. goal: 15 each
+    assert_eq!(scores.len(), 15);
 }
 
 #[test]
@@ -48,8 +50,10 @@ fn own_orders_in_six_languages_stay_in_view() {
     let Some(receipts) = receipts() else { return };
     let orders = orders::own_orders();
     assert_eq!(orders.len(), goals::HIDDEN_KEPT);
-    let scores = order_scores(&orders, &receipts.filler().unwrap());
-    assert!(fewest_kept(&scores, "adaptive") >= 6); // goal: 30
+    let mut cases = orders::sample_cases();
+    cases.retain(|case| case.chat_tokens == 50_000);
+    let scores = order_scores(&orders, &receipts.filler().unwrap(), &cases);
+    assert!(fewest_kept(&scores, "adaptive") >= 8); // goal: 30
 }
 
 #[test]
@@ -87,15 +91,9 @@ fn answers_of_lost_in_compaction_are_in_view_or_found() {
     let score = lost::measure(&receipts.lost().unwrap(), "adaptive", Summariser::Extract).unwrap();
     println!("{score:?} {}", score.at_10_percent());
     assert_eq!(score.facts, 78);
-    assert!(score.in_view >= LOST_FLOOR, "{score:?}"); // goal: 35
-    assert!(score.at_10_percent() >= LOST_RECALL_FLOOR, "{score:?}"); // goal: 96
+    assert!(score.in_view >= 29, "{score:?}"); // goal: 35
+    assert!(score.at_10_percent() >= 93.0, "{score:?}"); // goal: 96
 }
-
-/// Answers in view today.
-const LOST_FLOOR: usize = 15;
-
-/// Answers within reach of a search today, in percent.
-const LOST_RECALL_FLOOR: f64 = 93.0;
 
 #[test]
 fn decisions_of_compactbench_stay_in_view() {
@@ -131,7 +129,9 @@ fn summaries_that_were_written_are_used() {
         println!("{strategy} {score:?}");
         assert!(score.compactions > 2, "{strategy} {score:?}");
         assert_eq!(score.used, score.written, "{strategy} {score:?}");
-        let job = summaries::measure_job(strategy, 32_000).unwrap().unwrap();
-        println!("{strategy} job {job:?}");
     }
+    let job = summaries::measure_job("adaptive", 32_000).unwrap().unwrap();
+    println!("{job:?}");
+    assert!(job.written > 5 && job.dropped == 0, "{job:?}");
+    assert!(job.used >= 1, "{job:?}"); // goal: all that were written
 }
