@@ -175,6 +175,28 @@ pub(crate) enum LabCommand {
     /// Compare policies on recorded sessions; no model is called. The strategy of the agent file acts with the
     /// options of the file, all others with their defaults
     Replay(ReplayArgs),
+    /// Measure what views keep: of public data with --receipts, of sessions of your own with FILE; no model is called
+    Score(ScoreArgs),
+}
+
+/// `lab score`.
+#[derive(Debug, Group)]
+pub(crate) struct ScoreArgs {
+    /// Recorded sessions that `sessions import` reads: what survived, the cost and the waiting of each policy
+    #[arg(required_unless_present = "receipts", conflicts_with = "receipts", value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// The folder with the public data; every public measure is made, which takes minutes
+    #[arg(long, value_name = "DIR")]
+    pub(crate) receipts: Option<PathBuf>,
+    /// For sessions: the window, in tokens or as a share of each session's peak
+    #[arg(long, value_name = "TOKENS|N%", default_value = "50%")]
+    pub(crate) window: String,
+    /// As JSON
+    #[arg(long, conflicts_with = "html")]
+    pub(crate) json: bool,
+    /// As one page, into this file; `-` is standard output
+    #[arg(long, value_name = "OUT")]
+    pub(crate) html: Option<PathBuf>,
 }
 
 /// `lab replay`.

@@ -14,5 +14,6 @@ pub mod price;
 pub mod recording;
 pub mod replay;
 pub mod report;
+pub mod score;
 pub mod summary;
 pub mod synthetic;

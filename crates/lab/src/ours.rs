@@ -16,8 +16,9 @@ use longhaul_core::usage::Usage;
 
 use crate::policy::{Policy, Request, Segment, SideCall, Situation};
 use crate::recording::{Recorded, Recording, text_of};
+use crate::score::Summariser;
 
-mod pass;
+pub(crate) mod pass;
 
 /// A strategy of this project.
 pub struct Ours {
@@ -45,27 +46,33 @@ impl std::fmt::Debug for Ours {
 
 /// A log as it grows under the policy.
 #[derive(Default)]
-struct Log {
-    history: History,
-    at: Millis,
-    steps: u64,
-    fixed_tokens: u64,
-    ahead: Option<pass::Ahead>,
+pub(crate) struct Log {
+    pub(crate) history: History,
+    pub(crate) at: Millis,
+    pub(crate) steps: u64,
+    pub(crate) fixed_tokens: u64,
+    pub(crate) ahead: Option<pass::Ahead>,
+    /// Who writes summaries.
+    pub(crate) summariser: Summariser,
+    /// What the summariser has answered since the last compaction.
+    pub(crate) answers: Vec<String>,
+    /// The edits of the view so far, oldest first.
+    pub(crate) edits: Vec<pass::CommittedEdit>,
 }
 
 impl Log {
     /// Appends an event. What the lab makes always follows, so nothing is refused.
-    fn add(&mut self, body: EventBody) {
+    pub(crate) fn add(&mut self, body: EventBody) {
         let event = Event { seq: self.history.last_seq() + 1, at: self.at, format: FORMAT, body };
         let folded = self.history.apply(&event);
         debug_assert!(folded.is_ok(), "{folded:?}");
     }
 
-    fn step_id(&self) -> longhaul_core::ids::StepId {
+    pub(crate) fn step_id(&self) -> longhaul_core::ids::StepId {
         format!("s{}", self.steps).into()
     }
 
-    fn begin_step(&mut self, now: &Situation) {
+    pub(crate) fn begin_step(&mut self, now: &Situation) {
         self.steps += 1;
         let fixed_tokens = self.fixed_tokens;
         let start = StepStart {
@@ -112,6 +119,11 @@ impl Ours {
     /// The strategy of that name with the options it has by default.
     pub fn by_name(strategy: &str) -> Option<Self> {
         pass::usual_policy(strategy).map(|policy| Self::new(strategy, policy))
+    }
+
+    /// Returns the edits of the view so far, oldest first.
+    pub(crate) fn edits(&self) -> &[pass::CommittedEdit] {
+        &self.log.edits
     }
 
     fn open(&mut self, recording: &Recording) {

@@ -11,6 +11,7 @@ mod json;
 mod markup;
 #[cfg(test)]
 mod sample;
+mod score_page;
 pub mod summary;
 mod table;
 pub mod verdict;
@@ -175,6 +176,10 @@ impl Header {
     fn with_role(&self, role: Role) -> impl Iterator<Item = &str> {
         self.policies.iter().filter(move |it| it.role == role).map(|it| it.name.as_str())
     }
+}
+
+pub(crate) fn score_page(board: &crate::score::board::Scoreboard) -> String {
+    score_page::page(board)
 }
 
 fn complete(header: &mut Header, outcomes: &[Outcome]) {

@@ -1,6 +1,7 @@
 //! `longhaul lab`: recorded sessions under context policies. Only files are read, no model is called.
 
 mod progress;
+mod score;
 mod sessions;
 mod wanted;
 
@@ -30,6 +31,7 @@ const PAGE: (&str, &str) = ("<!doctype html>", "<title>Lab report");
 pub(crate) async fn run(command: LabCommand, place: &Place) -> Outcome {
     match command {
         LabCommand::Replay(args) => replay(&args, place).await,
+        LabCommand::Score(args) => score::run(args, place).await,
     }
 }
 

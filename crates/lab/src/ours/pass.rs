@@ -2,7 +2,7 @@
 //! out. It goes the way of `longhaul_core::run`, with the stand-in instead of a summariser and no hooks.
 
 use longhaul_core::error::ErrorCode;
-use longhaul_core::event::{EditKind, EventBody, ViewEdit};
+use longhaul_core::event::{EditKind, EventBody, ViewEdit, ViewOp};
 use longhaul_core::history::{EntryKind, ItemKind, ViewItem};
 use longhaul_core::ids::{EditId, Millis};
 use longhaul_core::message::{Answer, Finish, Message, Part, Role};
@@ -15,6 +15,7 @@ use crate::policy::{Edit, SideCall, Situation};
 use crate::price::Prices;
 use crate::recording::{Recorded, text_of};
 use crate::replay::Options;
+use crate::score::{Summariser, SummaryTask};
 use crate::summary::{length_tokens, recorded_summary, stand_in_summary};
 
 /// How often one step is planned for at most: as in a run, again only if the first plan was of no use.
@@ -22,13 +23,43 @@ const MOST_PLANS: usize = 3;
 
 /// What a pass did.
 #[derive(Default)]
-pub(super) struct Passed {
-    pub(super) side_calls: Vec<SideCall>,
-    pub(super) edit: Option<Edit>,
+pub(crate) struct Passed {
+    pub(crate) side_calls: Vec<SideCall>,
+    pub(crate) edit: Option<Edit>,
+}
+
+/// An edit of the view as it was committed, with what the summariser answered for it.
+pub(crate) struct CommittedEdit {
+    pub(crate) edit: ViewEdit,
+    pub(crate) answers: Vec<String>,
+}
+
+impl CommittedEdit {
+    /// Returns whether messages were replaced, not only tool results cleared.
+    pub(crate) fn is_compaction(&self) -> bool {
+        self.edit.kind == EditKind::Compaction
+    }
+
+    /// Returns the text that the edit shows in place of what it replaced.
+    pub(crate) fn shown_text(&self) -> String {
+        let texts = self.edit.ops.iter().filter_map(|op| match op {
+            ViewOp::Replace { parts, .. } => Some(parts.iter().filter_map(Part::as_text).collect::<String>()),
+            _ => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// The answers of a summariser to all requests of a draft.
+struct SummaryAnswers {
+    calls: Vec<SideCall>,
+    texts: Vec<String>,
+    /// Whether every request was answered with something that the draft takes.
+    is_complete: bool,
 }
 
 /// A summary that is written while work goes on.
-pub(super) struct Ahead {
+pub(crate) struct Ahead {
     draft: Box<SummaryDraft>,
     /// When it is done, if times are known; else it is done by the step after the next.
     ready_at: Option<Millis>,
@@ -54,12 +85,12 @@ impl Ahead {
 }
 
 /// The strategy of that name, everything else as it is by default.
-pub(super) fn usual_policy(strategy: &str) -> Option<plan::Policy> {
+pub(crate) fn usual_policy(strategy: &str) -> Option<plan::Policy> {
     strategy::by_name(strategy).map(plan::Policy::new)
 }
 
 /// Prices as the planner has them.
-pub(super) fn known(prices: &Prices) -> plan::Prices {
+pub(crate) fn known(prices: &Prices) -> plan::Prices {
     plan::Prices {
         input: prices.input,
         cache_read: prices.cache_read,
@@ -70,7 +101,17 @@ pub(super) fn known(prices: &Prices) -> plan::Prices {
 }
 
 /// Plans as a run does before a step, and carries it out.
-pub(super) fn before_step(log: &mut Log, policy: &plan::Policy, now: &Situation) -> Passed {
+pub(crate) fn before_step(log: &mut Log, policy: &plan::Policy, now: &Situation) -> Passed {
+    plan_and_edit(log, policy, now, &Occasion::Routine)
+}
+
+/// Compacts the view as a user's request does.
+pub(crate) fn compact_on_request(log: &mut Log, policy: &plan::Policy, now: &Situation) -> Passed {
+    plan_and_edit(log, policy, now, &Occasion::Requested { instructions: None })
+}
+
+fn plan_and_edit(log: &mut Log, policy: &plan::Policy, now: &Situation, occasion: &Occasion) -> Passed {
+    let is_routine = *occasion == Occasion::Routine;
     let fixed = log.fixed_tokens;
     let mut passed = Passed::default();
     if let Some(edit) = swapped(log, policy, now) {
@@ -79,17 +120,18 @@ pub(super) fn before_step(log: &mut Log, policy: &plan::Policy, now: &Situation)
     }
     for _ in 0..MOST_PLANS {
         let bound = meter::read(&log.history, fixed).bound();
-        let ahead = log.ahead.as_ref().filter(|ahead| ahead.stand_in.is_none());
+        let ahead = log.ahead.as_ref().filter(|ahead| is_routine && ahead.stand_in.is_none());
         let ready = ahead.filter(|ahead| ahead.is_ready(log)).map(|ahead| &*ahead.draft);
         let on_its_way = ahead.is_some_and(|ahead| !ahead.void) && ready.is_none();
         let unwritten = ahead.filter(|_| on_its_way).map(|ahead| ahead.draft.unwritten());
         let coming = ready.or(unwritten.as_ref());
-        let planned = plan::plan_with(&log.history, fixed, &now.budget, policy, &Occasion::Routine, coming);
+        let planned = plan::plan_with(&log.history, fixed, &now.budget, policy, occasion, coming);
         let edit = match planned {
             Plan::Fits | Plan::DoesNotFit(_) => break,
             _ if on_its_way && bound <= now.budget.usable => break,
             Plan::Edit(edit) => Some(*edit),
-            Plan::Summarise(draft) if policy.strategy.waits() => {
+            // A user who asks for a compaction waits for its summary.
+            Plan::Summarise(draft) if policy.strategy.waits() || !is_routine => {
                 summarised(log, policy, draft, now, &mut passed)
             }
             Plan::Summarise(draft) => draft.finish_extractive(&log.history).ok(),
@@ -128,6 +170,11 @@ fn commit(log: &mut Log, edit: ViewEdit, passed: &mut Passed) {
         !ahead.void && ahead.stand_in.is_none() && !ahead.is_ready(log) && ahead.draft.became(&edit)
     });
     log.ahead = coming.map(|ahead| Ahead { stand_in: Some(id), ..ahead });
+    let answers = match edit.kind {
+        EditKind::Compaction => std::mem::take(&mut log.answers),
+        _ => Vec::new(),
+    };
+    log.edits.push(CommittedEdit { edit: edit.clone(), answers });
     log.add(EventBody::ViewEdited(Box::new(edit)));
 }
 
@@ -139,7 +186,7 @@ fn swapped(log: &Log, policy: &plan::Policy, now: &Situation) -> Option<ViewEdit
 }
 
 /// Begins a summary ahead, when a model has answered and the view is near the line.
-pub(super) fn look_ahead(log: &mut Log, policy: &plan::Policy, now: &Situation) -> Vec<SideCall> {
+pub(crate) fn look_ahead(log: &mut Log, policy: &plan::Policy, now: &Situation) -> Vec<SideCall> {
     let view = log.history.view();
     log.ahead = log.ahead.take().filter(|ahead| ahead.is_about(view));
     if log.ahead.is_some() {
@@ -152,14 +199,16 @@ pub(super) fn look_ahead(log: &mut Log, policy: &plan::Policy, now: &Situation) 
     let open = !log.history.open_calls().is_empty();
     let newest = view.iter().rposition(|item| item.message.role == Role::Assistant);
     let end = newest.filter(|_| open).unwrap_or(view.len());
-    let (calls, written) = write(log, &mut draft, &log.history.view()[..end], now, false);
+    let SummaryAnswers { calls, texts, is_complete } =
+        answer_requests(log, &mut draft, &log.history.view()[..end], now, false);
+    log.answers.extend(texts);
     let model = Options::default();
     let ms: f64 = calls.iter().map(|call| model.call_ms(call.fresh_tokens, call.output_tokens)).sum();
     log.ahead = Some(Ahead {
         draft,
         ready_at: (log.at > 0).then(|| log.at + ms as Millis),
         ready_step: log.steps + 2,
-        void: !written,
+        void: !is_complete,
         stand_in: None,
     });
     calls
@@ -173,25 +222,37 @@ fn summarised(
     now: &Situation,
     passed: &mut Passed,
 ) -> Option<ViewEdit> {
-    let (calls, written) = write(log, &mut draft, log.history.view(), now, true);
+    let SummaryAnswers { calls, texts, is_complete } =
+        answer_requests(log, &mut draft, log.history.view(), now, true);
+    log.answers.extend(texts);
     passed.side_calls.extend(calls);
-    let edit = draft.finish(&log.history).ok().filter(|_| written);
+    let edit = draft.finish(&log.history).ok().filter(|_| is_complete);
     let edit = edit.filter(|edit| policy.strategy.validate(&log.history, edit).is_ok());
     edit.or_else(|| draft.finish_extractive(&log.history).ok())
 }
 
-/// Answers the draft's requests until it has none; says what they cost and whether all were answered well.
-fn write(
+/// Answers the draft's requests until it has none.
+fn answer_requests(
     log: &Log,
     draft: &mut SummaryDraft,
     view: &[ViewItem],
     now: &Situation,
     waits: bool,
-) -> (Vec<SideCall>, bool) {
+) -> SummaryAnswers {
     let counter = log.history.counter();
-    let (mut calls, mut so_far) = (Vec::new(), None);
+    let (mut calls, mut texts, mut so_far) = (Vec::new(), Vec::new(), None);
     while let Some(request) = draft.request(view, &now.budget) {
         let text = match pruned_conversation(&request) {
+            conversation if log.summariser != Summariser::StandIn => {
+                let material = material(log, draft, &request, so_far.as_deref());
+                log.summariser.answer(&SummaryTask {
+                    material: &material,
+                    order: request.messages.last().map(Message::text).unwrap_or_default(),
+                    limit_tokens: request.max_output_tokens,
+                    is_pruning: conversation.is_some(),
+                    counter,
+                })
+            }
             Some(conversation) => pruned_text(log, &conversation, request.max_output_tokens),
             None => summary_text(log, draft, &request, so_far.as_deref()),
         };
@@ -208,17 +269,32 @@ fn write(
         calls.push(SideCall { output_tokens: counter.text(&text), waits, ..call });
         let parts = vec![Part::text(text.as_str())];
         let answer = Answer { parts, finish: Finish::Stop, usage: None, envelope: None };
+        texts.push(text.clone());
         if draft.take(answer).is_err() {
-            return (calls, false);
+            return SummaryAnswers { calls, texts, is_complete: false };
         }
         so_far = Some(text);
     }
-    (calls, draft.is_written())
+    SummaryAnswers { calls, texts, is_complete: draft.is_written() }
 }
 
-/// What the model would have been shown of what goes, in short: for a request of its own the messages whose text it has,
-/// and the summary of what came before if it has that.
+/// The stand-in's summary of what the model would have been shown of what goes.
 fn summary_text(log: &Log, draft: &SummaryDraft, request: &SummaryRequest, so_far: Option<&str>) -> String {
+    let counter = log.history.counter();
+    let material = material(log, draft, request, so_far);
+    let covered = material.iter().map(|entry| entry.tokens).sum();
+    let texts: Vec<&Recorded> = material.iter().collect();
+    stand_in_summary(&texts, length_tokens(covered, Some(request.max_output_tokens)), counter)
+}
+
+/// The messages that a summary is about and that its writer is shown: for a request of its own those whose text it has,
+/// and the summary of what came before if it has that.
+fn material(
+    log: &Log,
+    draft: &SummaryDraft,
+    request: &SummaryRequest,
+    so_far: Option<&str>,
+) -> Vec<Recorded> {
     let (counter, handles) = (log.history.counter(), draft.what_goes().1);
     let shown: String = request.messages.iter().map(Message::text).collect();
     let is_asked = |item: &&ViewItem| match request.form {
@@ -229,10 +305,7 @@ fn summary_text(log: &Log, draft: &SummaryDraft, request: &SummaryRequest, so_fa
     let gone = log.history.view().iter().filter(goes).filter(is_asked).map(|item| recorded(item, log));
     let so_far =
         so_far.filter(|text| shown.contains(text)).map(|text| recorded_summary(text, Role::User, counter));
-    let material: Vec<Recorded> = so_far.into_iter().chain(gone).collect();
-    let covered = material.iter().map(|entry| entry.tokens).sum();
-    let texts: Vec<&Recorded> = material.iter().collect();
-    stand_in_summary(&texts, length_tokens(covered, Some(request.max_output_tokens)), counter)
+    so_far.into_iter().chain(gone).collect()
 }
 
 /// The messages that a pruning agent is asked about, if this request is for one.

@@ -1,6 +1,6 @@
 //! The report as one page that loads nothing: its policy allows only its own style and its own script, by hash.
 
-mod tables;
+pub(super) mod tables;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -23,7 +23,8 @@ pub(super) fn page(report: &Report) -> String {
     let mut out = Markup::default();
     out.own("<!doctype html>\n");
     out.element("html", &[("lang", "en")], |out| {
-        out.element("head", &[], |out| head(report, out));
+        let subject = report.header.subject().unwrap_or("context policies");
+        out.element("head", &[], |out| page_head(subject, out));
         out.element("body", &[], |out| {
             out.element("main", &[], |out| body(report, out));
             out.element("footer", &[], |out| footer(report, out));
@@ -34,7 +35,8 @@ pub(super) fn page(report: &Report) -> String {
     out.into_string()
 }
 
-fn head(report: &Report, out: &mut Markup) {
+/// The head of a page about `subject`.
+pub(super) fn page_head(subject: &str, out: &mut Markup) {
     let policy = format!(
         "default-src 'none'; style-src '{}'; script-src '{}'; img-src data:; base-uri 'none'; form-action 'none'",
         hash_of(STYLE),
@@ -45,7 +47,6 @@ fn head(report: &Report, out: &mut Markup) {
     out.void("meta", &[("name", "viewport"), ("content", "width=device-width, initial-scale=1")]);
     out.void("meta", &[("name", "color-scheme"), ("content", "light dark")]);
     out.void("link", &[("rel", "icon"), ("href", "data:,")]);
-    let subject = report.header.subject().unwrap_or("context policies");
     out.leaf("title", &[], &format!("Lab report · {subject}"));
     out.element("style", &[], |out| out.own(STYLE));
 }
@@ -76,7 +77,7 @@ fn section(out: &mut Markup, title: &str, inside: impl FnOnce(&mut Markup)) {
 }
 
 /// Figures and their units stay on one line.
-fn prose(text: &str) -> String {
+pub(super) fn prose(text: &str) -> String {
     text.replace(" %", "\u{a0}%").replace("≤ ", "≤\u{a0}").replace("≥ ", "≥\u{a0}")
 }
 

@@ -12,6 +12,7 @@ mod ours;
 mod pieces;
 #[cfg(test)]
 mod reading;
+mod score;
 #[cfg(test)]
 mod script;
 #[cfg(test)]

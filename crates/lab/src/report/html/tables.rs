@@ -13,7 +13,12 @@ use super::{paragraph, window_of};
 const MOST_ROWS: usize = 4_000;
 
 /// A table whose first `words` columns are text.
-pub(super) fn table(out: &mut Markup, head: &[&str], words: usize, rows: impl FnOnce(&mut Markup)) {
+pub(in crate::report) fn table(
+    out: &mut Markup,
+    head: &[&str],
+    words: usize,
+    rows: impl FnOnce(&mut Markup),
+) {
     out.element(
         "div",
         &[("class", "scroll"), ("tabindex", "0"), ("role", "region"), ("aria-label", head[0])],

@@ -1,0 +1,92 @@
+//! `longhaul lab score`: what views keep, of public data or of recorded sessions.
+
+use std::path::Path;
+
+use longhaul_lab::replay::Options;
+use longhaul_lab::score::Receipts;
+use longhaul_lab::score::board::Scoreboard;
+
+use super::wanted::Wanted;
+use super::{check_target, configured, replayed, sessions};
+use crate::args::{ReplayArgs, ScoreArgs};
+use crate::assemble::counting;
+use crate::failure::{DONE, Failure, Outcome};
+use crate::hint::quoted;
+use crate::place::Place;
+use crate::term::out;
+
+/// The prices of sessions' costs.
+const PRICES: &str = "anthropic-sonnet";
+
+pub(super) async fn run(args: ScoreArgs, place: &Place) -> Outcome {
+    if let Some(page) = &args.html {
+        check_target(page)?;
+    }
+    let mut board = match args.receipts.clone() {
+        Some(folder) => public_measures(Receipts::new(folder)).await?,
+        None => session_scores(&args, place).await?,
+    };
+    board.command = command_line(&args);
+    board.version = env!("CARGO_PKG_VERSION").to_owned();
+    print(&board, &args)?;
+    Ok(DONE)
+}
+
+/// Off the threads that wait for input and output.
+async fn public_measures(receipts: Receipts) -> Outcome<Scoreboard> {
+    let measure =
+        move || Scoreboard::of_receipts(&receipts, |measure| out::message(&format!("measuring {measure}\n")));
+    let measured = tokio::task::spawn_blocking(measure).await?;
+    measured.map_err(|error| Failure::usage(error.to_string()))
+}
+
+async fn session_scores(args: &ScoreArgs, place: &Place) -> Outcome<Scoreboard> {
+    let replay = ReplayArgs {
+        files: args.files.clone(),
+        policy: Vec::new(),
+        window: vec![args.window.clone()],
+        prices: vec![PRICES.to_owned()],
+        min_tokens: 0,
+        synthetic: false,
+        json: args.json,
+        html: args.html.clone(),
+    };
+    let wanted = Wanted::of(&replay, configured(place)?)?;
+    let model = place.overrides.model.as_deref().unwrap_or_default();
+    let counter = counting::counter(&longhaul::config::TokenCounter::Auto, model, &place.workspace)?;
+    let recordings = sessions::read(&args.files, &counter).await?;
+    let outcomes = replayed(recordings, &wanted, &Options::default()).await?;
+    let mut board = Scoreboard::default();
+    board.add_outcomes(&outcomes);
+    Ok(board)
+}
+
+/// The command again, fit for a shell.
+fn command_line(args: &ScoreArgs) -> String {
+    let mut words = vec!["longhaul".to_owned(), "lab".to_owned(), "score".to_owned()];
+    words.extend(args.files.iter().map(|file| file.display().to_string()));
+    match &args.receipts {
+        Some(folder) => words.extend(["--receipts".to_owned(), folder.display().to_string()]),
+        None => words.extend(["--window".to_owned(), args.window.clone()]),
+    }
+    words.extend(args.json.then(|| "--json".to_owned()));
+    if let Some(page) = &args.html {
+        words.extend(["--html".to_owned(), page.display().to_string()]);
+    }
+    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+}
+
+fn print(board: &Scoreboard, args: &ScoreArgs) -> Outcome<()> {
+    match &args.html {
+        Some(page) if page == Path::new("-") => out::data(&board.html())?,
+        Some(page) => {
+            check_target(page)?;
+            let failed = |error| Failure::new(format!("{} was not written: {error}", page.display()));
+            std::fs::write(page, board.html()).map_err(failed)?;
+            out::message(&format!("{}\nwritten to {}\n", board.headline(), page.display()));
+        }
+        None if args.json => out::line(&board.json()?)?,
+        None => out::data(&board.text())?,
+    }
+    Ok(())
+}

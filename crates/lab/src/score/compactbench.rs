@@ -1,0 +1,241 @@
+//! CompactBench's practice templates: whether decisions and prohibitions stand in the view after much other chat.
+//!
+//! A template is rendered with names of our own, the same every time. Its distractors are filler, and 60,000 tokens of
+//! filler follow.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::receipts::ReceiptsErrorKind;
+use super::text::normalised;
+use super::{ChatTurn, Conversation, Receipts, ReceiptsError, Summariser};
+
+/// The window of every case, in tokens.
+const WINDOW_TOKENS: u64 = 32_000;
+
+/// Length of the chat after a case, in tokens.
+const CHAT_TOKENS: u64 = 60_000;
+
+/// Messages in the place of a template's distractors: its `elite` level.
+const DISTRACTORS: usize = 32;
+
+const PEOPLE: [&str; 8] = [
+    "Ilse Brandt",
+    "Kofi Mensah",
+    "Maren Solberg",
+    "Dario Conti",
+    "Yuki Arata",
+    "Leila Haddad",
+    "Pavel Novak",
+    "Ines Duarte",
+];
+
+const PROJECTS: [&str; 8] = [
+    "harbour survey",
+    "loyalty scheme",
+    "telemetry rewrite",
+    "archive move",
+    "spring catalogue",
+    "billing audit",
+    "tram pilot",
+    "greenhouse refit",
+];
+
+const ACTIONS: [&str; 10] = [
+    "share the draft contract with the press",
+    "migrate the ledger to the new cluster",
+    "cancel the supplier in Rotterdam",
+    "publish the salary table",
+    "run the load test against production",
+    "freeze the release branch on Monday",
+    "hand the keys to the night crew",
+    "merge the two mailing lists",
+    "store card numbers in plain text",
+    "outsource the translation work",
+];
+
+const ORGANISATIONS: [&str; 4] = ["Calder Works", "Nordlicht AG", "Pemba Foods", "Atelier Rive"];
+
+/// A practice template.
+#[derive(Clone, Debug, Deserialize)]
+pub struct CaseTemplate {
+    key: String,
+    variables: Vec<Variable>,
+    transcript: Transcript,
+    ground_truth: GroundTruth,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct TemplateFile {
+    template: CaseTemplate,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Variable {
+    name: String,
+    generator: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Transcript {
+    turns: Vec<TemplateTurn>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct TemplateTurn {
+    role: String,
+    #[serde(default)]
+    template: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct GroundTruth {
+    #[serde(default)]
+    locked_decisions: Vec<String>,
+    #[serde(default)]
+    forbidden_behaviors: Vec<String>,
+}
+
+/// What is left of the cases.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CompactBenchScore {
+    /// Cases, each in a chat of its own.
+    pub cases: usize,
+    /// Locked decisions and forbidden behaviours.
+    pub statements: usize,
+    /// Those that stand in the view.
+    pub in_view: usize,
+    /// Those that do not, with their case.
+    pub missing: Vec<String>,
+}
+
+impl CompactBenchScore {
+    /// Returns the share of statements in view, in percent.
+    pub fn percent(&self) -> f64 {
+        super::text::percent(self.in_view, self.statements)
+    }
+}
+
+impl Receipts {
+    /// Returns the practice templates, by name.
+    ///
+    /// # Errors
+    /// [`ReceiptsError`] if the folder is missing or a file has another shape.
+    pub fn compactbench(&self) -> Result<Vec<CaseTemplate>, ReceiptsError> {
+        let folder = self.folder().join("compactbench");
+        let wrap =
+            |kind: ReceiptsErrorKind, path: &std::path::Path| ReceiptsError { path: path.to_owned(), kind };
+        let mut paths = Vec::new();
+        for entry in std::fs::read_dir(&folder).map_err(|error| wrap(error.into(), &folder))? {
+            paths.push(entry.map_err(|error| wrap(error.into(), &folder))?.path());
+        }
+        paths.retain(|path| path.extension().is_some_and(|ext| ext == "yaml"));
+        paths.sort();
+        let read = |path: std::path::PathBuf| {
+            let text = std::fs::read_to_string(&path).map_err(|error| wrap(error.into(), &path))?;
+            let file: TemplateFile = serde_saphyr::from_str(&text)
+                .map_err(|error| wrap(ReceiptsErrorKind::Yaml(error.to_string()), &path))?;
+            Ok(file.template)
+        };
+        paths.into_iter().map(read).collect()
+    }
+}
+
+/// Renders every template with `seed` and looks for its statements in the last view; `None` if there is no such strategy.
+pub fn measure(
+    templates: &[CaseTemplate],
+    filler: &[ChatTurn],
+    seed: usize,
+    strategy: &str,
+    summariser: &Summariser,
+) -> Option<CompactBenchScore> {
+    let mut score = CompactBenchScore::default();
+    for (number, template) in templates.iter().enumerate() {
+        score.cases += 1;
+        let values = template.values(seed * templates.len() + number);
+        let mut chat = Conversation::new(strategy, WINDOW_TOKENS, summariser.clone())?;
+        let mut others = filler.iter().cycle();
+        for turn in &template.transcript.turns {
+            match turn.role.as_str() {
+                "user" => chat.say(&ChatTurn::user(rendered(&turn.template, &values))),
+                "assistant" => chat.say(&ChatTurn::assistant(rendered(&turn.template, &values))),
+                _ => others.by_ref().take(DISTRACTORS).for_each(|turn| chat.say(turn)),
+            }
+        }
+        let counter = chat.history().counter().clone();
+        let mut tokens = 0;
+        for turn in others {
+            chat.say(turn);
+            tokens += counter.text(&turn.text);
+            if tokens >= CHAT_TOKENS {
+                break;
+            }
+        }
+        chat.say(&ChatTurn::user("Thanks. Where were we?"));
+        chat.plan_request();
+        let view = normalised(&chat.view_text());
+        let transcript = normalised(&template.text(&values));
+        for statement in template.statements() {
+            score.statements += 1;
+            match needles(statement, &values, &transcript).iter().all(|needle| view.contains(needle)) {
+                true => score.in_view += 1,
+                false => score.missing.push(format!("{}: {}", template.key, rendered(statement, &values))),
+            }
+        }
+    }
+    Some(score)
+}
+
+impl CaseTemplate {
+    /// The values of its variables: no two of one kind are equal.
+    fn values(&self, seed: usize) -> BTreeMap<&str, &'static str> {
+        let mut used: BTreeMap<&str, usize> = BTreeMap::new();
+        let value = |variable: &Variable| {
+            let pool: &[&'static str] = match variable.generator.as_str() {
+                "person_name" => &PEOPLE,
+                "project_noun" => &PROJECTS,
+                "org_name" => &ORGANISATIONS,
+                _ => &ACTIONS,
+            };
+            (pool, seed)
+        };
+        let mut values = BTreeMap::new();
+        for variable in &self.variables {
+            let (pool, seed) = value(variable);
+            let count = used.entry(&variable.generator).or_default();
+            values.insert(variable.name.as_str(), pool[(seed * 3 + *count) % pool.len()]);
+            *count += 1;
+        }
+        values
+    }
+
+    fn statements(&self) -> impl Iterator<Item = &String> {
+        self.ground_truth.locked_decisions.iter().chain(&self.ground_truth.forbidden_behaviors)
+    }
+
+    fn text(&self, values: &BTreeMap<&str, &'static str>) -> String {
+        let turns: Vec<String> =
+            self.transcript.turns.iter().map(|turn| rendered(&turn.template, values)).collect();
+        turns.join("\n")
+    }
+}
+
+fn rendered(template: &str, values: &BTreeMap<&str, &'static str>) -> String {
+    values
+        .iter()
+        .fold(template.to_owned(), |text, (name, value)| text.replace(&format!("{{{{{name}}}}}"), value))
+}
+
+/// What must stand in the view for a statement: its words as the transcript has them, else the values it is made of.
+fn needles(statement: &str, values: &BTreeMap<&str, &'static str>, transcript: &str) -> Vec<String> {
+    let whole = normalised(&rendered(statement, values));
+    // A statement may have a name of its own, as in `approach: …`.
+    let bare = whole.split_once(": ").map_or(whole.as_str(), |(_, bare)| bare).to_owned();
+    if transcript.contains(&bare) {
+        return vec![bare];
+    }
+    let used = values.iter().filter(|(name, _)| statement.contains(&format!("{{{{{name}}}}}")));
+    used.map(|(_, value)| normalised(value)).collect()
+}

@@ -1,0 +1,168 @@
+//! A chat that grows under one strategy, and the view that its next request would carry.
+
+use std::sync::Arc;
+
+use longhaul_core::budget::Budget;
+use longhaul_core::event::EventBody;
+use longhaul_core::history::History;
+use longhaul_core::message::{Finish, Message, Part, Role};
+use longhaul_core::plan::{self, Writer};
+use longhaul_core::usage::Usage;
+use serde::Deserialize;
+
+use super::Summariser;
+use crate::ours::{Log, pass};
+use crate::policy::Situation;
+use crate::price::{Prices, tables};
+use crate::recording::text_of;
+
+/// One message of a chat.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct ChatTurn {
+    /// `user` or `assistant`.
+    pub role: Role,
+    /// What was said.
+    #[serde(rename = "content")]
+    pub text: Arc<str>,
+}
+
+impl ChatTurn {
+    /// A message of the user.
+    pub fn user(text: impl Into<Arc<str>>) -> Self {
+        Self { role: Role::User, text: text.into() }
+    }
+
+    /// A message of the assistant.
+    pub fn assistant(text: impl Into<Arc<str>>) -> Self {
+        Self { role: Role::Assistant, text: text.into() }
+    }
+}
+
+/// A chat under a strategy of this project, with a summariser of the measure's choice.
+pub struct Conversation {
+    log: Log,
+    policy: plan::Policy,
+    prices: Prices,
+    budget: Budget,
+    last_input: u64,
+    last_output: u64,
+    said: u64,
+}
+
+impl Conversation {
+    /// An empty chat in a window of so many tokens; `None` if there is no such strategy.
+    pub fn new(strategy: &str, window_tokens: u64, summariser: Summariser) -> Option<Self> {
+        let mut policy = pass::usual_policy(strategy)?;
+        if summariser == Summariser::Extract {
+            policy.writer = Writer::Nobody;
+        }
+        let prices = tables::anthropic_sonnet();
+        policy.prices = Some(pass::known(&prices));
+        let mut log = Log { summariser, ..Log::default() };
+        log.add(EventBody::SessionStarted { title: None, forked_from: None, imported_from: None });
+        log.add(EventBody::RunStarted { run_id: "r".into() });
+        let budget = Budget::new(window_tokens, None);
+        Some(Self { log, policy, prices, budget, last_input: 0, last_output: 0, said: 0 })
+    }
+
+    /// Takes the next message. The request before an answer is planned as a run plans it.
+    pub fn say(&mut self, turn: &ChatTurn) {
+        self.said += 1;
+        let id = format!("m{}", self.said);
+        let parts = vec![Part::text(&*turn.text)];
+        match turn.role {
+            Role::Assistant => {
+                self.answer(Message { id: id.into(), role: Role::Assistant, parts, origin: None })
+            }
+            _ => {
+                let message = Message::user(id, parts);
+                self.log.add(EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None });
+            }
+        }
+    }
+
+    fn answer(&mut self, message: Message) {
+        self.plan_request();
+        let now = self.situation();
+        self.log.begin_step(&now);
+        let counter = self.log.history.counter().clone();
+        self.last_input = self.view_tokens() + counter.framing().reply;
+        self.last_output = message.parts.iter().map(|part| counter.part(part)).sum();
+        let step_id = self.log.step_id();
+        let finish = Finish::Stop;
+        self.log.add(EventBody::AssistantAdded { step_id: step_id.clone(), message, finish, cut: None });
+        let usage =
+            Usage { input_tokens: self.last_input, output_tokens: self.last_output, ..Usage::default() };
+        let estimated_input = self.last_input;
+        let finished =
+            EventBody::StepFinished { step_id, usage: Some(usage), estimated_input, envelope: None };
+        self.log.add(finished);
+        let now = self.situation();
+        pass::look_ahead(&mut self.log, &self.policy, &now);
+    }
+
+    /// Plans the next request, as a run does before it sends one.
+    pub fn plan_request(&mut self) {
+        let now = self.situation();
+        pass::before_step(&mut self.log, &self.policy, &now);
+    }
+
+    /// Compacts as a user's request does.
+    pub fn compact(&mut self) {
+        let now = self.situation();
+        pass::compact_on_request(&mut self.log, &self.policy, &now);
+    }
+
+    fn situation(&self) -> Situation {
+        Situation {
+            budget: self.budget,
+            prices: self.prices.clone(),
+            last_input: self.last_input,
+            last_output: self.last_output,
+            cache_is_warm: self.last_input > 0,
+            at: None,
+        }
+    }
+
+    /// Returns the tokens of the view.
+    pub fn view_tokens(&self) -> u64 {
+        self.log.history.view().iter().map(|item| item.tokens).sum()
+    }
+
+    /// Returns whether the view is larger than a request may be.
+    pub fn overflows(&self) -> bool {
+        self.view_tokens() + self.log.history.counter().framing().reply > self.budget.usable
+    }
+
+    /// Returns the text of each message of the view.
+    pub fn view_texts(&self) -> Vec<String> {
+        self.log.history.view().iter().map(|item| text_of(&item.message)).collect()
+    }
+
+    /// Returns all text of the view, a message after the other.
+    pub fn view_text(&self) -> String {
+        self.view_texts().join("\n")
+    }
+
+    /// Returns how many compactions were committed.
+    pub fn compactions(&self) -> usize {
+        self.log.edits.iter().filter(|it| it.is_compaction()).count()
+    }
+
+    /// Returns, for each compaction, the text it shows and what the summariser had answered for it.
+    pub fn committed(&self) -> impl Iterator<Item = (String, &[String])> {
+        let compactions = self.log.edits.iter().filter(|it| it.is_compaction());
+        compactions.map(|committed| (committed.shown_text(), committed.answers.as_slice()))
+    }
+
+    /// Returns the log as it was folded.
+    pub fn history(&self) -> &History {
+        &self.log.history
+    }
+}
+
+impl std::fmt::Debug for Conversation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Conversation").field("policy", &self.policy).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,119 @@
+//! LoCoMo: whether a search finds the turns that answer a question about a long friendship.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use longhaul_core::recall::{Extent, Index, search};
+use serde::{Deserialize, Serialize};
+
+use super::{Receipts, ReceiptsError};
+
+/// Hits of a search.
+const MOST_HITS: usize = 20;
+
+/// A conversation with its questions.
+#[derive(Clone, Debug, Deserialize)]
+pub struct LocomoConversation {
+    turns: Vec<LocomoTurn>,
+    qa: Vec<LocomoQuestion>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct LocomoTurn {
+    id: String,
+    speaker: String,
+    text: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct LocomoQuestion {
+    #[serde(rename = "q")]
+    text: String,
+    #[serde(rename = "ev")]
+    evidence: Vec<String>,
+    #[serde(rename = "cat")]
+    category: u8,
+}
+
+#[derive(Deserialize)]
+struct Locomo {
+    conversations: Vec<LocomoConversation>,
+}
+
+/// Share of a question's evidence among the first hits, in percent, on average over questions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EvidenceRecall {
+    /// Questions that name evidence.
+    pub questions: usize,
+    /// Among the first 5 hits.
+    pub at_5: f64,
+    /// Among the first 10 hits.
+    pub at_10: f64,
+    /// Among the first 20 hits.
+    pub at_20: f64,
+}
+
+/// What a search found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LocomoScore {
+    /// Over all questions.
+    pub all: EvidenceRecall,
+    /// By category of the data: 1 several hops, 2 time, 3 inference, 4 one hop, 5 adversarial.
+    pub by_category: BTreeMap<u8, EvidenceRecall>,
+}
+
+impl Receipts {
+    /// Returns the ten conversations of LoCoMo.
+    ///
+    /// # Errors
+    /// [`ReceiptsError`] if the file is missing or has another shape.
+    pub fn locomo(&self) -> Result<Vec<LocomoConversation>, ReceiptsError> {
+        let file: Locomo = self.read_json("locomo.json.gz")?;
+        Ok(file.conversations)
+    }
+}
+
+/// Asks every question as it is, in an index with a message for each turn.
+pub fn measure(conversations: &[LocomoConversation]) -> LocomoScore {
+    let mut score = LocomoScore::default();
+    for conversation in conversations {
+        // An imported turn begins with its speaker: both are people.
+        let texts: Vec<String> =
+            conversation.turns.iter().map(|turn| format!("{}: {}", turn.speaker, turn.text)).collect();
+        let mut index = Index::default();
+        texts.iter().for_each(|text| _ = index.add(text));
+        let places: BTreeMap<&str, usize> =
+            conversation.turns.iter().enumerate().map(|(at, turn)| (turn.id.as_str(), at)).collect();
+        for question in &conversation.qa {
+            let evidence: BTreeSet<usize> =
+                question.evidence.iter().filter_map(|id| places.get(id.as_str()).copied()).collect();
+            if evidence.is_empty() {
+                continue;
+            }
+            let extent = Extent::of(MOST_HITS);
+            let hits = search(&index, &question.text, texts.len(), extent, |_| 1.0, |at| &texts[at]);
+            let found = |most: usize| {
+                let found = hits.iter().take(most).filter(|hit| evidence.contains(&hit.at)).count();
+                found as f64 * 100.0 / evidence.len() as f64
+            };
+            for sum in [&mut score.all, score.by_category.entry(question.category).or_default()] {
+                sum.questions += 1;
+                sum.at_5 += found(5);
+                sum.at_10 += found(10);
+                sum.at_20 += found(20);
+            }
+        }
+    }
+    score.by_category.values_mut().chain([&mut score.all]).for_each(EvidenceRecall::average);
+    score
+}
+
+impl EvidenceRecall {
+    fn average(&mut self) {
+        let questions = self.questions.max(1) as f64;
+        for sum in [&mut self.at_5, &mut self.at_10, &mut self.at_20] {
+            *sum /= questions;
+        }
+    }
+}

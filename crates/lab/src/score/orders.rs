@@ -1,0 +1,219 @@
+//! Standing orders that the user gives once, and whether they stand in the view after compactions.
+//!
+//! The public ones are COMPINT's side constraints (arXiv 2608.11242). Thirty others in six languages are our own. The
+//! order is one message of the user in a long chat about other things.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::text::{lines_under_titles, single_spaced, states};
+use super::{ChatTurn, Conversation, Summariser};
+
+/// The window of every case, in tokens.
+pub const WINDOW_TOKENS: u64 = 32_000;
+
+/// Titles that promise standing orders.
+const TITLES: [&str; 3] = ["Rules", "Standing orders", "standing orders"];
+
+/// A chat ends with a question that asks for nothing in particular.
+const LAST_QUESTION: &str = "Thanks. Where were we?";
+
+/// Our own orders, one a line, as `language<TAB>order`.
+const OWN_ORDERS: &str = include_str!("data/orders.tsv");
+
+/// Where the order stands in the chat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum OrderPosition {
+    /// It is the second message.
+    SecondMessage,
+    /// It follows so much of the chat's tokens, in percent.
+    Percent(u8),
+}
+
+impl OrderPosition {
+    /// Returns its name in tables.
+    pub fn name(self) -> String {
+        match self {
+            Self::SecondMessage => "2nd message".to_owned(),
+            Self::Percent(percent) => format!("at {percent} %"),
+        }
+    }
+}
+
+/// One way to give the orders.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OrderCase {
+    /// The strategy.
+    pub strategy: &'static str,
+    /// Who writes summaries.
+    pub summariser: Summariser,
+    /// Length of the chat, in tokens.
+    pub chat_tokens: u64,
+    /// Where the order stands.
+    pub position: OrderPosition,
+    /// Compactions at least: the chat goes on until there were so many. The first is asked for if the chat is too short
+    /// for one.
+    pub rounds: usize,
+}
+
+/// What became of the orders in one case.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OrderScore {
+    /// The strategy.
+    pub strategy: &'static str,
+    /// Who wrote summaries.
+    pub summariser: String,
+    /// Length of the chat, in tokens.
+    pub chat_tokens: u64,
+    /// Where the order stood.
+    pub position: OrderPosition,
+    /// Compactions at least.
+    pub rounds: usize,
+    /// Orders that stand verbatim in the view.
+    pub kept: usize,
+    /// Orders that were given, each in a chat of its own.
+    pub orders: usize,
+    /// Numbers of the orders that are not in the view, counted from 1.
+    pub missing: Vec<usize>,
+    /// Lines under titles that promise rules, in all views.
+    pub listed: usize,
+    /// Those of them that are the order.
+    pub listed_orders: usize,
+    /// Views that were larger than a request may be.
+    pub overflows: usize,
+}
+
+impl OrderScore {
+    /// Returns the share of listed lines that are orders, in percent; 100 if nothing is listed.
+    pub fn listed_percent(&self) -> f64 {
+        super::text::percent(self.listed_orders, self.listed)
+    }
+}
+
+/// Returns our own thirty orders: English, German, French, Spanish, Russian and Chinese, five each.
+pub fn own_orders() -> Vec<String> {
+    let rows = OWN_ORDERS.lines().filter_map(|line| line.split_once('\t'));
+    rows.map(|(_, order)| order.to_owned()).collect()
+}
+
+/// Returns every case of the public measure: three lengths, three positions, five pairs of strategy and summariser.
+pub fn all_cases(rounds: usize) -> Vec<OrderCase> {
+    let mut cases = Vec::new();
+    for (strategy, summariser) in strategies() {
+        for chat_tokens in [10_000, 50_000, 100_000] {
+            for position in
+                [OrderPosition::SecondMessage, OrderPosition::Percent(10), OrderPosition::Percent(50)]
+            {
+                let summariser = summariser.clone();
+                cases.push(OrderCase { strategy, summariser, chat_tokens, position, rounds });
+            }
+        }
+    }
+    cases
+}
+
+/// Returns the cases that stand for all others where time is short: two lengths for each pair, and five rounds.
+pub fn sample_cases() -> Vec<OrderCase> {
+    let mut cases = Vec::new();
+    for (strategy, summariser) in strategies() {
+        for (chat_tokens, position, rounds) in [
+            (50_000, OrderPosition::Percent(10), 1),
+            (100_000, OrderPosition::Percent(50), 1),
+            (10_000, OrderPosition::Percent(50), 5),
+        ] {
+            cases.push(OrderCase { strategy, summariser: summariser.clone(), chat_tokens, position, rounds });
+        }
+    }
+    cases
+}
+
+/// Returns the pairs of strategy and summariser that the measure covers.
+pub fn strategies() -> [(&'static str, Summariser); 5] {
+    [
+        ("adaptive", Summariser::Extract),
+        ("adaptive", Summariser::refusing()),
+        ("adaptive", Summariser::OrderBlind),
+        ("pruning-agent", Summariser::OrderBlind),
+        ("reactive-overflow", Summariser::OrderBlind),
+    ]
+}
+
+/// Gives each order in a chat of its own and looks for it in the last view; `None` if there is no such strategy.
+pub fn measure(orders: &[String], filler: &[ChatTurn], case: &OrderCase) -> Option<OrderScore> {
+    let mut score = OrderScore {
+        strategy: case.strategy,
+        summariser: case.summariser.name(),
+        chat_tokens: case.chat_tokens,
+        position: case.position,
+        rounds: case.rounds,
+        kept: 0,
+        orders: orders.len(),
+        missing: Vec::new(),
+        listed: 0,
+        listed_orders: 0,
+        overflows: 0,
+    };
+    for (number, order) in (1..).zip(orders) {
+        let chat = chat_with_order(order, filler, case)?;
+        let view = chat.view_text();
+        match states(&view, order) {
+            true => score.kept += 1,
+            false => score.missing.push(number),
+        }
+        let listed = lines_under_titles(&view, &TITLES);
+        score.listed += listed.len();
+        score.listed_orders += listed.iter().filter(|line| is_order(line, order)).count();
+        score.overflows += usize::from(chat.overflows());
+    }
+    Some(score)
+}
+
+/// Whether a listed line is the order: all of it, or a part of it that says something.
+fn is_order(line: &str, order: &str) -> bool {
+    const TELLING_CHARS: usize = 12;
+    let bare = single_spaced(line);
+    let is_part = bare.chars().count() >= TELLING_CHARS && single_spaced(order).contains(&bare);
+    states(line, order) || is_part
+}
+
+fn chat_with_order(order: &str, filler: &[ChatTurn], case: &OrderCase) -> Option<Conversation> {
+    let mut chat = Conversation::new(case.strategy, WINDOW_TOKENS, case.summariser.clone())?;
+    let counter = chat.history().counter().clone();
+    let goes_at = match case.position {
+        OrderPosition::SecondMessage => 0,
+        OrderPosition::Percent(percent) => case.chat_tokens * u64::from(percent) / 100,
+    };
+    let mut order = Some(ChatTurn::user(order));
+    let mut tokens = 0;
+    let mut turns = filler.iter().cycle();
+    for turn in turns.by_ref() {
+        chat.say(turn);
+        tokens += counter.text(&turn.text);
+        if let Some(order) = order.take_if(|_| tokens >= goes_at) {
+            chat.say(&order);
+        }
+        if tokens >= case.chat_tokens {
+            break;
+        }
+    }
+    end_with_question(&mut chat);
+    // A short chat is compacted because its user asks for it.
+    if chat.compactions() == 0 {
+        chat.compact();
+    }
+    while chat.compactions() < case.rounds {
+        chat.say(turns.next()?);
+        if chat.compactions() == case.rounds {
+            end_with_question(&mut chat);
+        }
+    }
+    Some(chat)
+}
+
+fn end_with_question(chat: &mut Conversation) {
+    chat.say(&ChatTurn { role: longhaul_core::message::Role::User, text: Arc::from(LAST_QUESTION) });
+    chat.plan_request();
+}

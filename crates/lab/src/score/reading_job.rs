@@ -1,0 +1,237 @@
+//! An agent that reads forty files, one a step, each with one line that is needed at the end.
+
+use std::collections::HashSet;
+
+use longhaul_core::estimate::Counter;
+use longhaul_core::event::{Event, EventBody, FORMAT};
+use longhaul_core::history::FoldError;
+use longhaul_core::ids::CallId;
+use longhaul_core::message::{Finish, Message, Part, Role, ToolCall, ToolResult, ToolStatus};
+use serde::Serialize;
+
+use crate::ours::Ours;
+use crate::peers;
+use crate::policy::{Policy, Request, Situation};
+use crate::price::Prices;
+use crate::recording::Recording;
+use crate::replay::{Options, replay};
+
+/// Files, and steps that read one.
+pub const FILES: usize = 40;
+
+/// Tokens of system prompt and tools.
+const FIXED_TOKENS: u64 = 3_000;
+
+/// Policies that the job is run under, ours first.
+const POLICIES: [&str; 8] = [
+    "adaptive",
+    "reactive-overflow",
+    "pruning-agent",
+    "codex",
+    "opencode",
+    "langchain-summarization",
+    "langchain-clear-tool-uses",
+    "append-only",
+];
+
+const WORDS: [&str; 24] = [
+    "anchor", "basin", "copper", "delta", "ember", "fjord", "gravel", "harbor", "inlet", "juniper", "kelp",
+    "lantern", "mortar", "nickel", "orchard", "pebble", "quarry", "ridge", "saddle", "timber", "umber",
+    "valley", "willow", "zephyr",
+];
+
+/// What a policy made of the job.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReadingJobScore {
+    /// The policy.
+    pub policy: String,
+    /// The window, in tokens.
+    pub window: u64,
+    /// Cost in thousands of input tokens: input 1, cached input 0.1, output 5.
+    pub cost_thousands: f64,
+    /// Needles in the final request.
+    pub needles_visible: usize,
+    /// Files that no request had whole.
+    pub never_whole: usize,
+    /// Requests larger than they may be.
+    pub overflows: u64,
+    /// Requests in which nothing of the newest result was shown.
+    pub newest_cleared: usize,
+    /// Compactions on the way.
+    pub compactions: u64,
+    /// The largest request, in tokens.
+    pub peak_tokens: u64,
+}
+
+/// Returns the prices of the measure, for a million tokens.
+pub(super) fn prices() -> Prices {
+    Prices {
+        name: "reading-job".to_owned(),
+        input: 1.0,
+        cache_read: 0.1,
+        cache_write: 1.0,
+        output: 5.0,
+        cache_minimum_tokens: 0,
+        cache_life_ms: 3_600_000,
+    }
+}
+
+/// A policy whose requests are looked at on their way.
+struct Observed {
+    policy: Box<dyn Policy>,
+    whole: HashSet<usize>,
+    newest_cleared: usize,
+    last: Vec<std::sync::Arc<str>>,
+}
+
+impl Policy for Observed {
+    fn name(&self) -> &str {
+        self.policy.name()
+    }
+
+    fn sources(&self) -> Vec<String> {
+        self.policy.sources()
+    }
+
+    fn has_recall(&self) -> bool {
+        self.policy.has_recall()
+    }
+
+    fn request(&mut self, recording: &Recording, next: usize, now: &Situation) -> Request {
+        let request = self.policy.request(recording, next, now);
+        let shown: HashSet<u64> = request.view.iter().map(|segment| segment.id).collect();
+        for file in 0..FILES {
+            if shown.contains(&recording.id(result_entry(file))) {
+                self.whole.insert(file);
+            }
+        }
+        let newest = (0..FILES).rfind(|file| result_entry(*file) < next);
+        if let Some(file) = newest {
+            let has_part = request.view.iter().any(|segment| shows_part(&segment.text, file));
+            self.newest_cleared += usize::from(!has_part);
+        }
+        self.last = request.view.iter().map(|segment| segment.text.clone()).collect();
+        request
+    }
+}
+
+/// The entry of a file's content: a task, then a call and a result for each file.
+fn result_entry(file: usize) -> usize {
+    2 + 2 * file
+}
+
+/// Whether a text has a line of a file's content.
+fn shows_part(text: &str, file: usize) -> bool {
+    text.contains(&format!("\n{} ", line_mark(file)))
+}
+
+fn line_mark(file: usize) -> String {
+    format!("n{file:02}:")
+}
+
+fn needle(file: usize) -> String {
+    format!("ticket {}-{:04} is open", WORDS[file * 7 % WORDS.len()].to_uppercase(), 1_009 + file * 211)
+}
+
+fn path(file: usize) -> String {
+    format!("notes/{}_{file:02}.txt", WORDS[file % WORDS.len()])
+}
+
+/// Of 2,000 to 8,000 tokens, with the needle somewhere in it.
+fn content(file: usize) -> String {
+    const TOKENS_OF_LINE: usize = 12;
+    let lines = (2_000 + file * 2_711 % 6_000) / TOKENS_OF_LINE;
+    let place = lines * (file * 37 % 100) / 100;
+    let mut text = format!("# {}\n", path(file));
+    for line in 0..lines {
+        if line == place {
+            text.push_str(&format!("{} {}\n", line_mark(file), needle(file)));
+        }
+        let word = |step: usize| WORDS[(file * 31 + line * step + step) % WORDS.len()];
+        let mark = line_mark(file);
+        text.push_str(&format!(
+            "{mark} {} {} {} {} {} {}\n",
+            word(1),
+            word(5),
+            word(7),
+            word(11),
+            word(13),
+            line
+        ));
+    }
+    text
+}
+
+/// Returns the job as a recording.
+///
+/// # Errors
+/// [`FoldError`], if the log that is made here does not follow: never.
+pub fn recording() -> Result<Recording, FoldError> {
+    let mut bodies = vec![
+        EventBody::SessionStarted { title: None, forked_from: None, imported_from: None },
+        EventBody::RunStarted { run_id: "r".into() },
+    ];
+    let task =
+        format!("Read the {FILES} files in notes/ one by one and list the ticket that each names as open.");
+    let message = Message::user("m0", vec![Part::text(task)]);
+    bodies.push(EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None });
+    for file in 0..FILES {
+        let call_id = CallId::new(format!("c{file}"));
+        let arguments = serde_json::json!({ "path": path(file) }).to_string();
+        let call = ToolCall {
+            call_id: call_id.clone(),
+            name: "read".to_owned(),
+            arguments,
+            provider_id: None,
+            native: None,
+        };
+        let parts = vec![Part::text(format!("Next is {}.", path(file))), Part::ToolCall(call)];
+        bodies.push(answer(file, parts, Finish::ToolCalls));
+        let content = vec![Part::text(content(file))];
+        let result = ToolResult { call_id, status: ToolStatus::Completed, content, truncated: None };
+        bodies.push(EventBody::ToolFinished { result });
+    }
+    let list: Vec<String> = (0..FILES).map(needle).collect();
+    bodies.push(answer(FILES, vec![Part::text(list.join("\n"))], Finish::Stop));
+    let events = (1..).zip(bodies).map(|(seq, body)| Event { seq, at: 0, format: FORMAT, body }).collect();
+    let recording = Recording::of("reading-job", "synthetic", events, FIXED_TOKENS, Counter::default())?;
+    Ok(recording.made_by_program())
+}
+
+fn answer(step: usize, parts: Vec<Part>, finish: Finish) -> EventBody {
+    let message = Message { id: format!("a{step}").into(), role: Role::Assistant, parts, origin: None };
+    EventBody::AssistantAdded { step_id: format!("s{step}").into(), message, finish, cut: None }
+}
+
+/// Runs the job under every policy in a window of so many tokens.
+///
+/// # Errors
+/// [`FoldError`] as [`recording`].
+pub fn measure(window_tokens: u64) -> Result<Vec<ReadingJobScore>, FoldError> {
+    let recording = recording()?;
+    let policies = POLICIES.iter().filter_map(|name| policy(name));
+    Ok(policies.map(|policy| run(&recording, policy, window_tokens)).collect())
+}
+
+fn policy(name: &str) -> Option<Box<dyn Policy>> {
+    let ours = Ours::by_name(name).map(|ours| Box::new(ours) as Box<dyn Policy>);
+    ours.or_else(|| peers::named(name))
+}
+
+fn run(recording: &Recording, policy: Box<dyn Policy>, window_tokens: u64) -> ReadingJobScore {
+    let mut observed = Observed { policy, whole: HashSet::new(), newest_cleared: 0, last: Vec::new() };
+    let outcome = replay(recording, &mut observed, window_tokens, &prices(), &Options::default());
+    let is_visible = |file: &usize| observed.last.iter().any(|text| text.contains(&needle(*file)));
+    ReadingJobScore {
+        policy: outcome.policy,
+        window: window_tokens,
+        cost_thousands: outcome.cost * 1_000.0,
+        needles_visible: (0..FILES).filter(is_visible).count(),
+        never_whole: FILES - observed.whole.len(),
+        overflows: outcome.overflows,
+        newest_cleared: observed.newest_cleared,
+        compactions: outcome.compactions,
+        peak_tokens: outcome.peak_tokens,
+    }
+}

@@ -1,0 +1,102 @@
+//! Public data that the measures are made on.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use flate2::bufread::GzDecoder;
+use longhaul_core::message::Role;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::ChatTurn;
+
+/// A folder with the public data: `compint.json`, `filler.json.gz`, `lost_d80_C1.json.gz`, `locomo.json.gz` and
+/// `compactbench/*.yaml`. Sources stand inside the files.
+#[derive(Clone, Debug)]
+pub struct Receipts {
+    folder: PathBuf,
+}
+
+/// Why a file of the public data cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {kind}", path.display())]
+pub struct ReceiptsError {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong.
+    pub kind: ReceiptsErrorKind,
+}
+
+/// What is wrong with a file of the public data.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReceiptsErrorKind {
+    /// It cannot be read.
+    #[error("it cannot be read: {0}")]
+    Io(#[from] std::io::Error),
+    /// It is no JSON of the expected shape.
+    #[error("it has another shape than expected: {0}")]
+    Json(#[from] serde_json::Error),
+    /// It is no YAML of the expected shape.
+    #[error("it has another shape than expected: {0}")]
+    Yaml(String),
+}
+
+#[derive(Deserialize)]
+struct Compint {
+    constraints: Vec<SideConstraint>,
+}
+
+#[derive(Deserialize)]
+struct SideConstraint {
+    text: String,
+}
+
+#[derive(Deserialize)]
+struct Chat {
+    messages: Vec<ChatTurn>,
+}
+
+impl Receipts {
+    /// The public data in that folder. Nothing is read yet.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    /// Returns the folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Returns the 15 standing orders of COMPINT.
+    ///
+    /// # Errors
+    /// [`ReceiptsError`] if the file is missing or has another shape.
+    pub fn compint(&self) -> Result<Vec<String>, ReceiptsError> {
+        let file: Compint = self.read_json("compint.json")?;
+        Ok(file.constraints.into_iter().map(|it| it.text).collect())
+    }
+
+    /// Returns about 200,000 tokens of chat that has nothing to do with any case. The user speaks first.
+    ///
+    /// # Errors
+    /// [`ReceiptsError`] if the file is missing or has another shape.
+    pub fn filler(&self) -> Result<Vec<ChatTurn>, ReceiptsError> {
+        let chat: Chat = self.read_json("filler.json.gz")?;
+        let is_user = |turn: &ChatTurn| turn.role == Role::User;
+        Ok(chat.messages.into_iter().skip_while(|turn| !is_user(turn)).collect())
+    }
+
+    pub(super) fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<T, ReceiptsError> {
+        let path = self.folder.join(name);
+        let read = || -> Result<T, ReceiptsErrorKind> {
+            let file = BufReader::new(File::open(&path)?);
+            match name.ends_with(".gz") {
+                true => Ok(serde_json::from_reader(BufReader::new(GzDecoder::new(file)))?),
+                false => Ok(serde_json::from_reader(file)?),
+            }
+        };
+        read().map_err(|kind| ReceiptsError { path: path.clone(), kind })
+    }
+}

@@ -1,0 +1,202 @@
+//! Answers that are no summary, offered as one, and good summaries that must not be refused.
+
+use serde::Serialize;
+
+use super::text::single_spaced;
+use super::{ChatTurn, Conversation, Summariser, SummaryTask};
+
+/// The window of every case, in tokens.
+const WINDOW_TOKENS: u64 = 32_000;
+
+/// Length of the chat, in tokens.
+const CHAT_TOKENS: u64 = 60_000;
+
+/// Strategies that are offered each answer: one that waits for its summary, and the default.
+const STRATEGIES: [&str; 2] = ["reactive-overflow", "adaptive"];
+
+/// Answers that are no summary, by name.
+const NO_SUMMARIES: [(&str, &str); 23] = [
+    ("apology", "I'm sorry, I can't help with summarising this conversation."),
+    (
+        "policy",
+        "As an AI language model I am not able to process conversations of other people, so I have to decline.",
+    ),
+    ("cannot comply", "I cannot comply with this request because the content may violate usage policies."),
+    ("done", "Done."),
+    ("ok", "OK"),
+    ("sure", "Sure! Here is the summary you asked for:"),
+    (
+        "lone think block",
+        "<think>The user wants a summary of the conversation. Let me go through the messages first.</think>",
+    ),
+    (
+        "open think block",
+        "<think>The user wants a summary. First I should list what was discussed, then the decisions",
+    ),
+    ("question", "Which part of the conversation would you like me to summarise?"),
+    (
+        "two questions",
+        "Do you want a short summary or a long one? And should I include the recommendations as well?",
+    ),
+    ("german apology", "Es tut mir leid, aber dabei kann ich leider nicht helfen."),
+    ("french apology", "Je suis désolé, je ne peux pas répondre à cette demande."),
+    ("spanish apology", "Lo siento, no puedo ayudarte con esa solicitud."),
+    ("chinese apology", "抱歉，我无法完成这个请求。"),
+    ("russian apology", "Извините, я не могу помочь с этим запросом."),
+    (
+        "tool call as text",
+        "<tool_call>\n{\"name\": \"summarize\", \"arguments\": {\"range\": \"all\"}}\n</tool_call>",
+    ),
+    ("function call as text", "```json\n{\"tool\": \"read_file\", \"path\": \"conversation.txt\"}\n```"),
+    ("json error", "{\"error\": {\"type\": \"invalid_request_error\", \"message\": \"prompt is too long\"}}"),
+    ("server error", "Error: 503 Service Unavailable. Please try again later."),
+    (
+        "empty headings",
+        "Goal:\n\nInstructions and constraints:\n\nDone:\n\nDecisions:\n\nState:\n\nNext steps:\n",
+    ),
+    ("headings of nothing", "Goal: n/a\nDone: n/a\nDecisions: none\nState: n/a\nNext steps: none"),
+    (
+        "lorem",
+        "Goal:\n- lorem ipsum dolor sit amet consectetur adipiscing elit\nDone:\n- sed do eiusmod tempor incididunt ut labore\nState:\n- ut enim ad minim veniam quis nostrud exercitation ullamco laboris nisi ut aliquip ex ea commodo consequat",
+    ),
+    ("promise", "I will write the summary in my next message, please give me a moment to read everything."),
+];
+
+/// What became of the answers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RefusalScore {
+    /// Answers that are no summary.
+    pub no_summaries: usize,
+    /// Those of them that no committed compaction has.
+    pub refused: usize,
+    /// Names of those that were used all the same.
+    pub let_through: Vec<String>,
+    /// Good summaries.
+    pub good_summaries: usize,
+    /// Those of them that were used.
+    pub accepted: usize,
+    /// Names of those that were refused.
+    pub turned_away: Vec<String>,
+    /// Fewest tokens that a view had after all of these chats.
+    pub smallest_view_tokens: u64,
+}
+
+/// Offers every answer for a chat of 60,000 tokens in a window of 32,000.
+pub fn measure(filler: &[ChatTurn]) -> RefusalScore {
+    let mut score = RefusalScore { smallest_view_tokens: u64::MAX, ..RefusalScore::default() };
+    for (name, summariser) in no_summaries() {
+        score.no_summaries += 1;
+        let chats = STRATEGIES.iter().filter_map(|strategy| chat(strategy, filler, &summariser));
+        let mut is_refused = true;
+        for chat in chats {
+            is_refused &= !has_used_answer(&chat);
+            score.smallest_view_tokens = score.smallest_view_tokens.min(chat.view_tokens());
+        }
+        match is_refused {
+            true => score.refused += 1,
+            false => score.let_through.push(name.to_owned()),
+        }
+    }
+    for (name, write) in GOOD_SUMMARIES {
+        score.good_summaries += 1;
+        let used = chat(STRATEGIES[0], filler, &Summariser::Written(write));
+        match used.is_some_and(|chat| has_used_answer(&chat)) {
+            true => score.accepted += 1,
+            false => score.turned_away.push(name.to_owned()),
+        }
+    }
+    score
+}
+
+fn no_summaries() -> Vec<(&'static str, Summariser)> {
+    let fixed = NO_SUMMARIES.iter().map(|(name, text)| (*name, Summariser::Fixed((*text).into())));
+    let echo: fn(&SummaryTask<'_>) -> String = |task| task.order.chars().take(900).collect();
+    let empty: fn(&SummaryTask<'_>) -> String = |_| " \n".to_owned();
+    let made = [("order echoed back", echo), ("blank", empty)];
+    fixed.chain(made.map(|(name, write)| (name, Summariser::Written(write)))).collect()
+}
+
+fn chat(strategy: &str, filler: &[ChatTurn], summariser: &Summariser) -> Option<Conversation> {
+    let mut chat = Conversation::new(strategy, WINDOW_TOKENS, summariser.clone())?;
+    let counter = chat.history().counter().clone();
+    let mut tokens = 0;
+    for turn in filler.iter().cycle() {
+        chat.say(turn);
+        tokens += counter.text(&turn.text);
+        if tokens >= CHAT_TOKENS {
+            break;
+        }
+    }
+    chat.plan_request();
+    if chat.compactions() == 0 {
+        chat.compact();
+    }
+    Some(chat)
+}
+
+/// Whether a committed compaction shows a telling line of an answer that was given for it.
+fn has_used_answer(chat: &Conversation) -> bool {
+    chat.committed().any(|(shown, answers)| answers.iter().any(|answer| shows_answer(&shown, answer)))
+}
+
+/// Whether a text has the longest line of an answer; short lines count only as lines of their own.
+pub(super) fn shows_answer(shown: &str, answer: &str) -> bool {
+    const TELLING_CHARS: usize = 24;
+    let body = answer.rsplit("</think>").next().filter(|body| !body.trim().is_empty()).unwrap_or(answer);
+    let body = body.replace("<think>", "").replace("</think>", "");
+    let lines = body.lines().map(single_spaced).filter(|line| !line.is_empty());
+    let Some(line) = lines.max_by_key(|line| line.chars().count()) else { return false };
+    match line.chars().count() < TELLING_CHARS {
+        true => shown.lines().any(|shown| single_spaced(shown) == line),
+        false => single_spaced(shown).contains(&line),
+    }
+}
+
+/// A way to write a good summary.
+type WriteSummary = fn(&SummaryTask<'_>) -> String;
+
+/// Good summaries of varied form: each is made of what the assistant said.
+const GOOD_SUMMARIES: [(&str, WriteSummary); 10] = [
+    ("headings and lists", |task| headed(task, 500, ["Goal:", "Done:", "State:"], "- ")),
+    ("short", |task| headed(task, 160, ["Goal:", "State:", "Next steps:"], "- ")),
+    ("long", |task| headed(task, task.limit_tokens * 8 / 10, ["Goal:", "Done:", "State:"], "- ")),
+    ("Markdown headings", |task| headed(task, 400, ["## Goal", "## Decisions", "## State"], "* ")),
+    ("bold headings", |task| headed(task, 400, ["**Goal**", "**Done**", "**Next steps**"], "- ")),
+    ("numbered", |task| headed(task, 400, ["1. Goal", "2. Done", "3. State"], "   ")),
+    ("prose under headings", |task| headed(task, 400, ["Goal", "Decisions", "State"], "")),
+    ("think block before it", |task| {
+        let body = headed(task, 400, ["Goal:", "Done:", "State:"], "- ");
+        format!("<think>I go through the messages and keep what matters.</think>\n\n{body}")
+    }),
+    ("German under the asked headings", |task| german(task, ["Goal:", "Done:", "State:"])),
+    ("German headings", |task| german(task, ["Ziel:", "Erledigt:", "Stand:"])),
+];
+
+fn headed(task: &SummaryTask<'_>, tokens: u64, titles: [&str; 3], bullet: &str) -> String {
+    let sentences = task.assistant_sentences(tokens.min(task.limit_tokens * 8 / 10));
+    written(&sentences, titles, bullet)
+}
+
+/// What the assistant named, in German sentences.
+fn german(task: &SummaryTask<'_>, titles: [&str; 3]) -> String {
+    let names = |sentence: String| -> Option<String> {
+        let words = sentence.split_whitespace().skip(1);
+        let names: Vec<&str> =
+            words.filter(|word| word.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit())).collect();
+        (!names.is_empty())
+            .then(|| format!("Es ging um {}, das wurde ausführlich besprochen.", names.join(" ")))
+    };
+    let sentences = task.assistant_sentences(task.limit_tokens.min(500));
+    let sentences: Vec<String> = sentences.into_iter().filter_map(names).collect();
+    written(&sentences, titles, "- ")
+}
+
+fn written(sentences: &[String], titles: [&str; 3], bullet: &str) -> String {
+    let mut text = String::new();
+    for (title, lines) in titles.iter().zip(sentences.chunks(sentences.len().div_ceil(3).max(1))) {
+        text.push_str(&format!("{title}\n"));
+        lines.iter().for_each(|line| text.push_str(&format!("{bullet}{line}\n")));
+    }
+    text
+}

@@ -1,0 +1,77 @@
+//! Whether the summaries that a model writes are the ones that a session goes on with.
+
+use longhaul_core::history::FoldError;
+use serde::Serialize;
+
+use super::refusals::shows_answer;
+use super::{ChatTurn, Conversation, Summariser, reading_job};
+use crate::ours::Ours;
+use crate::replay::{Options, replay};
+
+/// The window, in tokens.
+const WINDOW_TOKENS: u64 = 32_000;
+
+/// Length of the chat, in tokens.
+const CHAT_TOKENS: u64 = 190_000;
+
+/// What became of a model's summaries in one chat.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SummariesScore {
+    /// Compactions in all.
+    pub compactions: usize,
+    /// Those before which a summary was written.
+    pub written: usize,
+    /// Those of them that show that summary.
+    pub used: usize,
+    /// Compactions after one with a summary that show neither it nor a newer one.
+    pub dropped: usize,
+}
+
+/// Feeds a long chat with a summariser that writes good summaries; `None` if there is no such strategy.
+pub fn measure(filler: &[ChatTurn], strategy: &str) -> Option<SummariesScore> {
+    let mut chat = Conversation::new(strategy, WINDOW_TOKENS, Summariser::OrderBlind)?;
+    let counter = chat.history().counter().clone();
+    let mut tokens = 0;
+    for turn in filler.iter().cycle() {
+        chat.say(turn);
+        tokens += counter.text(&turn.text);
+        if tokens >= CHAT_TOKENS {
+            break;
+        }
+    }
+    let committed: Vec<(String, &[String])> = chat.committed().collect();
+    Some(score_of(&committed))
+}
+
+/// Runs the reading job in a window of so many tokens with the usual stand-in; `None` if there is no such strategy.
+///
+/// # Errors
+/// [`FoldError`] as [`reading_job::recording`].
+pub fn measure_job(strategy: &str, window_tokens: u64) -> Result<Option<SummariesScore>, FoldError> {
+    let Some(mut ours) = Ours::by_name(strategy) else { return Ok(None) };
+    let recording = reading_job::recording()?;
+    replay(&recording, &mut ours, window_tokens, &reading_job::prices(), &Options::default());
+    let compactions = ours.edits().iter().filter(|it| it.is_compaction());
+    let committed: Vec<(String, &[String])> =
+        compactions.map(|it| (it.shown_text(), it.answers.as_slice())).collect();
+    Ok(Some(score_of(&committed)))
+}
+
+fn score_of(committed: &[(String, &[String])]) -> SummariesScore {
+    let mut score = SummariesScore::default();
+    let mut standing: Vec<&String> = Vec::new();
+    for (shown, answers) in committed {
+        score.compactions += 1;
+        score.written += usize::from(!answers.is_empty());
+        let used: Vec<&String> = answers.iter().filter(|answer| shows_answer(shown, answer)).collect();
+        score.used += usize::from(!used.is_empty());
+        if !used.is_empty() {
+            standing = used;
+        } else if !standing.is_empty() && !standing.iter().any(|answer| shows_answer(shown, answer)) {
+            score.dropped += 1;
+            standing.clear();
+        }
+    }
+    score
+}

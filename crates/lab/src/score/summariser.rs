@@ -1,0 +1,139 @@
+//! Who answers the requests for summaries in a measure.
+
+use std::fmt;
+use std::sync::Arc;
+
+use longhaul_core::estimate::Counter;
+use longhaul_core::history::EntryKind;
+
+use crate::recording::Recorded;
+
+/// A model's stand-in that writes summaries by program.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub enum Summariser {
+    /// The stand-in of [`summary`](crate::summary), which all policies of a replay get.
+    #[default]
+    StandIn,
+    /// No summariser: the planner makes extracts.
+    Extract,
+    /// The same answer to every request.
+    Fixed(Arc<str>),
+    /// A plausible summary, with headings, made of what the assistant said: no order of the user is in it.
+    OrderBlind,
+    /// An answer made by a function.
+    Written(fn(&SummaryTask<'_>) -> String),
+}
+
+/// The answer of a model that refuses.
+pub const REFUSAL: &str = "I'm sorry, I can't help with that.";
+
+/// A request for a summary as a summariser sees it.
+pub struct SummaryTask<'a> {
+    /// The messages that the summary is about.
+    pub(crate) material: &'a [Recorded],
+    /// The text of the request's last message.
+    pub order: String,
+    /// The longest answer that is allowed, in tokens.
+    pub limit_tokens: u64,
+    /// Whether a pruning agent is asked, which answers in JSON.
+    pub is_pruning: bool,
+    pub(crate) counter: &'a Counter,
+}
+
+impl PartialEq for Summariser {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Fixed(left), Self::Fixed(right)) => left == right,
+            (Self::Written(left), Self::Written(right)) => std::ptr::fn_addr_eq(*left, *right),
+            _ => std::mem::discriminant(self) == std::mem::discriminant(other),
+        }
+    }
+}
+
+impl fmt::Debug for Summariser {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())
+    }
+}
+
+impl Summariser {
+    /// A summariser that refuses every request.
+    pub fn refusing() -> Self {
+        Self::Fixed(REFUSAL.into())
+    }
+
+    /// Returns its name in tables.
+    pub fn name(&self) -> String {
+        match self {
+            Self::StandIn => "stand-in".to_owned(),
+            Self::Extract => "extract".to_owned(),
+            Self::Fixed(text) if &**text == REFUSAL => "refuses".to_owned(),
+            Self::Fixed(text) => format!("{text:?}"),
+            Self::OrderBlind => "order-blind".to_owned(),
+            Self::Written(_) => "written".to_owned(),
+        }
+    }
+
+    pub(crate) fn answer(&self, task: &SummaryTask<'_>) -> String {
+        let text = match self {
+            Self::StandIn | Self::Extract => return String::new(),
+            Self::Fixed(text) => return text.to_string(),
+            Self::Written(write) => return write(task),
+            Self::OrderBlind => order_blind(task),
+        };
+        match task.is_pruning {
+            true => serde_json::json!({ "prunedConversation": [], "summary": text }).to_string(),
+            false => text,
+        }
+    }
+}
+
+impl SummaryTask<'_> {
+    /// Returns sentences of the assistant that name things, spread over the whole conversation, in at most `tokens`.
+    pub fn assistant_sentences(&self, tokens: u64) -> Vec<String> {
+        let said = self.material.iter().filter(|entry| matches!(entry.kind, EntryKind::Assistant(_)));
+        let sentences: Vec<String> =
+            said.filter_map(|entry| telling_sentence(&entry.message.text())).collect();
+        let mean = sentences.iter().map(|text| self.counter.text(text) + 2).sum::<u64>()
+            / (sentences.len() as u64).max(1);
+        let count = (tokens / mean.max(1)).max(1) as usize;
+        let step = sentences.len().div_ceil(count).max(1);
+        let mut room = tokens;
+        let fits = |text: &String| {
+            let cost = self.counter.text(text) + 2;
+            let fits = cost <= room;
+            room = room.saturating_sub(cost);
+            fits
+        };
+        sentences.into_iter().step_by(step).take_while(fits).collect()
+    }
+}
+
+/// The first sentence that names something: it has a capital within, or a digit.
+fn telling_sentence(text: &str) -> Option<String> {
+    const SHORTEST_CHARS: usize = 40;
+    const LONGEST_CHARS: usize = 240;
+    let lines = text.lines().map(|line| line.trim().trim_start_matches(['-', '*', '#', ' ']));
+    let sentences = lines.flat_map(|line| line.split_inclusive(['.', '!'])).map(str::trim);
+    let is_telling = |sentence: &&str| {
+        let chars = sentence.chars().count();
+        let names = sentence.split_whitespace().skip(1);
+        let names = names.filter(|word| word.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit()));
+        (SHORTEST_CHARS..=LONGEST_CHARS).contains(&chars) && names.count() >= 2 && !sentence.contains('?')
+    };
+    sentences.into_iter().find(is_telling).map(|sentence| sentence.replace("**", ""))
+}
+
+/// Headings as the request asks for them, filled from the assistant's words only.
+fn order_blind(task: &SummaryTask<'_>) -> String {
+    const TITLES: [&str; 4] = ["Goal", "Done", "Decisions", "State"];
+    let sentences = task.assistant_sentences(task.limit_tokens.min(1_000) * 7 / 10);
+    let mut text = String::new();
+    for (title, lines) in TITLES.iter().zip(sentences.chunks(sentences.len().div_ceil(TITLES.len()).max(1))) {
+        text.push_str(&format!("{title}:\n"));
+        lines.iter().for_each(|line| text.push_str(&format!("- {line}\n")));
+    }
+    text.push_str("Next steps:\n- Answer the newest question.\n");
+    text
+}

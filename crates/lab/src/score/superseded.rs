@@ -1,0 +1,119 @@
+//! Facts and orders that the user replaces later: which of the two the view shows.
+
+use serde::Serialize;
+
+use super::text::{bare_statement, states};
+use super::{ChatTurn, Conversation, Summariser};
+
+/// The window of every case, in tokens.
+const WINDOW_TOKENS: u64 = 32_000;
+
+/// Length of the chat around the two messages, in tokens.
+const CHAT_TOKENS: u64 = 60_000;
+
+/// Where the two messages stand, in percent of the chat.
+const PLACES_PERCENT: [u64; 2] = [15, 55];
+
+/// Pairs, one a line, as `old<TAB>new`.
+const PAIRS: &str = include_str!("data/superseded.tsv");
+
+/// Words that mark a statement as replaced, in lower case.
+const MARKS: [&str; 9] =
+    ["supersed", "replaced", "outdated", "obsolete", "no longer", "void", "~~", "overridden", "(old"];
+
+/// Titles under which the order of statements says which of them holds.
+const ORDER_TITLES: [&str; 3] = ["later words win", "newest wins", "newer wins"];
+
+/// What became of the pairs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SupersededScore {
+    /// Pairs of an old and a new statement, each in a chat of its own.
+    pub pairs: usize,
+    /// Pairs of which the new statement stands in the view.
+    pub newest_kept: usize,
+    /// Pairs of which the old statement stands in the view.
+    pub old_kept: usize,
+    /// Pairs of which the old statement stands on a line that does not say it was replaced.
+    pub old_unmarked: usize,
+    /// Those of them that do not stand before the new statement under a title that says that later words win.
+    pub old_misleading: usize,
+    /// New statements that are not in the view.
+    pub missing: Vec<String>,
+}
+
+/// Says both statements of every pair in a chat of 60,000 tokens; `None` if there is no such strategy.
+pub fn measure(filler: &[ChatTurn], strategy: &str, summariser: &Summariser) -> Option<SupersededScore> {
+    let mut score = SupersededScore::default();
+    for (old, new) in PAIRS.lines().filter_map(|line| line.split_once('\t')) {
+        score.pairs += 1;
+        let mut chat = Conversation::new(strategy, WINDOW_TOKENS, summariser.clone())?;
+        let said = [old, new].map(ChatTurn::user);
+        let mut said = PLACES_PERCENT.iter().map(|percent| CHAT_TOKENS * percent / 100).zip(&said).peekable();
+        let counter = chat.history().counter().clone();
+        let mut tokens = 0;
+        for turn in filler.iter().cycle() {
+            chat.say(turn);
+            tokens += counter.text(&turn.text);
+            if let Some((_, statement)) = said.next_if(|(place, _)| tokens >= *place) {
+                chat.say(statement);
+            }
+            if tokens >= CHAT_TOKENS {
+                break;
+            }
+        }
+        chat.say(&ChatTurn::user("Thanks. Where were we?"));
+        chat.plan_request();
+        let view = chat.view_text();
+        match states(&view, new) {
+            true => score.newest_kept += 1,
+            false => score.missing.push(new.to_owned()),
+        }
+        let stale: Vec<usize> = lines_with(&view, old).collect();
+        score.old_kept += usize::from(!stale.is_empty());
+        let is_unmarked = |at: &usize| !is_marked(view.lines().nth(*at).unwrap_or_default(), old);
+        score.old_unmarked += usize::from(stale.iter().any(is_unmarked));
+        let misleads = |at: &usize| is_unmarked(at) && !is_followed(&view, *at, new);
+        score.old_misleading += usize::from(stale.iter().any(misleads));
+    }
+    Some(score)
+}
+
+fn lines_with<'a>(view: &'a str, statement: &'a str) -> impl Iterator<Item = usize> + 'a {
+    view.lines()
+        .enumerate()
+        .filter(move |(_, line)| line.contains(bare_statement(statement)))
+        .map(|(at, _)| at)
+}
+
+/// Whether a line says, beside the statement itself, that it was replaced.
+fn is_marked(line: &str, statement: &str) -> bool {
+    let rest = line.replace(bare_statement(statement), " ").to_lowercase();
+    MARKS.iter().any(|mark| rest.contains(mark))
+}
+
+/// Whether the new statement follows below, in a section whose title says that later words win.
+fn is_followed(view: &str, at: usize, new: &str) -> bool {
+    let is_title = |line: &&str| {
+        let bare = line.trim().trim_matches('*');
+        bare.ends_with(':') || bare.starts_with('#')
+    };
+    let above: Vec<&str> = view.lines().take(at).collect();
+    let title = above.iter().rfind(|line| is_title(line)).copied().unwrap_or_default();
+    ORDER_TITLES.iter().any(|words| title.contains(words)) && lines_with(view, new).any(|line| line > at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_may_be_marked_on_its_line_or_by_the_order_of_a_section() {
+        assert!(is_marked("- the cap is 300 (superseded at turn 9)", "the cap is 300"));
+        assert!(!is_marked("- the cap is 300, no longer 200", "the cap is 300, no longer 200"));
+        let view = "What the user said, oldest first; later words win:\n- cap 300\n- cap 500\n\ncap 300";
+        assert!(is_followed(view, 1, "cap 500"));
+        assert!(!is_followed(view, 4, "cap 500"));
+        assert!(!is_followed("Notes:\n- cap 300\n- cap 500", 1, "cap 500"));
+    }
+}
