@@ -196,7 +196,10 @@ impl History {
         if self.anchor.is_none() {
             self.calibration.see_first(&sent, start.fixed_tokens, usage.input_tokens);
         }
-        self.calibrate(start.fixed_tokens, sent, usage.input_tokens);
+        // A difference to a report that was false says nothing.
+        if !takes_back {
+            self.calibrate(start.fixed_tokens, sent, usage.input_tokens);
+        }
         let before = self.answered.map_or(self.last_seq, |answer| answer.seq - 1);
         let Some(sent_back) = self.output_sent_back(usage, answered.total()) else {
             self.set_anchor_at(before, sent, start.fixed_tokens, usage.input_tokens, 0);

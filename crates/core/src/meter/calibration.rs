@@ -142,13 +142,16 @@ impl Calibration {
 
     /// Returns how a count of `reported` tokens is shared out among the parts of the request that it was for.
     pub(crate) fn share_out(&self, groups: &Groups, fixed_tokens: u64, reported: u64) -> Apportionment {
+        // The first call bounds what the server puts before every request: no later surplus is all its own.
+        let settled = self.settled();
+        let profile = settled.as_ref().unwrap_or(&self.profile);
         let mix = whole_mix(groups, fixed_tokens);
-        let carried = self.profile.carried(&mix);
+        let carried = profile.carried(&mix);
         let of_messages = MESSAGE_NOISE * groups.total() as f64;
         let variance = dot(&carried, &mix) + of_messages + NOISE_TOKENS / 4.0;
-        let surplus = (reported as f64 - dot(&self.profile.weights, &mix)) / variance;
+        let surplus = (reported as f64 - dot(&profile.weights, &mix)) / variance;
         let own = MESSAGE_NOISE * surplus;
-        let mut weights = self.profile.weights;
+        let mut weights = profile.weights;
         for (weight, carried) in weights.iter_mut().zip(carried) {
             *weight += carried * surplus;
         }
