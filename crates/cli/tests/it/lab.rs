@@ -72,6 +72,26 @@ fn the_report_is_one_object_or_one_page() {
 }
 
 #[test]
+fn a_score_says_what_each_policy_kept() {
+    let bench = Bench::new();
+    let file = bench.write("long.json", &recorded(30));
+    let file = file.to_str().unwrap();
+    let given = bench.run(&["lab", "score", file, "--window", "3000"]).exits(0);
+    for said in ["survived: paths", "long · adaptive · 3000 tokens", "long · codex · 3000 tokens", "waiting"]
+    {
+        assert!(given.out.contains(said), "{said}: {}", given.out);
+    }
+    let json = bench.run(&["lab", "score", file, "--window", "3000", "--json"]).exits(0).out;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert!(json["rows"].as_array().unwrap().len() > 20, "{json}");
+    let page = bench.work().join("score.html");
+    bench.run(&["lab", "score", file, "--html", page.to_str().unwrap()]).exits(0);
+    assert!(std::fs::read_to_string(&page).unwrap().contains("<title>Lab report"));
+    let missing = bench.run(&["lab", "score", "--receipts", "no-such-folder"]).exits(2);
+    assert!(missing.err.contains("filler.json.gz"), "{}", missing.err);
+}
+
+#[test]
 fn what_means_nothing_is_bad_usage() {
     let bench = Bench::new();
     let file = bench.write("short.json", &recorded(2));

@@ -115,3 +115,14 @@ fn has_words(text: &str, words: &str) -> bool {
         !before.is_some_and(char::is_alphanumeric) && !after.is_some_and(char::is_alphanumeric)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::has_words;
+
+    #[test]
+    fn a_number_is_found_as_a_word_of_its_own() {
+        assert!(has_words("she has 3 dogs", "3") && has_words("it is paris.", "paris."));
+        assert!(!has_words("she has 13 dogs", "3"));
+    }
+}

@@ -46,6 +46,17 @@ fn standing_orders_of_compint_stay_in_view() {
 }
 
 #[test]
+#[ignore = "takes minutes; the sample above stands for it"]
+fn standing_orders_of_compint_stay_in_view_in_every_cell() {
+    let Some(receipts) = receipts() else { return };
+    let (orders, filler) = (receipts.compint().unwrap(), receipts.filler().unwrap());
+    for rounds in [1, 5] {
+        let scores = order_scores(&orders, &filler, &orders::all_cases(rounds));
+        assert!(fewest_kept(&scores, "adaptive") >= 7); // goal: 15
+    }
+}
+
+#[test]
 fn own_orders_in_six_languages_stay_in_view() {
     let Some(receipts) = receipts() else { return };
     let orders = orders::own_orders();

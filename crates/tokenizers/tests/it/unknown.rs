@@ -334,6 +334,7 @@ impl Session<'_> {
             compressed_messages: 0,
             why: String::new(),
             usage: None,
+            summary: None,
         };
         self.add(EventBody::ViewEdited(Box::new(edit)));
         self.is_edited = true;
