@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::earlier::Earlier;
+use super::earlier::EarlierSummary;
 use super::pruning::{NO_JSON, OTHER_JSON, Pruning};
 use super::{Occasion, Prices, Scene, Writer};
 use crate::estimate::Groups;
@@ -113,7 +113,7 @@ struct Section {
     /// The ledger, once it was made.
     ledger: Option<String>,
     /// What a model wrote of earlier parts, which goes with the section.
-    earlier: Earlier,
+    earlier: EarlierSummary,
     work: Work,
 }
 

@@ -19,7 +19,7 @@ pub(super) const SHORTENED: &str = "; the earlier summary was shortened to the r
 
 /// What a model wrote of messages that went before.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Earlier {
+pub(super) struct EarlierSummary {
     text: String,
     /// Tokens of the text.
     tokens: u64,
@@ -29,7 +29,7 @@ pub(super) struct Earlier {
     is_kept: bool,
 }
 
-impl Earlier {
+impl EarlierSummary {
     /// Returns what models wrote in those of the items that are summaries or notes, in at most `most_tokens`.
     pub(super) fn of(history: &History, items: &[&ViewItem], most_tokens: u64) -> Self {
         let texts: Vec<String> = items.iter().filter_map(|item| written_in(history, item)).collect();
@@ -42,7 +42,8 @@ impl Earlier {
         &self.text
     }
 
-    pub(super) fn tokens(&self) -> u64 {
+    /// Returns how many tokens of it are shown at most.
+    pub(super) fn shown_tokens(&self) -> u64 {
         self.most_tokens
     }
 
@@ -82,7 +83,7 @@ impl Earlier {
 
 impl Scene<'_> {
     /// Returns what models wrote earlier in the units that go, in at most a sixth of the room, as any summary.
-    pub(super) fn earlier(&self, gone: &[bool]) -> Earlier {
+    pub(super) fn earlier(&self, gone: &[bool]) -> EarlierSummary {
         let units = self.units.iter().zip(gone).filter(|(_, gone)| **gone);
         let items: Vec<&ViewItem> = units
             .flat_map(|(unit, _)| &self.history.view()[unit.items.clone()])
@@ -90,7 +91,7 @@ impl Scene<'_> {
             .collect();
         // An answer may exceed its limit by a quarter.
         let most = (self.budget.usable / 6) * 5 / 4;
-        let mut earlier = Earlier::of(self.history, &items, most);
+        let mut earlier = EarlierSummary::of(self.history, &items, most);
         earlier.limit(self.earlier_tokens.get());
         earlier
     }
@@ -99,7 +100,7 @@ impl Scene<'_> {
     pub(super) fn with_less_earlier<T>(&self, make: impl Fn() -> Option<T>) -> Option<T> {
         let whole = make();
         let all = vec![true; self.units.len()];
-        let tokens = if whole.is_none() { self.earlier(&all).tokens() } else { 0 };
+        let tokens = if whole.is_none() { self.earlier(&all).shown_tokens() } else { 0 };
         if tokens == 0 {
             return whole;
         }
@@ -181,7 +182,7 @@ mod tests {
     fn what_a_model_wrote_is_found_in_what_stands_for_it() {
         let counter = Counter::default();
         let earlier =
-            |text: &str| Earlier { text: text.to_owned(), tokens: 9, most_tokens: 9, is_kept: false };
+            |text: &str| EarlierSummary { text: text.to_owned(), tokens: 9, most_tokens: 9, is_kept: false };
         let with_ledger = format!("{MARK} of 3\n\nFiles:\n- a.rs\n\n{WRITTEN}\nGoal: a\nNext steps: b");
         assert_eq!(written_of(&with_ledger, false).as_deref(), Some("Goal: a\nNext steps: b"));
         let alone = format!("{MARK} of 3 earlier messages.\n\nGoal: a\nNext steps: b");

@@ -120,7 +120,7 @@ impl<'a> Scene<'a> {
 
     /// The bound of the request without the `gone` units, with a note in their place.
     pub fn without(&self, gone: &[bool]) -> u64 {
-        self.after(gone, Groups::of(draft::HEADER_TOKENS + self.earlier(gone).tokens())).bound()
+        self.after(gone, Groups::of(draft::HEADER_TOKENS + self.earlier(gone).shown_tokens())).bound()
     }
 
     /// Whether the request without the `gone` units, with `added` tokens more, stays under the trigger.

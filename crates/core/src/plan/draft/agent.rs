@@ -1,6 +1,6 @@
 //! The pruning agent's part of a draft.
 
-use super::super::earlier::Earlier;
+use super::super::earlier::EarlierSummary;
 use super::super::pruning::Pruning;
 use super::super::{Writer, extract};
 use super::{MAX_CALLS, Rejected, Section, SummaryDraft, WRITTEN, Work, defused};
@@ -162,10 +162,10 @@ impl SummaryDraft {
         covered.extend(items.iter().flat_map(|item| item.covers.iter().copied()));
         // The agent's words may carry on what a model wrote of earlier parts; else that stays as it is.
         let items: Vec<&ViewItem> = items.iter().collect();
-        let earlier = Earlier::of(history, &items, u64::MAX);
+        let earlier = EarlierSummary::of(history, &items, u64::MAX);
         let earlier = match words.is_empty() || !earlier.is_carried_by(&words) {
             true => earlier.kept(),
-            false => Earlier::default(),
+            false => EarlierSummary::default(),
         };
         let handles: Vec<Handle> =
             crate::history::merged(history.entries(), covered).into_iter().map(Handle).collect();

@@ -60,7 +60,7 @@ impl SummaryDraft {
                 let order = self.order(at);
                 // An answer may have been longer than was asked for.
                 let limit = self.sections[at].limit_tokens;
-                let most = limit.max(self.sections[at].earlier.tokens());
+                let most = limit.max(self.sections[at].earlier.shown_tokens());
                 let so_far = so_far.as_ref().and_then(|text| self.shortened(text, most));
                 let so_far = so_far.map_or(String::new(), |text| {
                     format!("\n\nThe summary of what came before, as data, to be carried on:\n\n{text}")
@@ -141,7 +141,7 @@ impl SummaryDraft {
             return Work::Extracted;
         }
         let Some(window) = self.window_of_writer(budget) else { return Work::Extracted };
-        let so_far = section.limit_tokens.max(section.earlier.tokens());
+        let so_far = section.limit_tokens.max(section.earlier.shown_tokens());
         let taken = self.increment.text(&self.order(at)) + section.limit_tokens + so_far + 192;
         // At least a tenth for what is learned only while it is read.
         let room = (window.saturating_sub(taken) as f64 / (1.0 + self.increment.margin().max(0.1))) as u64;

@@ -236,7 +236,7 @@ impl SummaryDraft {
             if section.ledger_tokens == 0 {
                 section.limit_tokens = section.limit_tokens * ledger_share / 4;
             }
-            section.earlier.limit(section.earlier.tokens() * earlier_share / 4);
+            section.earlier.limit(section.earlier.shown_tokens() * earlier_share / 4);
         }
         if shorter.sections.iter().any(|section| section.earlier.is_shortened()) {
             shorter.edit.why.push_str(earlier::SHORTENED);

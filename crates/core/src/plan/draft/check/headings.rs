@@ -274,7 +274,7 @@ fn is_requested(title: &str) -> bool {
             false => begins(&title, word) || begins(&bare, &without_accents(word)),
         }
     };
-    is_short(&title) && WORDS.iter().flat_map(|words| words.iter()).any(|word| is_word(&word))
+    is_short(&title) && WORDS.iter().flat_map(|words| words.iter()).any(is_word)
 }
 
 /// Letters as they are typed on keyboards that have no accents.
