@@ -147,8 +147,17 @@ impl Rules {
 }
 
 impl Agent {
-    /// Returns its counter, which begins with what sessions have shown of the model up to now.
-    pub fn calibrated_counter(&self) -> Counter {
+    /// Returns the agent as a session that is opened now gets it: its counter begins with what earlier sessions have
+    /// shown of the model, and does not change while the session is open.
+    pub(crate) fn calibrated(self: &Arc<Self>) -> Arc<Self> {
+        let counter = self.calibrated_counter();
+        if counter == self.counter {
+            return Arc::clone(self);
+        }
+        Arc::new(Self { counter, ..Self::clone(self) })
+    }
+
+    fn calibrated_counter(&self) -> Counter {
         let counter = self.counter.clone();
         match self.calibrations.prior(&self.provider.origin(), counter.name()) {
             Some(prior) => counter.with_prior(prior),
@@ -213,13 +222,13 @@ impl Agent {
 
     /// The history of a session of this agent before its first event.
     pub(crate) fn new_history(&self) -> History {
-        let history = History::new(self.calibrated_counter());
+        let history = History::new(self.counter.clone());
         if self.tools.has_recall() { history } else { history.without_recall() }
     }
 
     /// Whether a history was folded as this agent would fold it.
     pub(crate) fn reads_as(&self, history: &History) -> bool {
-        self.calibrated_counter() == *history.counter() && self.tools.has_recall() == history.has_recall()
+        self.counter == *history.counter() && self.tools.has_recall() == history.has_recall()
     }
 
     /// What every request starts with once `recall` is offered, in estimated tokens.

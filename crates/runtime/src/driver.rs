@@ -105,6 +105,8 @@ pub(crate) struct Driver {
     asked_at: Option<Instant>,
     /// Whether the newest answer was taken for an overflow.
     doubted: bool,
+    /// How often that was so.
+    doubts: u32,
     told_of_cut: bool,
     told_of_usage: bool,
     trace: Trace,
@@ -149,6 +151,7 @@ impl Driver {
             closing: None,
             asked_at: None,
             doubted: false,
+            doubts: 0,
             told_of_cut: false,
             told_of_usage: false,
             heard: None,

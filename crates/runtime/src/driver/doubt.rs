@@ -15,6 +15,9 @@ use crate::announce::Announcement;
 /// out. In tokens.
 const LEAST_LIMIT_TOKENS: u64 = 2_000;
 
+/// How often reports may cast doubt on an answer before they are set aside for the session.
+const MAX_DOUBTS: u32 = 2;
+
 impl Driver {
     /// An answer that rests on a request cut in silence is taken for the overflow that it is, once: if the next one
     /// is no better, it is this server's reports that cannot be believed, and they are not looked at again.
@@ -32,11 +35,14 @@ impl Driver {
             self.tell_of(suspicion);
             return input;
         }
-        if std::mem::replace(&mut self.doubted, true) {
+        // A server that cuts requests is caught once for each window it has had: then its limit is learned.
+        let is_caught_often = self.doubts >= MAX_DOUBTS;
+        if std::mem::replace(&mut self.doubted, true) || is_caught_often {
             tracing::warn!("the server's counts leave something out: what they say of cuts is not believed");
             self.counts_are_partial = true;
             return input;
         }
+        self.doubts += 1;
         tracing::warn!("{}; older messages make room, and it is asked again", in_words(suspicion));
         let Input::ModelAnswered(answer) = input else { return input };
         Input::ModelFailed { failure: failure(suspicion, &answer), partial: answer.parts }

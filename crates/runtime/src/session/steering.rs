@@ -235,10 +235,10 @@ impl House {
     /// and answers nothing.
     pub(super) async fn seat_of(&self, choice: Option<&ModelChoice>) -> Seat {
         let Some(choice) = choice.filter(|_| !self.agents.is_only()) else {
-            return Seat { agent: self.steering.usual().0, missing: None };
+            return Seat { agent: self.steering.usual().0.calibrated(), missing: None };
         };
         match self.chosen(choice).await {
-            Ok(agent) => Seat { agent: Arc::new(agent), missing: None },
+            Ok(agent) => Seat { agent: Arc::new(agent).calibrated(), missing: None },
             Err(error) => {
                 let mut agent = Agent::clone(&self.steering.usual().0);
                 agent.rules.recovery = Recovery::Rest;

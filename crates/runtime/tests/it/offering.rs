@@ -192,7 +192,7 @@ async fn without_recall_no_handle_is_named() {
 async fn small_windows_are_told_of_few_tools_in_few_words() {
     for (window, names) in [
         (15_999, vec!["read", "bash", "edit", "write", "grep"]),
-        (16_000, vec!["read", "bash", "edit", "write", "grep", "glob", "ls"]),
+        (16_000, vec!["read", "bash", "edit", "write", "grep", "glob", "ls", "pin"]),
     ] {
         let script =
             Script::turns([ScriptedAnswer::text("I look.").call("ls", "{}"), ScriptedAnswer::text("Done.")]);

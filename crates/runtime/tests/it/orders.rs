@@ -198,7 +198,7 @@ async fn orders_outlive_the_process_and_go_with_a_fork_and_an_export() {
 
     let World { runtime, session, store, _folder: folder, .. } = world;
     drop(session);
-    runtime.close().await;
+    drop(runtime);
     let model = Arc::new(Scripted::new(Script::always("Yes.")).window(WINDOW).keep_requests());
     let agent = testing::agent(model.clone(), &folder).await.unwrap();
     let runtime = Runtime::new(agent, store, Blobs::in_memory(64 << 20));

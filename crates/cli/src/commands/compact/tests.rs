@@ -48,7 +48,7 @@ fn a_preview_says_what_each_strategy_would_have_written_and_by_whom() {
         ("pruning-agent", "would do    what a pruning agent leaves, and its summary of at most 2K tokens\n"),
         (
             "adaptive",
-            "would do    a ledger of what was done, and a summary of at most 500 tokens, one model call\n",
+            "would do    a ledger of what was done, and a summary of at most 1.5K tokens, one model call\n",
         ),
     ] {
         let text = preview(&policy(name));
