@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::error::ErrorCode;
 use crate::estimate::{Counter, Groups};
 use crate::event::{
-    Cut, EditKind, Event, EventBody, ModelChoice, NoteReason, RunEnd, StepKind, StepStart, ViewEdit,
+    Cut, EditKind, Event, EventBody, ModelChoice, NoteReason, RunEnd, StepKind, StepStart, ViewEdit, ViewOp,
 };
 use crate::ids::{ApprovalId, CallId, EditId, LogRange, Millis, RunId, Seq};
 use crate::message::{Message, Origin, Part, ToolCall, ToolResult, ToolStatus};
@@ -31,7 +31,7 @@ use summaries::Summaries;
 #[cfg(test)]
 pub(crate) use view::cleared_groups;
 pub use view::{Entry, EntryKind, ItemKind, Unit, UnitKind, ViewItem, join, units};
-pub(crate) use view::{hash as hash_of, is_object, merged, span};
+pub(crate) use view::{cleared_groups_beside, hash as hash_of, is_object, merged, span};
 
 /// Text shown to the model where a tool result was cleared; the handle follows it.
 pub const CLEARED: &str = "[Old tool result content cleared]";
@@ -524,6 +524,7 @@ impl History {
     }
 
     fn add_edit(&mut self, seq: Seq, edit: &ViewEdit) {
+        let has_cut = edit.ops.iter().any(|op| matches!(op, ViewOp::Placeholder { cut: true, .. }));
         if edit.kind == EditKind::Compaction {
             self.compactions += 1;
             self.summaries.committed(seq, edit);
@@ -536,7 +537,8 @@ impl History {
         self.edits.push(EditState { edit, seq, active: true, released: false });
         self.rebuild(seq);
         self.note_edited();
-        if kind == EditKind::Compaction {
+        // Results that are cut where nothing else helps leave no more to be done either.
+        if kind == EditKind::Compaction || has_cut {
             self.settled_tokens = Some(self.view_tokens());
         }
     }

@@ -6,7 +6,9 @@ use crate::bench::{Bench, fed};
 use crate::chat::Terminal;
 use crate::fake::{Fake, Say};
 
-const SUMMARY: &str = "## Goal\nKnow the parts.\n## Done\nThe first parts were described.";
+const SUMMARY: &str = "## Goal\nKnow the parts.\n## Done\nThe first parts were described one after the other, each with \
+    its number and what it is for; part 0 to part 9 are done.\n## Next steps\nGo on with the parts that were not \
+    described yet.";
 
 /// A session of `turns` turns, of about 600 tokens each.
 pub(crate) fn imported(bench: &Bench, turns: usize) -> String {
@@ -68,7 +70,12 @@ fn instructions_that_are_too_long_are_refused() {
 fn a_summary_that_failed_is_told_with_its_reason() {
     let bench = Bench::new();
     let id = imported(&bench, 12);
-    let fake = Fake::start([Say::Cut("## Goal\nKnow"), Say::Cut("## Goal\nKnow")]);
+    let fake = Fake::start([
+        Say::Cut("## Goal\nKnow"),
+        Say::Cut("## Goal\nKnow"),
+        Say::Cut("## Goal\nKnow"),
+        Say::Cut("## Goal\nKnow"),
+    ]);
     let given = bench.run_with(&fake, &["compact", &id, "--instructions", "mind the parts"]).exits(0).out;
     let lines: Vec<&str> = given.lines().collect();
     assert!(lines[0].contains("an extract without a model"), "{given}");
@@ -83,7 +90,7 @@ fn a_summary_that_failed_is_told_with_its_reason() {
     assert!(given.contains(&format!("─ {why}\n─ compacted 20 messages · ")), "{given}");
     assert!(given.contains(" · an extract by adaptive · "), "{given}");
     assert!(given.contains("the instructions were not used"), "{given}");
-    assert_eq!(fake.asked().len(), 2);
+    assert_eq!(fake.asked().len(), 4, "each is asked for once more");
     let shown = bench.run(&["sessions", "show", &id]).exits(0).out;
     assert!(shown.contains(&format!("─ {why}\n")), "{shown}");
 }

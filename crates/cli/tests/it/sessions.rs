@@ -8,6 +8,11 @@ use crate::bench::{Bench, fed, given, signal};
 use crate::chat::Terminal;
 use crate::fake::{Fake, Say};
 
+/// What a model writes of the imported conversation.
+const SUMMARY: &str = "## Goal\nKnow the parts.\n## Done\nThe first parts were described one after the other, each with \
+    its number and what it is for; part 0 to part 9 are done.\n## Next steps\nGo on with the parts that were not \
+    described yet.";
+
 /// A recorded conversation of `turns` turns.
 fn recorded(turns: usize) -> String {
     let mut messages = Vec::new();
@@ -139,7 +144,7 @@ fn the_context_is_shown_as_a_table_and_as_json() {
 fn a_compaction_is_previewed_made_and_undone() {
     let bench = Bench::new();
     let id = imported(&bench, 12);
-    let fake = Fake::start([Say::Text("## Goal\nKnow the parts.\n## Done\nParts 0 to 9 were described.")]);
+    let fake = Fake::start([Say::Text(SUMMARY)]);
     // Who counts, and with what experience, depends on the model.
     let context = || -> Value {
         serde_json::from_str(&bench.run_with(&fake, &["context", &id, "--json"]).exits(0).out).unwrap()
@@ -232,7 +237,7 @@ fn a_summary_is_written_by_whom_the_file_names() {
         bench.run(&["undo", &id]).exits(0);
         fake.asked().iter().map(|asked| asked["model"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    let summary = || vec![Say::Text("## Goal\nKnow the parts.\n## Done\nParts 0 to 9 were described.")];
+    let summary = || vec![Say::Text(SUMMARY)];
     assert_eq!(compacted(summary()), ["fake-1"]);
     by("{ compression: { options: { summarizeWith: small } } }");
     assert_eq!(compacted(summary()), ["small"]);

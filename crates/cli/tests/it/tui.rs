@@ -9,6 +9,11 @@ use crate::compacting::imported;
 use crate::fake::{Fake, Say};
 use tty::Tty;
 
+/// What a model writes of the imported conversation.
+const SUMMARY: &str = "## Goal\nKnow the parts.\n## Done\nThe first parts were described one after the other, each with \
+    its number and what it is for; part 0 to part 9 are done.\n## Next steps\nGo on with the parts that were not \
+    described yet.";
+
 const CTRL_C: &str = "\u{3}";
 const CTRL_D: &str = "\u{4}";
 const ESCAPE: &str = "\u{1b}";
@@ -135,7 +140,7 @@ fn what_is_being_typed_stays_while_an_answer_comes_in() {
 fn a_compaction_leaves_a_row_and_is_undone() {
     let bench = Bench::new();
     imported(&bench, 12);
-    let fake = Fake::start([Say::Text("## Goal\nKnow the parts.\n## Done\nThe first parts were described.")]);
+    let fake = Fake::start([Say::Text(SUMMARY)]);
     for (columns, rows) in [(80, 24), (40, 12)] {
         let mut tty = Tty::start(&bench.with(&fake, &["chat", "-c"]), columns, rows);
         tty.until_it_shows("›");

@@ -233,8 +233,14 @@ pub(super) fn result_message(seq: Seq, result: ToolResult) -> Message {
 
 /// Tokens of the placeholder for the result stored at `seq`.
 pub(crate) fn cleared_groups(seq: Seq, counter: &Counter, has_recall: bool) -> Groups {
+    cleared_groups_beside(seq, "", counter, has_recall)
+}
+
+/// Tokens of that placeholder with the lines of the result that stay visible.
+pub(crate) fn cleared_groups_beside(seq: Seq, lines: &str, counter: &Counter, has_recall: bool) -> Groups {
     let result = super::closing_result(&"".into(), ToolStatus::Completed, "");
-    sent_groups(&cleared_message(seq, &result, Excerpt::default(), has_recall), counter)
+    let excerpt = Excerpt { text: lines, cut: false };
+    sent_groups(&cleared_message(seq, &result, excerpt, has_recall), counter)
 }
 
 /// As the model sees a stored message: truncation markers in place, nothing half-received, after what it goes on with.

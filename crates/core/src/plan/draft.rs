@@ -334,6 +334,7 @@ impl SummaryDraft {
             Agent::Asked(pruning) => pruning.take(&text),
             _ => {
                 let text = self.checked(&text)?;
+                self.keep_earlier_beside(&text);
                 self.take_text(text);
                 Ok(())
             }
@@ -357,7 +358,8 @@ impl SummaryDraft {
                 let so_far = so_far.as_deref().unwrap_or_default();
                 (format!("{}\n{so_far}", pieces[*next].replace(&mark, ">")), so_far)
             }
-            _ => (self.material.to_string(), section.earlier.text()),
+            // An earlier summary that is not carried on stays beside the new one.
+            _ => (self.material.to_string(), ""),
         };
         let replaced = ReplacedText {
             material: &material,
@@ -367,6 +369,15 @@ impl SummaryDraft {
             wants_headings: true,
         };
         check_summary(text, &replaced, &|text| self.increment.text(text)).map_err(SummaryDefect::as_str)
+    }
+
+    /// An earlier summary that the text does not carry on stays beside it, in no more room than a summary has.
+    fn keep_earlier_beside(&mut self, text: &str) {
+        let Some(section) = self.sections.iter_mut().find(|section| !section.is_done()) else { return };
+        if !section.earlier.is_carried_by(text) {
+            section.earlier = std::mem::take(&mut section.earlier).kept();
+            section.earlier.limit(section.limit_tokens);
+        }
     }
 
     fn take_text(&mut self, text: String) {

@@ -7,6 +7,7 @@ use super::extract::{self, is_section_title};
 use super::verbatim::shortened;
 use crate::estimate::Counter;
 use crate::history::{History, ItemKind, ViewItem};
+use crate::retention::user_text;
 
 /// The line above an earlier summary that an extract or a note carries on.
 pub(super) const CARRIED: &str = "Earlier summary, as a model wrote it:";
@@ -125,6 +126,7 @@ pub(super) fn written_in(history: &History, item: &ViewItem) -> Option<String> {
         _ => return None,
     };
     let text = extract::plain_text(&item.message);
+    let text = user_text::without_section(&text);
     let is_by_model = id.is_some_and(|id| {
         let edit = history.edits().iter().find(|state| state.edit.id == *id).map(|state| &state.edit);
         edit.is_some_and(|edit| match &edit.summary {

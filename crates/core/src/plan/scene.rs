@@ -12,6 +12,7 @@ use crate::event::ViewEdit;
 use crate::history::{Entry, EntryKind, History, Unit, UnitKind, units};
 use crate::ids::{Handle, Seq};
 use crate::meter::Reading;
+use crate::retention::user_text::user_room;
 use crate::strategy::{Choice, Instead, Line, Protection};
 
 /// One pass of planning: the view in units, and what each choice would lead to.
@@ -137,8 +138,8 @@ impl<'a> Scene<'a> {
     /// The most that quotes of the user in the `gone` units may take, in tokens, beside `floor_bound` tokens of everything
     /// else.
     pub(super) fn user_text_bound(&self, gone: &[bool], floor_bound: u64) -> u64 {
-        let free = self.trigger.min(self.before).saturating_sub(floor_bound);
-        let most = (free as f64 * self.policy.user_text_share) as u64;
+        let limit = self.trigger.min(self.before);
+        let most = user_room(limit.saturating_sub(floor_bound), limit, self.policy.user_text_share, 0);
         let handles = self.handles(gone);
         let is_gone = |entry: &&Entry| handles.iter().any(|Handle(range)| range.contains(entry.seq));
         let typed = self.history.entries().iter().filter(|entry| entry.kind == EntryKind::Typed);
@@ -217,7 +218,8 @@ impl<'a> Scene<'a> {
 
     /// What a tool has just said is for the model: no strategy takes it away.
     pub(super) fn spare_unread(&self, choice: &mut Choice) {
-        let newest = self.steps_newest_first().next().filter(|_| self.is_unread());
+        let newest = self.steps_newest_first().next();
+        let newest = newest.filter(|step| self.is_unread() && self.can_keep_step(*step));
         if let Some(step) = newest {
             choice.gone[step] = false;
             let items = self.units[step].items.clone();

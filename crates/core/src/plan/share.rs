@@ -2,7 +2,7 @@
 
 use super::{Scene, draft, facts};
 use crate::estimate::Groups;
-use crate::history::{History, ItemKind, ViewItem};
+use crate::history::{History, ItemKind, ViewItem, cleared_groups_beside};
 use crate::ids::Seq;
 use crate::message::Part;
 use crate::meter::{self, Reading};
@@ -49,9 +49,6 @@ impl Share {
         self.new += *placeholder;
     }
 }
-
-/// What stands between a placeholder and the lines below it, in tokens.
-const EXCERPT_TITLE_TOKENS: u64 = 8;
 
 /// What a note in the place of older messages may have, in tokens.
 const NOTE_TOKENS: u64 = 64;
@@ -101,8 +98,7 @@ impl Scene<'_> {
     /// Tokens of the placeholder for the result at `at` in the view, with the lines of it that stay.
     pub(super) fn placeholder_groups(&self, at: usize) -> Groups {
         let mut known = self.facts.borrow_mut();
-        let (_, groups) = known.entry(at).or_insert_with(|| self.read_facts(at));
-        self.history.view()[at].placeholder + *groups
+        known.entry(at).or_insert_with(|| self.read_facts(at)).1
     }
 
     /// The lines of the result at `at` in the view that stay when it is cleared.
@@ -121,8 +117,11 @@ impl Scene<'_> {
         let counter = self.history.counter().text_counter();
         let lines = facts::outstanding_lines(&texts.join("\n"), item.tokens, counter);
         let groups = match lines.is_empty() {
-            true => Groups::default(),
-            false => counter.groups(&lines) + Groups::of(EXCERPT_TITLE_TOKENS),
+            true => item.placeholder,
+            false => {
+                let history = self.history;
+                cleared_groups_beside(item.range.from, &lines, history.counter(), history.has_recall())
+            }
         };
         (lines, groups)
     }

@@ -250,6 +250,16 @@ impl Scene<'_> {
         None
     }
 
+    /// Returns whether the newest step fits the usable room, with its results cut to nothing if need be.
+    pub(super) fn can_keep_step(&self, step: usize) -> bool {
+        let view = self.history.view();
+        let is_cuttable = |at: &usize| is_clearable(&view[*at].kind, &[]) && self.worth_clearing(*at) > 0;
+        let results: Vec<usize> = self.units[step].items.clone().filter(is_cuttable).collect();
+        let gone = self.all_but(1).unwrap_or_else(|| vec![false; self.units.len()]);
+        let note = self.cost(self.note(&gone));
+        self.cleared(|unit| !gone[unit], &results, note).bound() < self.budget.usable
+    }
+
     /// What the results of the newest step may have together where they cannot be shown whole, in tokens: three
     /// quarters of what is left beside the least request, and where that is more than a quarter of all room, no more
     /// than half of it: a result that no window holds is not worth everything else.

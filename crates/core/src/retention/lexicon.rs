@@ -52,7 +52,7 @@ const ENGLISH: Lexicon = Lexicon {
     change_cues: "now, no longer, not any more, not anymore, instead, instead of, rather than, from now on, actually, \
         update, correction, changed, changes, change, moved, switch, switched, switching, replace, replaces, replaced, \
         forget, scratch that, never mind, final answer, revised, revise, rotated, retired, renamed, new, after all, on \
-        second thought, i would rather, i'd rather, wait, make that, as of today, latest",
+        second thought, i would rather, i'd rather, wait, make that, as of today, latest, was wrong, from here on",
 };
 
 const GERMAN: Lexicon = Lexicon {
@@ -72,7 +72,7 @@ const GERMAN: Lexicon = Lexicon {
     first_person: "ich wir mein meine meinen unser unsere mich mir uns",
     second_person: "du dir dich dein deine deinen deinem deiner ihr euch sie ihre ihnen",
     change_cues: "jetzt, nun, nicht mehr, stattdessen, statt, anstatt, ab jetzt, ab sofort, doch, korrektur, geändert, \
-        ändern, neu, neue, neuer, neues, verschoben, gewechselt, ersetzt, vergiss, von nun an, lieber, künftig",
+        ändern, neu, neue, neuer, neues, verschoben, gewechselt, ersetzt, vergiss, von nun an, lieber, künftig, war falsch, nicht richtig",
 };
 
 const FRENCH: Lexicon = Lexicon {
@@ -209,8 +209,7 @@ pub(crate) const UNSPACED_COMMANDS: &str = "请 請 不要 别 別 勿 必须 �
 pub(crate) const UNSPACED_QUESTIONS: &str = "？ 吗 嗎 呢 ですか ますか でしょうか 까요 나요";
 
 /// Marks of a change in the same scripts.
-pub(crate) const UNSPACED_CHANGES: &str =
-    "改为 改成 改用 现在 現在 不再 而不是 更正 更新 代わりに 変更 もう 新しい 今は 대신 변경 이제 새로운";
+pub(crate) const UNSPACED_CHANGES: &str = "改为 改成 改到 改用 现在 現在 不再 而不是 更正 更新 代わりに 変更 もう 新しい 今は 대신 변경 이제 새로운";
 
 /// Words of messages that only say that the work goes on.
 pub(crate) const SLIGHT_WORDS: &str = "\

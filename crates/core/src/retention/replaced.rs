@@ -8,12 +8,13 @@ use std::sync::LazyLock;
 
 use super::lexicon::{LEXICONS, UNSPACED_CHANGES};
 use super::mood::{PhraseSet, has_phrase, has_unspaced, is_function_word, plain_words};
+use crate::survival::facts::is_unspaced;
 
 /// The newest statements that are compared with earlier ones at most.
 const MAX_STATEMENTS: usize = 2_000;
 
 /// What two statements must share of the rarer words of the shorter one, where the later announces a change.
-const SHARE_WITH_CUE: f64 = 0.34;
+const SHARE_WITH_CUE: f64 = 0.3;
 
 /// What they must share without such an announcement, where only values differ.
 const SHARE_WITHOUT_CUE: f64 = 0.9;
@@ -93,10 +94,19 @@ fn subject(message: usize, text: &str) -> Subject {
     let words = words.into_iter().filter(|word| !is_function_word(word) && word.chars().nth(2).is_some());
     Subject {
         message,
-        words: words.map(stem).collect(),
+        words: words.flat_map(terms).collect(),
         values: values.into_iter().map(str::to_owned).collect(),
         announces_change,
     }
+}
+
+/// The stem of a word; of scripts without blanks between words the pairs of its letters.
+fn terms(word: &str) -> Vec<String> {
+    let letters: Vec<char> = word.chars().collect();
+    if !letters.iter().any(|letter| is_unspaced(*letter)) {
+        return vec![stem(word)];
+    }
+    letters.windows(2).map(|pair| pair.iter().collect()).collect()
 }
 
 /// The beginning of a word: forms of one word mostly share it.

@@ -40,11 +40,14 @@ const REPLACED_TOKENS: u64 = 8;
 /// Stands where sentences of a message are left out.
 const GAP: &str = "…";
 
-/// Returns the room of the section, in tokens: its share of what is `free`, or as much as the orders need, as long as a
-/// tenth stays free.
-pub(crate) fn user_room(free: u64, share: f64, order_tokens: u64) -> u64 {
+/// The section has at most one part in so many of what the request may have: more would soon be compacted again.
+const LIMIT_SHARE: u64 = 4;
+
+/// Returns the room of the section, in tokens: its share of what is `free` below the `limit` of the request, or as much as
+/// the orders need, as long as a tenth stays free.
+pub(crate) fn user_room(free: u64, limit: u64, share: f64, order_tokens: u64) -> u64 {
     let usual = (free as f64 * share.clamp(0.0, 1.0)) as u64;
-    usual.max(order_tokens.min(free - free / 10))
+    usual.max(order_tokens.min(free - free / 10)).min(limit / LIMIT_SHARE)
 }
 
 /// What the user typed in a part of the log, in ranked pieces.

@@ -43,6 +43,8 @@ pub struct Runtime {
 pub(super) struct House {
     pub(super) agents: Agents,
     pub(super) steering: Steering,
+    /// The usual agent, and the same with what sessions have shown of its model: sessions share it until more is learned.
+    calibrated: Mutex<Option<(Arc<Agent>, Arc<Agent>)>>,
     pub(super) store: SharedStore,
     blobs: Blobs,
     pub(super) owner: String,
@@ -74,6 +76,7 @@ impl Runtime {
 
     fn begin(agents: Agents, store: SharedStore, blobs: Blobs, idle: Duration) -> Self {
         let house = House {
+            calibrated: Mutex::default(),
             steering: Steering::of(&agents),
             agents,
             store,
@@ -347,6 +350,21 @@ impl Runtime {
 }
 
 impl House {
+    /// Returns the usual agent as a session that is opened now gets it.
+    pub(super) fn usual_agent(&self) -> Arc<Agent> {
+        let usual = self.steering.usual().0;
+        let now = usual.calibrated();
+        let mut shared = self.calibrated.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((base, agent)) = shared.as_ref()
+            && Arc::ptr_eq(base, &usual)
+            && agent.counter == now.counter
+        {
+            return Arc::clone(agent);
+        }
+        *shared = Some((usual, Arc::clone(&now)));
+        now
+    }
+
     /// The whole life of an open session, from its opening until it is given up.
     async fn live(self: Arc<Self>, id: SessionId, slot: Arc<Slot>, reply: Reply) {
         // Opening takes more room than being open.

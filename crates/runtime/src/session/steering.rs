@@ -235,7 +235,7 @@ impl House {
     /// and answers nothing.
     pub(super) async fn seat_of(&self, choice: Option<&ModelChoice>) -> Seat {
         let Some(choice) = choice.filter(|_| !self.agents.is_only()) else {
-            return Seat { agent: self.steering.usual().0.calibrated(), missing: None };
+            return Seat { agent: self.usual_agent(), missing: None };
         };
         match self.chosen(choice).await {
             Ok(agent) => Seat { agent: Arc::new(agent).calibrated(), missing: None },

@@ -9,7 +9,11 @@ use tokio::net::TcpStream;
 use crate::world::{PATIENCE, TOKEN, World};
 
 /// Every route that needs the token, with `SESSION` where the id of one goes.
-const ROUTES: [(&str, &str); 39] = [
+const ROUTES: [(&str, &str); 43] = [
+    ("GET", "/api/sessions/SESSION/orders"),
+    ("POST", "/api/sessions/SESSION/orders"),
+    ("PATCH", "/api/sessions/SESSION/orders/o1"),
+    ("DELETE", "/api/sessions/SESSION/orders/o1"),
     ("POST", "/api/ui/chat"),
     ("GET", "/api/ui/chat/c1/stream"),
     ("POST", "/api/ag-ui"),

@@ -75,7 +75,7 @@ impl SummaryDraft {
             return Ok(bare);
         }
         let free = limit.saturating_sub(bare.compressed_bound);
-        let mut room = user_room(free, self.user_text_share, quotes.order_tokens());
+        let mut room = user_room(free, limit, self.user_text_share, quotes.order_tokens());
         while room > 0 {
             match self.pruned_beside(pruning, extracts, room, history) {
                 Err(Rejected::TooLong { .. }) => room = room * 3 / 4,

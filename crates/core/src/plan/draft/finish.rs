@@ -272,7 +272,7 @@ impl SummaryDraft {
         let quotes: Vec<UserText<'_>> =
             self.sections.iter().map(|section| UserText::of(history, &section.handles)).collect();
         let orders: u64 = quotes.iter().map(UserText::order_tokens).sum();
-        let mut room = user_room(limit - bound, self.user_text_share, orders);
+        let mut room = user_room(limit - bound, limit, self.user_text_share, orders);
         while room > 0 && quotes.iter().any(|quote| !quote.is_empty()) {
             let quoted = self.quoted(&quotes, room, history);
             let with_quotes = self.added(&quoted);
