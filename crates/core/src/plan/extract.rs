@@ -73,8 +73,9 @@ fn spacious(items: &[&ViewItem], earlier: Vec<String>, room: u64, counter: &Coun
 /// The newest of some messages word for word below their title, in at most `room` tokens; an empty text if none fits.
 pub(super) fn said(items: &[&ViewItem], room: u64, counter: &Counter) -> String {
     let left = room.saturating_sub(counter.text(SAID) + 3);
-    // The user is quoted above.
-    let others: Vec<&ViewItem> = items.iter().copied().filter(|item| item.kind != ItemKind::Typed).collect();
+    // The user is quoted above, but for the middles of pastes.
+    let is_quoted = |item: &ViewItem| item.kind == ItemKind::Typed && item.tokens <= user_text::PASTE_TOKENS;
+    let others: Vec<&ViewItem> = items.iter().copied().filter(|item| !is_quoted(item)).collect();
     let said = verbatim::newest(&others, left, counter);
     match said.is_empty() {
         true => String::new(),

@@ -23,7 +23,7 @@ use crate::survival::facts::{CodeLines, is_summary, single_spaced};
 pub(crate) const TITLE: &str = "What the user said, oldest first; later words win:";
 
 /// Longer messages are pastes and are cut to both ends. In tokens.
-const PASTE_TOKENS: u64 = 200;
+pub(crate) const PASTE_TOKENS: u64 = 200;
 
 /// What stays of each end of a paste, in tokens.
 const PASTE_END_TOKENS: u64 = 100;

@@ -126,7 +126,8 @@ async fn a_conversation_of_many_windows_meets_no_error() {
     let sent = mains(&server);
     assert_eq!(sent.len(), 60, "nothing was refused, nothing was sent twice");
     let compactions = actions.iter().filter(|action| *action == "compacted").count();
-    assert!((3..15).contains(&compactions), "{actions:?}");
+    // Half of all words are the user's: a quarter of the room quotes them.
+    assert!((3..20).contains(&compactions), "{actions:?}");
     assert!(summaries(&server) >= compactions);
     assert_eq!(actions[0], "none");
     // Between two compactions the upstream's prompt cache is of use.

@@ -162,7 +162,7 @@ async fn another_process_knows_that_an_extract_is_a_stopgap_and_since_when() {
     gateway.settle().await;
     // A third one finds it.
     assert_eq!(turn(&stage.gateway(), &mut messages).await, "remembered");
-    assert!(text(&stage.newest()).contains("They spoke of stones."));
+    assert!(text(&stage.newest()).contains("They spoke of stones."), "{}", text(&stage.newest()));
 }
 
 #[tokio::test]
@@ -183,7 +183,7 @@ async fn a_summary_that_is_needed_anyway_is_made_of_what_an_extract_stands_for()
     let read: String = sent.iter().filter(|body| is_summary_request(body)).map(Value::to_string).collect();
     assert!(read.contains("topic0 ") && read.contains("topic11 "), "the originals, not what stood for them");
     assert!(!read.contains("[SUMMARY]"));
-    assert!(text(&stage.newest()).contains("They spoke of stones."));
+    assert!(text(&stage.newest()).contains("They spoke of stones."), "{}", text(&stage.newest()));
 }
 
 #[tokio::test]
@@ -245,7 +245,7 @@ async fn branches_that_find_an_extract_due_ask_once() {
     let mut messages = branch(2);
     messages.extend([assistant("yes"), user("go on"), assistant("yes"), user("and?")]);
     turn(&gateway, &mut messages).await;
-    assert!(text(&stage.newest()).contains("They spoke of stones."));
+    assert!(text(&stage.newest()).contains("They spoke of stones."), "{}", text(&stage.newest()));
 }
 
 #[tokio::test]
