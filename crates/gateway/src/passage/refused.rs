@@ -21,7 +21,7 @@ const ROOM_MARGIN_SHARE: u64 = 100;
 const LEAST_ANSWER_SHARE: u64 = 8;
 
 /// Fewer missing tokens than this say nothing of how a server counts.
-const LEAST_MISSING_TOKENS: u64 = 256;
+const LEAST_MISSING_TOKENS: u64 = 128;
 
 /// What came of a request.
 pub(super) enum Came {

@@ -14,7 +14,7 @@ use crate::upstream::*;
 const TURNS: usize = 200;
 
 /// Turns that another process goes on with.
-const RESTARTS: [usize; 2] = [70, 140];
+const RESTARTS: [usize; 2] = [66, 138];
 
 /// What a server has been asked, in words.
 struct Asked {
