@@ -44,7 +44,7 @@ const VERSION: u32 = 2;
 #[serde(from = "StoredProfile", into = "StoredProfile")]
 pub struct TokenizerProfile {
     pub(super) weights: [f64; SIZE],
-    pub(super) spread: Matrix,
+    pub(super) spread: Box<Matrix>,
 }
 
 /// What a request holds, or two requests differ by: the factors of the weights.
@@ -76,7 +76,7 @@ impl TokenizerProfile {
         let common = if kind == CountKind::Exact { 0.0 } else { COMMON_DEVIATION };
         let bytes = if kind == CountKind::Exact { 0.0 } else { BYTE_DEVIATION };
         let deviations = [bytes, MESSAGE_DEVIATION, FIXED_DEVIATION, CONSTANT_DEVIATION];
-        let mut spread = [[0.0; SIZE]; SIZE];
+        let mut spread = Box::new([[0.0; SIZE]; SIZE]);
         for (at, row) in spread.iter_mut().enumerate() {
             if at < Groups::KINDS {
                 row[..Groups::KINDS].fill(common * common);

@@ -12,6 +12,7 @@ mod ours;
 mod pieces;
 #[cfg(test)]
 mod reading;
+#[cfg(test)]
 mod score;
 #[cfg(test)]
 mod script;

@@ -31,7 +31,7 @@ fn order_scores(orders: &[String], filler: &[ChatTurn], cases: &[OrderCase]) -> 
 
 fn fewest_kept(scores: &[OrderScore], strategy: &str) -> usize {
     let of_strategy = scores.iter().filter(|score| score.strategy == strategy);
-    of_strategy.map(|score| score.kept).min().unwrap()
+    of_strategy.map(|score| score.kept).min().unwrap_or(0)
 }
 
 #[test]
