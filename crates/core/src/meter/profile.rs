@@ -39,7 +39,7 @@ const EXACT_DEVIATION: f64 = 0.01;
 /// The format of a stored profile.
 const VERSION: u32 = 2;
 
-/// Weights and their covariance; see the [module](self).
+/// Weights of a model's tokenizer and server, and their covariance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "StoredProfile", into = "StoredProfile")]
 pub struct TokenizerProfile {
