@@ -482,6 +482,42 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sessions/{id}/orders": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The standing orders, the oldest first */
+        get: operations["listOrders"];
+        put?: never;
+        /** Pins a standing order: the model is shown it whole from its next step on */
+        post: operations["pinOrder"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{id}/orders/{order}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Removes a standing order; the log keeps it */
+        delete: operations["removeOrder"];
+        options?: never;
+        head?: never;
+        /** Gives a standing order another text */
+        patch: operations["editOrder"];
+        trace?: never;
+    };
     "/api/sessions/{id}/recall": {
         parameters: {
             query?: never;
@@ -957,6 +993,8 @@ export interface components {
             seq: number;
             sessionId: string;
             strategy: string;
+            /** @description How the check of the model's answers ended, if a model was asked for a summary. */
+            summary?: components["schemas"]["SummaryCheck"];
             survival: components["schemas"]["Survival"] | null;
             /** Format: int64 */
             trigger: number | null;
@@ -1067,6 +1105,9 @@ export interface components {
         };
         /** @enum {string} */
         EditKind: "prune" | "compaction";
+        EditOrder: {
+            text: string;
+        };
         /** @enum {string} */
         EditReason: "token_limit" | "overflow_error" | "model_switch" | "requested";
         ErrorContext: {
@@ -1077,7 +1118,7 @@ export interface components {
             stepId?: string;
         };
         /** @description One event of a session's stream. */
-        Event: components["schemas"]["MessageAdded"] | components["schemas"]["MessageDequeued"] | components["schemas"]["RunStarted"] | components["schemas"]["RunComplete"] | components["schemas"]["SessionParked"] | components["schemas"]["LlmThinking"] | components["schemas"]["LlmResponse"] | components["schemas"]["LlmToolCall"] | components["schemas"]["LlmToolResult"] | components["schemas"]["LlmSwitched"] | components["schemas"]["LlmError"] | components["schemas"]["LlmUnsupportedInput"] | components["schemas"]["LlmChunk"] | components["schemas"]["LlmToolInput"] | components["schemas"]["LlmSnapshot"] | components["schemas"]["ToolStarted"] | components["schemas"]["ToolOutput"] | components["schemas"]["ToolApprovalRequest"] | components["schemas"]["ToolApprovalResponse"] | components["schemas"]["ContextUsage"] | components["schemas"]["ContextEstimate"] | components["schemas"]["ContextPruned"] | components["schemas"]["ContextCompressed"] | components["schemas"]["ContextCompactFailed"] | components["schemas"]["ContextRestored"] | components["schemas"]["ContextCompacting"] | components["schemas"]["MessageQueued"] | components["schemas"]["MessageEdited"] | components["schemas"]["MessageRemoved"] | components["schemas"]["QueueSnapshot"] | components["schemas"]["StreamGap"];
+        Event: components["schemas"]["MessageAdded"] | components["schemas"]["MessageDequeued"] | components["schemas"]["RunStarted"] | components["schemas"]["RunComplete"] | components["schemas"]["SessionParked"] | components["schemas"]["LlmThinking"] | components["schemas"]["LlmResponse"] | components["schemas"]["LlmToolCall"] | components["schemas"]["LlmToolResult"] | components["schemas"]["LlmSwitched"] | components["schemas"]["LlmError"] | components["schemas"]["LlmUnsupportedInput"] | components["schemas"]["LlmChunk"] | components["schemas"]["LlmToolInput"] | components["schemas"]["LlmSnapshot"] | components["schemas"]["ToolStarted"] | components["schemas"]["ToolOutput"] | components["schemas"]["ToolApprovalRequest"] | components["schemas"]["ToolApprovalResponse"] | components["schemas"]["ContextUsage"] | components["schemas"]["ContextEstimate"] | components["schemas"]["ContextPruned"] | components["schemas"]["ContextCompressed"] | components["schemas"]["ContextCompactFailed"] | components["schemas"]["ContextRestored"] | components["schemas"]["OrderPinnedEvent"] | components["schemas"]["OrderEditedEvent"] | components["schemas"]["OrderRemovedEvent"] | components["schemas"]["ContextCompacting"] | components["schemas"]["MessageQueued"] | components["schemas"]["MessageEdited"] | components["schemas"]["MessageRemoved"] | components["schemas"]["QueueSnapshot"] | components["schemas"]["StreamGap"];
         /** @enum {string} */
         ExportFormat: "jsonl" | "markdown";
         /** @description What went wrong: the stable code, and words for people. */
@@ -1473,6 +1514,73 @@ export interface components {
             agent?: string | null;
             title?: string | null;
         };
+        OrderChanged: {
+            ok: boolean;
+            order: components["schemas"]["StandingOrder"];
+        };
+        OrderEditedEvent: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "order:edited";
+            orderId: string;
+            runId?: string;
+            seq: number;
+            sessionId: string;
+            text: string;
+        };
+        OrderPinned: {
+            /** @description Whether it was made now: an order that says the same is not made twice. */
+            created: boolean;
+            ok: boolean;
+            order: components["schemas"]["StandingOrder"];
+        };
+        OrderPinnedEvent: {
+            /**
+             * Format: int64
+             * @description The message it was said in, if it is known.
+             */
+            fromSeq?: number;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "order:pinned";
+            orderId: string;
+            /** @description The order that does not hold any more. */
+            replaces?: string;
+            runId?: string;
+            seq: number;
+            sessionId: string;
+            source: components["schemas"]["OrderSource"];
+            text: string;
+        };
+        OrderRemovedEvent: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "order:removed";
+            orderId: string;
+            runId?: string;
+            seq: number;
+            sessionId: string;
+        };
+        /** @description Standing orders. */
+        Orders: {
+            orders: components["schemas"]["StandingOrder"][];
+        };
+        /**
+         * @description Who made a standing order.
+         * @enum {string}
+         */
+        OrderSource: "user" | "model" | "summary" | "detected";
+        /**
+         * @description Whether a standing order holds.
+         * @enum {string}
+         */
+        OrderState: "active" | "superseded" | "removed";
         /** @description Who serves a model. */
         Origin: {
             api: string;
@@ -1528,6 +1636,11 @@ export interface components {
         };
         /** @enum {string} */
         Persisted: "partial_assistant" | "tools_in_progress";
+        PinOrder: {
+            /** @description The order that it takes the place of. */
+            replaces?: string | null;
+            text: string;
+        };
         /** @enum {string} */
         PlannedAction: "nothing" | "edit" | "summarise";
         /** @description A problem document (RFC 9457). */
@@ -1852,6 +1965,25 @@ export interface components {
             text: string;
             type: components["schemas"]["Voice"];
         };
+        /** @description An instruction that holds beyond the next answer. */
+        StandingOrder: {
+            /**
+             * Format: int64
+             * @description The message it was said in, if it is known.
+             */
+            fromSeq?: number;
+            id: string;
+            /**
+             * Format: int64
+             * @description The event that pinned it.
+             */
+            seq: number;
+            source: components["schemas"]["OrderSource"];
+            state: components["schemas"]["OrderState"];
+            /** @description The order that holds instead. */
+            supersededBy?: string;
+            text: string;
+        };
         /**
          * @description What a session does.
          * @enum {string}
@@ -1869,6 +2001,13 @@ export interface components {
             sessionId: string;
             /** Format: int64 */
             to: number;
+        };
+        /** @description The outcome of the check of a model's summary. */
+        SummaryCheck: {
+            /** @description Whether the edit has a summary that passed the check; `false` for an extract in its place. */
+            checked: boolean;
+            /** @description Why earlier answers were refused, in words, oldest first. */
+            reasons: string[];
         };
         /** @description What an edit leaves of the facts, by class. */
         Survival: {
@@ -5508,6 +5647,470 @@ export interface operations {
             };
             /** @description It cannot be done as things are. */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; `Retry-After` says when to come again. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The server failed. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store does not answer, or the server is ending. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listOrders: {
+        parameters: {
+            query?: {
+                /** @description Those that do not hold any more too. */
+                all?: boolean;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Those that hold */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Orders"];
+                };
+            };
+            /** @description The request is wrong. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The host name or the page that asks is foreign. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is named does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It cannot be done as things are. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; `Retry-After` says when to come again. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The server failed. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store does not answer, or the server is ending. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    pinOrder: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key again does nothing and gets the same answer. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PinOrder"];
+            };
+        };
+        responses: {
+            /** @description An order that holds says the same */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrderPinned"];
+                };
+            };
+            /** @description Pinned */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrderPinned"];
+                };
+            };
+            /** @description The request is wrong. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The host name or the page that asks is foreign. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is named does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body came to a stop. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It cannot be done as things are. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key was used for another request, or what was asked was refused. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; `Retry-After` says when to come again. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The server failed. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store does not answer, or the server is ending. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    removeOrder: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+                order: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Removed */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrderChanged"];
+                };
+            };
+            /** @description The request is wrong. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The host name or the page that asks is foreign. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is named does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It cannot be done as things are. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; `Retry-After` says when to come again. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The server failed. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store does not answer, or the server is ending. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    editOrder: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+                order: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EditOrder"];
+            };
+        };
+        responses: {
+            /** @description Changed */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrderChanged"];
+                };
+            };
+            /** @description The request is wrong. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The host name or the page that asks is foreign. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is named does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body came to a stop. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It cannot be done as things are. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON. */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };
