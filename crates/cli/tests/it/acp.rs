@@ -86,7 +86,10 @@ fn room_is_made_as_far_as_the_official_client_can_show_it() {
     ] {
         let bench = Bench::new();
         let talk = || Say::Text("So it is.");
-        let summary = Say::Text("## Goal\nTalk at length.\n## State\nthe ports are kept: 8080 and 8081");
+        let summary = Say::Text(
+            "## Goal\nTalk at length, in many words of no great weight: one, two, three and four were said.\n## Done\nEach was \
+             answered with: so it is.\n## State\nthe ports are kept: 8080 and 8081, as the user asked for in this conversation",
+        );
         let fake = Fake::start([talk(), talk(), talk(), talk(), summary]);
         check(&node, &["acp.mjs", "compact"], &agent(&bench, &fake), shows);
         assert!(fake.asked()[4].to_string().contains("mind the ports"), "{}", fake.asked()[4]);

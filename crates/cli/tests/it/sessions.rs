@@ -10,7 +10,7 @@ use crate::fake::{Fake, Say};
 
 /// What a model writes of the imported conversation.
 const SUMMARY: &str = "## Goal\nKnow the parts.\n## Done\nThe first parts were described one after the other, each with \
-    its number and what it is for; part 0 to part 9 are done.\n## Next steps\nGo on with the parts that were not \
+    its number and what it is for: marker-0 in src/part0.rs, marker-1 in src/part1.rs, and so on.\n## Next steps\nGo on with the parts that were not \
     described yet.";
 
 /// A recorded conversation of `turns` turns.

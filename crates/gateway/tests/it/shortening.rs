@@ -481,7 +481,13 @@ async fn a_server_that_counts_something_else_is_asked_again_only_once() {
     assert_eq!((first.status, mains(&server).len()), (StatusCode::OK, 3));
     let others: Vec<Value> = [user("another")].into_iter().chain(long().into_iter().skip(1)).collect();
     let second = gateway.answer(chat(request(&others, false))).await;
-    assert_eq!((second.status, header(&second, "x-longhaul-action")), (StatusCode::OK, "none"), "{:?} {:?}", first.headers, second.headers);
+    assert_eq!(
+        (second.status, header(&second, "x-longhaul-action")),
+        (StatusCode::OK, "none"),
+        "{:?} {:?}",
+        first.headers,
+        second.headers
+    );
     assert_eq!(mains(&server).len(), 4);
 }
 

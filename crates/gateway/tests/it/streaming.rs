@@ -109,7 +109,10 @@ async fn what_was_made_in_the_middle_holds_for_the_next_request() {
     let sent = server.sent().last().unwrap().messages();
     // The answer fills the window: a note alone has room beside it.
     let first = sent[0]["content"].as_str().unwrap();
-    assert!(first.starts_with("[SUMMARY]") || first.starts_with("[12 earlier messages were removed"), "{first}");
+    assert!(
+        first.starts_with("[SUMMARY]") || first.starts_with("[12 earlier messages were removed"),
+        "{first}"
+    );
     assert_eq!(sent.last().unwrap(), &user("thanks"));
 }
 

@@ -121,10 +121,7 @@ fn decisions_of_compactbench_stay_in_view() {
 
 #[test]
 fn a_reading_job_is_cheap_and_sees_its_needles() {
-    for (window, cost, needles) in [
-        (64_000, goals::JOB_64K_COST, 30),
-        (32_000, goals::JOB_32K_COST, 20),
-    ] {
+    for (window, cost, needles) in [(64_000, goals::JOB_64K_COST, 30), (32_000, goals::JOB_32K_COST, 20)] {
         let scores = reading_job::measure(window).unwrap();
         scores.iter().for_each(|score| println!("{score:?}"));
         assert_eq!(scores.len(), 8, "every policy runs");
