@@ -7,7 +7,6 @@ use longhaul::config::{
     Config, GatewayCredentials, GatewayDialect, GatewayMidstream, GatewayRecall, ModelConfig, StrategyKind,
     UpstreamConfig, UpstreamModel,
 };
-use longhaul_core::estimate::Counter;
 use longhaul_core::message::Origin;
 use longhaul_core::meter::Calibration;
 use longhaul_core::plan::Policy;
@@ -63,15 +62,7 @@ pub(crate) async fn gateway(
     };
     let windows = Arc::new(Shared(calibrations.clone()));
     let summariser = summariser.map(|another| another.0);
-    let learned = calibrations.clone();
-    let counter = Arc::new(move |model: &Origin| {
-        let counter = Counter::default().for_model(&model.model);
-        match learned.prior(model, counter.name()) {
-            Some(prior) => counter.with_prior(prior),
-            None => counter,
-        }
-    });
-    let parts = Parts { memo, windows, summariser, counter, ..Parts::default() };
+    let parts = Parts { memo, windows, summariser, ..Parts::default() };
     Gateway::new(settings, parts).map(Some).map_err(|error| Failure::usage(error.to_string()))
 }
 

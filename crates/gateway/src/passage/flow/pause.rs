@@ -133,12 +133,13 @@ impl Pause {
     }
 }
 
-/// Tokens of a text as the model's tokenizer charges, where that was learned, with the expected error: room that is gone too early
-/// costs a pause, room that is gone too late the rest of the answer.
+/// Tokens of a text as the model's tokenizer charges, where that was learned, with the expected error; never less than the
+/// estimate. Room that is gone too early costs a pause, room that is gone too late the rest of the answer.
 fn charged(counter: &Counter, text: &str) -> u64 {
-    let Some(prior) = counter.prior() else { return counter.text(text) };
-    let tokens = prior.ratios().apply(&counter.text_counter().groups(text));
-    tokens.saturating_add((tokens * LEARNED_ERROR_PERCENT).div_ceil(100))
+    let estimated = counter.text(text);
+    let Some(prior) = counter.prior() else { return estimated };
+    let learned = prior.ratios().apply(&counter.text_counter().groups(text));
+    estimated.max(learned.saturating_add((learned * LEARNED_ERROR_PERCENT).div_ceil(100)))
 }
 
 /// What so many tokens may be by our count. A server that writes more does not keep to its limit.
