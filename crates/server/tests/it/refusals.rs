@@ -187,6 +187,7 @@ async fn unknown_names_are_not_found() {
             let head = site.route(method, path, id);
             let body: &[u8] = if *method == "PATCH" { br#"{"title":"x"}"# } else { b"" };
             let body: &[u8] = if path.ends_with("llm") { br#"{"model":"x"}"# } else { body };
+            let body: &[u8] = if path.contains("/orders") { br#"{"text":"x"}"# } else { body };
             let body: &[u8] = if path.ends_with("blobs") { b"content" } else { body };
             check(&head, 404, &site.ask(&head, &[], body).await);
         }

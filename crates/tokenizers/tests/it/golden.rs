@@ -97,6 +97,10 @@ fn every_recorded_file() {
     for path in files(Path::new(FIXTURES)) {
         let inner = path.strip_prefix(FIXTURES).unwrap();
         let folder: Vec<_> = inner.iter().take(2).map(|part| part.to_str().unwrap()).collect();
+        // Compressed data is no text, and of another kind than what was recorded.
+        if inner.starts_with("receipts") {
+            continue;
+        }
         let text = std::fs::read_to_string(&path).unwrap();
         let (files, bytes, tokens) = sums.entry(folder.join("/")).or_default();
         *files += 1;
