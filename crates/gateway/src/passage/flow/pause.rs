@@ -15,9 +15,6 @@ const GRACE_TOKENS: u64 = 48;
 /// a model need not say the same one again; some servers end each piece with one.
 const BLANK_GRACE_TOKENS: u64 = 12;
 
-/// What the estimate of streamed text may be off by where nothing was learned of the model, in percent.
-const ESTIMATE_ERROR_PERCENT: u64 = 5;
-
 /// What a learned tokenizer's count of a text may be off by, in percent: the goal for the next input.
 const LEARNED_ERROR_PERCENT: u64 = 3;
 
@@ -140,7 +137,6 @@ impl Pause {
 /// estimate. Room that is gone too early costs a pause, room that is gone too late the rest of the answer.
 fn charged(counter: &Counter, text: &str) -> u64 {
     let estimated = counter.text(text);
-    let estimated = estimated.saturating_add(estimated * ESTIMATE_ERROR_PERCENT / 100);
     let Some(prior) = counter.prior() else { return estimated };
     let learned = prior.ratios().apply(&counter.text_counter().groups(text));
     estimated.max(learned.saturating_add((learned * LEARNED_ERROR_PERCENT).div_ceil(100)))
