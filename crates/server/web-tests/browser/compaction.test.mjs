@@ -99,7 +99,7 @@ test('a pruned result is marked where it stands, the row of the prune leads to i
   const config = 'context: { compression: { strategy: proactive-threshold, trigger: { type: threshold, percentage: 0.6 }, options: { pruneProtectTokens: 1500, pruneMinimumTokens: 500 } } }';
   const { page, model, server } = await world(t, { window: 12_000, config });
   writeFileSync(join(server.workspace, 'lexer.rs'), Array.from({ length: 300 }, (_, at) => `    line ${at} of the lexer with some words in it`).join('\n'));
-  for (let at = 0; at < 4; at += 1) model.answers.push({ text: `Part ${at}.`, calls: [{ name: 'read', args: { path: 'lexer.rs', offset: at * 30 + 1, limit: 100 } }] });
+  for (let at = 0; at < 6; at += 1) model.answers.push({ text: `Part ${at}.`, calls: [{ name: 'read', args: { path: 'lexer.rs', offset: at * 30 + 1, limit: 100 } }] });
   await say(page, 'Read it');
   const prune = page.locator('.prune').first();
   await prune.getByText(/cleared \d old tool results/).waitFor();
