@@ -47,7 +47,7 @@ function faint(page) {
 }
 
 test('text can be read: at least 4.5 to 1, light and dark, in every state', async (t) => {
-  const { page, model, server } = await world(t, { window: 6_500 });
+  const { page, model, server } = await world(t, { window: 5_500 });
   writeFileSync(join(server.workspace, 'a.txt'), Array.from({ length: 300 }, (_, at) => `line ${at} of the file with some words in it`).join('\n'));
   const both = async (state) => {
     for (const colorScheme of ['light', 'dark']) {
