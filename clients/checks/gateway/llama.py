@@ -317,8 +317,7 @@ def answers(binary, server, count):
         stand.close()
     line = {"part": "answers", "answers": count, "window": WINDOW, "stopped_and_gone_on": stops, "refused_at_the_end": refused,
             "longest_upstream": longest, "answer_bytes": lengths, "seconds": round(time.monotonic() - begun, 1)}
-    # Random words may have more tokens than an estimate says: one answer may end at its limit before it is stopped.
-    if stops.count(0) > 1:
+    if not all(stops):
         faults.append(f"an answer was never stopped: {stops}")
     if refused > 1:
         faults.append(f"{refused} answers were refused to go on")
