@@ -17,7 +17,7 @@ use super::recall::Division;
 use super::{Action, Report, Route};
 use crate::gateway::ReplyStream;
 use crate::wire::volatile::{COMPACTING, CONTINUING};
-use crate::wire::{Event, Events, Fault, FaultKind, Seen, Splice, Watcher, Wire};
+use crate::wire::{Event, Events, Fault, FaultKind, Inside, Seen, Splice, Watcher, Wire};
 
 mod body;
 mod late;
@@ -78,6 +78,8 @@ pub(super) struct Flow {
     step: Option<StepSoFar>,
     /// Whether one step of it is over and the next has not begun.
     is_between: bool,
+    /// What the newest event that carried anything was part of: text, reasoning or a call.
+    within: Inside,
     /// How the output of its last step is divided, if the client has only a part of it.
     division: Division,
     /// Bytes of the upstream's, of all streams.
@@ -161,6 +163,7 @@ impl Flow {
             counted_tokens: 0,
             step: recalls.then(StepSoFar::default),
             is_between: false,
+            within: Inside::Nothing,
             division: Division::default(),
             taken_bytes: 0,
             said_at: Instant::now(),
@@ -319,6 +322,10 @@ impl Flow {
         let note = self.note.take_if(|_| begins);
         let note = note.filter(|note| !has_said(splice.as_mut(), note, out));
         splice.pass(raw, out);
+        self.within = match splice.seen().inside {
+            Inside::Nothing => self.within,
+            inside => inside,
+        };
         // Nothing can be said before the very first event.
         if let Some(note) = note {
             splice.notice(&format!("\n\n{note}"), out);
@@ -409,6 +416,9 @@ impl Flow {
         }
         if self.goes_round().await {
             return;
+        }
+        if self.has_no_room() {
+            return self.go_on_after_end();
         }
         let seen = self.reader.seen();
         // What several streams reported is no count of this request.

@@ -12,7 +12,7 @@ use longhaul_gateway::wire::volatile::SPENT;
 use longhaul_gateway::{Config, Gateway};
 use serde_json::{Value, json};
 
-use crate::model::{begun, call, conversation, events, read, totals, upstream};
+use crate::model::{begun, call, conversation, events, read, text_of, totals, upstream};
 use crate::shortening::{is_summary_request, pruned};
 use crate::upstream::*;
 
@@ -239,6 +239,75 @@ async fn an_answer_that_has_room_for_what_is_asked_is_not_stopped() {
             }
         };
         assert_eq!(said.trim_matches('"'), text, "stream: {stream}");
+    }
+}
+
+/// The same events, of an answer that its server ends because the window is full.
+fn cut_short(dialect: Dialect, events: Vec<String>) -> Vec<String> {
+    let cut = |event: String| match dialect {
+        Dialect::Chat => event.replace(r#""finish_reason":"stop""#, r#""finish_reason":"length""#),
+        Dialect::Messages => event.replace("end_turn", "max_tokens"),
+        Dialect::Responses if event.contains("response.completed") => {
+            let reason = r#""incomplete_details":{"reason":"max_output_tokens"},"object":"response""#;
+            let event = event.replace("response.completed", "response.incomplete");
+            event.replace(r#""object":"response""#, reason).replace("completed", "incomplete")
+        }
+        Dialect::Responses => event,
+    };
+    events.into_iter().map(cut).collect()
+}
+
+#[tokio::test]
+async fn an_answer_that_fills_the_window_by_the_servers_count_goes_on() {
+    const WINDOW: u64 = 3_000;
+    for dialect in [Dialect::Chat, Dialect::Messages, Dialect::Responses] {
+        for (stream, limit, streams) in [(true, None, 2), (false, None, 2), (true, Some(1_000), 1)] {
+            let text = words(1_600, 3);
+            let said = text.clone();
+            // Every word of an answer is two tokens, twice what is counted before a server has said so.
+            let server = Server::start(move |number, body| {
+                let items = body[crate::model::list(dialect)].as_array().unwrap();
+                let input = items.iter().map(|item| text_of(item).split(' ').count() as u64 + 4).sum::<u64>();
+                let rest = said.strip_prefix(&begun(dialect, body).0).expect("it goes on where it was cut");
+                let room = limit.unwrap_or(WINDOW - input).min(WINDOW - input);
+                let words: Vec<&str> = rest.split_inclusive(' ').collect();
+                let fits = words.len().min(room as usize / 2);
+                let part = words[..fits].concat();
+                let all = events(dialect, &format!("id{number}"), part.trim_end(), (input, 2 * fits as u64));
+                let is_cut = fits < words.len();
+                Does::Events(if is_cut { cut_short(dialect, all) } else { all }, Duration::ZERO)
+            })
+            .await;
+            let policy = Policy::new(Arc::new(Truncation::default()));
+            let upstreams = vec![upstream(&server, dialect, WINDOW, true)];
+            let gateway = gateway(Config { policy, ..Config::new(upstreams) });
+            let mut asked = call(dialect, &conversation(6), stream);
+            if let Some(limit) = limit {
+                let mut fields: Value = serde_json::from_slice(&asked.body).unwrap();
+                let name = if dialect == Dialect::Responses { "max_output_tokens" } else { "max_tokens" };
+                fields[name] = json!(limit);
+                asked.body = fields.to_string().into();
+            }
+            let out = body(gateway.answer(asked).await).await;
+            let case = format!("{dialect:?}, stream: {stream}, limit: {limit:?}");
+            assert_eq!(server.sent().len(), streams, "{case}");
+            match (stream, limit) {
+                (true, None) => {
+                    let (seen, events) = read(dialect, &out);
+                    assert_eq!((seen.text == text, seen.finish), (true, Some(Finish::Stop)), "{case}");
+                    assert_eq!(
+                        totals(&events)["billed"]["estimated"],
+                        false,
+                        "{case}: every stream reported"
+                    );
+                }
+                (true, Some(_)) => assert_eq!(read(dialect, &out).0.finish, Some(Finish::Length), "{case}"),
+                (false, _) => {
+                    let out = String::from_utf8_lossy(&out).into_owned();
+                    assert!(out.contains(&text), "{case}: {out}");
+                }
+            }
+        }
     }
 }
 

@@ -142,8 +142,13 @@ fn charged(counter: &Counter, text: &str) -> u64 {
     estimated.max(learned.saturating_add((learned * LEARNED_ERROR_PERCENT).div_ceil(100)))
 }
 
+/// Whether so many tokens are the share of a window at which an answer is stopped.
+pub(super) fn is_full(tokens: u64, window: u64) -> bool {
+    tokens.saturating_mul(100) >= window.saturating_mul(FULL_PERCENT)
+}
+
 /// What so many tokens may be by our count. A server that writes more does not keep to its limit.
-fn with_error(tokens: u64) -> u64 {
+pub(super) fn with_error(tokens: u64) -> u64 {
     tokens.saturating_add(tokens / 2)
 }
 

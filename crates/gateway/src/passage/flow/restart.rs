@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use longhaul_core::message::Finish;
 use longhaul_core::usage::Usage;
 use longhaul_providers::overflow;
 use tokio::time::Instant;
@@ -10,10 +11,10 @@ use super::super::Route;
 use super::super::prepare::Prepared;
 use super::super::totals::Partial;
 use super::notices::Comment;
-use super::reading::{Characters, said_by, seen_in};
-use super::{Body, Flow, Pause, Phase, Reader};
+use super::reading::{Characters, seen_in};
+use super::{Body, Flow, Pause, Phase, Reader, pause};
 use crate::wire::volatile::{COMPACTING, CONTINUING, SPENT};
-use crate::wire::{Events, Fault, FaultKind};
+use crate::wire::{Events, Fault, FaultKind, Inside, Seen};
 
 /// How often one answer is stopped and gone on with at most.
 const MOST_RESTARTS: u32 = 3;
@@ -38,6 +39,42 @@ pub(super) enum Then {
 impl Flow {
     /// Leaves the upstream's stream before this event, and begins to make room.
     pub(super) fn stop(&mut self, next: &[u8], out: &mut Vec<u8>) {
+        let Seen { text, usage, .. } = seen_in(self.wire, next);
+        let gap_bytes = text.len() - text.trim_start().len();
+        self.leave(&text[..gap_bytes], usage, out);
+    }
+
+    /// Whether the stream has ended because the window is full, although the client wants more of its text.
+    pub(super) fn has_no_room(&self) -> bool {
+        let (Some(_), Some(route)) = (&self.pause, &self.route) else { return false };
+        let seen = self.reader.seen();
+        let is_cut = seen.finish == Some(Finish::Length) && !seen.has_other;
+        if !is_cut || self.within != Inside::Text || self.step_text().trim_end().is_empty() {
+            return false;
+        }
+        let is_wanted = match route.left_output(self.left_tokens) {
+            Ok(Some(left)) => route.room(&self.prepared).is_some_and(|room| room < left),
+            Ok(None) => true,
+            Err(_) => false,
+        };
+        let used = match self.usage().filter(|usage| usage.input_tokens > 0 && usage.output_tokens > 0) {
+            Some(usage) => usage.total_tokens(),
+            None => self.prepared.input + pause::with_error(self.output_tokens()),
+        };
+        is_wanted && pause::is_full(used, route.window.tokens)
+    }
+
+    /// The stream has ended for want of room: makes some, and goes on.
+    pub(super) fn go_on_after_end(&mut self) {
+        let mut out = Vec::new();
+        let usage = self.reader.seen().usage.clone();
+        self.leave("", usage, &mut out);
+        self.go_out(out.into());
+    }
+
+    /// Leaves the upstream's stream and begins to make room. `gap` is the whitespace that was about to come, `newest` what
+    /// was reported last.
+    fn leave(&mut self, gap: &str, newest: Option<Usage>, out: &mut Vec<u8>) {
         let text = self.step_text();
         let Some(route) = self.route.take() else { return };
         let is_exact = route.goes_on_exactly();
@@ -47,7 +84,7 @@ impl Flow {
         }
         let tokens = self.pause.as_ref().map_or(0, Pause::tokens);
         let new_tokens = tokens.saturating_sub(self.counted_tokens);
-        let partial = self.partial(&route, new_tokens, seen_in(self.wire, next).usage);
+        let partial = self.partial(&route, new_tokens, newest);
         self.counted_tokens = tokens;
         // Some say less as they begin than they have read.
         let is_news = |input: &u64| (self.prepared.input + 1..=route.window.tokens).contains(input);
@@ -55,13 +92,8 @@ impl Flow {
         let reported = self.reported_input(&route).filter(|input| is_first && is_news(input));
         self.leave_stream();
         if let Reader::Joins(splice) = &mut self.reader {
-            let said = said_by(self.wire, next);
             // A blank that the client has already does not come a second time.
-            let gap = if text.ends_with(char::is_whitespace) {
-                ""
-            } else {
-                &said[..said.len() - said.trim_start().len()]
-            };
+            let gap = if text.ends_with(char::is_whitespace) { "" } else { gap };
             if is_exact {
                 splice.go_on(&text)
             } else {

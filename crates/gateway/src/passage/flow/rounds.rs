@@ -120,7 +120,7 @@ impl Flow {
     }
 
     /// What the present stream has written, in tokens: as it was reported, else as it was counted.
-    fn output_tokens(&self) -> u64 {
+    pub(super) fn output_tokens(&self) -> u64 {
         let counted = self.pause.as_ref().map_or(0, Pause::tokens).saturating_sub(self.counted_tokens);
         self.usage().map_or(counted, |usage| usage.output_tokens)
     }
