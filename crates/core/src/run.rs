@@ -321,9 +321,7 @@ impl Run {
             Input::RecordOrders(events) => self.record_orders(events, out),
             Input::RecordSoon(events) => {
                 self.soon.extend(events);
-                if self.is_idle() && self.pending.is_empty() {
-                    self.wake_if_asked(out);
-                }
+                self.record_if_idle(out);
             }
             Input::Recover { partial } => self.recover(partial, out),
         }

@@ -141,6 +141,7 @@ impl Run {
         if let Some(problem) = candidate.problem {
             let failed = self.failure(candidate.draft.strategy(), problem);
             self.soon.push(failed);
+            self.record_if_idle(out);
         }
     }
 

@@ -221,6 +221,13 @@ impl Run {
         self.wake_if_asked(out);
     }
 
+    /// Stores what waits for a place between two steps at once, if no step is going on.
+    pub(super) fn record_if_idle(&mut self, out: &mut Vec<Effect>) {
+        if self.is_idle() && self.pending.is_empty() {
+            self.wake_if_asked(out);
+        }
+    }
+
     pub(super) fn wake_if_asked(&mut self, out: &mut Vec<Effect>) {
         if !self.soon.is_empty() {
             self.record_soon(Then::Recorded, out);

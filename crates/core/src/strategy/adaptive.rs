@@ -86,7 +86,7 @@ impl Strategy for Adaptive {
     }
 
     fn choose(&self, scene: &Scene<'_>, protection: Protection) -> Option<Choice> {
-        self.below(self.target_in(scene), scene, protection)
+        self.below(self.target_in(scene), 0, scene, protection)
     }
 
     fn waits(&self) -> bool {
@@ -99,15 +99,15 @@ impl Strategy for Adaptive {
         }
         // It is committed at the line, when the view has grown so far.
         let growth = scene.trigger.saturating_sub(scene.before);
-        let target = self.target_in(scene).saturating_sub(growth);
-        let choice = self.below(target, scene, Protection::Turns)?;
+        let choice = self.below(self.target_in(scene), growth, scene, Protection::Turns)?;
         choice.gone.contains(&true).then_some(choice)
     }
 }
 
 impl Adaptive {
-    /// What leads to less than `target` tokens, or clears so much that the next edit is far off.
-    fn below(&self, target: u64, scene: &Scene<'_>, protection: Protection) -> Option<Choice> {
+    /// What leads to less than `target` tokens, or clears so much that the next edit is far off, after the view has grown
+    /// by `growth` tokens.
+    fn below(&self, target: u64, growth: u64, scene: &Scene<'_>, protection: Protection) -> Option<Choice> {
         let end = scene.kept_whole_from(protection, self.preserve_last_n_turns);
         let clearable = match scene.is_priced() {
             true => scene.clearable_beyond(end, self.tail_tokens),
@@ -117,10 +117,10 @@ impl Adaptive {
             true => target,
             false => target.max(cleared_target(scene.fixed_tokens(), scene.budget.usable)),
         };
-        if let Some(choice) = self.cleared_only(scene, &clearable, enough) {
+        if let Some(choice) = self.cleared_only(scene, &clearable, enough.saturating_sub(growth)) {
             return Some(choice);
         }
-        self.shortened(scene, clearable, end, target)
+        self.shortened(scene, clearable, end, target.saturating_sub(growth))
     }
 
     /// What the next edit will cost: while clearing results is enough, the newest results are sent anew and nobody

@@ -144,6 +144,6 @@ fn summaries_that_were_written_are_used() {
     }
     let job = summaries::measure_job("adaptive", 32_000).unwrap().unwrap();
     println!("{job:?}");
-    assert!(job.written > 5 && job.dropped == 0, "{job:?}");
-    assert!(job.used >= 1, "{job:?}"); // goal: all that were written
+    // Clearing results is enough for most of this job, so few summaries are worth their price.
+    assert!(job.written >= 1 && job.used == job.written && job.dropped == 0, "{job:?}");
 }
