@@ -26,6 +26,7 @@ pub(crate) fn policy(config: &Config) -> Policy {
         },
         prices: prices(config),
         auto_recall: config.context.auto_recall,
+        user_text_share: config.context.user_text_share,
         summary_timeout_ms: u64::try_from(options.summary_timeout.as_millis()).unwrap_or(u64::MAX),
         ..Policy::new(strategy(config))
     }
@@ -199,6 +200,8 @@ mod tests {
         let plain = configured("{}");
         assert_eq!((plain.auto_recall, plain.summary_timeout_ms, plain.prices), (false, 300_000, None));
         assert!(configured("context: { autoRecall: true }").auto_recall);
+        assert_eq!(plain.user_text_share, 0.5);
+        assert_eq!(configured("context: { userTextShare: 0.2 }").user_text_share, 0.2);
         assert_eq!(with("adaptive", "summaryTimeout: 90s").summary_timeout_ms, 90_000);
         let prune =
             with("truncation", "pruneProtectTokens: 7, pruneMinimumTokens: 5, protectedTools: [read]").prune;

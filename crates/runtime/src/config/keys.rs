@@ -332,6 +332,12 @@ pub(super) const KEYS: &[Key] = &[
         "adaptive: write the summary ahead, while work goes on.",
     ),
     key(
+        "context.userTextShare",
+        Kind::Share,
+        "0.5",
+        "After a compaction, how much of the room that is left the user's own words may take, as a share. They take at most a quarter of the trigger.",
+    ),
+    key(
         "context.autoRecall",
         Kind::Flag,
         "false",

@@ -272,6 +272,8 @@ pub struct ContextConfig {
     pub compression: Compression,
     /// Whether the file names a strategy. Where it names none the gateway has another default than sessions.
     pub names_strategy: bool,
+    /// The share of the free room that quotes of the user may take in a view that was shortened, above 0 and at most 1.
+    pub user_text_share: f64,
     /// Whether what went comes back at the tail when the newest message speaks of it.
     pub auto_recall: bool,
     /// pruning-agent: the model that prunes; `None` is the session's own.

@@ -116,6 +116,7 @@ fn context(reader: &mut Reader<'_>) -> ContextConfig {
         token_counter: counter,
         compression: compression(reader, strategy),
         names_strategy,
+        user_text_share: reader.share("context.userTextShare"),
         auto_recall: reader.flag("context.autoRecall"),
         pruning_agent: reader.pruning_agent("context.pruningAgent", pruned_by),
     }

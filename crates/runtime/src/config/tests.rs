@@ -16,6 +16,7 @@ context:
   enabled: true
   tokenCounter: auto
   compression: { strategy: adaptive, options: { preserveLastNTurns: 2, pruneProtectTokens: 40000, pruneMinimumTokens: 20000, protectedTools: [] } }
+  userTextShare: 0.5
   autoRecall: false
   pruningAgent: __same__
 hooks: { preCompact: none, preToolUse: none, postToolUse: none, userPromptSubmit: none }
