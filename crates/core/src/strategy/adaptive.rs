@@ -105,8 +105,8 @@ impl Strategy for Adaptive {
 }
 
 impl Adaptive {
-    /// What leads to less than `target` tokens, or clears so much that the next edit is far off, after the view has grown
-    /// by `growth` tokens.
+    /// Chooses what goes so that the view, once it has grown by `growth` tokens, has less than `target` tokens, or so that
+    /// clearing alone puts the next edit far off.
     fn below(&self, target: u64, growth: u64, scene: &Scene<'_>, protection: Protection) -> Option<Choice> {
         let end = scene.kept_whole_from(protection, self.preserve_last_n_turns);
         let clearable = match scene.is_priced() {

@@ -78,7 +78,7 @@ pub(super) struct Flow {
     step: Option<StepSoFar>,
     /// Whether one step of it is over and the next has not begun.
     is_between: bool,
-    /// What the newest event that carried anything was part of: text, reasoning or a call.
+    /// The kind of content that the newest event with content belonged to: text, reasoning or a call.
     within: Inside,
     /// How the output of its last step is divided, if the client has only a part of it.
     division: Division,

@@ -242,7 +242,7 @@ async fn an_answer_that_has_room_for_what_is_asked_is_not_stopped() {
     }
 }
 
-/// The same events, of an answer that its server ends because the window is full.
+/// Returns the events with the end of an answer that its server cuts because the window is full.
 fn cut_short(dialect: Dialect, events: Vec<String>) -> Vec<String> {
     let cut = |event: String| match dialect {
         Dialect::Chat => event.replace(r#""finish_reason":"stop""#, r#""finish_reason":"length""#),

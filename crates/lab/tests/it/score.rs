@@ -144,6 +144,7 @@ fn summaries_that_were_written_are_used() {
     }
     let job = summaries::measure_job("adaptive", 32_000).unwrap().unwrap();
     println!("{job:?}");
-    // Clearing results is enough for most of this job, so few summaries are worth their price.
+    // Most compactions of this job are extracts: clearing was expected to be enough, so no summary was begun. Beginning
+    // one each time cost 386 instead of 326 thousand. goal: a summary for each
     assert!(job.written >= 1 && job.used == job.written && job.dropped == 0, "{job:?}");
 }

@@ -142,7 +142,7 @@ fn charged(counter: &Counter, text: &str) -> u64 {
     estimated.max(learned.saturating_add((learned * LEARNED_ERROR_PERCENT).div_ceil(100)))
 }
 
-/// Whether so many tokens are the share of a window at which an answer is stopped.
+/// Returns whether `tokens` reach the share of the window at which an answer is stopped.
 pub(super) fn is_full(tokens: u64, window: u64) -> bool {
     tokens.saturating_mul(100) >= window.saturating_mul(FULL_PERCENT)
 }

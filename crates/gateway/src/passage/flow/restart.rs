@@ -44,7 +44,7 @@ impl Flow {
         self.leave(&text[..gap_bytes], usage, out);
     }
 
-    /// Whether the stream has ended because the window is full, although the client wants more of its text.
+    /// Returns whether the stream has ended because the window is full, although the client wants more of its text.
     pub(super) fn has_no_room(&self) -> bool {
         let (Some(_), Some(route)) = (&self.pause, &self.route) else { return false };
         let seen = self.reader.seen();
