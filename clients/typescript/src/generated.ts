@@ -552,6 +552,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sessions/{id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Asks the model's server again at once
+         * @description Only where the session waits for it (`waiting_for_server`); else nothing happens.
+         */
+        post: operations["retryNow"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/settings": {
         parameters: {
             query?: never;
@@ -1111,14 +1131,10 @@ export interface components {
         /** @enum {string} */
         EditReason: "token_limit" | "overflow_error" | "model_switch" | "requested";
         ErrorContext: {
-            /** Format: int64 */
-            attempt?: number;
-            /** Format: int64 */
-            retryAfterMs?: number;
             stepId?: string;
         };
         /** @description One event of a session's stream. */
-        Event: components["schemas"]["MessageAdded"] | components["schemas"]["MessageDequeued"] | components["schemas"]["RunStarted"] | components["schemas"]["RunComplete"] | components["schemas"]["SessionParked"] | components["schemas"]["LlmThinking"] | components["schemas"]["LlmResponse"] | components["schemas"]["LlmToolCall"] | components["schemas"]["LlmToolResult"] | components["schemas"]["LlmSwitched"] | components["schemas"]["LlmError"] | components["schemas"]["LlmUnsupportedInput"] | components["schemas"]["LlmChunk"] | components["schemas"]["LlmToolInput"] | components["schemas"]["LlmSnapshot"] | components["schemas"]["ToolStarted"] | components["schemas"]["ToolOutput"] | components["schemas"]["ToolApprovalRequest"] | components["schemas"]["ToolApprovalResponse"] | components["schemas"]["ContextUsage"] | components["schemas"]["ContextEstimate"] | components["schemas"]["ContextPruned"] | components["schemas"]["ContextCompressed"] | components["schemas"]["ContextCompactFailed"] | components["schemas"]["ContextRestored"] | components["schemas"]["OrderPinnedEvent"] | components["schemas"]["OrderEditedEvent"] | components["schemas"]["OrderRemovedEvent"] | components["schemas"]["ContextCompacting"] | components["schemas"]["MessageQueued"] | components["schemas"]["MessageEdited"] | components["schemas"]["MessageRemoved"] | components["schemas"]["QueueSnapshot"] | components["schemas"]["StreamGap"];
+        Event: components["schemas"]["MessageAdded"] | components["schemas"]["MessageDequeued"] | components["schemas"]["RunStarted"] | components["schemas"]["RunComplete"] | components["schemas"]["SessionParked"] | components["schemas"]["LlmThinking"] | components["schemas"]["LlmResponse"] | components["schemas"]["LlmToolCall"] | components["schemas"]["LlmToolResult"] | components["schemas"]["LlmSwitched"] | components["schemas"]["RunWaiting"] | components["schemas"]["LlmError"] | components["schemas"]["LlmUnsupportedInput"] | components["schemas"]["LlmChunk"] | components["schemas"]["LlmToolInput"] | components["schemas"]["LlmSnapshot"] | components["schemas"]["ToolStarted"] | components["schemas"]["ToolOutput"] | components["schemas"]["ToolApprovalRequest"] | components["schemas"]["ToolApprovalResponse"] | components["schemas"]["ContextUsage"] | components["schemas"]["ContextEstimate"] | components["schemas"]["ContextPruned"] | components["schemas"]["ContextCompressed"] | components["schemas"]["ContextCompactFailed"] | components["schemas"]["ContextRestored"] | components["schemas"]["OrderPinnedEvent"] | components["schemas"]["OrderEditedEvent"] | components["schemas"]["OrderRemovedEvent"] | components["schemas"]["ContextCompacting"] | components["schemas"]["MessageQueued"] | components["schemas"]["MessageEdited"] | components["schemas"]["MessageRemoved"] | components["schemas"]["QueueSnapshot"] | components["schemas"]["StreamGap"];
         /** @enum {string} */
         ExportFormat: "jsonl" | "markdown";
         /** @description What went wrong: the stable code, and words for people. */
@@ -1768,6 +1784,12 @@ export interface components {
             status: components["schemas"]["Status"];
         };
         ResumeRun: Record<string, never>;
+        Retried: {
+            ok: boolean;
+            /** @description Whether the session waited for its model's server. */
+            retried: boolean;
+            sessionId: string;
+        };
         /**
          * @description Who writes.
          * @enum {string}
@@ -1800,6 +1822,27 @@ export interface components {
             name: "run:started";
             runId?: string;
             seq: number;
+            sessionId: string;
+        };
+        RunWaiting: {
+            /**
+             * Format: int64
+             * @description The attempt that comes, from 1 for the first repetition.
+             */
+            attempt: number;
+            lastError: components["schemas"]["Failed"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "run:waiting";
+            /**
+             * Format: int64
+             * @description Milliseconds since 1970.
+             */
+            nextAttemptAt: number;
+            reason: components["schemas"]["WaitReason"];
+            runId?: string;
             sessionId: string;
         };
         /** @description What became of a message: taken at once, or queued for the next step. */
@@ -1862,6 +1905,8 @@ export interface components {
             tokenUsage: components["schemas"]["TokenUsage"];
             /** Format: int64 */
             updatedAt: number;
+            /** @description Only while the status is `waiting_for_server`. */
+            waiting?: components["schemas"]["Waiting"];
         };
         /** @description What is known of a session without opening it. */
         SessionBrief: {
@@ -1988,7 +2033,7 @@ export interface components {
          * @description What a session does.
          * @enum {string}
          */
-        Status: "idle" | "streaming" | "executing_tools" | "waiting_approval" | "compacting" | "parked";
+        Status: "idle" | "streaming" | "executing_tools" | "waiting_approval" | "compacting" | "waiting_for_server" | "parked";
         StreamGap: {
             /** Format: int64 */
             from: number;
@@ -2190,6 +2235,26 @@ export interface components {
         };
         /** @enum {string} */
         Voice: "text" | "reasoning";
+        /** @description A wait for the model's server. */
+        Waiting: {
+            /**
+             * Format: int64
+             * @description The attempt that comes, from 1 for the first repetition.
+             */
+            attempt: number;
+            lastError: components["schemas"]["Failed"];
+            /**
+             * Format: int64
+             * @description Milliseconds since 1970.
+             */
+            nextAttemptAt: number;
+            reason: components["schemas"]["WaitReason"];
+        };
+        /**
+         * @description Why a model call is made again.
+         * @enum {string}
+         */
+        WaitReason: "outage" | "rate-limit" | "broken-answer";
         /**
          * @description When the switch holds.
          * @enum {string}
@@ -6271,6 +6336,143 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Resumed"];
+                };
+            };
+            /** @description The request is wrong. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The host name or the page that asks is foreign. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is named does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body came to a stop. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It cannot be done as things are. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key was used for another request, or what was asked was refused. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; `Retry-After` says when to come again. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The server failed. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store does not answer, or the server is ending. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    retryNow: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key again does nothing and gets the same answer. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ResumeRun"];
+            };
+        };
+        responses: {
+            /** @description Whether an attempt was made at once */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Retried"];
                 };
             };
             /** @description The request is wrong. */

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use longhaul::agent::Agent;
-use longhaul::config::{AgentSource, Config, ModelConfig, ModelLimits, ReasoningRetention};
+use longhaul::config::{AgentSource, Config, FirstByteTimeout, ModelConfig, ModelLimits, ReasoningRetention};
 use longhaul::sandbox::{Confinement, Sandbox, SandboxPolicy};
 use longhaul::telemetry::Telemetry;
 use longhaul::tools::{ToolLimits, ToolSet};
@@ -202,6 +202,16 @@ fn of_limits(listed: &ModelLimits) -> Declared {
     }
 }
 
+/// The waits of the server at `base_url`.
+fn timeouts(base_url: &str, first_byte: FirstByteTimeout) -> Timeouts {
+    let usual = Timeouts::of_server(base_url);
+    match first_byte {
+        FirstByteTimeout::Auto => usual,
+        FirstByteTimeout::Unlimited => Timeouts { first_byte: None, ..usual },
+        FirstByteTimeout::After(limit) => Timeouts { first_byte: Some(limit), ..usual },
+    }
+}
+
 fn provider(place: &Place, model: &ModelConfig, declared: Declared) -> Outcome<SharedProvider> {
     let Some(kind) = model.provider.kind() else {
         return Ok(Arc::new(echo::model(declared.window, declared.max_output)));
@@ -211,7 +221,7 @@ fn provider(place: &Place, model: &ModelConfig, declared: Declared) -> Outcome<S
     endpoint.headers =
         model.headers.iter().map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
     endpoint.body = model.body.clone();
-    endpoint.timeouts = Timeouts::of_silence(model.timeout);
+    endpoint.timeouts = timeouts(&model.base_url, model.timeout);
     endpoint.declared = declared;
     let connected = connect(kind, endpoint).map_err(|error| match meant(&model.base_url, kind) {
         Some(meant) => {

@@ -325,7 +325,8 @@ pub enum Cut {
     Cancelled,
     /// The stream failed or the process ended: shown to people only.
     Lost,
-    /// We stopped it to make room. It goes on in the next answer that is added, word for word.
+    /// It goes on in the next answer that is added, word for word: we stopped it to make room, or its stream broke off
+    /// (then [`EventBody::StepFailed`] follows).
     Paused,
 }
 

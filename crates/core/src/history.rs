@@ -12,7 +12,7 @@ use crate::estimate::{Counter, Groups};
 use crate::event::{
     Cut, EditKind, Event, EventBody, ModelChoice, NoteReason, RunEnd, StepKind, StepStart, ViewEdit, ViewOp,
 };
-use crate::ids::{ApprovalId, CallId, EditId, LogRange, Millis, RunId, Seq};
+use crate::ids::{ApprovalId, CallId, EditId, LogRange, Millis, RunId, Seq, StepId};
 use crate::message::{Message, Origin, Part, ToolCall, ToolResult, ToolStatus};
 use crate::meter::{Anchor, Apportionment, Calibration};
 use crate::orders::StandingOrders;
@@ -329,7 +329,8 @@ impl History {
                 self.last_call_at = Some(event.at);
                 self.finish_step(usage.as_ref(), *estimated_input);
             }
-            EventBody::StepFailed { used_tokens, limit_tokens, usage, code, .. } => {
+            EventBody::StepFailed { step_id, used_tokens, limit_tokens, usage, code, .. } => {
+                self.broke_off(step_id);
                 self.refused_to_go_on |= *code == ErrorCode::InvalidRequest && self.is_paused();
                 self.spent(usage.as_ref());
                 self.fail_step(*used_tokens, *limit_tokens);
@@ -430,6 +431,17 @@ impl History {
             self.view.push(item);
         }
         self.entries.push(entry);
+    }
+
+    /// An answer whose step failed broke off: room was not made for it, so it does not count as paused.
+    fn broke_off(&mut self, step: &StepId) {
+        let broken = EntryKind::Assistant(Some(Cut::Paused));
+        if let Some(entry) = self.entries.last_mut()
+            && entry.kind == broken
+            && entry.message.id.as_str().strip_prefix("m-") == Some(step.as_str())
+        {
+            entry.pauses = entry.pauses.saturating_sub(1);
+        }
     }
 
     /// The answer that was paused and goes on with the next.

@@ -236,6 +236,9 @@ pub fn plan_with(
         return Plan::Fits;
     }
     let scene = Scene::new(history, fixed.after_edit, *budget, policy, occasion, now, line);
+    if *occasion == Occasion::Overflow {
+        return scene.after_refusal();
+    }
     let ready = candidate.and_then(|draft| draft.rebased(&scene).or_else(|| scene.extended(draft)));
     let ready = ready.map(|edit| Plan::Edit(Box::new(edit)));
     if no_progress {
@@ -364,9 +367,15 @@ fn counted(messages: u64) -> String {
     format!("{messages} message{}", if messages == 1 { "" } else { "s" })
 }
 
-/// The provider says it is too long although we may count less: aim clearly below either.
-fn overflow_target(bound: u64, budget: &Budget) -> u64 {
-    budget.usable.min(bound.saturating_sub(bound / 10))
+/// What a refused request is made smaller to, in percent of its size by our count. The first share that can be reached
+/// is taken: servers count differently, and often do not say how much.
+const OVERFLOW_SHARES: [u64; 3] = [70, 90, 100];
+
+/// The targets for a request of `bound` tokens that the server refused as too long, the best first. The last one is
+/// anything smaller: whether the window is as small as the refusal said, only another refusal can tell.
+fn overflow_targets(bound: u64, budget: &Budget) -> impl Iterator<Item = u64> {
+    let usable = budget.usable;
+    OVERFLOW_SHARES.into_iter().map(move |share| usable.min(bound * share / 100)).chain([bound])
 }
 
 /// Handles as a person or a model reads them: `lh:3-17 or lh:20`.

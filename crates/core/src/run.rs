@@ -34,6 +34,7 @@ mod recover;
 mod settings;
 mod tools;
 mod turns;
+mod waiting;
 
 pub use effect::{AppendId, CompactionOutcome, Effect, Notice, Timer};
 pub use hook::{PreCompact, PreCompactAnswer};
@@ -41,6 +42,7 @@ pub use input::{Failure, Input};
 pub use matching::{Matching, MatchingRule};
 pub use pausing::MAX_PAUSES;
 pub use settings::{Approval, BeforeRecall, Counting, Fixed, Model, Recovery, Retry, Settings, ToolRule};
+pub use waiting::{ServerWait, WaitReason};
 
 use ahead::Candidate;
 use tools::ToolPhase;
@@ -84,8 +86,12 @@ enum Phase {
         step: StepId,
         began: bool,
     },
-    Retrying {
-        step: StepId,
+    /// The next attempt is waited for.
+    Waiting {
+        /// The step that it repeats; `None` if it is a new step.
+        step: Option<StepId>,
+        /// The failure, and how long the wait is.
+        wait: ServerWait,
     },
     /// A hook is asked about a compaction.
     Asking {
@@ -114,6 +120,8 @@ pub enum Status {
     WaitingApproval,
     /// A summary is being written.
     Compacting,
+    /// The model's server does not answer; the next attempt is waited for.
+    WaitingForServer,
     /// The session waits for a person after repeated failures.
     Parked,
 }
@@ -128,12 +136,18 @@ enum Stop {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct StepGuards {
     compacted: bool,
-    overflowed: bool,
+    /// How often the server refused the request as too long.
+    overflows: u32,
     /// How the provider said that the request is too long.
     refusal: Option<String>,
     /// The view that the server was asked to count.
     counted: Option<Seq>,
-    attempts: u32,
+    /// Attempts that failed in the present outage.
+    outage_attempts: u32,
+    /// Whether the time for which an outage is waited out is over.
+    patience_is_over: bool,
+    /// How often an answer of this step broke off.
+    broken_answers: u32,
 }
 
 /// What comes after a count.
@@ -154,6 +168,7 @@ enum Then {
     CallModel { step: StepId },
     AfterAnswer { finish: Finish },
     AfterOverflow,
+    Wait(ServerWait),
     RunTool(CallId),
     AskApproval(CallId),
     ToolStored(CallId),
@@ -227,13 +242,14 @@ impl Run {
             Phase::Summarising { .. } | Phase::Asking { .. } => Status::Compacting,
             Phase::Tools(tools) if tools.is_asking() => Status::WaitingApproval,
             Phase::Tools(_) => Status::ExecutingTools,
+            Phase::Waiting { .. } => Status::WaitingForServer,
             _ => Status::Streaming,
         }
     }
 
     /// Whether an answer of the model is awaited, so that a cancel may cut it.
     pub fn is_answering(&self) -> bool {
-        matches!(self.phase, Phase::Calling { .. } | Phase::Retrying { .. })
+        matches!(self.phase, Phase::Calling { .. })
     }
 
     /// The room of a model call.
@@ -290,11 +306,7 @@ impl Run {
                 }
             }
             Input::Counted(tokens) => self.counted(tokens, out),
-            Input::ModelBegan => {
-                if let Phase::Calling { began, .. } = &mut self.phase {
-                    *began = true;
-                }
-            }
+            Input::ModelBegan => self.model_began(out),
             Input::ModelAnswered(answer) => self.answered(answer, out),
             Input::ModelFailed { failure, partial } => self.failed(failure, partial, out),
             Input::ModelStopped { partial, usage } => {
@@ -311,6 +323,7 @@ impl Run {
                 self.decided(&approval_id, allowed, reason, out);
             }
             Input::TimerFired(timer) => self.timer_fired(timer, out),
+            Input::RetryNow => self.retry_now(out),
             Input::Cancel => self.interrupt(Stop::Cancelled, out),
             Input::Compact { instructions } => self.compact(Occasion::Requested { instructions }, out),
             Input::Record(events) => {
@@ -322,6 +335,7 @@ impl Run {
             Input::RecordSoon(events) => {
                 self.soon.extend(events);
                 self.record_if_idle(out);
+                self.leave_wait(out);
             }
             Input::Recover { partial } => self.recover(partial, out),
         }
@@ -372,6 +386,7 @@ impl Run {
             Then::CallModel { step } => self.call_model(step, out),
             Then::AfterAnswer { finish } => self.after_answer(finish, out),
             Then::AfterOverflow => self.after_overflow(out),
+            Then::Wait(wait) => self.begin_wait(None, wait, out),
             Then::RunTool(call) => self.run_tool(&call, out),
             Then::AskApproval(call) => self.ask(&call, out),
             Then::ToolStored(call) => self.tool_stored(&call, out),

@@ -12,6 +12,7 @@ mod redirect;
 mod request_id;
 mod retry_after;
 mod secret;
+mod silence;
 
 use std::pin::Pin;
 use std::time::{Duration, SystemTime};
@@ -26,6 +27,7 @@ use tokio::time::timeout;
 use crate::ProviderError;
 
 use client::is_loopback;
+use silence::Silence;
 
 pub use client::builder;
 pub use coding::{BadCoding, Coding};
@@ -47,23 +49,35 @@ const BEFORE_RECONNECT: Duration = Duration::from_millis(300);
 /// A body that is still arriving.
 pub(crate) type ByteStream = Pin<Box<dyn Stream<Item = Result<Bytes, ProviderError>> + Send>>;
 
-/// How long to wait for what. There is no limit on a whole answer: a long one is not a broken one.
+/// The longest waits of one call. There is no limit on a whole answer: a long one is not a broken one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     /// For the connection, TLS included.
     pub connect: Duration,
-    /// From sending the request to the first byte of the status line. Local servers send it only after they
-    /// have read the whole prompt.
-    pub header: Duration,
-    /// Between two reads of the body; comments that keep the line alive count. Nothing but those and pings is borne as
-    /// long as the status line, or this if it is longer.
+    /// For the first byte of the answer; `None` waits without end, because a local server may read a long prompt for
+    /// minutes. Until the answer says something, comments, pings and blank lines begin this wait anew.
+    pub first_byte: Option<Duration>,
+    /// Between two reads of an answer that has said something. Comments and pings alone are borne as long.
     pub idle: Duration,
 }
 
+/// The wait for the first byte of a server somewhere else, unless somebody says otherwise.
+const FIRST_BYTE_ELSEWHERE: Duration = Duration::from_secs(600);
+
+/// The wait that stands for none at all.
+const ENDLESS: Duration = Duration::from_secs(u32::MAX as u64);
+
 impl Timeouts {
-    /// Those of a server that may be silent for so long, before its answer and within it.
-    pub fn of_silence(longest: Duration) -> Self {
-        Self { header: longest, idle: longest, ..Self::default() }
+    /// Returns the usual waits for the server at `base_url`: on this machine and in private networks, without a limit
+    /// for the first byte.
+    pub fn of_server(base_url: &str) -> Self {
+        let is_near = Url::parse(base_url).is_ok_and(|url| client::is_private(&url));
+        Self { first_byte: (!is_near).then_some(FIRST_BYTE_ELSEWHERE), ..Self::default() }
+    }
+
+    /// Returns the wait for the first byte as a length of time; decades stand for no limit.
+    pub fn first_byte_limit(&self) -> Duration {
+        self.first_byte.unwrap_or(ENDLESS)
     }
 }
 
@@ -71,7 +85,7 @@ impl Default for Timeouts {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
-            header: Duration::from_secs(600),
+            first_byte: Some(FIRST_BYTE_ELSEWHERE),
             idle: Duration::from_secs(600),
         }
     }
@@ -127,10 +141,11 @@ impl Http {
     /// Whatever the server answered outside 2xx, as [`failure::from_response`] reads it; `network` or
     /// `timeout` if it did not answer.
     pub(crate) async fn post(&self, url: Url, body: Bytes) -> Result<Response, ProviderError> {
-        let response = match timeout(self.timeouts.header, self.send(&url, body)).await {
+        let limit = self.timeouts.first_byte_limit();
+        let response = match timeout(limit, self.send(&url, body)).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return Err(self.hide(unreachable_server(&url, &error))),
-            Err(_) => return Err(late(format!("{} sent no answer", place(&url)), self.timeouts.header)),
+            Err(_) => return Err(slow_start(&place(&url), limit)),
         };
         if response.status().is_success() { Ok(response) } else { Err(self.refused(response).await) }
     }
@@ -162,13 +177,18 @@ impl Http {
         timeout(limit, read).await.ok().flatten()
     }
 
-    /// The body as it arrives, unpacked where it comes coded.
+    /// The body of what is no answer of a model, as it arrives, unpacked where it comes coded.
     pub(crate) fn bytes(&self, response: Response) -> ByteStream {
+        self.bytes_within(response, Silence::after_start(self.timeouts))
+    }
+
+    /// The body as it arrives, unpacked where it comes coded.
+    pub(crate) fn bytes_within(&self, response: Response, silence: Silence) -> ByteStream {
         let coding = match Coding::of(response.headers()) {
             Ok(coding) => coding,
             Err(error) => return Box::pin(futures_util::stream::iter([Err(unreadable(&error))])),
         };
-        let plain = arriving(response, self.timeouts.idle);
+        let plain = arriving(response, silence);
         let Some(coding) = coding else { return limited(plain) };
         let decoded =
             futures_util::stream::try_unfold((plain, coding), |(mut coded, mut coding)| async move {
@@ -204,21 +224,20 @@ impl Http {
     }
 }
 
-/// The bytes of a body, until it is silent for `idle`.
-fn arriving(response: Response, idle: Duration) -> ByteStream {
-    Box::pin(futures_util::stream::try_unfold(
-        Box::pin(response.bytes_stream()),
-        move |mut body| async move {
-            match timeout(idle, body.next()).await {
-                Err(_) => Err(late("the answer stalled: no data".to_owned(), idle)),
-                Ok(None) => Ok(None),
-                Ok(Some(Err(error))) => {
-                    Err(network("the connection broke in the middle of the answer", &error))
-                }
-                Ok(Some(Ok(chunk))) => Ok(Some((chunk, body))),
-            }
-        },
-    ))
+/// The bytes of a body, until it is silent for too long.
+fn arriving(response: Response, silence: Silence) -> ByteStream {
+    let server = place(response.url());
+    let start = (Box::pin(response.bytes_stream()), silence, server);
+    Box::pin(futures_util::stream::try_unfold(start, |(mut body, silence, server)| async move {
+        let limit = silence.limit();
+        match timeout(limit, body.next()).await {
+            Err(_) if !silence.has_begun() => Err(slow_start(&server, limit)),
+            Err(_) => Err(late("the answer stalled: no data".to_owned(), limit)),
+            Ok(None) => Ok(None),
+            Ok(Some(Err(error))) => Err(network("the connection broke in the middle of the answer", &error)),
+            Ok(Some(Ok(chunk))) => Ok(Some((chunk, (body, silence, server)))),
+        }
+    }))
 }
 
 /// The same bytes, until they are more than one answer may send.
@@ -305,7 +324,8 @@ fn place(url: &Url) -> String {
     format!("{}://{}{port}", url.scheme(), url.host_str().unwrap_or_default())
 }
 
-/// A server on this machine that refuses the connection is not running: waiting does not start it.
+/// A server on this machine that refuses the connection is not running. It may be starting anew: the call may be made
+/// again.
 fn unreachable_server(url: &Url, error: &reqwest::Error) -> ProviderError {
     let place = place(url);
     if !is_refused(error) {
@@ -316,8 +336,7 @@ fn unreachable_server(url: &Url, error: &reqwest::Error) -> ProviderError {
     if is_loopback(url) {
         words.push_str("; nothing listens there: is the server running?");
     }
-    let error = ProviderError::new(ErrorCode::Network, words);
-    ProviderError { retryable: !is_loopback(url), unsent: true, ..error }
+    ProviderError { unsent: true, ..ProviderError::new(ErrorCode::Network, words) }
 }
 
 fn is_refused(error: &reqwest::Error) -> bool {
@@ -345,7 +364,27 @@ fn network(what: &str, error: &reqwest::Error) -> ProviderError {
 }
 
 fn late(what: String, limit: Duration) -> ProviderError {
-    ProviderError::new(ErrorCode::Timeout, format!("{what} for {} ms", limit.as_millis()))
+    ProviderError::new(ErrorCode::Timeout, format!("{what} for {}", in_words(limit)))
+}
+
+/// The error for a server that is alive and has not begun its answer. Asking again would only begin anew what it is
+/// at, so the call is not repeated.
+fn slow_start(server: &str, limit: Duration) -> ProviderError {
+    let message = format!(
+        "{server} sent no answer for {}; it was not asked again, because it may still read the prompt. `model.timeout` \
+         (for an upstream of the gateway its `timeout`) limits this wait, and `none` takes the limit away",
+        in_words(limit)
+    );
+    ProviderError { retryable: false, ..ProviderError::new(ErrorCode::Timeout, message) }
+}
+
+/// A length of time for people.
+fn in_words(time: Duration) -> String {
+    match (time.as_millis(), time.as_secs()) {
+        (millis @ 0..=9_999, _) if millis % 1_000 != 0 => format!("{millis} ms"),
+        (_, seconds @ 0..=119) => format!("{seconds} s"),
+        (_, seconds) => format!("{} min", seconds / 60),
+    }
 }
 
 /// The error for what is longer than we read. It would be so again.

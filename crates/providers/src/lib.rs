@@ -165,6 +165,8 @@ pub struct ProviderError {
     pub retryable: bool,
     /// Whether the request has never left: its server could not be reached.
     pub unsent: bool,
+    /// Whether the error says that the model, or its server as it was started, takes no tools.
+    pub refuses_tools: bool,
     /// Input tokens that the error named.
     pub used_tokens: Option<u64>,
     /// The limit that the error named.
@@ -193,6 +195,7 @@ impl ProviderError {
             retry_after: None,
             retryable,
             unsent: false,
+            refuses_tools: false,
             used_tokens: None,
             limit_tokens: None,
             body: None,

@@ -15,6 +15,7 @@ use longhaul_core::run::{
 use longhaul_providers::{Ability, LimitSource, Limits, SharedProvider};
 
 use crate::calibration::Calibrations;
+use crate::clock::now_ms;
 use crate::context::{FixedShare, ToolShare};
 use crate::hooks::Hooks;
 use crate::recall;
@@ -95,10 +96,8 @@ pub struct Rules {
     pub parallel_tools: Option<bool>,
     /// What happens to a run that a crash interrupted.
     pub recovery: Recovery,
-    /// Model calls per step, the first included.
-    pub attempts: u32,
-    /// The longest wait between two.
-    pub max_delay: Duration,
+    /// The limits within which failed model calls are made again.
+    pub retry: Retry,
     /// Messages that may wait per session.
     pub queue_limit: usize,
     /// How the context is kept in bounds.
@@ -130,8 +129,7 @@ impl Rules {
             timeout: None,
             parallel_tools: None,
             recovery: Recovery::Rest,
-            attempts: 4,
-            max_delay: Duration::from_secs(60),
+            retry: Retry { patience_ms: Some(30 * 60_000), max_delay_ms: 60_000, stream_attempts: 5 },
             queue_limit: 100,
             policy,
             summariser: None,
@@ -194,7 +192,7 @@ impl Agent {
     /// What the model is told of its tools once `recall`, the last of them, is offered; nothing if it takes no tools.
     /// Windows below [`SMALL_WINDOW_TOKENS`] are told less.
     pub fn specs(&self) -> Vec<ToolSpec> {
-        if !self.limits.tools.may() {
+        if !self.takes_tools() {
             return Vec::new();
         }
         let mut specs = match self.has_small_window() {
@@ -204,6 +202,14 @@ impl Agent {
         specs.extend(self.offers_pin().then(pin::spec));
         specs.extend(self.tools.has_recall().then(recall::spec));
         specs
+    }
+
+    /// Returns whether the model is offered tools: as it is declared or its server says, else as its errors have shown.
+    pub(crate) fn takes_tools(&self) -> bool {
+        match self.limits.tools {
+            Ability::Unknown => !self.calibrations.refuses_tools(&self.provider.origin(), now_ms()),
+            known => known.may(),
+        }
     }
 
     /// What the next request of a session tells the model of its tools.
@@ -276,7 +282,7 @@ impl Agent {
             timeout_ms: rules.timeout.map(|time| time.as_millis() as u64),
             parallel_tools: rules.parallel_tools,
             recovery: rules.recovery,
-            retry: Retry { attempts: rules.attempts, max_delay_ms: rules.max_delay.as_millis() as u64 },
+            retry: rules.retry,
             policy: rules.policy.clone(),
             pre_compact_ms: self.hooks.pre_compact_deadline().map(|time| time.as_millis() as u64),
             counting: self.counting,
@@ -285,7 +291,7 @@ impl Agent {
                 window: self.limits.window,
                 remembered_window: self.remembered_window(),
                 max_output: self.limits.max_output,
-                tools: self.limits.tools.may(),
+                tools: self.takes_tools(),
                 prefill: self.limits.prefill == Ability::Yes,
             },
             fixed: Fixed {

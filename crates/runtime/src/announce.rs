@@ -9,14 +9,15 @@ use std::sync::Arc;
 
 use longhaul_core::event::{Event, EventBody, FORMAT};
 use longhaul_core::history::{FoldError, History, OpenRun};
-use longhaul_core::ids::{ApprovalId, Seq, SessionId};
-use longhaul_core::run::{Effect, Input, Notice, Run, Settings};
+use longhaul_core::ids::{ApprovalId, Millis, Seq, SessionId};
+use longhaul_core::run::{Effect, Input, Notice, Run, ServerWait, Settings};
 use longhaul_core::survival::Survival;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 
 use self::payload::payloads;
 pub use self::payload::token_usage;
+use crate::clock::now_ms;
 use crate::compaction::Shown;
 
 /// How a parked session goes on, for people.
@@ -210,6 +211,14 @@ impl Replay {
     }
 }
 
+/// A wait for the model's server, as the API tells it.
+pub fn waiting(wait: &ServerWait, next_attempt_at: Millis) -> Value {
+    json!({
+        "reason": wait.reason.as_str(), "attempt": wait.attempt, "nextAttemptAt": next_attempt_at,
+        "lastError": { "code": wait.code, "message": wait.message },
+    })
+}
+
 /// The announcement of a notice.
 pub(crate) fn of_notice(session_id: &SessionId, notice: &Notice) -> Announcement {
     let (name, payload) = match notice {
@@ -217,10 +226,7 @@ pub(crate) fn of_notice(session_id: &SessionId, notice: &Notice) -> Announcement
             "context:compacting",
             json!({ "strategy": strategy, "reason": reason, "trigger": trigger_tokens }),
         ),
-        Notice::Retrying { code, message, attempt, after_ms } => (
-            "llm:error",
-            json!({ "error": message, "code": code, "context": { "attempt": attempt, "retryAfterMs": after_ms }, "recoverable": true }),
-        ),
+        Notice::Waiting(wait) => ("run:waiting", waiting(wait, now_ms().saturating_add(wait.after_ms))),
     };
     Announcement::passing(name, session_id, payload)
 }

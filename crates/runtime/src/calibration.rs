@@ -6,6 +6,7 @@ use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use longhaul_core::ids::Millis;
 use longhaul_core::message::Origin;
 use longhaul_core::meter::{Calibration, TokenizerProfile};
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,9 @@ const WORTH_WRITING: f64 = 0.01;
 
 /// The least change of what every request carries unseen that is worth a write, in tokens.
 const WORTH_WRITING_TOKENS: u64 = 16;
+
+/// How long a model counts as one without tools after it has said so, in milliseconds.
+const TOOLS_FORGOTTEN_MS: Millis = 24 * 3_600_000;
 
 /// Calibrations by model. Losing the file costs accuracy in a session's first calls, nothing else: it is written
 /// without a sync, and one that cannot be read counts as none.
@@ -39,6 +43,9 @@ struct Known {
     /// Windows that refusals named, in tokens, by model and server.
     #[serde(default)]
     windows: BTreeMap<String, u64>,
+    /// When errors said that a model takes no tools, in milliseconds since 1970, by model and server.
+    #[serde(default)]
+    without_tools: BTreeMap<String, Millis>,
     /// What was learned of tokenizers, by model and counter.
     #[serde(default)]
     tokenizers: BTreeMap<String, TokenizerProfile>,
@@ -113,6 +120,23 @@ impl Calibrations {
             Some(window) => known.windows.insert(key, window),
             None => known.windows.remove(&key),
         };
+        self.keep(&known);
+    }
+
+    /// Returns whether `model` has said within the last day that it takes no tools. A server may be started anew with
+    /// other options: it is asked again once a day.
+    pub fn refuses_tools(&self, model: &Origin, now: Millis) -> bool {
+        let known = self.known();
+        known
+            .without_tools
+            .get(&self.placed(model))
+            .is_some_and(|at| now.saturating_sub(*at) < TOOLS_FORGOTTEN_MS)
+    }
+
+    /// Remembers that `model` has said that it takes no tools.
+    pub fn learn_no_tools(&self, model: &Origin, now: Millis) {
+        let mut known = self.known();
+        known.without_tools.insert(self.placed(model), now);
         self.keep(&known);
     }
 
@@ -218,6 +242,21 @@ mod tests {
         assert!(second.prior(&origin("m"), "c").is_some());
         second.learn_window(&origin("m"), None);
         assert_eq!(Calibrations::open(file).window(&origin("m")), None);
+    }
+
+    #[test]
+    fn a_model_without_tools_is_asked_again_after_a_day() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("calibration.json");
+        let first = Calibrations::open(file.clone()).of_server("http://a/v1");
+        assert!(!first.refuses_tools(&origin("m"), 5));
+        first.learn_no_tools(&origin("m"), 5);
+        let second = Calibrations::open(file);
+        let there = second.of_server("http://a/v1");
+        assert!(there.refuses_tools(&origin("m"), 1_000));
+        assert!(!there.refuses_tools(&origin("n"), 1_000));
+        assert!(!second.of_server("http://b/v1").refuses_tools(&origin("m"), 1_000));
+        assert!(!there.refuses_tools(&origin("m"), 5 + TOOLS_FORGOTTEN_MS));
     }
 
     #[test]

@@ -32,10 +32,10 @@ pub use gateway::{
 pub use hooks::{HookConfig, HookTarget, HooksConfig};
 pub use mcp::{McpCommand, McpRemote, McpServerConfig, McpTransport};
 pub use model::{
-    ApprovalRule, ApprovalsConfig, BlobsConfig, Compression, ContextConfig, Decision, ModelConfig,
-    ModelLimits, ModelPrices, ParallelTools, ProviderKind, ReasoningRetention, Recovery, RetryConfig,
-    RunConfig, StrategyKind, StrategyOptions, SummaryWriter, SystemPrompt, TelemetryConfig, TokenCounter,
-    ToolsConfig, TriggerConfig,
+    ApprovalRule, ApprovalsConfig, BlobsConfig, Compression, ContextConfig, Decision, FirstByteTimeout,
+    ModelConfig, ModelLimits, ModelPrices, ParallelTools, ProviderKind, ReasoningRetention, Recovery,
+    RetryConfig, RunConfig, StrategyKind, StrategyOptions, SummaryWriter, SystemPrompt, TelemetryConfig,
+    TokenCounter, ToolsConfig, TriggerConfig,
 };
 pub use nearest::nearest;
 pub use sandbox::SandboxConfig;

@@ -17,12 +17,15 @@ mod seat;
 mod tool;
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use longhaul_core::event::{Event, EventBody, RunEnd};
 use longhaul_core::ids::{ApprovalId, QueueId, SessionId};
-use longhaul_core::run::{AppendId, CompactionOutcome, Effect, Failure, Input, Run, Settings, Status, Timer};
+use longhaul_core::run::{
+    AppendId, CompactionOutcome, Effect, Failure, Input, Notice, Run, ServerWait, Settings, Status, Timer,
+};
 use longhaul_providers::{LimitSource, Limits};
 use longhaul_store::{Append, Blobs, Lease, SharedStore, StoreError};
 use tokio::sync::{MutexGuard, mpsc, oneshot, watch};
@@ -70,6 +73,8 @@ pub(crate) struct Shared {
     pub(crate) seat: RwLock<Seat>,
     /// Cancelled when this process may have lost the session to another one.
     pub(crate) lost: CancellationToken,
+    /// When the model's server is asked again, while it is waited for.
+    pub(crate) next_attempt_at: AtomicU64,
 }
 
 pub(crate) struct Driver {
@@ -220,6 +225,7 @@ impl Driver {
             }
             Message::Input(input) => {
                 self.look_at_server(&input);
+                self.learn_tool_support(&input);
                 let input = self.doubt(*input);
                 self.feed(input).await
             }
@@ -271,6 +277,21 @@ impl Driver {
         }
     }
 
+    /// Notes when the next attempt comes, for those who look at the session meanwhile.
+    fn note_wait(&self, wait: &ServerWait) {
+        let next_attempt_at = now_ms().saturating_add(wait.after_ms);
+        let (session, attempt) = (self.shared.session_id.as_str(), wait.attempt);
+        tracing::warn!(
+            session,
+            attempt,
+            after_ms = wait.after_ms,
+            reason = wait.reason.as_str(),
+            error = wait.message,
+            "the model call failed and will be made again"
+        );
+        self.shared.next_attempt_at.store(next_attempt_at, Ordering::Relaxed);
+    }
+
     fn tell(&self, announcement: Announcement) {
         self.shared.feed.tell(announcement);
     }
@@ -317,6 +338,9 @@ impl Driver {
             Effect::StartTimer { timer, after_ms } => self.start_timer(timer, after_ms),
             Effect::StopTimer { timer } => self.stop_timer(timer),
             Effect::Notice(notice) => {
+                if let Notice::Waiting(wait) = &notice {
+                    self.note_wait(wait);
+                }
                 self.tell(of_notice(&self.shared.session_id, &notice));
             }
             Effect::CompactionDone(outcome) => {
@@ -470,6 +494,7 @@ pub(crate) fn failure(error: longhaul_providers::ProviderError) -> Failure {
         message: error.message,
         retryable: error.retryable,
         retry_after_ms: error.retry_after.map(|time| time.as_millis() as u64),
+        refuses_tools: error.refuses_tools,
         used_tokens: error.used_tokens,
         limit_tokens: error.limit_tokens,
         usage: error.usage,

@@ -12,9 +12,10 @@ mod submit;
 mod tests;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use longhaul_core::event::{ErrorInfo, Event, EventBody, RunEnd};
-use longhaul_core::ids::{ApprovalId, EditId, QueueId, Seq, SessionId};
+use longhaul_core::ids::{ApprovalId, EditId, Millis, QueueId, Seq, SessionId};
 use longhaul_core::message::Part;
 use longhaul_core::plan::Plan;
 use longhaul_core::queue::Queued;
@@ -185,6 +186,20 @@ impl Session {
     pub async fn resume(&self) -> Result<Resumed, SessionError> {
         self.seat().check()?;
         self.request(|reply| Command::Resume { reply }).await
+    }
+
+    /// Makes the next attempt at once, if the model's server is waited for; says whether it was.
+    ///
+    /// # Errors
+    /// [`SessionError::Stopped`].
+    pub async fn retry_now(&self) -> Result<bool, SessionError> {
+        self.request(|reply| Command::RetryNow { reply }).await
+    }
+
+    /// Returns when the model's server is asked again, in milliseconds since 1970. It means something only while the
+    /// session waits for that server ([`Status::WaitingForServer`]).
+    pub fn next_attempt_at(&self) -> Millis {
+        self.shared.next_attempt_at.load(Ordering::Relaxed)
     }
 
     /// Takes up messages that wait since a crash or a cancel, if its agent's rules say that they do not wait for a person

@@ -36,7 +36,7 @@ use crate::routes;
         routes::sessions::create, routes::sessions::list, routes::sessions::show, routes::sessions::rename,
         routes::sessions::delete, routes::sessions::fork,
         routes::messages::page, routes::context::show, routes::events::watch,
-        routes::control::cancel, routes::control::resume,
+        routes::control::cancel, routes::control::resume, routes::control::retry,
         routes::compactions::compact, routes::compactions::list, routes::compactions::undo, routes::compactions::release,
         routes::orders::list, routes::orders::pin, routes::orders::edit, routes::orders::remove,
         routes::recall::recall, routes::export::export, routes::blobs::upload, routes::blobs::read,

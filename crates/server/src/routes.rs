@@ -89,6 +89,7 @@ fn of_session() -> Router<App> {
         .route("/events", get(events::watch))
         .route("/cancel", post(control::cancel))
         .route("/resume", post(control::resume))
+        .route("/retry", post(control::retry))
         .route("/compact", post(compactions::compact))
         .route("/compactions", get(compactions::list))
         .route("/compactions/{edit}/undo", post(compactions::undo))

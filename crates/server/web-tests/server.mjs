@@ -11,7 +11,7 @@ export async function startServer(binary, { modelUrl, config = '', window = 32_0
   mkdirSync(workspace);
   writeFileSync(join(home, 'longhaul.yml'), [
     `model: { name: calm-30b, base_url: "${modelUrl}", context_window: ${window}, max_output_tokens: 1000 }`,
-    'retry: { attempts: 3, maxDelay: 3s }',
+    'retry: { patience: 6s, maxDelay: 3s, streamAttempts: 2 }',
     config,
   ].join('\n'));
   const server = { home, workspace, base: null, token: null };

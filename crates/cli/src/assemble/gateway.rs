@@ -14,7 +14,7 @@ use longhaul_core::strategy::{PruningAgent, Strategy};
 use longhaul_gateway::wire::Dialect;
 use longhaul_gateway::{Credentials, Gateway, Learned, Midstream, Model, Parts, Recall, Upstream};
 use longhaul_providers::Declared;
-use longhaul_providers::http::{Secret, Timeouts};
+use longhaul_providers::http::Secret;
 use longhaul_store::Memo;
 
 use super::policy::policy;
@@ -109,7 +109,7 @@ fn of_model(place: &Place, config: &Config) -> Option<Upstream> {
     endpoint.api_key = key_variable(place, model).and_then(|name| place.variable(name)).map(Secret::new);
     endpoint.headers =
         model.headers.iter().map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
-    endpoint.timeouts = Timeouts::of_silence(model.timeout);
+    endpoint.timeouts = super::timeouts(&model.base_url, model.timeout);
     endpoint.declared = declared(config);
     let others = config.models.iter().filter(|(name, _)| **name != model.name);
     upstream.declared_of = others.map(|(name, limits)| (name.clone(), of_limits(limits))).collect();
@@ -126,7 +126,7 @@ fn upstream(place: &Place, listed: &UpstreamConfig) -> Option<Upstream> {
     let headers = listed.headers.0.iter();
     upstream.endpoint.headers =
         headers.map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
-    upstream.endpoint.timeouts = Timeouts::of_silence(listed.timeout);
+    upstream.endpoint.timeouts = super::timeouts(&listed.base_url, listed.timeout);
     upstream.endpoint.declared = Declared { window: listed.window, ..Declared::default() };
     if let Some(dialects) = &listed.dialects {
         upstream.dialects = dialects.iter().map(|dialect| of(*dialect)).collect();

@@ -1,12 +1,13 @@
 //! How runs go, as configured: limits, retries, and which tools may run.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use globset::Glob;
 use longhaul::agent::Rules;
 use longhaul::config::{Config, Decision, ParallelTools, Recovery as Configured};
 use longhaul::tools::ToolSet;
-use longhaul_core::run::{Approval, Matching, MatchingRule, Recovery};
+use longhaul_core::run::{Approval, Matching, MatchingRule, Recovery, Retry};
 
 use super::Asking;
 use super::policy::policy;
@@ -16,6 +17,10 @@ const NOBODY: &str = "it needs a person's approval and nobody can be asked here;
                       or allow the tool under approvals.rules in longhaul.yml";
 
 const BY_RULE: &str = "a rule of the configuration denies it";
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
 
 pub(super) fn rules(config: &Config, tools: &ToolSet, asking: Asking) -> Rules {
     let mut rules = Rules::new(policy(config));
@@ -30,8 +35,11 @@ pub(super) fn rules(config: &Config, tools: &ToolSet, asking: Asking) -> Rules {
         Configured::Rest => Recovery::Rest,
         Configured::Continue => Recovery::Continue,
     };
-    rules.attempts = config.retry.attempts;
-    rules.max_delay = config.retry.max_delay;
+    rules.retry = Retry {
+        patience_ms: config.retry.patience.map(millis),
+        max_delay_ms: millis(config.retry.max_delay),
+        stream_attempts: config.retry.stream_attempts,
+    };
     rules.queue_limit = config.run.queue_limit;
     rules.approvals = approvals(config, tools, asking);
     rules.default_approval = asked(asking);

@@ -1,6 +1,7 @@
 //! What is worth showing, from either side: announcements while it happens, stored events afterwards.
 
 use longhaul::announce::Announcement;
+use longhaul::clock::now_ms;
 use longhaul_core::event::{Cut, EditKind, EditReason, Event, EventBody, ViewEdit};
 use longhaul_core::message::{Message, Part, ToolResult};
 use serde_json::Value;
@@ -173,6 +174,7 @@ pub(crate) fn of_announcement(announcement: &Announcement) -> Option<Happening> 
             Happening::Switched { model: config["model"].as_str().unwrap_or_default().to_owned() }
         }
         "llm:error" => error(announcement)?,
+        "run:waiting" => waiting(announcement),
         "run:complete" => Happening::RunEnded(run_ended(announcement)),
         "session:parked" => Happening::Parked { reason: text("reason") },
         _ => return None,
@@ -265,13 +267,19 @@ fn shrunk(announcement: &Announcement, count: u64) -> Shrunk {
 /// A failed step is told by the end of its run; here only what goes on, and what ends everything.
 fn error(announcement: &Announcement) -> Option<Happening> {
     let message = announcement.text("error").to_owned();
-    let context = announcement.payload.get("context").unwrap_or(&Value::Null);
-    if let Some(after_ms) = context["retryAfterMs"].as_u64() {
-        let attempt = context["attempt"].as_u64().unwrap_or(1);
-        return Some(Happening::Retrying { message, attempt, after_ms });
-    }
     (announcement.seq.is_none() && announcement.text("code") == "storage")
         .then_some(Happening::Broken { message })
+}
+
+/// The wait before the next attempt of a model call.
+fn waiting(announcement: &Announcement) -> Happening {
+    let number = |key: &str| announcement.payload.get(key).and_then(Value::as_u64).unwrap_or(0);
+    let error = announcement.payload.get("lastError").unwrap_or(&Value::Null);
+    Happening::Retrying {
+        message: error["message"].as_str().unwrap_or_default().to_owned(),
+        attempt: number("attempt"),
+        after_ms: number("nextAttemptAt").saturating_sub(now_ms()),
+    }
 }
 
 fn run_ended(announcement: &Announcement) -> RunEnded {

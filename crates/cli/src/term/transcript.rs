@@ -185,7 +185,7 @@ impl Transcript {
             Happening::Switched { model } => {
                 self.rule(&format!("the model is {} from here on", visible(model)))
             }
-            Happening::Retrying { message, after_ms, .. } => self.retrying(message, *after_ms),
+            Happening::Retrying { message, attempt, after_ms } => self.retrying(message, *attempt, *after_ms),
             Happening::RunEnded(ended) => self.run_ended(ended),
             Happening::Parked { reason } => self.warning(&format!("waits for you: {reason}")),
             Happening::Broken { message } => {
@@ -345,13 +345,19 @@ impl Transcript {
         }
     }
 
-    fn retrying(&mut self, message: &str, after_ms: u64) {
+    /// Says why a call is made again. An outage may last for hours: the same reason is told anew with every tenth
+    /// attempt only.
+    fn retrying(&mut self, message: &str, attempt: u64, after_ms: u64) {
+        let is_known = std::mem::replace(&mut self.retried, message.to_owned()) == message;
+        let message = super::text::one_line(message);
         let seconds = after_ms.div_ceil(1_000);
-        // The same reason is told once.
-        if std::mem::replace(&mut self.retried, message.to_owned()) == message {
-            return self.warning(&format!("trying again in {seconds} s"));
+        match (is_known, attempt % 10) {
+            (false, _) => self.warning(&format!("{message} · trying again in {seconds} s")),
+            (true, 0) => {
+                self.warning(&format!("{message} · {attempt} attempts so far · trying again in {seconds} s"));
+            }
+            (true, _) => {}
         }
-        self.warning(&format!("{} · trying again in {seconds} s", super::text::one_line(message)));
     }
 
     fn run_ended(&mut self, ended: &RunEnded) {

@@ -64,7 +64,7 @@ fn a_hosted_provider_needs_a_model_and_another_provider_another_address() {
     let fake = Fake::start([Say::Text("hello")]);
     bench.write(
         "longhaul.yml",
-        &format!("retry: {{ attempts: 1 }}\nmodel: {{ name: m, base_url: '{}' }}", fake.url()),
+        &format!("retry: {{ patience: 0s, streamAttempts: 0 }}\nmodel: {{ name: m, base_url: '{}' }}", fake.url()),
     );
     bench.run(&["--provider", "ollama", "run", "hello"]).exits(1);
     assert!(fake.asked().is_empty());
@@ -250,7 +250,7 @@ fn a_providers_own_server_is_not_called_without_a_key() {
     assert!(given.err.contains("MY_KEY is not set"), "{}", given.err);
     // Another server of the same wire may need none.
     let fake = Fake::start([]);
-    bench.write("longhaul.yml", "retry: { attempts: 1 }");
+    bench.write("longhaul.yml", "retry: { patience: 0s, streamAttempts: 0 }");
     let given = bench.run_with(&fake, &["--provider", "openai", "run", "hello"]).exits(1);
     assert!(!given.err.contains("needs a key"), "{}", given.err);
 }

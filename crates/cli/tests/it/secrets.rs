@@ -71,7 +71,7 @@ model:
   base_url: '{url}'
   api_key_env: PLANTED_KEY
   headers: {{ x-extra-key: {MODEL_HEADER} }}
-retry: {{ attempts: 2, maxDelay: 100ms }}
+retry: {{ patience: 200ms, maxDelay: 100ms, streamAttempts: 0 }}
 hooks:
   preToolUse: {{ url: '{url}/hook?key={HOOK_ADDRESS}' }}
   postToolUse: {{ url: 'http://127.0.0.1:9/{HOOK_ADDRESS}' }}

@@ -224,7 +224,7 @@ fn without_any_model_the_demo_answers_and_says_so() {
 #[test]
 fn a_key_of_the_environment_is_found_and_said_as_the_doctor_says_it() {
     let bench = Bench::new();
-    bench.write("longhaul.yml", "retry: { attempts: 1 }\n");
+    bench.write("longhaul.yml", "retry: { patience: 0s, streamAttempts: 0 }\n");
     let doctor = bench.run(&["doctor"]).out;
     let is_alone = doctor.lines().any(|line| line.starts_with("would use") && line.contains("the demo's"));
     assert!(is_alone, "a model server runs on this machine:\n{doctor}");

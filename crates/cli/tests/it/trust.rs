@@ -27,7 +27,7 @@ fn a_found_file_sends_the_conversation_to_nobody_else() {
 fn an_address_of_a_found_file_counts_once_it_was_named_and_not_over_the_command_lines() {
     let bench = Bench::new();
     let fake = Fake::start([Say::Text("one"), Say::Text("two")]);
-    let file = "retry: { attempts: 1 }\nmodel: { name: m, base_url: 'http://nowhere.invalid/v1' }\n";
+    let file = "retry: { patience: 0s, streamAttempts: 0 }\nmodel: { name: m, base_url: 'http://nowhere.invalid/v1' }\n";
     let path = bench.write("longhaul.yml", file);
     bench.run_with(&fake, &["run", "hi"]).exits(0);
     bench.run(&["run", "hi"]).exits(2);

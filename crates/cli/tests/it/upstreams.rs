@@ -61,7 +61,7 @@ fn a_silent_server_is_waited_for_as_long_as_the_file_says() {
     let (bench, fake) = (Bench::new(), Fake::start([Say::Stall("First "), Say::Stall("Second ")]));
     let listed = file(&fake.url()).replace("api_key_env: BOX_KEY", "timeout: 300ms");
     let model = format!("{{ name: fake-1, base_url: \"{}\", timeout: 400ms }}", fake.url());
-    bench.write("longhaul.yml", &format!("model: {model}\nretry: {{ attempts: 1 }}\n{listed}"));
+    bench.write("longhaul.yml", &format!("model: {model}\nretry: {{ patience: 0s, streamAttempts: 0 }}\n{listed}"));
     let given = bench.run(&["run", "hello"]);
     assert!(given.out.contains("First") && given.err.contains("400 ms"), "{given:?}");
 

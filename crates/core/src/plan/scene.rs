@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::draft::SummaryDraft;
 use super::share::Share;
-use super::{Occasion, Plan, Policy, Prices, draft, overflow_target, pause_target};
+use super::{Occasion, Plan, Policy, Prices, draft, overflow_targets, pause_target};
 use crate::budget::Budget;
 use crate::estimate::Groups;
 use crate::event::ViewEdit;
@@ -57,7 +57,7 @@ impl<'a> Scene<'a> {
     ) -> Self {
         let before = now.bound();
         let trigger = match occasion {
-            Occasion::Overflow => overflow_target(before, &budget),
+            Occasion::Overflow => overflow_targets(before, &budget).next().unwrap_or(before),
             Occasion::Pause => pause_target(&budget),
             _ => line.tokens,
         };
@@ -86,6 +86,19 @@ impl<'a> Scene<'a> {
             complaint: RefCell::default(),
             earlier_tokens: Cell::new(u64::MAX),
         }
+    }
+
+    /// Returns what makes a refused request smaller: the first target that can be reached counts.
+    pub(super) fn after_refusal(mut self) -> Plan {
+        let mut plan = Plan::Fits;
+        for target in overflow_targets(self.before, &self.budget) {
+            self.trigger = target;
+            plan = self.prune().or_else(|| self.compact()).unwrap_or_else(|| self.last_resort());
+            if !matches!(plan, Plan::Fits | Plan::DoesNotFit(_)) {
+                break;
+            }
+        }
+        plan
     }
 
     /// Whether tokens cost something, as far as is known.

@@ -1,7 +1,7 @@
 //! The model call of a step: its start, its answer, its failures.
 
 use super::ahead::Stage;
-use super::{Effect, Failure, Next, Notice, Phase, Run, RunEnd, StepGuards, Stop, Then, Timer};
+use super::{Effect, Failure, Next, Phase, Run, RunEnd, StepGuards, Stop, Then, Timer};
 use crate::error::ErrorCode;
 use crate::event::{Cut, ErrorInfo, EventBody, StepKind, StepStart};
 use crate::ids::{CallId, StepId};
@@ -11,6 +11,9 @@ use crate::usage::Usage;
 
 /// Providers let a model ask for some dozens; an answer with more is broken.
 const MAX_CALLS: usize = 256;
+
+/// How often a request that the server refuses as too long is made smaller in one step.
+const MAX_OVERFLOW_RETRIES: u32 = 5;
 
 impl Run {
     pub(super) fn start_step(&mut self, out: &mut Vec<Effect>) {
@@ -43,7 +46,6 @@ impl Run {
             max_output_tokens: self.output_limit(),
             window_tokens: settings.model.window,
         };
-        self.step.attempts = 0;
         self.phase = Phase::Storing;
         self.append(vec![EventBody::StepStarted(Box::new(start))], Then::CallModel { step }, out);
     }
@@ -87,7 +89,11 @@ impl Run {
                 }
                 _ => Failure::new(ErrorCode::ThirdParty, "the model's answer was empty", true),
             };
-            return self.failed(Failure { usage: answer.usage, ..failure }, Vec::new(), out);
+            let failure = Failure { usage: answer.usage, ..failure };
+            return match failure.retryable && self.stop.is_none() {
+                true => self.answer_broke(&step, failure, Vec::new(), out),
+                false => self.failed(failure, Vec::new(), out),
+            };
         }
         if answer.finish == Finish::Length && self.ended_at_our_limit(&parts) {
             return self.paused(parts, answer.usage, out);
@@ -181,36 +187,47 @@ impl Run {
         if failure.code == ErrorCode::ContextOverflow {
             return self.overflowed(&step, failure, partial, out);
         }
-        let empty = !says_something(&partial) && failure.retryable;
-        if empty
-            && (!began || failure.is_empty_answer())
-            && self.step.attempts + 1 < self.settings.retry.attempts
-        {
-            self.step.attempts += 1;
-            let after_ms = self.settings.retry.delay_ms(self.step.attempts, failure.retry_after_ms);
-            let attempt = self.step.attempts;
-            out.push(Effect::Notice(Notice::Retrying {
-                code: failure.code,
-                message: failure.message,
-                attempt,
-                after_ms,
-            }));
-            out.push(Effect::StartTimer { timer: Timer::Retry, after_ms });
-            self.phase = Phase::Retrying { step };
-            return;
+        if failure.refuses_tools && self.goes_on_without_tools() {
+            let mut events = self.lost(&step, partial);
+            events.push(step_failed(&step, &failure));
+            self.phase = Phase::Storing;
+            return self.append_with(events, Vec::new(), vec![step], Then::Boundary, out);
         }
+        if failure.retryable {
+            return match began || says_something(&partial) {
+                true => self.answer_broke(&step, failure, partial, out),
+                false => self.server_failed(&step, failure, out),
+            };
+        }
+        self.end_with_failure(&step, failure, partial, out);
+    }
+
+    /// Whether the step was sent with tools, and the model is known by now to take none.
+    fn goes_on_without_tools(&self) -> bool {
+        let calling = self.history.open_run().and_then(|run| run.calling.as_ref());
+        !self.settings.model.tools && calling.is_some_and(|start| !start.tools_hash.is_empty())
+    }
+
+    /// Ends the run with the failure of its step; what came of the answer is kept for people.
+    pub(super) fn end_with_failure(
+        &mut self,
+        step: &StepId,
+        failure: Failure,
+        partial: Vec<Part>,
+        out: &mut Vec<Effect>,
+    ) {
         // A server that does not go on with an answer: what was said of it is an answer that was cut short.
-        let is_cut_short = self.history.is_paused() && is_servers_no(failure.code);
+        let is_cut_short = self.history.is_paused() && !failure.retryable && is_servers_no(failure.code);
         let end = if is_cut_short { RunEnd::Length } else { RunEnd::Error };
-        let mut events = self.lost(&step, partial);
-        events.push(step_failed(&step, &failure));
+        let mut events = self.lost(step, partial);
+        events.push(step_failed(step, &failure));
         let message = match is_cut_short {
             true => format!("the answer could not go on where it was paused: {}", failure.message),
             false => failure.message,
         };
         let error = Some(ErrorInfo { code: failure.code, message });
         self.phase = Phase::Storing;
-        self.append_with(events, Vec::new(), vec![step], Then::Finish { end, error }, out);
+        self.append_with(events, Vec::new(), vec![step.clone()], Then::Finish { end, error }, out);
     }
 
     /// An answer that does not count, kept without its calls.
@@ -233,9 +250,16 @@ impl Run {
         let error = ErrorInfo { code: failure.code, message: failure.message };
         self.step.refusal = Some(error.message.clone());
         self.phase = Phase::Storing;
-        if std::mem::replace(&mut self.step.overflowed, true) || !self.settings.policy.enabled {
+        self.step.overflows += 1;
+        let is_spent = self.step.overflows > MAX_OVERFLOW_RETRIES;
+        if is_spent || !self.settings.policy.enabled {
             let message = match self.settings.policy.enabled {
-                true => error.message,
+                true => format!(
+                    "{}; it was made smaller {MAX_OVERFLOW_RETRIES} times, to {} tokens by our count, and was refused \
+                     each time",
+                    error.message,
+                    self.meter().total
+                ),
                 false => format!("{} (compaction is off; one on request makes room)", error.message),
             };
             let error = ErrorInfo { code: error.code, message };
@@ -277,12 +301,9 @@ impl Run {
 
     pub(super) fn timer_fired(&mut self, timer: Timer, out: &mut Vec<Effect>) {
         match (timer, &self.phase) {
-            (Timer::Retry, Phase::Retrying { step }) => {
-                let step = step.clone();
-                self.call_model(step, out);
-            }
+            (Timer::Retry, _) => self.try_again(out),
+            (Timer::Patience, _) => self.patience_ended(out),
             (Timer::Run | Timer::RecoveryStep, _) => self.interrupt(Stop::Timeout, out),
-            (Timer::Retry, _) => {}
             (Timer::Summary, _) => self.summary_is_late(out),
             (Timer::Hook, _) => self.hook_is_late(false, out),
             (Timer::Ahead, _)
@@ -313,10 +334,7 @@ impl Run {
             Phase::Calling { .. } | Phase::Summarising { .. } | Phase::Counting(_) if !repeated => {
                 out.push(Effect::StopModel)
             }
-            Phase::Retrying { .. } => {
-                out.push(Effect::StopTimer { timer: Timer::Retry });
-                self.stopped(Vec::new(), None, out);
-            }
+            Phase::Waiting { .. } => self.stop_waiting(out),
             Phase::Asking { .. } => {
                 out.push(Effect::StopTimer { timer: Timer::Hook });
                 self.phase = Phase::Storing;

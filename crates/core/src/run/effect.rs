@@ -1,7 +1,7 @@
 //! What the driver does for the loop.
 
 use super::hook::PreCompact;
-use crate::error::ErrorCode;
+use super::waiting::ServerWait;
 use crate::event::{EditReason, EventBody, RunEnd, ViewEdit};
 use crate::ids::{ApprovalId, QueueId, StepId};
 use crate::message::ToolCall;
@@ -119,6 +119,8 @@ pub enum Timer {
     RecoveryStep,
     /// The wait before the next attempt.
     Retry,
+    /// The end of [`Retry::patience_ms`](super::Retry::patience_ms).
+    Patience,
     /// The wait for a summary.
     Summary,
     /// The wait for a hook.
@@ -139,17 +141,8 @@ pub enum Notice {
         /// The trigger that fired, in tokens.
         trigger_tokens: u64,
     },
-    /// The call failed and will be repeated.
-    Retrying {
-        /// What went wrong, as a caller decides on it.
-        code: ErrorCode,
-        /// What went wrong, in words.
-        message: String,
-        /// Which repetition comes, from 1.
-        attempt: u32,
-        /// When.
-        after_ms: u64,
-    },
+    /// The call failed and will be made again.
+    Waiting(ServerWait),
 }
 
 /// How a compaction on request ended.

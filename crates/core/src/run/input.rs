@@ -91,6 +91,8 @@ pub enum Input {
     },
     /// A timer has run down.
     TimerFired(Timer),
+    /// Somebody asks for the next attempt at once, while a server is waited for.
+    RetryNow,
     /// Somebody cancels the run.
     Cancel,
     /// Somebody asks for a compaction.
@@ -122,6 +124,8 @@ pub struct Failure {
     pub retryable: bool,
     /// How long the provider asked to wait.
     pub retry_after_ms: Option<u64>,
+    /// Whether the server says that the model takes no tools.
+    pub refuses_tools: bool,
     /// Input tokens that the error named.
     pub used_tokens: Option<u64>,
     /// The limit that the error named.
@@ -138,14 +142,10 @@ impl Failure {
             message: message.into(),
             retryable,
             retry_after_ms: None,
+            refuses_tools: false,
             used_tokens: None,
             limit_tokens: None,
             usage: None,
         }
-    }
-
-    /// An empty answer has begun and ended, and still nothing was shown to anybody.
-    pub(super) fn is_empty_answer(&self) -> bool {
-        self.code == ErrorCode::ThirdParty
     }
 }

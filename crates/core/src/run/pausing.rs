@@ -174,7 +174,7 @@ impl Run {
 }
 
 /// Whether an answer can go on where it ends: in its text, and without calls.
-fn ends_in_text(parts: &[Part]) -> bool {
+pub(super) fn ends_in_text(parts: &[Part]) -> bool {
     parts.last().is_some_and(|part| part.as_text().is_some()) && !parts.iter().any(is_call)
 }
 

@@ -19,7 +19,7 @@ pub struct Settings {
     pub parallel_tools: Option<bool>,
     /// What happens to a run that a crash interrupted.
     pub recovery: Recovery,
-    /// How failed calls are repeated.
+    /// The limits within which failed model calls are made again.
     pub retry: Retry,
     /// How the context is kept in bounds.
     pub policy: Policy,
@@ -56,20 +56,24 @@ pub enum Recovery {
     Continue,
 }
 
-/// How failed calls are repeated: before the first event of a step only.
+/// The limits within which failed model calls are made again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
-    /// Calls per step, the first included.
-    pub attempts: u32,
-    /// The longest wait.
+    /// How long an outage of the server is waited out, in milliseconds; `None` waits for as long as it takes, 0 does
+    /// not wait.
+    pub patience_ms: Option<u64>,
+    /// The longest wait between two attempts, in milliseconds, unless the server asks for more.
     pub max_delay_ms: u64,
+    /// How often one step is tried again after its answer broke off.
+    pub stream_attempts: u32,
 }
 
 impl Retry {
-    /// 1 s, 2 s, 4 s … or what the provider asked for, at most the longest wait.
+    /// Returns the wait before an attempt, in milliseconds: what the server asked for, or 1 s, 2 s, 4 s … up to the
+    /// longest wait. Attempts are counted from 1.
     pub fn delay_ms(&self, attempt: u32, asked_ms: Option<u64>) -> u64 {
         let backoff = 1_000_u64.saturating_mul(1 << attempt.saturating_sub(1).min(20));
-        asked_ms.unwrap_or(backoff).min(self.max_delay_ms)
+        asked_ms.unwrap_or(backoff.min(self.max_delay_ms))
     }
 }
 

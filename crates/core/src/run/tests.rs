@@ -13,6 +13,7 @@ mod making_room;
 mod ordering;
 mod recovery;
 mod stopping;
+mod waiting;
 
 /// A run with a store that is done at once. What is not a matter of the store is told.
 struct Stage {
@@ -162,7 +163,7 @@ fn settings() -> Settings {
         timeout_ms: None,
         parallel_tools: None,
         recovery: Recovery::Rest,
-        retry: Retry { attempts: 4, max_delay_ms: 60_000 },
+        retry: Retry { patience_ms: Some(1_800_000), max_delay_ms: 60_000, stream_attempts: 3 },
         counting: Counting::Never,
         policy: Policy::new(strategy::by_name("reactive-overflow").unwrap()),
         pre_compact_ms: None,
@@ -328,53 +329,6 @@ fn nobody_is_asked_twice_while_the_answer_is_being_stored() {
     assert_eq!(running(&stage.perform(decision)).len(), 1);
     let asked = stage.kinds().iter().filter(|kind| *kind == "approval-requested").count();
     assert_eq!(asked, 1);
-}
-
-#[test]
-fn failures_are_repeated_with_growing_waits() {
-    let mut stage = Stage::new(|_| ());
-    stage.send("go");
-    let failure = |asked| Failure {
-        retry_after_ms: asked,
-        ..Failure::new(ErrorCode::RateLimitExceeded, "slow down", true)
-    };
-    for (asked, wait) in [(None, 1_000), (Some(7_300), 7_300), (Some(500_000), 60_000)] {
-        let effects = stage.fail(failure(asked));
-        assert!(effects.contains(&Effect::StartTimer { timer: Timer::Retry, after_ms: wait }), "{effects:?}");
-        assert!(calls_model(&stage.feed(Input::TimerFired(Timer::Retry))));
-    }
-    assert_eq!(ended(&stage.fail(failure(None))), Some(RunEnd::Error), "four calls were allowed");
-    assert_eq!(stage.end(), Some((RunEnd::Error, Some(ErrorCode::RateLimitExceeded))));
-    let retry = Retry { attempts: 9, max_delay_ms: 60_000 };
-    let waits: Vec<u64> = (1..9).map(|attempt| retry.delay_ms(attempt, None)).collect();
-    assert_eq!(waits, [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]);
-}
-
-#[test]
-fn nothing_is_repeated_once_something_came() {
-    let mut stage = Stage::new(|_| ());
-    stage.send("go");
-    stage.feed(Input::ModelBegan);
-    let failure = Failure::new(ErrorCode::TruncatedStream, "gone", true);
-    let partial = vec![Part::text("half an"), call("read")];
-    let effects = stage.feed(Input::ModelFailed { failure, partial });
-    assert_eq!(ended(&effects), Some(RunEnd::Error));
-    assert!(stage.run.history().open_calls().is_empty());
-    let messages = request_messages(stage.run.history().view());
-    assert_eq!(messages.len(), 1, "people see the half, the model does not");
-    assert!(calls_model(&stage.feed(Input::Resume)), "the message is still unanswered");
-}
-
-#[test]
-fn an_empty_answer_is_repeated_then_an_error() {
-    let mut stage = Stage::new(|settings| settings.retry.attempts = 2);
-    stage.send("go");
-    stage.feed(Input::ModelBegan);
-    let effects = stage.answer(vec![Part::text(" \n")]);
-    assert!(effects.contains(&Effect::StartTimer { timer: Timer::Retry, after_ms: 1_000 }));
-    stage.feed(Input::TimerFired(Timer::Retry));
-    stage.answer(Vec::new());
-    assert_eq!(stage.end(), Some((RunEnd::Error, Some(ErrorCode::ThirdParty))));
 }
 
 #[test]

@@ -176,29 +176,47 @@ fn a_server_that_cannot_go_on_leaves_what_was_said() {
 /// A server that fails at the rest, before or after its first word, is asked as often as for any call; then the answer is
 /// as long as it is.
 #[test]
-fn a_server_that_fails_at_the_rest_leaves_what_was_said() {
+fn a_server_that_refuses_the_rest_leaves_what_was_said() {
     for lost in ["", " a king"] {
-        for retryable in [true, false] {
-            let mut stage = paused_once(with("reactive-overflow"));
-            let ill = Failure::new(ErrorCode::ThirdParty, "the server says 500", retryable);
-            let parts = if lost.is_empty() { Vec::new() } else { vec![Part::text(lost)] };
-            for _ in 0..2 {
-                stage.courses.push_back(Some(Course::Fails(ill.clone(), parts.clone())));
-            }
-            let calls = stage.calls.len();
-            assert_eq!(stage.say("tell me all of it"), RunEnd::Length, "{lost:?} {retryable}");
-            let asked = if retryable && lost.is_empty() { 2 } else { 1 };
-            assert_eq!(stage.calls.len() - calls, 1 + asked, "{lost:?} {retryable}");
-            assert_eq!(newest(&stage), PIECE);
-            let message = "the answer could not go on where it was paused: the server says 500".to_owned();
-            assert_eq!(stage.error(), Some((ErrorCode::ThirdParty, message)));
-            assert!(!stage.refold().refused_to_go_on(), "one failure says nothing of the next answer");
-            // Asked to, it goes on.
-            stage.courses.clear();
-            stage.courses.push_back(Some(Course::Says(vec![Part::text(" a queen.")], Finish::Stop)));
-            stage.input(Input::Resume);
-            assert_eq!(newest(&stage), format!("{PIECE} a queen."));
+        let mut stage = paused_once(with("reactive-overflow"));
+        let ill = Failure::new(ErrorCode::ThirdParty, "the server says 501", false);
+        let parts = if lost.is_empty() { Vec::new() } else { vec![Part::text(lost)] };
+        stage.courses.push_back(Some(Course::Fails(ill, parts)));
+        let calls = stage.calls.len();
+        assert_eq!(stage.say("tell me all of it"), RunEnd::Length, "{lost:?}");
+        assert_eq!(stage.calls.len() - calls, 2, "{lost:?}");
+        assert_eq!(newest(&stage), PIECE);
+        let message = "the answer could not go on where it was paused: the server says 501".to_owned();
+        assert_eq!(stage.error(), Some((ErrorCode::ThirdParty, message)));
+        assert!(!stage.refold().refused_to_go_on(), "one failure says nothing of the next answer");
+        // Asked to, it goes on.
+        stage.courses.push_back(Some(Course::Says(vec![Part::text(" a queen.")], Finish::Stop)));
+        stage.input(Input::Resume);
+        assert_eq!(newest(&stage), format!("{PIECE} a queen."));
+    }
+}
+
+/// The rest is asked for as often as any answer, and what came of it counts.
+#[test]
+fn a_server_that_fails_at_the_rest_is_asked_again() {
+    let ill = || Failure::new(ErrorCode::ThirdParty, "the server says 500", true);
+    for (lost, failures, end, said) in [
+        ("", 1, RunEnd::Stop, format!("{PIECE} a queen.")),
+        ("", 2, RunEnd::Error, PIECE.to_owned()),
+        (" a king and", 1, RunEnd::Stop, format!("{PIECE} a king and a queen.")),
+        (" a king and", 2, RunEnd::Error, format!("{PIECE} a king and")),
+    ] {
+        let mut stage = paused_once(with("reactive-overflow"));
+        let parts = || if lost.is_empty() { Vec::new() } else { vec![Part::text(lost)] };
+        for _ in 0..failures {
+            stage.courses.push_back(Some(Course::Fails(ill(), parts())));
         }
+        stage.courses.push_back(Some(Course::Says(vec![Part::text(" a queen.")], Finish::Stop)));
+        let calls = stage.calls.len();
+        assert_eq!(stage.say("tell me all of it"), end, "{lost:?}, {failures} failures");
+        assert_eq!(stage.calls.len() - calls, 1 + failures + usize::from(end == RunEnd::Stop), "{lost:?}");
+        assert_eq!(newest(&stage), said, "{lost:?}, {failures} failures");
+        assert_eq!(stage.run.history().pauses(), stage.refold().pauses());
     }
 }
 

@@ -528,7 +528,7 @@ fn settings(log: &Log) -> Settings {
         timeout_ms: None,
         parallel_tools: None,
         recovery: Recovery::Rest,
-        retry: Retry { attempts: 4, max_delay_ms: 60_000 },
+        retry: Retry { patience_ms: Some(600_000), max_delay_ms: 60_000, stream_attempts: 3 },
         counting: Counting::Never,
         policy: Policy::new(strategy::by_name("reactive-overflow").expect("the default")),
         pre_compact_ms: None,

@@ -70,6 +70,29 @@ pub(crate) enum Course {
     TimesOut(Vec<Part>),
 }
 
+/// A server whose window and tokenizer are not as they are believed to be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Server {
+    pub(crate) window: u64,
+    /// What it counts for a hundred tokens of ours.
+    pub(crate) percent: u64,
+    /// Whether its refusals say its count and its window.
+    pub(crate) says_figures: bool,
+}
+
+impl Server {
+    fn refuses(&self, input_tokens: u64) -> Option<Failure> {
+        let used = input_tokens * self.percent / 100;
+        let refusal = Failure::new(ErrorCode::ContextOverflow, "prompt is too long", false);
+        let figure = |figure| self.says_figures.then_some(figure);
+        (used > self.window).then(|| Failure {
+            used_tokens: figure(used),
+            limit_tokens: figure(self.window),
+            ..refusal
+        })
+    }
+}
+
 pub(crate) struct Stage {
     pub(crate) run: Run,
     pub(crate) log: Vec<Event>,
@@ -101,6 +124,8 @@ pub(crate) struct Stage {
     queue: Vec<Queued>,
     sent: u64,
     window: u64,
+    /// The server that really counts, if it is another one than the settings believe.
+    pub(crate) server: Option<Server>,
     timers: BTreeMap<Timer, u64>,
     work: VecDeque<Effect>,
     ended: Option<RunEnd>,
@@ -113,7 +138,7 @@ pub(crate) fn settings(window: u64, fixed: u64, policy: Policy) -> Settings {
         timeout_ms: None,
         parallel_tools: None,
         recovery: Recovery::Rest,
-        retry: Retry { attempts: 2, max_delay_ms: 1_000 },
+        retry: Retry { patience_ms: Some(1_000), max_delay_ms: 1_000, stream_attempts: 1 },
         policy,
         pre_compact_ms: None,
         counting: Counting::Never,
@@ -170,6 +195,7 @@ impl Stage {
             queue: Vec::new(),
             sent: 0,
             window,
+            server: None,
             timers: BTreeMap::new(),
             work: VecDeque::new(),
             ended: None,
@@ -306,6 +332,9 @@ impl Stage {
         self.pause_at.push(pause_at);
         let at = self.calls.len();
         self.calls.push(self.clock);
+        if let Some(failure) = self.server.and_then(|server| server.refuses(input_tokens)) {
+            return self.feed(Input::ModelFailed { failure, partial: Vec::new() });
+        }
         match self.courses.pop_front().flatten() {
             None => self.answer(at, input_tokens, max_output, pause_at),
             Some(course) => self.go(course),
@@ -354,6 +383,8 @@ impl Stage {
         let tokens = |parts: &[Part]| parts.iter().map(longhaul_core::estimate::part_tokens).sum::<u64>();
         let output_tokens = tokens(&parts).min(max_output);
         self.feed(Input::ModelBegan);
+        let percent = self.server.map_or(100, |server| server.percent);
+        let input_tokens = input_tokens * percent / 100;
         let usage = Some(Usage { input_tokens, output_tokens, ..Usage::default() });
         if let ([Part::Text(text)], Some(pause_at)) =
             (parts.as_slice(), pause_at.filter(|at| *at < tokens(&parts)))

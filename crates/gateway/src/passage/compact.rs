@@ -69,7 +69,7 @@ impl Route {
         let gone = |what: &str| {
             Fault::new(FaultKind::Unreachable, format!("the upstream `{}` {what}", server.upstream.name))
         };
-        let response = tokio::time::timeout(server.timeouts().header, sent).await;
+        let response = tokio::time::timeout(server.timeouts().first_byte_limit(), sent).await;
         let response =
             response.map_err(|_| gone("gave no answer"))?.map_err(|_| gone("cannot be reached"))?;
         let (status, mut headers) = (response.status(), server.headers_for_caller(response.headers()));

@@ -125,7 +125,7 @@ impl Flow {
     /// What is collected is read from the first event on as if it might have to be joined.
     pub(super) fn new(route: Route, body: Body, prepared: Prepared, collects: bool) -> Self {
         let wire = route.passage.wire;
-        let patience = route.target.server.timeouts().header;
+        let patience = route.target.server.timeouts().idle;
         let pause = route
             .may_continue()
             .then(|| Pause::new(route.window.tokens, prepared.input, route.asked_output()));

@@ -323,7 +323,7 @@ impl Route {
         let own = passage.inner.config.credentials == crate::gateway::Credentials::Own;
         let request = server.post(passage.wire.dialect().path(), &passage.headers, own, body);
         let request = request.map_err(Unsent::Other)?;
-        let limit = server.timeouts().header;
+        let limit = server.timeouts().first_byte_limit();
         let name = &server.upstream.name;
         match timeout(limit, request.send()).await {
             Ok(Ok(response)) => Ok(response),

@@ -148,7 +148,7 @@ async fn an_upstream_that_is_down_is_named_and_another_takes_its_place() {
 async fn an_upstream_that_hangs_is_given_up() {
     let server = Server::start(|_, _| Does::Hangs).await;
     let mut upstream = server.upstream(8_000);
-    upstream.endpoint.timeouts.header = Duration::from_millis(200);
+    upstream.endpoint.timeouts.first_byte = Some(Duration::from_millis(200));
     let config = Config::new(vec![upstream]);
     let reply = gateway(config).answer(chat(request(&[user("hi")], false))).await;
     assert_eq!(reply.status, StatusCode::GATEWAY_TIMEOUT);
@@ -372,7 +372,7 @@ async fn comments_for_ever_are_no_answer() {
         let server = Server::start(move |_, _| Does::Endless(String::new(), comment.clone(), gap)).await;
         let mut upstream = server.upstream(8_000);
         upstream.endpoint.declared.prefill = Some(prefill);
-        upstream.endpoint.timeouts.header = Duration::from_millis(300);
+        upstream.endpoint.timeouts.first_byte = Some(Duration::from_millis(300));
         let gateway = gateway(Config::new(vec![upstream]));
         let ask = async { body(gateway.answer(chat(request(&[user("hi")], stream))).await).await };
         let out = tokio::time::timeout(Duration::from_secs(20), ask).await.unwrap();
@@ -402,7 +402,7 @@ async fn raw(said: Vec<u8>, hangs_up: bool) -> (Upstream, tokio::sync::mpsc::Unb
     });
     let mut upstream = nowhere();
     upstream.endpoint.base_url = url;
-    upstream.endpoint.timeouts.header = Duration::from_secs(5);
+    upstream.endpoint.timeouts.first_byte = Some(Duration::from_secs(5));
     upstream.endpoint.timeouts.idle = Duration::from_millis(500);
     (upstream, was_left)
 }
@@ -465,7 +465,7 @@ async fn a_client_that_leaves_takes_its_request_with_it() {
     for (said, stream) in [(begun.as_str(), true), ("", true), ("", false)] {
         let (mut upstream, mut left) = raw(said.as_bytes().to_vec(), false).await;
         upstream.endpoint.timeouts.idle = Duration::from_secs(60);
-        upstream.endpoint.timeouts.header = Duration::from_secs(60);
+        upstream.endpoint.timeouts.first_byte = Some(Duration::from_secs(60));
         let config = Config { keep_alive: Duration::from_millis(50), ..Config::new(vec![upstream]) };
         let gateway = gateway(config);
         let asked = async {

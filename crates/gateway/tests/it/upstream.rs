@@ -105,7 +105,7 @@ impl Server {
         let mut upstream = Upstream::new("up", Kind::OpenAiCompatible, self.url.as_str());
         let declared = &mut upstream.endpoint.declared;
         (declared.window, declared.tools, declared.images) = (Some(window), Some(true), Some(true));
-        upstream.endpoint.timeouts.header = Duration::from_secs(5);
+        upstream.endpoint.timeouts.first_byte = Some(Duration::from_secs(5));
         upstream.endpoint.timeouts.idle = Duration::from_secs(5);
         upstream
     }

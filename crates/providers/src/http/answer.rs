@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use super::bounds::{self, Said};
 use super::patience::Patience;
+use super::silence::Silence;
 use super::{ByteStream, Http, MAX_ERROR_BYTES, collect, failure, request_id, too_much};
 use crate::sse::{self, EventStream};
 use crate::{ModelEvent, ModelStream, ProviderError, lines, surrogates};
@@ -78,7 +79,9 @@ pub(crate) async fn call<D: Decode>(
     let server = url.origin().ascii_serialization();
     let response = http.post(url, body).await?;
     let (http, id) = (http.clone(), request_id::read(response.headers()));
-    let (bytes, patience) = (http.bytes(response), Patience::new(http.timeouts));
+    let silence = Silence::before_start(http.timeouts);
+    let bytes = http.bytes_within(response, silence.clone());
+    let patience = Patience::new(http.timeouts, silence);
     let told = move |error| http.hide(request_id::put(id.as_deref(), located(error, &server)));
     let mut answering = open::<D>(bytes, patience).await.map_err(&told)?;
     let first = answering.next().await.transpose().map_err(&told)?;
@@ -223,7 +226,11 @@ async fn read<D: Decode>(
     if decoder.works_unseen() || !surrogates::is_ping(event.data.as_deref().unwrap_or_default()) {
         patience.renew();
     }
-    take(&event, decoder).map(Some)
+    let said = take(&event, decoder)?;
+    if !said.is_empty() {
+        patience.begin();
+    }
+    Ok(Some(said))
 }
 
 /// LM Studio names the event `error` and may give a sentence instead of an object.

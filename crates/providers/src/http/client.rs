@@ -1,6 +1,7 @@
 //! Clients for servers: nothing is followed, nothing of this machine's goes through a proxy, and what takes long is done
 //! once in a process.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -9,9 +10,18 @@ use rustls::ClientConfig;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls_platform_verifier::BuilderVerifierExt;
 
+/// The time between two probes of a connection on which nothing comes.
+const KEEPALIVE: Duration = Duration::from_secs(20);
+
+/// Probes without an answer after which a connection counts as broken.
+const KEEPALIVE_RETRIES: u32 = 5;
+
 /// What a client for the server of `base` begins with.
 pub fn builder(base: &Url, connect: Duration) -> ClientBuilder {
-    let builder = Client::builder().connect_timeout(connect).redirect(reqwest::redirect::Policy::none());
+    // A host that is gone without a word is noticed after two minutes, however long its answer may take.
+    let builder = Client::builder().tcp_keepalive(KEEPALIVE).tcp_keepalive_interval(KEEPALIVE);
+    let builder = builder.tcp_keepalive_retries(KEEPALIVE_RETRIES);
+    let builder = builder.connect_timeout(connect).redirect(reqwest::redirect::Policy::none());
     if !is_loopback(base) {
         return match tls() {
             Some(tls) => builder.tls_backend_preconfigured(tls),
@@ -31,6 +41,30 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
+/// Returns whether a server is on this machine or in a private network: by its address, or by a name that no public
+/// name server knows.
+pub(crate) fn is_private(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    match host.parse::<IpAddr>() {
+        Ok(IpAddr::V4(address)) => {
+            address.is_loopback() || address.is_private() || address.is_link_local() || is_shared(address)
+        }
+        Ok(IpAddr::V6(address)) => {
+            address.is_loopback() || address.is_unique_local() || address.is_unicast_link_local()
+        }
+        Err(_) => {
+            const ENDINGS: [&str; 5] = [".local", ".lan", ".internal", ".localhost", ".home.arpa"];
+            !host.is_empty() && (!host.contains('.') || ENDINGS.iter().any(|ending| host.ends_with(ending)))
+        }
+    }
+}
+
+/// Whether an address is one of 100.64.0.0/10 (RFC 6598), which private overlays such as Tailscale use.
+fn is_shared(address: Ipv4Addr) -> bool {
+    let [first, second, ..] = address.octets();
+    first == 100 && (64..128).contains(&second)
+}
+
 /// TLS with the system's roots, as the HTTP library sets it up. They are hundreds of files: they are read once.
 fn tls() -> Option<ClientConfig> {
     static TLS: OnceLock<ClientConfig> = OnceLock::new();
@@ -48,6 +82,29 @@ fn tls() -> Option<ClientConfig> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn private_servers_are_known_by_address_or_name() {
+        let is_private = |url: &str| is_private(&Url::parse(url).unwrap());
+        for near in [
+            "http://127.0.0.1:8080/v1",
+            "http://localhost:1234",
+            "http://[::1]:1",
+            "http://10.1.2.3",
+            "http://172.20.0.2",
+            "http://192.168.1.5:11434",
+            "http://100.101.102.103",
+            "http://[fd00::1]",
+            "http://ollama:11434",
+            "http://gpu.local",
+            "http://host.docker.internal:8000",
+        ] {
+            assert!(is_private(near), "{near}");
+        }
+        for far in ["https://api.openai.com", "http://8.8.8.8", "http://172.32.0.1", "http://100.128.0.1"] {
+            assert!(!is_private(far), "{far}");
+        }
+    }
 
     #[test]
     fn clients_are_built_for_every_place() {

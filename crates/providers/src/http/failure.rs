@@ -43,8 +43,42 @@ fn build(verdict: Verdict, message: String, body: &str, status: Option<u16>) -> 
         error.retryable = false;
         error.used_tokens = overflow.used_tokens;
         error.limit_tokens = overflow.limit_tokens;
+    } else {
+        error.refuses_tools = refuses_tools(&error.message);
+        error.retryable &= !error.refuses_tools;
     }
     error
+}
+
+/// What servers say of a request with tools that they do not take. Sources: Ollama (`routes.go`), OpenRouter (404),
+/// vLLM (`serving_chat.py`), llama.cpp (`common/chat.cpp`), Groq, DeepSeek, Together, LM Studio.
+const NO_TOOLS: &[&str] = &[
+    "does not support tools",
+    "does not support tool",
+    "doesn't support tool",
+    "do not support tool",
+    "not support tool use",
+    "support tool use",
+    "tool use is not supported",
+    "tool calling is not supported",
+    "tool calls are not supported",
+    "tools is not supported",
+    "tools are not supported",
+    "tools not supported",
+    "does not support function",
+    "doesn't support function",
+    "function calling is not supported",
+    "function calling is not enabled",
+    "functions are not supported",
+    "requires --enable-auto-tool-choice",
+    "tools param requires --jinja",
+    "tool_choice is not supported",
+];
+
+/// Whether an error is about tools as such, not about one of them.
+fn refuses_tools(message: &str) -> bool {
+    let text = message.to_lowercase().replace(['`', '"', '\''], "");
+    NO_TOOLS.iter().any(|words| text.contains(words))
 }
 
 /// What a caller decides on.

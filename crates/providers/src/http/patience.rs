@@ -5,26 +5,36 @@ use std::time::Duration;
 use longhaul_core::error::ErrorCode;
 use tokio::time::{Instant, timeout_at};
 
-use super::Timeouts;
+use super::silence::Silence;
+use super::{Timeouts, in_words};
 use crate::ProviderError;
 
-/// What is left of the patience with one answer.
+/// What is left of the patience with one answer. It begins with the first thing that the answer says: until then
+/// comments and pings are signs that the server still reads the prompt.
 #[derive(Debug)]
 pub(super) struct Patience {
     limit: Duration,
-    until: Instant,
+    until: Option<Instant>,
+    silence: Silence,
 }
 
 impl Patience {
-    /// As long as for the status line: a server may say with comments, too, that it still reads the prompt.
-    pub(super) fn new(timeouts: Timeouts) -> Self {
-        let limit = timeouts.header.max(timeouts.idle);
-        Self { limit, until: Instant::now() + limit }
+    /// With an answer that has said nothing yet.
+    pub(super) fn new(timeouts: Timeouts, silence: Silence) -> Self {
+        Self { limit: timeouts.idle, until: None, silence }
     }
 
-    /// Something was said.
+    /// The server has sent something other than a sign of life.
     pub(super) fn renew(&mut self) {
-        self.until = Instant::now() + self.limit;
+        if self.silence.has_begun() {
+            self.until = Some(Instant::now() + self.limit);
+        }
+    }
+
+    /// The answer has said something.
+    pub(super) fn begin(&mut self) {
+        self.silence.begin();
+        self.renew();
     }
 
     /// Waits for what comes next.
@@ -32,11 +42,10 @@ impl Patience {
     /// # Errors
     /// `timeout` if nothing was said for too long.
     pub(super) async fn wait<T>(&self, next: impl Future<Output = T>) -> Result<T, ProviderError> {
-        timeout_at(self.until, next).await.map_err(|_| {
-            let message = format!(
-                "the answer stalled: nothing but comments and pings for {} ms",
-                self.limit.as_millis()
-            );
+        let Some(until) = self.until else { return Ok(next.await) };
+        timeout_at(until, next).await.map_err(|_| {
+            let limit = in_words(self.limit);
+            let message = format!("the answer stalled: nothing but comments and pings for {limit}");
             ProviderError::new(ErrorCode::Timeout, message)
         })
     }

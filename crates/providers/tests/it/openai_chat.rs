@@ -174,10 +174,47 @@ async fn a_stall_ends_after_the_idle_time() {
 async fn a_server_that_takes_the_request_and_says_nothing_is_late() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut config = Config::new(format!("http://{}/v1", listener.local_addr().unwrap()), "m");
-    config.endpoint.timeouts.header = Duration::from_millis(150);
+    config.endpoint.timeouts.first_byte = Some(Duration::from_millis(150));
     let (_, error) = call(config).await;
-    assert_eq!(error.unwrap().code, ErrorCode::Timeout);
+    let error = error.unwrap();
+    assert_eq!((error.code, error.retryable), (ErrorCode::Timeout, false), "it may still read the prompt");
+    assert!(error.message.contains("sent no answer for 150 ms"), "{error}");
+    assert!(error.message.contains("`model.timeout`"), "the error names the key: {error}");
     drop(listener);
+}
+
+/// A server that answers the request at once and then reads the prompt: comments, pings and blank lines are signs of
+/// life.
+#[tokio::test]
+async fn signs_of_life_before_the_first_word_have_no_limit() {
+    for sign in [": reading the prompt\n\n", "\n\n", "event: ping\ndata: {\"type\":\"ping\"}\n\n"] {
+        let signs = vec![sign; 300];
+        let fake = Fake::start(move |_| {
+            let pieces: Vec<&str> = signs.iter().copied().chain(HELLO.iter().copied()).collect();
+            stream(&pieces, End::Whole)
+        })
+        .await;
+        let mut config = config(&fake);
+        // The signs take at least 0.6 s.
+        config.endpoint.timeouts.first_byte = Some(Duration::from_millis(300));
+        config.endpoint.timeouts.idle = Duration::from_millis(300);
+        let begun = std::time::Instant::now();
+        finished(call(config).await);
+        assert!(begun.elapsed() > Duration::from_millis(300), "{sign:?}");
+    }
+}
+
+/// The wait for the first byte is a limit also where the status line came at once.
+#[tokio::test]
+async fn silence_after_the_status_line_is_a_slow_start() {
+    let (hold, _gone) = oneshot::channel();
+    let hold = std::sync::Arc::new(std::sync::Mutex::new(Some(hold)));
+    let fake = Fake::start(move |_| stream(&[], End::Silence(hold.lock().unwrap().take().unwrap()))).await;
+    let mut config = config(&fake);
+    config.endpoint.timeouts.first_byte = Some(Duration::from_millis(150));
+    let (_, error) = call(config).await;
+    let error = error.unwrap();
+    assert_eq!((error.code, error.retryable), (ErrorCode::Timeout, false), "{error}");
 }
 
 #[tokio::test]
@@ -187,7 +224,7 @@ async fn nobody_there_is_a_network_error() {
     drop(listener);
     let (_, error) = call(Config::new(format!("http://user:pass-word-1@{address}/v1?key=abc"), "m")).await;
     let error = error.unwrap();
-    assert_eq!((error.code, error.retryable), (ErrorCode::Network, false));
+    assert_eq!((error.code, error.retryable), (ErrorCode::Network, true), "it may be starting anew");
     assert!(error.message.starts_with(&format!("cannot connect to http://{address}: ")), "{error}");
     assert!(!error.message.contains("pass-word") && !error.message.contains("abc"), "{error}");
 }

@@ -228,7 +228,7 @@ async fn hazard_09_a_long_answer_has_no_time_limit_but_a_silent_one_has() {
     let fake = self::fake(&pieces, || End::Whole).await;
     let mut slow = endpoint(&fake);
     slow.timeouts.idle = Duration::from_secs(2);
-    slow.timeouts.header = Duration::from_secs(2);
+    slow.timeouts.first_byte = Some(Duration::from_secs(2));
     let provider = OpenAiChat::new(Config::from(slow)).unwrap();
     let begun = std::time::Instant::now();
     assert_eq!(call(&provider).await.unwrap().1.finish, Finish::Stop);
@@ -236,9 +236,9 @@ async fn hazard_09_a_long_answer_has_no_time_limit_but_a_silent_one_has() {
 
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut endpoint = Endpoint::new("openai", format!("http://{}/v1", silent.local_addr().unwrap()), "m");
-    endpoint.timeouts.header = Duration::from_millis(150);
+    endpoint.timeouts.first_byte = Some(Duration::from_millis(150));
     let error = call(&OpenAiResponses::new(endpoint).unwrap()).await.unwrap_err();
-    assert_eq!((error.code, error.retryable), (ErrorCode::Timeout, true));
+    assert_eq!((error.code, error.retryable), (ErrorCode::Timeout, false));
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ pub(crate) fn hi() -> Request {
 pub(crate) fn patient() -> Timeouts {
     Timeouts {
         connect: Duration::from_secs(10),
-        header: Duration::from_secs(20),
+        first_byte: Some(Duration::from_secs(20)),
         idle: Duration::from_secs(20),
     }
 }

@@ -46,7 +46,15 @@ pub(super) fn payloads(
             step_finished(step_id.as_str(), usage.as_ref(), *estimated_input, around)
         }
         EventBody::StepFailed { step_id, code, message, .. } => {
-            let recoverable = *code == ErrorCode::ContextOverflow;
+            let recoverable = matches!(
+                code,
+                ErrorCode::ContextOverflow
+                    | ErrorCode::Network
+                    | ErrorCode::TruncatedStream
+                    | ErrorCode::Timeout
+                    | ErrorCode::ThirdParty
+                    | ErrorCode::RateLimitExceeded
+            );
             vec![(
                 "llm:error",
                 json!({ "error": message, "code": code, "context": { "stepId": step_id }, "recoverable": recoverable }),

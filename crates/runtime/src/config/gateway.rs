@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::Duration;
 
-use super::model::{ModelLimits, ProviderKind, choices};
+use super::model::{FirstByteTimeout, ModelLimits, ProviderKind, choices};
 
 choices!(
     /// Who may use the gateway.
@@ -84,7 +83,7 @@ pub struct UpstreamConfig {
     /// HTTP headers added to every request.
     pub headers: UpstreamHeaders,
     /// How long it may be silent, before an answer and within it.
-    pub timeout: Duration,
+    pub timeout: FirstByteTimeout,
     /// The dialects in which requests pass to it as they are; `None`: those that its kind speaks, and those that it is
     /// found to speak.
     pub dialects: Option<Vec<GatewayDialect>>,

@@ -50,6 +50,10 @@ pub(super) enum Kind {
     Counter,
     /// A duration; `none` where `optional`.
     Time { optional: bool },
+    /// A length of time, `none`, or `auto`.
+    TimeOrAuto,
+    /// A length of time, nought included, or `none`.
+    Patience,
     /// A list of texts.
     Names,
     /// A list of built-in tools.
@@ -179,9 +183,9 @@ pub(super) const KEYS: &[Key] = &[
     key("model.body", Kind::Json, "{}", "Fields added to every request's body."),
     key(
         "model.timeout",
-        Kind::Time { optional: false },
-        "10m",
-        "How long the server may be silent, before an answer and within it. Local ones are silent while they read a long prompt.",
+        Kind::TimeOrAuto,
+        "auto",
+        "The longest wait for the first byte of an answer, or none. auto is none for servers on this machine and in private networks, which may read a long prompt for minutes, and 10m for others. A call that waited so long is not repeated.",
     ),
     key("run.maxSteps", up_to(MANY), "100", "Model calls in one run at most."),
     key(
@@ -464,8 +468,24 @@ pub(super) const KEYS: &[Key] = &[
         "{}",
         "MCP servers that add tools, by name: { command, args, env, network: allow|deny } or { url, headers }; both take timeoutMs: 120000 and optional: false.",
     ),
-    key("retry.attempts", up_to(100), "4", "Model calls tried before giving up, the first included."),
-    key("retry.maxDelay", Kind::Time { optional: false }, "60s", "The longest pause between two tries."),
+    key(
+        "retry.patience",
+        Kind::Patience,
+        "30m",
+        "How long an outage of the model's server is waited out (no connection, 429, 5xx), or none for as long as it takes. 0s does not wait.",
+    ),
+    key(
+        "retry.maxDelay",
+        Kind::Time { optional: false },
+        "60s",
+        "The longest wait between two attempts, unless the server asks for more. The wait doubles from 1 s.",
+    ),
+    key(
+        "retry.streamAttempts",
+        Kind::Count { min: 0, max: 100 },
+        "5",
+        "How often one step is tried again after its answer broke off.",
+    ),
     key(
         "models",
         Kind::Models,

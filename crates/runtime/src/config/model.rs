@@ -234,7 +234,7 @@ pub struct ModelConfig {
     /// Fields added to every request's body, in the order of the file.
     pub body: serde_json::Map<String, serde_json::Value>,
     /// How long its server may be silent, before an answer and within it.
-    pub timeout: Duration,
+    pub timeout: FirstByteTimeout,
 }
 
 /// Where spans and metrics go.
@@ -406,13 +406,27 @@ pub struct ApprovalRule {
     pub decision: Decision,
 }
 
-/// How failed model calls are repeated.
+/// The limits within which failed model calls are made again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetryConfig {
-    /// Calls tried before giving up, the first included.
-    pub attempts: u32,
-    /// The longest pause between two.
+    /// How long an outage of the server is waited out; `None` for as long as it takes.
+    pub patience: Option<Duration>,
+    /// The longest wait between two attempts.
     pub max_delay: Duration,
+    /// How often one step is tried again after its answer broke off.
+    pub stream_attempts: u32,
+}
+
+/// The longest wait for the first byte of an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FirstByteTimeout {
+    /// By the place of the server: without a limit on this machine and in private networks.
+    #[default]
+    Auto,
+    /// Without a limit.
+    Unlimited,
+    /// So long.
+    After(Duration),
 }
 
 /// What is declared of a model; each wins over what the server and the catalogue say.

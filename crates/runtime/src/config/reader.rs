@@ -15,7 +15,7 @@ use std::time::Duration;
 use super::duration;
 use super::error::{Problem, ProblemKind};
 use super::keys::{self, Kind};
-use super::model::{ApprovalRule, Decision, SystemPrompt, TokenCounter};
+use super::model::{ApprovalRule, Decision, FirstByteTimeout, SystemPrompt, TokenCounter};
 use super::nearest::nearest;
 use super::node::{Entry, Node, Place, Value, clip};
 
@@ -163,6 +163,20 @@ impl<'a> Reader<'a> {
             false => time(node).map(Some),
         });
         given.unwrap_or_else(|| duration::parse(default(path)))
+    }
+
+    /// `None` is `none`.
+    pub(super) fn patience(&mut self, path: &str) -> Option<Duration> {
+        let expected = format!("{DURATION}, 0s, or none");
+        let given = self.read(path, &expected, |node| match node.word().as_deref() {
+            Some("none") => Some(None),
+            _ => text(node).and_then(|text| duration::parse_any(&text)).map(Some),
+        });
+        given.unwrap_or_else(|| duration::parse(default(path)))
+    }
+
+    pub(super) fn first_byte_timeout(&mut self, path: &str) -> FirstByteTimeout {
+        self.read(path, FIRST_BYTE, first_byte).unwrap_or_default()
     }
 
     pub(super) fn names(&mut self, path: &str) -> Vec<String> {
@@ -362,6 +376,17 @@ impl<'a> Reader<'a> {
 
     fn problem(&mut self, at: Place, path: &str, kind: ProblemKind) {
         self.problems.push(Problem { line: at.line, column: at.column, path: path.to_owned(), kind });
+    }
+}
+
+/// What may be said of the wait for the first byte.
+const FIRST_BYTE: &str = "auto, none, or a length of time such as 90s or 10m";
+
+fn first_byte(node: &Node) -> Option<FirstByteTimeout> {
+    match node.word().as_deref() {
+        Some("auto") => Some(FirstByteTimeout::Auto),
+        Some("none") => Some(FirstByteTimeout::Unlimited),
+        _ => time(node).map(FirstByteTimeout::After),
     }
 }
 

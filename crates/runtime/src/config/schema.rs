@@ -87,6 +87,8 @@ fn shape(key: &Key) -> Value {
             json!({ "type": "string", "pattern": "^([0-9]+ *(ms|s|m|h|d)|none)$" })
         }
         Kind::Time { optional: false } => duration(),
+        Kind::TimeOrAuto => json!({ "type": "string", "pattern": "^([0-9]+ *(ms|s|m|h|d)|none|auto)$" }),
+        Kind::Patience => json!({ "type": "string", "pattern": "^([0-9]+ *(ms|s|m|h|d)|none)$" }),
         Kind::Names => json!({ "type": "array", "items": { "type": "string" } }),
         Kind::BuiltinTools => json!({ "type": "array", "items": { "enum": crate::tools::BUILTIN } }),
         Kind::Texts => by_name(),

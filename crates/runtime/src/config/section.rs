@@ -40,8 +40,9 @@ pub(super) fn config(reader: &mut Reader<'_>) -> Config {
         },
         mcp_servers: reader.mcp_servers("mcpServers"),
         retry: RetryConfig {
-            attempts: reader.count("retry.attempts"),
+            patience: reader.patience("retry.patience"),
             max_delay: reader.time("retry.maxDelay").unwrap_or_default(),
+            stream_attempts: reader.count("retry.streamAttempts"),
         },
         models: reader.models("models"),
         gateway: gateway(reader),
@@ -89,7 +90,7 @@ fn model(reader: &mut Reader<'_>) -> ModelConfig {
         max_output_tokens: reader.count_or_auto("model.max_output_tokens"),
         headers: reader.texts("model.headers"),
         body: reader.json("model.body"),
-        timeout: reader.time("model.timeout").unwrap_or_default(),
+        timeout: reader.first_byte_timeout("model.timeout"),
     }
 }
 

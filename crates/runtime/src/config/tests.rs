@@ -24,7 +24,7 @@ tools: { maxOutputChars: 120000, bash: { maxOutputChars: 30000, timeoutMs: 12000
 blobs: { maxBytes: 67108864, sessionQuotaBytes: 2147483648, store: local }
 approvals: { rules: [], timeout: 10m }
 mcpServers: {}
-retry: { attempts: 4, maxDelay: 60s }
+retry: { patience: 30m, maxDelay: 60s, streamAttempts: 5 }
 models: {}
 gateway: { noticesInText: false, recall: off, midstream: exact, auth: open-on-loopback, credentials: own, upstreams: [] }
 server: { addr: "127.0.0.1:4400", db: sqlite, tokenFile: none, allowedHosts: [], allowedOrigins: [], maxBodyBytes: 33554432, rateLimit: none, keepSessions: none }
@@ -76,7 +76,11 @@ fn defaults_are_those_of_the_specification() {
     assert_eq!(config.tools.grep_max_matches, 1_000);
     assert_eq!((config.blobs.max_bytes, config.blobs.session_quota_bytes), (64 << 20, 2 << 30));
     assert_eq!(config.approvals.timeout, Some(Duration::from_secs(600)));
-    assert_eq!((config.retry.attempts, config.retry.max_delay), (4, Duration::from_secs(60)));
+    assert_eq!(
+        (config.retry.patience, config.retry.max_delay, config.retry.stream_attempts),
+        (Some(Duration::from_secs(30 * 60)), Duration::from_secs(60), 5)
+    );
+    assert_eq!(config.model.timeout, FirstByteTimeout::Auto);
 }
 
 #[test]
@@ -109,7 +113,7 @@ fn another_value(key: &keys::Key) -> String {
             let other = now.iter().rev().find(|name| Some(**name) != key.default);
             other.copied().unwrap_or_default().into()
         }
-        Kind::Time { .. } => "90s".into(),
+        Kind::Time { .. } | Kind::TimeOrAuto | Kind::Patience => "90s".into(),
         Kind::Names | Kind::BuiltinTools => "[read]".into(),
         Kind::Texts | Kind::Json => "{ a: b }".into(),
         Kind::Trigger => "{ percentage: 0.5 }".into(),
@@ -805,7 +809,8 @@ fn servers_behind_the_gateway() {
     assert_eq!((first.name.as_str(), first.base_url.as_str()), ("box", "http://box:8000/v1"));
     assert_eq!((first.api_key_env.as_deref(), first.window), (Some("BOX_KEY"), Some(32_768)));
     assert_eq!(first.headers.0["X-Team"], "s3cret");
-    assert_eq!([first.timeout, second.timeout], [3_600, 600].map(Duration::from_secs));
+    let hour = Duration::from_secs(3_600);
+    assert_eq!([first.timeout, second.timeout], [FirstByteTimeout::After(hour), FirstByteTimeout::Auto]);
     assert!(!format!("{first:?}").contains("s3cret"), "what headers say does not show");
     assert_eq!(first.dialects.as_deref(), Some(&[GatewayDialect::Chat, GatewayDialect::Messages][..]));
     let names: Vec<_> =

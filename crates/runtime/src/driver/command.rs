@@ -32,6 +32,10 @@ pub(crate) enum Command {
     Resume {
         reply: oneshot::Sender<Resumed>,
     },
+    /// The next attempt at once, while the model's server is waited for; whether it was.
+    RetryNow {
+        reply: oneshot::Sender<bool>,
+    },
     WhenIdle {
         reply: oneshot::Sender<Settled>,
     },
@@ -112,6 +116,11 @@ impl Driver {
         match command {
             Command::Cancel { reply } => self.cancel(reply).await?,
             Command::Resume { reply } => self.resume(reply).await?,
+            Command::RetryNow { reply } => {
+                let was_waiting = self.run.waiting().is_some();
+                self.feed(Input::RetryNow).await?;
+                let _ = reply.send(was_waiting);
+            }
             Command::WhenIdle { reply } => self.waiting.push(reply),
             Command::Compact { strategy, instructions, reply } => {
                 self.compact(strategy, instructions, reply).await?;
@@ -224,7 +233,7 @@ impl Driver {
             Status::Idle | Status::Parked => CancelledAt::Idle,
             Status::ExecutingTools | Status::WaitingApproval => CancelledAt::ToolsInProgress,
             Status::Streaming if self.run.is_answering() => CancelledAt::PartialAssistant,
-            Status::Streaming | Status::Compacting => CancelledAt::BetweenCalls,
+            Status::Streaming | Status::Compacting | Status::WaitingForServer => CancelledAt::BetweenCalls,
         };
         if self.heard.is_some() {
             // News of what waits from here on may still be on its way.

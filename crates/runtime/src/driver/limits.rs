@@ -5,11 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_core::run::Input;
-use longhaul_providers::Limits;
+use longhaul_providers::{Ability, Limits};
+use serde_json::json;
 use tokio::time::Instant;
 
 use super::{Driver, Message};
 use crate::agent::Agent;
+use crate::announce::Announcement;
+use crate::clock::now_ms;
 
 /// How long an answer is good for.
 const FRESH: Duration = Duration::from_secs(5);
@@ -42,6 +45,28 @@ impl Driver {
         if settings.model.remembered_window != self.agent.remembered_window() {
             self.seat(Arc::clone(&self.agent));
         }
+    }
+
+    /// Learns from an error that the model takes no tools: the step is made again without, and so is every later one.
+    pub(super) fn learn_tool_support(&mut self, input: &Input) {
+        let Input::ModelFailed { failure, .. } = input else { return };
+        if !failure.refuses_tools || !self.agent.takes_tools() {
+            return;
+        }
+        let model = self.agent.provider.origin();
+        self.agent.calibrations.learn_no_tools(&model, now_ms());
+        let mut agent = Agent::clone(&self.agent);
+        // Also where it was declared to take them: its server knows better.
+        agent.limits.tools = Ability::No;
+        self.seat(Arc::new(agent));
+        let said = format!(
+            "the model `{}` takes no tools and goes on without them ({}). Where that is wrong, start its server with tools \
+             or say `models: {{ {}: {{ tools: true }} }}`",
+            model.model, failure.message, model.model
+        );
+        tracing::warn!("{said}");
+        let payload = json!({ "error": said, "code": failure.code, "recoverable": true });
+        self.tell(Announcement::passing("llm:error", &self.shared.session_id, payload));
     }
 
     /// A server that says nothing any more takes nothing back.

@@ -1,5 +1,6 @@
 //! [`Runtime`]: one agent over one store, and the sessions that are open.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -424,6 +425,7 @@ impl House {
             inbox,
             seat: RwLock::new(seat.clone()),
             lost: CancellationToken::new(),
+            next_attempt_at: AtomicU64::new(0),
         });
         let run = Run::new(Arc::new(seat.agent.settings()), history);
         let driver = Driver::new(run, seat.agent, Arc::clone(&shared), lease, messages);

@@ -135,9 +135,9 @@ impl Trace {
                 Effect::Append { events, .. } => {
                     events.iter().for_each(|event| self.decided(event, around));
                 }
-                Effect::Notice(Notice::Retrying { attempt, .. }) => {
+                Effect::Notice(Notice::Waiting(wait)) => {
                     if let Some(call) = &mut self.call {
-                        call.retried(*attempt);
+                        call.retried(wait.attempt);
                     }
                 }
                 Effect::Notice(Notice::Compacting { strategy, reason, trigger_tokens }) => {

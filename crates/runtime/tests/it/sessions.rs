@@ -6,12 +6,13 @@ use std::time::Duration;
 use longhaul::agent::Agent;
 use longhaul::session::{CancelledAt, Runtime, Session, SessionError};
 use longhaul::testing::{self, Folder};
+use longhaul_core::error::ErrorCode;
 use longhaul_core::event::RunEnd;
 use longhaul_core::history::EntryKind;
 use longhaul_core::message::{Message, Part, Role, ToolStatus};
 use longhaul_core::run::{Approval, CompactionOutcome, Status};
-use longhaul_providers::Request;
 use longhaul_providers::scripted::{Fault, Script, Scripted, ScriptedAnswer, Summaries};
+use longhaul_providers::{Ability, ProviderError, Request};
 use longhaul_store::{Blobs, MemoryStore, SharedStore};
 
 struct World {
@@ -205,7 +206,7 @@ async fn an_approval_is_asked_and_both_answers_are_heard() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_before_the_first_event_are_repeated() {
+async fn failures_before_the_first_event_are_waited_out() {
     let model = Scripted::new(Script::always(ScriptedAnswer::text("At last.")))
         .fail_at(0, Fault::Status { status: 429, retry_after: Some(Duration::from_secs(7)) })
         .fail_at(1, Fault::Status { status: 503, retry_after: None })
@@ -213,19 +214,93 @@ async fn failures_before_the_first_event_are_repeated() {
     let world = world(model, |_| {}).await;
     let began = tokio::time::Instant::now();
     assert_eq!(world.session.ask("hello").await.unwrap().end, Some(RunEnd::Stop));
-    assert!(began.elapsed() >= Duration::from_secs(7 + 2 + 4), "{:?}", began.elapsed());
+    // An answer that is empty is no outage: its waits begin anew.
+    assert!(began.elapsed() >= Duration::from_secs(7 + 2 + 1), "{:?}", began.elapsed());
 }
 
-#[tokio::test]
-async fn a_broken_stream_is_an_error_and_the_session_goes_on() {
-    let model = Scripted::new(Script::always(ScriptedAnswer::text("a b c d e f g")))
-        .fail_at(0, Fault::Disconnect { after: 3 });
+/// A server that is gone for a quarter of an hour: one pause, which is told, and then the answer.
+#[tokio::test(start_paused = true)]
+async fn an_outage_is_waited_out_visibly() {
+    const OUTAGE: usize = 20;
+    let mut model = Scripted::new(Script::always(ScriptedAnswer::text("Back again.")));
+    for call in 0..OUTAGE as u64 {
+        model = model.fail_at(call, Fault::Status { status: 503, retry_after: None });
+    }
     let world = world(model, |_| {}).await;
+    let mut watch = world.session.watch();
+    world.session.send(vec![Part::text("hello")]).await.unwrap();
+    let mut waits = Vec::new();
+    while waits.len() < OUTAGE {
+        let told = watch.recv().await.unwrap();
+        if told.name == "run:waiting" {
+            assert_eq!(told.seq, None, "waits are not stored");
+            waits.push(told.to_json());
+        }
+    }
+    until(&world.session, Status::WaitingForServer).await;
+    let last = waits.last().unwrap();
+    assert_eq!((&last["reason"], &last["attempt"]), (&"outage".into(), &20.into()));
+    assert_eq!(last["lastError"]["code"], "third-party");
+    assert_eq!(last["nextAttemptAt"], world.session.next_attempt_at());
+    assert!(world.session.retry_now().await.unwrap(), "somebody knows that it is there again");
+    assert_eq!(world.session.settled().await.unwrap().end, Some(RunEnd::Stop));
+    assert!(!world.session.retry_now().await.unwrap(), "nothing is waited for any more");
+    let calls = world.model.log().len();
+    assert_eq!(calls, OUTAGE + 1, "no call was made beside");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_for_the_server_can_be_cancelled() {
+    let model = Scripted::new(Script::always(ScriptedAnswer::text("never")))
+        .fail_at(0, Fault::Status { status: 503, retry_after: Some(Duration::from_secs(600)) });
+    let world = world(model, |_| {}).await;
+    world.session.send(vec![Part::text("hello")]).await.unwrap();
+    until(&world.session, Status::WaitingForServer).await;
+    assert_eq!(world.session.cancel(false).await.unwrap(), CancelledAt::BetweenCalls);
+    assert_eq!(world.session.settled().await.unwrap().end, Some(RunEnd::Cancelled));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_breaks_off_is_asked_for_again() {
+    let model = || {
+        let model = Scripted::new(Script::always(ScriptedAnswer::text("a b c d e f g")));
+        (0..3).fold(model, |model, call| model.fail_at(call, Fault::Disconnect { after: 3 }))
+    };
+    let ended = world(model(), |_| {}).await;
+    assert_eq!(ended.session.ask("hello").await.unwrap().end, Some(RunEnd::Stop));
+    assert_eq!(ended.model.invalid_requests(), 0);
+    let shown = messages(&ended.session).await;
+    assert_eq!(shown.last().unwrap().1, "a b c d e f g");
+
+    let world = world(model(), |agent| agent.rules.retry.stream_attempts = 2).await;
     let settled = world.session.ask("hello").await.unwrap();
     assert_eq!(settled.end, Some(RunEnd::Error), "{settled:?}");
     world.session.resume().await.unwrap();
     assert_eq!(world.session.settled().await.unwrap().end, Some(RunEnd::Stop));
     assert_eq!(world.model.invalid_requests(), 0);
+}
+
+/// A model that turns out to take no tools is asked without them at once, in later sessions too.
+#[tokio::test]
+async fn tool_support_is_learned_from_the_error() {
+    let refusal = ProviderError {
+        refuses_tools: true,
+        ..ProviderError::new(ErrorCode::InvalidRequest, "m does not support tools (HTTP 400)")
+    };
+    let model = Scripted::new(Script::always(ScriptedAnswer::text("Words are all I have.")))
+        .fail_at(0, Fault::Refuse(Box::new(refusal)))
+        .keep_requests();
+    let world = world(model, |agent| agent.limits.tools = Ability::Unknown).await;
+    let mut watch = world.session.watch();
+    assert_eq!(world.session.ask("hello").await.unwrap().end, Some(RunEnd::Stop));
+    let told = std::iter::from_fn(|| watch.try_recv().ok())
+        .find(|told| told.name == "llm:error" && told.seq.is_none());
+    assert!(told.unwrap().text("error").contains("takes no tools"), "a person is told");
+    let other = world.runtime.create(None).await.unwrap();
+    assert_eq!(other.ask("hello").await.unwrap().end, Some(RunEnd::Stop));
+    let tools: Vec<bool> =
+        world.model.log().iter().map(|call| !call.request.as_ref().unwrap().tools.is_empty()).collect();
+    assert_eq!(tools, [true, false, false]);
 }
 
 /// Reads a large file again and again: the view outgrows its window.

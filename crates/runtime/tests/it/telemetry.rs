@@ -244,7 +244,7 @@ async fn a_compaction_has_its_summary_below_and_calls_after_it_say_so() {
 async fn a_failure_has_its_class_and_no_words() {
     let model = Scripted::new(Script::always(ScriptedAnswer::text("a b c d e f g")))
         .fail_at(0, Fault::Disconnect { after: 3 });
-    let world = world(model, Content::LeftOut, |_| {}).await;
+    let world = world(model, Content::LeftOut, |agent| agent.rules.retry.stream_attempts = 0).await;
     assert_eq!(world.session.ask("hello").await.unwrap().end, Some(RunEnd::Error));
     for name in ["chat heron-1", "invoke_agent scribe"] {
         let span = world.one(name);
@@ -259,7 +259,7 @@ async fn a_failure_has_its_class_and_no_words() {
 async fn a_call_and_its_repetitions_are_one_operation() {
     let model = Scripted::new(Script::always(ScriptedAnswer::text("At last.")))
         .fail_at(0, Fault::Status { status: 429, retry_after: None })
-        .fail_at(1, Fault::Empty);
+        .fail_at(1, Fault::Status { status: 503, retry_after: None });
     let world = world(model, Content::LeftOut, |_| {}).await;
     assert_eq!(world.session.ask("hello").await.unwrap().end, Some(RunEnd::Stop));
     let call = world.one("chat heron-1");

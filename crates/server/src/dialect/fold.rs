@@ -191,7 +191,12 @@ impl Fold {
             "context:compressed" => self.edit("compaction", "done", event),
             "context:compact-failed" => self.edit("compaction", "failed", event),
             "context:pruned" => self.edit("prune", "done", event),
-            "llm:error" | "llm:unsupported-input" | "llm:switched" | "session:parked" | "stream:gap" => {
+            "run:waiting"
+            | "llm:error"
+            | "llm:unsupported-input"
+            | "llm:switched"
+            | "session:parked"
+            | "stream:gap" => {
                 let mut notice = own(event);
                 notice["event"] = event["name"].clone();
                 self.acts.push(Act::Notice(notice));

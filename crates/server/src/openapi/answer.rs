@@ -164,6 +164,7 @@ pub(crate) enum Status {
     ExecutingTools,
     WaitingApproval,
     Compacting,
+    WaitingForServer,
     Parked,
 }
 
@@ -230,6 +231,8 @@ pub(crate) struct Session {
     go_on: Option<String>,
     last_finish_reason: Option<FinishReason>,
     last_error: Option<Failed>,
+    /// Only while the status is `waiting_for_server`.
+    waiting: Option<Waiting>,
     /// Only in the answer to a fork.
     forked_from: Option<ForkedFrom>,
 }
@@ -356,6 +359,36 @@ pub(crate) struct Resumed {
     resumed: bool,
     /// Why not.
     reason: Option<String>,
+}
+
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Retried {
+    ok: bool,
+    session_id: String,
+    /// Whether the session waited for its model's server.
+    retried: bool,
+}
+
+/// A wait for the model's server.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Waiting {
+    reason: WaitReason,
+    /// The attempt that comes, from 1 for the first repetition.
+    attempt: u64,
+    /// Milliseconds since 1970.
+    next_attempt_at: u64,
+    last_error: Failed,
+}
+
+/// Why a model call is made again.
+#[derive(ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum WaitReason {
+    Outage,
+    RateLimit,
+    BrokenAnswer,
 }
 
 #[derive(ToSchema)]

@@ -8,7 +8,8 @@
 use utoipa::ToSchema;
 
 use super::answer::{
-    Cut, Decided, EditReason, FinishReason, OrderSource, ProblemCode, QueueEntry, SummaryCheck, Survival,
+    Cut, Decided, EditReason, Failed, FinishReason, OrderSource, ProblemCode, QueueEntry, SummaryCheck,
+    Survival, WaitReason,
 };
 use super::part::{BlobRef, Origin, Outcome, Part, Role, TokenUsage};
 
@@ -87,6 +88,14 @@ events! {
         raw_result: Option<BlobRef>,
     }
     Always "llm:switched" LlmSwitched { new_config: Origin, history_retained: bool, }
+    Never "run:waiting" RunWaiting {
+        reason: WaitReason,
+        /// The attempt that comes, from 1 for the first repetition.
+        attempt: u64,
+        /// Milliseconds since 1970.
+        next_attempt_at: u64,
+        last_error: Failed,
+    }
     Sometimes "llm:error" LlmError {
         error: String,
         code: ProblemCode,
@@ -241,6 +250,4 @@ pub(crate) struct RunError {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ErrorContext {
     step_id: Option<String>,
-    attempt: Option<u64>,
-    retry_after_ms: Option<u64>,
 }

@@ -107,6 +107,21 @@ pub(crate) async fn resume(
     app.to_end(work).await.map(Json)
 }
 
+/// Asks the model's server again at once
+///
+/// Only where the session waits for it (`waiting_for_server`); else nothing happens.
+#[utoipa::path(post, path = "/api/sessions/{id}/retry", operation_id = "retryNow", tag = "runs", params(("id" = String, Path)), request_body = Nothing,
+    responses((status = 200, body = answer::Retried, description = "Whether an attempt was made at once")))]
+pub(crate) async fn retry(
+    State(app): State<App>,
+    Named(id): Named<String>,
+    Optional(Nothing {}): Optional<Nothing>,
+) -> Result<Json<Value>, Problem> {
+    let session = app.open(&id).await?;
+    let retried = session.retry_now().await?;
+    Ok(Json(json!({ "ok": true, "sessionId": session.id(), "retried": retried })))
+}
+
 async fn go_on(session: &Session, since: Vec<Event>) -> Result<Value, Problem> {
     let has_begun = since.iter().any(|event| matches!(event.body, EventBody::RunStarted { .. }));
     let met = if has_begun { Resumed::Begun } else { session.resume().await? };

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use longhaul::announce::{GO_ON, token_usage};
+use longhaul::announce::{self, GO_ON, token_usage};
 use longhaul::session::Session;
 use longhaul_core::event::EventBody;
 use longhaul_core::ids::{Seq, SessionId};
@@ -314,8 +314,14 @@ fn ended(shown: &mut Value, end: Option<&End>) {
 
 async fn whole(app: &App, session: &Session) -> Result<Value, Problem> {
     // One look: a run that ends after it is shown as it was before.
-    let look = |run: &Run| (run.status(), of_run(run), run.history().choice().agent.clone());
-    let (status, mut more, chosen) = session.look(look).await?;
+    let look = |run: &Run| {
+        let chosen = run.history().choice().agent.clone();
+        (run.status(), of_run(run), chosen, run.waiting().cloned())
+    };
+    let (status, mut more, chosen, waiting) = session.look(look).await?;
+    if let Some(wait) = waiting {
+        more.push(("waiting", announce::waiting(&wait, session.next_attempt_at())));
+    }
     let usual = || app.runtime().agents().into_iter().find(|agent| agent.is_default).map(|agent| agent.name);
     more.push(("agent", chosen.or_else(usual).into()));
     let record = app.runtime().store().session(session.id()).await?;
@@ -348,7 +354,13 @@ fn of_run(run: &Run) -> Vec<(&'static str, Value)> {
 
 /// What goes on, by the API's word for it; `None` for rest, which another node says of sessions that it has not.
 fn status_of(name: &str) -> Option<Status> {
-    let working = [Status::Streaming, Status::ExecutingTools, Status::WaitingApproval, Status::Compacting];
+    let working = [
+        Status::Streaming,
+        Status::ExecutingTools,
+        Status::WaitingApproval,
+        Status::Compacting,
+        Status::WaitingForServer,
+    ];
     working.into_iter().find(|status| status_name(*status) == name)
 }
 
@@ -360,6 +372,7 @@ pub(super) fn status_name(status: Status) -> &'static str {
         Status::ExecutingTools => "executing_tools",
         Status::WaitingApproval => "waiting_approval",
         Status::Compacting => "compacting",
+        Status::WaitingForServer => "waiting_for_server",
         Status::Parked => "parked",
     }
 }

@@ -79,8 +79,8 @@ test('what the agent does is said in one word', () => {
 });
 
 test('a retry is a countdown, and gone with the next word', () => {
-  const state = run([{ name: 'run:started', seq: 1, runId: 'r' }, { name: 'llm:error', at: 1_000, error: 'busy', code: 'overloaded', context: { attempt: 1, retryAfterMs: 500 }, recoverable: true }]);
-  assert.deepEqual(state.retry, { error: 'busy', code: 'overloaded', attempt: 1, until: 1_500 });
+  const state = run([{ name: 'run:started', seq: 1, runId: 'r' }, { name: 'run:waiting', at: 1_000, reason: 'outage', attempt: 1, nextAttemptAt: 1_500, lastError: { code: 'third-party', message: 'busy' } }]);
+  assert.deepEqual(state.retry, { reason: 'outage', error: 'busy', code: 'third-party', attempt: 1, until: 1_500 });
   assert.equal(activity(state).kind, 'retrying');
   assert.equal(run([chunk(0, 'x')], state).retry, null);
 });

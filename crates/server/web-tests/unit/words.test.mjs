@@ -68,7 +68,8 @@ test('a compaction says why and what survives', () => {
 });
 
 test('a retry counts down', () => {
-  assert.equal(retryLine({ error: 'busy', attempt: 1, until: 5_000 }, 2_100), 'busy · again in 3 s · try 2');
+  assert.equal(retryLine({ reason: 'rate-limit', error: 'busy', attempt: 1, until: 5_000 }, 2_100), 'The model server asks to wait · next try in 3 s · try 2 · busy');
+  assert.equal(retryLine({ reason: 'outage', error: 'gone', attempt: 2, until: 5_000 }, 6_000), 'The model server does not answer · trying again · try 3 · gone');
 });
 
 test('what is set is among the choices, whatever the server offers', () => {

@@ -5,7 +5,7 @@ import { currentId, go, page } from './page.js';
 import { addressOf } from './text/address.js';
 
 /** What changes how a session stands in the list. */
-const CHANGES = new Set(['run:started', 'run:complete', 'message:removed', 'message:dequeued', 'tool:approval-request', 'tool:approval-response', 'session:parked']);
+const CHANGES = new Set(['run:started', 'run:waiting', 'run:complete', 'message:removed', 'message:dequeued', 'tool:approval-request', 'tool:approval-response', 'session:parked']);
 
 const EVERY_MS = 5_000;
 const SOON_MS = 120;

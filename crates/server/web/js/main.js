@@ -26,7 +26,7 @@ import { api } from './net/api.js';
 import { news } from './news.js';
 import { Opening } from './opening.js';
 import { currentId, go, isFresh, listed, page, state, tell } from './page.js';
-import { goOn, send, stop, switchModel } from './sending.js';
+import { goOn, send, stop, switchModel, tryNow } from './sending.js';
 import { newestUndo, undoOf } from './state/offers.js';
 import { entryText } from './state/queue.js';
 import { isBusy, isHeld } from './state/state.js';
@@ -65,7 +65,7 @@ const banner = new Banner(() => page.open?.watch?.retry());
 const drawer = new Drawer();
 const status = new Status({
   look: state, toCall: (callId) => transcript.revealCall(callId), goOn: () => goOn().catch(tell),
-  leave: () => composer.takeFocus(),
+  tryNow: () => tryNow().catch(tell), leave: () => composer.takeFocus(),
 });
 const allowed = new Allowed({ decide: (sessionId, id) => api.decide(sessionId, id, 'allow'), refused: tell });
 const queue = new Queue({

@@ -58,8 +58,15 @@ export async function switchModel(id, choice) {
 
 /** Goes on after an error, or with what waits. */
 export async function goOn() {
+  if (page.open?.state.retry) return tryNow();
   const { resumed, reason } = await api.resume(currentId());
   if (!resumed) toast({ title: 'Nothing was begun', lines: [reason] });
+}
+
+/** Asks the model's server again at once, while the session waits for it. */
+export async function tryNow() {
+  const { retried } = await api.retry(currentId());
+  announce(retried ? 'Trying again.' : 'The session does not wait for its model server.');
 }
 
 export async function stop() {

@@ -116,7 +116,14 @@ impl Updates {
             }
             "llm:tool-result" => self.result(told, beside),
             "context:usage" if self.telling == Telling::Live => vec![usage(told, beside)],
-            "llm:error" if told.payload.get("recoverable") == Some(&Value::Bool(true)) => {
+            "run:waiting" => {
+                let error = told.payload.get("lastError").and_then(|error| error["message"].as_str());
+                let error = error.unwrap_or_default().to_owned();
+                self.notice(NoticeSeverity::Warning, "The model call failed and is tried again", error)
+            }
+            "llm:error"
+                if told.seq.is_none() && told.payload.get("recoverable") == Some(&Value::Bool(true)) =>
+            {
                 let error = told.text("error").to_owned();
                 self.notice(NoticeSeverity::Warning, "The model call failed and is tried again", error)
             }

@@ -51,7 +51,7 @@ const HELP: &str = "\
 /pin [TEXT]             the model keeps to TEXT from here on; alone: list; N TEXT: change order N
 /unpin N                order N holds no more
 /queue                  messages that wait; edit N TEXT, remove N, clear
-/retry                  go on after an error, or with what waits; /resume is the same
+/retry                  try again now, go on after an error or with what waits; /resume is the same
 /model [NAME]           the model, or another one from here on
 /sessions [ID]          the sessions, or go to one: its id, the start of it, or last
 /fork [POSITION]        go on in a copy, and leave this session as it is
@@ -185,6 +185,7 @@ impl Talk<'_> {
             Slash::Undo(edit) => format!("{}\n", undo(&self.session, edit).await?.sizes()),
             Slash::Orders(work) => work.perform(&self.session).await?,
             Slash::Queue(work) => self.queue(work).await?,
+            Slash::Retry if self.session.retry_now().await? => "trying again now\n".to_owned(),
             Slash::Retry => match self.session.resume().await? {
                 Resumed::NothingToDo => "nothing waits for an answer: send a message to go on\n".to_owned(),
                 Resumed::Begun | Resumed::Busy => String::new(),

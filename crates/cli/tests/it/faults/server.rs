@@ -110,7 +110,7 @@ impl Place {
              run: {{ recovery: {recovery}, timeout: {timeout} }}\n\
              context: {{ compression: {{ strategy: reactive-overflow, options: {{ pruneProtectTokens: 1500, pruneMinimumTokens: 400 }} }} }}\n\
              tools: {{ bash: {{ maxOutputChars: 1500, timeoutMs: 20000 }} }}\n\
-             retry: {{ attempts: 2, maxDelay: 1s }}\n{more}",
+             retry: {{ patience: 2s, maxDelay: 1s, streamAttempts: 1 }}\n{more}",
             self.model_url
         );
         self.bench.write("agent.yml", &text)

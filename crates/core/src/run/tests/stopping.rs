@@ -82,10 +82,11 @@ fn cancel_while_a_person_is_asked_rejects_the_question() {
 }
 
 #[test]
-fn cancel_while_waiting_to_repeat() {
+fn cancel_while_waiting_for_the_server() {
     let mut stage = Stage::new(|_| ());
     stage.send("go");
     stage.fail(Failure::new(ErrorCode::Network, "no line", true));
+    assert_eq!(stage.run.status(), Status::WaitingForServer);
     let effects = stage.feed(Input::Cancel);
     assert_eq!(effects[0], Effect::StopTimer { timer: Timer::Retry });
     assert_eq!(ended(&effects), Some(RunEnd::Cancelled));

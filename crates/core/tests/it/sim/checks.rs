@@ -66,7 +66,7 @@ impl World {
             EventBody::StepFailed { code: ErrorCode::ContextOverflow, .. } => {
                 self.guards.overflows_in_step += 1;
                 self.guards.edits_in_step = 0;
-                assert!(self.guards.overflows_in_step <= 2, "a third overflow in one step");
+                assert!(self.guards.overflows_in_step <= 6, "more than five retries in one step");
             }
             EventBody::NoteAdded { why: NoteReason::Loop, .. } => self.stats.loops += 1,
             EventBody::NoteAdded { why: NoteReason::Orders, .. } => self.stats.orders_told += 1,
@@ -159,8 +159,10 @@ impl World {
     pub(crate) fn check_request(&mut self, messages: &[Message], step: &StepId) {
         self.stats.requests += 1;
         self.guards.calls_in_step += 1;
-        let attempts = self.settings.retry.attempts;
-        assert!(self.guards.calls_in_step <= attempts, "{} calls in {step}", self.guards.calls_in_step);
+        if let (true, Some(patience_ms)) = (self.guards.calls_in_step > 1, self.settings.retry.patience_ms) {
+            let waited_ms = self.clock - self.guards.outage_since;
+            assert!(waited_ms <= patience_ms, "{step} is tried again after {waited_ms} ms of {patience_ms}");
+        }
         let goes_on = self.run.history().is_paused();
         let is_valid = if goes_on { validity::check_prefill } else { validity::check };
         if let Err(why) = is_valid(messages) {

@@ -20,7 +20,10 @@ impl World {
             let rest = saying.strip_prefix(said.as_str()).expect("nothing of what it said was changed");
             match &mut course.end {
                 Ok(answer) => go_on(answer, rest, max_output),
-                Err((_, partial)) if !partial.is_empty() => *partial = vec![Part::text(rest)],
+                Err((_, partial)) if !partial.is_empty() => {
+                    let end = rest.floor_char_boundary(self.rng.below(rest.len() as u64 + 1) as usize);
+                    *partial = vec![Part::text(&rest[..end])];
+                }
                 Err(_) => {}
             }
             self.stats.continuations += 1;
@@ -29,7 +32,10 @@ impl World {
                 Ok(answer) => &answer.parts,
                 Err((_, partial)) => partial,
             };
-            self.saying = Some(parts.iter().filter_map(Part::as_text).collect());
+            let said: String = parts.iter().filter_map(Part::as_text).collect();
+            let is_broken = course.end.is_err() && !said.is_empty();
+            self.saying =
+                Some(if is_broken { said + ", and this is how it goes on after that" } else { said });
         }
         if let Some(at) = pause_at {
             assert!(at < max_output, "it would be cut off at {max_output} before it pauses at {at}");
@@ -57,6 +63,12 @@ impl World {
         true
     }
 
+    /// After an append: an answer that broke off counts as paused until its step, in the same append, has failed.
+    pub(crate) fn check_pauses(&self) {
+        let pauses = self.mirror.pauses();
+        assert!(pauses <= MAX_PAUSES, "{pauses} pauses of one answer");
+    }
+
     /// After an answer was stored.
     pub(crate) fn check_answer(&mut self, event: &Event) {
         let EventBody::AssistantAdded { cut, .. } = &event.body else { return };
@@ -65,7 +77,6 @@ impl World {
         if *cut == Some(Cut::Lost) || !piece.goes_on() && *cut != Some(Cut::Paused) {
             return;
         }
-        assert!(piece.pauses <= MAX_PAUSES, "{} pauses of one answer", piece.pauses);
         let shown = history.view().last().map(|item| item.message.text()).unwrap_or_default();
         assert_eq!(history.whole(piece).text(), shown, "people see another answer than the model");
         let saying = self.saying.as_deref().expect("it was saying something");

@@ -75,7 +75,11 @@ pub(crate) fn settings(rng: &mut Rng, truth: &Truth) -> Settings {
         timeout_ms: rng.chance(25).then(|| rng.magnitude(500, 300_000)),
         parallel_tools: *rng.pick(&[None, None, Some(true), Some(false)]),
         recovery: *rng.pick(&[Recovery::Rest, Recovery::Continue]),
-        retry: Retry { attempts: *rng.pick(&[1, 4]), max_delay_ms: 60_000 },
+        retry: Retry {
+            patience_ms: *rng.pick(&[Some(0), Some(60_000), Some(1_800_000), None]),
+            max_delay_ms: 60_000,
+            stream_attempts: *rng.pick(&[0, 5]),
+        },
         policy: policy(rng, strategy, trigger, prune),
         pre_compact_ms: rng.chance(20).then_some(10_000),
         counting: *rng.pick(&[Counting::Never, Counting::Unanchored, Counting::Always]),

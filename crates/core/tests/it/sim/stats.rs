@@ -21,7 +21,7 @@ macro_rules! stats {
 }
 
 stats! {
-    sessions, events, requests, messages, taken, changed_under_a_take, removed, edited, counts, answers, retries,
+    sessions, events, requests, messages, taken, changed_under_a_take, removed, edited, counts, answers, retries, broken_answers, outages, waits_that_were_cut_short,
     summaries, pruning_agents, pruned_by_agents, summaries_ahead, written_ahead, hooks, tools_run, results_truncated, approvals, prunes, compactions, model_summaries, extracts, last_resorts,
     compactions_on_request, refused_requests, undone, released, switches, overflows, overflows_without_numbers,
     overflows_although_it_fit, recovered_overflows, crashes, crashes_in_a_run, cancels, timeouts, recovery_steps,
@@ -40,6 +40,9 @@ impl Stats {
             ("changed takes", self.changed_under_a_take),
             ("counts", self.counts),
             ("retries", self.retries),
+            ("answers that broke off", self.broken_answers),
+            ("outages", self.outages),
+            ("attempts that somebody asked for", self.waits_that_were_cut_short),
             ("truncated results", self.results_truncated),
             ("approvals", self.approvals),
             ("prunes", self.prunes),

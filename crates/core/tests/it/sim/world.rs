@@ -11,7 +11,7 @@ use longhaul_core::message::{Part, ToolCall, ToolResult, ToolStatus};
 use longhaul_core::plan::{SummaryForm, SummaryRequest};
 use longhaul_core::queue::{Queued, coalesce};
 use longhaul_core::run::{
-    AppendId, Effect, Failure, Input, PreCompact, PreCompactAnswer, Run, Settings, Timer,
+    AppendId, Effect, Failure, Input, Notice, PreCompact, PreCompactAnswer, Run, Settings, Timer, WaitReason,
 };
 use longhaul_core::truncate::Limit;
 use longhaul_core::usage::Usage;
@@ -54,6 +54,7 @@ pub(crate) enum What {
     Tool(ToolResult),
     Approval(ApprovalId),
     Timer(Timer),
+    RetryNow,
 }
 
 pub(crate) struct World {
@@ -88,6 +89,8 @@ pub(crate) struct Guards {
     pub(crate) edits_in_step: u32,
     pub(crate) overflows_in_step: u32,
     pub(crate) calls_in_step: u32,
+    /// When the newest outage was met.
+    pub(crate) outage_since: u64,
     pub(crate) summaries_in_step: u64,
     pub(crate) handled: u64,
 }
@@ -392,6 +395,7 @@ impl World {
             self.check_answer(&event);
             stored.push(event);
         }
+        self.check_pauses();
         stored
     }
 
@@ -466,10 +470,23 @@ impl World {
                 self.fly(after_ms, What::Timer(timer));
             }
             Effect::StopTimer { timer } => self.stop_timer(timer),
-            Effect::Notice(notice) => {
-                self.stats.retries +=
-                    u64::from(matches!(notice, longhaul_core::run::Notice::Retrying { .. }));
+            Effect::Notice(Notice::Waiting(wait)) => {
+                self.stats.retries += 1;
+                match wait.reason {
+                    WaitReason::BrokenAnswer => self.stats.broken_answers += 1,
+                    _ => {
+                        self.stats.outages += 1;
+                        if wait.attempt == 1 {
+                            self.guards.outage_since = self.clock;
+                        }
+                    }
+                }
+                if self.rng.chance(10) {
+                    self.stats.waits_that_were_cut_short += 1;
+                    self.fly(wait.after_ms / 2, What::RetryNow);
+                }
             }
+            Effect::Notice(_) => {}
             Effect::CompactionDone(outcome) => {
                 self.guards.summaries_in_step = 0;
                 assert!(self.compactions_asked > 0, "an answer nobody waits for: {outcome:?}");
@@ -690,8 +707,9 @@ impl World {
                 let reason = (!allowed).then(|| "not today".to_owned());
                 self.input(Input::Decided { approval_id, allowed, reason });
             }
+            What::RetryNow => self.input(Input::RetryNow),
             What::Timer(timer) => {
-                self.stats.timeouts += u64::from(timer != Timer::Retry);
+                self.stats.timeouts += u64::from(!matches!(timer, Timer::Retry | Timer::Patience));
                 self.input(Input::TimerFired(timer));
             }
         }

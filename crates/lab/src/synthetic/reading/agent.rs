@@ -380,7 +380,7 @@ fn settings(options: &ReadingOptions) -> Settings {
         timeout_ms: None,
         parallel_tools: None,
         recovery: Recovery::Rest,
-        retry: Retry { attempts: 2, max_delay_ms: 1_000 },
+        retry: Retry { patience_ms: Some(1_000), max_delay_ms: 1_000, stream_attempts: 1 },
         policy: options.policy.clone(),
         pre_compact_ms: None,
         counting: Counting::Never,

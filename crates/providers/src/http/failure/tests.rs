@@ -76,3 +76,30 @@ fn the_message_is_the_servers_own() {
     );
     assert_eq!(of(&"x".repeat(1000)).chars().count(), MAX_QUOTE_CHARS + " (HTTP 400)".len());
 }
+
+#[test]
+fn a_model_without_tools_says_so_in_many_words() {
+    for (status, message) in [
+        (400, "registry.ollama.ai/library/gemma3:4b does not support tools"),
+        (404, "No endpoints found that support tool use. To learn more about provider routing, visit: x"),
+        (400, "\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set"),
+        (500, "tools param requires --jinja flag"),
+        (400, "`tools` is not supported with this model"),
+        (400, "deepseek-reasoner does not support Function Calling"),
+        (400, "Function calling is not enabled for models/gemma-3-27b-it"),
+        (422, "Tool use is not supported for this model."),
+    ] {
+        let body = serde_json::json!({ "error": { "message": message, "code": status } }).to_string();
+        let error = from_response(status, None, body);
+        assert!(error.refuses_tools && !error.retryable, "{message}");
+    }
+    for message in [
+        "tools.3.custom.input_schema: JSON schema is invalid",
+        "messages.4: `tool_use` ids were found without `tool_result` blocks",
+        "Invalid schema for function 'x': object schema missing properties",
+        "prompt is too long: 210000 tokens > 200000 maximum",
+    ] {
+        let body = serde_json::json!({ "error": { "message": message } }).to_string();
+        assert!(!from_response(400, None, body).refuses_tools, "{message}");
+    }
+}

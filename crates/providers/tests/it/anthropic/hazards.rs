@@ -221,7 +221,7 @@ async fn hazard_09_silence_ends_an_answer_and_length_does_not() {
     .await;
     let mut config = self::config(&fake);
     // The whole takes at least 0.6 s, each silence some milliseconds.
-    config.endpoint.timeouts.header = Duration::from_millis(500);
+    config.endpoint.timeouts.first_byte = Some(Duration::from_millis(500));
     config.endpoint.timeouts.idle = Duration::from_secs(5);
     let whole = finished(call(&Anthropic::new(config).unwrap(), request()).await);
     assert_eq!(whole.parts, [Part::text("Hello")]);

@@ -5,8 +5,8 @@ use super::super::model::{ModelLimits, ProviderKind};
 use super::mcp::pairs;
 use super::models::flag;
 use super::{
-    DURATION, Entry, Node, ProblemKind, Reader, Value, choose, default, duration, is_env_name, is_map,
-    is_url, text, time, whole,
+    Entry, FIRST_BYTE, Node, ProblemKind, Reader, Value, choose, first_byte, is_env_name, is_map, is_url,
+    text, whole,
 };
 
 const KEYS: &[&str] =
@@ -54,7 +54,7 @@ impl Reader<'_> {
             text(node).filter(|text| is_url(text))
         });
         let tokens = "a whole number of tokens above 0";
-        let timeout = self.inner(node, path, "timeout", DURATION, time);
+        let timeout = self.inner(node, path, "timeout", FIRST_BYTE, first_byte);
         let upstream = UpstreamConfig {
             name: name?,
             base_url: url.unwrap_or_else(|| provider.base_url().to_owned()),
@@ -63,7 +63,7 @@ impl Reader<'_> {
             headers: UpstreamHeaders(
                 self.mcp_key(node, path, "headers", "texts by name, NAME: TEXT", pairs).unwrap_or_default(),
             ),
-            timeout: timeout.or_else(|| duration::parse(default("model.timeout"))).unwrap_or_default(),
+            timeout: timeout.unwrap_or_default(),
             dialects: self.dialects(node, path, provider),
             window: self.inner(node, path, "window", tokens, |node| whole(node, 1, u64::MAX)),
             models: self.models_of(node, path),

@@ -7,11 +7,11 @@ import { askText, confirmed } from './dialog.js';
 
 export const STATUS_WORDS = {
   idle: 'at rest', streaming: 'writing', executing_tools: 'running tools', waiting_approval: 'waiting for you',
-  compacting: 'compacting', parked: 'parked', failed: 'failed: open it to try again',
+  compacting: 'compacting', waiting_for_server: 'waiting for its model server', parked: 'parked', failed: 'failed: open it to try again',
 };
 
 /** The same where there is little room. */
-const BUSY = { streaming: 'writing', executing_tools: 'tools', waiting_approval: 'asks you', compacting: 'compacts', parked: 'parked', failed: 'failed' };
+const BUSY = { streaming: 'writing', executing_tools: 'tools', waiting_approval: 'asks you', compacting: 'compacts', waiting_for_server: 'no server', parked: 'parked', failed: 'failed' };
 
 const WHO = { user: 'you ', assistant: 'agent ', tool: 'tool ' };
 

@@ -3,13 +3,16 @@ import { byId, setText } from '../dom.js';
 import { statusLine } from '../view/now.js';
 
 export class Status {
-  /** `look()` gives the state, `toCall(callId)` brings a question into sight, `goOn()` resumes, `leave()` takes the focus. */
-  constructor({ look, toCall, goOn, leave }) {
-    Object.assign(this, { look, toCall, goOn, leave });
+  /**
+   * `look()` gives the state, `toCall(callId)` brings a question into sight, `goOn()` resumes, `tryNow()` ends a wait
+   * for the model's server, `leave()` takes the focus.
+   */
+  constructor({ look, toCall, goOn, tryNow, leave }) {
+    Object.assign(this, { look, toCall, goOn, tryNow, leave });
     this.line = byId('status');
     this.text = byId('status-text');
     this.button = byId('status-review');
-    this.button.addEventListener('click', () => (this.shown.canGoOn ? this.goOn() : this.review()));
+    this.button.addEventListener('click', () => this.act());
     setInterval(() => { if (!document.hidden) this.draw(); }, 1_000);
   }
 
@@ -20,15 +23,21 @@ export class Status {
     return Boolean(callId);
   }
 
+  act() {
+    if (this.shown.canTryNow) this.tryNow();
+    else if (this.shown.canGoOn) this.goOn();
+    else this.review();
+  }
+
   draw() {
     this.shown = statusLine(this.look(), Date.now());
-    const { text, tone, callId, canGoOn } = this.shown;
+    const { text, tone, callId, canGoOn, canTryNow } = this.shown;
     const hadFocus = document.activeElement === this.button;
     setText(this.text, text);
     this.line.dataset.tone = tone;
     this.line.hidden = !text;
-    this.button.hidden = !callId && !canGoOn;
+    this.button.hidden = !callId && !canGoOn && !canTryNow;
     if (hadFocus && this.button.hidden) this.leave();
-    setText(this.button, canGoOn ? 'Go on' : 'Review');
+    setText(this.button, canTryNow ? 'Try now' : canGoOn ? 'Go on' : 'Review');
   }
 }

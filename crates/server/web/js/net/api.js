@@ -97,6 +97,7 @@ export const api = {
   send: (sessionId, content, agent) => insist('POST', '/api/message', { body: { sessionId, content, agent } }),
   cancel: (id, clearQueue = false) => insist('POST', `${of(id)}/cancel`, { body: { clearQueue } }),
   resume: (id) => insist('POST', `${of(id)}/resume`, { body: {} }),
+  retry: (id) => insist('POST', `${of(id)}/retry`, { body: {} }),
   compact: (id, instructions) => insist('POST', `${of(id)}/compact`, { body: instructions ? { instructions } : {} }),
   compactions: (id) => request('GET', `${of(id)}/compactions`),
   undo: (id, edit) => insist('POST', `${of(id)}/compactions/${encodeURIComponent(edit)}/undo`, { body: {} }),

@@ -3,7 +3,7 @@ import { movedBetween } from '../meter/trigger.js';
 import { withStep } from './answer.js';
 import { withEdit } from './context.js';
 import { put, readParts } from './messages.js';
-import { end, notice } from './runs.js';
+import { end, notice, retryOf } from './runs.js';
 import { changeCall } from './messages.js';
 import { asked } from './tools.js';
 
@@ -104,6 +104,7 @@ function session(state, { session: known, at }) {
   } else if (!isAtRest && !state.run) {
     next.run = { since: at, stepSince: at, steps: 0, joined: true };
   }
+  if (known.waiting) next.retry = retryOf(known.waiting);
   const said = isAtRest && !state.notices.length ? end(known.lastFinishReason, known.lastError) : null;
   return said ? notice(next, { seq: known.lastSeq, key: 'last-end', ...said }) : next;
 }

@@ -7,6 +7,7 @@ export const handlers = {
     state.run?.id === runId ? state : { ...state, run: { id: runId, since: at, stepSince: at, steps: 0 }, parked: null, retry: null, fault: null }
   ),
   'run:complete': complete,
+  'run:waiting': (state, wait) => ({ ...state, answer: null, writing: [], retry: retryOf(wait) }),
   'session:parked': (state, { reason }) => ({ ...state, parked: reason, run: null, answer: null, writing: [] }),
   'llm:error': failed,
   'llm:switched': switched,
@@ -49,13 +50,17 @@ export function end(finishReason, error) {
   return { tone, goOn, ...said, code: error?.code, isStop: finishReason === 'cancelled' };
 }
 
+/** A wait for the model's server, as the session and its events tell it. */
+export function retryOf({ reason, attempt, nextAttemptAt, lastError }) {
+  return { reason, attempt, until: nextAttemptAt, error: lastError.message, code: lastError.code };
+}
+
 function failed(state, { seq, error, code, context, recoverable, at }) {
-  const after = context?.retryAfterMs;
-  if (after !== undefined) {
-    return { ...state, answer: null, retry: { error, code, attempt: context.attempt, until: at + after } };
-  }
   // What is stored of a failed step the end of its run says, with what was kept.
-  if (seq !== undefined) return recoverable ? state : { ...withReason(state, context?.stepId, { code, message: error }), fault: { message: error, code } };
+  if (seq !== undefined) {
+    const told = withReason(state, context?.stepId, { code, message: error });
+    return recoverable ? told : { ...told, fault: { message: error, code } };
+  }
   return notice(state, { seq: state.seq + 0.5, key: `error-${at}`, tone: 'failure', text: error, code });
 }
 

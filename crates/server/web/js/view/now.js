@@ -3,10 +3,12 @@ import { subject } from '../text/calls.js';
 import { count, duration, firstLine, plural } from '../text/format.js';
 import { activity } from '../state/state.js';
 
-export function retryLine({ error, attempt, until }, now) {
-  const left = Math.max(0, Math.ceil((until - now) / 1_000));
-  const when = left ? `again in ${left} s` : 'trying again';
-  return `${firstLine(error, 140)} · ${when} · try ${count((attempt ?? 0) + 1)}`;
+const WAITS = { outage: 'The model server does not answer', 'rate-limit': 'The model server asks to wait', 'broken-answer': 'The answer broke off' };
+
+export function retryLine({ reason, error, attempt, until }, now) {
+  const left = Math.max(0, until - now);
+  const when = left ? `next try in ${duration(Math.ceil(left / 1_000) * 1_000)}` : 'trying again';
+  return `${WAITS[reason] ?? WAITS.outage} · ${when} · try ${count((attempt ?? 0) + 1)} · ${firstLine(error, 140)}`;
 }
 
 /** The line above the meter: `{text, tone}`. */
@@ -24,7 +26,7 @@ export function statusLine(state, now) {
       const text = doing.calls.length > 1 ? `Runs ${plural(doing.calls.length, 'tool')}` : `Runs ${first.name} ${firstLine(subject(first), 60)}`;
       return { tone: 'busy', text: text + since };
     }
-    case 'retrying': return { tone: 'attention', text: retryLine(doing, now) };
+    case 'retrying': return { tone: 'attention', text: retryLine(doing, now), canTryNow: doing.until > now };
     case 'writing': return { tone: 'busy', text: doing.call ? `Writes the arguments of ${doing.call.name || 'a tool'} · ${plural(doing.call.length, 'character')}` : `${doing.thinks ? 'Thinks' : 'Writes'}${since}` };
     case 'compacting': return { tone: 'busy', text: `Compacting${since}` };
     case 'thinking': return { tone: 'busy', text: `Waits for the model${since}` };

@@ -1,0 +1,265 @@
+//! Outages of the server, and answers that break off.
+
+use super::*;
+
+const PATIENCE_MS: u64 = 1_800_000;
+
+fn network() -> Failure {
+    Failure::new(ErrorCode::Network, "connection refused", true)
+}
+
+fn wait(effects: &[Effect]) -> Option<ServerWait> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::Notice(Notice::Waiting(wait)) => Some(wait.clone()),
+        _ => None,
+    })
+}
+
+fn starts(effects: &[Effect], timer: Timer) -> Option<u64> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::StartTimer { timer: started, after_ms } if *started == timer => Some(*after_ms),
+        _ => None,
+    })
+}
+
+fn stops(effects: &[Effect], timer: Timer) -> bool {
+    effects.contains(&Effect::StopTimer { timer })
+}
+
+fn error_of(stage: &Stage) -> String {
+    let found = stage.log.iter().rev().find_map(|event| match &event.body {
+        EventBody::RunFinished { error, .. } => error.clone(),
+        _ => None,
+    });
+    found.map(|error| error.message).unwrap_or_default()
+}
+
+#[test]
+fn an_outage_is_waited_out_with_growing_waits() {
+    let mut stage = Stage::new(|_| ());
+    stage.send("go");
+    for (attempt, after_ms) in
+        [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000].into_iter().enumerate()
+    {
+        let effects = stage.fail(network());
+        assert_eq!(
+            starts(&effects, Timer::Patience),
+            (attempt == 0).then_some(PATIENCE_MS),
+            "once an outage"
+        );
+        let wait = wait(&effects).unwrap();
+        assert_eq!(
+            (wait.reason, wait.attempt, wait.after_ms),
+            (WaitReason::Outage, attempt as u32 + 1, after_ms)
+        );
+        assert_eq!((wait.code, wait.message.as_str()), (ErrorCode::Network, "connection refused"));
+        assert_eq!(stage.run.waiting(), Some(&wait));
+        assert_eq!(stage.run.status(), Status::WaitingForServer);
+        assert_eq!(starts(&effects, Timer::Retry), Some(after_ms));
+        assert!(calls_model(&stage.feed(Input::TimerFired(Timer::Retry))));
+    }
+    assert!(stops(&stage.feed(Input::ModelBegan), Timer::Patience), "the server is there again");
+    let effects = stage.answer(vec![Part::text("done")]);
+    assert_eq!(ended(&effects), Some(RunEnd::Stop));
+    assert!(!stage.kinds().contains(&"step-failed".to_owned()), "an outage stores nothing");
+}
+
+#[test]
+fn a_server_is_asked_when_it_asks_to_be() {
+    let mut stage = Stage::new(|_| ());
+    stage.send("go");
+    let limited = |asked| Failure {
+        retry_after_ms: Some(asked),
+        ..Failure::new(ErrorCode::RateLimitExceeded, "slow down", true)
+    };
+    for asked in [7_300, 500_000] {
+        let wait = wait(&stage.fail(limited(asked))).unwrap();
+        assert_eq!(
+            (wait.reason, wait.after_ms),
+            (WaitReason::RateLimit, asked),
+            "also beyond the longest wait"
+        );
+        stage.feed(Input::TimerFired(Timer::Retry));
+    }
+    stage.now = 3_600_000;
+    let effects = stage.fail(limited(3_600_000));
+    assert_eq!(ended(&effects), Some(RunEnd::Error), "later than the patience lasts");
+    assert!(error_of(&stage).contains("slow down; the server asks to be asked again at 01:00 UTC"));
+}
+
+#[test]
+fn patience_ends() {
+    let mut stage = Stage::new(|_| ());
+    stage.send("go");
+    stage.fail(network());
+    assert_eq!(
+        ended(&stage.feed(Input::TimerFired(Timer::Patience))),
+        Some(RunEnd::Error),
+        "between two attempts"
+    );
+    assert_eq!(stage.end(), Some((RunEnd::Error, Some(ErrorCode::Network))));
+    assert_eq!(
+        error_of(&stage),
+        "connection refused; 1 attempt in 30 min failed (`retry.patience`). The conversation is kept: send a message \
+         or resume to go on"
+    );
+
+    let mut stage = Stage::new(|_| ());
+    stage.send("go");
+    stage.fail(network());
+    stage.feed(Input::TimerFired(Timer::Retry));
+    assert_eq!(stage.feed(Input::TimerFired(Timer::Patience)), [], "an attempt on its way may still succeed");
+    assert_eq!(ended(&stage.fail(network())), Some(RunEnd::Error));
+    assert!(calls_model(&stage.feed(Input::Resume)), "the message is still unanswered");
+    assert!(wait(&stage.fail(network())).is_some(), "with patience anew");
+
+    let mut stage = Stage::new(|settings| settings.retry.patience_ms = None);
+    stage.send("go");
+    let effects = stage.fail(network());
+    assert_eq!((starts(&effects, Timer::Patience), starts(&effects, Timer::Retry)), (None, Some(1_000)));
+
+    let mut stage = Stage::new(|settings| settings.retry.patience_ms = Some(0));
+    stage.send("go");
+    assert_eq!(ended(&stage.fail(network())), Some(RunEnd::Error), "no patience at all");
+    assert_eq!(error_of(&stage), "connection refused");
+}
+
+#[test]
+fn what_waiting_does_not_mend_is_not_waited_for() {
+    let mut stage = Stage::new(|_| ());
+    stage.send("go");
+    assert_eq!(ended(&stage.fail(Failure::new(ErrorCode::Auth, "no key", false))), Some(RunEnd::Error));
+}
+
+#[test]
+fn the_next_attempt_can_be_asked_for() {
+    let mut stage = Stage::new(|_| ());
+    assert_eq!(stage.feed(Input::RetryNow), [], "nothing is waited for");
+    stage.send("go");
+    assert_eq!(stage.feed(Input::RetryNow), []);
+    stage.fail(network());
+    let effects = stage.feed(Input::RetryNow);
+    assert!(stops(&effects, Timer::Retry) && calls_model(&effects));
+    assert_eq!(stage.feed(Input::TimerFired(Timer::Retry)), [], "once");
+}
+
+#[test]
+fn another_model_is_asked_at_once() {
+    let mut stage = Stage::new(|_| ());
+    stage.send("go");
+    stage.fail(network());
+    let to = Origin { provider: "q".to_owned(), api: "a".to_owned(), model: "n".to_owned() };
+    let effects = stage.feed(Input::RecordSoon(vec![EventBody::ModelSwitched { to, choice: None }]));
+    assert!(stops(&effects, Timer::Retry) && stops(&effects, Timer::Patience) && calls_model(&effects));
+    let kinds = stage.kinds();
+    assert_eq!(kinds[kinds.len() - 3..], ["step-failed", "model-switched", "step-started"]);
+}
+
+#[test]
+fn a_broken_answer_is_asked_for_again() {
+    let mut stage = Stage::new(|_| ());
+    stage.send("go");
+    for attempt in 1..=3 {
+        stage.feed(Input::ModelBegan);
+        let failure = Failure::new(ErrorCode::TruncatedStream, "gone", true);
+        let partial = vec![Part::text("half an"), call("read")];
+        let effects = stage.feed(Input::ModelFailed { failure, partial });
+        let wait = wait(&effects).unwrap();
+        assert_eq!((wait.reason, wait.attempt), (WaitReason::BrokenAnswer, attempt));
+        assert!(stage.run.history().open_calls().is_empty());
+        let messages = request_messages(stage.run.history().view());
+        assert_eq!(messages.len(), 1, "people see the half, the model does not");
+        assert!(calls_model(&stage.feed(Input::TimerFired(Timer::Retry))));
+    }
+    stage.feed(Input::ModelBegan);
+    let failure = Failure::new(ErrorCode::TruncatedStream, "gone", true);
+    let effects = stage.feed(Input::ModelFailed { failure, partial: vec![Part::text("half")] });
+    assert_eq!(ended(&effects), Some(RunEnd::Error));
+    assert_eq!(error_of(&stage), "gone (4 answers in a row broke off or were empty)");
+    let lost = |event: &&Event| matches!(event.body, EventBody::AssistantAdded { cut: Some(Cut::Lost), .. });
+    assert_eq!(stage.log.iter().filter(lost).count(), 4, "each is kept for people");
+}
+
+#[test]
+fn a_message_enters_before_the_answer_is_asked_for_again() {
+    let mut stage = Stage::new(|_| ());
+    stage.send("go");
+    stage.feed(Input::ModelBegan);
+    stage.fail(Failure::new(ErrorCode::TruncatedStream, "gone", true));
+    assert_eq!(stage.send("and hurry"), []);
+    assert!(calls_model(&stage.feed(Input::TimerFired(Timer::Retry))));
+    assert_eq!(stage.typed(), ["go", "and hurry"]);
+}
+
+#[test]
+fn a_broken_answer_goes_on_where_the_model_can() {
+    let mut stage = Stage::new(|settings| settings.model.prefill = true);
+    stage.send("go");
+    stage.feed(Input::ModelBegan);
+    let failure = Failure::new(ErrorCode::Network, "reset", true);
+    let partial = vec![Part::text("Once upon")];
+    stage.feed(Input::ModelFailed { failure, partial });
+    assert_eq!(stage.run.history().pauses(), 0, "no room was made for it");
+    assert!(calls_model(&stage.feed(Input::TimerFired(Timer::Retry))));
+    let messages = request_messages(stage.run.history().view());
+    assert_eq!((messages.len(), messages[1].text().as_str()), (2, "Once upon"));
+    stage.fail(network());
+    assert_eq!(stage.run.status(), Status::WaitingForServer, "the server is down meanwhile");
+    stage.feed(Input::TimerFired(Timer::Retry));
+    let effects = stage.answer(vec![Part::text(" a time.")]);
+    assert_eq!(ended(&effects), Some(RunEnd::Stop));
+    let last = stage.run.history().view().last().unwrap();
+    assert_eq!(last.message.text(), "Once upon a time.");
+}
+
+#[test]
+fn reasoning_and_calls_are_not_gone_on_with() {
+    for partial in [vec![call("read")], vec![Part::text("I"), call("read")], Vec::new()] {
+        let mut stage = Stage::new(|settings| settings.model.prefill = true);
+        stage.send("go");
+        stage.feed(Input::ModelBegan);
+        let failure = Failure::new(ErrorCode::TruncatedStream, "gone", true);
+        stage.feed(Input::ModelFailed { failure, partial });
+        assert!(!stage.run.history().is_paused());
+        assert!(calls_model(&stage.feed(Input::TimerFired(Timer::Retry))));
+    }
+}
+
+#[test]
+fn an_empty_answer_is_asked_for_again_then_an_error() {
+    let mut stage = Stage::new(|settings| settings.retry.stream_attempts = 1);
+    stage.send("go");
+    stage.feed(Input::ModelBegan);
+    let effects = stage.answer(vec![Part::text(" \n")]);
+    assert_eq!(starts(&effects, Timer::Retry), Some(1_000));
+    stage.feed(Input::TimerFired(Timer::Retry));
+    stage.answer(Vec::new());
+    assert_eq!(stage.end(), Some((RunEnd::Error, Some(ErrorCode::ThirdParty))));
+}
+
+#[test]
+fn cancel_between_two_attempts_of_a_broken_answer() {
+    let mut stage = Stage::new(|_| ());
+    stage.send("go");
+    stage.feed(Input::ModelBegan);
+    stage.fail(Failure::new(ErrorCode::TruncatedStream, "gone", true));
+    let effects = stage.feed(Input::Cancel);
+    assert!(stops(&effects, Timer::Retry));
+    assert_eq!(ended(&effects), Some(RunEnd::Cancelled));
+    assert_eq!(stage.feed(Input::TimerFired(Timer::Retry)), []);
+}
+
+#[test]
+fn a_crash_while_waiting_leaves_a_session_that_goes_on() {
+    for broken in [false, true] {
+        let mut stage = Stage::new(|_| ());
+        stage.send("go");
+        if broken {
+            stage.feed(Input::ModelBegan);
+        }
+        stage.fail(network());
+        assert_eq!(stage.run.status(), Status::WaitingForServer);
+        assert_eq!(ended(&stage.crash(None)), Some(RunEnd::Error));
+        assert!(calls_model(&stage.feed(Input::Resume)));
+    }
+}

@@ -1,0 +1,260 @@
+//! Model calls that fail and are made again: outages of the server, and answers that break off.
+//!
+//! An outage (no connection, 429, 5xx) leaves the step open. It is waited out until [`Retry::patience_ms`] ends. An
+//! answer that breaks off ends its step: the next attempt goes on with the text that came, if the model can, or asks
+//! again. At most [`Retry::stream_attempts`] answers of one step may break off.
+//!
+//! [`Retry::patience_ms`]: super::Retry::patience_ms
+//! [`Retry::stream_attempts`]: super::Retry::stream_attempts
+
+use super::calling::{says_something, step_failed};
+use super::pausing::ends_in_text;
+use super::{Effect, Failure, Notice, Phase, Run, Then, Timer};
+use crate::error::ErrorCode;
+use crate::event::Cut;
+use crate::ids::{Millis, StepId};
+use crate::message::{Finish, Part};
+
+/// A wait for the next attempt of a model call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerWait {
+    /// The kind of failure.
+    pub reason: WaitReason,
+    /// The code of the newest failure.
+    pub code: ErrorCode,
+    /// The newest failure, in words.
+    pub message: String,
+    /// The number of the attempt that comes, from 1 for the first repetition.
+    pub attempt: u32,
+    /// The wait from now, in milliseconds.
+    pub after_ms: u64,
+}
+
+/// Why a model call is made again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WaitReason {
+    /// The server cannot be reached, or answers with an error of its own.
+    Outage,
+    /// The server asks to be asked less often.
+    RateLimit,
+    /// The answer broke off, or was empty.
+    BrokenAnswer,
+}
+
+impl WaitReason {
+    /// Returns the stable text, for example `rate-limit`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Outage => "outage",
+            Self::RateLimit => "rate-limit",
+            Self::BrokenAnswer => "broken-answer",
+        }
+    }
+}
+
+impl Run {
+    /// Returns the wait for the model's server, if there is one now.
+    pub fn waiting(&self) -> Option<&ServerWait> {
+        match &self.phase {
+            Phase::Waiting { wait, .. } => Some(wait),
+            _ => None,
+        }
+    }
+
+    /// The server answers: an outage is over.
+    pub(super) fn model_began(&mut self, out: &mut Vec<Effect>) {
+        let Phase::Calling { began, .. } = &mut self.phase else { return };
+        *began = true;
+        self.end_outage(out);
+    }
+
+    fn end_outage(&mut self, out: &mut Vec<Effect>) {
+        self.step.patience_is_over = false;
+        if std::mem::take(&mut self.step.outage_attempts) > 0 {
+            out.push(Effect::StopTimer { timer: Timer::Patience });
+        }
+    }
+
+    /// Handles a call that failed before its answer began, and may succeed later.
+    pub(super) fn server_failed(&mut self, step: &StepId, failure: Failure, out: &mut Vec<Effect>) {
+        let retry = self.settings.retry;
+        let is_too_long = |asked_ms: u64| retry.patience_ms.is_some_and(|patience_ms| asked_ms > patience_ms);
+        if retry.patience_ms == Some(0) {
+            return self.end_with_failure(step, failure, Vec::new(), out);
+        }
+        if let Some(asked_ms) = failure.retry_after_ms.filter(|asked_ms| is_too_long(*asked_ms)) {
+            let message = format!(
+                "{}; the server asks to be asked again at {}, later than `retry.patience` waits",
+                failure.message,
+                time_of_day(self.now.saturating_add(asked_ms)),
+            );
+            return self.end_with_failure(step, Failure { message, ..failure }, Vec::new(), out);
+        }
+        if self.step.patience_is_over {
+            return self.give_up_waiting(
+                Some(step.clone()),
+                failure.code,
+                failure.message,
+                failure.usage,
+                out,
+            );
+        }
+        if let Some(after_ms) = retry.patience_ms.filter(|_| self.step.outage_attempts == 0) {
+            out.push(Effect::StartTimer { timer: Timer::Patience, after_ms });
+        }
+        self.step.outage_attempts += 1;
+        let attempt = self.step.outage_attempts;
+        let wait = ServerWait {
+            reason: match failure.code {
+                ErrorCode::RateLimitExceeded => WaitReason::RateLimit,
+                _ => WaitReason::Outage,
+            },
+            code: failure.code,
+            message: failure.message,
+            attempt,
+            after_ms: retry.delay_ms(attempt, failure.retry_after_ms),
+        };
+        self.begin_wait(Some(step.clone()), wait, out);
+    }
+
+    /// Handles an answer that began and broke off, or that was empty. What came of it stays visible. A model that can
+    /// go on with its own text goes on; for any other the text leaves the view.
+    pub(super) fn answer_broke(
+        &mut self,
+        step: &StepId,
+        failure: Failure,
+        partial: Vec<Part>,
+        out: &mut Vec<Effect>,
+    ) {
+        self.end_outage(out);
+        let retry = self.settings.retry;
+        if self.step.broken_answers >= retry.stream_attempts {
+            let times = self.step.broken_answers + 1;
+            let message = match times {
+                1 => failure.message,
+                _ => format!("{} ({times} answers in a row broke off or were empty)", failure.message),
+            };
+            return self.end_with_failure(step, Failure { message, ..failure }, partial, out);
+        }
+        self.step.broken_answers += 1;
+        let attempt = self.step.broken_answers;
+        let wait = ServerWait {
+            reason: WaitReason::BrokenAnswer,
+            code: failure.code,
+            message: failure.message.clone(),
+            attempt,
+            after_ms: retry.delay_ms(attempt, failure.retry_after_ms),
+        };
+        let partial = self.without_repetition(partial);
+        let mut events = match self.can_go_on() && ends_in_text(&partial) && says_something(&partial) {
+            true => vec![self.assistant(step, partial, Finish::Other, Some(Cut::Paused))],
+            false => self.lost(step, partial),
+        };
+        events.push(step_failed(step, &failure));
+        self.phase = Phase::Storing;
+        self.append_with(events, Vec::new(), vec![step.clone()], Then::Wait(wait), out);
+    }
+
+    /// Waits before an attempt: of `step` once more, or of a new step.
+    pub(super) fn begin_wait(&mut self, step: Option<StepId>, wait: ServerWait, out: &mut Vec<Effect>) {
+        if self.stop.is_some() {
+            return self.boundary(out);
+        }
+        out.push(Effect::Notice(Notice::Waiting(wait.clone())));
+        out.push(Effect::StartTimer { timer: Timer::Retry, after_ms: wait.after_ms });
+        self.phase = Phase::Waiting { step, wait };
+        if !self.soon.is_empty() {
+            self.leave_wait(out);
+        }
+    }
+
+    /// Makes the attempt that was waited for.
+    pub(super) fn try_again(&mut self, out: &mut Vec<Effect>) {
+        let Phase::Waiting { step, .. } = &self.phase else { return };
+        match step.clone() {
+            Some(step) => self.call_model(step, out),
+            None => self.boundary(out),
+        }
+    }
+
+    /// Makes the attempt at once that is waited for, if one is.
+    pub(super) fn retry_now(&mut self, out: &mut Vec<Effect>) {
+        if self.waiting().is_some() {
+            out.push(Effect::StopTimer { timer: Timer::Retry });
+            self.try_again(out);
+        }
+    }
+
+    /// Ends a wait because something was decided that the next attempt must know, such as another model.
+    pub(super) fn leave_wait(&mut self, out: &mut Vec<Effect>) {
+        if self.waiting().is_some() {
+            self.stop_waiting(out);
+        }
+    }
+
+    /// Ends a wait without an attempt.
+    pub(super) fn stop_waiting(&mut self, out: &mut Vec<Effect>) {
+        let Phase::Waiting { step, .. } = &self.phase else { return };
+        let is_open = step.is_some();
+        out.push(Effect::StopTimer { timer: Timer::Retry });
+        self.end_outage(out);
+        match is_open {
+            true => self.stopped(Vec::new(), None, out),
+            false => self.boundary(out),
+        }
+    }
+
+    /// The time for which an outage is waited out is over. An attempt that is on its way is the last one.
+    pub(super) fn patience_ended(&mut self, out: &mut Vec<Effect>) {
+        if self.step.outage_attempts == 0 {
+            return;
+        }
+        self.step.patience_is_over = true;
+        if let Phase::Waiting { step, wait } = &self.phase
+            && wait.reason != WaitReason::BrokenAnswer
+        {
+            let (step, wait) = (step.clone(), wait.clone());
+            out.push(Effect::StopTimer { timer: Timer::Retry });
+            self.give_up_waiting(step, wait.code, wait.message, None, out);
+        }
+    }
+
+    fn give_up_waiting(
+        &mut self,
+        step: Option<StepId>,
+        code: ErrorCode,
+        said: String,
+        usage: Option<crate::usage::Usage>,
+        out: &mut Vec<Effect>,
+    ) {
+        let patience = self.settings.retry.patience_ms.map(in_words).unwrap_or_default();
+        let attempts = match self.step.outage_attempts {
+            1 => "1 attempt".to_owned(),
+            attempts => format!("{attempts} attempts"),
+        };
+        let message = format!(
+            "{said}; {attempts} in {patience} failed (`retry.patience`). The conversation is kept: send a message or \
+             resume to go on"
+        );
+        let failure = Failure { usage, ..Failure::new(code, message, true) };
+        match step {
+            Some(step) => self.end_with_failure(&step, failure, Vec::new(), out),
+            None => self.fail(failure.code, failure.message, out),
+        }
+    }
+}
+
+/// A length of time for people, rounded down to its largest unit.
+fn in_words(ms: u64) -> String {
+    match ms / 1_000 {
+        seconds @ 0..=119 => format!("{seconds} s"),
+        seconds @ 120..=7_199 => format!("{} min", seconds / 60),
+        seconds => format!("{} h", seconds / 3_600),
+    }
+}
+
+/// The time of day of a moment, in UTC.
+fn time_of_day(at: Millis) -> String {
+    let minutes = at / 60_000;
+    format!("{:02}:{:02} UTC", minutes / 60 % 24, minutes % 60)
+}

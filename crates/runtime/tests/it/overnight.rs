@@ -1,0 +1,115 @@
+//! A night with a model server that fails in every way by turns: each run ends by its answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul::session::{Runtime, Session};
+use longhaul::testing::{self, Folder};
+use longhaul_core::error::ErrorCode;
+use longhaul_core::event::{EventBody, RunEnd};
+use longhaul_providers::scripted::{Fault, Script, Scripted, ScriptedAnswer};
+use longhaul_store::{Blobs, MemoryStore};
+
+const TURNS: usize = 120;
+
+/// Numbers that look like chance and are the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+fn status(status: u16, retry_after: Option<u64>) -> Fault {
+    Fault::Status { status, retry_after: retry_after.map(Duration::from_secs) }
+}
+
+/// What goes wrong with the call, if anything does.
+fn fault(dice: &mut Dice) -> Option<Fault> {
+    Some(match dice.below(20) {
+        0 => status(503, None),
+        1 => status(502, None),
+        2 => status(429, Some(30)),
+        3 => status(429, None),
+        4 => Fault::Refuse(Box::new(longhaul_providers::ProviderError::new(
+            ErrorCode::Network,
+            "cannot connect: connection refused",
+        ))),
+        5 => Fault::Disconnect { after: dice.below(6) as usize },
+        6 => Fault::Truncated { after: dice.below(6) as usize },
+        7 => Fault::Empty,
+        8 => Fault::InBand {
+            after: dice.below(4) as usize,
+            code: ErrorCode::ThirdParty,
+            message: "slot is gone".to_owned(),
+        },
+        _ => return None,
+    })
+}
+
+async fn session(model: Scripted) -> (Runtime, Session, Arc<Scripted>, Folder) {
+    let folder = Folder::new().unwrap();
+    let model = Arc::new(model);
+    let agent = testing::agent(model.clone(), &folder).await.unwrap();
+    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(64 << 20));
+    let session = runtime.create(None).await.unwrap();
+    (runtime, session, model, folder)
+}
+
+fn answers() -> Script {
+    Script::closure(|_, index| match index % 3 {
+        0 => ScriptedAnswer::text(format!("Step {index}: a look around.")).call("ls", r#"{"path":"."}"#),
+        1 => ScriptedAnswer::text(format!("Step {index}: another look.")).call("glob", r#"{"pattern":"*"}"#),
+        _ => ScriptedAnswer::text(format!("Answer {index}, which is long enough to break off in the middle of it.")),
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_run_of_a_bad_night_ends_by_its_answer() {
+    for (seed, prefill) in [(1, false), (2, true), (3, false), (4, true)] {
+        let mut dice = Dice(seed);
+        let mut model = Scripted::new(answers());
+        if prefill {
+            model = model.with_prefill();
+        }
+        for call in 0..20_000 {
+            if let Some(fault) = fault(&mut dice) {
+                model = model.fail_at(call, fault);
+            }
+        }
+        let (runtime, session, model, _folder) = session(model).await;
+        for turn in 0..TURNS {
+            let settled = session.ask(&format!("question {turn}")).await.unwrap();
+            assert_eq!(settled.end, Some(RunEnd::Stop), "seed {seed}, turn {turn}: {:?}", settled.error);
+        }
+        assert_eq!(model.invalid_requests(), 0, "seed {seed}");
+        let log = runtime.log(session.id()).await.unwrap();
+        let taken = log.iter().filter(|event| matches!(event.body, EventBody::MessagesTaken { .. })).count();
+        assert_eq!(taken, TURNS, "seed {seed}: nothing is lost, nothing enters twice");
+        let failed = log.iter().filter(|event| matches!(event.body, EventBody::StepFailed { .. })).count();
+        assert!(failed > TURNS / 4, "seed {seed}: only {failed} answers broke off");
+    }
+}
+
+/// A server that is gone for six hours, and a session that is told to wait for as long as it takes.
+#[tokio::test(start_paused = true)]
+async fn a_session_waits_for_as_long_as_it_is_told_to() {
+    let calls = 6 * 60 + 5;
+    let mut model = Scripted::new(Script::always(ScriptedAnswer::text("Good morning.")));
+    for call in 0..calls {
+        model = model.fail_at(call, status(503, None));
+    }
+    let folder = Folder::new().unwrap();
+    let mut agent = testing::agent(Arc::new(model), &folder).await.unwrap();
+    agent.rules.retry.patience_ms = None;
+    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(64 << 20));
+    let session = runtime.create(None).await.unwrap();
+    let began = tokio::time::Instant::now();
+    assert_eq!(session.ask("are you there?").await.unwrap().end, Some(RunEnd::Stop));
+    let hours = began.elapsed().as_secs_f64() / 3_600.0;
+    assert!((6.0..6.2).contains(&hours), "{hours} h");
+    let events = runtime.log(session.id()).await.unwrap().len();
+    assert!(events < 12, "{events} events: an outage of a night is no log of a night");
+}
