@@ -485,6 +485,22 @@ fn an_extract_of_extracts_keeps_what_it_can_without_nesting() {
 }
 
 #[test]
+fn an_extract_has_no_room_for_acknowledgements() {
+    let mut log = Log::new();
+    log.typed("Let us begin.");
+    log.say("The parser fails on nested quotes.");
+    for turn in 0..60 {
+        log.typed(&format!("note {turn}: {}", "word ".repeat(100)));
+        log.say("Noted and recorded.");
+    }
+    let draft = draft(log.routine(8_000, &policy("reactive-overflow")));
+    log.commit(&draft.finish_extractive(&log.history).unwrap());
+    let summary = log.history.view()[0].message.text();
+    assert!(summary.contains("assistant: The parser fails on nested quotes."), "{summary}");
+    assert!(!summary.contains("Noted and recorded."), "{summary}");
+}
+
+#[test]
 fn nothing_promises_a_tool_that_is_not_there() {
     let promises = |text: &str| text.to_lowercase().contains("recall") || text.contains("lh:");
     for (name, has_recall) in strategy::NAMES.iter().flat_map(|name| [(name, false), (name, true)]) {

@@ -12,9 +12,19 @@ const LEAST_TOKENS: u64 = 24;
 /// No message has more than one part in so many of the room, as long as others want it.
 const SHARES: usize = 4;
 
-/// The newest of `items` in at most `room` tokens, oldest first. Long ones are shortened in their middle.
+/// The newest of `items` in at most `room` tokens, oldest first. Long ones are shortened in their middle. Of messages
+/// that say the same only the newest is there, and short ones that were said several times are not.
 pub(super) fn newest(items: &[&ViewItem], room: u64, counter: &Counter) -> String {
-    let told: Vec<usize> = (0..items.len()).filter(|at| is_told(&items[*at].kind)).collect();
+    let lines: Vec<String> = items.iter().map(|item| line(item)).collect();
+    let mut told: Vec<usize> = (0..items.len()).filter(|at| is_told(&items[*at].kind)).collect();
+    // Agents acknowledge each step in the same words: that would take the room of what was said.
+    let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    told.iter().for_each(|at| places.entry(&lines[*at]).or_default().push(*at));
+    told.retain(|at| match places[lines[*at].as_str()].as_slice() {
+        [_] => true,
+        [.., newest] => newest == at && counter.text(&lines[*at]) >= LEAST_TOKENS,
+        [] => false,
+    });
     let shares = (told.len().min(SHARES) as u64).min(room / LEAST_TOKENS).max(1);
     let most = room / shares;
     let mut left = room;
@@ -25,16 +35,17 @@ pub(super) fn newest(items: &[&ViewItem], room: u64, counter: &Counter) -> Strin
             if left < LEAST_TOKENS {
                 break;
             }
-            let text = line(items[*at]);
-            let Some(line) = shortened(&text, most.min(left), &|text| counter.text(text)) else { continue };
+            let text = &lines[*at];
+            let Some(line) = shortened(text, most.min(left), &|text| counter.text(text)) else { continue };
             let tokens = counter.text(&line);
             left = left.saturating_sub(tokens);
-            taken.insert(*at, (line.clone(), tokens, line == text));
+            let is_whole = line == *text;
+            taken.insert(*at, (line, tokens, is_whole));
         }
     }
     // What others have left is for those that were shortened.
     for (at, (text, tokens, _)) in taken.iter_mut().rev().filter(|(_, (_, _, is_whole))| !is_whole) {
-        let longer = shortened(&line(items[*at]), *tokens + left, &|text| counter.text(text));
+        let longer = shortened(&lines[*at], *tokens + left, &|text| counter.text(text));
         if let Some(longer) = longer.filter(|longer| longer.len() > text.len()) {
             let now = counter.text(&longer);
             left = (left + *tokens).saturating_sub(now);

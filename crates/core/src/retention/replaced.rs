@@ -19,6 +19,10 @@ const SHARE_WITH_CUE: f64 = 0.3;
 /// What they must share without such an announcement, where only values differ.
 const SHARE_WITHOUT_CUE: f64 = 0.9;
 
+/// Of several statements that a later one may replace, those with so much of the largest share are replaced: they say
+/// the same.
+const SAME_SHARE: f64 = 0.95;
+
 /// Words that stand in more statements than this say nothing about their subject: a share of them, and a number.
 const COMMON_SHARE: f64 = 0.2;
 const MAX_HOLDERS: usize = 64;
@@ -56,42 +60,62 @@ pub(crate) fn replacements(statements: &[(usize, &str)]) -> Vec<Option<usize>> {
             let holders = holders.get(word.as_str()).filter(|holders| holders.len() <= most);
             candidates.extend(holders.into_iter().flatten().take_while(|at| **at < later_at));
         }
-        for at in candidates.into_iter().filter(|at| subjects[*at].message < later.message) {
-            if is_replaced(&subjects[at], later, &weight) {
-                replaced[skipped + at] = Some(skipped + later_at);
-            }
+        let is_earlier = |at: &usize| subjects[*at].message < later.message;
+        let replaceable = candidates.into_iter().filter(is_earlier);
+        let shares: Vec<(usize, f64)> =
+            replaceable.filter_map(|at| Some((at, replaced_share(&subjects[at], later, &weight)?))).collect();
+        // A change is about one thing: "we call the project B now" replaces its name and not its budget.
+        let largest = shares.iter().map(|(_, share)| *share).fold(0.0, f64::max);
+        for (at, _) in shares.into_iter().filter(|(_, share)| *share >= largest * SAME_SHARE) {
+            replaced[skipped + at] = Some(skipped + later_at);
         }
     }
     replaced
 }
 
-fn is_replaced(earlier: &Subject, later: &Subject, weight: &impl Fn(&str) -> f64) -> bool {
+/// Returns whether a statement names a value or announces a change.
+pub(crate) fn is_telling(text: &str) -> bool {
+    let subject = subject(0, text);
+    subject.announces_change || !subject.values.is_empty()
+}
+
+/// Returns the share of both statements' words that they have in common, if the later one replaces the earlier.
+fn replaced_share(earlier: &Subject, later: &Subject, weight: &impl Fn(&str) -> f64) -> Option<f64> {
     let sum = |words: &BTreeSet<String>| words.iter().map(|word| weight(word)).sum::<f64>();
     let shared: f64 = earlier.words.intersection(&later.words).map(|word| weight(word)).sum();
     let least = sum(&earlier.words).min(sum(&later.words));
     if least == 0.0 || shared == 0.0 {
-        return false;
+        return None;
     }
     let share = shared / least;
     let has_other_value = later.values.iter().any(|value| !earlier.values.contains(value));
     let names_old_value = earlier.values.iter().any(|value| later.values.contains(value));
-    if later.announces_change {
-        return share >= SHARE_WITH_CUE && (has_other_value || earlier.words != later.words)
-            || names_old_value && has_other_value && share >= SHARE_WITH_CUE / 2.0;
-    }
-    let most = sum(&earlier.words).max(sum(&later.words));
-    !earlier.values.is_empty() && has_other_value && shared / most >= SHARE_WITHOUT_CUE
+    let is_replaced = if later.announces_change {
+        share >= SHARE_WITH_CUE && (has_other_value || earlier.words != later.words)
+            || names_old_value && has_other_value && share >= SHARE_WITH_CUE / 2.0
+    } else {
+        let most = sum(&earlier.words).max(sum(&later.words));
+        !earlier.values.is_empty() && has_other_value && shared / most >= SHARE_WITHOUT_CUE
+    };
+    let all = sum(&earlier.words) + sum(&later.words) - shared;
+    is_replaced.then(|| shared / all)
 }
 
 fn subject(message: usize, text: &str) -> Subject {
     static CHANGE_CUES: LazyLock<PhraseSet> =
         LazyLock::new(|| PhraseSet::of(LEXICONS.iter().map(|lexicon| lexicon.change_cues)));
+    static CUE_WORDS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
+        let cues = LEXICONS.iter().flat_map(|lexicon| lexicon.change_cues.split(','));
+        cues.map(str::trim).collect()
+    });
     let all = plain_words(text);
     let plain: Vec<&str> = all.iter().map(String::as_str).collect();
     let announces_change = has_phrase(&CHANGE_CUES, &plain) || has_unspaced(text, UNSPACED_CHANGES);
     let (values, words): (Vec<&str>, Vec<&str>) =
         plain.into_iter().partition(|word| word.bytes().any(|byte| byte.is_ascii_digit()));
-    let words = words.into_iter().filter(|word| !is_function_word(word) && word.chars().nth(2).is_some());
+    // "Update: …" says that something changes, not what.
+    let says_nothing = |word: &str| is_function_word(word) || CUE_WORDS.contains(word);
+    let words = words.into_iter().filter(|word| !says_nothing(word) && word.chars().nth(2).is_some());
     Subject {
         message,
         words: words.flat_map(terms).collect(),
@@ -152,6 +176,22 @@ mod tests {
             "The new travel budget is 900 euros.",
         ]);
         assert_eq!(found[..2], [None, None]);
+    }
+
+    #[test]
+    fn a_change_replaces_only_what_it_is_most_about() {
+        let found = replaced(&[
+            "Keep project spend under 300 dollars.",
+            "The project codename is Lantern-7.",
+            "We call the project Beacon-9 now.",
+        ]);
+        assert_eq!(found, [None, Some(2), None]);
+    }
+
+    #[test]
+    fn words_that_announce_a_change_are_no_subject() {
+        let found = replaced(&["Quick update: lunch is at noon.", "Update: the launch moved to 2027-03-01."]);
+        assert_eq!(found, [None, None]);
     }
 
     #[test]

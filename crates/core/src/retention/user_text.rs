@@ -1,9 +1,10 @@
 //! The section of a shortened view that quotes what the user typed in the part that is no longer shown.
 //!
-//! Everything is quoted verbatim and in order, each message with the number of its turn. Identical lines appear once,
-//! a paste is cut to both ends, blocks that a client's program put into the user's message are left out. Where the
-//! section has too little room, sentences are ranked: the first message and standing orders, then statements, then
-//! questions, then the middles of pastes and what was replaced; of equals the newest.
+//! Everything is quoted verbatim and in order, each message with the number of its turn. Identical lines and
+//! longer sentences appear once, a paste is cut to both ends, blocks that a client's program put into the user's message are left out. Where the
+//! section has too little room, sentences are ranked: the first message and standing orders, then statements that name
+//! a value or announce a change, then other statements, then questions, then the middles of pastes; of equals the
+//! newest. What was replaced is quoted only beside everything else, and what replaces it has its rank.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -11,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::mood::{CLEAR_ORDER_SCORE, ORDER_SCORE, is_question, is_slight, order_score};
-use super::replaced::replacements;
+use super::replaced::{is_telling, replacements};
 use super::sentences::sentence_spans;
 use crate::estimate::Counter;
 use crate::history::{EntryKind, History};
@@ -36,6 +37,9 @@ const GAP_TOKENS: u64 = 3;
 
 /// The mark of a replaced statement, in tokens.
 const REPLACED_TOKENS: u64 = 8;
+
+/// Sentences of at most so many words say something else in each message: "Yes, do that."
+const SHORT_WORDS: usize = 4;
 
 /// Stands where sentences of a message are left out.
 const GAP: &str = "…";
@@ -87,8 +91,10 @@ struct Piece<'h> {
 enum Rank {
     /// A sentence of the session's first message, which states the goal.
     Goal,
-    /// A standing order, the clearest first.
+    /// A standing order, the clearest first; one that names a value or announces a change is taken for clearer.
     Order(Reverse<i32>),
+    /// A statement that names a value or announces a change.
+    Telling,
     Statement,
     Question,
     /// Words that only say that the work goes on.
@@ -192,11 +198,16 @@ impl<'h> UserText<'h> {
                 let rank = match () {
                     () if is_goal => Rank::Goal,
                     () if is_slight(sentence) => Rank::Slight,
-                    () if score >= ORDER_SCORE => Rank::Order(Reverse(score)),
+                    () if score >= ORDER_SCORE => {
+                        Rank::Order(Reverse(score + i32::from(is_telling(sentence))))
+                    }
                     () if is_question(sentence) => Rank::Question,
+                    () if !code.is_code(line_at) && is_telling(sentence) => Rank::Telling,
                     () => Rank::Statement,
                 };
-                if sentence.trim().is_empty() {
+                let is_said_again =
+                    repeated.get(&line_key(sentence)).is_some_and(|newest| *newest != (message, line_at));
+                if sentence.trim().is_empty() || is_said_again {
                     continue;
                 }
                 let tokens = self.counter.text(sentence) + 1;
@@ -249,35 +260,38 @@ impl<'h> UserText<'h> {
     }
 
     fn mark_replaced(&mut self) {
-        let is_statement =
-            |piece: &Piece<'_>| matches!(piece.rank, Rank::Goal | Rank::Order(_) | Rank::Statement);
+        let is_statement = |piece: &Piece<'_>| {
+            matches!(piece.rank, Rank::Goal | Rank::Order(_) | Rank::Telling | Rank::Statement)
+        };
         let at: Vec<usize> = (0..self.pieces.len()).filter(|at| is_statement(&self.pieces[*at])).collect();
         let statements: Vec<(usize, &str)> =
             at.iter().map(|at| (self.pieces[*at].message, &*self.pieces[*at].text)).collect();
-        let replaced_by: Vec<Option<usize>> = replacements(&statements)
-            .into_iter()
-            .map(|later| later.map(|later| self.pieces[at[later]].message))
-            .collect();
-        for (at, later) in at.into_iter().zip(replaced_by) {
-            if later.is_some() {
-                self.pieces[at].replaced_by = later;
-                self.pieces[at].rank = Rank::Replaced;
-            }
+        let replaced_by = replacements(&statements);
+        for (earlier, later) in at.iter().zip(replaced_by) {
+            let Some(later) = later.map(|later| at[later]) else { continue };
+            // "We call it B now" is no order by its form: it counts as much as the order or fact that it changes.
+            self.pieces[later].rank = self.pieces[later].rank.min(self.pieces[*earlier].rank);
+            self.pieces[*earlier].replaced_by = Some(self.pieces[later].message);
+            self.pieces[*earlier].rank = Rank::Replaced;
         }
     }
 
-    /// Chooses the pieces that fit `room` tokens, the most important first.
+    /// Chooses the pieces that fit `room` tokens, the most important first. Replaced statements are quoted only if
+    /// everything else is.
     fn select(&self, room: u64) -> Vec<bool> {
         let mut kept = vec![false; self.pieces.len()];
         let mut opened = vec![false; self.messages.len()];
         let mut used = 0;
+        let mut is_full = false;
         for at in self.order.iter().copied().filter(|at| self.pieces[*at].rank != Rank::PasteMiddle) {
             let piece = &self.pieces[at];
             let opening = if opened[piece.message] { 0 } else { MESSAGE_TOKENS };
             let mark = piece.replaced_by.map_or(0, |_| REPLACED_TOKENS);
             let is_beside_kept = at > 0 && kept[at - 1];
             let gap = if is_beside_kept { 0 } else { GAP_TOKENS };
-            if used + opening + mark + gap + piece.tokens > room {
+            let is_idle = is_full && piece.rank == Rank::Replaced;
+            if is_idle || used + opening + mark + gap + piece.tokens > room {
+                is_full = true;
                 continue;
             }
             used += opening + mark + gap + piece.tokens;
@@ -373,11 +387,15 @@ pub(crate) fn without_section(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// Lines that several messages have, by their words, with the newest place of each.
+/// Lines, and sentences of some length, by their words, with the newest place of each.
 fn repeated_lines(texts: &[Vec<&str>]) -> BTreeMap<String, (usize, usize)> {
     let mut newest = BTreeMap::new();
+    let is_long = |sentence: &&str| sentence.split_whitespace().nth(SHORT_WORDS).is_some();
     for (message, lines) in texts.iter().enumerate() {
         for (line_at, line) in lines.iter().enumerate() {
+            for sentence in sentence_spans(line.trim_end()).into_iter().filter(is_long) {
+                newest.insert(line_key(sentence), (message, line_at));
+            }
             newest.insert(line_key(line), (message, line_at));
         }
     }

@@ -52,6 +52,48 @@ fn a_replaced_statement_is_marked() {
 }
 
 #[test]
+fn what_replaces_an_order_is_kept_like_one() {
+    let mut texts = vec!["Let's plan.", "HARD CONSTRAINT: The project is called LANTERN-1 in all documents."];
+    let orders: Vec<String> = (0..40).map(|at| format!("Check the draft {}.", "a".repeat(at + 3))).collect();
+    texts.extend(orders.iter().map(String::as_str));
+    texts.insert(2, "We are calling the project BEACON-2 now.");
+    let text = quoted(&texts, 90);
+    assert!(text.contains("BEACON-2") && !text.contains("LANTERN-1"), "{text}");
+}
+
+#[test]
+fn replaced_statements_do_not_fill_what_is_left() {
+    let long = "I went to the market and met an old friend who told me about her house".repeat(4);
+    let texts = ["Let's plan.", "The travel cap is 300 euros.", "The travel cap is 500 euros now.", &long];
+    let text = quoted(&texts, 90);
+    assert!(text.contains("500 euros") && !text.contains("300 euros") && !text.contains("market"), "{text}");
+    assert!(quoted(&texts, 300).contains("300 euros. (replaced by [3])"));
+}
+
+#[test]
+fn statements_with_values_are_kept_before_others() {
+    let chatter: Vec<String> =
+        (0..40).map(|at| format!("We talked about lovely gardens and {}.", "a".repeat(at + 3))).collect();
+    let mut texts = vec!["Let's talk.", "The staging database is MySQL 8 in us-west-2."];
+    texts.extend(chatter.iter().map(String::as_str));
+    let text = quoted(&texts, 80);
+    assert!(text.contains("MySQL 8"), "{text}");
+}
+
+#[test]
+fn a_sentence_that_is_said_again_is_quoted_at_its_newest_place() {
+    let texts = [
+        "Let's plan.",
+        "The cap is 450 dollars. Never exceed it without my approval.",
+        "I like fish.",
+        "The office is in Rome. Never exceed it without my approval.",
+    ];
+    let text = quoted(&texts, 1_000);
+    assert_eq!(text.matches("Never exceed it").count(), 1, "{text}");
+    assert!(text.contains("[4] The office is in Rome. Never exceed it"), "{text}");
+}
+
+#[test]
 fn orders_are_kept_where_chatter_does_not_fit() {
     let chatter: Vec<String> = (0..400)
         .map(|at| format!("I went to the market number {at} and it was lovely there. Do you like fish {at}?"))
