@@ -23,6 +23,7 @@ mod repeated;
 mod restarts;
 mod resumed;
 mod shortening;
+mod standing_orders;
 mod steps;
 mod stopgaps;
 mod streaming;
