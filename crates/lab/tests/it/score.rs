@@ -53,7 +53,9 @@ fn standing_orders_of_compint_stay_in_view_in_every_cell() {
     let (orders, filler) = (receipts.compint().unwrap(), receipts.filler().unwrap());
     for rounds in [1, 5] {
         let scores = order_scores(&orders, &filler, &orders::all_cases(rounds));
-        assert!(fewest_kept(&scores, "adaptive") >= 7); // goal: 15
+        for strategy in ["adaptive", "pruning-agent", "reactive-overflow"] {
+            assert_eq!(fewest_kept(&scores, strategy), goals::COMPINT_KEPT, "{strategy}, {rounds} rounds");
+        }
     }
 }
 
