@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use longhaul::calibration::Calibrations;
 use longhaul::config::{
-    Config, GatewayCredentials, GatewayDialect, GatewayMidstream, GatewayRecall, ModelConfig, StrategyKind,
-    UpstreamConfig, UpstreamModel,
+    Config, FirstByteTimeout, GatewayCredentials, GatewayDialect, GatewayMidstream, GatewayRecall,
+    ModelConfig, StrategyKind, UpstreamConfig, UpstreamModel,
 };
 use longhaul_core::message::Origin;
 use longhaul_core::meter::Calibration;
@@ -14,7 +14,7 @@ use longhaul_core::strategy::{PruningAgent, Strategy};
 use longhaul_gateway::wire::Dialect;
 use longhaul_gateway::{Credentials, Gateway, Learned, Midstream, Model, Parts, Recall, Upstream};
 use longhaul_providers::Declared;
-use longhaul_providers::http::Secret;
+use longhaul_providers::http::{Secret, Timeouts};
 use longhaul_store::Memo;
 
 use super::policy::policy;
@@ -100,6 +100,16 @@ impl Learned for Shared {
     }
 }
 
+/// The waits of an upstream. A length of time that was given limits silence within its answers too: there is nobody who
+/// would see it and stop.
+fn timeouts(base_url: &str, first_byte: FirstByteTimeout) -> Timeouts {
+    let usual = super::timeouts(base_url, first_byte);
+    match first_byte {
+        FirstByteTimeout::After(limit) => Timeouts { idle: limit, ..usual },
+        FirstByteTimeout::Auto | FirstByteTimeout::Unlimited => usual,
+    }
+}
+
 /// The server of the configured model; it takes any model's name.
 fn of_model(place: &Place, config: &Config) -> Option<Upstream> {
     let model = &config.model;
@@ -109,7 +119,7 @@ fn of_model(place: &Place, config: &Config) -> Option<Upstream> {
     endpoint.api_key = key_variable(place, model).and_then(|name| place.variable(name)).map(Secret::new);
     endpoint.headers =
         model.headers.iter().map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
-    endpoint.timeouts = super::timeouts(&model.base_url, model.timeout);
+    endpoint.timeouts = timeouts(&model.base_url, model.timeout);
     endpoint.declared = declared(config);
     let others = config.models.iter().filter(|(name, _)| **name != model.name);
     upstream.declared_of = others.map(|(name, limits)| (name.clone(), of_limits(limits))).collect();
@@ -126,7 +136,7 @@ fn upstream(place: &Place, listed: &UpstreamConfig) -> Option<Upstream> {
     let headers = listed.headers.0.iter();
     upstream.endpoint.headers =
         headers.map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
-    upstream.endpoint.timeouts = super::timeouts(&listed.base_url, listed.timeout);
+    upstream.endpoint.timeouts = timeouts(&listed.base_url, listed.timeout);
     upstream.endpoint.declared = Declared { window: listed.window, ..Declared::default() };
     if let Some(dialects) = &listed.dialects {
         upstream.dialects = dialects.iter().map(|dialect| of(*dialect)).collect();

@@ -64,7 +64,10 @@ fn a_hosted_provider_needs_a_model_and_another_provider_another_address() {
     let fake = Fake::start([Say::Text("hello")]);
     bench.write(
         "longhaul.yml",
-        &format!("retry: {{ patience: 0s, streamAttempts: 0 }}\nmodel: {{ name: m, base_url: '{}' }}", fake.url()),
+        &format!(
+            "retry: {{ patience: 0s, streamAttempts: 0 }}\nmodel: {{ name: m, base_url: '{}' }}",
+            fake.url()
+        ),
     );
     bench.run(&["--provider", "ollama", "run", "hello"]).exits(1);
     assert!(fake.asked().is_empty());

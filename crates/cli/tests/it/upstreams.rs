@@ -58,12 +58,16 @@ fn a_found_file_may_not_name_servers_elsewhere() {
 
 #[test]
 fn a_silent_server_is_waited_for_as_long_as_the_file_says() {
-    let (bench, fake) = (Bench::new(), Fake::start([Say::Stall("First "), Say::Stall("Second ")]));
+    let (bench, fake) = (Bench::new(), Fake::start([Say::Stall(""), Say::Stall("Second ")]));
     let listed = file(&fake.url()).replace("api_key_env: BOX_KEY", "timeout: 300ms");
     let model = format!("{{ name: fake-1, base_url: \"{}\", timeout: 400ms }}", fake.url());
-    bench.write("longhaul.yml", &format!("model: {model}\nretry: {{ patience: 0s, streamAttempts: 0 }}\n{listed}"));
+    bench.write(
+        "longhaul.yml",
+        &format!("model: {model}\nretry: {{ patience: 0s, streamAttempts: 0 }}\n{listed}"),
+    );
     let given = bench.run(&["run", "hello"]);
-    assert!(given.out.contains("First") && given.err.contains("400 ms"), "{given:?}");
+    assert!(given.err.contains("400 ms") && given.err.contains("`model.timeout`"), "{given:?}");
+    assert_eq!(fake.asked().len(), 1, "a server that is alive is not asked again");
 
     let (mut server, address, _said) = start(bench.command(["serve", "--addr", "127.0.0.1:0"]));
     let body = r#"{"model":"coder","stream":true,"messages":[{"role":"user","content":"hello"}]}"#;

@@ -765,7 +765,7 @@ fn an_overflow_aims_below_our_own_count() {
     let budget = Budget::new(100_000, None);
     let bound = log.bound();
     let edit = edit(log.plan(&budget, &policy("truncation"), &Occasion::Overflow));
-    assert_eq!(edit.trigger_tokens, bound - bound / 10);
+    assert_eq!(edit.trigger_tokens, bound * 70 / 100);
     assert!(edit.compressed_bound < edit.trigger_tokens);
     let lost =
         without_summary(&log.history, log.fixed, &budget, &policy("reactive-overflow"), &Occasion::Overflow);

@@ -1,10 +1,11 @@
 //! The section of a shortened view that quotes what the user typed in the part that is no longer shown.
 //!
-//! Everything is quoted verbatim and in order, each message with the number of its turn. Identical lines and
-//! longer sentences appear once, a paste is cut to both ends, blocks that a client's program put into the user's message are left out. Where the
-//! section has too little room, sentences are ranked: the first message and standing orders, then statements that name
-//! a value or announce a change, then other statements, then questions, then the middles of pastes; of equals the
-//! newest. What was replaced is quoted only beside everything else, and what replaces it has its rank.
+//! Everything is quoted verbatim and in order, each message with the number of its turn. Identical lines and longer
+//! sentences appear once, a paste is cut to both ends, blocks that a client's program put into the user's message are
+//! left out. Where the section has too little room, sentences are ranked: the first message and standing orders, then
+//! statements that name a value or announce a change, then other statements, then questions, then the middles of
+//! pastes; of equals the newest. What was replaced is quoted only beside everything else, and what replaces it has its
+//! rank.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;

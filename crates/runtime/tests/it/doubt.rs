@@ -90,6 +90,24 @@ async fn a_request_cut_in_silence_makes_room_and_is_sent_again() {
     runtime.close().await;
 }
 
+/// Reports the same small count for every request, before a window that its server states: nothing is left out of the
+/// requests because of it.
+#[tokio::test]
+async fn a_wrong_report_leaves_nothing_out() {
+    for reports in [|_| 317, |input: u64| input / 3] as [Reports; 2] {
+        let (runtime, session, server, _folder) = session(reports).await;
+        server.window.store(200_000, Ordering::Relaxed);
+        for turn in 0..46 {
+            assert_eq!(session.ask(&prose(turn)[..2_000]).await.unwrap().end, Some(RunEnd::Stop));
+        }
+        let (shown, compactions) =
+            session.look(|run| (run.history().view().len(), run.history().compactions())).await.unwrap();
+        assert_eq!((shown, compactions), (92, 0), "questions and answers in view");
+        assert_eq!(server.calls.load(Ordering::Relaxed), 46, "no request was sent twice");
+        runtime.close().await;
+    }
+}
+
 /// One message is larger than what the server keeps: no edit of the view helps.
 #[tokio::test]
 async fn a_cut_that_no_edit_helps_against_is_told_with_what_a_person_can_do() {

@@ -13,6 +13,7 @@ mod media;
 mod meter;
 mod offering;
 mod orders;
+mod overnight;
 mod pausing;
 mod replay;
 mod sessions;

@@ -62,7 +62,9 @@ fn answers() -> Script {
     Script::closure(|_, index| match index % 3 {
         0 => ScriptedAnswer::text(format!("Step {index}: a look around.")).call("ls", r#"{"path":"."}"#),
         1 => ScriptedAnswer::text(format!("Step {index}: another look.")).call("glob", r#"{"pattern":"*"}"#),
-        _ => ScriptedAnswer::text(format!("Answer {index}, which is long enough to break off in the middle of it.")),
+        _ => ScriptedAnswer::text(format!(
+            "Answer {index}, which is long enough to break off in the middle of it."
+        )),
     })
 }
 
