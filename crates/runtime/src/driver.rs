@@ -281,7 +281,7 @@ impl Driver {
     fn note_wait(&self, wait: &ServerWait) {
         let next_attempt_at = now_ms().saturating_add(wait.after_ms);
         let (session, attempt) = (self.shared.session_id.as_str(), wait.attempt);
-        tracing::warn!(
+        tracing::info!(
             session,
             attempt,
             after_ms = wait.after_ms,

@@ -7,7 +7,7 @@ const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
  * Starts a model on a free port; `models` are the names that it goes by.
  *
  * `answers` is a list that the tests fill: each is `{reasoning?, text?, calls?, delay?, piece?, hold?, cut?, early?,
- * status?, error?, usage?}` or a function of the request that gives one. With nothing in it the model echoes.
+ * status?, error?, retryAfter?, usage?}` or a function of the request that gives one. With nothing in it the model echoes.
  */
 export async function startModel({ port = 0, window = 32_000, models = ['calm-30b'] } = {}) {
   const model = { answers: [], requests: [], open: new Set() };
@@ -29,8 +29,8 @@ export async function startModel({ port = 0, window = 32_000, models = ['calm-30
   return model;
 }
 
-function json(response, status, body) {
-  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+function json(response, status, body, headers = {}) {
+  response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
 }
 
 /** Tokens of a request, by characters: near enough for a meter. */
@@ -44,7 +44,10 @@ async function answer(model, request, response) {
   let given = model.answers.length && !(isSummary && !model.answers[0].forSummary) ? model.answers.shift() : null;
   if (typeof given === 'function') given = given(request);
   given ??= isSummary ? { text: summary } : { text: echo(request) };
-  if (given.status) return json(response, given.status, { error: { message: given.error ?? 'The server is busy.' } });
+  if (given.status) {
+    const headers = given.retryAfter ? { 'retry-after': String(given.retryAfter) } : {};
+    return json(response, given.status, { error: { message: given.error ?? 'The server is busy.' } }, headers);
+  }
   if (!request.stream) {
     return json(response, 200, whole(given, request));
   }

@@ -75,8 +75,7 @@ pub(crate) fn replacements(statements: &[(usize, &str)]) -> Vec<Option<usize>> {
 
 /// Returns whether a statement names a value or announces a change.
 pub(crate) fn is_telling(text: &str) -> bool {
-    let subject = subject(0, text);
-    subject.announces_change || !subject.values.is_empty()
+    text.bytes().any(|byte| byte.is_ascii_digit()) || announces_change(text, &plain_words(text))
 }
 
 /// Returns the share of both statements' words that they have in common, if the later one replaces the earlier.
@@ -101,18 +100,24 @@ fn replaced_share(earlier: &Subject, later: &Subject, weight: &impl Fn(&str) -> 
     is_replaced.then(|| shared / all)
 }
 
-fn subject(message: usize, text: &str) -> Subject {
+/// Whether a statement of these words says that something changes: "from now on", "the deadline moved to".
+fn announces_change(text: &str, words: &[String]) -> bool {
     static CHANGE_CUES: LazyLock<PhraseSet> =
         LazyLock::new(|| PhraseSet::of(LEXICONS.iter().map(|lexicon| lexicon.change_cues)));
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    has_phrase(&CHANGE_CUES, &words) || has_unspaced(text, UNSPACED_CHANGES)
+}
+
+fn subject(message: usize, text: &str) -> Subject {
     static CUE_WORDS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
         let cues = LEXICONS.iter().flat_map(|lexicon| lexicon.change_cues.split(','));
         cues.map(str::trim).collect()
     });
     let all = plain_words(text);
-    let plain: Vec<&str> = all.iter().map(String::as_str).collect();
-    let announces_change = has_phrase(&CHANGE_CUES, &plain) || has_unspaced(text, UNSPACED_CHANGES);
+    let announces_change = announces_change(text, &all);
+    let plain = all.iter().map(String::as_str);
     let (values, words): (Vec<&str>, Vec<&str>) =
-        plain.into_iter().partition(|word| word.bytes().any(|byte| byte.is_ascii_digit()));
+        plain.partition(|word| word.bytes().any(|byte| byte.is_ascii_digit()));
     // "Update: …" says that something changes, not what.
     let says_nothing = |word: &str| is_function_word(word) || CUE_WORDS.contains(word);
     let words = words.into_iter().filter(|word| !says_nothing(word) && word.chars().nth(2).is_some());

@@ -16,6 +16,7 @@ mod failing;
 mod handles;
 #[cfg(test)]
 mod middle;
+#[cfg(test)]
 mod overflows;
 #[cfg(test)]
 mod pausing;

@@ -134,13 +134,28 @@ test('a server that dies in mid-answer leaves what it said, marked, and no caret
   await until('the answer', async () => (await conversation(page)).at(-1)?.[1] === 'The whole sentence.');
 });
 
+test('a wait for the model server counts down, outlives a reload, and ends when somebody says so', async (t) => {
+  const { page, model } = await world(t);
+  const busy = { status: 429, error: 'Too many requests.', retryAfter: 4 };
+  model.answers.push(busy, { text: 'Here I am again.' });
+  await say(page, 'Hello');
+  const status = page.locator('#status');
+  await page.locator('#status', { hasText: /The model server asks to wait · next try in \d s/ }).waitFor();
+  await page.locator('.session[data-status="waiting_for_server"]').waitFor();
+  await page.reload();
+  await page.locator('#status', { hasText: /next try in \d s/ }).waitFor();
+  await status.getByRole('button', { name: 'Try now' }).click();
+  await until('the answer', async () => (await conversation(page)).at(-1)?.[1] === 'Here I am again.');
+  assert.equal(await status.isVisible(), false);
+});
+
 test('a failed call is retried in sight, and what fails for good says why', async (t) => {
   const { page, model } = await world(t);
   await say(page, 'Hello');
   await page.getByText('You said: Hello').first().waitFor();
   model.answers.push({ status: 503, error: 'The model is loading.' }, { text: 'Now it works.' });
   await say(page, 'Try');
-  await page.locator('#status', { hasText: /again in \d s|trying again/ }).waitFor();
+  await page.locator('#status', { hasText: /The model server does not answer · (next try in \d s|trying again)/ }).waitFor();
   await until('the answer', async () => (await conversation(page)).at(-1)?.[1] === 'Now it works.');
   model.answers.push({ status: 401, error: 'bad key' });
   await say(page, 'Again');
