@@ -59,6 +59,9 @@ pub struct Timeouts {
     pub first_byte: Option<Duration>,
     /// Between two reads of an answer that has said something. Comments and pings alone are borne as long.
     pub idle: Duration,
+    /// For an answer that has said nothing yet while comments, pings and blank lines come; `None` waits without end,
+    /// which is for callers that a person can stop.
+    pub signs_of_life: Option<Duration>,
 }
 
 /// The wait for the first byte of a server somewhere else, unless somebody says otherwise.
@@ -87,6 +90,7 @@ impl Default for Timeouts {
             connect: Duration::from_secs(10),
             first_byte: Some(FIRST_BYTE_ELSEWHERE),
             idle: Duration::from_secs(600),
+            signs_of_life: None,
         }
     }
 }

@@ -105,8 +105,12 @@ impl Learned for Shared {
 fn timeouts(base_url: &str, first_byte: FirstByteTimeout) -> Timeouts {
     let usual = super::timeouts(base_url, first_byte);
     match first_byte {
-        FirstByteTimeout::After(limit) => Timeouts { idle: limit, ..usual },
-        FirstByteTimeout::Auto | FirstByteTimeout::Unlimited => usual,
+        FirstByteTimeout::After(limit) => {
+            Timeouts { idle: limit, signs_of_life: Some(limit.max(usual.idle)), ..usual }
+        }
+        FirstByteTimeout::Auto | FirstByteTimeout::Unlimited => {
+            Timeouts { signs_of_life: usual.first_byte.map(|_| usual.idle), ..usual }
+        }
     }
 }
 

@@ -203,6 +203,11 @@ impl Route {
         let before = (!is_said).then(|| state.log.clone());
         state.log.refused(&refused.start, used, limit);
         match self.fit(&mut state, &Occasion::Overflow).await {
+            // A suspicion is acted on only where that would help.
+            Ok(made) if !is_said && made.input >= self.window.tokens => {
+                before.into_iter().for_each(|log| state.log = log);
+                Ok(None)
+            }
             Ok(made) => Ok((made.steps != refused.steps).then_some(made)),
             Err(fault) => {
                 // Nobody has refused it.

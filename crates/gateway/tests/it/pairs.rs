@@ -464,7 +464,8 @@ async fn a_server_that_only_keeps_its_line_alive_is_given_up() {
 fn impatient(server: &Server, speaks: Dialect) -> Gateway {
     let mut upstream = upstream_at(server, speaks);
     let timeouts = &mut upstream.endpoint.timeouts;
-    (timeouts.first_byte, timeouts.idle) = (Some(Duration::from_millis(400)), Duration::from_millis(400));
+    let limit = Duration::from_millis(400);
+    (timeouts.first_byte, timeouts.idle, timeouts.signs_of_life) = (Some(limit), limit, Some(limit));
     gateway(Config { attempts: 1, ..Config::new(vec![upstream]) })
 }
 

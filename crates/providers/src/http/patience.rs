@@ -9,8 +9,8 @@ use super::silence::Silence;
 use super::{Timeouts, in_words};
 use crate::ProviderError;
 
-/// What is left of the patience with one answer. It begins with the first thing that the answer says: until then
-/// comments and pings are signs that the server still reads the prompt.
+/// What is left of the patience with one answer. Until it says something comments and pings are signs that the server
+/// still reads the prompt, and have a limit of their own or none.
 #[derive(Debug)]
 pub(super) struct Patience {
     limit: Duration,
@@ -21,7 +21,8 @@ pub(super) struct Patience {
 impl Patience {
     /// With an answer that has said nothing yet.
     pub(super) fn new(timeouts: Timeouts, silence: Silence) -> Self {
-        Self { limit: timeouts.idle, until: None, silence }
+        let until = timeouts.signs_of_life.map(|limit| Instant::now() + limit);
+        Self { limit: timeouts.idle, until, silence }
     }
 
     /// The server has sent something other than a sign of life.

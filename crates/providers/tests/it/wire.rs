@@ -21,6 +21,7 @@ pub(crate) fn patient() -> Timeouts {
         connect: Duration::from_secs(10),
         first_byte: Some(Duration::from_secs(20)),
         idle: Duration::from_secs(20),
+        signs_of_life: None,
     }
 }
 
