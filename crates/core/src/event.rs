@@ -276,6 +276,8 @@ pub enum NoteReason {
     Recalled,
     /// Standing orders were pinned, changed or removed since the model was last told of them.
     Orders,
+    /// The answer before broke off, and the model cannot simply continue its text.
+    BrokenOff,
 }
 
 /// What a step is for.

@@ -91,6 +91,8 @@ pub struct History {
     summaries: Summaries,
     /// The model's server would not go on with an answer that was paused.
     refused_to_go_on: bool,
+    /// The newest piece of an answer that broke off and is in view.
+    broken_piece: Option<Seq>,
     last_call_at: Option<Millis>,
     now: Millis,
     model: Option<Origin>,
@@ -232,6 +234,14 @@ pub enum UndoError {
     },
 }
 
+/// Whether a failure is one of the line or its server, after which a call is made again.
+fn is_of_the_line(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::Network | ErrorCode::TruncatedStream | ErrorCode::Timeout | ErrorCode::ThirdParty
+    )
+}
+
 impl History {
     /// An empty history, whose messages will be counted by `counter`.
     pub fn new(counter: Counter) -> Self {
@@ -331,6 +341,10 @@ impl History {
             }
             EventBody::StepFailed { step_id, used_tokens, limit_tokens, usage, code, .. } => {
                 self.broke_off(step_id);
+                if let (true, Some(run)) = (is_of_the_line(*code), &mut self.run) {
+                    // It is made again: a bad line must not use up the steps of a run.
+                    run.steps = run.steps.saturating_sub(1);
+                }
                 self.refused_to_go_on |= *code == ErrorCode::InvalidRequest && self.is_paused();
                 self.spent(usage.as_ref());
                 self.fail_step(*used_tokens, *limit_tokens);
@@ -410,7 +424,7 @@ impl History {
                 self.recent_calls.clear();
             }
             NoteReason::TimeUp => run.time_is_up = true,
-            NoteReason::Imported | NoteReason::Recalled | NoteReason::Orders => {}
+            NoteReason::Imported | NoteReason::Recalled | NoteReason::Orders | NoteReason::BrokenOff => {}
         }
     }
 
@@ -441,6 +455,7 @@ impl History {
             && entry.message.id.as_str().strip_prefix("m-") == Some(step.as_str())
         {
             entry.pauses = entry.pauses.saturating_sub(1);
+            self.broken_piece = Some(entry.seq);
         }
     }
 

@@ -323,6 +323,11 @@ impl History {
         self.paused().is_some()
     }
 
+    /// Whether the view ends with the beginning of an answer that broke off: it was not stopped by us, and is not over.
+    pub fn is_broken_off(&self) -> bool {
+        self.paused().is_some_and(|piece| self.broken_piece == Some(piece.seq))
+    }
+
     /// Whether the present model's server has refused to go on with an answer that was paused.
     pub fn refused_to_go_on(&self) -> bool {
         self.refused_to_go_on

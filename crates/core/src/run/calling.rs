@@ -187,7 +187,9 @@ impl Run {
         if failure.code == ErrorCode::ContextOverflow {
             return self.overflowed(&step, failure, partial, out);
         }
-        if failure.refuses_tools && self.goes_on_without_tools() {
+        // A server that does not go on with an answer that broke off is asked in words.
+        let refuses_rest = failure.code == ErrorCode::InvalidRequest && self.history.is_broken_off();
+        if refuses_rest || failure.refuses_tools && self.goes_on_without_tools() {
             let mut events = self.lost(&step, partial);
             events.push(step_failed(&step, &failure));
             self.phase = Phase::Storing;

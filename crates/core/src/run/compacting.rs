@@ -21,7 +21,7 @@ impl Run {
         if self.stop_at_boundary(out) {
             return;
         }
-        if self.note_orders(out) {
+        if self.note_broken_answer(out) || self.note_orders(out) {
             return;
         }
         if self.step.compacted {

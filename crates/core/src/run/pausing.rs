@@ -154,7 +154,7 @@ impl Run {
 
     /// Whether the model has to say something: to what it was told last, or the rest of an answer.
     pub(super) fn owes_answer(&self) -> bool {
-        let goes_on = || self.history.is_paused() && self.can_go_on();
+        let goes_on = || self.history.is_paused() && self.can_go_on() || self.history.is_broken_off();
         !self.history.is_answered() || goes_on()
     }
 

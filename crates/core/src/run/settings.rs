@@ -68,12 +68,16 @@ pub struct Retry {
     pub stream_attempts: u32,
 }
 
+/// The wait that grows up to here where a server asks for less, in milliseconds: `Retry-After: 0` and dates in the past
+/// would make a loop of thousands of requests a second.
+const MIN_ASKED_MS: u64 = 5_000;
+
 impl Retry {
     /// Returns the wait before an attempt, in milliseconds: what the server asked for, or 1 s, 2 s, 4 s … up to the
-    /// longest wait. Attempts are counted from 1.
+    /// longest wait. Attempts are counted from 1. A server that asks for no wait at all is not believed.
     pub fn delay_ms(&self, attempt: u32, asked_ms: Option<u64>) -> u64 {
-        let backoff = 1_000_u64.saturating_mul(1 << attempt.saturating_sub(1).min(20));
-        asked_ms.unwrap_or(backoff.min(self.max_delay_ms))
+        let backoff = 1_000_u64.saturating_mul(1 << attempt.saturating_sub(1).min(20)).min(self.max_delay_ms);
+        asked_ms.map_or(backoff, |asked_ms| asked_ms.max(backoff.min(MIN_ASKED_MS)))
     }
 }
 

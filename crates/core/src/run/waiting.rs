@@ -11,9 +11,9 @@ use super::calling::{says_something, step_failed};
 use super::pausing::ends_in_text;
 use super::{Effect, Failure, Notice, Phase, Run, Then, Timer};
 use crate::error::ErrorCode;
-use crate::event::Cut;
+use crate::event::{Cut, EventBody, NoteReason};
 use crate::ids::{Millis, StepId};
-use crate::message::{Finish, Part};
+use crate::message::{Finish, Message, Part};
 
 /// A wait for the next attempt of a model call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,8 +84,9 @@ impl Run {
         }
         if let Some(asked_ms) = failure.retry_after_ms.filter(|asked_ms| is_too_long(*asked_ms)) {
             let message = format!(
-                "{}; the server asks to be asked again at {}, later than `retry.patience` waits",
+                "{}; the server asks to be asked again in {} (at {}), later than `retry.patience` waits",
                 failure.message,
+                in_words(asked_ms),
                 time_of_day(self.now.saturating_add(asked_ms)),
             );
             return self.end_with_failure(step, Failure { message, ..failure }, Vec::new(), out);
@@ -153,6 +154,21 @@ impl Run {
         events.push(step_failed(step, &failure));
         self.phase = Phase::Storing;
         self.append_with(events, Vec::new(), vec![step.clone()], Then::Wait(wait), out);
+    }
+
+    /// Tells a model that its answer broke off, where it cannot simply continue the text: another model has taken over,
+    /// or the server refuses a request that ends with an answer. Returns whether there was something to tell.
+    pub(super) fn note_broken_answer(&mut self, out: &mut Vec<Effect>) -> bool {
+        if !self.history.is_broken_off() || self.can_go_on() {
+            return false;
+        }
+        let id = format!("m{}", self.next_seq());
+        let text = "[The answer above broke off because the connection failed. Go on exactly where it stopped, and \
+                    repeat nothing.]";
+        let message = Message::user(id, vec![Part::text(text)]);
+        self.phase = Phase::Storing;
+        self.append(vec![EventBody::NoteAdded { message, why: NoteReason::BrokenOff }], Then::Prepare, out);
+        true
     }
 
     /// Waits before an attempt: of `step` once more, or of a new step.

@@ -84,7 +84,16 @@ fn a_server_is_asked_when_it_asks_to_be() {
     stage.now = 3_600_000;
     let effects = stage.fail(limited(3_600_000));
     assert_eq!(ended(&effects), Some(RunEnd::Error), "later than the patience lasts");
-    assert!(error_of(&stage).contains("slow down; the server asks to be asked again at 01:00 UTC"));
+    let told = "slow down; the server asks to be asked again in 60 min (at 01:00 UTC)";
+    assert!(error_of(&stage).contains(told), "{}", error_of(&stage));
+}
+
+#[test]
+fn a_server_that_asks_for_no_wait_is_not_asked_without_one() {
+    let retry = Retry { patience_ms: None, max_delay_ms: 60_000, stream_attempts: 5 };
+    let waits: Vec<u64> = (1..6).map(|attempt| retry.delay_ms(attempt, Some(0))).collect();
+    assert_eq!(waits, [1_000, 2_000, 4_000, 5_000, 5_000]);
+    assert_eq!(retry.delay_ms(9, Some(7_300)), 7_300);
 }
 
 #[test]
@@ -210,6 +219,73 @@ fn a_broken_answer_goes_on_where_the_model_can() {
     assert_eq!(ended(&effects), Some(RunEnd::Stop));
     let last = stage.run.history().view().last().unwrap();
     assert_eq!(last.message.text(), "Once upon a time.");
+}
+
+fn broken(settings: impl FnOnce(&mut Settings)) -> Stage {
+    let mut stage = Stage::new(|all| {
+        all.model.prefill = true;
+        settings(all);
+    });
+    stage.send("go");
+    stage.feed(Input::ModelBegan);
+    let failure = Failure::new(ErrorCode::Network, "reset", true);
+    stage.feed(Input::ModelFailed { failure, partial: vec![Part::text("Once upon")] });
+    stage
+}
+
+fn newest(stage: &Stage) -> Vec<String> {
+    request_messages(stage.run.history().view()).iter().map(|message| message.text()).collect()
+}
+
+#[test]
+fn another_model_goes_on_with_a_broken_answer() {
+    let mut stage = broken(|_| ());
+    let mut settings = Settings::clone(stage.run.settings());
+    settings.model.prefill = false;
+    stage.run.configure(Arc::new(settings));
+    let to = Origin { provider: "q".to_owned(), api: "a".to_owned(), model: "n".to_owned() };
+    let effects = stage.feed(Input::RecordSoon(vec![EventBody::ModelSwitched { to, choice: None }]));
+    assert!(calls_model(&effects), "{effects:?}");
+    let shown = newest(&stage);
+    assert_eq!(shown[..2], ["go", "Once upon"]);
+    assert!(shown[2].starts_with("[The answer above broke off"), "{shown:?}");
+    let effects = stage.answer(vec![Part::text("a time.")]);
+    assert_eq!(ended(&effects), Some(RunEnd::Stop));
+}
+
+#[test]
+fn a_server_that_refuses_the_rest_is_asked_in_words() {
+    let mut stage = broken(|_| ());
+    stage.feed(Input::TimerFired(Timer::Retry));
+    let refused = Failure::new(ErrorCode::InvalidRequest, "prefill is not supported", false);
+    let effects = stage.feed(Input::ModelFailed { failure: refused, partial: Vec::new() });
+    assert!(calls_model(&effects), "{effects:?}");
+    assert!(newest(&stage)[2].starts_with("[The answer above broke off"));
+}
+
+#[test]
+fn a_broken_answer_is_unanswered_after_a_crash() {
+    for prefill in [true, false] {
+        let mut stage = broken(|_| ());
+        let mut settings = Settings::clone(stage.run.settings());
+        settings.model.prefill = prefill;
+        stage.run.configure(Arc::new(settings));
+        assert_eq!(ended(&stage.crash(None)), Some(RunEnd::Error));
+        assert!(calls_model(&stage.feed(Input::Resume)), "prefill: {prefill}");
+        assert_eq!(newest(&stage).len(), if prefill { 2 } else { 3 });
+    }
+}
+
+#[test]
+fn broken_answers_are_no_steps() {
+    let mut stage = Stage::new(|settings| settings.max_steps = 1);
+    stage.send("go");
+    for _ in 0..3 {
+        stage.feed(Input::ModelBegan);
+        stage.fail(Failure::new(ErrorCode::TruncatedStream, "gone", true));
+        assert!(calls_model(&stage.feed(Input::TimerFired(Timer::Retry))));
+    }
+    assert_eq!(ended(&stage.answer(vec![Part::text("done")])), Some(RunEnd::Stop));
 }
 
 #[test]

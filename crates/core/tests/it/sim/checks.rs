@@ -48,9 +48,10 @@ impl World {
                 self.guards.summaries_in_step = 0;
                 self.stats.recovery_steps += u64::from(start.purpose == StepKind::Recovery);
                 let run = self.mirror.open_run().expect("a step of a run");
-                // An overflow costs one step more, the recovery step another; each piece of an answer is a step.
+                // A request that is too long is made smaller five times, each a step; the recovery step is another, and
+                // so is each piece of an answer.
                 let pieces = if self.settings.model.prefill { MAX_PAUSES + 1 } else { 1 };
-                let most = self.settings.max_steps * 2 * pieces + 2;
+                let most = self.settings.max_steps * 6 * pieces + 2;
                 assert!(
                     run.steps < most,
                     "{} steps begun, {} allowed",
