@@ -32,6 +32,7 @@ const ROUTES: [(&str, &str); 43] = [
     ("GET", "/api/sessions/SESSION/events"),
     ("POST", "/api/sessions/SESSION/cancel"),
     ("POST", "/api/sessions/SESSION/resume"),
+    ("POST", "/api/sessions/SESSION/retry"),
     ("POST", "/api/sessions/SESSION/compact"),
     ("GET", "/api/sessions/SESSION/compactions"),
     ("POST", "/api/sessions/SESSION/compactions/e1/undo"),

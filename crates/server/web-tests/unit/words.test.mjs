@@ -103,7 +103,7 @@ test('one line says what goes on, and for how long', () => {
   const state = { ...emptyState('s'), run: { since: 0, stepSince: 1_000, steps: 0 } };
   assert.deepEqual(statusLine(state, 3_500), { tone: 'busy', text: 'Waits for the model · 2.5 s' });
   assert.match(statusLine({ ...state, writing: [{ name: 'edit', length: 1_200 }] }, 0).text, /arguments of edit · 1,200 characters/);
-  assert.deepEqual(statusLine({ ...state, retry: { error: 'busy', attempt: 1, until: 9_000 } }, 0), { tone: 'attention', text: 'busy · again in 9 s · try 2' });
+  assert.deepEqual(statusLine({ ...state, retry: { reason: 'outage', error: 'busy', attempt: 1, until: 9_000 } }, 0), { tone: 'attention', text: 'The model server does not answer · next try in 9 s · try 2 · busy', canTryNow: true });
   assert.equal(statusLine(emptyState('s'), 0).text, '');
 });
 
