@@ -115,11 +115,20 @@ pub(crate) async fn resume(
 pub(crate) async fn retry(
     State(app): State<App>,
     Named(id): Named<String>,
+    key: Key,
     Optional(Nothing {}): Optional<Nothing>,
 ) -> Result<Json<Value>, Problem> {
     let session = app.open(&id).await?;
+    let work = {
+        let app = app.clone();
+        async move { once(&app, &session, key, "retry".to_owned(), |_since| try_now(&session)).await }
+    };
+    app.to_end(work).await.map(Json)
+}
+
+async fn try_now(session: &Session) -> Result<Value, Problem> {
     let retried = session.retry_now().await?;
-    Ok(Json(json!({ "ok": true, "sessionId": session.id(), "retried": retried })))
+    Ok(json!({ "ok": true, "sessionId": session.id(), "retried": retried }))
 }
 
 async fn go_on(session: &Session, since: Vec<Event>) -> Result<Value, Problem> {

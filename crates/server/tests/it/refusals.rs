@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use crate::world::{PATIENCE, TOKEN, World};
 
 /// Every route that needs the token, with `SESSION` where the id of one goes.
-const ROUTES: [(&str, &str); 43] = [
+const ROUTES: [(&str, &str); 44] = [
     ("GET", "/api/sessions/SESSION/orders"),
     ("POST", "/api/sessions/SESSION/orders"),
     ("PATCH", "/api/sessions/SESSION/orders/o1"),

@@ -141,7 +141,6 @@ test('a wait for the model server counts down, outlives a reload, and ends when 
   await say(page, 'Hello');
   const status = page.locator('#status');
   await page.locator('#status', { hasText: /The model server asks to wait · next try in \d s/ }).waitFor();
-  await page.locator('.session[data-status="waiting_for_server"]').waitFor();
   await page.reload();
   await page.locator('#status', { hasText: /next try in \d s/ }).waitFor();
   await status.getByRole('button', { name: 'Try now' }).click();
