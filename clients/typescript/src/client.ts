@@ -24,6 +24,7 @@ import type {
   RecallRequest,
   Released,
   Resumed,
+  Retried,
   SendMessage,
   Sent,
   StandingOrder,
@@ -125,6 +126,11 @@ export class Longhaul {
   /** Goes on with what waits, or with what was left unanswered. */
   resume(sessionId: string, options: WorkOptions = {}): Promise<Resumed> {
     return this.#transport.json(post(sessionId, ["resume"], options));
+  }
+
+  /** Asks the model's server again at once, while the session has the status `waiting_for_server`. */
+  retry(sessionId: string, options: WorkOptions = {}): Promise<Retried> {
+    return this.#transport.json(post(sessionId, ["retry"], options));
   }
 
   /** What fills the window. */

@@ -59,6 +59,7 @@ export type ContextReport = Shape<"Context">;
 
 export type Cancelled = Shape<"Cancelled">;
 export type Resumed = Shape<"Resumed">;
+export type Retried = Shape<"Retried">;
 
 export type Strategy =
   | "reactive-overflow"

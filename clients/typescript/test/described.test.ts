@@ -29,7 +29,7 @@ test("each route that the client asks is described, and each one described has a
     sessions.create(), sessions.list({ limit: 1 }), sessions.get("ID"), sessions.rename("ID", "T"), sessions.delete("ID"),
     sessions.fork("ID"), sessions.export("ID", { format: "markdown" }),
     queue.list("ID"), queue.edit("ID", "hi", { sessionId: "ID" }), queue.remove("ID", { sessionId: "ID" }), queue.clear("ID"),
-    client.cancel("ID"), client.resume("ID"), client.context("ID"), client.compact("ID"), client.compactions("ID"),
+    client.cancel("ID"), client.resume("ID"), client.retry("ID"), client.context("ID"), client.compact("ID"), client.compactions("ID"),
     client.undo("ID", "ID"), client.release("ID", "ID"),
     client.orders("ID", { all: true }), client.pinOrder("ID", { text: "x" }), client.editOrder("ID", "ID", "x"), client.removeOrder("ID", "ID"),
     client.recall("ID", { handle: "lh:1", range: "1-2" }), client.recall("ID", { query: "x", limit: 1 }),
