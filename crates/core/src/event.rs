@@ -327,8 +327,8 @@ pub enum Cut {
     Cancelled,
     /// The stream failed or the process ended: shown to people only.
     Lost,
-    /// It goes on in the next answer that is added, word for word: we stopped it to make room, or its stream broke off
-    /// (then [`EventBody::StepFailed`] follows).
+    /// The answer goes on in the next one that is added, word for word: we stopped it to make room, or its stream broke
+    /// off (then [`EventBody::StepFailed`] follows).
     Paused,
 }
 

@@ -234,8 +234,8 @@ pub enum UndoError {
     },
 }
 
-/// Whether a failure is one of the line or its server, after which a call is made again.
-fn is_of_the_line(code: ErrorCode) -> bool {
+/// Returns whether a failure is one of the connection or the server, after which a call is made again.
+fn is_transport_failure(code: ErrorCode) -> bool {
     matches!(
         code,
         ErrorCode::Network | ErrorCode::TruncatedStream | ErrorCode::Timeout | ErrorCode::ThirdParty
@@ -340,9 +340,9 @@ impl History {
                 self.finish_step(usage.as_ref(), *estimated_input);
             }
             EventBody::StepFailed { step_id, used_tokens, limit_tokens, usage, code, .. } => {
-                self.broke_off(step_id);
-                if let (true, Some(run)) = (is_of_the_line(*code), &mut self.run) {
-                    // It is made again: a bad line must not use up the steps of a run.
+                self.mark_broken_answer(step_id);
+                if let (true, Some(run)) = (is_transport_failure(*code), &mut self.run) {
+                    // The call is made again: a bad connection must not use up the steps of a run.
                     run.steps = run.steps.saturating_sub(1);
                 }
                 self.refused_to_go_on |= *code == ErrorCode::InvalidRequest && self.is_paused();
@@ -447,8 +447,9 @@ impl History {
         self.entries.push(entry);
     }
 
-    /// An answer whose step failed broke off: room was not made for it, so it does not count as paused.
-    fn broke_off(&mut self, step: &StepId) {
+    /// Marks the newest piece as broken off if its step is the one that failed. No room was made for it, so it does not
+    /// count as paused.
+    fn mark_broken_answer(&mut self, step: &StepId) {
         let broken = EntryKind::Assistant(Some(Cut::Paused));
         if let Some(entry) = self.entries.last_mut()
             && entry.kind == broken

@@ -367,8 +367,8 @@ fn counted(messages: u64) -> String {
     format!("{messages} message{}", if messages == 1 { "" } else { "s" })
 }
 
-/// What a refused request is made smaller to, in percent of its size by our count. The first share that can be reached
-/// is taken: servers count differently, and often do not say how much.
+/// Targets for a request that the server refused as too long, in percent of its size by our count. The first one that
+/// can be reached is taken: servers count differently, and often do not say how much.
 const OVERFLOW_SHARES: [u64; 3] = [70, 90, 100];
 
 /// The targets for a request of `bound` tokens that the server refused as too long, the best first. The last one is

@@ -144,7 +144,7 @@ struct StepGuards {
     counted: Option<Seq>,
     /// Attempts that failed in the present outage.
     outage_attempts: u32,
-    /// Whether the time for which an outage is waited out is over.
+    /// Set when `retry.patience` has ended: the attempt on its way is the last one.
     patience_is_over: bool,
     /// How often an answer of this step broke off.
     broken_answers: u32,

@@ -323,7 +323,7 @@ impl History {
         self.paused().is_some()
     }
 
-    /// Whether the view ends with the beginning of an answer that broke off: it was not stopped by us, and is not over.
+    /// Returns whether the view ends with the beginning of an answer whose stream broke off.
     pub fn is_broken_off(&self) -> bool {
         self.paused().is_some_and(|piece| self.broken_piece == Some(piece.seq))
     }

@@ -100,7 +100,7 @@ fn replaced_share(earlier: &Subject, later: &Subject, weight: &impl Fn(&str) -> 
     is_replaced.then(|| shared / all)
 }
 
-/// Whether a statement of these words says that something changes: "from now on", "the deadline moved to".
+/// Returns whether a statement of these words says that something changes: "from now on", "the deadline moved to".
 fn announces_change(text: &str, words: &[String]) -> bool {
     static CHANGE_CUES: LazyLock<PhraseSet> =
         LazyLock::new(|| PhraseSet::of(LEXICONS.iter().map(|lexicon| lexicon.change_cues)));

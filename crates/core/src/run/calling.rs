@@ -204,7 +204,7 @@ impl Run {
         self.end_with_failure(&step, failure, partial, out);
     }
 
-    /// Whether the step was sent with tools, and the model is known by now to take none.
+    /// Returns whether the step was sent with tools although the model is known by now to take none.
     fn goes_on_without_tools(&self) -> bool {
         let calling = self.history.open_run().and_then(|run| run.calling.as_ref());
         !self.settings.model.tools && calling.is_some_and(|start| !start.tools_hash.is_empty())
