@@ -142,10 +142,20 @@ pub enum EventBody {
     },
     /// The view changed: messages were pruned or compacted. The log keeps them.
     ViewEdited(Box<ViewEdit>),
-    /// An edit of the view was undone.
+    /// An edit of the view, or an omission of refused parts, was undone.
     ViewRestored {
-        /// The edit.
+        /// The edit or omission.
         edit_id: EditId,
+    },
+    /// Parts of the conversation that the model's server refuses are not shown to the model any more. The log keeps
+    /// them. [`EventBody::ViewRestored`] puts them back.
+    PartsOmitted {
+        /// Its name, by which it is undone.
+        edit_id: EditId,
+        /// What is left out.
+        parts: Vec<OmittedPart>,
+        /// The server's words.
+        reason: String,
     },
     /// What an undone edit had covered may be compacted automatically again.
     RangeReleased {
@@ -372,6 +382,26 @@ pub struct ViewEdit {
     /// How the check of the model's answers ended, if a model was asked for a summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<SummaryCheck>,
+}
+
+/// A part of a request that is left out because the model's server refuses it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "kebab-case")]
+pub enum OmittedPart {
+    /// A part of a message, or of the content of a tool result.
+    Part {
+        /// The position of the message.
+        seq: Seq,
+        /// Its number in the message, or in the content of the result, from 0.
+        part: usize,
+        /// What the model is shown in its place; nothing if empty, or if the message is an answer of the model.
+        note: String,
+    },
+    /// A tool: it is not offered.
+    Tool {
+        /// Its name.
+        name: String,
+    },
 }
 
 /// The outcome of the check of a model's summary.

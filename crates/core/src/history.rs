@@ -18,12 +18,14 @@ use crate::meter::{Anchor, Apportionment, Calibration};
 use crate::orders::StandingOrders;
 use crate::usage::Usage;
 
+mod omissions;
 mod pairing;
 mod reading;
 mod reports;
 mod summaries;
 mod view;
 
+pub use omissions::Omission;
 pub use pairing::request_messages;
 use reports::{CountOffset, CountedView, Miss};
 pub(crate) use summaries::SUMMARY_FAILURES;
@@ -54,6 +56,7 @@ pub struct History {
     view_groups: Groups,
     view_changed_at: Seq,
     edits: Vec<EditState>,
+    omissions: Vec<Omission>,
     run: Option<OpenRun>,
     calls: Vec<OpenCall>,
     recent_calls: VecDeque<RecentCall>,
@@ -372,6 +375,9 @@ impl History {
             }
             EventBody::ViewEdited(edit) => self.add_edit(event.seq, edit),
             EventBody::ViewRestored { edit_id } => self.restore(event.seq, edit_id),
+            EventBody::PartsOmitted { edit_id, parts, reason } => {
+                self.add_omission(event.seq, edit_id, parts, reason);
+            }
             EventBody::RangeReleased { edit_id } => {
                 for state in self.edits.iter_mut().filter(|state| state.edit.id == *edit_id) {
                     state.released = true;
@@ -577,6 +583,9 @@ impl History {
     }
 
     fn restore(&mut self, seq: Seq, id: &EditId) {
+        if self.restore_omission(seq, id) {
+            return;
+        }
         for state in self.edits.iter_mut().filter(|state| state.edit.id == *id) {
             state.active = false;
         }

@@ -20,6 +20,7 @@ pub mod orders;
 pub mod plan;
 pub mod queue;
 pub mod recall;
+pub mod refusal;
 pub(crate) mod retention;
 pub mod run;
 pub mod strategy;

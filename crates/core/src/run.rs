@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::budget::{ASSUMED_WINDOW, Budget};
 use crate::event::{ErrorInfo, EventBody, RunEnd, ViewEdit};
 use crate::history::History;
-use crate::ids::{CallId, Millis, Seq, StepId};
+use crate::ids::{CallId, EditId, Millis, Seq, StepId};
 use crate::message::Finish;
 use crate::meter;
 use crate::plan::{self, Occasion, Plan, SummaryDraft};
@@ -27,6 +27,7 @@ mod effect;
 mod hook;
 mod input;
 mod matching;
+mod omitting;
 mod orders;
 mod pausing;
 mod recalling;
@@ -148,6 +149,10 @@ struct StepGuards {
     patience_is_over: bool,
     /// How often an answer of this step broke off.
     broken_answers: u32,
+    /// How often this step was made again without parts that its server refused.
+    omissions: u32,
+    /// What was left out of it on a guess that nothing has confirmed yet.
+    guess: Option<EditId>,
 }
 
 /// What comes after a count.

@@ -26,6 +26,7 @@ mod flow;
 mod journal;
 mod log;
 mod misplaced;
+mod omitted;
 mod prepare;
 mod previous;
 mod prose;
@@ -62,6 +63,8 @@ pub(crate) struct Inner {
     pub(crate) turns: Turns,
     pub(crate) prose: Prose,
     pub(crate) tasks: Tasks,
+    /// Pictures and files that upstreams have refused.
+    pub(crate) omitted: omitted::Omitted,
     /// Calls that clients were not shown.
     pub(crate) withheld: Withheld,
     /// What clients go on from by name.
@@ -83,6 +86,7 @@ impl Inner {
             turns: Turns::default(),
             prose: Prose::default(),
             tasks: Tasks::default(),
+            omitted: omitted::Omitted::default(),
             withheld: Withheld::default(),
         })
     }
@@ -116,6 +120,8 @@ struct Route {
     totals: Arc<Totals>,
     /// What a refusal has left for the answer, in tokens.
     most_output: Option<u64>,
+    /// What was left out because the upstream refuses it.
+    omissions: omitted::Omissions,
     /// Why the model gets no tool of ours, once that was asked.
     no_tool: OnceLock<Option<&'static str>>,
     /// Goes with the route: what waits for the end of the request begins then.
@@ -360,6 +366,7 @@ impl Route {
             conversation: None,
             totals: Arc::default(),
             most_output: None,
+            omissions: omitted::Omissions::default(),
             no_tool: OnceLock::new(),
             over: OnceLock::new(),
         };

@@ -13,6 +13,7 @@ use longhaul_core::message::{Finish, Part, ToolSpec};
 use longhaul_core::usage::Usage;
 use longhaul_providers::http::BadCoding;
 
+pub mod blocks;
 pub mod canonical;
 pub mod chat;
 pub mod echo;

@@ -24,7 +24,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, Url};
 use tokio::time::timeout;
 
-use crate::ProviderError;
+use crate::{ProviderError, refused};
 
 use client::is_loopback;
 use silence::Silence;
@@ -146,12 +146,13 @@ impl Http {
     /// `timeout` if it did not answer.
     pub(crate) async fn post(&self, url: Url, body: Bytes) -> Result<Response, ProviderError> {
         let limit = self.timeouts.first_byte_limit();
+        let sent = body.clone();
         let response = match timeout(limit, self.send(&url, body)).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return Err(self.hide(unreachable_server(&url, &error))),
             Err(_) => return Err(slow_start(&place(&url), limit)),
         };
-        if response.status().is_success() { Ok(response) } else { Err(self.refused(response).await) }
+        if response.status().is_success() { Ok(response) } else { Err(self.refused(response, &sent).await) }
     }
 
     /// Nothing has reached a server that refuses the connection: one on this machine, which may be starting
@@ -212,7 +213,7 @@ impl Http {
         error
     }
 
-    async fn refused(&self, response: Response) -> ProviderError {
+    async fn refused(&self, response: Response, sent: &Bytes) -> ProviderError {
         let status = response.status().as_u16();
         let wait = retry_after::read(response.headers(), SystemTime::now());
         let id = request_id::read(response.headers());
@@ -222,7 +223,10 @@ impl Http {
             (body, Some(error)) if body.is_empty() => error.message,
             (body, _) => String::from_utf8_lossy(&body).into_owned(),
         };
-        let error = failure::from_response(status, wait, said);
+        let mut error = failure::from_response(status, wait, said);
+        if let (Some(refusal), Some(said)) = (&mut error.refusal, &error.body) {
+            refusal.part = refused::locate(refusal, said, sent);
+        }
         let error = redirect::explain(redirect, error);
         self.hide(request_id::put(id.as_deref(), key::explain(&self.key, error)))
     }

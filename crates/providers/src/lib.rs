@@ -22,6 +22,7 @@ pub mod overflow;
 mod raw;
 #[cfg(test)]
 mod recorded;
+pub mod refused;
 pub mod scripted;
 pub mod sse;
 pub mod surrogates;
@@ -38,6 +39,7 @@ use bytes::Bytes;
 use futures_util::Stream;
 use longhaul_core::error::ErrorCode;
 use longhaul_core::message::{Answer, Message, Origin, Part, ToolSpec};
+use longhaul_core::refusal::Refusal;
 use longhaul_core::usage::Usage;
 
 pub use endpoint::Endpoint;
@@ -167,6 +169,8 @@ pub struct ProviderError {
     pub unsent: bool,
     /// Whether the error says that the model, or its server as it was started, takes no tools.
     pub refuses_tools: bool,
+    /// What the error says of the part that it is about, if the same request would be refused again.
+    pub refusal: Option<Box<Refusal>>,
     /// Input tokens that the error named.
     pub used_tokens: Option<u64>,
     /// The limit that the error named.
@@ -196,6 +200,7 @@ impl ProviderError {
             retryable,
             unsent: false,
             refuses_tools: false,
+            refusal: None,
             used_tokens: None,
             limit_tokens: None,
             body: None,

@@ -215,9 +215,8 @@ impl Agent {
     /// What the next request of a session tells the model of its tools.
     pub fn specs_for(&self, history: &History) -> Vec<ToolSpec> {
         let mut specs = self.specs();
-        if !history.offers_recall() {
-            specs.retain(|spec| spec.name != recall::NAME);
-        }
+        let offers_recall = history.offers_recall();
+        specs.retain(|spec| (offers_recall || spec.name != recall::NAME) && !history.omits_tool(&spec.name));
         specs
     }
 
@@ -298,6 +297,7 @@ impl Agent {
                 system_hash: hash(self.system.as_bytes()),
                 tools_hash: tools_hash(&specs),
                 tokens: self.fixed_tokens(&specs),
+                tool_tokens: specs.iter().map(|spec| (spec.name.clone(), self.counter.tool(spec))).collect(),
                 before_recall: Some(BeforeRecall {
                     tools_hash: tools_hash(&early),
                     tokens: self.fixed_tokens(&early),

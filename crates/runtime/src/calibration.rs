@@ -20,8 +20,19 @@ const WORTH_WRITING: f64 = 0.01;
 /// The least change of what every request carries unseen that is worth a write, in tokens.
 const WORTH_WRITING_TOKENS: u64 = 16;
 
-/// How long a model counts as one without tools after it has said so, in milliseconds.
-const TOOLS_FORGOTTEN_MS: Millis = 24 * 3_600_000;
+/// How long it is remembered what a model has said that it does not take, tools or pictures, in milliseconds.
+const ABILITIES_FORGOTTEN_MS: Millis = 24 * 3_600_000;
+
+/// What a model's errors have said of the pictures that it takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LearnedImages {
+    /// The most pictures of one request; 0 for none at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most: Option<u32>,
+    /// When that was learned, in milliseconds since 1970.
+    pub at: Millis,
+}
 
 /// Calibrations by model. Losing the file costs accuracy in a session's first calls, nothing else: it is written
 /// without a sync, and one that cannot be read counts as none.
@@ -46,6 +57,9 @@ struct Known {
     /// When errors said that a model takes no tools, in milliseconds since 1970, by model and server.
     #[serde(default)]
     without_tools: BTreeMap<String, Millis>,
+    /// What errors said of pictures, by model and server.
+    #[serde(default)]
+    images: BTreeMap<String, LearnedImages>,
     /// What was learned of tokenizers, by model and counter.
     #[serde(default)]
     tokenizers: BTreeMap<String, TokenizerProfile>,
@@ -130,13 +144,28 @@ impl Calibrations {
         known
             .without_tools
             .get(&self.placed(model))
-            .is_some_and(|at| now.saturating_sub(*at) < TOOLS_FORGOTTEN_MS)
+            .is_some_and(|at| now.saturating_sub(*at) < ABILITIES_FORGOTTEN_MS)
     }
 
     /// Remembers that `model` has said that it takes no tools.
     pub fn learn_no_tools(&self, model: &Origin, now: Millis) {
         let mut known = self.known();
         known.without_tools.insert(self.placed(model), now);
+        self.keep(&known);
+    }
+
+    /// The most pictures that `model` takes in one request, as an error has said within the last day; `None` where none
+    /// has.
+    pub fn most_images(&self, model: &Origin, now: Millis) -> Option<u32> {
+        let known = self.known();
+        let learned = known.images.get(&self.placed(model))?;
+        learned.most.filter(|_| now.saturating_sub(learned.at) < ABILITIES_FORGOTTEN_MS)
+    }
+
+    /// Remembers how many pictures `model` takes in one request at most.
+    pub fn learn_most_images(&self, model: &Origin, most: u32, now: Millis) {
+        let mut known = self.known();
+        known.images.insert(self.placed(model), LearnedImages { most: Some(most), at: now });
         self.keep(&known);
     }
 
@@ -256,7 +285,7 @@ mod tests {
         assert!(there.refuses_tools(&origin("m"), 1_000));
         assert!(!there.refuses_tools(&origin("n"), 1_000));
         assert!(!second.of_server("http://b/v1").refuses_tools(&origin("m"), 1_000));
-        assert!(!there.refuses_tools(&origin("m"), 5 + TOOLS_FORGOTTEN_MS));
+        assert!(!there.refuses_tools(&origin("m"), 5 + ABILITIES_FORGOTTEN_MS));
     }
 
     #[test]

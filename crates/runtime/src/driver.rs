@@ -34,6 +34,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::command::{Command, QueueChange, RecordMaker, SharedStrategy, preview, release, undo};
+pub(crate) use self::media::Pictures;
 pub(crate) use self::orders::OrderChange;
 pub(crate) use self::seat::Seat;
 use crate::agent::Agent;
@@ -75,6 +76,8 @@ pub(crate) struct Shared {
     pub(crate) lost: CancellationToken,
     /// When the model's server is asked again, while it is waited for.
     pub(crate) next_attempt_at: AtomicU64,
+    /// The pictures that were checked before they were sent.
+    pub(crate) pictures: Pictures,
 }
 
 pub(crate) struct Driver {
@@ -106,6 +109,8 @@ pub(crate) struct Driver {
     coming: VecDeque<Arc<Agent>>,
     last_end: Settled,
     closing: Option<oneshot::Sender<()>>,
+    /// Whether the run stays open when the session is closed, for the next process.
+    leaves_open: bool,
     /// When the server was asked for its limits.
     asked_at: Option<Instant>,
     /// Whether the newest answer was taken for an overflow.
@@ -154,6 +159,7 @@ impl Driver {
             coming: VecDeque::new(),
             last_end: Settled::default(),
             closing: None,
+            leaves_open: false,
             asked_at: None,
             doubted: false,
             doubts: 0,
@@ -211,7 +217,7 @@ impl Driver {
                 return None;
             }
             self.publish();
-            if self.run.is_idle() && self.closing.is_some() {
+            if self.closing.is_some() && (self.run.is_idle() || self.leaves_open) {
                 return None;
             }
         }
@@ -226,7 +232,8 @@ impl Driver {
             Message::Input(input) => {
                 self.look_at_server(&input);
                 self.learn_tool_support(&input);
-                let input = self.doubt(*input);
+                let input = self.learn_media_limits(*input);
+                let input = self.doubt(input);
                 self.feed(input).await
             }
             Message::Command(command) => self.command(command).await,
@@ -495,6 +502,7 @@ pub(crate) fn failure(error: longhaul_providers::ProviderError) -> Failure {
         retryable: error.retryable,
         retry_after_ms: error.retry_after.map(|time| time.as_millis() as u64),
         refuses_tools: error.refuses_tools,
+        refusal: error.refusal,
         used_tokens: error.used_tokens,
         limit_tokens: error.limit_tokens,
         usage: error.usage,

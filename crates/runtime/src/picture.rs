@@ -1,7 +1,11 @@
-//! The size of a picture, and which are too large to be passed on.
+//! The size of a picture, which pictures are too large to be decoded, and pictures as a model's server takes them.
 //!
-//! No picture is decoded here: its size stands in its first bytes. Whoever serves the model does decode it, and a
-//! small file can ask for more memory than a machine has.
+//! The size stands in the first bytes. It is looked at before anybody decodes a picture, because a small file can ask
+//! for more memory than a machine has.
+
+mod fit;
+
+pub use fit::{Fitted, PictureLimits, Unfit, fit};
 
 /// The longest side, in pixels.
 pub const LONGEST_SIDE: usize = 32_768;

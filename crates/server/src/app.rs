@@ -162,8 +162,11 @@ impl App {
             }
             for session in self.runtime().opened() {
                 let mut status = session.status();
-                // One that has stopped runs no more.
-                let _ = status.wait_for(|status| matches!(status, Status::Idle | Status::Parked)).await;
+                // One that has stopped runs no more. One that waits for its model's server has nothing to finish.
+                let is_at_rest = |status: &Status| {
+                    matches!(status, Status::Idle | Status::Parked | Status::WaitingForServer)
+                };
+                let _ = status.wait_for(is_at_rest).await;
             }
         };
         let at_rest = async { tokio::join!(at_rest, self.0.answers.wait()) };

@@ -51,7 +51,9 @@ pub(crate) enum Happening {
     Cleared(Shrunk),
     /// No summary came of a compaction.
     CompactionFailed { reason: String },
-    /// A compaction or prune was undone.
+    /// The model's server refuses a part of the conversation, which is left out from here on.
+    Omitted { id: String, reason: String },
+    /// A compaction, a prune or an omission was undone.
     Restored { id: String },
     /// The call will be repeated.
     Retrying { message: String, attempt: u64, after_ms: u64 },
@@ -167,6 +169,7 @@ pub(crate) fn of_announcement(announcement: &Announcement) -> Option<Happening> 
         "context:compressed" => Happening::Compacted(compacted(announcement)),
         "context:pruned" => Happening::Cleared(shrunk(announcement, number("prunedCount"))),
         "context:compact-failed" => Happening::CompactionFailed { reason: text("reason") },
+        "context:omitted" => Happening::Omitted { id: text("compactionId"), reason: text("reason") },
         "context:restored" => Happening::Restored { id: text("compactionId") },
         "context:usage" => Happening::Usage,
         "llm:switched" => {
@@ -311,6 +314,9 @@ pub(crate) fn of_event(event: &Event) -> Vec<Happening> {
         EventBody::ToolFinished { result } => vec![Happening::Ended(finished(result))],
         EventBody::ViewEdited(edit) => vec![edited(edit)],
         EventBody::ViewRestored { edit_id } => vec![Happening::Restored { id: edit_id.to_string() }],
+        EventBody::PartsOmitted { edit_id, reason, .. } => {
+            vec![Happening::Omitted { id: edit_id.to_string(), reason: reason.clone() }]
+        }
         EventBody::CompactionFailed { reason, .. } => {
             vec![Happening::CompactionFailed { reason: reason.clone() }]
         }

@@ -179,6 +179,10 @@ impl Transcript {
                 self.rule(&format!("no summary: {}", visible(reason)));
                 self.is_failed = true;
             }
+            Happening::Omitted { id, reason } => self.warning(&format!(
+                "a part that the model's server refuses is left out ({}); `/undo {id}` puts it back",
+                visible(reason)
+            )),
             Happening::Restored { id } => {
                 self.rule(&format!("undone {id} · the model sees the original again"))
             }

@@ -270,11 +270,14 @@ impl History {
         undone.flat_map(|state| state.edit.ops.iter().map(crate::event::ViewOp::range)).collect()
     }
 
-    /// Whether `edit_id` can be undone now.
+    /// Whether `edit_id`, an edit of the view or an omission, can be undone now.
     ///
     /// # Errors
     /// [`UndoError`].
-    pub fn check_undo(&self, edit_id: &EditId) -> Result<&EditState, UndoError> {
+    pub fn check_undo(&self, edit_id: &EditId) -> Result<(), UndoError> {
+        if self.omissions.iter().any(|omission| omission.active && omission.id == *edit_id) {
+            return Ok(());
+        }
         let at = self
             .edits
             .iter()
@@ -289,7 +292,7 @@ impl History {
         };
         match self.edits[at + 1..].iter().find(|state| state.active && touches(state)) {
             Some(by) => Err(UndoError::BuiltOn { edit: edit_id.clone(), by: by.edit.id.clone() }),
-            None => Ok(&self.edits[at]),
+            None => Ok(()),
         }
     }
 

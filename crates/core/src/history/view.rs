@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::omissions::without_parts;
 use super::pairing::without_native;
 use super::{CLEARED, EditState};
 use crate::estimate::{Counter, Groups};
@@ -27,6 +28,8 @@ pub struct Entry {
     pub pauses: u32,
     /// As the model sees it, if it does: an answer as a whole with its last piece.
     shown: Option<Arc<Message>>,
+    /// The newest omission that took a part of it.
+    omission: Option<EditId>,
     /// Tokens of `shown`.
     groups: Groups,
     /// Tokens of what stands there once it is cleared, if it is a result.
@@ -65,6 +68,8 @@ pub struct ViewItem {
     /// Everything that is gone and that this summary or note leads to: what its edit removed anywhere, and what
     /// the summaries and notes had removed that went with it.
     pub covers: Vec<LogRange>,
+    /// The newest omission that took a part of it because the model's server refuses it.
+    pub omission: Option<EditId>,
     /// Position of the event that gave it its present form.
     pub since: Seq,
     /// Tokens of its placeholder, if it is a result: counted once, because every plan weighs all of them.
@@ -114,7 +119,28 @@ impl Entry {
             EntryKind::Result { .. } => cleared_groups(seq, counter, has_recall),
             EntryKind::Typed | EntryKind::Note | EntryKind::Assistant(_) => Groups::default(),
         };
-        Self { seq, message, kind, begins, pauses, shown, groups, placeholder }
+        Self { seq, message, kind, begins, pauses, shown, omission: None, groups, placeholder }
+    }
+
+    /// The message as the model sees it when no edit has touched it; `None` if it does not.
+    pub(super) fn shown(&self) -> Option<&Arc<Message>> {
+        self.shown.as_ref()
+    }
+
+    /// Shows it anew, without the parts that are left out. `before` is the piece that it goes on with.
+    pub(super) fn show_without(
+        &mut self,
+        omitted: &[(EditId, usize, String)],
+        before: Option<&Message>,
+        counter: &Counter,
+    ) {
+        self.omission = omitted.last().map(|(id, ..)| id.clone());
+        let message = match omitted {
+            [] => Arc::clone(&self.message),
+            _ => Arc::new(without_parts(&self.message, omitted)),
+        };
+        self.shown = shown(self.seq, &message, &self.kind, before);
+        self.groups = self.shown.as_deref().map(|shown| sent_groups(shown, counter)).unwrap_or_default();
     }
 
     /// Whether it goes on with an answer that was paused.
@@ -148,6 +174,7 @@ impl ViewItem {
             range: LogRange { from: entry.begins, to: entry.seq },
             kind,
             covers: Vec::new(),
+            omission: entry.omission.clone(),
             since: entry.seq,
             placeholder: entry.placeholder,
         })
@@ -174,6 +201,7 @@ impl ViewItem {
             range: LogRange::one(entry.seq),
             kind: ItemKind::Result { tool: tool.clone(), cleared: Some(edit.clone()) },
             covers: Vec::new(),
+            omission: None,
             since: entry.seq,
             placeholder: entry.placeholder,
         })
@@ -192,7 +220,7 @@ impl ViewItem {
         let groups = sent_groups(&message, counter);
         let tokens = groups.total();
         let (message, placeholder) = (Arc::new(message), Groups::default());
-        Self { tokens, groups, message, range, kind, covers, since: range.from, placeholder }
+        Self { tokens, groups, message, range, kind, covers, omission: None, since: range.from, placeholder }
     }
 }
 
@@ -418,7 +446,8 @@ pub(super) fn rebuild(
     // Not in log order: results stand in the order of their calls.
     let old: BTreeMap<LogRange, &ViewItem> = old.iter().map(|item| (item.range, item)).collect();
     for item in &mut view {
-        let before = old.get(&item.range).filter(|before| before.kind == item.kind);
+        let is_same = |before: &&&ViewItem| (&before.kind, &before.omission) == (&item.kind, &item.omission);
+        let before = old.get(&item.range).filter(is_same);
         item.since = before.map_or(now, |before| before.since);
     }
     view
@@ -584,6 +613,11 @@ pub(crate) fn hash<'a>(view: impl IntoIterator<Item = &'a ViewItem>) -> String {
         let edit = edit.map_or("", EditId::as_str);
         bytes.extend_from_slice(&(edit.len() as u64).to_le_bytes());
         bytes.extend_from_slice(edit.as_bytes());
+        // Nothing where nothing is left out: the hashes of older logs stay what they were.
+        if let Some(omission) = &item.omission {
+            bytes.push(0xff);
+            bytes.extend_from_slice(omission.as_str().as_bytes());
+        }
     }
     hasher.update(&bytes);
     hasher.finalize().to_hex().as_str()[..32].to_owned()

@@ -37,7 +37,7 @@ impl Run {
             model: settings.model.origin.clone(),
             system_hash: settings.fixed.system_hash.clone(),
             tools_hash: match settings.model.tools {
-                true => settings.fixed.tools_hash_of(&self.history).to_owned(),
+                true => settings.fixed.tools_hash_of(&self.history),
                 false => String::new(),
             },
             view_hash: self.history.view_hash(),
@@ -195,6 +195,9 @@ impl Run {
             self.phase = Phase::Storing;
             return self.append_with(events, Vec::new(), vec![step], Then::Boundary, out);
         }
+        if self.leave_out(&step, &failure, &partial, out) {
+            return;
+        }
         if failure.retryable {
             return match began || says_something(&partial) {
                 true => self.answer_broke(&step, failure, partial, out),
@@ -223,6 +226,7 @@ impl Run {
         let end = if is_cut_short { RunEnd::Length } else { RunEnd::Error };
         let mut events = self.lost(step, partial);
         events.push(step_failed(step, &failure));
+        events.extend(self.take_back_guess());
         let message = match is_cut_short {
             true => format!("the answer could not go on where it was paused: {}", failure.message),
             false => failure.message,

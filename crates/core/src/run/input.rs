@@ -7,6 +7,7 @@ use crate::ids::ApprovalId;
 use crate::message::{Answer, Part, ToolResult};
 use crate::orders::tool::PinRequest;
 use crate::queue::Queued;
+use crate::refusal::Refusal;
 use crate::usage::Usage;
 
 /// Something that happened.
@@ -126,6 +127,8 @@ pub struct Failure {
     pub retry_after_ms: Option<u64>,
     /// Whether the server says that the model takes no tools.
     pub refuses_tools: bool,
+    /// What the error says of the part that it is about, if the same request would be refused again.
+    pub refusal: Option<Box<Refusal>>,
     /// Input tokens that the error named.
     pub used_tokens: Option<u64>,
     /// The limit that the error named.
@@ -143,6 +146,7 @@ impl Failure {
             retryable,
             retry_after_ms: None,
             refuses_tools: false,
+            refusal: None,
             used_tokens: None,
             limit_tokens: None,
             usage: None,

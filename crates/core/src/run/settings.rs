@@ -107,6 +107,8 @@ pub struct Fixed {
     pub tools_hash: String,
     /// Estimated tokens of both.
     pub tokens: u64,
+    /// Estimated tokens of each tool, by name.
+    pub tool_tokens: BTreeMap<String, u64>,
     /// The same for requests before `recall` is offered; `None` if the tools never change.
     pub before_recall: Option<BeforeRecall>,
 }
@@ -123,17 +125,30 @@ pub struct BeforeRecall {
 impl Fixed {
     /// The system prompt and the tools of the next request of `history`, in estimated tokens.
     pub fn tokens_of(&self, history: &History) -> u64 {
-        self.before_recall(history).map_or(self.tokens, |before| before.tokens)
+        let tokens = self.before_recall(history).map_or(self.tokens, |before| before.tokens);
+        tokens.saturating_sub(self.omitted_tokens(history))
     }
 
     /// The hash of the tools that the next request of `history` offers.
-    pub fn tools_hash_of(&self, history: &History) -> &str {
-        self.before_recall(history).map_or(&self.tools_hash, |before| &before.tools_hash)
+    pub fn tools_hash_of(&self, history: &History) -> String {
+        let mut hash =
+            self.before_recall(history).map_or(&self.tools_hash, |before| &before.tools_hash).clone();
+        for name in history.omitted_tools() {
+            hash.push_str(" without ");
+            hash.push_str(name);
+        }
+        hash
     }
 
     /// The same tokens as the planner needs them: an edit of the view brings the tool `recall` with it.
     pub(crate) fn planned(&self, history: &History) -> FixedTokens {
-        FixedTokens { now: self.tokens_of(history), after_edit: self.tokens }
+        let after_edit = self.tokens.saturating_sub(self.omitted_tokens(history));
+        FixedTokens { now: self.tokens_of(history), after_edit }
+    }
+
+    /// Estimated tokens of the tools that are not offered because the server refuses them.
+    fn omitted_tokens(&self, history: &History) -> u64 {
+        history.omitted_tools().filter_map(|name| self.tool_tokens.get(name)).sum()
     }
 
     fn before_recall(&self, history: &History) -> Option<&BeforeRecall> {

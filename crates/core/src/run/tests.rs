@@ -10,6 +10,7 @@ use crate::strategy;
 use crate::usage::Usage;
 
 mod making_room;
+mod omitting;
 mod ordering;
 mod recovery;
 mod stopping;
@@ -179,6 +180,7 @@ fn settings() -> Settings {
             system_hash: "s".to_owned(),
             tools_hash: "t".to_owned(),
             tokens: 50,
+            tool_tokens: BTreeMap::from([("mcp__x__y".to_owned(), 30)]),
             before_recall: None,
         },
         tools: BTreeMap::from([
@@ -187,6 +189,7 @@ fn settings() -> Settings {
             ("write".to_owned(), rule(false, false, Approval::Allow)),
             ("bash".to_owned(), rule(false, false, Approval::Ask)),
             ("rm".to_owned(), rule(false, false, deny)),
+            ("mcp__x__y".to_owned(), rule(false, false, Approval::Ask)),
         ]),
     }
 }

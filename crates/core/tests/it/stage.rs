@@ -154,6 +154,7 @@ pub(crate) fn settings(window: u64, fixed: u64, policy: Policy) -> Settings {
             system_hash: "s".to_owned(),
             tools_hash: "t".to_owned(),
             tokens: fixed,
+            tool_tokens: BTreeMap::new(),
             before_recall: None,
         },
         tools: BTreeMap::from([("read".to_owned(), rule.clone()), ("edit".to_owned(), rule)]),

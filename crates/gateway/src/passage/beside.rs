@@ -14,7 +14,7 @@ use super::remembered::MAX_KEYS;
 use super::stopgap::{self, Cause};
 use super::summary::Failed;
 use super::totals::Totals;
-use super::{Route, summary};
+use super::{Route, omitted, summary};
 use crate::wire::Fault;
 
 /// Tasks at the same time, at most.
@@ -173,6 +173,7 @@ impl Route {
             conversation: self.conversation.clone(),
             totals: Arc::default(),
             most_output: None,
+            omissions: omitted::Omissions::default(),
             no_tool: std::sync::OnceLock::new(),
             over: std::sync::OnceLock::new(),
         }

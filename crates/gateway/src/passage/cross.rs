@@ -20,6 +20,7 @@ use longhaul_providers::{ModelEvent, ModelStream, ProviderError, Request, ToolCh
 use tokio::time::Instant;
 
 use super::flow::Body;
+use super::omitted;
 use super::prepare::{Prepared, Said};
 use super::totals::{Partial, Totals};
 use super::tries::{Failed, Tries};
@@ -44,7 +45,9 @@ impl Route {
         let mut prepared = self.prepare().await.map_err(|fault| self.reckoned(fault))?;
         let (mut may_shorten, mut is_again) = (self.conversation.is_some(), false);
         loop {
-            let (request, told) = self.work(|| self.neutral(&prepared, None)).await?;
+            let (mut request, told) = self.work(|| self.neutral(&prepared, None)).await?;
+            self.leave_out_refused(&mut request);
+            let sent = omitted::sent(&mut request);
             let awaits_all = !self.passage.envelope.stream && !self.must_collect(&prepared);
             let refusal = match self.call(request, awaits_all).await {
                 Ok(begun) => match self.doubt(&begun, &prepared).filter(|_| may_shorten) {
@@ -59,6 +62,7 @@ impl Route {
                     }
                 },
                 Err(error) if error.code == ErrorCode::ContextOverflow && may_shorten => Refusal::Said(error),
+                Err(error) if self.omit_neutral(&error, &sent) => continue,
                 Err(error) => {
                     self.totals.failed(&error, prepared.input);
                     return Err(fault_of(&error));

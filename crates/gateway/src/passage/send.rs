@@ -45,8 +45,8 @@ impl Route {
         let (mut may_shorten, mut is_again) = (self.conversation.is_some(), false);
         loop {
             let collects = self.must_collect(&prepared);
-            let body = self.body(&prepared, None, collects).await?;
-            let response = self.send(body).await.inspect_err(|fault| self.unanswered(fault, &prepared))?;
+            let body = self.without_refused(self.body(&prepared, None, collects).await?);
+            let response = self.send(body.clone()).await.inspect_err(|fault| self.unanswered(fault, &prepared))?;
             let came = self.receive(response, &prepared, may_shorten).await?;
             if let Some(refused) = self.refused(&came, &prepared).filter(|_| may_shorten) {
                 let Refused { overflow, is_said, is_usable, suspicion } = refused;
@@ -76,6 +76,9 @@ impl Route {
                         return Err(self.refused_too(fault, &prepared, said.as_deref()));
                     }
                 }
+            }
+            if self.omit(&came, &body) {
+                continue;
             }
             if let Some(seen) = came.seen().filter(|_| is_again) {
                 self.learn_to_count(seen, &prepared);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use longhaul_core::error::ErrorCode;
 use serde_json::Value;
 
-use crate::{ProviderError, overflow};
+use crate::{ProviderError, overflow, refused};
 
 /// Characters of a body that is not JSON which go into the message.
 const MAX_QUOTE_CHARS: usize = 300;
@@ -45,9 +45,19 @@ fn build(verdict: Verdict, message: String, body: &str, status: Option<u16>) -> 
         error.limit_tokens = overflow.limit_tokens;
     } else {
         error.refuses_tools = refuses_tools(&error.message);
-        error.retryable &= !error.refuses_tools;
+        error.refusal = match error.refuses_tools {
+            true => None,
+            false => refused::read(status, error.code, &said_and_typed(&error.message, body)).map(Box::new),
+        };
+        error.retryable &= !error.refuses_tools && error.refusal.is_none();
     }
     error
+}
+
+/// The message with the codes beside it, which say more than some messages do.
+fn said_and_typed(message: &str, body: &str) -> String {
+    let codes = Said::read(body).words.join(" ");
+    format!("{message} {codes}")
 }
 
 /// What servers say of a request with tools that they do not take. Sources: Ollama (`routes.go`), OpenRouter (404),

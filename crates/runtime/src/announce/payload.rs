@@ -86,6 +86,10 @@ pub(super) fn payloads(
             let tokens = around.run.meter().total;
             vec![("context:restored", json!({ "compactionId": edit_id, "tokens": tokens }))]
         }
+        EventBody::PartsOmitted { edit_id, parts, reason } => {
+            let payload = json!({ "compactionId": edit_id, "parts": parts, "reason": reason });
+            vec![("context:omitted", payload), ("context:usage", crate::context::usage(around.run))]
+        }
         EventBody::CompactionFailed { strategy, code, reason, .. } => {
             vec![("context:compact-failed", json!({ "strategy": strategy, "code": code, "reason": reason }))]
         }

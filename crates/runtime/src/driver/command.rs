@@ -163,7 +163,10 @@ impl Driver {
             }
             Command::Close { reply } => {
                 self.closing = Some(reply);
-                if !self.run.is_idle() {
+                // A run that only waits for its model's server goes on with the next process, if the rules say so.
+                let goes_on = self.run.settings().recovery == Recovery::Continue;
+                self.leaves_open = goes_on && self.run.waiting().is_some();
+                if !self.run.is_idle() && !self.leaves_open {
                     self.feed(Input::Cancel).await?;
                 }
             }
@@ -341,7 +344,9 @@ pub(crate) fn preview(run: &Run, strategy: Option<SharedStrategy>, instructions:
 
 /// Whether an undo of `edit_id` is allowed, and its event.
 pub(crate) fn undo(run: &Run, edit_id: &EditId) -> Result<Vec<EventBody>, SessionError> {
-    if run.history().edits().iter().any(|state| state.edit.id == *edit_id && !state.active) {
+    let undone = run.history().edits().iter().any(|state| state.edit.id == *edit_id && !state.active)
+        || run.history().omissions().iter().any(|omission| omission.id == *edit_id && !omission.active);
+    if undone {
         return Err(SessionError::AlreadyUndone(edit_id.clone()));
     }
     run.history().check_undo(edit_id).map_err(|error| match error {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use longhaul_core::refusal::RefusedKind;
 use longhaul_core::run::Input;
 use longhaul_providers::{Ability, Limits};
 use serde_json::json;
@@ -67,6 +68,36 @@ impl Driver {
         tracing::warn!("{said}");
         let payload = json!({ "error": said, "code": failure.code, "recoverable": true });
         self.tell(Announcement::passing("llm:error", &self.shared.session_id, payload));
+    }
+
+    /// Learns from an error how many pictures the model takes: the next request has no more of them.
+    pub(super) fn learn_media_limits(&mut self, mut input: Input) -> Input {
+        let Input::ModelFailed { failure, .. } = &mut input else { return input };
+        let Some(refusal) = failure.refusal.as_deref_mut() else { return input };
+        if refusal.kind != Some(RefusedKind::Image) {
+            return input;
+        }
+        let most = if refusal.takes_none { Some(0) } else { refusal.most };
+        let Some(most) = most else { return input };
+        let model = self.agent.provider.origin();
+        let known = self.agent.calibrations.most_images(&model, now_ms());
+        if known.is_some_and(|known| known <= most) {
+            // It refuses what it takes: something else is wrong with the picture.
+            return input;
+        }
+        self.agent.calibrations.learn_most_images(&model, most, now_ms());
+        refusal.is_remedied = true;
+        let said = match most {
+            0 => format!("the model `{}` does not see pictures and goes on without them", model.model),
+            _ => format!("the model `{}` takes at most {most} pictures in one request", model.model),
+        };
+        tracing::warn!("{said} ({})", failure.message);
+        let payload = json!({
+            "errors": [format!("{said} ({})", failure.message)],
+            "provider": model.provider, "model": model.model, "fileType": "image", "details": {},
+        });
+        self.tell(Announcement::passing("llm:unsupported-input", &self.shared.session_id, payload));
+        input
     }
 
     /// A server that says nothing any more takes nothing back.

@@ -1,33 +1,90 @@
 //! Pictures and files of a request: their bytes beside it, or words in their place.
 
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use bytes::Bytes;
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::EventBody;
-use longhaul_core::message::{Media, Message, Part, ToolResult};
+use longhaul_core::ids::SessionId;
+use longhaul_core::message::{Media, Message, Origin, Part, ToolResult};
 use longhaul_providers::{Limits, ProviderError, Request};
 use longhaul_store::Blobs;
 use serde_json::json;
 
 use super::Driver;
+use crate::agent::Agent;
 use crate::announce::Announcement;
+use crate::clock::now_ms;
+use crate::picture::{Fitted, PictureLimits, Unfit, fit};
+
+/// Types of pictures whose content is checked.
+const KNOWN_PICTURES: [&str; 6] =
+    ["image/bmp", "image/gif", "image/jpeg", "image/jpg", "image/png", "image/webp"];
 
 /// Characters that a model is shown of a name or a media type.
 const NAME_CHARS: usize = 255;
 
 /// What a model takes beside text.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Takes {
     images: bool,
     files: bool,
+    /// The most pictures of one request, where an error has said so.
+    most_images: Option<u32>,
+    /// The wire that the pictures go over.
+    api: String,
+}
+
+/// How many pictures a session remembers as checked, and the most bytes of those that were written anew.
+const MAX_REMEMBERED: usize = 256;
+const MAX_REMEMBERED_BYTES: usize = 64 << 20;
+
+/// The pictures that a session has checked, by content and limits: each is decoded once.
+#[derive(Debug, Default)]
+pub(crate) struct Pictures {
+    checked: Mutex<HashMap<(String, PictureLimits), Result<Fitted, Unfit>>>,
+}
+
+impl Pictures {
+    /// Checks a picture on a thread of its own, because decoding a large one takes a second. Returns also whether that
+    /// is news.
+    async fn fit(&self, hash: &str, content: Bytes, limits: PictureLimits) -> (Result<Fitted, Unfit>, bool) {
+        let key = (hash.to_owned(), limits);
+        if let Some(known) = self.checked().get(&key) {
+            return (known.clone(), false);
+        }
+        let checking = tokio::task::spawn_blocking(move || fit(&content, limits));
+        let fitted =
+            checking.await.unwrap_or_else(|_| Err(Unfit::Damaged("it cannot be decoded".to_owned())));
+        let mut checked = self.checked();
+        let rewritten = |fitted: &Result<Fitted, Unfit>| match fitted {
+            Ok(Fitted { rewritten: Some(bytes), .. }) => bytes.len(),
+            _ => 0,
+        };
+        let bytes: usize = checked.values().map(rewritten).sum();
+        if checked.len() >= MAX_REMEMBERED || bytes + rewritten(&fitted) > MAX_REMEMBERED_BYTES {
+            checked.clear();
+        }
+        checked.insert(key, fitted.clone());
+        (fitted, true)
+    }
+
+    fn checked(&self) -> MutexGuard<'_, HashMap<(String, PictureLimits), Result<Fitted, Unfit>>> {
+        self.checked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Takes {
-    pub(super) fn of(limits: &Limits) -> Self {
-        Self { images: limits.images.may(), files: limits.files.may() }
+    pub(super) fn of(agent: &Agent) -> Self {
+        let Limits { images, files, .. } = &agent.limits;
+        let api = agent.provider.origin().api;
+        let most_images = agent.calibrations.most_images(&agent.provider.origin(), now_ms());
+        Self { images: images.may() && most_images != Some(0), files: files.may(), most_images, api }
     }
 
     /// What is said of a picture or a file that the model does not take.
-    fn refusal(self, part: &Part, media: &Media) -> Option<String> {
+    fn refusal(&self, part: &Part, media: &Media) -> Option<String> {
         let is_image = matches!(part, Part::Image(_)) || media.kind().starts_with("image/");
         match is_image {
             true if !self.images => Some(not_shown(media, "a picture", "this model does not see pictures")),
@@ -45,16 +102,13 @@ impl Driver {
         else {
             return;
         };
-        let (takes, model) = (Takes::of(&self.agent.limits), self.agent.provider.origin());
+        let (takes, model) = (Takes::of(&self.agent), self.agent.provider.origin());
         for part in parts {
             let (Part::Image(media) | Part::File(media)) = part else { continue };
             let text = matches!(part, Part::File(file) if file.is_text());
             let Some(words) = takes.refusal(part, media).filter(|_| !text) else { continue };
-            let payload = json!({
-                "errors": [words], "provider": model.provider, "model": model.model,
-                "fileType": media.kind(), "details": { "name": media.name },
-            });
-            self.tell(Announcement::passing("llm:unsupported-input", &self.shared.session_id, payload));
+            let told = NotShown { words, kind: media.kind(), name: media.name.clone() };
+            self.tell(told.announcement(&self.shared.session_id, &model));
         }
     }
 }
@@ -64,20 +118,133 @@ impl Driver {
 /// A text file reads the same for every model, wherever it stands: what was sent before stays the beginning of what
 /// is sent now.
 ///
+/// Pictures are checked before they are sent: one that is damaged would be refused with every later request. Those that
+/// are larger than the server takes are scaled down.
+///
+/// Returns the pictures that were found unfit just now.
+///
 /// # Errors
 /// `storage` if content cannot be read.
-pub(super) async fn fill(request: &mut Request, takes: Takes, blobs: &Blobs) -> Result<(), ProviderError> {
+pub(super) async fn fill(
+    request: &mut Request,
+    takes: &Takes,
+    blobs: &Blobs,
+    pictures: &Pictures,
+) -> Result<Vec<NotShown>, ProviderError> {
     let Request { messages, media: carried, .. } = request;
-    for part in messages.iter_mut().flat_map(|message| &mut message.parts).flat_map(media_parts) {
+    let mut found = Vec::new();
+    if let Some(most) = takes.most_images.filter(|_| takes.images) {
+        keep_newest(messages, most as usize);
+    }
+    let count = all_parts(messages).filter(|part| is_picture(part)).count();
+    let limits = PictureLimits::of_wire(&takes.api, count);
+    for part in all_parts(messages) {
         if let Some(words) = in_words(part, takes, blobs).await? {
             *part = Part::text(words);
-        } else if let Part::Image(media) | Part::File(media) = &*part
-            && !carried.contains_key(&media.blob.hash)
-        {
-            carried.insert(media.blob.hash.clone(), read(media, blobs).await?);
+            continue;
+        }
+        let shows_picture = is_picture(part);
+        let (Part::Image(media) | Part::File(media)) = part else { continue };
+        let content = match carried.get(&media.blob.hash) {
+            Some(content) => content.clone(),
+            None => read(media, blobs).await?,
+        };
+        if !shows_picture {
+            if let Some(reason) = unreadable(media, &content) {
+                *part = Part::text(not_shown(media, "a file", reason));
+                continue;
+            }
+            carried.insert(media.blob.hash.clone(), content);
+            continue;
+        }
+        let (fitted, is_news) = pictures.fit(&media.blob.hash, content.clone(), limits).await;
+        match fitted {
+            Ok(Fitted { media_type, rewritten }) => {
+                media_type.clone_into(&mut media.media_type);
+                carried.insert(media.blob.hash.clone(), rewritten.unwrap_or(content));
+            }
+            // A kind that only some servers know, such as HEIC.
+            Err(Unfit::Unknown) if !KNOWN_PICTURES.contains(&media.kind().as_str()) => {
+                carried.insert(media.blob.hash.clone(), content);
+            }
+            Err(unfit) => {
+                let words = not_shown(media, "a picture", &unfit.to_string());
+                if is_news {
+                    found.push(NotShown {
+                        words: words.clone(),
+                        kind: media.kind(),
+                        name: media.name.clone(),
+                    });
+                }
+                *part = Part::text(words);
+            }
         }
     }
-    Ok(())
+    Ok(found)
+}
+
+/// A picture that the model is not shown, as people are told of it.
+#[derive(Clone, Debug)]
+pub(super) struct NotShown {
+    /// What the model reads in its place.
+    words: String,
+    kind: String,
+    name: Option<String>,
+}
+
+impl NotShown {
+    pub(super) fn announcement(&self, session_id: &SessionId, model: &Origin) -> Announcement {
+        let payload = json!({
+            "errors": [self.words], "provider": model.provider, "model": model.model,
+            "fileType": self.kind, "details": { "name": self.name },
+        });
+        Announcement::passing("llm:unsupported-input", session_id, payload)
+    }
+}
+
+fn all_parts(messages: &mut [Message]) -> impl Iterator<Item = &mut Part> {
+    messages.iter_mut().flat_map(|message| &mut message.parts).flat_map(media_parts)
+}
+
+fn is_picture(part: &Part) -> bool {
+    match part {
+        Part::Image(_) => true,
+        Part::File(file) => file.kind().starts_with("image/"),
+        _ => false,
+    }
+}
+
+/// Why a file would be refused; nothing where only its reader can tell. A PDF begins with its mark, within its first
+/// 1,024 bytes (ISO 32000-1, annex H).
+fn unreadable(file: &Media, content: &[u8]) -> Option<&'static str> {
+    let head = &content[..content.len().min(1_024)];
+    let is_pdf = head.windows(4).any(|window| window == b"%PDF");
+    (file.kind() == "application/pdf" && !is_pdf).then_some("its content is no PDF")
+}
+
+/// Leaves the newest pictures in a request, and words in the place of the others.
+fn keep_newest(messages: &mut [Message], most: usize) {
+    let mut images: Vec<&mut Part> = all_parts(messages).filter(|part| is_picture(part)).collect();
+    let surplus = images.len().saturating_sub(most);
+    for part in images.drain(..surplus) {
+        let (Part::Image(media) | Part::File(media)) = &*part else { continue };
+        let reason = format!("this model takes {most} pictures in one request, and newer ones follow");
+        *part = Part::text(not_shown(media, "a picture", &reason));
+    }
+}
+
+/// The hashes of the pictures and files of a request whose media were filled in, in the order in which they are sent.
+pub(super) fn sent_hashes(request: &Request) -> Vec<String> {
+    fn of(part: &Part, hashes: &mut Vec<String>) {
+        match part {
+            Part::Image(media) | Part::File(media) => hashes.push(media.blob.hash.clone()),
+            Part::ToolResult(result) => result.content.iter().for_each(|part| of(part, hashes)),
+            _ => {}
+        }
+    }
+    let mut hashes = Vec::new();
+    request.messages.iter().flat_map(|message| &message.parts).for_each(|part| of(part, &mut hashes));
+    hashes
 }
 
 fn media_parts(part: &mut Part) -> Vec<&mut Part> {
@@ -89,7 +256,7 @@ fn media_parts(part: &mut Part) -> Vec<&mut Part> {
 }
 
 /// What the model reads in place of a picture or a file; nothing if it takes it as it is.
-async fn in_words(part: &Part, takes: Takes, blobs: &Blobs) -> Result<Option<String>, ProviderError> {
+async fn in_words(part: &Part, takes: &Takes, blobs: &Blobs) -> Result<Option<String>, ProviderError> {
     match part {
         Part::File(file) if file.is_text() => {
             let bytes = read(file, blobs).await?;

@@ -9,6 +9,7 @@ use longhaul_core::history::request_messages;
 use longhaul_core::ids::{Millis, StepId};
 use longhaul_core::message::{Answer, Part, Text};
 use longhaul_core::plan::{SummaryForm, SummaryRequest};
+use longhaul_core::refusal::{Refusal, RefusedPart};
 use longhaul_core::run::{Failure, Input};
 use longhaul_core::usage::Usage;
 use longhaul_providers::{ModelEvent, ModelStream, ProviderError, Request, SharedProvider, ToolChoice};
@@ -93,7 +94,7 @@ impl Driver {
     fn new_call(&self) -> Call {
         Call {
             provider: Arc::clone(&self.agent.provider),
-            takes: Takes::of(&self.agent.limits),
+            takes: Takes::of(&self.agent),
             shared: Arc::clone(&self.shared),
             stop: self.model_stop.clone(),
         }
@@ -179,12 +180,27 @@ impl Call {
 
     async fn open(&self, mut request: Request) -> Result<ModelStream, ProviderError> {
         self.fill(&mut request).await?;
-        self.provider.call(request).await
+        let hashes = media::sent_hashes(&request);
+        self.provider.call(request).await.map_err(|mut error| {
+            // The adapter knows pictures by their number in the request, the loop by their content.
+            if let Some(Refusal { part: Some(part), .. }) = error.refusal.as_deref_mut()
+                && let RefusedPart::Media(number) = *part
+                && let Some(hash) = hashes.get(number)
+            {
+                *part = RefusedPart::Blob(hash.clone());
+            }
+            error
+        })
     }
 
     /// Puts the media into a request, or words in their place.
     pub(super) async fn fill(&self, request: &mut Request) -> Result<(), ProviderError> {
-        media::fill(request, self.takes, &self.shared.blobs).await
+        let found = media::fill(request, &self.takes, &self.shared.blobs, &self.shared.pictures).await?;
+        for not_shown in found {
+            let model = self.provider.origin();
+            self.shared.feed.tell(not_shown.announcement(&self.shared.session_id, &model));
+        }
+        Ok(())
     }
 }
 

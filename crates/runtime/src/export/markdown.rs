@@ -48,6 +48,10 @@ impl<'a> Transcript<'a> {
             }
             EventBody::ToolFinished { result } => self.result(result),
             EventBody::ViewEdited(edit) => self.edit(edit),
+            EventBody::PartsOmitted { edit_id, reason, .. } => self.block(&format!(
+                "*{edit_id}: parts that the model's server refused are not shown to it any more: {}*",
+                quoted(reason)
+            )),
             EventBody::ViewRestored { edit_id } => self.block(&format!("*Compaction {edit_id} was undone.*")),
             EventBody::ModelSwitched { to, .. } => {
                 self.block(&format!("*The model is {} from here on.*", to.model))

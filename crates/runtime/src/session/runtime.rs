@@ -24,7 +24,7 @@ use crate::agents::Agents;
 use crate::announce::Replay;
 use crate::clock::now_ms;
 use crate::context::{self, ContextReport};
-use crate::driver::{Driver, Shared};
+use crate::driver::{Driver, Pictures, Shared};
 use crate::feed::Feed;
 
 /// How long a session stays open that nobody has a handle to and in which nothing goes on.
@@ -426,6 +426,7 @@ impl House {
             seat: RwLock::new(seat.clone()),
             lost: CancellationToken::new(),
             next_attempt_at: AtomicU64::new(0),
+            pictures: Pictures::default(),
         });
         let run = Run::new(Arc::new(seat.agent.settings()), history);
         let driver = Driver::new(run, seat.agent, Arc::clone(&shared), lease, messages);

@@ -15,6 +15,7 @@ mod offering;
 mod orders;
 mod overnight;
 mod pausing;
+mod refused;
 mod replay;
 mod sessions;
 mod switching;

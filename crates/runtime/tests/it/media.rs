@@ -68,6 +68,9 @@ fn takes_no_files(agent: &mut Agent) {
     agent.limits.files = Ability::No;
 }
 
+/// One white pixel.
+const PNG: &[u8] = include_bytes!("media/pixel.png");
+
 const SHOWN: &str = "\nFile \"notes.md\" (text/markdown):\n```\n# Notes\n```\n";
 
 #[tokio::test]
@@ -135,7 +138,7 @@ async fn pictures_and_files_are_taken_apart_from_each_other() {
     for (model, change, pdf, picture) in models {
         let world = world(model, change).await;
         let file = world.media(Some("report.pdf"), "application/pdf", b"%PDF").await;
-        let image = world.media(None, "image/png", b"png").await;
+        let image = world.media(None, "image/png", PNG).await;
         let parts = vec![Part::File(file.clone()), Part::Image(image.clone())];
         let request = world.request(parts.clone()).await;
         let expected = [(pdf, &parts[0]), (picture, &parts[1])];
@@ -155,7 +158,7 @@ async fn pictures_and_files_are_taken_apart_from_each_other() {
 #[tokio::test]
 async fn a_picture_sent_as_a_file_is_a_picture() {
     let world = world(listener(), takes_no_files).await;
-    let image = world.file("a.png", "image/png", b"png").await;
+    let image = world.file("a.png", "image/png", PNG).await;
     assert_eq!(world.read(image).await, ("not as text".to_owned(), 1));
 }
 
@@ -193,7 +196,7 @@ impl Tool for Attachments {
         let mut output = ToolOutput::text("Three:");
         output.content.push(media("notes.md", "text/markdown", b"# Notes"));
         output.content.push(media("all.zip", "application/zip", b"PK\xff"));
-        output.content.push(media("a.png", "image/png", b"png"));
+        output.content.push(media("a.png", "image/png", PNG));
         output
     }
 }

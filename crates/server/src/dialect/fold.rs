@@ -194,6 +194,7 @@ impl Fold {
             "run:waiting"
             | "llm:error"
             | "llm:unsupported-input"
+            | "context:omitted"
             | "llm:switched"
             | "session:parked"
             | "stream:gap" => {

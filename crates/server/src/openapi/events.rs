@@ -8,8 +8,8 @@
 use utoipa::ToSchema;
 
 use super::answer::{
-    Cut, Decided, EditReason, Failed, FinishReason, OrderSource, ProblemCode, QueueEntry, SummaryCheck,
-    Survival, WaitReason,
+    Cut, Decided, EditReason, Failed, FinishReason, OmittedPart, OrderSource, ProblemCode, QueueEntry,
+    SummaryCheck, Survival, WaitReason,
 };
 use super::part::{BlobRef, Origin, Outcome, Part, Role, TokenUsage};
 
@@ -184,6 +184,13 @@ events! {
         summary: Option<SummaryCheck>,
     }
     Always "context:compact-failed" ContextCompactFailed { strategy: String, code: ProblemCode, reason: String, }
+    Always "context:omitted" ContextOmitted {
+        /// By this name it is undone.
+        compaction_id: String,
+        parts: Vec<OmittedPart>,
+        /// The words of the model's server.
+        reason: String,
+    }
     Always "context:restored" ContextRestored { compaction_id: String, tokens: u64, }
     Always "order:pinned" OrderPinnedEvent {
         order_id: String,

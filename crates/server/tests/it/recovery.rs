@@ -1,7 +1,7 @@
 //! Restarts over the same data: at rest, in mid-answer, in mid-tool.
 
 use longhaul_core::run::Recovery;
-use longhaul_providers::scripted::{Script, ScriptedAnswer};
+use longhaul_providers::scripted::{Fault, Script, ScriptedAnswer};
 use serde_json::json;
 
 use crate::world::{World, slowly};
@@ -210,4 +210,32 @@ async fn a_run_that_dies_again_and_again_is_parked_and_says_how_to_go_on() {
     assert!(shown.get("parked").is_none() && shown.get("goOn").is_none(), "{shown}");
     assert_eq!(world.get("/api/sessions").await["sessions"][0]["status"], "idle");
     world.end().await;
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_its_model_does_not_hold_up_the_end() {
+    for recovery in [Recovery::Continue, Recovery::Rest] {
+        let data = tempfile::tempdir().unwrap();
+        let down = Script::always(ScriptedAnswer::text("never").fail(Fault::status(503)));
+        let world = World::over(data.path(), down, move |agent| agent.rules.recovery = recovery).await;
+        let session = world.session().await;
+        world.say(&session, "are you there?").await;
+        world.until(&session, "waiting_for_server").await;
+        let began = std::time::Instant::now();
+        world.app.drain(crate::world::PATIENCE).await;
+        assert!(began.elapsed() < crate::world::PATIENCE / 2, "there is nothing to wait for");
+        world.end().await;
+
+        let up = Script::always("I am.");
+        let world = World::over(data.path(), up, move |agent| agent.rules.recovery = recovery).await;
+        let answered = async {
+            while !world.said(&session).await.iter().any(|(_, text)| text == "I am.") {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+        };
+        let waited = if recovery == Recovery::Continue { crate::world::PATIENCE } else { QUIET };
+        let is_answered = tokio::time::timeout(waited, answered).await.is_ok();
+        assert_eq!(is_answered, recovery == Recovery::Continue);
+        world.end().await;
+    }
 }

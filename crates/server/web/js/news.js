@@ -35,6 +35,17 @@ const NEWS = {
     page.toast({ title: 'Compaction failed', lines: [firstLine(reason, 200), 'Nothing was changed.'], tone: 'failure' });
   },
 
+  'context:omitted'({ compactionId, reason }, state, page) {
+    const said = firstLine(reason, 200);
+    page.announce(`A part that the model's server refuses was left out: ${said}`);
+    page.toast({
+      title: 'A part was left out',
+      lines: [`The model's server refuses it: ${said}`, 'The conversation goes on without it.'],
+      actions: [{ label: 'Undo', symbol: 'undo', run: () => page.undo(compactionId) }],
+      tone: 'failure',
+    });
+  },
+
   'context:restored'(event, state, page) {
     page.announce(`Undone. The window holds ${tokens(event.tokens)} tokens.`);
   },

@@ -43,6 +43,7 @@ fn collect<'e>(event: &'e EventBody, named: &mut Vec<&'e BlobRef>) {
         | EventBody::ApprovalRequested { .. }
         | EventBody::ApprovalResolved { .. }
         | EventBody::ViewRestored { .. }
+        | EventBody::PartsOmitted { .. }
         | EventBody::RangeReleased { .. }
         | EventBody::CompactionFailed { .. }
         | EventBody::ModelSwitched { .. }

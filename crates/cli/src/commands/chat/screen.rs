@@ -269,7 +269,9 @@ impl Seen<'_, '_> {
         let Some(mut happening) = happening::of_announcement(announcement) else { return Ok(()) };
         offer::complete(&self.talk.session, &mut happening).await;
         match &happening {
-            Happening::Usage | Happening::Restored { .. } => self.read_meter().await?,
+            Happening::Usage | Happening::Omitted { .. } | Happening::Restored { .. } => {
+                self.read_meter().await?
+            }
             Happening::Dequeued { .. } => self.read_queue().await?,
             Happening::Decided { approval_id } => self.approvals.close(approval_id),
             Happening::RunEnded(_) => self.approvals.clear(),

@@ -96,6 +96,7 @@ pub(crate) fn fixed(tokens: u64) -> Fixed {
         system_hash: "system".to_owned(),
         tools_hash: "tools".to_owned(),
         tokens,
+        tool_tokens: BTreeMap::new(),
         before_recall: Some(before),
     }
 }

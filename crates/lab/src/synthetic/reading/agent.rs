@@ -396,6 +396,7 @@ fn settings(options: &ReadingOptions) -> Settings {
             system_hash: "s".to_owned(),
             tools_hash: "t".to_owned(),
             tokens: options.fixed_tokens,
+            tool_tokens: BTreeMap::new(),
             before_recall: None,
         },
         tools: BTreeMap::from([("read".to_owned(), rule)]),

@@ -173,6 +173,26 @@ pub(crate) struct SummaryCheck {
     reasons: Vec<String>,
 }
 
+/// A part of a request that is left out because the model's server refuses it.
+#[derive(ToSchema)]
+#[serde(tag = "what", rename_all = "kebab-case")]
+pub(crate) enum OmittedPart {
+    /// A part of a message, or of the content of a tool result.
+    Part {
+        /// The position of the message.
+        seq: u64,
+        /// Its number in the message or the content, from 0.
+        part: u64,
+        /// What the model is shown in its place.
+        note: String,
+    },
+    /// A tool: it is not offered.
+    Tool {
+        /// Its name.
+        name: String,
+    },
+}
+
 /// What an edit leaves of the facts, by class.
 #[derive(ToSchema)]
 pub(crate) struct Survival {

@@ -1,0 +1,144 @@
+//! Parts that a server refuses, taken out of what the model is shown.
+
+use crate::event::{Cut, OmittedPart};
+use crate::ids::{EditId, Seq};
+use crate::message::{Message, Part, Role, ToolResult};
+
+use super::{Entry, EntryKind, History};
+
+/// Parts that were left out together, and whether they still are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Omission {
+    /// Its name, by which it is undone.
+    pub id: EditId,
+    /// Position of its event.
+    pub seq: Seq,
+    /// What was left out.
+    pub parts: Vec<OmittedPart>,
+    /// The server's words.
+    pub reason: String,
+    /// Whether it applies; `false` once undone.
+    pub active: bool,
+}
+
+impl History {
+    /// What was left out of the view because a server refuses it, oldest first, with what was put back since.
+    pub fn omissions(&self) -> &[Omission] {
+        &self.omissions
+    }
+
+    /// Whether a tool is not offered because a server refuses its schema.
+    pub fn omits_tool(&self, tool: &str) -> bool {
+        self.omitted_tools().any(|name| name == tool)
+    }
+
+    /// The tools that are not offered because a server refuses their schemas.
+    pub fn omitted_tools(&self) -> impl Iterator<Item = &str> {
+        self.active_parts().filter_map(|part| match part {
+            OmittedPart::Tool { name } => Some(name.as_str()),
+            OmittedPart::Part { .. } => None,
+        })
+    }
+
+    fn active_parts(&self) -> impl Iterator<Item = &OmittedPart> {
+        self.omissions.iter().filter(|omission| omission.active).flat_map(|omission| &omission.parts)
+    }
+
+    /// Whether a part of the message at `seq` is left out now, by any omission but `except`.
+    pub fn is_omitted(&self, seq: Seq, part: usize, except: Option<&EditId>) -> bool {
+        let counts = |omission: &&Omission| omission.active && Some(&omission.id) != except;
+        let mut omitted = self.omissions.iter().filter(counts).flat_map(|omission| &omission.parts);
+        omitted.any(|omitted| match omitted {
+            OmittedPart::Part { seq: at, part: which, .. } => (*at, *which) == (seq, part),
+            OmittedPart::Tool { .. } => false,
+        })
+    }
+
+    pub(super) fn add_omission(&mut self, seq: Seq, id: &EditId, parts: &[OmittedPart], reason: &str) {
+        self.omissions.push(Omission {
+            id: id.clone(),
+            seq,
+            parts: parts.to_vec(),
+            reason: reason.to_owned(),
+            active: true,
+        });
+        self.show_again(seq, parts);
+    }
+
+    /// Puts back what an omission of that name has left out. Returns whether there is one.
+    pub(super) fn restore_omission(&mut self, seq: Seq, id: &EditId) -> bool {
+        let found = self.omissions.iter_mut().find(|omission| omission.active && omission.id == *id);
+        let Some(omission) = found else { return false };
+        omission.active = false;
+        let parts = omission.parts.clone();
+        self.show_again(seq, &parts);
+        true
+    }
+
+    /// Shows the messages of `parts` as the omissions in force have them.
+    fn show_again(&mut self, seq: Seq, parts: &[OmittedPart]) {
+        for part in parts {
+            let OmittedPart::Part { seq: at, .. } = part else { continue };
+            self.show_entry_again(*at);
+        }
+        self.rebuild(seq);
+        self.note_edited();
+        self.settled_tokens = None;
+    }
+
+    /// An answer of several pieces is shown with its last one: those after the piece follow.
+    fn show_entry_again(&mut self, seq: Seq) {
+        let Ok(first) = self.entries.binary_search_by_key(&seq, |entry| entry.seq) else { return };
+        let begins = self.entries[first].begins;
+        for at in first..self.entries.len() {
+            if self.entries[at].begins != begins {
+                continue;
+            }
+            let paused = EntryKind::Assistant(Some(Cut::Paused));
+            let before =
+                self.entries[..at].iter().rfind(|entry| entry.begins == begins && entry.kind == paused);
+            let before = before.and_then(Entry::shown).cloned();
+            let active: Vec<(EditId, usize, String)> = self.omitted_of(self.entries[at].seq).collect();
+            let (counter, entry) = (&self.counter, &mut self.entries[at]);
+            entry.show_without(&active, before.as_deref(), counter);
+        }
+    }
+
+    fn omitted_of(&self, seq: Seq) -> impl Iterator<Item = (EditId, usize, String)> {
+        let active = self.omissions.iter().filter(|omission| omission.active);
+        active.flat_map(move |omission| {
+            omission.parts.iter().filter_map(move |part| match part {
+                OmittedPart::Part { seq: at, part, note } if *at == seq => {
+                    Some((omission.id.clone(), *part, note.clone()))
+                }
+                _ => None,
+            })
+        })
+    }
+}
+
+/// A message without the parts that are left out. In an answer they are simply gone, because nobody else may speak in
+/// it; elsewhere a note stands in their place.
+pub(super) fn without_parts(message: &Message, omitted: &[(EditId, usize, String)]) -> Message {
+    let keeps_notes = message.role != Role::Assistant;
+    let shown = |parts: &[Part]| -> Vec<Part> {
+        let shown = parts.iter().enumerate().filter_map(|(at, part)| {
+            match omitted.iter().find(|(_, which, _)| *which == at) {
+                Some((_, _, note)) => (keeps_notes && !note.is_empty()).then(|| Part::text(note.as_str())),
+                None => Some(part.clone()),
+            }
+        });
+        shown.collect()
+    };
+    let parts = match message.parts.as_slice() {
+        [Part::ToolResult(result)] => {
+            let first_text = result.content.iter().position(|part| part.as_text().is_some());
+            let is_cut_gone = first_text.is_some_and(|at| omitted.iter().any(|(_, which, _)| *which == at));
+            let truncated = result.truncated.clone().filter(|_| !is_cut_gone);
+            let content = shown(&result.content);
+            vec![Part::ToolResult(ToolResult { content, truncated, ..result.clone() })]
+        }
+        parts => shown(parts),
+    };
+    Message { parts, ..message.clone() }
+}

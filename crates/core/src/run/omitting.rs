@@ -1,0 +1,356 @@
+//! Requests that a server refuses because of one of their parts: the part is left out of the view, and the step is made
+//! again.
+//!
+//! A part that the error names, or whose kind it names, stays left out. Where the error says nothing, the likeliest
+//! parts are tried one after another, and what was left out in vain comes back.
+
+use std::collections::BTreeSet;
+
+use super::calling::{says_something, step_failed};
+use super::{Effect, Failure, Phase, Run, Then};
+use crate::event::{ErrorInfo, EventBody, OmittedPart, RunEnd};
+use crate::history::{Entry, EntryKind, ItemKind};
+use crate::ids::{EditId, Seq, StepId};
+use crate::message::{Media, Message, Part, Role};
+use crate::refusal::{Refusal, RefusedKind, RefusedPart};
+
+/// How often one step is made again without parts that its server refuses.
+const MAX_OMISSIONS: u32 = 3;
+
+/// Characters of the server's words that a note repeats.
+const MAX_SAID_CHARS: usize = 200;
+
+/// The beginning of the names of tools of MCP servers: the only schemas that others have written.
+const FOREIGN_TOOLS: &str = "mcp__";
+
+/// A part of the view, by the position of its message and its number there.
+type Place = (Seq, usize);
+
+/// What is to be left out.
+#[derive(Debug, Default)]
+struct Suspects {
+    places: Vec<Place>,
+    tools: Vec<String>,
+    /// Whether a person's own message is among them as a whole: then there is nothing to answer any more.
+    is_question: bool,
+}
+
+impl Suspects {
+    fn of_places(places: Vec<Place>) -> Self {
+        Self { places, ..Self::default() }
+    }
+
+    fn of_tools(tools: impl IntoIterator<Item = String>) -> Self {
+        Self { tools: tools.into_iter().collect(), ..Self::default() }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.places.is_empty() && self.tools.is_empty()
+    }
+}
+
+impl Run {
+    /// Handles a request that would be refused again: leaves out the part that is to blame, and makes the step again.
+    /// Returns whether there was something to leave out.
+    pub(super) fn leave_out(
+        &mut self,
+        step: &StepId,
+        failure: &Failure,
+        partial: &[Part],
+        out: &mut Vec<Effect>,
+    ) -> bool {
+        let Some(refusal) = failure.refusal.as_deref() else { return false };
+        let is_mere_guess = !refusal.is_specific() && !refusal.is_remedied;
+        if self.step.omissions >= MAX_OMISSIONS
+            || says_something(partial)
+            || is_mere_guess && self.history.is_paused()
+        {
+            return false;
+        }
+        let attempt = self.step.omissions;
+        let suspects = match refusal.is_remedied {
+            true => Suspects::default(),
+            false => self.suspects(refusal, attempt),
+        };
+        if suspects.is_empty() && !refusal.is_remedied {
+            return false;
+        }
+        self.step.omissions += 1;
+        let mut events = vec![step_failed(step, failure)];
+        events.extend(self.take_back_guess());
+        let mut then = Then::Boundary;
+        if !suspects.is_empty() {
+            let edit_id = EditId::new(format!("o{}", self.next_seq()));
+            if suspects.is_question {
+                let message = format!(
+                    "{}. The message was left out of the conversation, which goes on without it (undo `{edit_id}` puts it \
+                     back)",
+                    failure.message.trim_end_matches('.')
+                );
+                let error = Some(ErrorInfo { code: failure.code, message });
+                then = Then::Finish { end: RunEnd::Error, error };
+            } else if is_mere_guess {
+                self.step.guess = Some(edit_id.clone());
+            }
+            let parts = self.omitted_parts(&suspects, failure);
+            events.push(EventBody::PartsOmitted { edit_id, parts, reason: failure.message.clone() });
+        }
+        self.phase = Phase::Storing;
+        self.append_with(events, Vec::new(), vec![step.clone()], then, out);
+        true
+    }
+
+    /// Puts back what was left out on a guess that has not helped.
+    pub(super) fn take_back_guess(&mut self) -> Option<EventBody> {
+        self.step.guess.take().map(|edit_id| EventBody::ViewRestored { edit_id })
+    }
+
+    fn omitted_parts(&self, suspects: &Suspects, failure: &Failure) -> Vec<OmittedPart> {
+        let said = one_line(&failure.message);
+        let mut noted = BTreeSet::new();
+        let mut parts = Vec::new();
+        for (seq, part) in &suspects.places {
+            let Some(entry) = self.history.entry(*seq) else { continue };
+            let what = described(entry, *part);
+            // One note for a message that is left out as a whole.
+            let is_told = !matches!(media_of(entry, *part), Some(_)) && !noted.insert(*seq);
+            let note = match is_told {
+                true => String::new(),
+                false => format!("[Left out: {what}. The model's server refused it: {said}]"),
+            };
+            parts.push(OmittedPart::Part { seq: *seq, part: *part, note });
+        }
+        parts.extend(suspects.tools.iter().map(|name| OmittedPart::Tool { name: name.clone() }));
+        parts
+    }
+
+    fn suspects(&self, refusal: &Refusal, attempt: u32) -> Suspects {
+        let named = refusal.part.as_ref().map(|part| self.named(part)).unwrap_or_default();
+        if !named.is_empty() {
+            return named;
+        }
+        match refusal.kind {
+            Some(RefusedKind::Image) => Suspects::of_places(self.suspected_media(true, refusal, attempt)),
+            Some(RefusedKind::File) => Suspects::of_places(self.suspected_media(false, refusal, attempt)),
+            Some(RefusedKind::Reasoning) => Suspects::of_places(self.suspected_reasoning(attempt)),
+            Some(RefusedKind::Content) => self.suspected_content(attempt),
+            Some(RefusedKind::ToolSchema) => self.foreign_tools(),
+            None => self.guessed(attempt),
+        }
+    }
+
+    /// The part that an error names.
+    fn named(&self, part: &RefusedPart) -> Suspects {
+        match part {
+            RefusedPart::Media(_) => Suspects::default(),
+            RefusedPart::Blob(hash) => Suspects::of_places(
+                self.places(|part| media(part).is_some_and(|media| media.blob.hash == *hash)),
+            ),
+            RefusedPart::Reasoning(item) => {
+                Suspects::of_places(self.places(|part| native_of(part).contains(item)))
+            }
+            RefusedPart::Tool(name) => {
+                Suspects::of_tools(self.offered_tools().filter(|tool| *tool == name).map(str::to_owned))
+            }
+            RefusedPart::ToolResult(id) => {
+                let asked = self.shown_entries().filter(|entry| entry.message.role == Role::Assistant);
+                let calls: Vec<_> = asked
+                    .flat_map(|entry| entry.message.tool_calls())
+                    .filter(|call| call.provider_id.as_ref() == Some(id) || call.call_id.as_str() == id)
+                    .map(|call| call.call_id.clone())
+                    .collect();
+                let is_it = |entry: &&Entry| match entry.message.parts.as_slice() {
+                    [Part::ToolResult(result)] => calls.contains(&result.call_id),
+                    _ => false,
+                };
+                Suspects::of_places(self.shown_entries().filter(is_it).last().map(whole).unwrap_or_default())
+            }
+            RefusedPart::Text(text) => {
+                let is_in = |part: &Part| {
+                    part.as_text().is_some_and(|own| !own.trim().is_empty() && text.contains(own))
+                };
+                let longest = self.shown_entries().filter(|entry| entry.message.role != Role::Assistant);
+                let longest = longest.filter_map(|entry| {
+                    let length =
+                        contents(&entry.message).iter().filter(|part| is_in(part)).filter_map(Part::as_text);
+                    Some((length.map(str::len).max()?, entry))
+                });
+                longest
+                    .max_by_key(|(length, _)| *length)
+                    .map(|(_, entry)| self.message(entry))
+                    .unwrap_or_default()
+            }
+        }
+    }
+
+    /// A whole message: as a question if it is the one that is being answered.
+    fn message(&self, entry: &Entry) -> Suspects {
+        let newest = self.shown_entries().last().map(|newest| newest.seq);
+        let is_question = entry.kind == EntryKind::Typed && newest == Some(entry.seq);
+        Suspects { places: whole(entry), is_question, ..Suspects::default() }
+    }
+
+    /// Pictures or files: all that are too many, or else the newest one, and then all.
+    fn suspected_media(&self, images: bool, refusal: &Refusal, attempt: u32) -> Vec<Place> {
+        let mut found = self.places(|part| media(part).is_some_and(|media| is_image(part, media) == images));
+        let keep = match refusal.most {
+            Some(most) => most as usize,
+            None => 0,
+        };
+        match (refusal.takes_none, refusal.most) {
+            (false, Some(_)) => found.truncate(found.len().saturating_sub(keep)),
+            (false, None) if attempt == 0 => found = found.pop().into_iter().collect(),
+            _ => {}
+        }
+        found
+    }
+
+    /// Reasoning of other models, or else all of it.
+    fn suspected_reasoning(&self, attempt: u32) -> Vec<Place> {
+        let model = &self.settings.model.origin;
+        let all =
+            self.places(|part| matches!(part, Part::Reasoning(reasoning) if reasoning.native.is_some()));
+        let is_foreign = |(seq, _): &Place| {
+            self.history.entry(*seq).is_some_and(|entry| entry.message.origin.as_ref() != Some(model))
+        };
+        let foreign: Vec<Place> = all.iter().copied().filter(is_foreign).collect();
+        if attempt == 0 && !foreign.is_empty() { foreign } else { all }
+    }
+
+    /// What has come since the model's newest answer: a result, then all of them, or the message of a person.
+    fn suspected_content(&self, attempt: u32) -> Suspects {
+        let shown: Vec<&Entry> = self.shown_entries().collect();
+        let since =
+            shown.iter().rposition(|entry| entry.message.role == Role::Assistant).map_or(0, |at| at + 1);
+        let results = shown[since..].iter().filter(|entry| matches!(entry.kind, EntryKind::Result { .. }));
+        let mut results: Vec<&Entry> = results.copied().collect();
+        if attempt == 0 && results.len() > 1 {
+            results.drain(..results.len() - 1);
+        }
+        if !results.is_empty() {
+            return Suspects::of_places(results.into_iter().flat_map(whole).collect());
+        }
+        let newest = shown[since..].iter().rev().find(|entry| entry.kind == EntryKind::Typed);
+        newest.map(|entry| self.message(entry)).unwrap_or_default()
+    }
+
+    fn foreign_tools(&self) -> Suspects {
+        Suspects::of_tools(
+            self.offered_tools().filter(|name| name.starts_with(FOREIGN_TOOLS)).map(str::to_owned),
+        )
+    }
+
+    /// The likeliest parts where an error says nothing: the newest picture or file; all of them and all reasoning; the
+    /// newest tool result; the schemas that others have written.
+    fn guessed(&self, attempt: u32) -> Suspects {
+        let media_places = self.places(|part| media(part).is_some());
+        let newest = media_places.last().copied().into_iter().collect::<Vec<_>>();
+        let mut foreign = media_places;
+        foreign.extend(self.suspected_reasoning(1));
+        let results = self.shown_entries().filter(|entry| matches!(entry.kind, EntryKind::Result { .. }));
+        let result = results.last().map(whole).unwrap_or_default();
+        let mut guesses: Vec<Suspects> = Vec::new();
+        if newest != foreign {
+            guesses.push(Suspects::of_places(newest));
+        }
+        guesses.extend([Suspects::of_places(foreign), Suspects::of_places(result), self.foreign_tools()]);
+        guesses.retain(|guess| !guess.is_empty());
+        guesses.into_iter().nth(attempt as usize).unwrap_or_default()
+    }
+
+    fn offered_tools(&self) -> impl Iterator<Item = &str> {
+        let offered = self.settings.tools.keys().map(String::as_str);
+        offered.filter(|name| self.settings.model.tools && !self.history.omits_tool(name))
+    }
+
+    /// The messages that the model is shown as they are, in the order of the log.
+    fn shown_entries(&self) -> impl Iterator<Item = &Entry> {
+        let mut seqs = BTreeSet::new();
+        for item in self.history.view() {
+            match item.kind {
+                ItemKind::Typed | ItemKind::Note | ItemKind::Result { cleared: None, .. } => {
+                    seqs.insert(item.range.to);
+                }
+                ItemKind::Assistant => {
+                    let pieces =
+                        self.history.entries().iter().filter(|entry| entry.begins == item.range.from);
+                    seqs.extend(pieces.map(|piece| piece.seq));
+                }
+                ItemKind::Result { .. } | ItemKind::Summary(_) | ItemKind::Removed(_) => {}
+            }
+        }
+        seqs.into_iter().filter_map(|seq| self.history.entry(seq))
+    }
+
+    /// The parts of those messages that pass a test and are not left out already, except on a guess that is taken back.
+    fn places(&self, is_it: impl Fn(&Part) -> bool) -> Vec<Place> {
+        let mut found = Vec::new();
+        for entry in self.shown_entries() {
+            let parts = contents(&entry.message).iter().enumerate();
+            let is_free = |part: usize| !self.history.is_omitted(entry.seq, part, self.step.guess.as_ref());
+            found.extend(
+                parts.filter(|(at, part)| is_it(part) && is_free(*at)).map(|(at, _)| (entry.seq, at)),
+            );
+        }
+        found
+    }
+}
+
+/// The parts of a message, or of the content of a tool result.
+fn contents(message: &Message) -> &[Part] {
+    match message.parts.as_slice() {
+        [Part::ToolResult(result)] => &result.content,
+        parts => parts,
+    }
+}
+
+fn whole(entry: &Entry) -> Vec<Place> {
+    (0..contents(&entry.message).len()).map(|part| (entry.seq, part)).collect()
+}
+
+fn media(part: &Part) -> Option<&Media> {
+    match part {
+        Part::Image(media) | Part::File(media) => Some(media),
+        _ => None,
+    }
+}
+
+fn media_of(entry: &Entry, part: usize) -> Option<&Media> {
+    contents(&entry.message).get(part).and_then(media)
+}
+
+fn is_image(part: &Part, media: &Media) -> bool {
+    matches!(part, Part::Image(_)) || media.kind().starts_with("image/")
+}
+
+/// The provider's item of a part, empty if it has none.
+fn native_of(part: &Part) -> &str {
+    match part {
+        Part::Reasoning(reasoning) => reasoning.native.as_ref().map_or("", |native| native.as_str()),
+        _ => "",
+    }
+}
+
+/// What a note calls a part.
+fn described(entry: &Entry, part: usize) -> String {
+    if let Some(media) = media_of(entry, part) {
+        let kind = one_line(&media.kind());
+        return match media.name.as_deref().map(one_line).filter(|name| !name.is_empty()) {
+            Some(name) => format!("{name} ({kind})"),
+            None if kind.starts_with("image/") => format!("a picture ({kind})"),
+            None => format!("a file ({kind})"),
+        };
+    }
+    match &entry.kind {
+        EntryKind::Result { .. } => "the output of this tool".to_owned(),
+        EntryKind::Assistant(_) => "reasoning".to_owned(),
+        EntryKind::Typed | EntryKind::Note => "this message".to_owned(),
+    }
+}
+
+/// What others have said, without what could pass for the end of a line or of a note.
+fn one_line(said: &str) -> String {
+    let plain = said.chars().map(|c| if c.is_control() || matches!(c, '[' | ']') { ' ' } else { c });
+    let short: String = plain.take(MAX_SAID_CHARS).collect();
+    short.split_whitespace().collect::<Vec<_>>().join(" ")
+}

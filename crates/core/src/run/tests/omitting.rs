@@ -1,0 +1,231 @@
+//! Requests that a server refuses because of one of their parts.
+
+use super::*;
+use crate::event::OmittedPart;
+use crate::message::{BlobRef, Media, RawJson, Reasoning};
+use crate::refusal::{Refusal, RefusedKind, RefusedPart};
+
+fn picture(name: &str) -> Part {
+    Part::Image(Media {
+        blob: BlobRef { hash: name.to_owned(), bytes: 9 },
+        media_type: "image/png".to_owned(),
+        name: Some(name.to_owned()),
+        width: Some(8),
+        height: Some(8),
+    })
+}
+
+fn refused(refusal: Refusal) -> Failure {
+    let refusal = Some(Box::new(refusal));
+    Failure { refusal, ..Failure::new(ErrorCode::InvalidRequest, "no [such] part\nplease", false) }
+}
+
+fn of_kind(kind: RefusedKind) -> Refusal {
+    Refusal { kind: Some(kind), ..Refusal::default() }
+}
+
+fn of_part(part: RefusedPart) -> Refusal {
+    Refusal { part: Some(part), ..Refusal::default() }
+}
+
+fn say(stage: &mut Stage, parts: Vec<Part>) -> Vec<Effect> {
+    stage.queue.push(Queued { id: "q".into(), queued_at: stage.now, parts });
+    stage.feed(Input::Wake)
+}
+
+/// Everything the model is shown, as one text; pictures by their names.
+fn shown(stage: &Stage) -> String {
+    fn of(part: &Part, words: &mut Vec<String>) {
+        match part {
+            Part::Text(text) => words.push(text.text.clone()),
+            Part::Image(media) | Part::File(media) => words.push(format!("<{}>", media.blob.hash)),
+            Part::Reasoning(_) => words.push("<reasoning>".to_owned()),
+            Part::ToolResult(result) => result.content.iter().for_each(|part| of(part, words)),
+            Part::ToolCall(_) | Part::Opaque(_) => {}
+        }
+    }
+    let mut words = Vec::new();
+    let messages = request_messages(stage.run.history().view());
+    messages.iter().flat_map(|message| &message.parts).for_each(|part| of(part, &mut words));
+    words.join("|")
+}
+
+fn omissions(stage: &Stage) -> Vec<(String, bool)> {
+    let omissions = stage.run.history().omissions().iter();
+    omissions.map(|omission| (omission.id.to_string(), omission.active)).collect()
+}
+
+#[test]
+fn a_refused_picture_is_left_out_and_the_conversation_goes_on() {
+    let mut stage = Stage::new(|_| ());
+    say(&mut stage, vec![Part::text("look"), picture("cat.png")]);
+    let effects = stage.fail(refused(of_kind(RefusedKind::Image)));
+    assert!(calls_model(&effects), "the step is made again");
+    let note = "[Left out: cat.png (image/png). The model's server refused it: no such part please]";
+    assert_eq!(shown(&stage), format!("look|{note}"));
+    assert_eq!(ended(&stage.answer(vec![Part::text("I see no cat.")])), Some(RunEnd::Stop));
+    stage.send("never mind");
+    assert!(!shown(&stage).contains("<cat.png>"), "and it stays so");
+    stage.answer(vec![Part::text("ok")]);
+
+    let (id, _) = omissions(&stage).remove(0);
+    let history = stage.run.history();
+    assert!(history.check_undo(&id.as_str().into()).is_ok());
+    let before = history.view_hash();
+    stage.feed(Input::Record(vec![EventBody::ViewRestored { edit_id: id.as_str().into() }]));
+    assert!(shown(&stage).starts_with("look|<cat.png>|"), "{}", shown(&stage));
+    assert_ne!(stage.run.history().view_hash(), before);
+    let again = History::fold(&stage.log).unwrap();
+    assert_eq!(again, *stage.run.history(), "a restart sees the same");
+}
+
+#[test]
+fn the_part_that_the_error_names_is_left_out() {
+    let mut stage = Stage::new(|_| ());
+    say(&mut stage, vec![picture("good"), picture("bad"), picture("fine")]);
+    stage.fail(refused(of_part(RefusedPart::Blob("bad".to_owned()))));
+    let view = shown(&stage);
+    assert!(view.contains("<good>") && view.contains("<fine>") && !view.contains("<bad>"), "{view}");
+}
+
+#[test]
+fn of_too_many_pictures_the_newest_stay() {
+    let mut stage = Stage::new(|_| ());
+    say(&mut stage, vec![picture("a"), picture("b"), picture("c")]);
+    stage.fail(refused(Refusal { most: Some(2), ..of_kind(RefusedKind::Image) }));
+    assert!(shown(&stage).ends_with("<b>|<c>"), "{}", shown(&stage));
+    stage.fail(refused(Refusal { takes_none: true, ..of_kind(RefusedKind::Image) }));
+    assert!(!shown(&stage).contains('<'), "{}", shown(&stage));
+}
+
+#[test]
+fn what_was_learned_from_the_error_needs_no_omission() {
+    let mut stage = Stage::new(|_| ());
+    say(&mut stage, vec![picture("a")]);
+    let remedied = Refusal { is_remedied: true, ..of_kind(RefusedKind::Image) };
+    assert!(calls_model(&stage.fail(refused(remedied))));
+    assert_eq!(omissions(&stage), []);
+}
+
+/// A result of 3 pictures' worth of tries, of which each was in vain.
+#[test]
+fn guesses_that_do_not_help_are_taken_back() {
+    let mut stage = Stage::new(|_| ());
+    say(&mut stage, vec![picture("a"), picture("b")]);
+    let calls = stage.answer(vec![call("read")]);
+    stage.end_tool(&running(&calls)[0], "the output");
+    let before = shown(&stage);
+    assert!(calls_model(&stage.fail(refused(Refusal::default()))));
+    assert!(shown(&stage).contains("<a>") && !shown(&stage).contains("<b>"), "the newest picture first");
+    assert!(calls_model(&stage.fail(refused(Refusal::default()))));
+    assert!(!shown(&stage).contains('<') && shown(&stage).contains("the output"), "then all of them");
+    assert!(calls_model(&stage.fail(refused(Refusal::default()))));
+    assert!(
+        shown(&stage).contains("<a>|<b>") && !shown(&stage).contains("the output"),
+        "then the newest result"
+    );
+    let effects = stage.fail(refused(Refusal::default()));
+    assert_eq!(ended(&effects), Some(RunEnd::Error));
+    assert_eq!(shown(&stage), before, "none of them was to blame");
+    assert!(omissions(&stage).iter().all(|(_, active)| !active));
+}
+
+#[test]
+fn a_guess_that_helps_stays() {
+    let mut stage = Stage::new(|_| ());
+    say(&mut stage, vec![picture("a"), picture("b")]);
+    stage.fail(refused(Refusal::default()));
+    stage.answer(vec![Part::text("fine")]);
+    assert_eq!(omissions(&stage).len(), 1);
+    assert!(omissions(&stage)[0].1);
+}
+
+#[test]
+fn an_error_without_suspects_ends_the_run() {
+    let mut stage = Stage::new(|settings| drop(settings.tools.remove("mcp__x__y")));
+    stage.send("hello");
+    assert_eq!(ended(&stage.fail(refused(Refusal::default()))), Some(RunEnd::Error));
+    assert_eq!(omissions(&stage), []);
+}
+
+#[test]
+fn a_result_that_a_filter_refuses_is_left_out() {
+    let mut stage = Stage::new(|_| ());
+    stage.send("go");
+    let calls = running(&stage.answer(vec![call("read"), call("read")]));
+    stage.end_tool(&calls[0], "harmless");
+    stage.end_tool(&calls[1], "awful");
+    let filtered = Failure { code: ErrorCode::Refused, ..refused(of_kind(RefusedKind::Content)) };
+    assert!(calls_model(&stage.fail(filtered.clone())));
+    assert!(shown(&stage).contains("harmless") && !shown(&stage).contains("awful"));
+    assert!(calls_model(&stage.fail(filtered)));
+    assert!(!shown(&stage).contains("harmless"), "then all results of the step");
+}
+
+#[test]
+fn a_message_that_a_filter_refuses_ends_its_run_only() {
+    let mut stage = Stage::new(|_| ());
+    stage.send("hello");
+    stage.answer(vec![Part::text("hi")]);
+    stage.send("something awful");
+    let effects = stage.fail(refused(of_kind(RefusedKind::Content)));
+    assert_eq!(ended(&effects), Some(RunEnd::Error));
+    assert!(!shown(&stage).contains("something awful"), "{}", shown(&stage));
+    stage.send("never mind");
+    assert_eq!(ended(&stage.answer(vec![Part::text("ok")])), Some(RunEnd::Stop));
+}
+
+#[test]
+fn reasoning_of_other_models_goes_first() {
+    let reasoning = |item: &str| {
+        Part::Reasoning(Reasoning {
+            text: String::new(),
+            native: Some(RawJson(format!("{{\"s\":\"{item}\"}}"))),
+        })
+    };
+    let mut stage = Stage::new(|_| ());
+    stage.send("a");
+    stage.answer(vec![reasoning("old"), Part::text("x")]);
+    let mut settings = Settings::clone(stage.run.settings());
+    settings.model.origin.model = "other".to_owned();
+    stage.run.configure(Arc::new(settings));
+    stage.send("b");
+    stage.answer(vec![reasoning("new"), Part::text("y")]);
+    stage.send("c");
+    stage.fail(refused(of_kind(RefusedKind::Reasoning)));
+    assert_eq!(shown(&stage), "a|x|b|<reasoning>|y|c");
+    stage.fail(refused(of_kind(RefusedKind::Reasoning)));
+    assert_eq!(shown(&stage), "a|x|b|y|c");
+
+    stage.answer(vec![reasoning("signed"), Part::text("z")]);
+    stage.send("d");
+    stage.fail(refused(of_part(RefusedPart::Reasoning("signed".to_owned()))));
+    assert!(!shown(&stage).contains("<reasoning>"));
+}
+
+#[test]
+fn a_tool_whose_schema_is_refused_is_not_offered() {
+    let mut stage = Stage::new(|_| ());
+    stage.send("go");
+    let tokens = stage.run.settings().fixed.tokens_of(stage.run.history());
+    let named = of_part(RefusedPart::Tool("mcp__x__y".to_owned()));
+    assert!(calls_model(&stage.fail(refused(named.clone()))));
+    let history = stage.run.history();
+    assert!(history.omits_tool("mcp__x__y") && !history.omits_tool("read"));
+    assert_eq!(stage.run.settings().fixed.tokens_of(history), tokens - 30, "the meter knows");
+    let [omission] = history.omissions() else { panic!("one") };
+    assert_eq!(omission.parts, [OmittedPart::Tool { name: "mcp__x__y".to_owned() }]);
+    assert_eq!(ended(&stage.fail(refused(named))), Some(RunEnd::Error), "it is not there any more");
+}
+
+#[test]
+fn a_step_is_made_again_three_times_at_most() {
+    let mut stage = Stage::new(|_| ());
+    say(&mut stage, (0..9).map(|n| picture(&n.to_string())).collect());
+    let name = |n: u32| refused(of_part(RefusedPart::Blob(n.to_string())));
+    for n in 0..3 {
+        assert!(calls_model(&stage.fail(name(n))));
+    }
+    assert_eq!(ended(&stage.fail(name(3))), Some(RunEnd::Error));
+    assert_eq!(omissions(&stage).iter().filter(|(_, active)| *active).count(), 3, "they were named");
+}

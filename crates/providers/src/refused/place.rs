@@ -1,0 +1,216 @@
+//! Places in a request, as errors name them: `messages.3.content.1.image`, `input[2].content[0]`, `contents[1].parts[0]`,
+//! or `["body", "messages", 3, "content", 1]`.
+
+use longhaul_core::refusal::RefusedPart;
+use serde_json::Value;
+
+/// Where the parts of a conversation are, and where tools are.
+const ROOTS: [&str; 5] = ["messages", "input", "contents", "tools", "functions"];
+
+/// Places that are read of one error, and steps of one place.
+const MAX_PLACES: usize = 8;
+const MAX_STEPS: usize = 16;
+
+/// A step from a value to one inside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Key(String),
+    Index(usize),
+}
+
+/// A place: a root and the steps from there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    root: &'static str,
+    steps: Vec<Step>,
+}
+
+/// The places that an error names, in order.
+pub(super) fn named_in(error_body: &str) -> Vec<Place> {
+    let mut places = Vec::new();
+    if let Ok(value) = serde_json::from_str::<Value>(error_body) {
+        lists(&value, 0, &mut places);
+    }
+    written(error_body, &mut places);
+    places.truncate(MAX_PLACES);
+    places
+}
+
+/// Places given as lists of keys and numbers.
+fn lists(value: &Value, depth: usize, places: &mut Vec<Place>) {
+    if depth > 8 {
+        return;
+    }
+    match value {
+        Value::Array(items) => {
+            let root =
+                items.iter().take(3).enumerate().find_map(|(at, item)| Some((at, root(item.as_str()?)?)));
+            let steps = |at: usize| {
+                let steps = items[at + 1..].iter().take(MAX_STEPS).map(|item| match item {
+                    Value::Number(number) => usize::try_from(number.as_u64()?).ok().map(Step::Index),
+                    Value::String(key) => Some(Step::Key(key.clone())),
+                    _ => None,
+                });
+                steps.collect::<Option<Vec<Step>>>()
+            };
+            match root.and_then(|(at, root)| Some(Place { root, steps: steps(at)? })) {
+                Some(place) if matches!(place.steps.first(), Some(Step::Index(_))) => places.push(place),
+                _ => items.iter().take(64).for_each(|item| lists(item, depth + 1, places)),
+            }
+        }
+        Value::Object(fields) => fields.values().for_each(|field| lists(field, depth + 1, places)),
+        _ => {}
+    }
+}
+
+fn root(word: &str) -> Option<&'static str> {
+    ROOTS.into_iter().find(|root| *root == word)
+}
+
+/// Places written with dots or brackets.
+fn written(text: &str, places: &mut Vec<Place>) {
+    for root in ROOTS {
+        for (at, _) in text.match_indices(root).take(MAX_PLACES) {
+            let before = text[..at].chars().next_back();
+            if before.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_') {
+                continue;
+            }
+            let steps = steps(&text[at + root.len()..]);
+            let place = Place { root, steps };
+            if matches!(place.steps.first(), Some(Step::Index(_))) && !places.contains(&place) {
+                places.push(place);
+            }
+        }
+    }
+}
+
+fn steps(mut rest: &str) -> Vec<Step> {
+    let mut steps = Vec::new();
+    while steps.len() < MAX_STEPS {
+        let is_bracket = rest.starts_with('[');
+        let Some(inner) = rest.strip_prefix(['[', '.']) else { break };
+        let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        let word: &str = &inner[..inner.find(|c| !is_word(c)).unwrap_or(inner.len())];
+        if word.is_empty() {
+            break;
+        }
+        steps.push(match word.parse() {
+            Ok(index) => Step::Index(index),
+            Err(_) => Step::Key(word.to_owned()),
+        });
+        rest = &inner[word.len()..];
+        rest = if is_bracket { rest.strip_prefix(']').unwrap_or(rest) } else { rest };
+    }
+    steps
+}
+
+impl Place {
+    /// The part of the request there, if it is one that can be left out.
+    pub(super) fn part_of(&self, request: &Value) -> Option<RefusedPart> {
+        let root = request.get(self.root)?;
+        // From the whole to the part: what an error names inside a part means the part.
+        let mut along = vec![root];
+        for step in &self.steps {
+            let last = along[along.len() - 1];
+            let next = match step {
+                Step::Index(index) => last.get(*index),
+                Step::Key(key) => last.get(key),
+            };
+            // Some errors name the kind of a block where its field would stand.
+            match next {
+                Some(next) => along.push(next),
+                None if matches!(step, Step::Key(_)) => {}
+                None => return None,
+            }
+        }
+        if matches!(self.root, "tools" | "functions") {
+            return along.iter().rev().find_map(|value| tool(value)).map(RefusedPart::Tool);
+        }
+        let inside = &along[1..];
+        inside.iter().rev().find_map(|value| part(value, root)).or_else(|| {
+            // A place that ends above its part: the only picture of the message, or its text.
+            let message = inside.first()?;
+            only_media(message, root).or_else(|| inside.iter().rev().find_map(|value| text(value)))
+        })
+    }
+}
+
+fn tool(value: &Value) -> Option<String> {
+    let named = value.get("name").or_else(|| value.get("function")?.get("name"));
+    let declared =
+        || match value.get("functionDeclarations").or_else(|| value.get("function_declarations"))? {
+            Value::Array(only) if only.len() == 1 => only[0].get("name"),
+            _ => None,
+        };
+    Some(named.or_else(declared)?.as_str()?.to_owned())
+}
+
+/// A value that is a part by itself.
+fn part(value: &Value, root: &Value) -> Option<RefusedPart> {
+    if is_media(value) {
+        return nth_media(value, root).map(RefusedPart::Media);
+    }
+    let field = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
+    match value.get("type").and_then(Value::as_str) {
+        Some("thinking" | "redacted_thinking" | "reasoning") => {
+            let item = field("signature").or_else(|| field("data")).or_else(|| field("encrypted_content"));
+            item.or_else(|| field("id")).filter(|item| !item.is_empty()).map(RefusedPart::Reasoning)
+        }
+        Some("tool_result") => field("tool_use_id").map(RefusedPart::ToolResult),
+        Some("function_call_output") => field("call_id").map(RefusedPart::ToolResult),
+        Some("text" | "input_text" | "output_text") => field("text").map(RefusedPart::Text),
+        _ if field("role").as_deref() == Some("tool") => field("tool_call_id").map(RefusedPart::ToolResult),
+        _ => None,
+    }
+}
+
+fn text(value: &Value) -> Option<RefusedPart> {
+    match value {
+        Value::String(text) => Some(RefusedPart::Text(text.clone())),
+        Value::Object(fields) => match fields.get("content").or_else(|| fields.get("text"))? {
+            Value::String(text) => Some(RefusedPart::Text(text.clone())),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn only_media(message: &Value, root: &Value) -> Option<RefusedPart> {
+    let mut found = Vec::new();
+    all_media(message, 0, &mut found);
+    match found.as_slice() {
+        [only] => nth_media(only, root).map(RefusedPart::Media),
+        _ => None,
+    }
+}
+
+/// Whether a value is a picture or a file, on any wire.
+fn is_media(value: &Value) -> bool {
+    let Value::Object(fields) = value else { return false };
+    match fields.get("type").and_then(Value::as_str) {
+        Some("image" | "image_url" | "input_image" | "document" | "file" | "input_file") => true,
+        Some(_) => false,
+        None => {
+            ["inlineData", "inline_data", "fileData", "file_data"].iter().any(|key| fields.contains_key(*key))
+        }
+    }
+}
+
+/// Its number among the pictures and files of the request.
+fn nth_media(media: &Value, root: &Value) -> Option<usize> {
+    let mut found = Vec::new();
+    all_media(root, 0, &mut found);
+    found.iter().position(|other| std::ptr::eq(*other, media))
+}
+
+fn all_media<'v>(value: &'v Value, depth: usize, found: &mut Vec<&'v Value>) {
+    if depth > 32 {
+        return;
+    }
+    match value {
+        _ if is_media(value) => found.push(value),
+        Value::Array(items) => items.iter().for_each(|item| all_media(item, depth + 1, found)),
+        Value::Object(fields) => fields.values().for_each(|field| all_media(field, depth + 1, found)),
+        _ => {}
+    }
+}

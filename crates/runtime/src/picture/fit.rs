@@ -1,0 +1,227 @@
+//! Pictures as a model's server takes them: of a kind it knows, undamaged, and no larger than it allows.
+
+use std::io::Cursor;
+
+use bytes::Bytes;
+use image::codecs::jpeg::JpegEncoder;
+use image::imageops::FilterType;
+use image::{DynamicImage, ImageError, ImageFormat, ImageReader, Rgba};
+
+use super::TooLarge;
+
+/// The quality of a picture that is written anew as JPEG, of 100.
+const JPEG_QUALITY: u8 = 85;
+
+/// The most memory that decoding one picture may take, in bytes: 100 million pixels of four bytes, and a little more.
+const MAX_DECODED_BYTES: u64 = 512 << 20;
+
+/// How often a picture is made smaller until its bytes are few enough.
+const MAX_ATTEMPTS: u32 = 8;
+
+/// What a server takes of one picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PictureLimits {
+    /// The longest side, in pixels.
+    pub max_side: u32,
+    /// The size of the file, in bytes.
+    pub max_bytes: u64,
+}
+
+impl PictureLimits {
+    /// The limits of a wire, in a request with `count` pictures.
+    ///
+    /// Anthropic, "Vision" (8,000 pixels, 2,000 where a request has more than 20 pictures; 5 MB in base64). The others
+    /// take about 20 MB in base64; what is wider than 8,000 pixels they scale down themselves.
+    pub fn of_wire(api: &str, count: usize) -> Self {
+        match api {
+            "anthropic-messages" => {
+                Self { max_side: if count > 20 { 2_000 } else { 8_000 }, max_bytes: 3_900_000 }
+            }
+            _ => Self { max_side: 8_000, max_bytes: 15_000_000 },
+        }
+    }
+}
+
+/// A picture that can be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fitted {
+    /// Its MIME type, as its content says.
+    pub media_type: &'static str,
+    /// The picture written anew; `None` if it can be sent as it is.
+    pub rewritten: Option<Bytes>,
+}
+
+/// Why a picture cannot be sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    /// The content is of no kind that servers take.
+    #[error("its content is no PNG, JPEG, GIF, WebP or BMP picture")]
+    Unknown,
+    /// The content cannot be decoded.
+    #[error("the picture is damaged ({0})")]
+    Damaged(String),
+    /// Nobody should decode it.
+    #[error("{0}")]
+    TooLarge(#[from] TooLarge),
+    /// It stays too large, however small it is made.
+    #[error("it cannot be made small enough for this server")]
+    Incompressible,
+}
+
+/// Checks a picture, and makes it smaller where a server takes less.
+///
+/// ```
+/// use longhaul::picture::{PictureLimits, Unfit, fit};
+/// let limits = PictureLimits::of_wire("openai-chat", 1);
+/// assert_eq!(fit(b"no picture", limits), Err(Unfit::Unknown));
+/// ```
+///
+/// # Errors
+/// [`Unfit`]: words can stand in its place, the picture cannot be sent.
+pub fn fit(content: &[u8], limits: PictureLimits) -> Result<Fitted, Unfit> {
+    let format = image::guess_format(content).map_err(|_| Unfit::Unknown)?;
+    let media_type = match format {
+        ImageFormat::Png => "image/png",
+        ImageFormat::Jpeg => "image/jpeg",
+        ImageFormat::Gif => "image/gif",
+        ImageFormat::WebP => "image/webp",
+        ImageFormat::Bmp => "image/bmp",
+        _ => return Err(Unfit::Unknown),
+    };
+    let size = super::size(content)?;
+    let picture = match decode(content, format) {
+        Ok(picture) => picture,
+        // What we cannot decode although it is whole, the server may.
+        Err(ImageError::Unsupported(_)) if format != ImageFormat::Bmp => {
+            return Ok(Fitted { media_type, rewritten: None });
+        }
+        Err(error) => return Err(Unfit::Damaged(error.to_string())),
+    };
+    let (width, height) = size.unwrap_or((picture.width(), picture.height()));
+    let is_small = width.max(height) <= limits.max_side && content.len() as u64 <= limits.max_bytes;
+    if is_small && format != ImageFormat::Bmp {
+        return Ok(Fitted { media_type, rewritten: None });
+    }
+    shrink(picture, format, limits)
+}
+
+fn decode(content: &[u8], format: ImageFormat) -> Result<DynamicImage, ImageError> {
+    let mut reader = ImageReader::with_format(Cursor::new(content), format);
+    let mut limits = image::Limits::default();
+    limits.max_alloc = Some(MAX_DECODED_BYTES);
+    reader.limits(limits);
+    reader.decode()
+}
+
+/// Writes a picture anew: as PNG where it was lossless and that is small enough, else as JPEG, smaller each time.
+fn shrink(picture: DynamicImage, format: ImageFormat, limits: PictureLimits) -> Result<Fitted, Unfit> {
+    let longest = picture.width().max(picture.height());
+    let mut side = longest.min(limits.max_side);
+    for _ in 0..MAX_ATTEMPTS {
+        let smaller = match side < longest {
+            true => picture.resize(side, side, FilterType::Triangle),
+            false => picture.clone(),
+        };
+        let lossless = !matches!(format, ImageFormat::Jpeg);
+        if lossless && let Some(written) = as_png(&smaller).filter(|png| png.len() as u64 <= limits.max_bytes)
+        {
+            return Ok(Fitted { media_type: "image/png", rewritten: Some(written) });
+        }
+        if let Some(written) = as_jpeg(&smaller).filter(|jpeg| jpeg.len() as u64 <= limits.max_bytes) {
+            return Ok(Fitted { media_type: "image/jpeg", rewritten: Some(written) });
+        }
+        side = (side * 7 / 10).max(1);
+    }
+    Err(Unfit::Incompressible)
+}
+
+fn as_png(picture: &DynamicImage) -> Option<Bytes> {
+    let mut written = Cursor::new(Vec::new());
+    picture.write_to(&mut written, ImageFormat::Png).ok()?;
+    Some(written.into_inner().into())
+}
+
+/// JPEG has no transparency: what shines through is white.
+fn as_jpeg(picture: &DynamicImage) -> Option<Bytes> {
+    let mut opaque = picture.to_rgba8();
+    for Rgba([red, green, blue, alpha]) in opaque.pixels_mut() {
+        let blend = |color: u8, alpha: u8| {
+            let (color, alpha) = (u32::from(color), u32::from(alpha));
+            u8::try_from((color * alpha + 255 * (255 - alpha)) / 255).unwrap_or(u8::MAX)
+        };
+        (*red, *green, *blue) = (blend(*red, *alpha), blend(*green, *alpha), blend(*blue, *alpha));
+    }
+    let opaque = DynamicImage::ImageRgba8(opaque).to_rgb8();
+    let mut written = Vec::new();
+    JpegEncoder::new_with_quality(&mut written, JPEG_QUALITY).encode_image(&opaque).ok()?;
+    Some(written.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOMY: PictureLimits = PictureLimits { max_side: 8_000, max_bytes: 15_000_000 };
+
+    /// A picture that compresses badly.
+    fn noise(width: u32, height: u32) -> DynamicImage {
+        let mut state = 1_u32;
+        let picture = image::RgbImage::from_fn(width, height, |_, _| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let [red, green, blue, _] = state.to_be_bytes();
+            image::Rgb([red, green, blue])
+        });
+        DynamicImage::ImageRgb8(picture)
+    }
+
+    fn written(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
+        let mut out = Cursor::new(Vec::new());
+        picture.write_to(&mut out, format).unwrap();
+        out.into_inner()
+    }
+
+    #[test]
+    fn a_good_picture_stays_as_it_is_whatever_it_is_called() {
+        let picture = noise(40, 30);
+        for (format, media_type) in [
+            (ImageFormat::Png, "image/png"),
+            (ImageFormat::Jpeg, "image/jpeg"),
+            (ImageFormat::Gif, "image/gif"),
+            (ImageFormat::WebP, "image/webp"),
+        ] {
+            let content = written(&picture, format);
+            assert_eq!(fit(&content, ROOMY), Ok(Fitted { media_type, rewritten: None }));
+        }
+        let fitted = fit(&written(&picture, ImageFormat::Bmp), ROOMY).unwrap();
+        assert_eq!(fitted.media_type, "image/png", "few servers take BMP");
+        assert_eq!(image::load_from_memory(&fitted.rewritten.unwrap()).unwrap().to_rgb8(), picture.to_rgb8());
+    }
+
+    #[test]
+    fn a_picture_that_is_cut_off_is_damaged() {
+        let content = written(&noise(40, 30), ImageFormat::Png);
+        let half = &content[..content.len() / 2];
+        assert!(matches!(fit(half, ROOMY), Err(Unfit::Damaged(_))));
+        assert_eq!(fit(b"<svg xmlns='http://www.w3.org/2000/svg'/>", ROOMY), Err(Unfit::Unknown));
+        assert_eq!(fit(b"", ROOMY), Err(Unfit::Unknown));
+    }
+
+    #[test]
+    fn a_large_picture_is_made_smaller() {
+        let content = written(&noise(400, 100), ImageFormat::Png);
+        let narrow = PictureLimits { max_side: 200, ..ROOMY };
+        let fitted = fit(&content, narrow).unwrap();
+        let smaller = image::load_from_memory(&fitted.rewritten.unwrap()).unwrap();
+        assert_eq!((smaller.width(), smaller.height()), (200, 50));
+        let light = PictureLimits { max_bytes: 10_000, ..ROOMY };
+        let fitted = fit(&content, light).unwrap();
+        assert!(fitted.rewritten.is_some_and(|bytes| bytes.len() <= 10_000));
+        assert_eq!(fit(&content, PictureLimits { max_bytes: 10, ..ROOMY }), Err(Unfit::Incompressible));
+    }
+
+    #[test]
+    fn anthropic_takes_smaller_pictures_where_there_are_many() {
+        assert_eq!(PictureLimits::of_wire("anthropic-messages", 20).max_side, 8_000);
+        assert_eq!(PictureLimits::of_wire("anthropic-messages", 21).max_side, 2_000);
+    }
+}

@@ -1,0 +1,212 @@
+//! Servers that refuse one part of a conversation: it is left out once, and the session goes on.
+
+use std::sync::{Arc, Mutex};
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use axum::{Json, Router};
+use longhaul::session::{Runtime, Session};
+use longhaul::testing::{self, Folder};
+use longhaul_core::event::{EventBody, RunEnd};
+use longhaul_core::message::{Media, Part};
+use longhaul_providers::Ability;
+use longhaul_providers::openai_chat::{Config, OpenAiChat};
+use longhaul_store::{Blobs, MemoryStore};
+use serde_json::{Value, json};
+
+const PNG: &[u8] = include_bytes!("media/pixel.png");
+
+/// What a server refuses: a status and its words, or nothing.
+type Refuses = fn(&Value) -> Option<(u16, String)>;
+
+#[derive(Clone)]
+struct Server {
+    refuses: Refuses,
+    /// Answered before anything else, in turn: a tool call each.
+    calls: Arc<Mutex<Vec<Value>>>,
+    requests: Arc<Mutex<Vec<Value>>>,
+}
+
+async fn answer(State(server): State<Server>, Json(request): Json<Value>) -> Response {
+    server.requests.lock().unwrap().push(request.clone());
+    if let Some((status, message)) = (server.refuses)(&request) {
+        let body = json!({ "error": { "message": message, "type": "BadRequestError", "code": status } });
+        return (StatusCode::from_u16(status).unwrap(), Json(body)).into_response();
+    }
+    let call = server.calls.lock().unwrap().pop();
+    let (delta, finish) = match call {
+        Some(call) => (json!({ "tool_calls": [call] }), "tool_calls"),
+        None => (json!({ "content": "Seen." }), "stop"),
+    };
+    let chunk = json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] });
+    let end = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": finish }] });
+    let stream = format!("data: {chunk}\n\ndata: {end}\n\ndata: [DONE]\n\n");
+    ([("content-type", "text/event-stream")], stream).into_response()
+}
+
+struct World {
+    runtime: Runtime,
+    session: Session,
+    server: Server,
+    folder: Folder,
+}
+
+async fn world(refuses: Refuses, calls: Vec<Value>) -> World {
+    let server =
+        Server { refuses, calls: Arc::new(Mutex::new(calls)), requests: Arc::new(Mutex::new(Vec::new())) };
+    let router = Router::new().route("/v1/chat/completions", post(answer)).with_state(server.clone());
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let model = OpenAiChat::new(Config::new(format!("http://{address}/v1"), "m")).unwrap();
+    let folder = Folder::new().unwrap();
+    let mut agent = testing::agent(Arc::new(model), &folder).await.unwrap();
+    agent.limits.images = Ability::Unknown;
+    agent.limits.files = Ability::Unknown;
+    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(64 << 20));
+    let session = runtime.create(None).await.unwrap();
+    World { runtime, session, server, folder }
+}
+
+impl World {
+    async fn picture(&self, name: &str) -> Part {
+        // The same pixel with another comment each time: pictures are known by their content.
+        let mut content = PNG.to_vec();
+        content.extend(name.as_bytes());
+        let blob = self.runtime.blobs().put(content).await.unwrap();
+        let name = Some(name.to_owned());
+        Part::Image(Media { blob, media_type: "image/png".to_owned(), name, width: Some(1), height: Some(1) })
+    }
+
+    /// Sends a message and returns how the run ended.
+    async fn send(&self, parts: Vec<Part>) -> Option<RunEnd> {
+        self.session.send(parts).await.unwrap();
+        self.session.settled().await.unwrap().end
+    }
+
+    fn last_request(&self) -> String {
+        self.server.requests.lock().unwrap().last().unwrap().to_string()
+    }
+
+    fn requests(&self) -> usize {
+        self.server.requests.lock().unwrap().len()
+    }
+
+    async fn omissions(&self) -> usize {
+        let log = self.runtime.log(self.session.id()).await.unwrap();
+        let restored =
+            log.iter().filter(|event| matches!(event.body, EventBody::ViewRestored { .. })).count();
+        log.iter().filter(|event| matches!(event.body, EventBody::PartsOmitted { .. })).count() - restored
+    }
+}
+
+fn has_picture(request: &Value) -> bool {
+    request["messages"].to_string().contains("\"image_url\"")
+}
+
+#[tokio::test]
+async fn a_model_that_sees_no_pictures_is_learned_from_its_error() {
+    let refuses: Refuses =
+        |request| has_picture(request).then(|| (400, "m is not a multimodal model".to_owned()));
+    let world = world(refuses, Vec::new()).await;
+    assert_eq!(world.send(vec![Part::text("remember KIWI")]).await, Some(RunEnd::Stop));
+    let mut watch = world.session.watch();
+    let cat = world.picture("cat").await;
+    assert_eq!(world.send(vec![Part::text("look"), cat.clone()]).await, Some(RunEnd::Stop));
+    let told = std::iter::from_fn(|| watch.try_recv().ok()).find(|told| told.name == "llm:unsupported-input");
+    assert!(told.unwrap().to_json().to_string().contains("does not see pictures"), "a person is told");
+    assert_eq!(world.send(vec![Part::text("never mind")]).await, Some(RunEnd::Stop));
+    assert!(world.last_request().contains("KIWI") && world.last_request().contains("[not shown: cat"));
+    assert_eq!(world.omissions().await, 0, "another model would be shown it");
+
+    let asked = world.requests();
+    let other = world.runtime.create(None).await.unwrap();
+    other.send(vec![cat]).await.unwrap();
+    assert_eq!(other.settled().await.unwrap().end, Some(RunEnd::Stop));
+    assert_eq!(world.requests(), asked + 1, "the next session knows");
+}
+
+#[tokio::test]
+async fn a_limit_on_the_number_of_pictures_is_learned() {
+    let refuses: Refuses = |request| {
+        let count = request["messages"].to_string().matches("\"image_url\":{").count();
+        (count > 2).then(|| (400, "At most 2 image(s) may be provided in one request.".to_owned()))
+    };
+    let world = world(refuses, Vec::new()).await;
+    let mut parts = Vec::new();
+    for name in ["a", "b", "c"] {
+        parts.push(world.picture(name).await);
+    }
+    assert_eq!(world.send(parts).await, Some(RunEnd::Stop));
+    let asked = world.requests();
+    assert_eq!(asked, 2);
+    assert_eq!(world.send(vec![world.picture("d").await]).await, Some(RunEnd::Stop));
+    assert_eq!(world.requests(), asked + 1, "it is not asked for more again");
+    assert!(world.last_request().contains("newer ones follow"));
+}
+
+#[tokio::test]
+async fn the_picture_that_an_error_points_at_is_left_out() {
+    let refuses: Refuses = |request| {
+        let parts = request["messages"].as_array()?.iter().flat_map(|message| message["content"].as_array());
+        let content = parts.flatten().filter(|part| part["type"] == "image_url").count();
+        let message =
+            request["messages"].as_array()?.iter().position(|message| message["content"].is_array())?;
+        (content == 3)
+            .then(|| (400, format!("messages[{message}].content[1].image_url: Could not process image")))
+    };
+    let world = world(refuses, Vec::new()).await;
+    let parts = vec![world.picture("a").await, world.picture("b").await, world.picture("c").await];
+    assert_eq!(world.send(parts).await, Some(RunEnd::Stop));
+    assert!(world.last_request().contains("[Left out: b (image/png)."), "{}", world.last_request());
+    assert_eq!((world.requests(), world.omissions().await), (2, 1));
+}
+
+#[tokio::test]
+async fn a_server_that_fails_at_a_picture_is_not_waited_for() {
+    let refuses: Refuses =
+        |request| has_picture(request).then(|| (500, "cannot identify image file <_io.BytesIO>".to_owned()));
+    let world = world(refuses, Vec::new()).await;
+    assert_eq!(world.send(vec![world.picture("a").await]).await, Some(RunEnd::Stop));
+    assert_eq!(world.requests(), 2);
+}
+
+#[tokio::test]
+async fn an_error_that_says_nothing_costs_a_result_and_not_the_session() {
+    let refuses: Refuses =
+        |request| request["messages"].to_string().contains("POISON").then(|| (400, "Bad Request".to_owned()));
+    let call = json!({ "index": 0, "id": "c1", "type": "function",
+        "function": { "name": "read", "arguments": "{\"path\":\"poison.txt\"}" } });
+    let world = world(refuses, vec![call]).await;
+    std::fs::write(world.folder.path().join("poison.txt"), "POISON").unwrap();
+    assert_eq!(world.send(vec![Part::text("read it")]).await, Some(RunEnd::Stop));
+    assert_eq!(world.omissions().await, 1);
+    assert_eq!(world.send(vec![Part::text("go on")]).await, Some(RunEnd::Stop));
+}
+
+#[tokio::test]
+async fn a_damaged_picture_is_never_sent() {
+    let refuses: Refuses = |request| has_picture(request).then(|| (400, "no pictures today".to_owned()));
+    let call = json!({ "index": 0, "id": "c1", "type": "function",
+        "function": { "name": "read", "arguments": "{\"path\":\"broken.png\"}" } });
+    let world = world(refuses, vec![call]).await;
+    std::fs::write(world.folder.path().join("broken.png"), &PNG[..PNG.len() / 2]).unwrap();
+    assert_eq!(world.send(vec![Part::text("read it")]).await, Some(RunEnd::Stop));
+    assert!(world.last_request().contains("the picture is damaged"), "{}", world.last_request());
+    assert_eq!((world.requests(), world.omissions().await), (2, 0));
+}
+
+#[tokio::test]
+async fn a_message_that_a_filter_refuses_does_not_poison_the_session() {
+    let refuses: Refuses = |request| {
+        let is_bad = request["messages"].to_string().contains("awful");
+        is_bad.then(|| (400, "The prompt was blocked by the content management policy".to_owned()))
+    };
+    let world = world(refuses, Vec::new()).await;
+    assert_eq!(world.send(vec![Part::text("hello")]).await, Some(RunEnd::Stop));
+    assert_eq!(world.send(vec![Part::text("awful")]).await, Some(RunEnd::Error));
+    assert_eq!(world.send(vec![Part::text("never mind")]).await, Some(RunEnd::Stop));
+    assert!(!world.last_request().contains("awful"));
+}
