@@ -43,7 +43,7 @@ fn the_ai_sdk_talks_to_it() {
         Say::Text("Then not."),
         Say::Slow(SLOW),
         Say::Slow(SLOW),
-        Say::Refuse(400, "broken on purpose"),
+        Say::Refuse(400, "broken on purpose: the temperature is too high"),
         Say::Text("Better."),
         Say::Text("By hand."),
     ]);
@@ -57,7 +57,7 @@ fn ag_ui_talks_to_it() {
         Say::Call("write", writing()),
         Say::Text("It is written."),
         Say::Slow(SLOW),
-        Say::Refuse(400, "broken on purpose"),
+        Say::Refuse(400, "broken on purpose: the temperature is too high"),
         Say::Text("By hand."),
     ]);
     served("ag_ui_talks_to_it", "ag-ui.mjs", says);

@@ -13,8 +13,8 @@ use longhaul_providers::{ProviderError, Request, refused};
 
 use super::Route;
 use super::refused::{Came, Whole};
-use crate::wire::patch::Patch;
 use crate::wire::blocks::{blocks, words};
+use crate::wire::patch::Patch;
 
 /// How often one request is made again without parts that its upstream refuses.
 const MAX_OMISSIONS: u32 = 3;

@@ -46,7 +46,8 @@ impl Route {
         loop {
             let collects = self.must_collect(&prepared);
             let body = self.without_refused(self.body(&prepared, None, collects).await?);
-            let response = self.send(body.clone()).await.inspect_err(|fault| self.unanswered(fault, &prepared))?;
+            let response =
+                self.send(body.clone()).await.inspect_err(|fault| self.unanswered(fault, &prepared))?;
             let came = self.receive(response, &prepared, may_shorten).await?;
             if let Some(refused) = self.refused(&came, &prepared).filter(|_| may_shorten) {
                 let Refused { overflow, is_said, is_usable, suspicion } = refused;

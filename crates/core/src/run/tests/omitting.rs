@@ -107,21 +107,20 @@ fn what_was_learned_from_the_error_needs_no_omission() {
     assert_eq!(omissions(&stage), []);
 }
 
-/// A result of 3 pictures' worth of tries, of which each was in vain.
 #[test]
 fn guesses_that_do_not_help_are_taken_back() {
     let mut stage = Stage::new(|_| ());
     say(&mut stage, vec![picture("a"), picture("b")]);
     let calls = stage.answer(vec![call("read")]);
-    stage.end_tool(&running(&calls)[0], "the output");
+    stage.end_tool(&running(&calls)[0], "42 lines");
     let before = shown(&stage);
     assert!(calls_model(&stage.fail(refused(Refusal::default()))));
     assert!(shown(&stage).contains("<a>") && !shown(&stage).contains("<b>"), "the newest picture first");
     assert!(calls_model(&stage.fail(refused(Refusal::default()))));
-    assert!(!shown(&stage).contains('<') && shown(&stage).contains("the output"), "then all of them");
+    assert!(!shown(&stage).contains('<') && shown(&stage).contains("42 lines"), "then all of them");
     assert!(calls_model(&stage.fail(refused(Refusal::default()))));
     assert!(
-        shown(&stage).contains("<a>|<b>") && !shown(&stage).contains("the output"),
+        shown(&stage).contains("<a>|<b>") && !shown(&stage).contains("42 lines"),
         "then the newest result"
     );
     let effects = stage.fail(refused(Refusal::default()));
