@@ -6,7 +6,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use crate::Declared;
-use crate::http::{self, Secret, Timeouts};
+use crate::http::{self, NetworkVariables, Secret, Timeouts};
 
 /// One model behind one server.
 #[derive(Clone)]
@@ -28,6 +28,8 @@ pub struct Endpoint {
     pub declared: Declared,
     /// How long to wait.
     pub timeouts: Timeouts,
+    /// The variables of the environment that decide how the server is reached, for errors to name.
+    pub variables: NetworkVariables,
 }
 
 impl Endpoint {
@@ -42,6 +44,7 @@ impl Endpoint {
             body: Map::new(),
             declared: Declared::default(),
             timeouts: Timeouts::default(),
+            variables: NetworkVariables::default(),
         }
     }
 

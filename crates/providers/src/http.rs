@@ -2,11 +2,13 @@
 //! status, body, `Retry-After` and the request's name, and keys that never show.
 
 pub(crate) mod answer;
+pub(crate) mod base_url;
 mod bounds;
 mod client;
 mod coding;
 pub(crate) mod failure;
 mod key;
+mod network;
 mod patience;
 mod redirect;
 mod request_id;
@@ -29,8 +31,11 @@ use crate::{ProviderError, refused};
 use client::is_loopback;
 use silence::Silence;
 
+pub use base_url::{BaseUrl, is_page};
 pub use client::builder;
 pub use coding::{BadCoding, Coding};
+pub use network::NetworkVariables;
+pub use retry_after::retry_after;
 pub use secret::Secret;
 
 /// The most of an error's body that is kept, in bytes.
@@ -104,6 +109,7 @@ pub(crate) struct Http {
     /// What is said of the key.
     key: String,
     timeouts: Timeouts,
+    variables: NetworkVariables,
 }
 
 impl Http {
@@ -126,7 +132,13 @@ impl Http {
         let client = builder.build().map_err(|error| network("cannot set up the HTTP client", &error))?;
         let secrets = headers.iter().flat_map(|(_, value)| value.forms()).collect();
         let key = key::describe(headers);
-        Ok(Self { client, headers: header_map(headers)?, secrets, key, timeouts })
+        let variables = NetworkVariables::default();
+        Ok(Self { client, headers: header_map(headers)?, secrets, key, timeouts, variables })
+    }
+
+    /// Has errors name the variables that decide how the server is reached.
+    pub(crate) fn with_variables(self, variables: &NetworkVariables) -> Self {
+        Self { variables: variables.clone(), ..self }
     }
 
     /// The same client with one more header, whose value is no secret.
@@ -149,7 +161,7 @@ impl Http {
         let sent = body.clone();
         let response = match timeout(limit, self.send(&url, body)).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(self.hide(unreachable_server(&url, &error))),
+            Ok(Err(error)) => return Err(self.hide(self.unreachable(&url, &error))),
             Err(_) => return Err(slow_start(&place(&url), limit)),
         };
         if response.status().is_success() { Ok(response) } else { Err(self.refused(response, &sent).await) }
@@ -204,6 +216,14 @@ impl Http {
         limited(Box::pin(decoded))
     }
 
+    /// The error for a server that could not be reached. It may be starting anew, or its proxy: the call may be made
+    /// again. A certificate that is not trusted stays so.
+    fn unreachable(&self, url: &Url, error: &reqwest::Error) -> ProviderError {
+        let words = self.variables.explain(url, error);
+        let failed = ProviderError::new(ErrorCode::Network, words);
+        ProviderError { unsent: error.is_connect(), retryable: !network::is_certificate(error), ..failed }
+    }
+
     /// Takes every secret out of an error's words.
     pub(crate) fn hide(&self, mut error: ProviderError) -> ProviderError {
         for secret in &self.secrets {
@@ -215,7 +235,7 @@ impl Http {
 
     async fn refused(&self, response: Response, sent: &Bytes) -> ProviderError {
         let status = response.status().as_u16();
-        let wait = retry_after::read(response.headers(), SystemTime::now());
+        let wait = retry_after(response.headers(), SystemTime::now());
         let id = request_id::read(response.headers());
         let redirect = redirect::read(&response);
         let said = match collect_lossy(self.bytes(response), MAX_ERROR_BYTES).await {
@@ -306,6 +326,11 @@ pub(crate) fn endpoint(base: &str, segments: &[&str]) -> Result<Url, ProviderErr
     Ok(url)
 }
 
+/// Scheme, host, port and path: never user or query, which may hold a key.
+fn shown(url: &Url) -> String {
+    format!("{}{}", place(url), url.path().trim_end_matches('/'))
+}
+
 fn header_map(headers: &[(String, Secret)]) -> Result<HeaderMap, ProviderError> {
     let mut map = HeaderMap::new();
     for (name, value) in headers {
@@ -332,21 +357,6 @@ fn place(url: &Url) -> String {
     format!("{}://{}{port}", url.scheme(), url.host_str().unwrap_or_default())
 }
 
-/// A server on this machine that refuses the connection is not running. It may be starting anew: the call may be made
-/// again.
-fn unreachable_server(url: &Url, error: &reqwest::Error) -> ProviderError {
-    let place = place(url);
-    if !is_refused(error) {
-        let what = if error.is_connect() { "cannot connect to" } else { "no answer from" };
-        return ProviderError { unsent: error.is_connect(), ..network(&format!("{what} {place}"), error) };
-    }
-    let mut words = format!("cannot connect to {place}: connection refused");
-    if is_loopback(url) {
-        words.push_str("; nothing listens there: is the server running?");
-    }
-    ProviderError { unsent: true, ..ProviderError::new(ErrorCode::Network, words) }
-}
-
 fn is_refused(error: &reqwest::Error) -> bool {
     causes(error).any(|cause| {
         let cause = cause.downcast_ref::<std::io::Error>();
@@ -358,16 +368,10 @@ fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Erro
     std::iter::successors(std::error::Error::source(error), |cause| cause.source())
 }
 
-/// The chain of causes without the library's own first sentence, which repeats the URL.
+/// The error for `what` on the network, with its causes.
 fn network(what: &str, error: &reqwest::Error) -> ProviderError {
     let mut words = what.to_owned();
-    for cause in causes(error) {
-        let text = cause.to_string();
-        if !words.contains(&text) {
-            words.push_str(": ");
-            words.push_str(&text);
-        }
-    }
+    network::push_causes(&mut words, error);
     ProviderError::new(ErrorCode::Network, words)
 }
 

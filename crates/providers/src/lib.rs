@@ -1,8 +1,8 @@
 //! Model providers: one thin adapter per wire format, pure translation plus one small client.
 //!
 //! A [`Provider`] makes one model call and nothing else: it never retries, never rewrites history, never
-//! drops what it does not understand. The loop above decides. (A connection that this machine itself refuses is
-//! tried once more: nothing was sent.)
+//! drops what it does not understand. The loop above decides. Two addresses are tried again, because nothing was done
+//! there: a connection that this machine itself refuses, and a base URL without the version of its API.
 
 pub mod anthropic;
 mod body;

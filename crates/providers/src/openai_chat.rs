@@ -22,6 +22,9 @@ pub use family::Family;
 /// The name of this wire in [`Origin::api`](longhaul_core::message::Origin::api).
 pub const API: &str = "openai-chat";
 
+/// The first segment of the API's paths at its maker.
+pub(crate) const VERSION: &str = "v1";
+
 /// One model behind one server.
 #[derive(Clone, Debug)]
 pub struct Config {

@@ -284,7 +284,13 @@ fn shown(
         EntryKind::Assistant(Some(Cut::Cancelled)) => {
             let blank = |part: &&Part| part.as_text().is_some_and(|text| text.trim().is_empty());
             let kept = message.parts.iter().filter(|part| before.is_some() || !blank(part));
-            kept.filter_map(kept_when_cancelled).collect()
+            let kept: Vec<Part> = kept.filter_map(kept_when_cancelled).collect();
+            let is_thought = |part: &Part| matches!(part, Part::Reasoning(_));
+            if before.is_none() && kept.iter().all(is_thought) {
+                // Nothing was said but to itself: that is for people.
+                return None;
+            }
+            kept
         }
         EntryKind::Assistant(None) => message.parts.iter().map(valid_call).collect(),
         EntryKind::Result { .. } => message.parts.iter().map(|part| with_marker(part, seq)).collect(),

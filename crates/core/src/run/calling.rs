@@ -239,7 +239,7 @@ impl Run {
     /// An answer that does not count, kept without its calls.
     pub(super) fn lost(&self, step: &StepId, partial: Vec<Part>) -> Vec<EventBody> {
         let said: Vec<Part> = partial.into_iter().filter(|part| !matches!(part, Part::ToolCall(_))).collect();
-        let kept = says_something(&said).then(|| self.assistant(step, said, Finish::Other, Some(Cut::Lost)));
+        let kept = shows_something(&said).then(|| self.assistant(step, said, Finish::Other, Some(Cut::Lost)));
         kept.into_iter().collect()
     }
 
@@ -289,7 +289,7 @@ impl Run {
         let Some(step) = calling.map(|start| start.step_id.clone()) else { return };
         let mut events = Vec::new();
         let partial = self.named_calls(&step, partial, Finish::Length);
-        if says_something(&partial) {
+        if shows_something(&partial) {
             events.push(self.assistant(&step, partial, Finish::Other, Some(Cut::Cancelled)));
         }
         events.push(match usage {
@@ -366,6 +366,14 @@ pub(super) fn step_failed(step: &StepId, failure: &Failure) -> EventBody {
         limit_tokens: failure.limit_tokens,
         usage: failure.usage.clone(),
     }
+}
+
+/// Returns whether parts of an answer that was cut off have anything for a person to read: readable reasoning too, which
+/// no request has.
+fn shows_something(parts: &[Part]) -> bool {
+    let is_readable =
+        |part: &Part| matches!(part, Part::Reasoning(reasoning) if !reasoning.text.trim().is_empty());
+    says_something(parts) || parts.iter().any(is_readable)
 }
 
 pub(super) fn says_something(parts: &[Part]) -> bool {

@@ -170,6 +170,21 @@ fn a_hung_hook_and_a_forbidding_one_hold_nothing_up() {
 }
 
 #[test]
+fn a_cancel_holds_until_the_request_does_not_fit_the_window() {
+    let mut settings = with("reactive-overflow", 8_000, 2_000);
+    settings.pre_compact_ms = Some(10_000);
+    let mut stage = Stage::chat(settings, |at| format!("answer {at}{}", words(200)));
+    stage.hook = Some(HookAnswer::Says(PreCompactAnswer { cancel: true, ..PreCompactAnswer::default() }));
+    let (window, usable) = (stage.run.budget().window, stage.run.budget().usable);
+    while stage.edits().is_empty() {
+        assert_eq!(stage.say("go on"), RunEnd::Stop, "{:?}", stage.error());
+    }
+    let largest = stage.requests.iter().max().copied().unwrap_or_default();
+    assert!(largest > usable, "room was made at {largest} of {usable} usable tokens");
+    assert!(largest < window, "a request of {largest} was sent to a window of {window}");
+}
+
+#[test]
 fn a_hooks_own_summary_is_what_is_shown() {
     let mut settings = with("reactive-overflow", 8_000, 500);
     settings.pre_compact_ms = Some(10_000);

@@ -394,6 +394,26 @@ fn a_hook_may_keep_room_from_being_made_and_the_answer_goes_on() {
     );
 }
 
+/// Reasoning of an answer that said nothing else is for people, whether it has a proof or not.
+#[test]
+fn reasoning_of_a_cancelled_answer_is_kept_and_not_sent() {
+    for native in [None, Some(longhaul_core::message::RawJson("{}".to_owned()))] {
+        let mut stage = stage(with("reactive-overflow"), "never said");
+        let thought = longhaul_core::message::Reasoning { text: "let me see".to_owned(), native };
+        stage.courses.push_back(Some(Course::Cancelled(vec![Part::Reasoning(thought.clone())])));
+        let before = stage.run.history().view().len();
+        assert_eq!(stage.say("think"), RunEnd::Cancelled);
+        let kept = stage
+            .run
+            .history()
+            .entries()
+            .iter()
+            .any(|entry| entry.message.parts.contains(&Part::Reasoning(thought.clone())));
+        assert!(kept, "{thought:?}");
+        assert_eq!(stage.run.history().view().len(), before + 1, "the model is shown the question alone");
+    }
+}
+
 #[test]
 fn another_model_that_cannot_go_on_is_not_asked_to() {
     let mut stage = paused_once(with("reactive-overflow"));

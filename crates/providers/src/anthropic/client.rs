@@ -8,13 +8,12 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use longhaul_core::error::ErrorCode;
 use longhaul_core::message::Origin;
-use reqwest::Url;
 use serde::Deserialize;
 
 use super::request::{self, Stale};
 use super::stream::Decoder;
 use super::{BETA_HEADER, Config, VERSION_HEADER, limits};
-use crate::http::{self, Http, answer};
+use crate::http::{self, BaseUrl, Http, answer};
 use crate::tokens::Count;
 use crate::{Limits, ModelStream, Provider, ProviderError, Request};
 
@@ -27,6 +26,12 @@ const BOUND: &str = "bound to a different conversation";
 /// The most an answer about a count may send, in bytes.
 const MAX_COUNT_BYTES: usize = 64 << 10;
 
+/// The first segment of the API's paths.
+const PATH_VERSION: &str = "v1";
+
+/// Where a call is made, below the base URL.
+const MESSAGES: [&str; 1] = ["messages"];
+
 /// A model behind Anthropic's Messages API.
 ///
 /// Newer models refuse their own reasoning once anything before it was pruned or compacted, on some accounts.
@@ -35,8 +40,7 @@ const MAX_COUNT_BYTES: usize = 64 << 10;
 #[derive(Clone)]
 pub struct Anthropic {
     config: Config,
-    messages: Url,
-    count: Url,
+    base: BaseUrl,
     http: Http,
     /// The same, with [`BINDING_BETA`].
     dropping: Http,
@@ -50,10 +54,10 @@ impl Anthropic {
     /// # Errors
     /// `invalid-request` if the base URL or a header cannot be used; `network` if TLS cannot be set up.
     pub fn new(config: Config) -> Result<Self, ProviderError> {
-        let base = &config.endpoint.base_url;
-        let messages = http::endpoint(base, &["messages"])?;
-        let count = http::endpoint(base, &["messages", "count_tokens"])?;
-        let mut http = Http::new(&messages, &config.secret_headers(), config.endpoint.timeouts)?;
+        let base = BaseUrl::new(&config.endpoint.base_url, PATH_VERSION);
+        let url = base.endpoint(&MESSAGES)?;
+        let http = Http::new(&url, &config.secret_headers(), config.endpoint.timeouts)?;
+        let mut http = http.with_variables(&config.endpoint.variables);
         if let Some(version) = config.version() {
             http = http.with_header(VERSION_HEADER, version)?;
         }
@@ -62,7 +66,7 @@ impl Anthropic {
             None => Ok(http.clone()),
         };
         let (plain, dropping) = (with(None)?, with(Some(BINDING_BETA))?);
-        Ok(Self { config, messages, count, http: plain, dropping, refused: Arc::default() })
+        Ok(Self { config, base, http: plain, dropping, refused: Arc::default() })
     }
 
     fn stale(&self) -> Stale {
@@ -94,7 +98,7 @@ impl Anthropic {
         }
         let http = self.http(stale);
         let body = request::count(request, &self.config, stale)?;
-        let response = http.post(self.count.clone(), body).await?;
+        let response = http.post(self.base.endpoint(&["messages", "count_tokens"])?, body).await?;
         let said =
             http::collect(http.bytes(response), MAX_COUNT_BYTES).await.map_err(|error| http.hide(error))?;
         let counted = serde_json::from_slice::<Counted>(&said).map_err(|error| {
@@ -120,7 +124,7 @@ impl Provider for Anthropic {
     }
 
     async fn limits(&self) -> Limits {
-        limits::ask(&self.http, &self.config).await
+        limits::ask(&self.http, &self.base, &self.config).await
     }
 
     fn render(&self, request: &Request) -> Result<Bytes, ProviderError> {
@@ -141,7 +145,7 @@ impl Provider for Anthropic {
         let body = request::call(&request, &self.config, stale)?;
         // Its pictures are in the body now: they need not be held twice while the model thinks.
         drop(request);
-        let answer = answer::call::<Decoder>(self.http(stale), self.messages.clone(), body).await;
+        let answer = answer::call_below::<Decoder>(self.http(stale), &self.base, &MESSAGES, body).await;
         answer.map_err(|error| self.learn(error, stale))
     }
 }

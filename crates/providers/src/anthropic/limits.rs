@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::Config;
-use crate::http::{self, Http};
+use crate::http::{BaseUrl, Http};
 use crate::{Ability, LimitSource, Limits, tokens};
 
 /// How long a server may take to describe a model.
@@ -13,9 +13,9 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Asks the server, unless everything is declared. What it does not say of abilities is what every model of
 /// this API has had since its third generation.
-pub(super) async fn ask(http: &Http, config: &Config) -> Limits {
+pub(super) async fn ask(http: &Http, base: &BaseUrl, config: &Config) -> Limits {
     let declared = config.endpoint.declared;
-    let said = if declared.is_complete() { None } else { describe(http, config).await };
+    let said = if declared.is_complete() { None } else { describe(http, base, config).await };
     let usual = Limits {
         tools: Ability::Yes,
         images: Ability::Yes,
@@ -35,8 +35,8 @@ fn prefill(body: &Map<String, Value>) -> Ability {
     }
 }
 
-async fn describe(http: &Http, config: &Config) -> Option<Value> {
-    let url = http::endpoint(&config.endpoint.base_url, &["models", &config.endpoint.model]).ok()?;
+async fn describe(http: &Http, base: &BaseUrl, config: &Config) -> Option<Value> {
+    let url = base.endpoint(&["models", &config.endpoint.model]).ok()?;
     http.get_json(url, PATIENCE).await
 }
 

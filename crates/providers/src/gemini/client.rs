@@ -35,6 +35,7 @@ impl Gemini {
         let mut stream = url(&endpoint, ":streamGenerateContent")?;
         stream.query_pairs_mut().append_pair("alt", "sse");
         let http = Http::new(&stream, &endpoint.all_headers("x-goog-api-key", ""), endpoint.timeouts)?;
+        let http = http.with_variables(&endpoint.variables);
         let (count, about) = (url(&endpoint, ":countTokens")?, url(&endpoint, "")?);
         Ok(Self { endpoint, http, stream, count, about })
     }

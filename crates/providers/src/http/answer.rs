@@ -12,10 +12,11 @@ use reqwest::Url;
 use sse_stream::Sse;
 use tokio::time::timeout;
 
+use super::base_url::{BaseUrl, is_elsewhere, is_page, page, tried_too};
 use super::bounds::{self, Said};
 use super::patience::Patience;
 use super::silence::Silence;
-use super::{ByteStream, Http, MAX_ERROR_BYTES, collect, failure, request_id, too_much};
+use super::{ByteStream, Http, MAX_ERROR_BYTES, collect, endpoint, failure, request_id, too_much};
 use crate::sse::{self, EventStream};
 use crate::{ModelEvent, ModelStream, ProviderError, lines, surrogates};
 
@@ -67,6 +68,34 @@ pub(crate) trait Decode: Default + Send + 'static {
     fn finish(self) -> Result<Answer, ProviderError>;
 }
 
+/// Makes one call below a base URL and waits for its first event. Where the API is not there, it is looked for below
+/// its version.
+///
+/// # Errors
+/// Everything that fails before the first event.
+pub(crate) async fn call_below<D: Decode>(
+    http: &Http,
+    base: &BaseUrl,
+    segments: &[&str],
+    body: Bytes,
+) -> Result<ModelStream, ProviderError> {
+    let url = base.endpoint(segments)?;
+    let Some(versioned) = base.alternative() else { return call::<D>(http, url, body).await };
+    let first = match call::<D>(http, url, body.clone()).await {
+        Err(error) if is_elsewhere(&error) => error,
+        answered => return answered,
+    };
+    match call::<D>(http, endpoint(&versioned, segments)?, body).await {
+        Err(error) if is_elsewhere(&error) => Err(tried_too(first, &versioned)),
+        // It could not be asked: nothing is known of it.
+        Err(error) if error.unsent => Err(error),
+        answered => {
+            base.adopt_alternative();
+            answered
+        }
+    }
+}
+
 /// Makes one call and waits for its first event.
 ///
 /// # Errors
@@ -77,13 +106,13 @@ pub(crate) async fn call<D: Decode>(
     body: Bytes,
 ) -> Result<ModelStream, ProviderError> {
     let server = url.origin().ascii_serialization();
-    let response = http.post(url, body).await?;
+    let response = http.post(url.clone(), body).await?;
     let (http, id) = (http.clone(), request_id::read(response.headers()));
     let silence = Silence::before_start(http.timeouts);
     let bytes = http.bytes_within(response, silence.clone());
     let patience = Patience::new(http.timeouts, silence);
     let told = move |error| http.hide(request_id::put(id.as_deref(), located(error, &server)));
-    let mut answering = open::<D>(bytes, patience).await.map_err(&told)?;
+    let mut answering = open::<D>(bytes, patience, &url).await.map_err(&told)?;
     let first = answering.next().await.transpose().map_err(&told)?;
     let rest = futures_util::stream::unfold(answering, |mut answering| async move {
         answering.next().await.map(|event| (event, answering))
@@ -99,7 +128,11 @@ fn located(mut error: ProviderError, server: &str) -> ProviderError {
     error
 }
 
-async fn open<D: Decode>(mut bytes: ByteStream, patience: Patience) -> Result<Answering<D>, ProviderError> {
+async fn open<D: Decode>(
+    mut bytes: ByteStream,
+    patience: Patience,
+    url: &Url,
+) -> Result<Answering<D>, ProviderError> {
     let start = patience.wait(beginning(&mut bytes)).await??;
     let kind = Kind::of(&start);
     let all: ByteStream = Box::pin(futures_util::stream::iter([Ok(start)]).chain(bytes));
@@ -113,7 +146,7 @@ async fn open<D: Decode>(mut bytes: ByteStream, patience: Patience) -> Result<An
             Ok(Answering::streamed(events, patience))
         }
         Kind::Json => Answering::whole(&collect(all, MAX_WHOLE_BYTES + 1).await?, patience),
-        Kind::Other => Err(no_answer(&collect(all, MAX_ERROR_BYTES).await?)),
+        Kind::Other => Err(no_answer(&collect(all, MAX_ERROR_BYTES).await?, url)),
     }
 }
 
@@ -148,8 +181,12 @@ async fn beginning(bytes: &mut ByteStream) -> Result<Bytes, ProviderError> {
     Err(ProviderError::new(ErrorCode::TruncatedStream, "the answer is empty"))
 }
 
-fn no_answer(body: &[u8]) -> ProviderError {
-    let mut error = failure::in_band(&String::from_utf8_lossy(body));
+fn no_answer(body: &[u8], url: &Url) -> ProviderError {
+    let said = String::from_utf8_lossy(body);
+    if is_page(body) {
+        return page(url, &said);
+    }
+    let mut error = failure::in_band(&said);
     error.message = format!("this is no answer of a model: {}", error.message);
     error
 }

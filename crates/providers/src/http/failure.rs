@@ -148,7 +148,10 @@ impl Verdict {
     fn of_text(message: &str) -> Self {
         let text = message.to_lowercase();
         let has = |needles: &[&str]| needles.iter().any(|needle| text.contains(needle));
-        if has(&["rate limit", "too many requests", "quota"]) {
+        if has(&["unexpected endpoint"]) {
+            // LM Studio answers every path with status 200.
+            never(ErrorCode::NotFound)
+        } else if has(&["rate limit", "too many requests", "quota"]) {
             again(ErrorCode::RateLimitExceeded)
         } else if has(&["timed out", "timeout", "deadline exceeded"]) {
             again(ErrorCode::Timeout)

@@ -7,8 +7,9 @@ use reqwest::header::HeaderMap;
 /// The longest wait that is believed: a clock that is wrong must not stop a run for days.
 const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
 
-/// `retry-after-ms` (OpenAI, Azure), else `retry-after` in seconds or as an HTTP date relative to `now`.
-pub(super) fn read(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+/// Returns how long a server asks to wait, at most a day: `retry-after-ms` (OpenAI, Azure), else `retry-after` in
+/// seconds or as an HTTP date relative to `now`.
+pub fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let exact = text("retry-after-ms").and_then(|value| seconds(value, 1000.0));
     exact.or_else(|| text("retry-after").and_then(|value| seconds(value, 1.0).or_else(|| date(value, now))))
@@ -31,7 +32,7 @@ mod tests {
     fn of(name: &'static str, value: &str) -> Option<Duration> {
         let mut headers = HeaderMap::new();
         headers.insert(name, value.parse().unwrap());
-        read(&headers, SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777))
+        retry_after(&headers, SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777))
     }
 
     #[test]

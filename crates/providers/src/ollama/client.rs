@@ -42,6 +42,7 @@ impl Ollama {
         let (chat, addresses) =
             (address("chat")?, Addresses { loaded: address("ps")?, about: address("show")? });
         let http = Http::new(&chat, &endpoint.all_headers("authorization", "Bearer "), endpoint.timeouts)?;
+        let http = http.with_variables(&endpoint.variables);
         Ok(Self { endpoint, http, chat, addresses, found: Arc::default(), loads_first: false })
     }
 

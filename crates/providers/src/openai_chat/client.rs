@@ -5,13 +5,15 @@ use std::fmt;
 use async_trait::async_trait;
 use bytes::Bytes;
 use longhaul_core::message::Origin;
-use reqwest::Url;
 
 use super::discover::Discovery;
 use super::stream::Decoder;
-use super::{API, Config, Family, count, request};
-use crate::http::{self, Http, answer};
+use super::{API, Config, Family, VERSION, count, request};
+use crate::http::{BaseUrl, Http, answer};
 use crate::{Endpoint, Limits, ModelStream, Provider, ProviderError, Request};
+
+/// Where a call is made, below the base URL.
+const PATH: [&str; 2] = ["chat", "completions"];
 
 /// A model behind OpenAI Chat Completions.
 ///
@@ -20,7 +22,7 @@ use crate::{Endpoint, Limits, ModelStream, Provider, ProviderError, Request};
 #[derive(Clone)]
 pub struct OpenAiChat {
     endpoint: Endpoint,
-    url: Url,
+    base: BaseUrl,
     http: Http,
     discovery: Discovery,
 }
@@ -32,10 +34,12 @@ impl OpenAiChat {
     /// `invalid-request` if the base URL or a header cannot be used; `network` if TLS cannot be set up.
     pub fn new(config: impl Into<Config>) -> Result<Self, ProviderError> {
         let Config { endpoint, family, reread_after } = config.into();
-        let url = http::endpoint(&endpoint.base_url, &["chat", "completions"])?;
+        let base = BaseUrl::new(&endpoint.base_url, VERSION);
+        let url = base.endpoint(&PATH)?;
         let http = Http::new(&url, &endpoint.all_headers("authorization", "Bearer "), endpoint.timeouts)?;
-        let discovery = Discovery::new(http.clone(), &endpoint, family, reread_after);
-        Ok(Self { endpoint, url, http, discovery })
+        let http = http.with_variables(&endpoint.variables);
+        let discovery = Discovery::new(http.clone(), &endpoint, &base, family, reread_after);
+        Ok(Self { endpoint, base, http, discovery })
     }
 
     /// The server's family, as far as it is known.
@@ -69,13 +73,13 @@ impl Provider for OpenAiChat {
         let family = self.discovery.recognised().await;
         let Some(counter) = family.counter.filter(|_| !count::has_media(request)) else { return Ok(None) };
         let body = request::encode(request, &self.endpoint, &family)?;
-        count::ask(&self.http, &self.endpoint.base_url, counter, &body).await
+        count::ask(&self.http, self.base.current(), counter, &body).await
     }
 
     async fn call(&self, request: Request) -> Result<ModelStream, ProviderError> {
         let body = self.render(&request)?;
         // Its pictures are in the body now: they need not be held twice while the model thinks.
         drop(request);
-        answer::call::<Decoder>(&self.http, self.url.clone(), body).await
+        answer::call_below::<Decoder>(&self.http, &self.base, &PATH, body).await
     }
 }

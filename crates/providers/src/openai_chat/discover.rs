@@ -12,7 +12,7 @@ use reqwest::Url;
 use serde_json::Value;
 
 use super::family::{Family, Page};
-use crate::http::{self, Http};
+use crate::http::{self, BaseUrl, Http};
 use crate::{Endpoint, Limits, ProviderError};
 
 /// How long a server may take to describe itself.
@@ -32,6 +32,7 @@ const HOSTED_REREAD_AFTER: Duration = Duration::from_secs(3600);
 pub(crate) struct Discovery {
     http: Http,
     endpoint: Endpoint,
+    base: BaseUrl,
     /// Said by the configuration or by the host: the server is not asked for it.
     given: Option<Family>,
     reread_after: Duration,
@@ -62,13 +63,15 @@ impl Discovery {
     pub(crate) fn new(
         http: Http,
         endpoint: &Endpoint,
+        base: &BaseUrl,
         family: Option<Family>,
         reread_after: Duration,
     ) -> Self {
         let given = family.or_else(|| Family::at(&endpoint.base_url).copied());
         let is_hosted = given.is_some_and(|family| !family.hosts.is_empty());
         let reread_after = if is_hosted { reread_after.max(HOSTED_REREAD_AFTER) } else { reread_after };
-        Self { http, endpoint: endpoint.clone(), given, reread_after, known: Arc::default() }
+        let (endpoint, base) = (endpoint.clone(), base.clone());
+        Self { http, endpoint, base, given, reread_after, known: Arc::default() }
     }
 
     /// The server's family, as far as it is known, with what was declared of the model.
@@ -129,8 +132,13 @@ impl Discovery {
     async fn read(&self, pages: &[Page], patience: Duration) -> Option<Seen> {
         let model = self.endpoint.model.as_str();
         let asked = pages.iter().map(|page| async move {
-            let url = page.url(&self.endpoint.base_url, model).ok()?;
-            page.read(&self.http.get_json(url, patience).await?, model)
+            let url = page.url(self.base.current(), model).ok()?;
+            let read = |said| page.read(&said, model);
+            let found = self.http.get_json(url.clone(), patience).await.and_then(read);
+            let (None, Some(versioned)) = (&found, self.base.alternative()) else { return found };
+            // A base URL without its version has the list of models elsewhere, as everything else.
+            let other = page.url(&versioned, model).ok().filter(|other| *other != url)?;
+            self.http.get_json(other, patience).await.and_then(read)
         });
         join_all(asked).await.into_iter().flatten().reduce(Seen::or)
     }

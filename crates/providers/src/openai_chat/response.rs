@@ -33,6 +33,19 @@ impl Chunk<'_> {
     }
 }
 
+/// What may hold an error beside its content.
+#[derive(Deserialize)]
+struct HeldError<'a> {
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+/// Whether the value of `error` says that something failed.
+fn says_error(value: &str) -> bool {
+    !matches!(value, "null" | "false" | "0" | "\"\"")
+        && RawObject::parse(value).is_none_or(|it| it.fields().count() > 0)
+}
+
 #[derive(Debug, Deserialize)]
 pub(super) struct Choice<'a> {
     #[serde(default)]
@@ -45,12 +58,21 @@ pub(super) struct Choice<'a> {
     pub(super) finish_reason: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     content_filter_results: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
 }
 
 impl<'a> Choice<'a> {
     /// We ask for one choice; of several the first is ours.
     pub(super) fn is_first(&self) -> bool {
         self.index.unwrap_or_default() == 0
+    }
+
+    /// The error that ended the choice (OpenRouter): of the choice itself, or inside its delta or message.
+    pub(super) fn error(&self) -> Option<&'a str> {
+        let held = [self.delta, self.message].into_iter().flatten();
+        let held = held.filter_map(|raw| serde_json::from_str::<HeldError<'a>>(raw.get()).ok()?.error);
+        self.error.into_iter().chain(held).map(RawValue::get).find(|error| says_error(error))
     }
 
     /// What a filter found (Azure): the kinds that it held back.

@@ -38,6 +38,8 @@ pub struct Decoder {
     filtered: Vec<String>,
     /// Why it stopped, once that was said; `None` inside if the server failed.
     finish: Option<Option<Finish>>,
+    /// The error of the choice, if the server gave one: what came before it is delivered first.
+    failure: Option<ProviderError>,
     closed: bool,
 }
 
@@ -80,10 +82,13 @@ impl Decoder {
     /// The answer. Empty ones are delivered as they are.
     ///
     /// # Errors
-    /// `truncated-stream` if neither a reason nor `[DONE]` came, or if `[DONE]` came in the middle of a call;
-    /// `refused` if a filter withheld the answer; `third-party` if the reason is the server's own failure. What
-    /// was used is in the error.
+    /// `truncated-stream` if neither a reason nor `[DONE]` came, if `[DONE]` came in the middle of a call, or if
+    /// nothing else came; `refused` if a filter withheld the answer; the server's error if its choice has one, and
+    /// `third-party` if the reason is the server's own failure. What was used is in the error.
     pub fn finish(mut self) -> Result<Answer, ProviderError> {
+        if let Some(failure) = self.failure.take() {
+            return Err(self.with_usage(failure));
+        }
         let truncated = |what: &str| Err(self.error(ErrorCode::TruncatedStream, what));
         let finish = match self.finish {
             Some(Some(Finish::ContentFilter)) => return Err(self.withheld()),
@@ -92,6 +97,9 @@ impl Decoder {
                 return Err(self.error(ErrorCode::ThirdParty, "the server failed inside its answer"));
             }
             None if !self.closed => return truncated("the stream ended without its closing event"),
+            None if self.slots.is_empty() => {
+                return truncated("the stream holds no answer, only its closing event");
+            }
             None if !self.calls.are_complete() => return truncated("the stream ended inside a tool call"),
             None => Finish::Other,
         };
@@ -176,6 +184,10 @@ impl Decoder {
             self.filtered = choice.filtered();
             self.finish = Some(finish);
             self.report_done(matches!(finish, Some(Finish::Stop | Finish::ToolCalls)), events);
+        }
+        if let Some(error) = choice.error() {
+            self.failure = Some(failure::in_band(error));
+            self.closed = true;
         }
         Ok(())
     }

@@ -6,21 +6,24 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use longhaul_core::message::Origin;
-use reqwest::Url;
 use serde::Deserialize;
 
 use super::{API, Decoder, request};
-use crate::http::{self, Http, answer};
+use crate::http::{BaseUrl, Http, answer};
+use crate::openai_chat::VERSION;
 use crate::openai_chat::count;
 use crate::openai_chat::discover::{Discovery, REREAD_AFTER};
 use crate::tokens::Count;
 use crate::{Ability, Endpoint, Limits, ModelStream, Provider, ProviderError, Request, Retention};
 
+/// Where a call is made, below the base URL.
+const PATH: [&str; 1] = ["responses"];
+
 /// A model behind OpenAI's Responses API.
 #[derive(Clone)]
 pub struct OpenAiResponses {
     endpoint: Endpoint,
-    url: Url,
+    base: BaseUrl,
     http: Http,
     discovery: Discovery,
 }
@@ -31,16 +34,18 @@ impl OpenAiResponses {
     /// # Errors
     /// `invalid-request` if the base URL or a header cannot be used; `network` if TLS cannot be set up.
     pub fn new(endpoint: Endpoint) -> Result<Self, ProviderError> {
-        let url = http::endpoint(&endpoint.base_url, &["responses"])?;
+        let base = BaseUrl::new(&endpoint.base_url, VERSION);
+        let url = base.endpoint(&PATH)?;
         let http = Http::new(&url, &endpoint.all_headers("authorization", "Bearer "), endpoint.timeouts)?;
-        let discovery = Discovery::new(http.clone(), &endpoint, None, REREAD_AFTER);
-        Ok(Self { endpoint, url, http, discovery })
+        let http = http.with_variables(&endpoint.variables);
+        let discovery = Discovery::new(http.clone(), &endpoint, &base, None, REREAD_AFTER);
+        Ok(Self { endpoint, base, http, discovery })
     }
 
     /// Changes how long what the server said of itself holds before [`limits`](Provider::limits) asks again.
     #[must_use]
     pub fn reread_after(mut self, pause: Duration) -> Self {
-        self.discovery = Discovery::new(self.http.clone(), &self.endpoint, None, pause);
+        self.discovery = Discovery::new(self.http.clone(), &self.endpoint, &self.base, None, pause);
         self
     }
 }
@@ -75,7 +80,7 @@ impl Provider for OpenAiResponses {
             input_tokens: Count,
         }
         let body = request::countable(&self.render(request)?)?;
-        let url = http::endpoint(&self.endpoint.base_url, &["responses", "input_tokens"])?;
+        let url = self.base.endpoint(&["responses", "input_tokens"])?;
         let counted = count::post::<Counted>(&self.http, url, body).await?;
         Ok(counted.map(|counted| counted.input_tokens.0))
     }
@@ -84,6 +89,6 @@ impl Provider for OpenAiResponses {
         let body = self.render(&request)?;
         // Its pictures are in the body now: they need not be held twice while the model thinks.
         drop(request);
-        answer::call::<Decoder>(&self.http, self.url.clone(), body).await
+        answer::call_below::<Decoder>(&self.http, &self.base, &PATH, body).await
     }
 }

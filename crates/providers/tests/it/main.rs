@@ -8,6 +8,7 @@ mod fake;
 mod fixtures;
 mod gemini;
 mod gemini_recorded;
+mod misplaced;
 mod ollama;
 mod ollama_recorded;
 mod openai_chat;

@@ -5,6 +5,7 @@ import { Banner } from './controls/banner.js';
 import { Composer } from './controls/composer.js';
 import { askText } from './controls/dialog.js';
 import { Drawer } from './controls/drawer.js';
+import { showFolder } from './controls/folder.js';
 import { Header } from './controls/header.js';
 import { openHelp } from './controls/help.js';
 import { listenForKeys } from './controls/keys.js';
@@ -228,6 +229,7 @@ function begin() {
   }
   list.refresh();
   opening.follow();
+  showFolder();
 }
 
 begin();

@@ -295,7 +295,13 @@ fn endings_are_told_apart() {
     assert_eq!(code(&[&text, "{\"choices\":[{\"del"]), Err(ErrorCode::TruncatedStream));
     assert_eq!(code(&[&open_call, "[DONE]"]), Err(ErrorCode::TruncatedStream));
     assert_eq!(code(&[&text, "[DONE]"]), Ok(Finish::Other));
-    assert_eq!(code(&["[DONE]"]), Ok(Finish::Other), "an empty answer is the loop's to judge");
+    assert_eq!(code(&["[DONE]"]), Err(ErrorCode::TruncatedStream), "nothing was answered");
+    assert_eq!(code(&[&delta(json!({"content": ""})), "[DONE]"]), Err(ErrorCode::TruncatedStream));
+    assert_eq!(
+        code(&[&finish("stop"), "[DONE]"]),
+        Ok(Finish::Stop),
+        "an empty answer is the loop's to judge"
+    );
     assert_eq!(code(&[&text, &finish("stop")]), Ok(Finish::Stop));
     assert_eq!(code(&[&text, &finish("model_length")]), Ok(Finish::Length));
     assert_eq!(code(&[&text, &finish("content_filter")]), Err(ErrorCode::Refused));

@@ -1,6 +1,6 @@
 // Before the first word: who answers here, how to try it, how to point something else at it.
 import { byId, button, coded, h, icon, show } from '../dom.js';
-import { api } from '../net/api.js';
+import { api, ROOT } from '../net/api.js';
 import { page } from '../page.js';
 import { plural, tokens } from '../text/format.js';
 import { modelChoices, modelsOf } from '../text/models.js';
@@ -63,7 +63,7 @@ async function isAlone() {
 }
 
 function pointing() {
-  return h('section.pointing', { 'aria-label': 'From another program' }, h('h3', {}, 'From another program'), ways(location.origin).map(({ title, says, text }) => h(
+  return h('section.pointing', { 'aria-label': 'From another program' }, h('h3', {}, 'From another program'), ways(location.origin + ROOT).map(({ title, says, text }) => h(
     'details', { name: 'pointing' }, h('summary', {}, title), h('p', {}, coded(says)), snippet(text),
   )));
 }

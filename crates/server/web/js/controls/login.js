@@ -1,6 +1,6 @@
 // The door: the page was opened without its link.
 import { byId, setText } from '../dom.js';
-import { api } from '../net/api.js';
+import { api, ROOT } from '../net/api.js';
 
 export function showLogin(why = '') {
   const dialog = byId('login');
@@ -12,7 +12,7 @@ export function showLogin(why = '') {
     const field = byId('login-token');
     try {
       await api.login(field.value.trim());
-      location.replace('/');
+      location.replace(`${ROOT}/`);
     } catch (problem) {
       setText(byId('login-said'), problem.status === 401 ? 'This is not the token of this server.' : problem.message);
       field.select();

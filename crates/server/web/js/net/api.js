@@ -44,9 +44,19 @@ export async function raw(method, path, { body, query, key, signal } = {}) {
   return response;
 }
 
+/** Where the server's paths begin: '' or, behind a reverse proxy, the path that it has there, for example '/x'. */
+export const ROOT = rootOf(import.meta.url);
+
+/** The part of a page's path that stands before the files of the page. Pure. */
+export function rootOf(address) {
+  const url = new URL(address);
+  const end = url.pathname.lastIndexOf('/web/js/');
+  return url.protocol.startsWith('http') && end > 0 ? url.pathname.slice(0, end) : '';
+}
+
 export async function send(path, options) {
   try {
-    return await fetch(path, options);
+    return await fetch(ROOT + path, options);
   } catch (error) {
     if (options.signal?.aborted) throw error;
     throw new Unreachable('The server does not answer.', { cause: error });
@@ -104,7 +114,7 @@ export const api = {
   release: (id, edit) => insist('POST', `${of(id)}/compactions/${encodeURIComponent(edit)}/release`, { body: {} }),
   recall: (id, handle, range) => request('GET', `${of(id)}/recall`, { query: { handle, range } }),
   exported: (id, format) => raw('GET', `${of(id)}/export`, { query: { format } }),
-  blobPath: (id, hash) => `${of(id)}/blobs/${encodeURIComponent(hash)}`,
+  blobPath: (id, hash) => `${ROOT}${of(id)}/blobs/${encodeURIComponent(hash)}`,
   queue: (sessionId) => request('GET', '/api/message/queue', { query: { sessionId } }),
   editQueued: (sessionId, id, content) => request('PATCH', `/api/message/queue/${encodeURIComponent(id)}`, { query: { sessionId }, body: { content } }),
   removeQueued: (sessionId, id) => request('DELETE', `/api/message/queue/${encodeURIComponent(id)}`, { query: { sessionId } }),

@@ -1,0 +1,179 @@
+//! Where an API begins: at the base URL, or below its version where the base URL lacks that.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use longhaul_core::error::ErrorCode;
+use reqwest::Url;
+
+use super::{endpoint, shown};
+use crate::ProviderError;
+
+/// The status of a page in place of an answer.
+const OK: u16 = 200;
+
+/// A base URL, and the one that was probably meant. Clones share what was found.
+#[derive(Clone, Debug)]
+pub struct BaseUrl {
+    given: String,
+    /// The base URL with its version, if it was given without one.
+    versioned: Option<String>,
+    /// Whether the server answers there and not at `given`.
+    is_versioned: Arc<AtomicBool>,
+}
+
+impl BaseUrl {
+    /// Returns the base URL `given` of an API whose paths begin with `version`, for example `v1`.
+    ///
+    /// ```
+    /// use longhaul_providers::http::BaseUrl;
+    ///
+    /// assert_eq!(BaseUrl::new("http://box:8080/", "v1").alternative().as_deref(), Some("http://box:8080/v1"));
+    /// assert_eq!(BaseUrl::new("http://box:8080/v1", "v1").alternative(), None);
+    /// ```
+    pub fn new(given: &str, version: &str) -> Self {
+        let versioned = Url::parse(given).ok().filter(|url| !has_version(url)).and_then(|mut url| {
+            url.path_segments_mut().ok()?.pop_if_empty().push(version);
+            Some(url.as_str().to_owned())
+        });
+        Self { given: given.to_owned(), versioned, is_versioned: Arc::default() }
+    }
+
+    /// Returns the base URL that requests go below.
+    pub fn current(&self) -> &str {
+        match &self.versioned {
+            Some(versioned) if self.is_versioned.load(Ordering::Relaxed) => versioned,
+            _ => &self.given,
+        }
+    }
+
+    /// Returns the base URL to try where nothing of the API is at [`current`](Self::current).
+    pub fn alternative(&self) -> Option<String> {
+        self.versioned.clone().filter(|versioned| versioned != self.current())
+    }
+
+    /// Has later requests go to the alternative, and says once in the log what to set.
+    pub fn adopt_alternative(&self) {
+        if let (Some(versioned), false) = (&self.versioned, self.is_versioned.swap(true, Ordering::Relaxed)) {
+            tracing::warn!("{}", found(&self.given, versioned));
+        }
+    }
+
+    /// Returns the address of an operation below [`current`](Self::current).
+    ///
+    /// # Errors
+    /// `invalid-request` if the base URL is none that can have a path.
+    pub(crate) fn endpoint(&self, segments: &[&str]) -> Result<Url, ProviderError> {
+        endpoint(self.current(), segments)
+    }
+}
+
+/// Whether a segment of the path is the version of an API: `v1`, `v4`, `v1beta`.
+fn has_version(url: &Url) -> bool {
+    let is_version = |segment: &str| {
+        let number = segment.strip_prefix('v').unwrap_or_default();
+        number.starts_with(|first: char| first.is_ascii_digit())
+    };
+    url.path_segments().is_some_and(|mut segments| segments.any(is_version))
+}
+
+/// The hint for a base URL that lacks its version.
+fn found(given: &str, versioned: &str) -> String {
+    format!(
+        "the API of {} is at {}, and requests go there: set `base_url` to it",
+        shown_base(given),
+        shown_base(versioned)
+    )
+}
+
+/// The hint for an API that is neither at the base URL nor below its version.
+pub(crate) fn tried_too(error: ProviderError, versioned: &str) -> ProviderError {
+    if error.message.to_lowercase().contains("model ") {
+        // The server says what it lacks: a model, not a path.
+        return error;
+    }
+    let message = format!(
+        "{}. `base_url` has no version in its path; {} was tried too, and no API is there either",
+        error.message,
+        shown_base(versioned)
+    );
+    ProviderError { message, ..error }
+}
+
+fn shown_base(base: &str) -> String {
+    Url::parse(base).map_or_else(|_| "the base URL".to_owned(), |url| shown(&url))
+}
+
+/// Returns whether an error says that an API is not at the address that was asked: there is no such path, or there is
+/// a page for people.
+pub(crate) fn is_elsewhere(error: &ProviderError) -> bool {
+    let is_absent = error.code == ErrorCode::NotFound && matches!(error.status, None | Some(404));
+    // Only pages are errors with that status.
+    is_absent || matches!(error.status, Some(OK | 405))
+}
+
+/// The error for a page for people, with status 200, in place of an answer. Asking again would bring the same page.
+pub(crate) fn page(url: &Url, body: &str) -> ProviderError {
+    let title = title(body).map_or_else(String::new, |title| format!(" (\"{title}\")"));
+    let message = format!(
+        "{} answered with a web page{title}: this is no answer of a model; is `base_url` the address of an API?",
+        shown(url)
+    );
+    let body = Some(body.to_owned());
+    let error = ProviderError::new(ErrorCode::ThirdParty, message);
+    ProviderError { status: Some(OK), body, retryable: false, ..error }
+}
+
+/// Returns whether a body is a page for people.
+pub fn is_page(body: &[u8]) -> bool {
+    body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body).trim_ascii_start().starts_with(b"<")
+}
+
+/// Characters of a title that are repeated.
+const MAX_TITLE_CHARS: usize = 80;
+
+/// The title of a page.
+fn title(body: &str) -> Option<String> {
+    let lower = body.to_ascii_lowercase();
+    let start = lower.find("<title")?;
+    let start = start + lower[start..].find('>')? + 1;
+    let end = start + lower[start..].find('<')?;
+    let words: Vec<&str> = body[start..end].split_whitespace().collect();
+    let title: String = words.join(" ").chars().take(MAX_TITLE_CHARS).collect();
+    (!title.is_empty()).then_some(title)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_base_without_a_version_has_an_alternative() {
+        let alternative = |base: &str| BaseUrl::new(base, "v1").alternative();
+        assert_eq!(alternative("http://box:1234").as_deref(), Some("http://box:1234/v1"));
+        assert_eq!(alternative("http://box/openai/").as_deref(), Some("http://box/openai/v1"));
+        assert_eq!(alternative("http://box/api?key=x").as_deref(), Some("http://box/api/v1?key=x"));
+        assert_eq!(alternative("http://box/vllm").as_deref(), Some("http://box/vllm/v1"));
+        for versioned in ["http://box/v1", "http://box/v1/", "http://box/paas/v4", "http://box/v1beta/openai"]
+        {
+            assert_eq!(alternative(versioned), None, "{versioned}");
+        }
+        assert_eq!(alternative("no url"), None);
+    }
+
+    #[test]
+    fn clones_share_what_was_found() {
+        let base = BaseUrl::new("http://box", "v1");
+        let other = base.clone();
+        other.adopt_alternative();
+        assert_eq!((base.current(), base.alternative()), ("http://box/v1", None));
+    }
+
+    #[test]
+    fn a_page_is_named_by_its_title() {
+        assert_eq!(title("<html><TITLE lang=en>\n Sign\n in </TITLE>").as_deref(), Some("Sign in"));
+        assert_eq!(title("<title></title>"), None);
+        assert_eq!(title("<p>no"), None);
+        assert!(is_page(b"\xEF\xBB\xBF \n<!doctype html>") && !is_page(b"{\"a\":\"<\"}") && !is_page(b""));
+    }
+}
