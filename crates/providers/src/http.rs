@@ -2,6 +2,7 @@
 //! status, body, `Retry-After` and the request's name, and keys that never show.
 
 pub(crate) mod answer;
+mod arguments;
 mod bounds;
 mod client;
 mod coding;
