@@ -120,6 +120,45 @@ pub struct ToolCall {
     pub native: Option<RawJson>,
 }
 
+impl ToolCall {
+    /// Replaces arguments that say nothing by an empty object.
+    pub fn settle_arguments(&mut self) {
+        if given_arguments(&self.arguments) != self.arguments {
+            self.arguments = NO_ARGUMENTS.to_owned();
+        }
+    }
+}
+
+/// The arguments of a call that has none.
+const NO_ARGUMENTS: &str = "{}";
+
+/// Returns a call's arguments, or `{}` where they say nothing. Models and servers write nothing, blanks, `null` or an
+/// empty string for a call without arguments; most servers refuse to read those again.
+///
+/// ```
+/// use longhaul_core::message::given_arguments;
+/// assert_eq!(["", " \n", "null", "\"\"", "{}"].map(given_arguments), ["{}"; 5]);
+/// assert_eq!(given_arguments("[1]"), "[1]");
+/// ```
+pub fn given_arguments(written: &str) -> &str {
+    let is_nothing = match written.trim() {
+        "" | "null" => true,
+        quoted => quoted
+            .strip_prefix('"')
+            .and_then(|text| text.strip_suffix('"'))
+            .is_some_and(|text| text.trim().is_empty()),
+    };
+    if is_nothing { NO_ARGUMENTS } else { written }
+}
+
+/// Whether arguments that have come so far may still turn out to say nothing.
+pub fn may_be_no_arguments(begun: &str) -> bool {
+    let begun = begun.trim();
+    let is_blank_text =
+        || begun.strip_prefix('"').is_some_and(|text| text.trim_end_matches('"').trim().is_empty());
+    "null".starts_with(begun) || is_blank_text()
+}
+
 /// How a tool call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -7,10 +7,13 @@ pub mod responses;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
-use longhaul_core::message::{Answer, Part, ToolCall};
+use longhaul_core::message::{Answer, Part, ToolCall, given_arguments};
 pub use longhaul_providers::ModelEvent;
 
+use crate::wire::responses::NamespacedTool;
 use crate::wire::{Dialect, Fault};
 use order::Ordered;
 
@@ -29,6 +32,8 @@ pub struct Head {
     pub include_usage: bool,
     /// Tools whose input is a text and no JSON (Responses: `custom`).
     pub custom_tools: Vec<String>,
+    /// Tools that the client has in a namespace (Responses), by the names that the model knows.
+    pub namespaced_tools: BTreeMap<String, NamespacedTool>,
 }
 
 /// Writes one answer as a stream.
@@ -111,10 +116,11 @@ fn grow(calls: &mut Vec<Call>, index: usize, name: Option<&str>, delta: &str) ->
 /// What no event brought of the calls of a whole answer: index, name and the rest of the arguments.
 fn unsaid_calls(known: &[Call], answer: &Answer) -> Vec<(usize, String, String)> {
     let rest = |(place, call): (usize, &ToolCall)| {
-        let said = known.get(place);
+        // A call without arguments may have had no event of its own.
+        let said = known.iter().find(|said| said.index == place);
         let said_bytes = said.map_or(0, |said| said.sent_bytes + said.waiting.len());
         let rest = call.arguments.get(said_bytes..).unwrap_or_default();
-        (said.map_or(place, |said| said.index), call.name.clone(), rest.to_owned())
+        (place, call.name.clone(), rest.to_owned())
     };
     calls(answer).enumerate().map(rest).collect()
 }
@@ -140,9 +146,8 @@ fn call_id(prefix: &str, head: &Head, index: usize, call: Option<&ToolCall>) -> 
 
 /// Arguments as a JSON object; what is none stays a text under `arguments`.
 fn arguments_object(arguments: &str) -> serde_json::Value {
-    match serde_json::from_str(arguments) {
+    match serde_json::from_str(given_arguments(arguments)) {
         Ok(serde_json::Value::Object(object)) => serde_json::Value::Object(object),
-        _ if arguments.trim().is_empty() => serde_json::json!({}),
         _ => serde_json::json!({ "arguments": arguments }),
     }
 }

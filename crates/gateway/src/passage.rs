@@ -18,6 +18,7 @@ use crate::wire::{Edited, Envelope, Fault, FaultKind, Wire};
 
 mod beside;
 mod cache;
+mod client_tools;
 mod compact;
 mod conversation;
 mod cross;

@@ -3,6 +3,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod base_url;
+mod arguments;
 mod bounds;
 mod client;
 mod coding;

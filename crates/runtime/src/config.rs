@@ -30,7 +30,7 @@ pub use gateway::{
     UpstreamConfig, UpstreamHeaders, UpstreamModel,
 };
 pub use hooks::{HookConfig, HookTarget, HooksConfig};
-pub use mcp::{McpCommand, McpRemote, McpServerConfig, McpTransport};
+pub use mcp::{McpCommand, McpRemote, McpServerConfig, McpToolFilter, McpTransport};
 pub use model::{
     ApprovalRule, ApprovalsConfig, BlobsConfig, Compression, ContextConfig, Decision, FirstByteTimeout,
     ModelConfig, ModelLimits, ModelPrices, ParallelTools, ProviderKind, ReasoningRetention, Recovery,

@@ -16,6 +16,7 @@ mod salvage;
 mod secrets;
 mod server;
 mod stdio;
+mod structured;
 mod tool;
 mod wire;
 
@@ -25,13 +26,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use tokio::time::timeout;
 
 use self::link::Endpoint;
 use self::named_files::{NamedFiles, Noted, does_more};
 use self::secrets::Secrets;
 use self::server::Server;
 use self::tool::McpTool;
-use crate::config::{McpServerConfig, McpTransport};
+use crate::config::{McpServerConfig, McpToolFilter, McpTransport};
 use crate::sandbox::{OwnFolder, Sandbox};
 use crate::tools::Tool;
 
@@ -72,6 +74,7 @@ pub struct McpError {
 #[derive(Clone, Debug, Default)]
 pub struct McpServers {
     servers: Vec<Arc<Server>>,
+    tools: Vec<Arc<McpTool>>,
 }
 
 impl McpServers {
@@ -82,43 +85,51 @@ impl McpServers {
         place: &McpPlace,
     ) -> (Self, Vec<McpError>) {
         let starts = configs.iter().map(|(name, config)| async move {
-            let started = match noted(&config.transport, place).await {
-                Ok(noted) => {
-                    let endpoint = Endpoint {
-                        server: name.clone(),
-                        transport: config.transport.clone(),
-                        directory: place.directory.clone(),
-                        sandbox: Arc::clone(&place.sandbox),
-                        secrets: Arc::new(Secrets::of(&config.transport)),
-                        noted,
-                        home: OwnFolder::default(),
-                    };
-                    Server::start(endpoint, config.timeout, place.start_timeout).await
-                }
-                Err(why) => Err(why),
+            let starting = start(name, config, place);
+            let started = match config.optional.then_some(config.timeout) {
+                // An agent that can do without a server does not wait for it longer than for one of its calls.
+                Some(limit) => timeout(limit, starting)
+                    .await
+                    .unwrap_or_else(|_| Err(format!("it did not answer within {} s", limit.as_secs_f32()))),
+                None => starting.await,
             };
-            started.map_err(|why| McpError { server: name.clone(), optional: config.optional, why })
+            match started {
+                Ok(server) => Ok((server, &config.tools)),
+                Err(why) => Err(McpError { server: name.clone(), optional: config.optional, why }),
+            }
         });
-        let (mut servers, mut errors) = (Vec::new(), Vec::new());
+        let (mut all, mut errors) = (Self::default(), Vec::new());
         for started in join_all(starts).await {
             match started {
-                Ok(server) => servers.push(Arc::new(server)),
+                Ok((server, filter)) => all.add(Arc::new(server), filter),
                 Err(error) => errors.push(error),
             }
         }
-        (Self { servers }, errors)
+        (all, errors)
+    }
+
+    /// Adds a server with those of its tools that the configuration chooses and that a model can be told of.
+    fn add(&mut self, server: Arc<Server>, filter: &McpToolFilter) {
+        let name = server.name().to_owned();
+        for unmatched in filter.unmatched(server.tools().iter().map(|tool| tool.own_name.as_str())) {
+            tracing::warn!("mcpServers.{name}.tools names `{unmatched}`, which the server does not offer");
+        }
+        for listed in server.tools().iter().filter(|listed| filter.takes(&listed.own_name)) {
+            match McpTool::new(Arc::clone(&server), listed.clone()) {
+                Ok(tool) => self.tools.push(Arc::new(tool)),
+                Err(error) => tracing::warn!(
+                    "the tool `{}` of the MCP server `{name}` is left out: {error}",
+                    listed.own_name
+                ),
+            }
+        }
+        self.servers.push(server);
     }
 
     /// The tools of all servers: by server, then by name, so that the model is told of them in the same order
     /// every time.
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        let all = self.servers.iter().flat_map(|server| {
-            server
-                .tools()
-                .iter()
-                .map(|listed| -> Arc<dyn Tool> { Arc::new(McpTool::new(Arc::clone(server), listed.clone())) })
-        });
-        all.collect()
+        self.tools.iter().map(|tool| -> Arc<dyn Tool> { Arc::<McpTool>::clone(tool) }).collect()
     }
 
     /// How what the servers offer now differs from what the model was told at the start.
@@ -130,6 +141,20 @@ impl McpServers {
     pub async fn close(&self) {
         join_all(self.servers.iter().map(|server| server.close())).await;
     }
+}
+
+/// Starts or reaches one server.
+async fn start(name: &str, config: &McpServerConfig, place: &McpPlace) -> Result<Server, String> {
+    let endpoint = Endpoint {
+        server: name.to_owned(),
+        transport: config.transport.clone(),
+        directory: place.directory.clone(),
+        sandbox: Arc::clone(&place.sandbox),
+        secrets: Arc::new(Secrets::of(&config.transport)),
+        noted: noted(&config.transport, place).await?,
+        home: OwnFolder::default(),
+    };
+    Server::start(endpoint, config.timeout, place.start_timeout).await
 }
 
 /// The files of the workspace that the commands of such programs name that may do more than the agent's commands: they

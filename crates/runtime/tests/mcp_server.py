@@ -8,6 +8,7 @@ Usage: mcp_server.py MODE [ARGUMENT]
   broken          writes to standard error and ends
   once FILE       as plain; the second start, which finds FILE, is broken
   noisy           as plain, and prints lines that are no messages
+  listed FILE     as plain, with the tools that FILE lists; each gives back what it was sent
 """
 
 import json
@@ -95,6 +96,9 @@ def tools():
 
 
 def page(params):
+    if MODE == "listed":
+        with open(sys.argv[2]) as file:
+            return '{"tools":%s}' % file.read()
     everything = tools()
     if (params or {}).get("cursor") == "second":
         return '{"tools":[%s]}' % ",".join(everything[5:])
@@ -121,7 +125,7 @@ def wait(id, token, late):
 def call(id, params, line):
     name, arguments = params["name"], params.get("arguments") or {}
     token = params.get("_meta", {}).get("progressToken")
-    if name == "echo":
+    if name == "echo" or MODE == "listed":
         answer(id, text(line))
     elif name in ("look", "zebra", "odd/näme"):
         answer(id, text("seen"))

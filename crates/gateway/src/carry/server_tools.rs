@@ -21,8 +21,11 @@ pub(crate) fn server_tools(dialect: Dialect, tools: &str) -> Vec<ServerTool> {
         let kind = text("type");
         let is_clients = match dialect {
             Dialect::Chat => matches!(kind.as_deref(), None | Some("function" | "custom")),
-            Dialect::Responses => matches!(kind.as_deref(), Some("function" | "custom")),
-            Dialect::Messages => field(&fields, "input_schema").is_some(),
+            Dialect::Responses => matches!(kind.as_deref(), Some("function" | "custom" | "namespace")),
+            // A client's tool without arguments may have no schema; what Anthropic's servers run has a type.
+            Dialect::Messages => {
+                field(&fields, "input_schema").is_some() || matches!(kind.as_deref(), None | Some("custom"))
+            }
         };
         let name = text("name").or(kind).unwrap_or_default();
         (!is_clients).then_some(ServerTool { index, name })

@@ -91,10 +91,11 @@ impl Stream {
             self.text(&rest, out);
         }
         for (index, call) in calls(answer).enumerate() {
-            let sent_bytes = self.calls.get(index).map_or(0, |(_, sent)| *sent);
-            let theirs = self.calls.get(index).map_or(index, |(theirs, _)| *theirs);
+            // A call without arguments may have had no event of its own.
+            let sent_bytes =
+                self.calls.iter().find(|(theirs, _)| *theirs == index).map_or(0, |(_, sent)| *sent);
             let rest = call.arguments.get(sent_bytes..).unwrap_or_default().to_owned();
-            self.call(theirs, Some(&call.name), &rest, out);
+            self.call(index, Some(&call.name), &rest, out);
         }
         self.chunk(&json!({}), Some(reason(answer.finish)), out);
         let used = answer.usage.as_ref().or(self.usage.as_ref()).map(usage);

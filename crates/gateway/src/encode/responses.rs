@@ -317,14 +317,20 @@ fn reasoning(id: &str, text: Option<&str>) -> Value {
 }
 
 fn called(head: &Head, id: &str, call: &str, name: &str, arguments: &str, status: &str) -> Value {
-    if !head.custom_tools.iter().any(|custom| custom == name) {
-        return json!({ "type": "function_call", "id": id, "call_id": call, "name": name,
-            "arguments": arguments, "status": status });
+    let mut item = if head.custom_tools.iter().any(|custom| custom == name) {
+        let object = serde_json::from_str::<Value>(arguments).unwrap_or_default();
+        // A model that did not keep to the form has meant the text itself.
+        let input = object.get("input").and_then(Value::as_str).unwrap_or(arguments);
+        json!({ "type": "custom_tool_call", "id": id, "call_id": call, "name": name, "input": input, "status": status })
+    } else {
+        json!({ "type": "function_call", "id": id, "call_id": call, "name": name,
+            "arguments": arguments, "status": status })
+    };
+    if let Some(own) = head.namespaced_tools.get(name) {
+        item["name"] = own.name.as_str().into();
+        item["namespace"] = own.namespace.as_str().into();
     }
-    let object = serde_json::from_str::<Value>(arguments).unwrap_or_default();
-    // A model that did not keep to the form has meant the text itself.
-    let input = object.get("input").and_then(Value::as_str).unwrap_or(arguments);
-    json!({ "type": "custom_tool_call", "id": id, "call_id": call, "name": name, "input": input, "status": status })
+    item
 }
 
 fn status(finish: Finish) -> &'static str {

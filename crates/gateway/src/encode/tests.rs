@@ -19,6 +19,7 @@ fn head() -> Head {
         input_tokens: 3,
         include_usage: true,
         custom_tools: vec!["patch".to_owned()],
+        namespaced_tools: Default::default(),
     }
 }
 

@@ -19,6 +19,7 @@ use longhaul_providers::overflow::{Overflow, Suspicion};
 use longhaul_providers::{ModelEvent, ModelStream, ProviderError, Request, ToolChoice};
 use tokio::time::Instant;
 
+use super::client_tools::{ChangedNames, ClientTools};
 use super::flow::Body;
 use super::omitted;
 use super::prepare::{Prepared, Said};
@@ -124,9 +125,9 @@ impl Route {
         text: &str,
         tokens: u64,
     ) -> Result<Body, Fault> {
-        let (request, _) = self.work(|| self.neutral(prepared, Some((text, tokens)))).await?;
+        let (request, told) = self.work(|| self.neutral(prepared, Some((text, tokens)))).await?;
         let begun = self.call(request, false).await.map_err(|error| fault_of(&error))?;
-        Ok(self.written(begun.into_stream(), prepared))
+        Ok(self.written(begun.restored(&told.names).into_stream(), prepared))
     }
 
     /// Makes the call and reads up to its first word, so that what fails before is no stream; up to the end where the
@@ -187,6 +188,15 @@ impl Route {
             false => self.tool_choice()?,
         };
         let dropped = self.without_server_tools(&mut fixed, &tool_choice)?;
+        let ClientTools { specs, names, left_out } = ClientTools::normalized(fixed.tools);
+        fixed.tools = specs;
+        for (tool, error) in &left_out {
+            if matches!(&tool_choice, ToolChoice::Named(named) if named == tool) {
+                let message = format!("the tool `{tool}` cannot be offered to the model: {error}");
+                return Err(Bad::field("tool_choice", message).into());
+            }
+            tracing::warn!(upstream = %self.target.server.upstream.name, "the client's tool `{tool}` is left out: {error}");
+        }
         let to = To {
             kind: self.target.server.upstream.kind,
             model: &self.target.model,
@@ -197,6 +207,7 @@ impl Route {
         let all = 0..envelope.bytes.len();
         let Carried { fields, mut ignored, mut changed } = carry(wire.dialect(), envelope.text(&all), &to)?;
         ignored.extend(dropped);
+        ignored.extend(left_out.iter().map(|(tool, _)| format!("tools ({tool})")));
         let Said { system: among, mut messages, recast } = prepared.said.clone().unwrap_or_default();
         let among = among.iter().map(String::as_str);
         let system = [fixed.system.as_str()].into_iter().chain(among).filter(|text| !text.is_empty());
@@ -233,7 +244,7 @@ impl Route {
             links,
             fields,
         };
-        Ok((request, Told { ignored, changed }))
+        Ok((request, Told { ignored, changed, names }))
     }
 
     /// The limit that goes out where the client has `left` of its own and the window has `room`, in tokens. Messages
@@ -349,7 +360,7 @@ impl Route {
             headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         }
         let collects = self.must_collect(&prepared);
-        match begun {
+        match begun.restored(&told.names) {
             Begun::Answered(answer) if !is_stream && !collects => {
                 Ok(self.whole_answer(*answer, prepared, headers).await)
             }
@@ -403,6 +414,10 @@ impl Route {
                 Dialect::Responses => responses::custom_tools(envelope),
                 Dialect::Chat | Dialect::Messages => Vec::new(),
             },
+            namespaced_tools: match self.passage.wire.dialect() {
+                Dialect::Responses => responses::namespaced_tools(envelope),
+                Dialect::Chat | Dialect::Messages => BTreeMap::new(),
+            },
         }
     }
 
@@ -422,6 +437,17 @@ enum Begun {
 }
 
 impl Begun {
+    /// The same with the client's names of arguments.
+    fn restored(self, names: &ChangedNames) -> Self {
+        match self {
+            Self::Answered(mut answer) => {
+                names.restore(&mut answer);
+                Self::Answered(answer)
+            }
+            Self::Speaking(stream) => Self::Speaking(names.restored(stream)),
+        }
+    }
+
     fn into_stream(self) -> ModelStream {
         match self {
             Self::Answered(answer) => {
@@ -566,6 +592,8 @@ fn begin(messages: &mut Vec<Message>, text: &str, asks: bool) {
 struct Told {
     ignored: Vec<String>,
     changed: Vec<String>,
+    /// The property names of the client's tools that the model does not know.
+    names: ChangedNames,
 }
 
 impl Told {

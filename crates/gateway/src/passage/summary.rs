@@ -13,6 +13,7 @@ use longhaul_core::usage::Usage;
 use longhaul_providers::{ModelEvent, ProviderError, Request};
 
 use super::Route;
+use super::client_tools::ClientTools;
 use super::log::Log;
 use super::stopgap::Cause;
 use super::totals::{Partial, Totals};
@@ -185,7 +186,7 @@ async fn ask(route: &Route, log: &Log, asked: SummaryRequest) -> Result<Written,
     let request = Request {
         system,
         messages: asked.messages.iter().map(without_media).collect(),
-        tools: fixed.tools,
+        tools: ClientTools::normalized(fixed.tools).specs,
         max_output_tokens: Some(asked.max_output_tokens),
         ..Request::default()
     };

@@ -153,6 +153,9 @@ fn system(raw: &str) -> Result<String, Bad> {
     Ok(texts.collect::<Vec<String>>().join("\n\n"))
 }
 
+/// The schema of a client's tool that has none.
+const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
+
 /// The tools. Those that Anthropic's servers run have no schema: what is known of them is all that counts.
 fn tools(raw: &str) -> Result<Vec<ToolSpec>, Bad> {
     let tools = elements(raw).ok_or_else(|| Bad::field("tools", "`tools` must be a list"))?;
@@ -161,7 +164,10 @@ fn tools(raw: &str) -> Result<Vec<ToolSpec>, Bad> {
         let fields = fields(tool).ok_or_else(|| bad("a tool must be an object"))?;
         let text = |name| field(&fields, name).and_then(string);
         let name = text("name").ok_or_else(|| bad("`name` is missing"))?;
-        let parameters = field(&fields, "input_schema").unwrap_or(tool).to_owned();
+        let is_clients = matches!(text("type").as_deref(), None | Some("custom"));
+        let unsaid = if is_clients { NO_PARAMETERS } else { tool };
+        let parameters =
+            field(&fields, "input_schema").filter(|raw| *raw != "null").unwrap_or(unsaid).to_owned();
         Ok(ToolSpec {
             name,
             description: text("description").unwrap_or_default(),

@@ -3,6 +3,7 @@
 mod errors;
 mod hidden;
 mod item;
+mod namespaces;
 mod render;
 mod splice;
 #[cfg(test)]
@@ -15,6 +16,7 @@ use bytes::Bytes;
 use longhaul_core::message::{RawJson, ToolSpec};
 use longhaul_providers::ToolChoice;
 
+pub use self::namespaces::{NamespacedTool, namespaced_tools};
 use super::canonical::{Node, settle_content};
 use super::envelope::Names;
 use super::json::{elements, field, fields, string};
@@ -42,6 +44,9 @@ const NAMES: Names = Names {
 
 /// What a tool that takes a text takes where only objects are known.
 const TEXT_INPUT: &str = r#"{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}"#;
+
+/// The schema of a function that has none.
+const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
 
 /// The Responses dialect. Every item is one piece: what a model says in one answer is several of them in a row.
 #[derive(Clone, Copy, Debug, Default)]
@@ -166,29 +171,48 @@ fn settle_details(content: &mut Node<'_>) {
     }
 }
 
-/// The tools. Those that OpenAI's servers run have no schema: what is known of them is all that counts.
+/// The tools, those in namespaces among them. Those that OpenAI's servers run have no schema: what is known of them is
+/// all that counts.
 fn tools(raw: &str) -> Result<Vec<ToolSpec>, Bad> {
     let tools = elements(raw).ok_or_else(|| Bad::field("tools", "`tools` must be a list"))?;
-    let spec = |(index, tool): (usize, &str)| {
-        let bad = |what| Bad::field(format!("tools[{index}]"), what);
-        let fields = fields(tool).ok_or_else(|| bad("a tool must be an object"))?;
-        let text = |name| field(&fields, name).and_then(string);
-        let kind = text("type").ok_or_else(|| bad("`type` is missing"))?;
-        let parameters =
-            if kind == "custom" { TEXT_INPUT } else { field(&fields, "parameters").unwrap_or(tool) };
-        let grammar = field(&fields, "format").and_then(self::fields);
-        let grammar = grammar.and_then(|grammar| field(&grammar, "definition").and_then(string));
-        let described = [text("description"), grammar].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
-        Ok(ToolSpec {
-            name: text("name").unwrap_or(kind),
-            description: described,
-            parameters: RawJson(parameters.to_owned()),
-            read_only: false,
-            poll: false,
-            source: "client".to_owned(),
-        })
+    let mut specs = Vec::new();
+    for (index, raw) in tools.into_iter().enumerate() {
+        match namespaces::members(raw) {
+            Some((namespace, inner)) => {
+                for raw in inner {
+                    let mut spec = tool(raw, index)?;
+                    spec.name = namespaces::flat_name(&namespace, &spec.name);
+                    specs.push(spec);
+                }
+            }
+            None => specs.push(tool(raw, index)?),
+        }
+    }
+    Ok(specs)
+}
+
+fn tool(raw: &str, index: usize) -> Result<ToolSpec, Bad> {
+    let bad = |what| Bad::field(format!("tools[{index}]"), what);
+    let fields = fields(raw).ok_or_else(|| bad("a tool must be an object"))?;
+    let text = |name| field(&fields, name).and_then(string);
+    let kind = text("type").ok_or_else(|| bad("`type` is missing"))?;
+    let said = field(&fields, "parameters").filter(|said| *said != "null");
+    let parameters = match kind.as_str() {
+        "custom" => TEXT_INPUT,
+        "function" => said.unwrap_or(NO_PARAMETERS),
+        _ => said.unwrap_or(raw),
     };
-    tools.into_iter().enumerate().map(spec).collect()
+    let grammar = field(&fields, "format").and_then(self::fields);
+    let grammar = grammar.and_then(|grammar| field(&grammar, "definition").and_then(string));
+    let described = [text("description"), grammar].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
+    Ok(ToolSpec {
+        name: text("name").unwrap_or(kind),
+        description: described,
+        parameters: RawJson(parameters.to_owned()),
+        read_only: false,
+        poll: false,
+        source: "client".to_owned(),
+    })
 }
 
 /// The names of the tools that take a text and no JSON.
@@ -199,7 +223,14 @@ pub fn custom_tools(envelope: &Envelope) -> Vec<String> {
         let text = |name| field(&fields, name).and_then(string);
         text("type").filter(|kind| kind == "custom").and(text("name"))
     };
-    tools.into_iter().filter_map(name).collect()
+    let names = tools.into_iter().flat_map(|tool| match namespaces::members(tool) {
+        Some((namespace, inner)) => {
+            let names = inner.into_iter().filter_map(name);
+            names.map(|name| namespaces::flat_name(&namespace, &name)).collect()
+        }
+        None => Vec::from_iter(name(tool)),
+    });
+    names.collect()
 }
 
 /// Whether a request says everything by itself: only OpenAI's own server knows what it has kept.
@@ -247,7 +278,13 @@ pub fn tool_choice(envelope: &Envelope) -> Result<ToolChoice, Bad> {
     let said = fields(raw).ok_or_else(bad)?;
     let text = |name| field(&said, name).and_then(string);
     match text("type").as_deref() {
-        Some("function" | "custom") => text("name").map(ToolChoice::Named).ok_or_else(bad),
+        Some("function" | "custom") => {
+            let name = text("name").ok_or_else(bad)?;
+            Ok(ToolChoice::Named(match text("namespace") {
+                Some(namespace) => namespaces::flat_name(&namespace, &name),
+                None => name,
+            }))
+        }
         _ => Err(bad()),
     }
 }

@@ -7,6 +7,7 @@ mod across;
 mod best_effort;
 mod broken;
 mod cached;
+mod client_tools;
 mod crossing;
 mod cuts;
 mod gone_back;

@@ -1,7 +1,7 @@
 //! From the parts of an assistant message to the parts of a `model` content in the next request.
 
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::{Message, Origin, Part, RawJson, ToolCall};
+use longhaul_core::message::{Message, Origin, Part, RawJson, ToolCall, given_arguments};
 
 use crate::raw::{self, RawObject, quote};
 use crate::{ProviderError, UNSUPPORTED};
@@ -35,12 +35,13 @@ fn neutral(part: &Part, own: bool) -> Result<Option<RawJson>, ProviderError> {
 
 /// Ids are sent only if this provider gave them: it does not need ours.
 fn function_call(call: &ToolCall, own: bool) -> Result<RawJson, ProviderError> {
-    if RawObject::parse(&call.arguments).is_none() {
+    let args = given_arguments(&call.arguments);
+    if RawObject::parse(args).is_none() {
         let message = format!("the arguments of call `{}` are no JSON object", call.call_id);
         return Err(ProviderError::new(ErrorCode::InvalidRequest, message));
     }
     let id = call.provider_id.as_deref().filter(|_| own);
     let id = id.map(|id| format!(r#""id":{},"#, quote(id))).unwrap_or_default();
-    let (name, args) = (quote(&call.name), &call.arguments);
+    let name = quote(&call.name);
     Ok(RawJson(format!(r#"{{"functionCall":{{{id}"name":{name},"args":{args}}}}}"#)))
 }

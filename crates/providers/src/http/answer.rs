@@ -13,6 +13,7 @@ use sse_stream::Sse;
 use tokio::time::timeout;
 
 use super::base_url::{BaseUrl, is_elsewhere, is_page, page, tried_too};
+use super::arguments::{EmptyArguments, settled_answer};
 use super::bounds::{self, Said};
 use super::patience::Patience;
 use super::silence::Silence;
@@ -199,23 +200,27 @@ struct Answering<D> {
     decoder: Option<D>,
     ready: VecDeque<ModelEvent>,
     said: Said,
+    arguments: EmptyArguments,
     patience: Patience,
 }
 
 impl<D: Decode> Answering<D> {
     fn streamed(events: EventStream, patience: Patience) -> Self {
         let events = Some(surrogates::joined(events));
-        Self { events, decoder: Some(D::default()), ready: VecDeque::new(), said: Said::default(), patience }
+        let (said, arguments) = (Said::default(), EmptyArguments::default());
+        Self { events, decoder: Some(D::default()), ready: VecDeque::new(), said, arguments, patience }
     }
 
     fn whole(body: &[u8], patience: Patience) -> Result<Self, ProviderError> {
         if body.len() > MAX_WHOLE_BYTES {
             return Err(too_much("the answer", MAX_WHOLE_BYTES));
         }
-        let (mut decoder, mut said) = (D::default(), Said::default());
+        let (mut decoder, mut said, mut arguments) =
+            (D::default(), Said::default(), EmptyArguments::default());
         let ready = decoder.push(&surrogates::whole(&String::from_utf8_lossy(body)))?;
         said.count(&ready).map_err(|error| with_usage(error, &decoder))?;
-        Ok(Self { events: None, decoder: Some(decoder), ready: ready.into(), said, patience })
+        let ready = arguments.settle(ready).into();
+        Ok(Self { events: None, decoder: Some(decoder), ready, said, arguments, patience })
     }
 
     /// The next event; `None` after the answer or an error.
@@ -234,8 +239,11 @@ impl<D: Decode> Answering<D> {
                 None => Ok(None),
             });
             match more {
-                Ok(Some(more)) => self.ready.extend(more),
-                Ok(None) => return self.decoder.take().map(|last| last.finish().map(ModelEvent::Finished)),
+                Ok(Some(more)) => self.ready.extend(self.arguments.settle(more)),
+                Ok(None) => {
+                    let finished = |last: D| last.finish().map(settled_answer).map(ModelEvent::Finished);
+                    return self.decoder.take().map(finished);
+                }
                 Err(error) => return self.decoder.take().map(|last| Err(with_usage(error, &last))),
             }
         }

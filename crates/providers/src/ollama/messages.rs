@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use longhaul_core::ids::CallId;
-use longhaul_core::message::{Media, Message, Origin, Part, Role, ToolCall, ToolResult, ToolStatus};
+use longhaul_core::message::{
+    Media, Message, Origin, Part, Role, ToolCall, ToolResult, ToolStatus, given_arguments,
+};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -189,7 +191,8 @@ impl<'a> Writer<'a> {
         }
         let id = call.call_id.as_str();
         self.calls.insert(&call.call_id, (Some(id), &call.name));
-        let arguments = RawObject::parse(&call.arguments).and(serde_json::from_str(&call.arguments).ok());
+        let given = given_arguments(&call.arguments);
+        let arguments = RawObject::parse(given).and(serde_json::from_str(given).ok());
         let arguments =
             arguments.ok_or_else(|| invalid(format!("the arguments of call `{id}` are no JSON object")))?;
         Ok(Call::Ours { id, function: Function { name: &call.name, arguments } })

@@ -1,6 +1,6 @@
 //! From the parts of an assistant message to the input items of the next request.
 
-use longhaul_core::message::{Message, Origin, Part, RawJson, ToolCall};
+use longhaul_core::message::{Message, Origin, Part, RawJson, ToolCall, given_arguments};
 
 use crate::ProviderError;
 use crate::raw::{self, quote};
@@ -42,7 +42,7 @@ pub(super) fn call_name(call: &ToolCall, own: bool) -> &str {
 
 /// A call under a name.
 pub(super) fn function_call(call: &ToolCall, name: &str) -> RawJson {
-    let (id, name, arguments) = (quote(name), quote(&call.name), quote(&call.arguments));
+    let (id, name, arguments) = (quote(name), quote(&call.name), quote(given_arguments(&call.arguments)));
     RawJson(format!(r#"{{"type":"function_call","call_id":{id},"name":{name},"arguments":{arguments}}}"#))
 }
 

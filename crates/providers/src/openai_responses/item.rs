@@ -1,6 +1,6 @@
 //! One output item: the part it is, whole or cut off.
 
-use longhaul_core::message::{Opaque, Part, RawJson, Reasoning, Text, ToolCall};
+use longhaul_core::message::{Opaque, Part, RawJson, Reasoning, Text, ToolCall, given_arguments};
 
 use crate::ModelEvent;
 use crate::raw::{RawObject, quote};
@@ -73,7 +73,13 @@ impl Item {
         match self.kind().as_str() {
             "message" => self.message(),
             "reasoning" => self.reasoning(),
-            "function_call" => Some(self.tool_call(self.text_or_streamed("arguments"))),
+            "function_call" => {
+                let mut part = self.tool_call(self.text_or_streamed("arguments"));
+                if let Part::ToolCall(call) = &mut part {
+                    mend_empty_arguments(call);
+                }
+                Some(part)
+            }
             "custom_tool_call" => {
                 let input = self.text_or_streamed("input");
                 Some(self.tool_call(format!(r#"{{"input":{}}}"#, quote(&input))))
@@ -137,4 +143,17 @@ impl Item {
 /// Whether a raw item is the one with this id.
 pub(super) fn has_id(native: &RawObject, id: Option<&str>) -> bool {
     id.is_some() && native.text("id").as_deref() == id
+}
+
+/// Settles arguments that say nothing, in the item too: it is sent back as it is, and servers refuse such arguments.
+fn mend_empty_arguments(call: &mut ToolCall) {
+    let written = std::mem::take(&mut call.arguments);
+    call.arguments = given_arguments(&written).to_owned();
+    if call.arguments == written {
+        return;
+    }
+    if let Some(mut item) = call.native.as_ref().and_then(|native| RawObject::parse(native.as_str())) {
+        item.set_text("arguments", &call.arguments);
+        call.native = Some(item.to_json());
+    }
 }

@@ -356,3 +356,26 @@ async fn read_request(connection: &mut tokio::net::TcpStream) {
         read.extend_from_slice(&more[..bytes]);
     }
 }
+
+#[tokio::test]
+async fn empty_arguments_are_an_object() {
+    for arguments in [r#""""#, "null", r#"" \n ""#, r#""null""#, r#"{}"#, r#""{}""#] {
+        let piece = format!(
+            "data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{{\"index\":0,\"id\":\"c1\",\"type\":\"function\",\"function\":{{\"name\":\"ls\",\"arguments\":{arguments}}}}}]}}}}]}}\n\n"
+        );
+        let end = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\ndata: [DONE]\n\n";
+        let outcome = against(move |_| answer(200, "text/event-stream", format!("{piece}{end}"))).await;
+        let shown: String = outcome
+            .0
+            .iter()
+            .filter_map(|event| match event {
+                ModelEvent::ToolInput { delta, .. } => Some(delta.as_str()),
+                _ => None,
+            })
+            .collect();
+        assert!(matches!(shown.as_str(), "" | "{}"), "{arguments}: {shown}");
+        let answer = finished(outcome);
+        let [Part::ToolCall(call)] = &answer.parts[..] else { panic!("{answer:?}") };
+        assert_eq!(call.arguments, "{}", "{arguments}");
+    }
+}

@@ -466,7 +466,7 @@ pub(super) const KEYS: &[Key] = &[
         "mcpServers",
         Kind::McpServers,
         "{}",
-        "MCP servers that add tools, by name: { command, args, env, network: allow|deny } or { url, headers }; both take timeoutMs: 120000 and optional: false.",
+        "MCP servers that add tools, by name: { command, args, env, network: allow|deny } or { url, headers }; both take timeoutMs: 120000, optional: false (an optional server is waited for no longer than timeoutMs at the start) and tools: { allow: [], deny: [] } (names as the server writes them, * for any characters; an empty allow is all).",
     ),
     key(
         "retry.patience",

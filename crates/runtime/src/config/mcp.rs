@@ -15,6 +15,40 @@ pub struct McpServerConfig {
     pub timeout: Duration,
     /// Whether the agent starts without it when it cannot be started.
     pub optional: bool,
+    /// Which of its tools the model has.
+    pub tools: McpToolFilter,
+}
+
+/// The tools of a server that a model has: `mcpServers.NAME.tools`. Names are the server's own; `*` in them stands for
+/// any characters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct McpToolFilter {
+    /// The tools that the model has; all if empty.
+    pub allow: Vec<String>,
+    /// The tools that the model does not have, even if they are allowed.
+    pub deny: Vec<String>,
+}
+
+impl McpToolFilter {
+    /// Whether the model has the tool.
+    pub fn takes(&self, tool: &str) -> bool {
+        let is_in = |names: &[String]| names.iter().any(|pattern| matches(pattern, tool));
+        (self.allow.is_empty() || is_in(&self.allow)) && !is_in(&self.deny)
+    }
+
+    /// Returns the names that none of the tools has.
+    pub fn unmatched<'a>(&'a self, tools: impl Iterator<Item = &'a str> + Clone) -> Vec<&'a str> {
+        let names = self.allow.iter().chain(&self.deny).map(String::as_str);
+        names.filter(|pattern| !tools.clone().any(|tool| matches(pattern, tool))).collect()
+    }
+}
+
+/// Whether a name is that of a pattern, in which `*` stands for any characters.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(name) = name.strip_prefix(start) else { return false };
+    let mut ends = name.char_indices().map(|(at, _)| at).chain([name.len()]);
+    ends.any(|at| matches(rest, name.get(at..).unwrap_or_default()))
 }
 
 /// How a server is reached.
@@ -85,6 +119,23 @@ impl fmt::Debug for McpRemote {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tools_are_chosen_by_name_and_pattern() {
+        let filter = |allow: &[&str], deny: &[&str]| {
+            let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+            McpToolFilter { allow: owned(allow), deny: owned(deny) }
+        };
+        let tools = ["read", "read_all", "write", "delete_all"];
+        let taken = |filter: &McpToolFilter| -> Vec<&str> {
+            tools.into_iter().filter(|tool| filter.takes(tool)).collect()
+        };
+        assert_eq!(taken(&filter(&[], &[])), tools);
+        assert_eq!(taken(&filter(&["read"], &[])), ["read"]);
+        assert_eq!(taken(&filter(&["read*", "write"], &["*_all"])), ["read", "write"]);
+        assert_eq!(taken(&filter(&[], &["*"])), [""; 0]);
+        assert_eq!(filter(&["read", "raed"], &["gone*"]).unmatched(tools.into_iter()), ["raed", "gone*"]);
+    }
 
     #[test]
     fn secrets_do_not_show() {

@@ -198,6 +198,8 @@ fn mcp_server(mut properties: Value, needed: &str) -> Value {
     properties["timeoutMs"] =
         json!({ "type": "integer", "minimum": 1, "maximum": 86_400_000, "default": 120_000 });
     properties["optional"] = json!({ "type": "boolean", "default": false });
+    let names = json!({ "type": "array", "items": { "type": "string", "minLength": 1 }, "default": [] });
+    properties["tools"] = closed(json!({ "allow": names, "deny": names }));
     required(properties, &[needed])
 }
 

@@ -586,6 +586,31 @@ fn mcp_servers_arrive_typed() {
 }
 
 #[test]
+fn the_tools_of_an_mcp_server_are_chosen() {
+    let config = parse(
+        "mcpServers:
+  a: { command: x, tools: { allow: [read, 'list_*'], deny: [list_all] } }
+  b: { url: 'https://x', tools: { allow: [], deny: null } }
+  c: { command: x, tools: null }
+",
+    );
+    let [a, b, c] = ["a", "b", "c"].map(|name| &config.mcp_servers[name].tools);
+    assert_eq!(
+        ["read", "list_some", "list_all", "write"].map(|tool| a.takes(tool)),
+        [true, true, false, false]
+    );
+    assert!(b.takes("anything") && c.takes("anything"));
+    let error = errors(
+        "mcpServers: { a: { command: x, tools: { alow: [x], deny: x } }, b: { command: x, tools: [x] } }",
+    );
+    insta::assert_snapshot!(error, @r"
+    longhaul.yml:1:41: unknown key `alow` in `mcpServers.a.tools`: did you mean `allow`?
+    longhaul.yml:1:58: `mcpServers.a.tools.deny` must be a list of the server's names of tools, not this text
+    longhaul.yml:1:89: `mcpServers.b.tools` must be { allow: [NAME], deny: [NAME] }, not this list
+    ");
+}
+
+#[test]
 fn mistakes_in_mcp_servers_are_told_without_their_secrets() {
     let error = errors(
         "mcpServers:

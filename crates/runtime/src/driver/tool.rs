@@ -5,10 +5,11 @@ mod hooks;
 use std::sync::Arc;
 use std::time::Duration;
 
+use longhaul_core::legible;
 use longhaul_core::message::{Media, Part, RawJson, ToolCall, ToolResult, ToolStatus, Truncation};
 use longhaul_core::orders::tool::{self as pin, PinRequest};
 use longhaul_core::run::Input;
-use longhaul_core::truncate::{self, Limit};
+use longhaul_core::truncate::{self, Cut, Limit};
 use longhaul_store::{BlobError, Blobs};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -24,6 +25,10 @@ use crate::tools::{Keep, Output, Progress, ToolContext, ToolInput, ToolOutput};
 
 /// Beyond its own grace a tool gets this long before its future is dropped.
 const LAST_GRACE: Duration = Duration::from_secs(3);
+
+/// The room that the marker of a truncation takes at most.
+const MARKER_CHARS: u64 = 200;
+const MARKER_TOKENS: u64 = 60;
 
 impl Driver {
     pub(super) fn run_tool(&mut self, call: ToolCall, limit: Limit) {
@@ -73,6 +78,8 @@ struct Job {
 
 impl Job {
     async fn run(&self, mut call: ToolCall) -> Input {
+        // Logs of earlier releases, and hosts' own providers, may have empty arguments.
+        call.settle_arguments();
         if let Err(refusal) = self.before(&mut call).await {
             let nothing = Added { text: None, limit: self.limit };
             return Input::ToolEnded(self.result(&call, refusal, nothing).await);
@@ -189,7 +196,7 @@ impl Job {
         result: &mut ToolResult,
     ) {
         let cut = match result.truncated {
-            None => truncate::truncate(&text, limit, keep, &self.agent.counter),
+            None => self.cut(&text, limit, keep),
             Some(_) => None,
         };
         let Some(cut) = cut else {
@@ -212,6 +219,29 @@ impl Job {
                 result.content.push(Part::text(note));
             }
         }
+    }
+
+    /// Returns what stays of a text that nobody can read as a whole, or that is too long; `None` if all of it stays.
+    fn cut(&self, text: &str, limit: &Limit, keep: truncate::Keep) -> Option<Cut> {
+        // What is recalled was asked for as it is.
+        let legible = match self.source {
+            None => legible::shorten(text, self.agent.tool_limits.read_max_line_chars),
+            Some(_) => None,
+        };
+        let Some(legible) = legible else {
+            return truncate::truncate(text, limit, keep, &self.agent.counter);
+        };
+        // The marker comes on top.
+        let limit = Limit {
+            max_chars: limit.max_chars.saturating_sub(MARKER_CHARS),
+            max_tokens: limit.max_tokens.saturating_sub(MARKER_TOKENS),
+        };
+        let mut cut = truncate::truncate(&legible, &limit, keep, &self.agent.counter).unwrap_or_else(|| {
+            Cut { head_bytes: legible.len(), kept: legible, omitted_chars: 0, total_chars: 0 }
+        });
+        cut.total_chars = text.chars().count() as u64;
+        cut.omitted_chars = cut.total_chars.saturating_sub(cut.kept.chars().count() as u64);
+        Some(cut)
     }
 
     /// The whole output, or, over the session's quota, only what the model is shown.

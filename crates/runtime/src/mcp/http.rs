@@ -7,15 +7,15 @@ mod limit;
 
 use std::collections::HashMap;
 use std::error::Error as StdError;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response, StatusCode, Url, redirect};
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ServerJsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::common::http_header::{
     EVENT_STREAM_MIME_TYPE, HEADER_LAST_EVENT_ID, HEADER_SESSION_ID, JSON_MIME_TYPE,
 };
@@ -26,7 +26,7 @@ use rmcp::transport::streamable_http_client::{
 use sse_stream_of_rmcp::{Sse, SseStream};
 
 use super::link::Fault;
-use super::wire::{MAX_MESSAGE_BYTES, Unreadable, Wire};
+use super::wire::{MAX_MESSAGE_BYTES, Unreadable, Wire, words};
 use crate::config::McpRemote;
 use crate::reach;
 
@@ -72,6 +72,8 @@ struct Inner {
     secrets: Vec<String>,
     wire: Arc<Wire>,
     was_initialized: AtomicBool,
+    /// The last request for which a new session was begun: it is made once more, and no third time.
+    renewed_for: Mutex<Option<RequestId>>,
 }
 
 /// What rmcp is told: no address, no headers.
@@ -126,6 +128,7 @@ impl HttpClient {
             secrets: secrets(remote),
             wire,
             was_initialized: AtomicBool::new(false),
+            renewed_for: Mutex::default(),
         })))
     }
 
@@ -179,22 +182,44 @@ impl HttpClient {
         String::from_utf8(body).map_err(|_| self.no_message("it is not UTF-8".to_owned()))
     }
 
-    /// What an answer that is no success says. A JSON-RPC error in its body is an answer to the request.
+    /// Returns what an answer that is no success means. A JSON-RPC error for this request is its answer. Errors for
+    /// another request, or for none, would leave rmcp waiting: they end the request with the server's words.
     async fn refused(
         &self,
         response: Response,
-        is_request: bool,
+        asked: Option<&RequestId>,
+        has_session: bool,
     ) -> Result<StreamableHttpPostResponse, Failed> {
         let status = response.status();
         let body = self.body(response, MAX_ERROR_BYTES).await.unwrap_or_default();
         let is_about_the_caller = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-        if is_request
-            && !is_about_the_caller
-            && let Ok(error @ ServerJsonRpcMessage::Error(_)) = serde_json::from_str(&body)
-        {
-            return Ok(StreamableHttpPostResponse::Json(error, None));
+        let error = match serde_json::from_str(&body) {
+            Ok(ServerJsonRpcMessage::Error(error)) if !is_about_the_caller => Some(error),
+            _ => None,
+        };
+        let Some(asked) = asked else {
+            let is_lost = has_session && status == StatusCode::NOT_FOUND;
+            return Err(if is_lost { Failed::SessionExpired } else { self.status_error(status, &body) });
+        };
+        let is_answer = error.as_ref().is_some_and(|error| error.id.as_ref() == Some(asked));
+        let words = error.as_ref().map_or(body, |error| words(&error.error));
+        // A server that fails with an error for this request may have begun with it.
+        let has_not_begun = status.is_client_error() || (error.is_some() && !is_answer);
+        let is_lost =
+            has_session && has_not_begun && !is_about_the_caller && names_a_lost_session(status, &words);
+        match error {
+            _ if is_lost && self.may_renew(asked) => Err(Failed::SessionExpired),
+            Some(error) if is_answer => {
+                Ok(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(error), None))
+            }
+            _ => Err(self.status_error(status, &words)),
         }
-        Err(self.status_error(status, &body))
+    }
+
+    /// Whether a new session may be begun for a request: once.
+    fn may_renew(&self, asked: &RequestId) -> bool {
+        let mut renewed = self.0.renewed_for.lock().unwrap_or_else(PoisonError::into_inner);
+        renewed.replace(asked.clone()).as_ref() != Some(asked)
     }
 
     fn status_error(&self, status: StatusCode, body: &str) -> Failed {
@@ -203,30 +228,35 @@ impl HttpClient {
         Failed::Client(HttpError::Status { place: self.0.place.clone(), status: status.as_u16(), said })
     }
 
-    /// The events of a body, each seen on its way.
-    fn events(&self, response: Response) -> Events {
+    /// The events of a body, each seen on its way. `asked` is the request that the body answers.
+    fn events(&self, response: Response, asked: Option<RequestId>) -> Events {
         let wire = Arc::clone(&self.0.wire);
         let bytes = limit::events(response.bytes_stream(), MAX_MESSAGE_BYTES);
         SseStream::from_bytes_stream(bytes)
-            .map(move |event| event.map(|event| readable(&wire, event)))
+            .map(move |event| event.map(|event| readable(&wire, event, asked.as_ref())))
             .boxed()
     }
 
     async fn message(
         &self,
         response: Response,
-        is_request: bool,
+        asked: Option<&RequestId>,
     ) -> Result<StreamableHttpPostResponse, Failed> {
         let session = header(&response, HEADER_SESSION_ID);
         let text = self.body(response, MAX_MESSAGE_BYTES).await?;
-        match self.0.wire.read(&text) {
-            Ok(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
-            // Nothing was asked; whatever came instead of 202 is no matter.
-            Err(_) if !is_request => Ok(StreamableHttpPostResponse::Accepted),
-            Err(Unreadable { stand_in: Some(message), .. }) => {
-                Ok(StreamableHttpPostResponse::Json(*message, session))
+        match (self.0.wire.read(&text), asked) {
+            (Ok(message), None) => Ok(StreamableHttpPostResponse::Json(message, session)),
+            (Ok(message), Some(asked)) => {
+                let message = answer_to(asked, message).unwrap_or_else(|| no_answer_to(asked));
+                Ok(StreamableHttpPostResponse::Json(message, session))
             }
-            Err(unreadable) => Err(self.no_message(unreadable.why)),
+            // Nothing was asked; whatever came instead of 202 is no matter.
+            (Err(_), None) => Ok(StreamableHttpPostResponse::Accepted),
+            (Err(Unreadable { stand_in: Some(message), .. }), Some(asked)) => {
+                let message = answer_to(asked, *message).unwrap_or_else(|| no_answer_to(asked));
+                Ok(StreamableHttpPostResponse::Json(message, session))
+            }
+            (Err(unreadable), Some(_)) => Err(self.no_message(unreadable.why)),
         }
     }
 
@@ -252,25 +282,25 @@ impl StreamableHttpClient for HttpClient {
         protocol: HashMap<HeaderName, HeaderValue>,
     ) -> Result<StreamableHttpPostResponse, Failed> {
         self.note(&message);
-        let is_request = matches!(message, ClientJsonRpcMessage::Request(_));
+        let asked = match &message {
+            ClientJsonRpcMessage::Request(request) => Some(request.id.clone()),
+            _ => None,
+        };
         let body = self.0.wire.outgoing(&message)?;
         let request = self.0.client.post(self.0.url.clone()).header(CONTENT_TYPE, JSON_MIME_TYPE).body(body);
         let response = self.send(self.request(request, session.as_deref(), protocol)).await?;
         let status = response.status();
-        if status == StatusCode::NOT_FOUND && session.is_some() {
-            return Err(Failed::SessionExpired);
-        }
         if !status.is_success() {
-            return self.refused(response, is_request).await;
+            return self.refused(response, asked.as_ref(), session.is_some()).await;
         }
         if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
         if is_of_type(&response, EVENT_STREAM_MIME_TYPE) {
             let session = header(&response, HEADER_SESSION_ID);
-            return Ok(StreamableHttpPostResponse::Sse(self.events(response), session));
+            return Ok(StreamableHttpPostResponse::Sse(self.events(response, asked), session));
         }
-        self.message(response, is_request).await
+        self.message(response, asked.as_ref()).await
     }
 
     async fn delete_session(
@@ -306,19 +336,62 @@ impl StreamableHttpClient for HttpClient {
         if !status.is_success() {
             return Err(self.status_error(status, ""));
         }
-        Ok(self.events(response))
+        Ok(self.events(response, None))
     }
 }
 
 /// An event that rmcp can read: in its place the failure of the request that it answers, if need be.
-fn readable(wire: &Wire, mut event: Sse) -> Sse {
-    if let Some(data) = &event.data
-        && let Err(Unreadable { stand_in: Some(message), .. }) = wire.read(data)
-        && let Ok(text) = serde_json::to_string(&message)
-    {
+fn readable(wire: &Wire, mut event: Sse, asked: Option<&RequestId>) -> Sse {
+    let Some(data) = &event.data else { return event };
+    let instead = match (wire.read(data), asked) {
+        // rmcp takes any answer for the last event of this body, and nobody would hear what it says.
+        (Ok(ServerJsonRpcMessage::Error(error)), Some(asked)) if error.id.as_ref() != Some(asked) => {
+            answer_to(asked, ServerJsonRpcMessage::Error(error))
+        }
+        (Ok(ServerJsonRpcMessage::Response(response)), Some(asked)) if response.id != *asked => {
+            let answer = answer_to(asked, ServerJsonRpcMessage::Response(response));
+            Some(answer.unwrap_or_else(|| no_answer_to(asked)))
+        }
+        (Ok(_), _) => None,
+        (Err(Unreadable { stand_in, .. }), _) => stand_in.map(|message| *message),
+    };
+    if let Some(text) = instead.and_then(|message| serde_json::to_string(&message).ok()) {
         event.data = Some(text);
     }
     event
+}
+
+/// Whether an answer's id is that of a request: some servers make a text of a number.
+fn is_same(id: &RequestId, asked: &RequestId) -> bool {
+    id.to_string() == asked.to_string()
+}
+
+/// Returns the only message of a body as the answer to the request, under the request's own id; `None` if it answers
+/// another one, or none. An error without an id, or with a foreign one, is about the request that it came for.
+fn answer_to(asked: &RequestId, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
+    match message {
+        ServerJsonRpcMessage::Response(mut response) if is_same(&response.id, asked) => {
+            response.id = asked.clone();
+            Some(ServerJsonRpcMessage::Response(response))
+        }
+        ServerJsonRpcMessage::Error(mut error) => {
+            error.id = Some(asked.clone());
+            Some(ServerJsonRpcMessage::Error(error))
+        }
+        _ => None,
+    }
+}
+
+fn no_answer_to(asked: &RequestId) -> ServerJsonRpcMessage {
+    let words = "the server answered something else than what it was asked";
+    ServerJsonRpcMessage::error(ErrorData::internal_error(words, None), Some(asked.clone()))
+}
+
+/// Whether a refusal says that the server does not know the session: it was started again, or has forgotten it. The
+/// protocol has 404 for that; the official TypeScript SDK's servers answer 400 with an error of no request.
+fn names_a_lost_session(status: StatusCode, words: &str) -> bool {
+    let words = words.to_lowercase();
+    status == StatusCode::NOT_FOUND || words.contains("session") || words.contains("not initialized")
 }
 
 fn header(response: &Response, name: &str) -> Option<String> {

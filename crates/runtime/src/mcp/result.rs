@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::structured;
 use crate::tools::{Keep, Output, ToolOutput};
 
 /// The most pictures and files that are taken from one answer: each is a file of its own, flushed to disk.
@@ -89,6 +90,8 @@ pub(super) fn read(text: &str) -> serde_json::Result<ToolOutput> {
 struct Pieces {
     texts: Vec<String>,
     media: Vec<Output>,
+    /// A hash of the base64 of each of `media`, as the server wrote it.
+    encoded: Vec<blake3::Hash>,
     /// Pictures and files that are not taken.
     left_out: usize,
 }
@@ -128,16 +131,21 @@ impl Pieces {
             self.media.len() + 1,
             bytes.len()
         ));
+        self.encoded.push(blake3::hash(data.as_bytes()));
         self.media.push(Output::Media { bytes: Bytes::from(bytes), media_type, name });
     }
 
-    /// Servers are asked to give structured content as text too; where one did, it is not given twice.
+    /// Servers are asked to give structured content as text too; where one did, it is not given twice. Pictures in it
+    /// give way to a word on where they are.
     fn add_structured(&mut self, structured: &str) {
-        let value: Option<Value> = serde_json::from_str(structured).ok();
-        let is_there = |text: &String| value.is_some() && serde_json::from_str(text).ok() == value;
-        if !self.texts.iter().any(is_there) {
-            self.texts.push(structured.to_owned());
+        let Ok(mut value) = serde_json::from_str::<Value>(structured) else {
+            return self.texts.push(structured.to_owned());
+        };
+        let has_media = structured::replace_media(&mut value, &self.encoded);
+        if structured::is_told(&value, &self.texts, self.media.len()) {
+            return;
         }
+        self.texts.push(if has_media { value.to_string() } else { structured.to_owned() });
     }
 
     fn output(mut self, is_error: bool) -> ToolOutput {
@@ -238,6 +246,51 @@ mod tests {
         assert_eq!(read(beside).unwrap().as_text(), "two\n{\"n\":2}");
         let null = r#"{"content":[{"type":"text","text":"two"}],"structuredContent":null}"#;
         assert_eq!(read(null).unwrap().as_text(), "two");
+    }
+
+    #[test]
+    fn structured_content_that_repeats_the_content_is_dropped() {
+        let picture = "iVBORw0KGgo".repeat(1_000);
+        let image = format!(r#"{{"type":"image","data":"{picture}","mimeType":"image/png"}}"#);
+        let with = |structured: &str| {
+            let text = r#"{"type":"text","text":"Image file: p.png"}"#;
+            let output =
+                read(&format!(r#"{{"content":[{text},{image}],"structuredContent":{structured}}}"#)).unwrap();
+            assert_eq!(output.content.len(), 2, "a text and a picture");
+            output.as_text()
+        };
+        let shown = "Image file: p.png\n[Attachment 1: image/png, 8250 bytes]";
+        let twice = format!(r#"{{"fileName":"p.png","content":"{picture}","imageData":"{picture}"}}"#);
+        assert_eq!(with(&twice), shown);
+        assert_eq!(with(&format!(r#"{{"result":[{{"url":"data:image/png;base64,{picture}"}}]}}"#)), shown);
+        let more = with(&format!(r#"{{"width":640,"title":"a cat","imageData":"{picture}"}}"#));
+        assert_eq!(
+            more,
+            format!("{shown}\n{{\"width\":640,\"title\":\"a cat\",\"imageData\":\"[Attachment 1]\"}}")
+        );
+    }
+
+    #[test]
+    fn structured_content_that_wraps_the_texts_is_dropped() {
+        let read = |content: &[&str], structured: &str| {
+            let texts: Vec<Value> =
+                content.iter().map(|text| serde_json::json!({ "type": "text", "text": text })).collect();
+            let texts = serde_json::json!(texts);
+            super::read(&format!(r#"{{"content":{texts},"structuredContent":{structured}}}"#))
+                .unwrap()
+                .as_text()
+        };
+        assert_eq!(read(&["two\nlines"], r#"{"result":"two\nlines"}"#), "two\nlines");
+        let items = [r#"{"name":"a \"b\"","n":1}"#, r#"{"name":"c","n":2}"#];
+        let structured = r#"{"result":[{"name":"a \"b\"","n":1},{"name":"c","n":2}]}"#;
+        assert_eq!(read(&items, structured), items.join("\n"));
+        assert_eq!(
+            read(&["Found a.rs, 3 lines"], r#"{"file":"a.rs","lines":3,"more":null}"#),
+            "Found a.rs, 3 lines"
+        );
+        let beside = r#"{"file":"b.rs","lines":3}"#;
+        assert_eq!(read(&["Found a.rs, 3 lines"], beside), format!("Found a.rs, 3 lines\n{beside}"));
+        assert_eq!(read(&["12 found"], r#"{"a":1,"b":2}"#), "12 found\n{\"a\":1,\"b\":2}");
     }
 
     #[test]

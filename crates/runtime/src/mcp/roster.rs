@@ -23,7 +23,7 @@ pub(super) struct Listed {
     pub(super) own_name: String,
     /// What it does, in the server's words.
     pub(super) description: String,
-    /// The schema of its arguments, as the server wrote it.
+    /// The schema of its arguments, as the server wrote it; `null` if it has none.
     pub(super) schema: RawJson,
     /// Whether the server says that it changes nothing.
     pub(super) read_only: bool,
@@ -57,7 +57,8 @@ struct WrittenTool {
     name: String,
     title: Option<String>,
     description: Option<String>,
-    input_schema: Box<RawValue>,
+    /// Some servers have none for a tool without arguments.
+    input_schema: Option<Box<RawValue>>,
     annotations: Option<Annotations>,
 }
 
@@ -91,8 +92,8 @@ fn listed(server: &str, text: &str) -> Option<Listed> {
             return None;
         }
     };
-    if tool.name.is_empty() || !tool.input_schema.get().starts_with('{') {
-        passed_over("it has no name, or its schema is no object");
+    if tool.name.is_empty() {
+        passed_over("it has no name");
         return None;
     }
     let description =
@@ -101,7 +102,9 @@ fn listed(server: &str, text: &str) -> Option<Listed> {
         name: name::of_tool(server, &tool.name),
         description: description.unwrap_or_else(|| format!("{} of {server}", tool.name)),
         own_name: tool.name,
-        schema: RawJson(tool.input_schema.get().to_owned()),
+        schema: RawJson(
+            tool.input_schema.map_or_else(|| "null".to_owned(), |schema| schema.get().to_owned()),
+        ),
         read_only: tool.annotations.and_then(|hints| hints.read_only_hint).unwrap_or(false),
     })
 }
@@ -229,7 +232,8 @@ mod tests {
         );
         let page = Page::read("s", &text).unwrap();
         assert_eq!(page.next.as_deref(), Some("c"));
-        let [tool] = &page.tools[..] else { panic!("{page:?}") };
+        let [tool, without, number] = &page.tools[..] else { panic!("{page:?}") };
+        assert_eq!((without.schema.as_str(), number.schema.as_str()), ("null", "3"));
         assert_eq!(tool.schema.as_str(), schema);
         assert!(tool.read_only && tool.name.starts_with("s__a_b_"), "{tool:?}");
         assert_eq!((tool.own_name.as_str(), tool.description.as_str()), ("a/b", "a/b of s"));

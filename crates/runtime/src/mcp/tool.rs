@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use longhaul_core::message::{RawJson, ToolSpec};
+use longhaul_core::tool_schema::{NormalizedSchema, SchemaError, normalize};
 use serde_json::Value;
 
 use super::link::Call;
@@ -18,24 +19,36 @@ use crate::tools::{Output, Tool, ToolInput, ToolOutput};
 pub(super) struct McpTool {
     server: Arc<Server>,
     listed: Listed,
+    /// The schema as every provider takes it, and the property names that were changed for it.
+    normalized: NormalizedSchema,
 }
 
 impl McpTool {
-    pub(super) fn new(server: Arc<Server>, listed: Listed) -> Self {
-        Self { server, listed }
+    /// # Errors
+    /// The tool's schema cannot be brought into a form that every provider takes.
+    pub(super) fn new(server: Arc<Server>, listed: Listed) -> Result<Self, SchemaError> {
+        let normalized = normalize(Some(listed.schema.as_str()))?;
+        Ok(Self { server, listed, normalized })
     }
 
     /// The call as it is sent.
     fn call(&self, input: &ToolInput) -> Result<Call, ToolOutput> {
-        let arguments = match &input.arguments {
-            Value::Object(fields) => Some(fields.clone()),
-            Value::Null => None,
+        let names = &self.normalized.names;
+        let (arguments, written) = match &input.arguments {
+            Value::Object(fields) if names.is_empty() => {
+                (Some(fields.clone()), Some(input.written.as_str().to_owned()))
+            }
+            Value::Object(_) => {
+                let written = names.restore(input.written.as_str());
+                (serde_json::from_str(&written).ok(), Some(written))
+            }
+            Value::Null => (None, None),
             _ => {
                 let name = &self.listed.name;
                 return Err(ToolOutput::error(format!("Error: `{name}` takes one JSON object as arguments")));
             }
         };
-        let written = arguments.is_some().then(|| RawJson(input.written.as_str().to_owned()));
+        let written = written.map(RawJson);
         let exchange = Exchange {
             arguments: written,
             watcher: Some(Watcher::new(input.context.progress.clone())),
@@ -103,7 +116,7 @@ impl Tool for McpTool {
         ToolSpec {
             name: self.listed.name.clone(),
             description: self.listed.description.clone(),
-            parameters: self.listed.schema.clone(),
+            parameters: self.normalized.schema.clone(),
             read_only: self.listed.read_only,
             poll: false,
             source: self.server.name().to_owned(),

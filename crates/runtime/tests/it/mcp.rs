@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul::config::{McpCommand, McpServerConfig, McpTransport};
+use longhaul::config::{McpCommand, McpServerConfig, McpToolFilter, McpTransport};
 use longhaul::mcp::{McpError, McpPlace, McpServers};
 use longhaul::sandbox::{Sandbox, SandboxPolicy};
 use longhaul::tools::{Progress, Tool, ToolContext, ToolInput, ToolLimits, ToolOutput};
@@ -144,7 +144,7 @@ fn script(python: &str, mode: &[&str]) -> McpServerConfig {
 }
 
 fn server(transport: McpTransport) -> McpServerConfig {
-    McpServerConfig { transport, timeout: PATIENCE, optional: false }
+    McpServerConfig { transport, timeout: PATIENCE, optional: false, tools: McpToolFilter::default() }
 }
 
 async fn until(what: &str, mut done: impl FnMut() -> bool) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use agent_client_protocol::v1::schema::McpServer;
 use futures_util::future::join_all;
-use longhaul::config::{Config, McpCommand, McpRemote, McpServerConfig, McpTransport};
+use longhaul::config::{Config, McpCommand, McpRemote, McpServerConfig, McpToolFilter, McpTransport};
 use longhaul::mcp::is_server_name;
 use longhaul::session::Runtime;
 use longhaul_core::ids::SessionId;
@@ -187,7 +187,9 @@ pub(super) fn servers(named: Vec<McpServer>) -> Result<Servers, String> {
             }
             _ => return Err("an MCP server uses a transport that is not known".to_owned()),
         };
-        servers.insert(server_name(&name), McpServerConfig { transport, timeout: CALL, optional: true });
+        let tools = McpToolFilter::default();
+        servers
+            .insert(server_name(&name), McpServerConfig { transport, timeout: CALL, optional: true, tools });
     }
     Ok(servers)
 }

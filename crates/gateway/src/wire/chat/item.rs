@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use longhaul_core::message::{Opaque, Part, RawJson, Reasoning, ToolCall, ToolSpec};
+use longhaul_core::message::{Opaque, Part, RawJson, Reasoning, ToolCall, ToolSpec, given_arguments};
 use longhaul_core::plan::MARK;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -179,7 +179,7 @@ fn tool_call(id: Option<Cow<'_, str>>, function: &Function<'_>) -> ToolCall {
     ToolCall {
         call_id: id.as_str().into(),
         name: function.name.clone().into_owned(),
-        arguments,
+        arguments: given_arguments(&arguments).to_owned(),
         provider_id: Some(id),
         native: None,
     }

@@ -1,7 +1,7 @@
 //! What one message of a request says.
 
 use longhaul_core::ids::CallId;
-use longhaul_core::message::{Opaque, Part, RawJson, Reasoning, ToolCall};
+use longhaul_core::message::{Opaque, Part, RawJson, Reasoning, ToolCall, given_arguments};
 use longhaul_core::plan::MARK;
 
 use super::text;
@@ -170,7 +170,7 @@ fn part(block: &Block<'_>, by_model: bool, place: &str) -> Result<Option<Part>, 
             Some(Part::ToolCall(ToolCall {
                 call_id: CallId::new(id.as_str()),
                 name: block.text("name").ok_or_else(|| bad("`name` is missing"))?,
-                arguments: field(&block.fields, "input").unwrap_or("{}").to_owned(),
+                arguments: given_arguments(field(&block.fields, "input").unwrap_or_default()).to_owned(),
                 provider_id: Some(id),
                 native: None,
             }))

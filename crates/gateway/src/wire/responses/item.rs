@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 
 use longhaul_core::ids::CallId;
-use longhaul_core::message::{Opaque, Part, RawJson, Reasoning, ToolCall};
+use longhaul_core::message::{Opaque, Part, RawJson, Reasoning, ToolCall, given_arguments};
 use longhaul_core::plan::MARK;
 
+use super::namespaces::flat_name;
 use crate::wire::json::{elements, field, fields, quoted, string};
 use crate::wire::{Bad, Piece, media, volatile};
 
@@ -167,10 +168,15 @@ fn result(item: &Item<'_>, place: &str) -> Result<Piece, Bad> {
 fn call(item: &Item<'_>, arguments: &str, place: &str) -> Result<ToolCall, Bad> {
     let missing = |name: &str| Bad::field(place, format!("`{name}` is missing"));
     let id = item.text("call_id").ok_or_else(|| missing("call_id"))?;
+    let name = item.text("name").ok_or_else(|| missing("name"))?;
     let said = item.text(arguments).unwrap_or_default();
+    let said = if arguments == "input" { said } else { given_arguments(&said).to_owned() };
     Ok(ToolCall {
         call_id: CallId::new(id.as_str()),
-        name: item.text("name").ok_or_else(|| missing("name"))?,
+        name: match item.text("namespace") {
+            Some(namespace) => flat_name(&namespace, &name),
+            None => name,
+        },
         arguments: if arguments == "input" { format!("{{\"input\":{}}}", quoted(&said)) } else { said },
         provider_id: Some(id),
         native: None,

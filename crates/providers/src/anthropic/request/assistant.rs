@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use longhaul_core::message::{Message, Origin, Part, RawJson, Reasoning, ToolCall};
+use longhaul_core::message::{Message, Origin, Part, RawJson, Reasoning, ToolCall, given_arguments};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -148,7 +148,7 @@ fn mended(native: &RawValue, id: &str, input: &RawValue) -> Option<Box<RawValue>
 /// Exactly the model's bytes, as long as they are a JSON object. Others the API refuses, and with them the whole
 /// conversation: those are wrapped, so that the model still sees what it wrote.
 fn input(arguments: &str) -> Cow<'_, RawValue> {
-    let written = if arguments.trim().is_empty() { "{}" } else { arguments };
+    let written = given_arguments(arguments);
     match raw(written).filter(|json| is_sound_object(json.get())) {
         Some(json) => Cow::Borrowed(json),
         None => Cow::Owned(wrapped(arguments)),

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use longhaul_core::message::{Media, Message, Opaque, Origin, Part, Role, ToolCall, ToolResult, ToolStatus};
+use longhaul_core::message::{
+    Media, Message, Opaque, Origin, Part, Role, ToolCall, ToolResult, ToolStatus, given_arguments,
+};
 use serde_json::value::RawValue;
 
 use super::super::API;
@@ -250,9 +252,7 @@ fn block(part: &Part, with_reasoning: bool) -> Option<Item<'_>> {
 /// Exactly the model's bytes, as long as they are JSON. Servers parse them again and refuse the whole
 /// conversation if they are not: those are wrapped, so that the model still sees what it wrote.
 fn arguments(arguments: &str) -> Cow<'_, str> {
-    if arguments.trim().is_empty() {
-        return Cow::Borrowed("{}");
-    }
+    let arguments = given_arguments(arguments);
     match serde_json::from_str::<&RawValue>(arguments) {
         Ok(_) => Cow::Borrowed(arguments),
         Err(_) => Cow::Owned(serde_json::json!({ "invalid_json": arguments }).to_string()),

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::super::mcp::{McpCommand, McpRemote, McpServerConfig, McpTransport};
+use super::super::mcp::{McpCommand, McpRemote, McpServerConfig, McpToolFilter, McpTransport};
 use super::{Entry, Node, ProblemKind, Reader, Value, is_map, text, whole};
 use crate::mcp::is_server_name;
 use crate::sandbox::Network;
@@ -14,7 +14,8 @@ const LONGEST_TIMEOUT_MS: u64 = 86_400_000;
 
 const COMMAND_KEYS: &[&str] = &["args", "env", "network"];
 const REMOTE_KEYS: &[&str] = &["headers"];
-const ALL_KEYS: &[&str] = &["command", "args", "env", "network", "url", "headers", "timeoutMs", "optional"];
+const ALL_KEYS: &[&str] =
+    &["command", "args", "env", "network", "url", "headers", "timeoutMs", "optional", "tools"];
 
 impl Reader<'_> {
     pub(in super::super) fn mcp_servers(&mut self, path: &str) -> BTreeMap<String, McpServerConfig> {
@@ -54,8 +55,29 @@ impl Reader<'_> {
             _ => None,
         });
         let timeout = Duration::from_millis(timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS));
-        let config = McpServerConfig { transport: transport?, timeout, optional: optional.unwrap_or(false) };
-        Some((entry.key.clone(), config))
+        let tools = self.mcp_tools(node, &path);
+        let optional = optional.unwrap_or(false);
+        Some((entry.key.clone(), McpServerConfig { transport: transport?, timeout, optional, tools }))
+    }
+
+    fn mcp_tools(&mut self, node: &Node, path: &str) -> McpToolFilter {
+        let Some(tools) = node.get("tools").filter(|tools| !matches!(tools.value, Value::Null)) else {
+            return McpToolFilter::default();
+        };
+        let path = format!("{path}.tools");
+        if !is_map(tools) {
+            self.unquoted(tools, &path, "{ allow: [NAME], deny: [NAME] }");
+            return McpToolFilter::default();
+        }
+        self.only(tools, &path, &["allow", "deny"], &[]);
+        let names = |node: &Node| match &node.value {
+            Value::Null => Some(Vec::new()),
+            Value::List(items) => items.iter().map(filled).collect(),
+            _ => None,
+        };
+        let allow = self.mcp_key(tools, &path, "allow", "a list of the server's names of tools", names);
+        let deny = self.mcp_key(tools, &path, "deny", "a list of the server's names of tools", names);
+        McpToolFilter { allow: allow.unwrap_or_default(), deny: deny.unwrap_or_default() }
     }
 
     fn mcp_command(&mut self, node: &Node, path: &str) -> Option<McpCommand> {

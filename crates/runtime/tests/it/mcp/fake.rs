@@ -50,6 +50,11 @@ struct Told {
     seen: Vec<Seen>,
     sessions: usize,
     changed: bool,
+    /// What calls are answered with instead of an answer: status, content type and body.
+    calls: Option<(u16, &'static str, String)>,
+    /// What requests of an unknown session are answered with instead of 404.
+    unknown_session: Option<(u16, String)>,
+    knows_no_session: bool,
 }
 
 impl Shared {
@@ -91,6 +96,21 @@ impl Fake {
     /// Forgets its session: the next request with it is answered with 404.
     pub(super) fn forget_session(&self) {
         self.shared.told().sessions += 100;
+    }
+
+    /// Answers every call so. `{id}` in the body stands for the request's id.
+    pub(super) fn answers_calls_with(&self, status: u16, content_type: &'static str, body: &str) {
+        self.shared.told().calls = Some((status, content_type, body.to_owned()));
+    }
+
+    /// Answers requests of an unknown session so, instead of with 404.
+    pub(super) fn answers_unknown_sessions_with(&self, status: u16, body: &str) {
+        self.shared.told().unknown_session = Some((status, body.to_owned()));
+    }
+
+    /// Forgets every session as soon as it has begun.
+    pub(super) fn know_no_session(&self) {
+        self.shared.told().knows_no_session = true;
     }
 
     /// Changes its tools without a word.
@@ -168,8 +188,11 @@ async fn answer(
         return initialize(&shared, &message["id"]);
     }
     let current = format!("session-{}", shared.told().sessions);
-    if headers.get("mcp-session-id").is_none_or(|session| session.to_str().unwrap() != current) {
-        return plain(404, "no such session");
+    let is_other = headers.get("mcp-session-id").is_none_or(|session| session.to_str().unwrap() != current);
+    if is_other || (shared.told().knows_no_session && message["method"] == "tools/call") {
+        let (status, body) = shared.told().unknown_session.clone().unwrap_or((404, "no such session".into()));
+        let kind = if body.starts_with('{') { "application/json" } else { "text/plain" };
+        return Response::builder().status(status).header("content-type", kind).body(body.into()).unwrap();
     }
     match method {
         Method::GET => notices(&shared),
@@ -203,6 +226,11 @@ fn asked(shared: &Shared, message: &Value, body: String) -> Response<Body> {
     let id = &message["id"];
     let whole = |result: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
     let text = |text: &str| json!({ "content": [{ "type": "text", "text": text }] }).to_string();
+    let instead = shared.told().calls.clone().filter(|_| message["method"] == "tools/call");
+    if let Some((status, kind, body)) = instead {
+        let body = body.replace("{id}", &id.to_string());
+        return Response::builder().status(status).header("content-type", kind).body(body.into()).unwrap();
+    }
     match (message["method"].as_str().unwrap_or_default(), message["params"]["name"].as_str()) {
         ("tools/list", _) => {
             let tools = tools(shared.told().changed);

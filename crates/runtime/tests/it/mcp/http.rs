@@ -1,6 +1,7 @@
 //! Servers over streamable HTTP.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use axum::http::Method;
 use longhaul::config::{McpRemote, McpServerConfig, McpTransport};
@@ -124,6 +125,96 @@ async fn a_session_that_is_forgotten_is_begun_again_and_its_tools_compared() {
     assert_eq!(fake.asked("initialize").len(), 2);
     until("the tools to be compared", || !running.servers.changes().is_empty()).await;
     assert_eq!(running.servers.changes()[0].added, ["t__extra"]);
+}
+
+/// Makes a call that fails at once: no server that answers is waited for.
+async fn fails_at_once(running: &Running) -> String {
+    let begun = Instant::now();
+    let told = running.fails("echo", "{}").await;
+    assert!(begun.elapsed() < Duration::from_secs(20), "{told}");
+    told
+}
+
+#[tokio::test]
+async fn an_answer_for_another_request_ends_the_call_with_the_servers_words() {
+    const JSON: &str = "application/json";
+    const EVENTS: &str = "text/event-stream";
+    let error = |id: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32000,"message":"Out of order"}}}}"#)
+    };
+    let event = |message: String| format!("data: {message}\n\n");
+    let fake = Fake::start();
+    let (_place, running) = connected(&fake).await;
+    for (status, kind, body) in [
+        (400, JSON, error("null")),
+        (400, JSON, error("{id}")),
+        (400, JSON, error("99999")),
+        (400, JSON, error("\"server-error\"")),
+        (422, JSON, error("null")),
+        (500, JSON, error("null")),
+        (500, JSON, error("99999")),
+        (503, "text/plain", "Out of order".to_owned()),
+        (200, JSON, error("null")),
+        (200, JSON, error("99999")),
+        (200, EVENTS, event(error("null"))),
+        (200, EVENTS, event(error("99999"))),
+    ] {
+        fake.answers_calls_with(status, kind, &body);
+        let told = fails_at_once(&running).await;
+        assert!(told.contains("Out of order"), "{status} {kind} {body}: {told}");
+    }
+    let other = r#"{"jsonrpc":"2.0","id":99999,"result":{"content":[]}}"#.to_owned();
+    for (kind, body) in [
+        (JSON, other.clone()),
+        (EVENTS, event(other)),
+        (JSON, r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#.to_owned()),
+        (JSON, String::new()),
+        (EVENTS, String::new()),
+    ] {
+        fake.answers_calls_with(200, kind, &body);
+        fails_at_once(&running).await;
+    }
+    fake.answers_calls_with(200, JSON, r#"{"jsonrpc":"2.0","id":"{id}","result":{"content":[]}}"#);
+    running.ok("echo", "{}").await;
+    assert_eq!(fake.asked("initialize").len(), 1);
+}
+
+#[tokio::test]
+async fn a_session_that_the_server_no_longer_knows_is_begun_again_once() {
+    let error = |message: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":null,"error":{{"code":-32000,"message":"{message}"}}}}"#)
+    };
+    for (status, body) in [
+        (400, error("Bad Request: No valid session ID provided")),
+        (400, error("Bad Request: Server not initialized")),
+        (404, error("Session not found")),
+        (500, error("Unknown session")),
+        (400, "Invalid session".to_owned()),
+    ] {
+        let fake = Fake::start();
+        let (_place, running) = connected(&fake).await;
+        fake.answers_unknown_sessions_with(status, &body);
+        fake.forget_session();
+        running.ok("echo", "{}").await;
+        assert_eq!(fake.asked("initialize").len(), 2, "{status} {body}");
+        fake.know_no_session();
+        let told = fails_at_once(&running).await;
+        assert!(told.contains("ession") || told.contains("not initialized"), "{status} {body}: {told}");
+        assert_eq!(fake.asked("initialize").len(), 3, "{status} {body}");
+    }
+}
+
+#[tokio::test]
+async fn an_optional_server_is_waited_for_no_longer_than_for_a_call() {
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", silent.local_addr().unwrap());
+    let mut config = at(url, TOKEN);
+    config.timeout = Duration::from_millis(300);
+    config.optional = true;
+    let begun = Instant::now();
+    let error = Place::new().start(config).await.err().unwrap();
+    assert!(error.optional && error.why.contains("within 0.3 s"), "{error}");
+    assert!(begun.elapsed() < Duration::from_secs(20), "it was waited for longer");
 }
 
 #[tokio::test]

@@ -70,6 +70,71 @@ async fn answers_of_every_kind() {
     assert!(refused.contains("`t` refused the call: never heard of it (-32602)"), "{refused}");
 }
 
+/// Tools as real servers list them: a union at the root, references, names that begin with `$`, no schema, a broken
+/// one.
+const FOREIGN_TOOLS: &str = r##"[
+    {"name":"attach","inputSchema":{"type":"object","anyOf":[{"properties":{"content":{"type":"string"}},"required":["content"]},
+        {"properties":{"url":{"$ref":"#/$defs/url"}},"required":["url"]}],"$defs":{"url":{"type":"string"}}}},
+    {"name":"find","inputSchema":{"type":"object","properties":{"$filter":{"type":"string"},"n":{"type":"number"}},"required":["$filter"]}},
+    {"name":"bare"}, {"name":"none","inputSchema":null}, {"name":"empty","inputSchema":{}},
+    {"name":"broken","inputSchema":{"type":"object","properties":{"a":{"$ref":"https://example.org/a.json"}}}},
+    {"name":"text","inputSchema":{"type":"string"}}
+]"##;
+
+/// A server that lists these tools, and what is changed of its configuration.
+async fn listed(
+    test: &str,
+    tools: &str,
+    change: impl FnOnce(&mut longhaul::config::McpServerConfig),
+) -> Option<(Place, Running)> {
+    let python = python(test)?;
+    let place = Place::new();
+    fs::write(place.path("ws/tools.json"), tools).unwrap();
+    let mut config = script(python, &["listed", "tools.json"]);
+    change(&mut config);
+    let running = place.start(config).await.unwrap();
+    Some((place, running))
+}
+
+fn names(running: &Running) -> Vec<String> {
+    running.servers.tools().iter().map(|tool| tool.spec().name).collect()
+}
+
+#[tokio::test]
+async fn foreign_schemas_are_normalised_and_a_broken_one_costs_its_tool_alone() {
+    let test = "foreign_schemas_are_normalised_and_a_broken_one_costs_its_tool_alone";
+    let Some((_place, running)) = listed(test, FOREIGN_TOOLS, |_| {}).await else { return };
+    assert_eq!(names(&running), ["t__attach", "t__bare", "t__empty", "t__find", "t__none"]);
+    for tool in running.servers.tools() {
+        let schema: serde_json::Value = serde_json::from_str(tool.spec().parameters.as_str()).unwrap();
+        assert_eq!(schema["type"], "object", "{schema}");
+        assert!(schema["properties"].is_object() && schema.get("anyOf").is_none(), "{schema}");
+        assert!(!schema.to_string().contains('$'), "{schema}");
+    }
+    let sent = running.ok("find", r#"{"filter":"x","n": 1.10}"#).await;
+    assert!(sent.contains(r#""arguments":{"$filter":"x","n":1.10}"#), "{sent}");
+    let sent = running.ok("attach", r#"{ "url": "u" }"#).await;
+    assert!(sent.contains(r#""arguments":{ "url": "u" }"#), "what was not changed keeps its bytes: {sent}");
+}
+
+#[tokio::test]
+async fn a_servers_tools_are_allowed_and_denied_by_name() {
+    let test = "a_servers_tools_are_allowed_and_denied_by_name";
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    for (allow, deny, expected) in [
+        (owned(&["find", "bare"]), owned(&[]), owned(&["t__bare", "t__find"])),
+        (owned(&[]), owned(&["find", "b*"]), owned(&["t__attach", "t__empty", "t__none"])),
+        (owned(&["*n*"]), owned(&["none"]), owned(&["t__find"])),
+    ] {
+        let choose = |config: &mut longhaul::config::McpServerConfig| {
+            config.tools.allow = allow.clone();
+            config.tools.deny = deny.clone();
+        };
+        let Some((_place, running)) = listed(test, FOREIGN_TOOLS, choose).await else { return };
+        assert_eq!(names(&running), expected, "{allow:?} {deny:?}");
+    }
+}
+
 /// Cancels as soon as the call has made progress.
 async fn cancelled(running: &Running, tool: &str) -> (longhaul::tools::ToolOutput, Duration) {
     let cancel = CancellationToken::new();

@@ -14,6 +14,7 @@ use longhaul_core::run::Approval;
 use longhaul_providers::Request;
 use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
 use longhaul_store::{Blobs, MemoryStore};
+use serde_json::json;
 
 use super::{Place, SCHEMA, alive, python, script, until};
 
@@ -179,4 +180,44 @@ async fn the_display_has_a_row_for_the_server_and_closing_ends_it() {
     assert!(pids.split(' ').all(alive));
     world.runtime.close().await;
     until("the server's end", || !pids.split(' ').any(alive)).await;
+}
+
+#[tokio::test]
+async fn what_nobody_can_read_is_cut_at_the_source_and_kept_whole() {
+    let Some(python) = python("what_nobody_can_read_is_cut_at_the_source_and_kept_whole") else { return };
+    let encoded = "seq 20000 | base64";
+    let calls = [
+        ("bash", json!({ "command": format!("echo before; {encoded}; echo after") })),
+        ("bash", json!({ "command": format!("echo before; {encoded} -w 0; echo; echo after") })),
+        (
+            "bash",
+            json!({ "command": r"echo before; yes $'\xff\xfe\x01\x02\x80' | head -n 20000; echo after" }),
+        ),
+        ("bash", json!({ "command": "echo before; printf 'var a=1;%.0s' $(seq 9000); echo; echo after" })),
+        ("t__echo", json!({ "text": "var a=1;".repeat(9_000) })),
+    ];
+    let calls: Vec<(&str, String)> = calls.iter().map(|(tool, call)| (*tool, call.to_string())).collect();
+    let calls: Vec<(&str, &str)> = calls.iter().map(|(tool, call)| (*tool, call.as_str())).collect();
+    let world = World::new(python, &calls, |agent| agent.rules.default_approval = Approval::Allow).await;
+    let (_, results) = world.turn().await;
+    for (result, (tool, call)) in results.iter().zip(&calls) {
+        let shown = text(result);
+        assert!(shown.chars().count() < 2_500, "{tool} {call}: {} characters", shown.len());
+        assert!(shown.contains(" cut"), "{tool} {call}: {shown}");
+        // `bash` itself says once what the sign stands for.
+        assert!(shown.matches('\u{fffd}').count() < 2, "{tool} {call}: {shown}");
+        let truncation = result.truncated.as_ref().unwrap();
+        assert!(truncation.total_chars > 50_000, "{tool} {call}: {truncation:?}");
+        assert_eq!(truncation.omitted_chars, truncation.total_chars - shown.chars().count() as u64);
+        if *tool == "bash" {
+            assert!(
+                shown.starts_with("before\n")
+                    && shown.contains("\nafter\n")
+                    && shown.ends_with("[exit code 0]"),
+                "{call}: {shown}"
+            );
+        }
+    }
+    let marked = format!("{:?}", world.requests().last().unwrap().messages);
+    assert_eq!(marked.matches(longhaul_core::truncate::MARKER).count(), calls.len(), "each has its marker");
 }

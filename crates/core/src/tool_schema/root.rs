@@ -1,0 +1,219 @@
+//! The root of a schema: one object, without unions beside it.
+
+use serde_json::{Value, json};
+
+use super::walk::has_type;
+use super::{Object, SchemaError};
+
+/// Keywords that no API takes at the root, or not every one. What they say of properties is kept.
+const NOT_AT_THE_ROOT: [&str; 11] =
+    ["anyOf", "oneOf", "allOf", "not", "enum", "const", "if", "then", "else", "dependentSchemas", "nullable"];
+
+/// Returns the schema as one object. Unions become properties that may be absent, and a sentence that says which of
+/// them belong together.
+pub(super) fn flattened(schema: Value) -> Result<Value, SchemaError> {
+    let Value::Object(mut root) = schema else { return Err(SchemaError::NoObject) };
+    let Flat { mut properties, required, notes } = flat(&root).ok_or(SchemaError::NoObject)?;
+    root.retain(|key, _| !NOT_AT_THE_ROOT.contains(&key.as_str()));
+    root.insert("type".to_owned(), "object".into());
+    for name in &required {
+        // Gemini's API refuses a required property that is not described.
+        properties.entry(name.as_str()).or_insert_with(|| json!({}));
+    }
+    root.insert("properties".to_owned(), Value::Object(properties));
+    if !required.is_empty() || root.contains_key("required") {
+        root.insert("required".to_owned(), json!(required));
+    }
+    if !notes.is_empty() {
+        let words = root.get("description").and_then(Value::as_str).unwrap_or_default();
+        let words: Vec<&str> = [words]
+            .into_iter()
+            .filter(|words| !words.is_empty())
+            .chain(notes.iter().map(String::as_str))
+            .collect();
+        root.insert("description".to_owned(), words.join(" ").into());
+    }
+    Ok(Value::Object(root))
+}
+
+/// What a schema says of an object.
+#[derive(Default)]
+struct Flat {
+    properties: Object,
+    required: Vec<String>,
+    notes: Vec<String>,
+}
+
+/// Returns what a schema says of an object; `None` if no object satisfies it.
+fn flat(schema: &Object) -> Option<Flat> {
+    if !may_be_object(schema) {
+        return None;
+    }
+    let mut flat = Flat::default();
+    if let Some(Value::Object(properties)) = schema.get("properties") {
+        flat.properties = properties.clone();
+    }
+    flat.require(
+        schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str),
+    );
+    for member in members(schema, "allOf") {
+        let member = self::flat(member.as_object()?)?;
+        for (name, property) in member.properties {
+            flat.also(name, property);
+        }
+        flat.require(member.required.iter().map(String::as_str));
+        flat.notes.extend(member.notes);
+    }
+    for key in ["anyOf", "oneOf"] {
+        if schema.contains_key(key) {
+            flat.add_union(members(schema, key), key == "oneOf")?;
+        }
+    }
+    let dependent = schema.get("dependentSchemas").and_then(Value::as_object);
+    let conditional = ["then", "else"].iter().filter_map(|key| schema.get(*key));
+    let conditional = conditional.chain(dependent.into_iter().flat_map(Object::values));
+    for Flat { properties, .. } in conditional.filter_map(|schema| self::flat(schema.as_object()?)) {
+        for (name, property) in properties {
+            flat.properties.entry(name).or_insert(property);
+        }
+    }
+    Some(flat)
+}
+
+fn may_be_object(schema: &Object) -> bool {
+    let is_object =
+        |values: &Value| values.as_array().is_some_and(|values| values.iter().any(Value::is_object));
+    (!schema.contains_key("type") || has_type(schema, "object"))
+        && schema.get("const").is_none_or(Value::is_object)
+        && schema.get("enum").is_none_or(is_object)
+        && schema.get("not").is_none_or(|not| not.as_object().is_none_or(|not| !not.is_empty()))
+}
+
+fn members<'a>(schema: &'a Object, key: &str) -> &'a [Value] {
+    schema.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+impl Flat {
+    fn require<'a>(&mut self, names: impl Iterator<Item = &'a str>) {
+        for name in names {
+            if !self.required.iter().any(|known| known == name) {
+                self.required.push(name.to_owned());
+            }
+        }
+    }
+
+    /// Adds a property that has to satisfy what is known of it, too.
+    fn also(&mut self, name: String, property: Value) {
+        match self.properties.get_mut(&name) {
+            Some(known) => *known = both(known.take(), property),
+            None => drop(self.properties.insert(name, property)),
+        }
+    }
+
+    /// Adds the properties of a union's members; `None` if no member is an object.
+    fn add_union(&mut self, members: &[Value], is_exclusive: bool) -> Option<()> {
+        let members: Vec<Flat> = members.iter().filter_map(|member| flat(member.as_object()?)).collect();
+        let first = members.first()?;
+        let common: Vec<String> = first
+            .required
+            .iter()
+            .filter(|name| members.iter().all(|member| member.required.contains(name)))
+            .cloned()
+            .collect();
+        self.require(common.iter().map(String::as_str));
+        self.notes.extend(alternatives(&members, &self.required, is_exclusive));
+        let mut properties = Object::new();
+        for (name, property) in members.into_iter().flat_map(|member| member.properties) {
+            match properties.get_mut(&name) {
+                Some(known) => *known = either(known.take(), property),
+                None => drop(properties.insert(name, property)),
+            }
+        }
+        for (name, property) in properties {
+            // The description beside the union holds for all of its members.
+            self.properties.entry(name).or_insert(property);
+        }
+        Some(())
+    }
+}
+
+/// Says which properties are required together, if every member of a union requires some of its own.
+fn alternatives(members: &[Flat], required: &[String], is_exclusive: bool) -> Option<String> {
+    let mut sets: Vec<String> = Vec::new();
+    for member in members {
+        let own = member.required.iter().filter(|name| !required.contains(name));
+        let names: Vec<String> = own.map(|name| format!("`{name}`")).collect();
+        let set = names.join(" and ");
+        if set.is_empty() {
+            return None;
+        }
+        if !sets.contains(&set) {
+            sets.push(set);
+        }
+    }
+    let how_many = if is_exclusive { "Exactly one" } else { "At least one" };
+    (sets.len() > 1).then(|| format!("{how_many} of these is required: {}.", sets.join("; ")))
+}
+
+/// A property that satisfies both schemas.
+fn both(one: Value, other: Value) -> Value {
+    if one == other {
+        return one;
+    }
+    let (Value::Object(mut fields), Value::Object(others)) = (one.clone(), other.clone()) else {
+        return json!({ "allOf": [one, other] });
+    };
+    let agrees = |(key, value): (&String, &Value)| {
+        matches!(key.as_str(), "description" | "title") || fields.get(key).is_none_or(|known| known == value)
+    };
+    if !others.iter().all(agrees) {
+        return json!({ "allOf": [one, other] });
+    }
+    for (key, value) in others {
+        fields.entry(key).or_insert(value);
+    }
+    Value::Object(fields)
+}
+
+/// A property that satisfies one of the schemas. Values of a discriminator become one list.
+fn either(one: Value, other: Value) -> Value {
+    if one == other {
+        return one;
+    }
+    if let (Some(mut values), Some(more)) = (values_of(&one), values_of(&other)) {
+        for value in more {
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        let (Value::Object(mut fields), Value::Object(others)) = (one, other) else { return json!({}) };
+        fields.shift_remove("const");
+        if fields.get("type") != others.get("type") {
+            fields.shift_remove("type");
+        }
+        fields.insert("enum".to_owned(), Value::Array(values));
+        return Value::Object(fields);
+    }
+    let mut kinds = match one {
+        Value::Object(mut fields) if fields.len() == 1 && fields.contains_key("anyOf") => {
+            match fields.shift_remove("anyOf") {
+                Some(Value::Array(kinds)) => kinds,
+                other => other.into_iter().collect(),
+            }
+        }
+        one => vec![one],
+    };
+    if !kinds.contains(&other) {
+        kinds.push(other);
+    }
+    json!({ "anyOf": kinds })
+}
+
+/// The values that a schema names, if it names all of them.
+fn values_of(schema: &Value) -> Option<Vec<Value>> {
+    match (schema.get("const"), schema.get("enum")) {
+        (Some(value), _) => Some(vec![value.clone()]),
+        (None, Some(Value::Array(values))) => Some(values.clone()),
+        _ => None,
+    }
+}

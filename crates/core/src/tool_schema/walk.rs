@@ -1,0 +1,343 @@
+//! Every schema within a schema: references are put in place, types are added, other dialects become JSON Schema.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{LISTS, MAPS, Object, SCHEMAS, SchemaError, kind_of, nothing};
+
+/// The number of schemas after which references are no longer put in place. Schemas that refer to each other twice
+/// grow without end otherwise.
+const MAX_SCHEMAS: usize = 2_000;
+
+/// The depth at which a reference is no longer put in place.
+const MAX_DEPTH: usize = 24;
+
+/// Keywords that only describe. They may stand beside a reference, and replace those of what it refers to.
+const ANNOTATIONS: [&str; 8] =
+    ["description", "title", "default", "examples", "deprecated", "readOnly", "writeOnly", "nullable"];
+
+/// Keywords that say nothing once references are gone.
+const NAMING: [&str; 8] =
+    ["$schema", "$id", "$anchor", "$defs", "definitions", "$comment", "$vocabulary", "id"];
+
+/// Returns the schema with every reference replaced by what it refers to, and with a type wherever one follows from
+/// the other keywords.
+pub(super) fn inlined(root: &Value) -> Result<Value, SchemaError> {
+    Walk { root, open: Vec::new(), schemas: 0 }.schema(root, "the root", 0)
+}
+
+struct Walk<'a> {
+    root: &'a Value,
+    /// The references that are being put in place.
+    open: Vec<String>,
+    schemas: usize,
+}
+
+impl Walk<'_> {
+    fn schema(&mut self, value: &Value, place: &str, depth: usize) -> Result<Value, SchemaError> {
+        self.schemas += 1;
+        match value {
+            Value::Bool(true) => Ok(json!({})),
+            Value::Bool(false) => Ok(nothing()),
+            Value::Object(fields) => self.object(fields, depth),
+            // Shorthand of hand-written tools: `"count": "integer"`.
+            Value::String(name) if type_name(name).is_some() => Ok(json!({ "type": type_name(name) })),
+            other => {
+                Err(SchemaError::NoSchema { found: kind_of(other), place: place.chars().take(80).collect() })
+            }
+        }
+    }
+
+    fn object(&mut self, fields: &Object, depth: usize) -> Result<Value, SchemaError> {
+        let reference =
+            ["$ref", "$dynamicRef", "$recursiveRef"].iter().find_map(|key| fields.get(*key)?.as_str());
+        if let Some(reference) = reference {
+            return self.referred(reference, fields, depth);
+        }
+        let mut out = Object::new();
+        for (key, value) in fields {
+            if let Some((key, value)) = self.field(key, value, depth)? {
+                out.insert(key, value);
+            }
+        }
+        lift_required(fields, &mut out);
+        add_type(&mut out);
+        if has_type(&out, "array") && !out.contains_key("items") {
+            out.insert("items".to_owned(), json!({}));
+        }
+        Ok(Value::Object(out))
+    }
+
+    /// Returns a keyword as it is kept; `None` if it is left out.
+    fn field(
+        &mut self,
+        key: &str,
+        value: &Value,
+        depth: usize,
+    ) -> Result<Option<(String, Value)>, SchemaError> {
+        let is_of_schemas = SCHEMAS.contains(&key) || LISTS.contains(&key) || MAPS.contains(&key);
+        let kept = match (key, value) {
+            _ if NAMING.contains(&key) => return Ok(None),
+            (_, Value::Null) if is_of_schemas || matches!(key, "type" | "required" | "enum") => {
+                return Ok(None);
+            }
+            ("additionalProperties" | "unevaluatedProperties", Value::Bool(_)) => value.clone(),
+            // What older drafts call tuples, providers take for broken.
+            ("items", Value::Array(items)) => self.one_of_items(items, depth)?,
+            ("additionalItems", _) => return Ok(None),
+            ("type", _) => match types(value) {
+                Some(types) => types,
+                None => return Ok(None),
+            },
+            ("required", Value::Array(names)) => {
+                let names: Vec<Value> = names.iter().filter(|name| name.is_string()).cloned().collect();
+                Value::Array(names)
+            }
+            // The third draft says it in the property; the parent has it.
+            ("required", _) => return Ok(None),
+            ("enum", Value::Array(values)) if values.is_empty() => return Ok(None),
+            ("properties" | "patternProperties" | "dependentSchemas", Value::Object(fields)) => {
+                self.map(key, fields, depth)?
+            }
+            (_, Value::Array(members)) if LISTS.contains(&key) => match self.list(key, members, depth)? {
+                Some(members) => members,
+                None => return Ok(None),
+            },
+            _ if is_of_schemas => self.schema(value, key, depth + 1)?,
+            _ => value.clone(),
+        };
+        Ok(Some((key.to_owned(), kept)))
+    }
+
+    fn map(&mut self, key: &str, fields: &Object, depth: usize) -> Result<Value, SchemaError> {
+        let mut out = Object::new();
+        for (name, value) in fields {
+            // A property that must not be there need not be told.
+            if !(key == "properties" && matches!(value, Value::Bool(false) | Value::Null)) {
+                out.insert(name.clone(), self.schema(value, name, depth + 1)?);
+            }
+        }
+        Ok(Value::Object(out))
+    }
+
+    /// Returns the members that something can satisfy; `None` if there is none.
+    fn list(&mut self, key: &str, members: &[Value], depth: usize) -> Result<Option<Value>, SchemaError> {
+        let is_union = matches!(key, "anyOf" | "oneOf");
+        let possible = members.iter().filter(|member| !(is_union && matches!(member, Value::Bool(false))));
+        let members: Result<Vec<Value>, SchemaError> =
+            possible.map(|member| self.schema(member, key, depth + 1)).collect();
+        Ok(Some(members?).filter(|members| !members.is_empty()).map(Value::Array))
+    }
+
+    fn one_of_items(&mut self, items: &[Value], depth: usize) -> Result<Value, SchemaError> {
+        let mut kinds: Vec<Value> = Vec::new();
+        for item in items {
+            let item = self.schema(item, "items", depth + 1)?;
+            if !kinds.contains(&item) {
+                kinds.push(item);
+            }
+        }
+        Ok(match kinds.len() {
+            0 => json!({}),
+            1 => kinds.remove(0),
+            _ => json!({ "anyOf": kinds }),
+        })
+    }
+
+    /// Puts the referred schema in the place of the reference. A reference to a schema that is being put in place
+    /// would go on for ever: in its place stands the type alone.
+    fn referred(&mut self, reference: &str, fields: &Object, depth: usize) -> Result<Value, SchemaError> {
+        let target = find(self.root, reference)
+            .ok_or_else(|| SchemaError::DeadReference(reference.chars().take(80).collect()))?;
+        let is_endless = self.open.iter().any(|open| open == reference);
+        let mut out = if is_endless || self.schemas > MAX_SCHEMAS || depth > MAX_DEPTH {
+            outline(self.root, target)
+        } else {
+            self.open.push(reference.to_owned());
+            let put = self.schema(target, reference, depth + 1);
+            self.open.pop();
+            put?
+        };
+        let beside = fields.iter().filter(|(key, _)| !is_reference(key) && !NAMING.contains(&key.as_str()));
+        let (words, rules): (Object, Object) = beside
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .partition(|(key, _)| ANNOTATIONS.contains(&key.as_str()));
+        if !rules.is_empty() {
+            let rules = self.object(&rules, depth)?;
+            out = json!({ "allOf": [out, rules] });
+        }
+        if let Value::Object(out) = &mut out {
+            out.extend(words);
+        }
+        Ok(out)
+    }
+}
+
+fn is_reference(key: &str) -> bool {
+    matches!(key, "$ref" | "$dynamicRef" | "$recursiveRef")
+}
+
+/// Returns the schema that a reference leads to: `#`, a JSON pointer within the schema, or the name of an anchor.
+fn find<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
+    let id = ["$id", "id"].iter().find_map(|key| root.get(*key)?.as_str()).unwrap_or_default();
+    let local = match reference.strip_prefix(id.trim_end_matches('#')) {
+        Some(local) if !id.is_empty() => local,
+        _ => reference,
+    };
+    let fragment = if local.is_empty() { "" } else { local.strip_prefix('#')? };
+    let fragment = unescaped(fragment);
+    match fragment.as_str() {
+        "" => Some(root),
+        pointer if pointer.starts_with('/') => root.pointer(pointer),
+        anchor => anchored(root, anchor),
+    }
+}
+
+/// Returns a fragment with its percent escapes resolved.
+fn unescaped(fragment: &str) -> String {
+    let mut bytes = Vec::with_capacity(fragment.len());
+    let mut rest = fragment.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let escaped = || u8::from_str_radix(std::str::from_utf8(after.get(..2)?).ok()?, 16).ok();
+        match (*first == b'%').then(escaped).flatten() {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn anchored<'a>(value: &'a Value, anchor: &str) -> Option<&'a Value> {
+    let is_it = |key: &str| value.get(key).and_then(Value::as_str) == Some(anchor);
+    if is_it("$anchor") || is_it("$dynamicAnchor") {
+        return Some(value);
+    }
+    match value {
+        Value::Object(fields) => fields.values().find_map(|value| anchored(value, anchor)),
+        Value::Array(items) => items.iter().find_map(|value| anchored(value, anchor)),
+        _ => None,
+    }
+}
+
+/// What is told of a schema that is not put in place: its type and its description.
+fn outline(root: &Value, target: &Value) -> Value {
+    let (mut target, mut seen) = (target, BTreeSet::new());
+    while let Some(reference) = target.get("$ref").and_then(Value::as_str) {
+        match find(root, reference).filter(|_| seen.insert(reference)) {
+            Some(next) => target = next,
+            None => break,
+        }
+    }
+    let Value::Object(fields) = target else { return json!({}) };
+    let mut out = Object::new();
+    out.extend(fields.get("type").and_then(types).map(|types| ("type".to_owned(), types)));
+    if !out.contains_key("type") && fields.get("properties").is_some_and(Value::is_object) {
+        out.insert("type".to_owned(), "object".into());
+    }
+    if has_type(&out, "array") {
+        out.insert("items".to_owned(), json!({}));
+    }
+    let words = fields.get("description").filter(|words| words.is_string()).cloned();
+    out.extend(words.map(|words| ("description".to_owned(), words)));
+    Value::Object(out)
+}
+
+/// Returns the value of `type` in JSON Schema's words; `None` if none of it is a type.
+fn types(value: &Value) -> Option<Value> {
+    match value {
+        Value::String(name) => type_name(name).map(Value::from),
+        Value::Array(names) => {
+            let mut known: Vec<&str> = Vec::new();
+            for name in names.iter().filter_map(|name| type_name(name.as_str()?)) {
+                if !known.contains(&name) {
+                    known.push(name);
+                }
+            }
+            (!known.is_empty()).then(|| json!(known))
+        }
+        _ => None,
+    }
+}
+
+/// Returns JSON Schema's name of a type. Gemini's dialect writes capitals, hand-written schemas the names of a
+/// programming language.
+fn type_name(name: &str) -> Option<&'static str> {
+    Some(match name.to_ascii_lowercase().as_str() {
+        "object" | "dict" | "map" => "object",
+        "array" | "list" => "array",
+        "string" | "str" => "string",
+        "number" | "float" | "double" => "number",
+        "integer" | "int" => "integer",
+        "boolean" | "bool" => "boolean",
+        "null" | "none" => "null",
+        _ => return None,
+    })
+}
+
+/// Adds to `required` the properties that say of themselves that they are, as the third draft has it.
+fn lift_required(fields: &Object, out: &mut Object) {
+    let Some(Value::Object(properties)) = fields.get("properties") else { return };
+    let says_so = |property: &Value| property.get("required") == Some(&Value::Bool(true));
+    let lifted: Vec<Value> = properties
+        .iter()
+        .filter(|(_, property)| says_so(property))
+        .map(|(name, _)| name.as_str().into())
+        .collect();
+    if lifted.is_empty() {
+        return;
+    }
+    let required = out.entry("required").or_insert_with(|| json!([]));
+    if let Value::Array(required) = required {
+        for name in lifted {
+            if !required.contains(&name) {
+                required.push(name);
+            }
+        }
+    }
+}
+
+/// Adds the type that follows from other keywords. Unions and constants have their own.
+fn add_type(out: &mut Object) {
+    const SAYS_IT: [&str; 6] = ["type", "const", "anyOf", "oneOf", "allOf", "not"];
+    if SAYS_IT.iter().any(|key| out.contains_key(*key)) {
+        return;
+    }
+    let has = |keys: &[&str]| keys.iter().any(|key| out.contains_key(*key));
+    let of_object = ["properties", "patternProperties", "additionalProperties", "required"];
+    let kind = match out.get("enum") {
+        Some(Value::Array(values)) => type_of_all(values),
+        _ if has(&of_object) => Some("object"),
+        _ if has(&["items", "prefixItems"]) => Some("array"),
+        _ => None,
+    };
+    out.extend(kind.map(|kind| ("type".to_owned(), kind.into())));
+}
+
+fn type_of_all(values: &[Value]) -> Option<&'static str> {
+    let kind = |value: &Value| {
+        Some(match value {
+            Value::String(_) => "string",
+            Value::Bool(_) => "boolean",
+            Value::Number(number) if number.is_f64() => "number",
+            Value::Number(_) => "integer",
+            _ => return None,
+        })
+    };
+    let first = kind(values.first()?)?;
+    values.iter().all(|value| kind(value) == Some(first)).then_some(first)
+}
+
+pub(super) fn has_type(schema: &Object, name: &str) -> bool {
+    match schema.get("type") {
+        Some(Value::String(found)) => found == name,
+        Some(Value::Array(names)) => names.iter().any(|found| found == name),
+        _ => false,
+    }
+}

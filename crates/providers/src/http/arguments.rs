@@ -1,0 +1,99 @@
+//! Tool calls without arguments, which every wire and every server writes in its own way.
+
+use std::collections::BTreeMap;
+
+use longhaul_core::message::{Answer, Part, may_be_no_arguments};
+
+use crate::ModelEvent;
+
+/// The most that is held back of one call, in bytes: a flood of blanks is looked through once.
+const MAX_HELD_BYTES: usize = 64;
+
+/// Makes `{}` of arguments that say nothing, in the events of one answer.
+///
+/// Arguments are held back while they may still turn out to say nothing: a viewer that was shown `null` could not be
+/// shown `{}` afterwards.
+#[derive(Debug, Default)]
+pub(super) struct EmptyArguments {
+    /// The arguments that came of each call so far; `None` once they say something.
+    begun: BTreeMap<usize, Option<String>>,
+}
+
+impl EmptyArguments {
+    /// Returns the events with settled arguments.
+    pub(super) fn settle(&mut self, events: Vec<ModelEvent>) -> Vec<ModelEvent> {
+        events.into_iter().filter_map(|event| self.event(event)).collect()
+    }
+
+    fn event(&mut self, event: ModelEvent) -> Option<ModelEvent> {
+        match event {
+            ModelEvent::ToolInput { index, name, delta } => self.input(index, name, delta),
+            ModelEvent::PartDone(part) => Some(ModelEvent::PartDone(settled(part))),
+            other => Some(other),
+        }
+    }
+
+    fn input(&mut self, index: usize, name: Option<String>, delta: String) -> Option<ModelEvent> {
+        let is_new = !self.begun.contains_key(&index);
+        let begun = self.begun.entry(index).or_insert_with(|| Some(String::new()));
+        let delta = match begun {
+            None => delta,
+            Some(held) => {
+                held.push_str(&delta);
+                if held.len() <= MAX_HELD_BYTES && may_be_no_arguments(held) {
+                    String::new()
+                } else {
+                    begun.take().unwrap_or_default()
+                }
+            }
+        };
+        // The first event of a call tells of it.
+        (is_new || name.is_some() || !delta.is_empty()).then_some(ModelEvent::ToolInput {
+            index,
+            name,
+            delta,
+        })
+    }
+}
+
+/// Returns the answer with settled arguments.
+pub(super) fn settled_answer(mut answer: Answer) -> Answer {
+    answer.parts = answer.parts.into_iter().map(settled).collect();
+    answer
+}
+
+fn settled(part: Part) -> Part {
+    match part {
+        Part::ToolCall(mut call) => {
+            call.settle_arguments();
+            Part::ToolCall(call)
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn deltas(pieces: &[&str]) -> Vec<String> {
+        let mut arguments = EmptyArguments::default();
+        let events =
+            pieces.iter().map(|piece| ModelEvent::ToolInput { index: 0, name: None, delta: (*piece).into() });
+        let shown = arguments.settle(events.collect()).into_iter().map(|event| match event {
+            ModelEvent::ToolInput { delta, .. } => delta,
+            other => panic!("{other:?}"),
+        });
+        shown.collect()
+    }
+
+    #[test]
+    fn what_says_nothing_is_held_back() {
+        assert_eq!(deltas(&["", "nu", "ll"]), [""]);
+        assert_eq!(deltas(&[" ", "\n"]), [""]);
+        assert_eq!(deltas(&["\"", "\""]), [""]);
+        assert_eq!(deltas(&["", "{\"a\"", ":1}", ""]), ["", "{\"a\"", ":1}"]);
+        assert_eq!(deltas(&[" ", "{", "}"]), ["", " {", "}"]);
+        assert_eq!(deltas(&["n", "o"]), ["", "no"]);
+    }
+}

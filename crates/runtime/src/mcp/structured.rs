@@ -1,0 +1,82 @@
+//! `structuredContent` that says again what stands in `content`.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+/// The most characters that are searched for one answer: values times the length of the texts.
+const MAX_SEARCHED: usize = 200 << 20;
+
+/// Puts a word in the place of every picture or file that `content` has, too. `encoded` has the hashes of their base64.
+/// Returns whether there was one.
+pub(super) fn replace_media(value: &mut Value, encoded: &[blake3::Hash]) -> bool {
+    match value {
+        Value::String(text) => {
+            let data = text
+                .strip_prefix("data:")
+                .and_then(|url| url.split_once(";base64,"))
+                .map_or(&**text, |it| it.1);
+            let hash = blake3::hash(data.as_bytes());
+            let Some(at) = encoded.iter().position(|known| *known == hash) else { return false };
+            *text = attachment(at + 1);
+            true
+        }
+        // Every one is replaced, also after the first.
+        Value::Array(items) => items.iter_mut().fold(false, |any, item| replace_media(item, encoded) | any),
+        Value::Object(fields) => {
+            fields.values_mut().fold(false, |any, item| replace_media(item, encoded) | any)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+fn attachment(number: usize) -> String {
+    format!("[Attachment {number}]")
+}
+
+/// Whether the texts say all that the value says: one of them is the value as JSON, or each of its words and numbers
+/// stands in them, or names an attachment. Numbers alone say nothing without their names.
+pub(super) fn is_told(value: &Value, texts: &[String], attachments: usize) -> bool {
+    let parsed: Vec<Value> = texts.iter().filter_map(|text| serde_json::from_str(text).ok()).collect();
+    if parsed.contains(value) {
+        return true;
+    }
+    let (mut words, mut others) = (BTreeSet::new(), BTreeSet::new());
+    leaves(value, &mut words, &mut others);
+    let mut known = (BTreeSet::new(), BTreeSet::new());
+    parsed.iter().for_each(|value| leaves(value, &mut known.0, &mut known.1));
+    let chars: usize = texts.iter().map(String::len).sum();
+    if words.is_empty() || (words.len() + others.len()).saturating_mul(chars) > MAX_SEARCHED {
+        return false;
+    }
+    known.0.extend((1..=attachments).map(attachment));
+    let in_texts = |leaf: &str| texts.iter().any(|text| text.contains(leaf));
+    let alone_in_texts = |leaf: &str| texts.iter().any(|text| contains_word(text, leaf));
+    words.iter().all(|leaf| known.0.contains(leaf) || in_texts(leaf))
+        && others.iter().all(|leaf| known.1.contains(leaf) || alone_in_texts(leaf))
+}
+
+/// Collects the texts of a value, and its numbers and flags as they are written.
+fn leaves(value: &Value, words: &mut BTreeSet<String>, others: &mut BTreeSet<String>) {
+    match value {
+        Value::Null => {}
+        Value::String(text) => {
+            words.insert(text.clone());
+        }
+        Value::Bool(_) | Value::Number(_) => {
+            others.insert(value.to_string());
+        }
+        Value::Array(items) => items.iter().for_each(|item| leaves(item, words, others)),
+        Value::Object(fields) => fields.values().for_each(|item| leaves(item, words, others)),
+    }
+}
+
+/// Whether a number or a flag stands in a text, and not within a longer one.
+fn contains_word(text: &str, word: &str) -> bool {
+    let is_inner = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(word).any(|(at, _)| {
+        let before = text.get(..at).and_then(|before| before.chars().next_back());
+        let after = text.get(at + word.len()..).and_then(|after| after.chars().next());
+        !before.is_some_and(is_inner) && !after.is_some_and(is_inner)
+    })
+}
