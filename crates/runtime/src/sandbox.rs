@@ -5,8 +5,8 @@
 //! thread that confines itself and ends before the child's first instruction; another, outside, waits for the child
 //! (`child`) and ends what it left behind, which it knows by a mark (`mark`).
 //!
-//! Landlock guards opening, running, creating, renaming and removing files. It guards neither a file's mode, owner
-//! and times, nor (below ABI 9) connecting to a UNIX socket by its path. Seccomp refuses system calls that no
+//! Landlock guards opening, running, creating, renaming and removing files. It guards neither a file's mode and owner,
+//! which are put back in the protected folders (`seal`), nor its times, nor (below ABI 9) connecting to a UNIX socket by its path. Seccomp refuses system calls that no
 //! ordinary program needs (`calls`), and, where the network is denied, sockets of every kind. Limits of the kernel
 //! bound what a process may use (`limits`). [`Sandbox::report`] says all of it for one machine and policy.
 
@@ -25,6 +25,7 @@ mod mark;
 mod private;
 mod removal;
 mod report;
+mod seal;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests;
@@ -33,7 +34,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::OnceCell;
 
@@ -42,6 +43,7 @@ use self::child::Guards;
 pub use self::limits::ChildLimits;
 use self::private::PrivateFolder;
 pub use self::report::SandboxReport;
+use self::seal::Watch;
 use crate::workspace::canonical_as_far_as_possible;
 
 /// What children are allowed. Nothing here is read from the process' own environment: the binary hands it in.
@@ -224,6 +226,8 @@ pub struct Sandbox {
     private: PrivateFolder,
     status: SandboxStatus,
     report: SandboxReport,
+    /// Over the protected folders, from the first child on.
+    watch: OnceLock<Watch>,
 }
 
 impl Sandbox {
@@ -241,7 +245,7 @@ impl Sandbox {
         let grants = grants::grants(&policy, &private.path);
         let status = status(&policy, &grants);
         let report = SandboxReport::new(&policy, &grants, &status);
-        Ok(Self { policy: Arc::new(policy), private, status, report })
+        Ok(Self { policy: Arc::new(policy), private, status, report, watch: OnceLock::new() })
     }
 
     /// What is confined, and what is not.
@@ -329,6 +333,7 @@ impl Sandbox {
             network: self.status.calls.is_ok().then_some(network),
             family: folder.family,
             limits,
+            seal: self.watch.get_or_init(|| Watch::over(&self.policy.protected)).seal(),
         };
         child::start(self.prepare(request, folder), guards).await
     }

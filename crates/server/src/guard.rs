@@ -117,6 +117,7 @@ fn admit(
         Shown::Nothing | Shown::CookieAlone
             if is_near && is_loopback(&host) && config.gateway_is_open && is_of_gateway(uri.path()) =>
         {
+            check_fetch_site(headers, config)?;
             Ok(Visit { host, is_known: false })
         }
         Shown::Enough => Ok(Visit { host, is_known: true }),
@@ -253,6 +254,16 @@ fn check_origin(headers: &HeaderMap, host: &Authority, config: &ServerConfig) ->
     Ok(())
 }
 
+/// Without a token no page of another site may ask. Browsers leave `Origin` out where a page does not read the answer
+/// (pictures, links, forms that get), and say with `Sec-Fetch-Site` alone whose page it is.
+fn check_fetch_site(headers: &HeaderMap, config: &ServerConfig) -> Result<(), Problem> {
+    let is_own = |site: &HeaderValue| matches!(site.as_bytes(), b"same-origin" | b"none");
+    if headers.get_all(FETCH_SITE).iter().all(is_own) || cors::allowed(headers, config).is_some() {
+        return Ok(());
+    }
+    Err(Problem::forbidden("Pages of other sites may not ask without the token (server.allowedOrigins)."))
+}
+
 fn is_own(origin: &str, host: &Authority) -> bool {
     origin.split_once("://").is_some_and(|(scheme, rest)| {
         matches!(scheme, "http" | "https") && rest.eq_ignore_ascii_case(host.as_str())
@@ -341,6 +352,37 @@ mod tests {
         assert!(!enters(&config, "localhost:4400", "/api/sessions", true), "only the gateway");
         config.gateway_is_open = false;
         assert!(!enters(&config, "localhost:4400", "/v1/messages", true));
+    }
+
+    #[test]
+    fn a_page_of_another_site_does_not_ask_the_open_gateway_without_an_origin_either() {
+        let mut config = ServerConfig::new(Token::new("right"));
+        config.gateway_is_open = true;
+        config.allowed_origins = vec!["https://page.example".to_owned()];
+        let enters = |method: &Method, path: &str, headers: &[(&'static str, &'static str)]| {
+            let mut map = HeaderMap::from_iter([(HOST, HeaderValue::from_static("localhost:4400"))]);
+            for (name, value) in headers {
+                map.append(*name, HeaderValue::from_static(value));
+            }
+            admit(method, &path.parse().unwrap(), &map, &config, true).is_ok()
+        };
+        let site = "sec-fetch-site";
+        for method in [Method::GET, Method::POST, Method::HEAD, Method::OPTIONS] {
+            for path in ["/v1/models", "/v1/chat/completions", "/v1/messages"] {
+                for value in ["cross-site", "same-site", "CROSS-SITE", "", "anything"] {
+                    assert!(!enters(&method, path, &[(site, value)]), "{method} {path} {value}");
+                }
+                assert!(!enters(&method, path, &[(site, "same-origin"), (site, "cross-site")]));
+                assert!(!enters(&method, path, &[(site, "cross-site"), ("cookie", "longhaul-4400=x")]));
+                for headers in [&[][..], &[(site, "same-origin")], &[(site, "none")]] {
+                    assert!(enters(&method, path, headers), "{method} {path} {headers:?}");
+                }
+                let allowed = [(site, "cross-site"), ("origin", "https://page.example")];
+                assert!(enters(&method, path, &allowed), "an origin that the file allows");
+                let known = [(site, "cross-site"), ("authorization", "Bearer right")];
+                assert!(enters(&method, path, &known), "with the token");
+            }
+        }
     }
 
     #[test]

@@ -15,11 +15,18 @@ use rustix::process::{
 };
 use tokio::sync::oneshot;
 
+#[cfg(target_os = "linux")]
+use super::gate::Gate;
 use super::grants::Grant;
 use super::mark::{Family, Left, Mark};
+use super::seal::Seal;
 use super::{ChildLimits, Network, SandboxError};
 #[cfg(target_os = "linux")]
 use super::{calls, gate, limits};
+
+/// Children are held on Linux only.
+#[cfg(not(target_os = "linux"))]
+enum Gate {}
 
 /// Says what a child is granted, at the moment it is started.
 pub(super) type Grants = Box<dyn FnOnce() -> Vec<Grant> + Send>;
@@ -33,6 +40,8 @@ pub(super) struct Guards {
     /// What its mark begins with.
     pub(super) family: Family,
     pub(super) limits: ChildLimits,
+    /// What is put back once the child has ended.
+    pub(super) seal: Arc<Seal>,
 }
 
 /// A child with everything that is known about it.
@@ -45,14 +54,17 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    /// The command that starts it, held or not.
-    fn command(self, held: bool) -> Command {
-        let mut command = if held { held_command(&self.program) } else { Command::new(&self.program) };
+    /// The command that starts it, held by a gate or not.
+    fn command(self, held: bool) -> io::Result<(Command, Option<Gate>)> {
+        let (mut command, gate) = match held {
+            true => held_command(&self.program)?,
+            false => (Command::new(&self.program), None),
+        };
         command.args(self.args).current_dir(self.directory);
         command.env_clear().envs(self.environment);
         let [stdin, stdout, stderr] = self.stdio;
         command.stdin(stdin).stdout(stdout).stderr(stderr);
-        command
+        Ok((command, gate))
     }
 }
 
@@ -171,8 +183,10 @@ pub(super) async fn start(prepared: Prepared, guards: Guards) -> Result<Confined
 
 /// The life of a child's thread. It stays outside the sandbox: what is inside can signal whatever else is.
 fn live(prepared: Prepared, guards: Guards, started: oneshot::Sender<Result<ConfinedChild, SandboxError>>) {
-    let bounds = Bounds::new(&guards);
-    let mut child = match start_confined(prepared, guards, bounds.held).and_then(|child| bounds.set(child)) {
+    let (bounds, seal) = (Bounds::new(&guards), Arc::clone(&guards.seal));
+    let started_child =
+        start_confined(prepared, guards, bounds.held).and_then(|(child, gate)| bounds.set(child, gate));
+    let mut child = match started_child {
         Ok(child) => child,
         Err(error) => return drop(started.send(Err(error))),
     };
@@ -181,6 +195,7 @@ fn live(prepared: Prepared, guards: Guards, started: oneshot::Sender<Result<Conf
     // If nobody takes the handle, dropping it kills the child.
     let _ = started.send(Ok(ConfinedChild { group: Arc::clone(&group), exit, status: None }));
     let finished = group.finish(&mut child, bounds.mark);
+    seal.restore();
     let is_over = !matches!(finished, Ok((_, Left::Some)));
     let _ = ended.send(finished.map(|(status, _)| status));
     if let Some(mark) = bounds.mark.filter(|_| !is_over) {
@@ -204,8 +219,8 @@ impl Bounds {
     }
 
     /// Sets them; the child goes on if it was held.
-    fn set(&self, mut child: Child) -> Result<Child, SandboxError> {
-        let Err(error) = bound(Pid::from_child(&child), self) else { return Ok(child) };
+    fn set(&self, mut child: Child, gate: Option<Gate>) -> Result<Child, SandboxError> {
+        let Err(error) = bound(Pid::from_child(&child), self, gate) else { return Ok(child) };
         let _ = child.kill();
         let _ = child.wait();
         Err(SandboxError::Confine(format!("its limits cannot be set: {error}")))
@@ -213,7 +228,11 @@ impl Bounds {
 }
 
 /// Starts it from a thread that confines itself and is gone when this returns.
-fn start_confined(prepared: Prepared, guards: Guards, held: bool) -> Result<Child, SandboxError> {
+fn start_confined(
+    prepared: Prepared,
+    guards: Guards,
+    held: bool,
+) -> Result<(Child, Option<Gate>), SandboxError> {
     let starter = std::thread::Builder::new().name("sandbox-start".to_owned());
     let confining = move || {
         let child = confine(guards).and_then(|()| spawn(prepared, held));
@@ -230,16 +249,17 @@ fn start_confined(prepared: Prepared, guards: Guards, held: bool) -> Result<Chil
 const FIRST_TO_CLOSE: i32 = 3;
 
 /// Starts it, and gives up our copies of its pipes' ends: else their readers never see an end.
-fn spawn(prepared: Prepared, held: bool) -> Result<Child, SandboxError> {
+fn spawn(prepared: Prepared, held: bool) -> Result<(Child, Option<Gate>), SandboxError> {
     let program = prepared.program.to_string_lossy().into_owned();
     let failed = |source| SandboxError::Start { program: program.clone(), source };
     if held {
         find(&prepared).map_err(failed)?;
     }
-    let command = prepared.command(held);
+    let (command, gate) = prepared.command(held).map_err(failed)?;
     // Here they are only marked; a program that is started closes what is marked.
     close_fds::set_fds_cloexec_threadsafe(FIRST_TO_CLOSE, &[]);
-    spawn_in_session(command).map_err(failed)
+    let child = spawn_in_session(command).map_err(failed)?;
+    Ok((child, gate))
 }
 
 /// The child is the first of a session: it cannot leave its group, where it is sought to be ended, and neither it nor
@@ -264,8 +284,9 @@ fn is_held() -> bool {
 }
 
 #[cfg(target_os = "linux")]
-fn held_command(program: &std::ffi::OsStr) -> Command {
-    gate::command(program)
+fn held_command(program: &std::ffi::OsStr) -> io::Result<(Command, Option<Gate>)> {
+    let (command, gate) = gate::command(program)?;
+    Ok((command, Some(gate)))
 }
 
 #[cfg(target_os = "linux")]
@@ -276,12 +297,10 @@ fn find(prepared: &Prepared) -> io::Result<()> {
 
 /// Without a shell to hold it, it runs for a moment before they are set.
 #[cfg(target_os = "linux")]
-fn bound(child: Pid, bounds: &Bounds) -> io::Result<()> {
-    let set = || {
-        limits::set(child, &bounds.limits)?;
-        bounds.mark.map_or(Ok(()), |mark| mark.put(child))
-    };
-    if bounds.held { gate::open(child, set) } else { set() }
+fn bound(child: Pid, bounds: &Bounds, gate: Option<Gate>) -> io::Result<()> {
+    limits::set(child, &bounds.limits)?;
+    bounds.mark.map_or(Ok(()), |mark| mark.put(child))?;
+    gate.map_or(Ok(()), Gate::open)
 }
 
 #[cfg(target_os = "linux")]
@@ -309,8 +328,8 @@ fn is_held() -> bool {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn held_command(program: &std::ffi::OsStr) -> Command {
-    Command::new(program)
+fn held_command(program: &std::ffi::OsStr) -> io::Result<(Command, Option<Gate>)> {
+    Ok((Command::new(program), None))
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -320,7 +339,7 @@ fn find(_: &Prepared) -> io::Result<()> {
 
 /// Limits of another process can be set on Linux only.
 #[cfg(not(target_os = "linux"))]
-fn bound(_: Pid, _: &Bounds) -> io::Result<()> {
+fn bound(_: Pid, _: &Bounds, _: Option<Gate>) -> io::Result<()> {
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::SandboxPolicy;
 
 /// Names that are passed on. Whatever is not listed stays behind: keys have many names.
-const HARMLESS: [&str; 13] = [
+const HARMLESS: [&str; 18] = [
     "PATH",
     "LANG",
     "LANGUAGE",
@@ -21,12 +21,45 @@ const HARMLESS: [&str; 13] = [
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
     "TZDIR",
+    // Which of several versions of a language holds.
+    "PYENV_VERSION",
+    "RBENV_VERSION",
+    "NODENV_VERSION",
+    "RUSTUP_TOOLCHAIN",
+    "CONDA_DEFAULT_ENV",
 ];
 
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Files of the home folder whose place programs are told, because `HOME` is another folder for them.
-const POINTERS: [(&str, &str); 2] = [("RUSTUP_HOME", ".rustup"), ("GIT_CONFIG_GLOBAL", ".gitconfig")];
+/// Variables that name the root of a toolchain, and where it usually lies in the home folder. Programs are told of it,
+/// because `HOME` is another folder for them: the shims of pyenv look for its versions there. `CARGO_HOME` is none of
+/// them: keys lie in that folder, and cargo writes to it.
+pub(super) const ROOTS: [(&str, Option<&str>); 24] = [
+    ("RUSTUP_HOME", Some(".rustup")),
+    ("PYENV_ROOT", Some(".pyenv")),
+    ("NVM_DIR", Some(".nvm")),
+    ("NODENV_ROOT", Some(".nodenv")),
+    ("RBENV_ROOT", Some(".rbenv")),
+    ("GOENV_ROOT", Some(".goenv")),
+    ("JENV_ROOT", Some(".jenv")),
+    ("SDKMAN_DIR", Some(".sdkman")),
+    ("VOLTA_HOME", Some(".volta")),
+    ("ASDF_DIR", Some(".asdf")),
+    ("ASDF_DATA_DIR", Some(".asdf")),
+    ("PROTO_HOME", Some(".proto")),
+    ("MISE_DATA_DIR", Some(".local/share/mise")),
+    ("UV_PYTHON_INSTALL_DIR", Some(".local/share/uv/python")),
+    ("FNM_DIR", Some(".local/share/fnm")),
+    ("MAMBA_ROOT_PREFIX", None),
+    ("CONDA_PREFIX", None),
+    ("CONDA_ROOT", None),
+    ("VIRTUAL_ENV", None),
+    ("JAVA_HOME", None),
+    ("GOROOT", None),
+    ("N_PREFIX", None),
+    ("PNPM_HOME", None),
+    ("rvm_path", Some(".rvm")),
+];
 
 pub(super) fn scrubbed(policy: &SandboxPolicy, private: &Path) -> BTreeMap<OsString, OsString> {
     let mut kept: BTreeMap<OsString, OsString> = BTreeMap::new();
@@ -38,17 +71,22 @@ pub(super) fn scrubbed(policy: &SandboxPolicy, private: &Path) -> BTreeMap<OsStr
     kept
 }
 
+/// The roots and settings that lie in the home folder.
 fn pointers(policy: &SandboxPolicy) -> impl Iterator<Item = (OsString, OsString)> {
     let found = |(name, file): (&str, &str)| {
         let path = policy.home.as_ref()?.join(file);
         path.exists().then(|| (name.into(), path.into()))
     };
-    POINTERS.into_iter().filter_map(found)
+    let roots = ROOTS.into_iter().filter_map(|(name, usual)| Some((name, usual?)));
+    roots.chain([("GIT_CONFIG_GLOBAL", ".gitconfig")]).filter_map(found)
 }
 
 fn passes(policy: &SandboxPolicy, name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
-    let wanted =
-        HARMLESS.contains(&name) || name.starts_with("LC_") || policy.pass.iter().any(|pass| pass == name);
+    let is_root = ROOTS.iter().any(|(root, _)| *root == name);
+    let wanted = is_root
+        || HARMLESS.contains(&name)
+        || name.starts_with("LC_")
+        || policy.pass.iter().any(|pass| pass == name);
     wanted && !policy.secret.iter().any(|secret| secret == name)
 }

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use super::SandboxPolicy;
+use super::environment::ROOTS;
 use super::private::FOLDERS;
 
 /// What is allowed below a path.
@@ -69,7 +70,7 @@ const SECRETS: [&str; 8] = [
 ];
 
 /// Toolchains and harmless settings in the home folder; folders that also hold keys are listed in parts.
-const TOOLCHAINS: [&str; 24] = [
+const TOOLCHAINS: [&str; 42] = [
     ".cargo/bin",
     ".cargo/registry",
     ".cargo/git",
@@ -78,22 +79,56 @@ const TOOLCHAINS: [&str; 24] = [
     ".rustup",
     ".nvm",
     ".fnm",
+    ".nodenv",
     ".volta",
     ".bun/bin",
     ".deno/bin",
     ".pyenv",
+    ".rye",
     ".rbenv",
     ".rvm",
     ".asdf",
+    ".goenv",
+    ".jenv",
     ".sdkman",
     ".ghcup",
+    ".proto",
     ".local/bin",
     ".local/lib",
-    ".local/share/uv",
+    ".local/pipx",
+    ".local/share/fnm",
     ".local/share/mise",
+    ".local/share/pipx",
+    ".local/share/pnpm",
+    ".local/share/uv",
+    ".local/share/virtualenvs",
+    ".conda/envs",
+    ".virtualenvs",
+    "anaconda3",
+    "mambaforge",
+    "micromamba",
+    "miniconda3",
+    "miniforge3",
+    "go/bin",
     ".gitconfig",
     ".config/git/config",
     ".config/git/ignore",
+];
+
+/// Folders of the home folder in which programs of all kinds keep what is theirs.
+const SHARED: [&str; 6] = [".local", ".local/share", ".config", ".cache", ".cargo", ".ssh"];
+
+/// What a folder holds that is the root of a toolchain, one of these at least.
+const ROOT_MARKS: [&str; 9] = [
+    "pyvenv.cfg",
+    "conda-meta",
+    "versions",
+    "toolchains",
+    "lib/node_modules",
+    "lib/rustlib",
+    "lib/ruby",
+    "lib/modules",
+    "pkg/tool",
 ];
 
 pub(super) fn grants(policy: &SandboxPolicy, private: &Path) -> Grants {
@@ -116,20 +151,46 @@ pub(super) fn grants(policy: &SandboxPolicy, private: &Path) -> Grants {
     grants
 }
 
+/// The usual folders of toolchains, those that the environment names, and those whose programs are in `PATH`.
 fn toolchains(policy: &SandboxPolicy) -> Vec<PathBuf> {
-    let Some(home) = &policy.home else { return Vec::new() };
-    TOOLCHAINS.iter().map(|name| home.join(name)).collect()
+    let usual = policy.home.iter().flat_map(|home| TOOLCHAINS.iter().map(|name| home.join(name)));
+    let variable = |name: &str| policy.environment.iter().find(|(known, _)| known == name);
+    let named = ROOTS
+        .iter()
+        .filter_map(|(name, _)| variable(name))
+        .map(|(_, value)| PathBuf::from(value))
+        .filter(|folder| folder.is_absolute() && is_narrow(policy, folder));
+    let behind = search_path(policy).into_iter().filter_map(|folder| root_of(policy, &folder));
+    usual.chain(named).chain(behind).collect()
 }
 
 /// The folders programs are looked for in, unless they hold much else.
 fn search_path(policy: &SandboxPolicy) -> Vec<PathBuf> {
     let path = policy.environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value);
     let folders = path.into_iter().flat_map(std::env::split_paths).filter(|folder| folder.is_absolute());
-    let narrow = |folder: &PathBuf| {
-        let above = |path: &Path| folder.canonicalize().is_ok_and(|folder| path.starts_with(folder));
-        !above(&policy.workspace) && !policy.home.as_deref().is_some_and(above)
+    folders.filter(|folder| is_narrow(policy, folder)).collect()
+}
+
+/// Whether neither the home folder nor the workspace lies in a folder, nor is it one of those in which programs of all
+/// kinds keep what is theirs, keys included.
+fn is_narrow(policy: &SandboxPolicy, folder: &Path) -> bool {
+    let Ok(folder) = folder.canonicalize() else { return false };
+    let is_above = |path: &Path| path.starts_with(&folder);
+    let home = policy.home.as_deref();
+    let is_shared = |home: &Path| SHARED.iter().any(|name| home.join(name) == folder);
+    !is_above(&policy.workspace) && !home.is_some_and(is_above) && !home.is_some_and(is_shared)
+}
+
+/// The root of the toolchain whose programs are in that folder of `PATH`: its libraries lie beside them.
+fn root_of(policy: &SandboxPolicy, programs: &Path) -> Option<PathBuf> {
+    let programs = programs.canonicalize().ok()?;
+    let root = programs.parent().filter(|root| is_narrow(policy, root))?;
+    let has_python = || {
+        let libraries = std::fs::read_dir(root.join("lib")).into_iter().flatten().flatten();
+        libraries.into_iter().any(|entry| entry.file_name().to_string_lossy().starts_with("python"))
     };
-    folders.filter(narrow).collect()
+    let is_root = ROOT_MARKS.iter().any(|mark| root.join(mark).exists()) || has_python();
+    is_root.then(|| root.to_owned())
 }
 
 impl Grants {

@@ -344,6 +344,135 @@ async fn programs_in_the_search_path_can_be_run() {
 }
 
 #[tokio::test]
+async fn version_managers_run_with_a_home_of_their_own() {
+    if !landlock("version_managers_run_with_a_home_of_their_own") {
+        return;
+    }
+    let write = |path: &str, text: &str| {
+        fs::create_dir_all(Path::new(path).parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    let shim = |variable: &str, usual: &str| {
+        format!("#!/bin/sh\nexec \"${{{variable}:-$HOME/{usual}}}/versions/1/bin/tool\"\n")
+    };
+    for (variable, usual) in
+        [("PYENV_ROOT", ".pyenv"), ("RBENV_ROOT", ".rbenv"), ("NVM_DIR", ".nvm"), ("RUSTUP_HOME", ".rustup")]
+    {
+        // Where it usually is, and where the environment says that it is.
+        for is_named in [false, true] {
+            let mut place = place();
+            let home = place.path("other");
+            let root = if is_named { format!("{home}/tools/any") } else { format!("{home}/{usual}") };
+            write(&format!("{root}/shims/tool"), &shim(variable, usual));
+            write(&format!("{root}/versions/1/bin/tool"), "#!/bin/sh\ncat \"${0%/bin/tool}/lib/code\"\n");
+            write(&format!("{root}/versions/1/lib/code"), "its-library\n");
+            write(&format!("{home}/tools/key"), "hidden-content");
+            place.policy.home = Some(home.clone().into());
+            let path = std::env::var("PATH").unwrap();
+            place.policy.environment = vec![("PATH".into(), format!("{root}/shims:{path}").into())];
+            if is_named {
+                place.policy.environment.push((variable.into(), root.into()));
+            }
+            let ran = run(&place.sandbox(), "tool").await;
+            assert!(ran.ok && ran.output == "its-library\n", "{variable} {is_named}: {}", ran.output);
+            only_unconfined(&place, &format!("cat {home}/tools/key"), "hidden-content").await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_toolchain_in_the_search_path_finds_its_libraries_and_shared_folders_stay_closed() {
+    if !landlock("a_toolchain_in_the_search_path_finds_its_libraries_and_shared_folders_stay_closed") {
+        return;
+    }
+    let mut place = place();
+    let home = place.path("other");
+    let path = std::env::var("PATH").unwrap();
+    let in_path = |folder: &str| vec![("PATH".into(), format!("{folder}/bin:{path}").into())];
+    place.policy.home = Some(home.clone().into());
+    for (folder, mark) in [
+        ("conda", "conda-meta/history"),
+        ("venv", "pyvenv.cfg"),
+        ("python", "lib/python3.12/os.py"),
+        ("node", "lib/node_modules/npm/index.js"),
+        ("rust", "lib/rustlib/components"),
+        (".local", "lib/python3.12/os.py"),
+        ("plain", "notes"),
+    ] {
+        let root = format!("{home}/{folder}");
+        fs::create_dir_all(format!("{root}/bin")).unwrap();
+        fs::create_dir_all(Path::new(&format!("{root}/{mark}")).parent().unwrap()).unwrap();
+        fs::write(format!("{root}/{mark}"), "its-library").unwrap();
+        fs::create_dir_all(format!("{root}/share")).unwrap();
+        fs::write(format!("{root}/share/file"), "hidden-content").unwrap();
+        place.policy.environment = in_path(&root);
+        if matches!(folder, ".local" | "plain") {
+            // What is no toolchain's root, or everybody's folder, is not opened because of the programs in it.
+            only_unconfined(&place, &format!("cat {root}/share/file"), "hidden-content").await;
+        } else {
+            let ran = run(&place.sandbox(), &format!("cat {root}/{mark}")).await;
+            assert!(ran.ok && ran.output == "its-library", "{folder}: {}", ran.output);
+        }
+    }
+    // A folder that holds the home folder, or is it, is nobody's toolchain.
+    fs::write(format!("{home}/key"), "hidden-content").unwrap();
+    for root in [home.clone(), place.path(""), "/".to_owned()] {
+        let name = |name: &str| (name.into(), root.clone().into());
+        place.policy.environment =
+            vec![("PATH".into(), path.clone().into()), name("PYENV_ROOT"), name("JAVA_HOME")];
+        only_unconfined(&place, &format!("cat {home}/key"), "hidden-content").await;
+    }
+}
+
+#[tokio::test]
+async fn a_child_does_not_open_protected_folders_to_other_users() {
+    let mut place = place();
+    let (data, config) = (place.path("data"), place.path("other"));
+    place.policy.protected = vec![data.clone().into(), config.clone().into()];
+    let set = |path: &str, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    let mode = |path: &str| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    set(&data, 0o700);
+    set(&format!("{data}/secret"), 0o600);
+    set(&config, 0o755);
+    set(&format!("{config}/file"), 0o644);
+    let is_closed = || {
+        mode(&data) == 0o700
+            && mode(&format!("{data}/secret")) == 0o600
+            && mode(&config) == 0o755
+            && mode(&format!("{config}/file")) == 0o644
+    };
+    let sandbox = place.sandbox();
+    for script in [
+        format!("chmod -R 777 {data} {config}; chmod 777 {data} {data}/secret {config}/file"),
+        format!("chmod 666 {config}/file; chmod 777 {data}/secret; chmod 705 {data}"),
+        format!("chmod 000 {data}/secret {data} {config}"),
+    ] {
+        run(&sandbox, &script).await;
+        assert!(is_closed(), "at the end of {script}: {:o} {:o}", mode(&data), mode(&config));
+    }
+    // While it still runs, too.
+    let script = format!("chmod 777 {data}; chmod 666 {data}/secret {config}/file; touch done; sleep 60");
+    let (child, _reader) = start(&sandbox, &script).await;
+    until("the end of its changes", || Path::new(&place.path("ws/done")).exists()).await;
+    until("the folders closed again", is_closed).await;
+    drop(child);
+    // A file that came later, of a folder that others cannot enter.
+    fs::write(format!("{data}/later"), "x").unwrap();
+    set(&format!("{data}/later"), 0o600);
+    run(&sandbox, &format!("chmod 644 {data}/later")).await;
+    assert_eq!(mode(&format!("{data}/later")), 0o600);
+    if rustix::process::geteuid().is_root() {
+        run(&sandbox, &format!("chown 12345:12345 {data} {data}/secret {data}/later")).await;
+        use std::os::unix::fs::MetadataExt as _;
+        for path in [data.clone(), format!("{data}/secret"), format!("{data}/later")] {
+            assert_eq!(fs::metadata(&path).unwrap().uid(), 0, "{path}");
+        }
+        assert!(is_closed());
+    }
+}
+
+#[tokio::test]
 async fn no_descriptor_of_ours_is_inherited() {
     let place = place();
     let sandbox = place.sandbox();

@@ -1,6 +1,7 @@
 // What one line says of a tool call: the argument that matters, and how it ended. Pure.
 import { count, firstLine, lineCount, plural } from './format.js';
 import { diffLines, tally } from './diff.js';
+import { exact, exactLines } from './exact.js';
 
 /** Arguments that say what a call is about, the first that is there. */
 const TELLING = ['command', 'pattern', 'path', 'query', 'handle', 'url', 'file', 'name', 'text'];
@@ -18,13 +19,13 @@ export function argumentsOf(call) {
 /** The argument that matters, in one line. */
 export function subject(call) {
   const args = argumentsOf(call);
-  if (!args) return firstLine(call.args, 200);
+  if (!args) return firstLine(exact(call.args), 200);
   const key = TELLING.find((name) => typeof args[name] === 'string' && args[name]);
   const value = key ? args[key] : Object.values(args).find((each) => typeof each === 'string');
   if (value === undefined) return '';
-  const line = value.trim().split('\n').map((each) => each.trim()).filter(Boolean).join(' ⏎ ');
-  const range = call.name === 'read' && args.offset ? `:${args.offset}` : '';
-  const where = key === 'pattern' && args.path ? ` in ${args.path}` : '';
+  const line = exactLines(value.trim()).map((each) => each.trim()).filter(Boolean).join(' ⏎ ');
+  const range = call.name === 'read' && args.offset ? `:${exact(String(args.offset))}` : '';
+  const where = key === 'pattern' && args.path ? ` in ${exact(String(args.path))}` : '';
   return firstLine(line, 300) + range + where;
 }
 
@@ -44,6 +45,14 @@ export function change(call) {
     return { path: args.path, lines: diffLines('', args.content), everywhere: false, isWhole: true };
   }
   return null;
+}
+
+/** Arguments that the view of a change has not shown; all of them where it is only guessed to be one. */
+export function beside(call, args, changed) {
+  const shown = ['edit', 'write'].includes(call.name)
+    ? ['path', 'description', ...(changed.isWhole ? ['content'] : ['old', 'new']), ...(changed.everywhere ? ['replaceAll'] : [])]
+    : [];
+  return Object.fromEntries(Object.entries(args).filter(([key]) => !shown.includes(key)));
 }
 
 /** How a call stands or ended, in a few words. */

@@ -1,6 +1,7 @@
 // A tool call: one line, and all of it on demand.
 import { button, h, icon, setText, show } from '../dom.js';
-import { argumentsOf, change, outcome, resultText, subject } from '../text/calls.js';
+import { argumentsOf, beside, change, outcome, resultText, subject } from '../text/calls.js';
+import { exact, exactLines } from '../text/exact.js';
 import { count, duration, lineCount, plural } from '../text/format.js';
 import { approvalView } from './approval.js';
 import { diffView } from './diff.js';
@@ -49,7 +50,7 @@ export class CallView {
       this.look = look;
       show(this.glyph, icon(asks ? 'question' : SYMBOLS[call.status] ?? 'check', asks ? 'asks you' : WORDS[call.status]));
     }
-    setText(this.name, call.name);
+    setText(this.name, exact(call.name));
     setText(this.subject, subject(call));
     this.subject.title = this.subject.textContent;
     this.tick(Date.now());
@@ -129,8 +130,9 @@ export class CallView {
     const args = argumentsOf(call);
     const told = asks || !call.result || Object.keys(args ?? {}).length > 1 || !args;
     return [
-      asks && args?.description ? h('p.quiet', {}, args.description) : null,
-      changed ? diffView(changed) : null,
+      asks && args?.description ? h('p.quiet', {}, exactLines(String(args.description)).join('\n')) : null,
+      changed ? diffView(changed, { isAll: asks }) : null,
+      asks && changed ? othersView(beside(call, args, changed)) : null,
       told && !changed ? argumentView(call, args) : null,
       asks ? approvalView(call, {
         decide: (decision, reason) => this.context.decide(call.approval.id, decision, reason),
@@ -177,12 +179,18 @@ function argumentView(call, args) {
   if (args && typeof args.command === 'string') {
     const rest = Object.entries(args).filter(([key]) => !['command', 'description'].includes(key));
     return [
-      h('pre.command', { tabindex: '0', 'aria-label': 'Command' }, args.command),
-      rest.length ? h('pre.arguments', { tabindex: '0', 'aria-label': 'Other arguments' }, JSON.stringify(Object.fromEntries(rest), null, 2)) : null,
+      h('pre.command', { tabindex: '0', 'aria-label': 'Command' }, exactLines(args.command).join('\n')),
+      othersView(Object.fromEntries(rest)),
     ];
   }
   const text = args ? JSON.stringify(args, null, 2) : call.args;
-  return h('pre.arguments', { tabindex: '0', 'aria-label': 'Arguments' }, text);
+  return h('pre.arguments', { tabindex: '0', 'aria-label': 'Arguments' }, exactLines(text).join('\n'));
+}
+
+function othersView(args) {
+  if (!Object.keys(args).length) return null;
+  const text = exactLines(JSON.stringify(args, null, 2)).join('\n');
+  return h('pre.arguments', { tabindex: '0', 'aria-label': 'Other arguments' }, text);
 }
 
 /** The output of a tool: the part that matters first, all of it on demand. */
