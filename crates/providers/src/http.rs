@@ -2,8 +2,8 @@
 //! status, body, `Retry-After` and the request's name, and keys that never show.
 
 pub(crate) mod answer;
-pub(crate) mod base_url;
 mod arguments;
+pub(crate) mod base_url;
 mod bounds;
 mod client;
 mod coding;

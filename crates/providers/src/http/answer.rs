@@ -12,8 +12,8 @@ use reqwest::Url;
 use sse_stream::Sse;
 use tokio::time::timeout;
 
-use super::base_url::{BaseUrl, is_elsewhere, is_page, page, tried_too};
 use super::arguments::{EmptyArguments, settled_answer};
+use super::base_url::{BaseUrl, is_elsewhere, is_page, page, tried_too};
 use super::bounds::{self, Said};
 use super::patience::Patience;
 use super::silence::Silence;
