@@ -52,7 +52,7 @@ function show(event: LonghaulEvent): void {
       break;
     case "tool:approval-request":
       approvalId = event.approvalId;
-      say(`May ${event.toolName} run with ${event.args}? y or n`);
+      say(`May ${event.toolName} run with ${event.argsText}? y or n`);
       break;
     case "context:compressed":
       say(`(compressed: ${event.originalTokens} → ${event.compressedTokens} tokens)`);

@@ -784,8 +784,10 @@ export interface components {
         Approval: {
             /** @description On the whole server. */
             approvalId: string;
-            /** @description JSON, as the model wrote it. */
-            args: string;
+            /** @description The arguments; `null` if what the model wrote is no JSON. */
+            args: unknown;
+            /** @description The arguments as the model wrote them. */
+            argsText: string;
             callId: string;
             sessionId: string;
             toolName: string;
@@ -1516,6 +1518,8 @@ export interface components {
             current: components["schemas"]["CurrentModel"];
             /** @description Whether the current model is the scripted one of the demo. */
             demo: boolean;
+            /** @description The folder that the agent's tools work in. */
+            workspace: string;
         };
         /** @description A message for the agent. */
         NewMessage: {
@@ -2109,7 +2113,10 @@ export interface components {
         };
         ToolApprovalRequest: {
             approvalId: string;
-            args: string | null;
+            /** @description The arguments; `null` if what the model wrote is no JSON. */
+            args: unknown;
+            /** @description The arguments as the model wrote them. */
+            argsText: string | null;
             callId: string;
             /**
              * @description discriminator enum property added by openapi-typescript

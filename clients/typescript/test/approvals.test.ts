@@ -15,7 +15,7 @@ for (const decision of ["allow", "deny"] as const) {
     const watch = new Watch(client, sessionId, 0);
     await client.sendMessage({ sessionId, content: "Run it" });
     const request = await watch.next("tool:approval-request");
-    assert.deepEqual([request.toolName, JSON.parse(request.args ?? "")], ["bash", { command: "echo ran" }]);
+    assert.deepEqual([request.toolName, request.args], ["bash", { command: "echo ran" }]);
     assert.equal((await client.sessions.get(sessionId)).status, "waiting_approval");
     const [question, ...others] = await client.approvals.list();
     assert.equal(others.length, 0);

@@ -108,8 +108,8 @@ pub(crate) enum Command {
     Migrate(MigrateArgs),
     /// Copy all sessions into an empty folder, also while a server has them
     Backup(BackupArgs),
-    /// Put the sessions of a backup where none are
-    Restore(BackupArgs),
+    /// Put the sessions of a backup where no others are
+    Restore(RestoreArgs),
     /// See what is here: servers, keys, folders, sandbox
     Doctor,
 }
@@ -128,7 +128,21 @@ pub(crate) struct MigrateArgs {
     pub(crate) blobs: Option<String>,
 }
 
-/// `backup` and `restore`.
+/// `restore`.
+#[derive(Debug, Group)]
+pub(crate) struct RestoreArgs {
+    /// The folder of the backup
+    #[arg(value_name = "FOLDER")]
+    pub(crate) folder: PathBuf,
+    /// The PostgreSQL that the sessions are put into [default: the data folder]
+    #[arg(long, value_name = "URL")]
+    pub(crate) db: Option<String>,
+    /// With --db: where its images and long outputs go, s3://BUCKET/PREFIX or a path [default: the data folder]
+    #[arg(long, value_name = "URL", requires = "db")]
+    pub(crate) blobs: Option<String>,
+}
+
+/// `backup`.
 #[derive(Debug, Group)]
 pub(crate) struct BackupArgs {
     /// The folder of the backup
@@ -308,7 +322,7 @@ pub(crate) struct RunArgs {
 /// `demo`.
 #[derive(Debug, Group)]
 pub(crate) struct DemoArgs {
-    /// The folder whose files are read [default: here]
+    /// The folder whose files are read [default: here; where there is too little to read, files of its own]
     pub(crate) folder: Option<PathBuf>,
     /// The model's context window in tokens
     #[arg(long, value_name = "TOKENS")]

@@ -25,7 +25,7 @@ use longhaul::tools::{ToolLimits, ToolSet};
 use longhaul::workspace::Workspace;
 use longhaul_core::message::Origin;
 use longhaul_providers::connect::{Kind, connect};
-use longhaul_providers::http::{Secret, Timeouts};
+use longhaul_providers::http::{NetworkVariables, Secret, Timeouts};
 use longhaul_providers::{Declared, Endpoint, Limits, Retention, SharedProvider, known};
 use reqwest::Url;
 
@@ -222,6 +222,7 @@ fn provider(place: &Place, model: &ModelConfig, declared: Declared) -> Outcome<S
         model.headers.iter().map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
     endpoint.body = model.body.clone();
     endpoint.timeouts = timeouts(&model.base_url, model.timeout);
+    endpoint.variables = NetworkVariables::from_environment(&place.environment);
     endpoint.declared = declared;
     let connected = connect(kind, endpoint).map_err(|error| match meant(&model.base_url, kind) {
         Some(meant) => {

@@ -9,6 +9,7 @@
 mod brain;
 mod facts;
 mod files;
+mod sample;
 mod screen;
 mod served;
 mod words;
@@ -56,9 +57,12 @@ const SECOND: &str = "Good. Go on with the rest of the files, and see with the s
 const THIRD: &str = "Look at the last two files again.";
 
 /// What the demo works on.
+#[derive(Clone)]
 pub(crate) struct Stage {
     /// The files' folder.
     pub(crate) folder: PathBuf,
+    /// Whether a person has named it. Where there is too little to read in any other, the demo reads files of its own.
+    pub(crate) is_named: bool,
     /// The data folder, out of the tools' reach.
     pub(crate) protected: Vec<PathBuf>,
     /// Where scratch folders are made.
@@ -100,9 +104,9 @@ impl Outcome {
 /// Why the demo could not be played.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DemoError {
-    /// Too little to read.
+    /// Too little to read in the folder that was named.
     #[error(
-        "the demo needs at least {needed} text files of 1.5 KB or more in {folder}; it found {found}. Give another folder: longhaul demo FOLDER"
+        "the demo needs at least {needed} text files of 1.5 KB or more in {folder}; it found {found}. Give another folder, or none: then it reads files of its own"
     )]
     TooFewFiles {
         /// Where.
@@ -125,11 +129,23 @@ pub(crate) async fn play(stage: &Stage, store: SharedStore, blobs: Blobs) -> Res
     if !stage.folder.is_dir() {
         return Err(DemoError::Place(format!("there is no folder {}", stage.folder.display())));
     }
-    let files = files::choose(&stage.folder);
+    let mut files = files::choose(&stage.folder);
+    let mut own = None;
     if files.len() < files::FEWEST {
-        let folder = stage.folder.display().to_string();
-        return Err(DemoError::TooFewFiles { folder, found: files.len(), needed: files::FEWEST });
+        if stage.is_named {
+            let folder = stage.folder.display().to_string();
+            return Err(DemoError::TooFewFiles { folder, found: files.len(), needed: files::FEWEST });
+        }
+        // It goes with the demo.
+        let folder =
+            sample::Folder::make(&stage.scratch).map_err(|error| DemoError::Place(error.to_string()))?;
+        files = files::choose(folder.path());
+        own = Some(folder);
     }
+    let stage = &match &own {
+        Some(own) => Stage { folder: own.path().to_owned(), ..stage.clone() },
+        None => stage.clone(),
+    };
     let pace = if stage.fast { Duration::ZERO } else { Duration::from_millis(16) };
     let model = Arc::new(Brain::new(&files, pace).into_model(stage.window));
     let agent = agent(stage, Arc::clone(&model)).await?;
@@ -137,6 +153,9 @@ pub(crate) async fn play(stage: &Stage, store: SharedStore, blobs: Blobs) -> Res
     let session = runtime.create(Some("demo".to_owned())).await?;
     let mut screen = Screen::new(&session, stage.colour);
     screen.opening(&stage.folder, stage.window, files.len());
+    if own.is_some() {
+        screen.note("There is too little to read here, so that it reads files of its own.");
+    }
     let outcome = perform(&session, &mut screen).await;
     let mut outcome = outcome?;
     outcome.invalid = model.invalid_requests();

@@ -12,6 +12,7 @@ mod data;
 mod demo;
 mod facts;
 mod failure;
+mod folders;
 mod gone;
 mod hint;
 mod hosted;

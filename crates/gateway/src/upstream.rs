@@ -11,7 +11,7 @@ use longhaul_core::budget::ASSUMED_WINDOW;
 use longhaul_core::history::History;
 use longhaul_core::message::{Origin, Part};
 use longhaul_providers::connect::{self, Kind};
-use longhaul_providers::http::{Secret, Timeouts};
+use longhaul_providers::http::{BaseUrl, Secret, Timeouts};
 use longhaul_providers::openai_chat::OpenAiChat;
 use longhaul_providers::openai_chat::family::{Documents, Prefill};
 use longhaul_providers::{Ability, Declared, Endpoint, LimitSource, Limits, SharedProvider, known};
@@ -43,6 +43,9 @@ const MOST_NAMED: usize = 20;
 
 /// Bytes of a model's name.
 const MAX_NAME_BYTES: usize = 512;
+
+/// The first segment of the paths of every API that requests pass to as they are.
+const API_VERSION: &str = "v1";
 
 /// Where a conversation is shortened by whoever keeps it, below the base URL.
 pub(crate) const COMPACT_PATH: &str = "/responses/compact";
@@ -124,8 +127,8 @@ pub(crate) struct Server {
     pub(crate) upstream: Upstream,
     client: reqwest::Client,
     headers: HeaderMap,
-    /// Where requests go, by the path below the base URL.
-    urls: Vec<(&'static str, reqwest::Url)>,
+    /// Where its API begins.
+    base: BaseUrl,
     /// What others know of the windows of its models.
     windows: Arc<dyn Learned>,
     models: Mutex<HashMap<String, Arc<Target>>>,
@@ -288,18 +291,12 @@ impl Server {
             .pool_max_idle_per_host(64);
         let client = builder.build().map_err(|error| wrong(format!("no HTTP client: {error}")))?;
         let headers = own_headers(&upstream).map_err(wrong)?;
-        let below = |path: &'static str| {
-            let url = format!("{}{path}", upstream.endpoint.base_url.trim_end_matches('/'));
-            let url = reqwest::Url::parse(&url).map_err(|error| wrong(format!("`{url}`: {error}")))?;
-            Ok((path, url))
-        };
-        let dialects = [Dialect::Chat, Dialect::Responses, Dialect::Messages].map(Dialect::path);
-        let urls = dialects.into_iter().chain([COMPACT_PATH]).map(below).collect::<Result<_, _>>()?;
+        let base = BaseUrl::new(&upstream.endpoint.base_url, API_VERSION);
         Ok(Self {
             upstream,
             client,
             headers,
-            urls,
+            base,
             windows,
             models: Mutex::default(),
             away_since: Mutex::default(),
@@ -352,13 +349,14 @@ impl Server {
     /// [`Fault`] if there is no such path.
     pub(crate) fn post(
         &self,
+        base: &str,
         path: &str,
         headers: &HeaderMap,
         own_key: bool,
         body: Bytes,
     ) -> Result<reqwest::RequestBuilder, Fault> {
-        let url = self.urls.iter().find(|(known, _)| *known == path).map(|(_, url)| url.clone());
-        let url = url.ok_or_else(|| Fault::new(FaultKind::Internal, format!("no path `{path}`")))?;
+        let url = reqwest::Url::parse(&format!("{}{path}", base.trim_end_matches('/')))
+            .map_err(|error| Fault::new(FaultKind::Internal, format!("no path `{path}`: {error}")))?;
         let mut all = headers.clone();
         for (name, value) in &self.headers {
             let is_key = matches!(name.as_str(), "authorization" | "x-api-key");
@@ -373,6 +371,18 @@ impl Server {
         *request.headers_mut() = all;
         *request.body_mut() = Some(body.into());
         Ok(reqwest::RequestBuilder::from_parts(self.client.clone(), request))
+    }
+
+    /// Its base URL as it may be shown: without user and query, which may hold a key.
+    pub(crate) fn address(&self) -> String {
+        let url = reqwest::Url::parse(self.base.current()).ok();
+        let shown = |url: reqwest::Url| format!("{}{}", url.origin().ascii_serialization(), url.path());
+        url.map_or_else(|| self.upstream.name.clone(), shown)
+    }
+
+    /// Where its API begins.
+    pub(crate) fn base(&self) -> &BaseUrl {
+        &self.base
     }
 
     /// Its headers for the caller, without those that repeat what it was shown of ours.

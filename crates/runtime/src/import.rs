@@ -194,6 +194,8 @@ pub fn import(bytes: &[u8], at: Millis) -> Result<Import, ImportError> {
         return Err(ImportError::TooLarge(bytes.len()));
     }
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii();
+    let (bytes, unreadable) = readable(bytes);
+    let bytes = &*bytes;
     let format = recognise(bytes)?;
     // What we export has none, and stays byte for byte.
     let (bytes, replaced) = match format {
@@ -211,11 +213,35 @@ pub fn import(bytes: &[u8], at: Millis) -> Result<Import, ImportError> {
         Format::TapeAgents => vec![tape::read(bytes, at)?],
         Format::ClaudeCode => vec![claude_code::read(bytes, at)?],
     };
-    if let (Some(first), 1..) = (sessions.first_mut(), replaced) {
-        let message = format!("escapes of half a character: {replaced} replaced by U+FFFD");
-        first.warnings.insert(0, Warning { place: None, message });
+    let counts = [(replaced, "escapes of half a character"), (unreadable, "bytes that are no characters")];
+    for (count, what) in counts.into_iter().filter(|(count, _)| *count > 0) {
+        let message = format!("{what}: {count} replaced by U+FFFD");
+        if let Some(first) = sessions.first_mut() {
+            first.warnings.insert(0, Warning { place: None, message });
+        }
     }
     Ok(Import { format, sessions })
+}
+
+/// The text with U+FFFD in the place of bytes that no JSON may hold (no UTF-8, control characters), and how often.
+fn readable(bytes: &[u8]) -> (Cow<'_, [u8]>, usize) {
+    let is_control = |byte: u8| byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r');
+    if std::str::from_utf8(bytes).is_ok() && !bytes.iter().any(|byte| is_control(*byte)) {
+        return (Cow::Borrowed(bytes), 0);
+    }
+    let (mut text, mut count) = (String::with_capacity(bytes.len()), 0);
+    for chunk in bytes.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            let is_bad = u8::try_from(character).is_ok_and(is_control);
+            text.push(if is_bad { char::REPLACEMENT_CHARACTER } else { character });
+            count += usize::from(is_bad);
+        }
+        if !chunk.invalid().is_empty() {
+            text.push(char::REPLACEMENT_CHARACTER);
+            count += 1;
+        }
+    }
+    (Cow::Owned(text.into_bytes()), count)
 }
 
 fn recognise(bytes: &[u8]) -> Result<Format, ImportError> {
@@ -249,12 +275,16 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     numbered.map(|(index, line)| (index + 1, line.trim_ascii())).filter(|(_, line)| !line.is_empty())
 }
 
-/// All lines, each one JSON value. A last line that was cut off in writing is left out.
+/// All lines, each one JSON value. A last line that was cut off in writing is left out, and so are single lines that
+/// are damaged.
+///
+/// # Errors
+/// [`ImportError::Entry`] for a line that never was an entry, or if more lines are damaged than not.
 fn json_lines<'a, T: Deserialize<'a>>(
     bytes: &'a [u8],
     sink: &mut sink::Sink,
 ) -> Result<Vec<(usize, T)>, ImportError> {
-    let mut all = Vec::new();
+    let (mut all, mut damaged) = (Vec::new(), Vec::new());
     let mut numbered = lines(bytes).peekable();
     while let Some((number, line)) = numbered.next() {
         match serde_json::from_slice::<T>(line) {
@@ -262,10 +292,22 @@ fn json_lines<'a, T: Deserialize<'a>>(
             Err(error) if numbered.peek().is_none() && error.is_eof() => {
                 sink.warn(Place::Line(number), "the last line is cut off and was left out");
             }
-            Err(error) => return Err(unreadable(Place::Line(number))(error)),
+            Err(error) => {
+                let place = Place::Line(number);
+                let error = unreadable(place)(error);
+                // One wrong byte leaves the other brace.
+                if !line.starts_with(b"{") && !line.ends_with(b"}") {
+                    return Err(error);
+                }
+                sink.warn(place, format!("the line is damaged and was left out ({error})"));
+                damaged.push(error);
+            }
         }
     }
-    Ok(all)
+    match damaged.len() > all.len() {
+        true => Err(damaged.swap_remove(0)),
+        false => Ok(all),
+    }
 }
 
 /// The parser counts lines inside the entry; the place in the file is told instead.

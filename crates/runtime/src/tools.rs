@@ -9,6 +9,7 @@ pub mod bash;
 mod brief;
 mod capture;
 pub mod edit;
+mod encoding;
 pub mod glob;
 pub mod grep;
 mod ignored;

@@ -1,5 +1,7 @@
 //! What a client says, as parts of a message.
 
+mod sniff;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -31,7 +33,11 @@ enum Given {
 struct GivenMedia {
     data: Option<String>,
     blob: Option<GivenBlob>,
+    /// Found out by the content if it is left out.
+    #[serde(alias = "media_type", alias = "mimeType")]
     media_type: Option<String>,
+    /// The AI SDK and OpenAI call it `filename`.
+    #[serde(alias = "filename", alias = "fileName")]
     name: Option<String>,
 }
 
@@ -82,8 +88,10 @@ impl Content {
     pub(crate) fn check_for_new(&self) -> Result<(), Problem> {
         let Self::Parts(parts) = self else { return Ok(()) };
         for part in given(parts)? {
-            if let Given::Image(media) | Given::File(media) = part {
-                media.check_for_new()?;
+            match part {
+                Given::Text { .. } => {}
+                Given::Image(media) => media.check_for_new(true)?,
+                Given::File(media) => media.check_for_new(false)?,
             }
         }
         Ok(())
@@ -115,8 +123,14 @@ impl Content {
         for part in given {
             parts.push(match part {
                 Given::Text { text } => Part::text(text),
-                Given::Image(media) => Part::Image(media.stored(app, session).await?),
-                Given::File(media) => Part::File(media.stored(app, session).await?),
+                Given::Image(media) => Part::Image(media.stored(app, session, true).await?),
+                Given::File(media) => {
+                    let is_named = media.media_type.as_ref().is_some_and(|kind| !kind.trim().is_empty());
+                    let media = media.stored(app, session, false).await?;
+                    // Who does not say what it is has it shown as what it is.
+                    let is_picture = !is_named && media.media_type.starts_with("image/");
+                    if is_picture { Part::Image(media) } else { Part::File(media) }
+                }
             });
         }
         Ok(parts)
@@ -135,14 +149,14 @@ fn given(parts: &[Value]) -> Result<Vec<Given>, Problem> {
 }
 
 impl GivenMedia {
-    fn check_for_new(self) -> Result<(), Problem> {
+    fn check_for_new(self, is_picture: bool) -> Result<(), Problem> {
         match (self.data, self.blob) {
             (Some(data), None) => {
                 let bytes = decoded(&data)?;
-                let kind = self.media_type.ok_or_else(|| Problem::invalid("`mediaType` is missing."))?;
                 if bytes.is_empty() {
                     return Err(Problem::invalid("The content is empty."));
                 }
+                let kind = stated_or_found(self.media_type, &bytes, is_picture)?;
                 checked(kind, self.name)?;
                 check_picture(&bytes)
             }
@@ -151,20 +165,43 @@ impl GivenMedia {
         }
     }
 
-    async fn stored(self, app: &App, session: &SessionId) -> Result<Media, Problem> {
+    async fn stored(self, app: &App, session: &SessionId, is_picture: bool) -> Result<Media, Problem> {
         let blob = self.blob.map(|blob| match blob {
             GivenBlob::Hash(hash) | GivenBlob::Whole { hash } => hash.trim_start_matches("@blob:").to_owned(),
         });
         match (self.data, blob) {
             (Some(data), None) => {
                 let bytes = decoded(&data)?;
-                let kind = self.media_type.ok_or_else(|| Problem::invalid("`mediaType` is missing."))?;
+                let kind = stated_or_found(self.media_type, &bytes, is_picture)?;
                 store(app, session, bytes, kind, self.name).await
             }
-            (None, Some(hash)) => named(app, session, &hash, self.media_type, self.name).await,
+            (None, Some(hash)) => {
+                let about = (self.media_type, self.name);
+                named(app, session, &hash, about, is_picture).await
+            }
             _ => Err(Problem::invalid("An image or a file has either `data` or `blob`.")),
         }
     }
+}
+
+/// The media type that was stated, else the one of the content.
+///
+/// # Errors
+/// `invalid-request` for a picture that states none and is none.
+fn stated_or_found(stated: Option<String>, bytes: &[u8], is_picture: bool) -> Result<String, Problem> {
+    if let Some(stated) = stated.filter(|stated| !stated.trim().is_empty()) {
+        return Ok(stated);
+    }
+    let kind = found_type(bytes);
+    match is_picture && !kind.starts_with("image/") {
+        true => Err(Problem::invalid(format!("The image is none by its first bytes, but {kind}."))),
+        false => Ok(kind.to_owned()),
+    }
+}
+
+/// The media type of content, by its first bytes.
+pub(crate) fn found_type(bytes: &[u8]) -> &'static str {
+    sniff::media_type(bytes)
 }
 
 fn decoded(data: &str) -> Result<Bytes, Problem> {
@@ -203,8 +240,8 @@ async fn named(
     app: &App,
     session: &SessionId,
     hash: &str,
-    media_type: Option<String>,
-    name: Option<String>,
+    (media_type, name): (Option<String>, Option<String>),
+    is_picture: bool,
 ) -> Result<Media, Problem> {
     if let Some(upload) = app.uploads().find(session, hash) {
         let (media_type, name) = checked(media_type.unwrap_or(upload.media_type), name.or(upload.name))?;
@@ -214,9 +251,9 @@ async fn named(
     let Some(blob) = of_log.into_iter().find(|blob| blob.hash == hash) else {
         return Err(Problem::not_found("such content in this session"));
     };
-    let kind = media_type.ok_or_else(|| Problem::invalid("`mediaType` is missing."))?;
-    let (media_type, name) = checked(kind, name)?;
     let bytes = app.runtime().blobs().get(&blob).await?;
+    let kind = stated_or_found(media_type, &bytes, is_picture)?;
+    let (media_type, name) = checked(kind, name)?;
     Ok(media(blob, &bytes, media_type, name))
 }
 

@@ -29,9 +29,9 @@ pub(crate) mod settings;
 pub(crate) mod ui_stream;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{StatusCode, Uri};
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn_with_state, map_request};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, patch, post};
 use longhaul_core::error::ErrorCode;
@@ -46,6 +46,18 @@ use crate::problem::Problem;
 
 /// All routes, guarded.
 pub fn router(app: App) -> Router {
+    // A layer sees a request when its route is found: paths are put right in a router around the routes.
+    Router::new().fallback_service(guarded(app)).layer(map_request(put_path_right))
+}
+
+async fn put_path_right(mut request: Request) -> Request {
+    if let Some(uri) = gateway::tidy_uri(request.uri()) {
+        *request.uri_mut() = uri;
+    }
+    request
+}
+
+fn guarded(app: App) -> Router {
     Router::new()
         .route("/", get(page::index))
         .route("/web/{*path}", get(page::asset))

@@ -14,7 +14,7 @@ use longhaul_core::strategy::{PruningAgent, Strategy};
 use longhaul_gateway::wire::Dialect;
 use longhaul_gateway::{Credentials, Gateway, Learned, Midstream, Model, Parts, Recall, Upstream};
 use longhaul_providers::Declared;
-use longhaul_providers::http::{Secret, Timeouts};
+use longhaul_providers::http::{NetworkVariables, Secret, Timeouts};
 use longhaul_store::Memo;
 
 use super::policy::policy;
@@ -124,6 +124,7 @@ fn of_model(place: &Place, config: &Config) -> Option<Upstream> {
     endpoint.headers =
         model.headers.iter().map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
     endpoint.timeouts = timeouts(&model.base_url, model.timeout);
+    endpoint.variables = NetworkVariables::from_environment(&place.environment);
     endpoint.declared = declared(config);
     let others = config.models.iter().filter(|(name, _)| **name != model.name);
     upstream.declared_of = others.map(|(name, limits)| (name.clone(), of_limits(limits))).collect();
@@ -141,6 +142,7 @@ fn upstream(place: &Place, listed: &UpstreamConfig) -> Option<Upstream> {
     upstream.endpoint.headers =
         headers.map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
     upstream.endpoint.timeouts = timeouts(&listed.base_url, listed.timeout);
+    upstream.endpoint.variables = NetworkVariables::from_environment(&place.environment);
     upstream.endpoint.declared = Declared { window: listed.window, ..Declared::default() };
     if let Some(dialects) = &listed.dialects {
         upstream.dialects = dialects.iter().map(|dialect| of(*dialect)).collect();

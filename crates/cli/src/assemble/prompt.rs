@@ -96,12 +96,34 @@ fn notes(workspace: &Workspace) -> Result<Option<String>, WorkspaceError> {
         bytes.truncate(MOST as usize);
         tracing::warn!("only the first {} KiB of {NOTES} are used", MOST >> 10);
     }
-    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()).filter(|text| !text.trim().is_empty()))
+    Ok(Some(text_of(&bytes)).filter(|text| !text.trim().is_empty()))
+}
+
+/// The text of a file without the byte order mark that some editors put before it.
+fn text_of(bytes: &[u8]) -> String {
+    let utf16 = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
+        let units: Vec<u16> = bytes.as_chunks::<2>().0.iter().map(|pair| unit(*pair)).collect();
+        String::from_utf16_lossy(&units)
+    };
+    match bytes {
+        [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes),
+        [0xef, 0xbb, 0xbf, rest @ ..] => String::from_utf8_lossy(rest).into_owned(),
+        _ => String::from_utf8_lossy(bytes).into_owned(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_byte_order_mark_is_no_text() {
+        assert_eq!(text_of("\u{feff}# Räte".as_bytes()), "# Räte");
+        assert_eq!(text_of(b"\xff\xfeA\0b\0"), "Ab");
+        assert_eq!(text_of(b"\xfe\xff\0A\0b"), "Ab");
+        assert_eq!(text_of(b"caf\xe9"), "caf\u{fffd}");
+    }
 
     #[test]
     fn a_text_is_cut_at_a_line() {

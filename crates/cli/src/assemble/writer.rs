@@ -29,10 +29,10 @@ pub(super) async fn writer(place: &Place, config: &Config) -> Outcome<(Writer, O
     Ok((Writer::Other { window, max_output }, Some(Summariser(other))))
 }
 
-/// The model of another agent by its name, where agents may be named, or another of the same server.
+/// The model of another agent by its name, with that agent's provider, server and key, or another model of the same
+/// server.
 fn named(config: &Config, name: String) -> (ModelConfig, Declared) {
-    let prunes = config.context.compression.strategy == StrategyKind::PruningAgent;
-    match config.agents.get(&name).filter(|_| prunes) {
+    match config.agents.get(&name) {
         Some(AgentSource::Here(agent)) => (agent.model.clone(), super::declared(agent)),
         _ => {
             let declared = listed(config, &name);
@@ -93,6 +93,18 @@ mod tests {
         let (writer, summariser) = super::writer(&Place::default(), &config).await.unwrap();
         assert_eq!(writer, Writer::Other { window: 9_000, max_output: None });
         assert_eq!(summariser.unwrap().0.origin().model, "tiny", "an agent's name stands for its model");
+    }
+
+    #[tokio::test]
+    async fn summaries_are_written_by_a_provider_of_its_own() {
+        let file = "model: { provider: openai-compatible, name: large, base_url: 'http://127.0.0.1:9/v1' }\n\
+                    context: { compression: { options: { summarizeWith: writer } } }\n\
+                    agents: { writer: { model: { provider: ollama, name: tiny, context_window: 9000, base_url: 'http://127.0.0.1:7' } } }";
+        let config = Config::parse(file, "test").unwrap();
+        let (writer, summariser) = super::writer(&Place::default(), &config).await.unwrap();
+        assert_eq!(writer, Writer::Other { window: 9_000, max_output: None });
+        let origin = summariser.unwrap().0.origin();
+        assert_eq!((origin.provider.as_str(), origin.model.as_str()), ("ollama", "tiny"));
     }
 
     #[tokio::test]

@@ -15,7 +15,7 @@ use longhaul_store::{
 use longhaul_store_sqlite::SqliteStore;
 
 use crate::agent_file;
-use crate::args::{BackupArgs, MigrateArgs};
+use crate::args::{BackupArgs, MigrateArgs, RestoreArgs};
 use crate::data::{self, shared::Shared};
 use crate::failure::{DONE, Failure, Outcome};
 use crate::place::Place;
@@ -181,7 +181,7 @@ async fn saved(from: &Depot, place: &Place, into: &Path) -> Outcome<Carried> {
 }
 
 /// From a folder that `backup` made, to where no other sessions are.
-pub(crate) async fn restore(args: BackupArgs, place: &Place) -> Outcome {
+pub(crate) async fn restore(args: RestoreArgs, place: &Place) -> Outcome {
     let name = args.folder.display();
     if args.folder.join(BEGUN).exists() {
         return Err(Failure::usage(format!(
@@ -197,7 +197,7 @@ pub(crate) async fn restore(args: BackupArgs, place: &Place) -> Outcome {
     tell(&carried?)
 }
 
-async fn restored(from: &Depot, place: &Place, args: &BackupArgs) -> Outcome<Carried> {
+async fn restored(from: &Depot, place: &Place, args: &RestoreArgs) -> Outcome<Carried> {
     let to = depot(place, args.db.as_deref(), args.blobs.as_deref(), Use::Write).await?;
     let carried = match has_others(from, &to).await {
         Ok(false) => carry_all(from, &to, Known::Kept).await,

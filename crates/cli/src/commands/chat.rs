@@ -25,6 +25,7 @@ use longhaul_store::SessionRecord;
 use crate::args::ChatArgs;
 use crate::assemble::Asking;
 use crate::failure::Outcome;
+use crate::folders;
 use crate::lookup;
 use crate::offer;
 use crate::place::Place;
@@ -153,7 +154,11 @@ async fn converse(
     };
     let session = match &record {
         Some(record) => runtime.open(&record.id).await?,
-        None => runtime.create(None).await?,
+        None => {
+            let session = runtime.create(None).await?;
+            folders::remember(place, session.id());
+            session
+        }
     };
     let style = super::style(place);
     let untitled = record.as_ref().is_none_or(|record| record.title.is_none());
@@ -184,7 +189,8 @@ impl Talk<'_> {
         let tools = self.runtime.agent().limits.tools.may();
         let no_tools = (!tools).then(|| super::NO_TOOLS.to_owned());
         let assumed = super::assumed_window(&self.session, self.runtime).await?;
-        for warning in note.into_iter().chain(no_tools).chain(assumed) {
+        let elsewhere = folders::warning(self.place, self.session.id());
+        for warning in note.into_iter().chain(no_tools).chain(assumed).chain(elsewhere) {
             let note = wrapped(&warning, 2, 2, out::width());
             text.push_str(&format!("{} {note}\n", self.style.amber("!")));
         }

@@ -19,10 +19,12 @@ pub(crate) async fn run(args: DemoArgs, place: &Place) -> Outcome {
             "--window {window}: the demo needs at least {SMALLEST_WINDOW} tokens"
         )));
     }
+    let is_named = args.folder.is_some();
     let folder = args.folder.map_or_else(|| place.workspace.clone(), |folder| place.workspace.join(folder));
     let config = agent_file::load(place)?.config;
     let stage = Stage {
         folder,
+        is_named,
         policy: assemble::policy(&config),
         protected: vec![place.data_dir.clone()],
         scratch: place.scratch.clone(),

@@ -20,6 +20,7 @@ use tokio::io::AsyncReadExt;
 use crate::args::RunArgs;
 use crate::assemble::{self, Asking};
 use crate::failure::{CANCELLED, DONE, Failure, Outcome};
+use crate::folders;
 use crate::offer;
 use crate::place::Place;
 use crate::signals::Interrupts;
@@ -56,11 +57,21 @@ async fn in_session(
     place: &Place,
     interrupts: &mut Interrupts,
 ) -> Outcome {
-    let session = match &args.session {
-        Some(meant) => super::find(place, runtime, meant).await?,
-        None => runtime.create(Some(super::sessions::title_of(prompt))).await?,
-    };
     let mut show = Show::new(args.json, place);
+    let session = match &args.session {
+        Some(meant) => {
+            let session = super::find(place, runtime, meant).await?;
+            if let Some(elsewhere) = folders::warning(place, session.id()) {
+                show.warn(&elsewhere)?;
+            }
+            session
+        }
+        None => {
+            let session = runtime.create(Some(super::sessions::title_of(prompt))).await?;
+            folders::remember(place, session.id());
+            session
+        }
+    };
     if !runtime.agent().limits.tools.may() {
         show.warn(super::NO_TOOLS)?;
     }

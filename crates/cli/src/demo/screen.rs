@@ -49,6 +49,10 @@ impl Screen {
         ));
     }
 
+    pub(super) fn note(&mut self, text: &str) {
+        self.row(&self.style.dim(text));
+    }
+
     pub(super) fn scene(&mut self, number: &str, title: &str) {
         self.row(&format!("\u{20}\n{}", self.style.bold(&format!("{number} · {title}"))));
     }

@@ -202,7 +202,7 @@ fn call(announcement: &Announcement) -> Call {
     Call {
         id: announcement.text("callId").to_owned(),
         tool: announcement.text("toolName").to_owned(),
-        arguments: announcement.text("args").to_owned(),
+        arguments: announcement.text("argsText").to_owned(),
     }
 }
 

@@ -322,3 +322,46 @@ fn a_window_that_nobody_states_is_said_to_be_assumed() {
         assert!(!stated.err.contains("assumed"), "{stated:?}");
     }
 }
+
+#[test]
+fn a_dead_proxy_is_named_with_its_variable() {
+    let bench = Bench::new();
+    bench.write("longhaul.yml", "model: { provider: openai-compatible, name: m, base_url: 'http://model.example/v1' }\nretry: { patience: 0s }\n");
+    for (variable, value) in [("HTTP_PROXY", "http://me:secret@127.0.0.1:9"), ("all_proxy", "127.0.0.1:9")] {
+        let given = given(bench.command(["run", "hello"]).env(variable, value).output().unwrap()).exits(1);
+        let said = given.err.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains("http://127.0.0.1:9") && said.contains(&format!("`{variable}`")), "{said}");
+        assert!(said.contains("http://model.example") && !said.contains("secret"), "{said}");
+    }
+}
+
+#[test]
+fn a_session_that_goes_on_in_another_folder_is_told_so() {
+    let bench = Bench::new();
+    let fake = Fake::start([Say::Text("One."), Say::Text("Two."), Say::Text("Three."), Say::Text("Four.")]);
+    bench.with(&fake, &["run", "hello"]).status().unwrap();
+    let here = bench.run_with(&fake, &["run", "--session", "last", "again"]).exits(0);
+    assert!(!here.err.contains("was begun in"), "{}", here.err);
+    let elsewhere = bench.work().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let mut command = bench.with(&fake, &["run", "--session", "last", "again"]);
+    let there = given(command.current_dir(&elsewhere).output().unwrap()).exits(0);
+    let said = there.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("was begun in") && said.contains("--workspace"), "{said}");
+    let mut command = bench.with(&fake, &["chat", "-c"]);
+    command.current_dir(&elsewhere);
+    let there = crate::bench::fed(command, "more\n");
+    let said = format!("{}{}", there.out, there.err);
+    assert!(said.contains("was begun in"), "{said}");
+}
+
+#[test]
+fn the_demo_works_in_an_empty_folder() {
+    let bench = Bench::new();
+    let given = bench.run(&["demo", "--fast"]).exits(0);
+    assert!(given.out.contains("files of its own") && given.out.contains("came back right"), "{}", given.out);
+    assert_eq!(std::fs::read_dir(bench.work()).unwrap().count(), 0, "nothing is left in the folder");
+    // Who names a folder means that one.
+    let named = bench.run(&["demo", "--fast", "."]).exits(1);
+    assert!(named.err.contains("at least 6 text files"), "{}", named.err);
+}

@@ -65,7 +65,7 @@ impl Route {
         let (passage, server) = (&self.passage, &self.target.server);
         let body = passage.wire.render(&passage.envelope, &self.edited())?;
         let own = passage.inner.config.credentials == Credentials::Own;
-        let sent = server.post(COMPACT_PATH, &passage.headers, own, body)?.send();
+        let sent = server.post(server.base().current(), COMPACT_PATH, &passage.headers, own, body)?.send();
         let gone = |what: &str| {
             Fault::new(FaultKind::Unreachable, format!("the upstream `{}` {what}", server.upstream.name))
         };

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use longhaul_core::message::{Answer, Finish};
+use longhaul_providers::http::is_page;
 use longhaul_providers::overflow::{self, Overflow, Sent, Suspicion};
 use longhaul_providers::{LimitSource, ProviderError};
 
@@ -283,12 +284,26 @@ impl Route {
 
     /// An answer that came with success must be one.
     pub(super) fn check(&self, status: StatusCode, bytes: &[u8], seen: Option<&Seen>) -> Result<(), Fault> {
+        if let Some(error) = seen
+            .filter(|seen| status.is_success() && seen.finish.is_none())
+            .and_then(|seen| seen.error.as_deref())
+        {
+            return Err(self.said_error(error));
+        }
         if !status.is_success() || seen.is_some() {
             return Ok(());
         }
         let name = &self.target.server.upstream.name;
         let said = self.target.server.hide_secrets(Bytes::copy_from_slice(bytes));
         let quote: String = String::from_utf8_lossy(&said).chars().take(200).collect();
+        if is_page(bytes) {
+            let address = self.target.server.address();
+            let message = format!(
+                "the upstream `{name}` answered with a web page, not with an answer of a model: is its base URL \
+                 {address} the address of an API? {quote}"
+            );
+            return Err(Fault::new(FaultKind::Upstream, message));
+        }
         let message = format!("the upstream `{name}` answered with success, but not with an answer: {quote}");
         Err(Fault::new(FaultKind::Upstream, message))
     }

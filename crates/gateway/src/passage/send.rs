@@ -1,12 +1,13 @@
 //! To the upstream and back: bytes, time-outs, another try, and what is done about a refusal for length.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode, header};
 use longhaul_core::recall::tool;
 use longhaul_core::usage::Usage;
+use longhaul_providers::http::retry_after;
 use longhaul_providers::overflow::Suspicion;
 use longhaul_providers::{Ability, overflow};
 use tokio::time::{Instant, timeout};
@@ -306,11 +307,30 @@ impl Route {
 
     /// Posts the request and waits for the status line. What did not arrive, and what the upstream says is for a
     /// moment only, is tried again; what it may have read and did not answer is not.
+    ///
+    /// Where the upstream has no API at its base URL, the request goes below the base URL's version once.
     pub(super) async fn send(&self, body: Bytes) -> Result<reqwest::Response, Fault> {
+        let base = self.target.server.base();
+        let response = self.send_below(base.current(), body.clone()).await?;
+        let Some(versioned) = base.alternative() else { return Ok(response) };
+        let (response, is_elsewhere) = elsewhere(response).await?;
+        if !is_elsewhere {
+            return Ok(response);
+        }
+        match elsewhere(self.send_below(&versioned, body).await?).await? {
+            (_, true) => Ok(response),
+            (found, false) => {
+                base.adopt_alternative();
+                Ok(found)
+            }
+        }
+    }
+
+    async fn send_below(&self, base: &str, body: Bytes) -> Result<reqwest::Response, Fault> {
         let mut tries = Tries::new(self.passage.inner.config.attempts);
         loop {
             let begun = Instant::now();
-            let (failed, result) = match self.send_once(body.clone()).await {
+            let (failed, result) = match self.send_once(base, body.clone()).await {
                 Ok(response) => (Failed::of_status(response.status()), Ok(response)),
                 Err(Unsent::Unreached(fault)) => (Failed::Unreached, Err(fault)),
                 Err(Unsent::BrokenOff(fault)) => (Failed::BrokenOff(begun.elapsed()), Err(fault)),
@@ -322,18 +342,21 @@ impl Route {
         }
     }
 
-    async fn send_once(&self, body: Bytes) -> Result<reqwest::Response, Unsent> {
+    async fn send_once(&self, base: &str, body: Bytes) -> Result<reqwest::Response, Unsent> {
         let (passage, server) = (&self.passage, &self.target.server);
         let own = passage.inner.config.credentials == crate::gateway::Credentials::Own;
-        let request = server.post(passage.wire.dialect().path(), &passage.headers, own, body);
+        let request = server.post(base, passage.wire.dialect().path(), &passage.headers, own, body);
         let request = request.map_err(Unsent::Other)?;
         let limit = server.timeouts().first_byte_limit();
         let name = &server.upstream.name;
         match timeout(limit, request.send()).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => {
+                let url = reqwest::Url::parse(base).ok();
+                let hint = url.and_then(|url| server.upstream.endpoint.variables.hint(&url, &error));
+                let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
                 let fault = |what| {
-                    let message = format!("the upstream `{name}` {what}: {}", cause(&error));
+                    let message = format!("the upstream `{name}` {what}: {}{hint}", cause(&error));
                     Fault::new(FaultKind::Unreachable, message)
                 };
                 Err(match error.is_connect() {
@@ -358,7 +381,7 @@ impl Route {
 
     /// What an upstream says that would not go on with an answer.
     pub(super) async fn refusal(&self, response: reqwest::Response) -> Fault {
-        let (status, retry_after) = (response.status(), retry_after(response.headers()));
+        let (status, retry_after) = (response.status(), retry_after(response.headers(), SystemTime::now()));
         let read = async { whole(Body::new(response, self.target.server.timeouts().idle)?).await };
         let bytes = match read.await {
             Ok(bytes) => self.target.server.hide_secrets(bytes),
@@ -486,10 +509,33 @@ pub(super) fn kind_of(status: StatusCode, said: &str) -> FaultKind {
     }
 }
 
-/// When the upstream wants to be asked again.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let wait = headers.get(header::RETRY_AFTER).and_then(|wait| wait.to_str().ok());
-    wait.and_then(|wait| wait.trim().parse().ok()).map(Duration::from_secs)
+/// The most that an answer has which says nothing but that there is no such path, in bytes.
+const MAX_NO_PATH_BYTES: u64 = 1_000;
+
+/// Whether an answer says that there is no API at its address: no such path, or a page for people. LM Studio says so
+/// with status 200: of a short answer the words are looked at. The answer is given back whole.
+///
+/// # Errors
+/// [`Fault`] if it breaks off.
+async fn elsewhere(response: reqwest::Response) -> Result<(reqwest::Response, bool), Fault> {
+    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let is_page = kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/html"));
+    if matches!(response.status(), StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED) {
+        return Ok((response, true));
+    }
+    let is_short = response.content_length().is_some_and(|length| length <= MAX_NO_PATH_BYTES);
+    if !response.status().is_success() || is_page || !is_short {
+        let is_elsewhere = is_page && response.status().is_success();
+        return Ok((response, is_elsewhere));
+    }
+    let (status, headers) = (response.status(), response.headers().clone());
+    let body = response.bytes().await.map_err(|error| {
+        Fault::new(FaultKind::Unreachable, format!("the upstream broke off in its answer: {error}"))
+    })?;
+    let says_so = String::from_utf8_lossy(&body).to_lowercase().contains("unexpected endpoint");
+    let mut whole = http::Response::new(body);
+    (*whole.status_mut(), *whole.headers_mut()) = (status, headers);
+    Ok((whole.into(), says_so))
 }
 
 /// What an answer's headers say that it is.

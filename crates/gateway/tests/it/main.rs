@@ -12,6 +12,7 @@ mod crossing;
 mod cuts;
 mod gone_back;
 mod large;
+mod misplaced;
 mod model;
 mod notices;
 mod pairs;

@@ -65,12 +65,15 @@ pub(super) fn payloads(
         EventBody::ApprovalRequested { approval_id, call_id } => {
             let call =
                 history.open_calls().iter().find(|open| open.call.call_id == *call_id).map(|open| &open.call);
-            let (name, arguments) =
-                call.map_or((None, None), |call| (Some(&call.name), Some(&call.arguments)));
-            vec![(
-                "tool:approval-request",
-                json!({ "approvalId": named(approval_id), "callId": call_id, "toolName": name, "args": arguments }),
-            )]
+            let mut asked = json!({
+                "approvalId": named(approval_id), "callId": call_id, "toolName": null, "args": null, "argsText": null,
+            });
+            if let Some(call) = call {
+                asked["toolName"] = json!(call.name);
+                asked["args"] = arguments(call);
+                asked["argsText"] = json!(call.arguments);
+            }
+            vec![("tool:approval-request", asked)]
         }
         EventBody::ApprovalResolved { approval_id, allowed, .. } => {
             let decision = if *allowed { "allow" } else { "deny" };
@@ -155,7 +158,18 @@ fn source_of_note(message: &Message) -> &'static str {
 }
 
 fn tool_call(call: &ToolCall, step_id: &str) -> Value {
-    json!({ "toolName": call.name, "args": call.arguments, "callId": call.call_id, "stepId": step_id })
+    json!({
+        "toolName": call.name, "args": arguments(call), "argsText": call.arguments, "callId": call.call_id,
+        "stepId": step_id,
+    })
+}
+
+/// The arguments of a call as JSON: an empty object if the model wrote none, and `null` if what it wrote is no JSON.
+fn arguments(call: &ToolCall) -> Value {
+    match call.arguments.trim() {
+        "" => json!({}),
+        text => serde_json::from_str(text).unwrap_or(Value::Null),
+    }
 }
 
 fn step_finished(

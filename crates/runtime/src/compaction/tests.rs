@@ -53,6 +53,64 @@ async fn who_only_leaves_out_asks_nobody() {
     assert!(!only_leaves_out("adaptive"));
 }
 
+/// A session whose old tool results alone could be cleared, and its model.
+async fn read_a_lot() -> (Runtime, Session, Arc<Scripted>, Folder) {
+    let folder = Folder::new().unwrap();
+    for file in 0..6 {
+        let lines: String =
+            (0..400).map(|line| format!("line {line} of file {file} says something\n")).collect();
+        std::fs::write(folder.path().join(format!("f{file}")), lines).unwrap();
+    }
+    let turn = |file: usize| {
+        let read = ScriptedAnswer::calling("read", format!(r#"{{"path":"f{file}"}}"#));
+        [read, ScriptedAnswer::text(format!("I decided on plan {file} for src/part{file}.rs."))]
+    };
+    let model = Scripted::new(Script::turns((0..6).flat_map(turn)))
+        .window(200_000)
+        .summaries(Summaries::Text("## Goal\nWork on src/part0.rs and f0 was done by plan 0.".to_owned()));
+    let model = Arc::new(model.keep_requests());
+    let mut agent = testing::agent(model.clone(), &folder).await.unwrap();
+    agent.rules.policy.prune.protect_tokens = 0;
+    agent.rules.policy.prune.minimum_tokens = 100;
+    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(64 << 20));
+    let session = runtime.create(None).await.unwrap();
+    for turn in 0..6 {
+        session.ask(&format!("Read f{turn}.")).await.unwrap();
+    }
+    (runtime, session, model, folder)
+}
+
+#[tokio::test]
+async fn a_strategy_that_is_named_is_used_with_its_instructions() {
+    for (name, instructions) in [
+        (Some("summarization"), None),
+        (Some("reactive-overflow"), Some("mind the ferry")),
+        (None, Some("mind the ferry")),
+    ] {
+        let (_runtime, session, model, _folder) = read_a_lot().await;
+        let by = name.and_then(strategy::by_name);
+        let usual = session.look(|run| run.settings().policy.strategy.name().to_owned()).await.unwrap();
+        let wanted = instructions.map(str::to_owned);
+        let preview = session.preview_by(by.clone(), wanted.clone()).await.unwrap();
+        let CompactionOutcome::Committed(edit) = session.compact_by(by, wanted).await.unwrap() else {
+            panic!("{name:?}: nothing was compacted");
+        };
+        assert_eq!(edit.strategy, name.unwrap_or(&usual), "{}", edit.why);
+        assert!(matches!(preview.plan, Plan::Summarise(_)), "{name:?}: {:?}", preview.plan);
+        if let Some(instructions) = instructions {
+            let log = model.log();
+            let asked = log.iter().any(|call| format!("{:?}", call.request).contains(instructions));
+            assert!(asked, "{name:?}: the model was not told");
+        }
+        let now = session.look(|run| run.settings().policy.strategy.name().to_owned()).await.unwrap();
+        assert_eq!(now, usual, "the configured strategy is back");
+    }
+    // Without either, clearing old results is enough.
+    let (_runtime, session, ..) = read_a_lot().await;
+    let CompactionOutcome::Committed(edit) = session.compact(None).await.unwrap() else { panic!("nothing") };
+    assert_eq!(edit.strategy, "prune", "{}", edit.why);
+}
+
 #[tokio::test]
 async fn an_undo_is_checked_as_it_is_made() {
     let (runtime, _folder) = runtime(Writer::Session).await;

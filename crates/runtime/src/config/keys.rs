@@ -309,7 +309,7 @@ pub(super) const KEYS: &[Key] = &[
         "context.compression.options.summarizeWith",
         Kind::Name,
         "same",
-        "Strategies with summaries: who writes them: same (the session's model), extract (no model: an extract), or another model of the same server by name.",
+        "Strategies with summaries: who writes them: same (the session's model), extract (no model: an extract), the model of another agent by its name (`agents`: with its own provider, server and key), or another model of the same server by name.",
     ),
     key(
         "context.compression.options.summaryTimeout",

@@ -152,7 +152,7 @@ pub enum SummaryWriter {
     Same,
     /// Nobody: extracts are made without a model.
     Extract,
-    /// Another model of the same server, by name.
+    /// The model of another agent by the agent's name, or another model of the same server.
     Model(String),
 }
 

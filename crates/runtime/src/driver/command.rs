@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use longhaul_core::event::{Event, EventBody, ModelChoice};
-use longhaul_core::history::UndoError;
+use longhaul_core::budget::Trigger;
+use longhaul_core::event::{Event, EventBody, ModelChoice, ViewEdit};
+use longhaul_core::history::{History, UndoError};
 use longhaul_core::ids::{ApprovalId, EditId, Millis, QueueId};
 use longhaul_core::message::Part;
 use longhaul_core::meter;
-use longhaul_core::plan::{Plan, Policy};
+use longhaul_core::plan::{Plan, Policy, Scene};
 use longhaul_core::queue::Queued;
 use longhaul_core::run::{CompactionOutcome, Input, Recovery, Run, Settings, Status};
-use longhaul_core::strategy::Strategy;
+use longhaul_core::strategy::{Choice, Line, Outlook, Protection, Strategy};
 use longhaul_store::{SharedNodes, StoreError};
 use tokio::sync::oneshot;
 
@@ -274,9 +275,9 @@ impl Driver {
             let _ = reply.send(CompactionOutcome::Refused("the session is busy".to_owned()));
             return Ok(());
         }
-        if let Some(strategy) = strategy {
+        if let Some(settings) = asked_settings(&self.run, strategy, instructions.as_deref()) {
             self.usual = Some(Arc::clone(self.run.settings()));
-            self.run.configure(with_strategy(&self.run, strategy));
+            self.run.configure(settings);
         }
         self.compacting = Some(reply);
         self.feed(Input::Compact { instructions }).await
@@ -328,17 +329,66 @@ fn ids(queue: &[Queued]) -> impl Iterator<Item = QueueId> {
 }
 
 /// The model may be changed for one compaction: the same settings with another strategy.
-fn with_strategy(run: &Run, strategy: SharedStrategy) -> Arc<Settings> {
-    let mut settings = Settings::clone(run.settings());
-    settings.policy.strategy = strategy;
-    Arc::new(settings)
+/// The settings for a compaction by a strategy that was named, or with instructions; `None` if neither was given.
+fn asked_settings(
+    run: &Run,
+    strategy: Option<SharedStrategy>,
+    instructions: Option<&str>,
+) -> Option<Arc<Settings>> {
+    let has_wish = strategy.is_some() || instructions.is_some_and(|text| !text.trim().is_empty());
+    let strategy = strategy.unwrap_or_else(|| Arc::clone(&run.settings().policy.strategy));
+    has_wish.then(|| {
+        let mut settings = Settings::clone(run.settings());
+        settings.policy.strategy = Arc::new(Asked(strategy));
+        Arc::new(settings)
+    })
+}
+
+/// A strategy that somebody named, or gave instructions. Old tool results are not cleared in its place: that would
+/// neither be the strategy nor mind the instructions.
+struct Asked(SharedStrategy);
+
+impl Strategy for Asked {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn trigger(&self) -> Trigger {
+        self.0.trigger()
+    }
+
+    fn choose(&self, scene: &Scene<'_>, protection: Protection) -> Option<Choice> {
+        self.0.choose(scene, protection)
+    }
+
+    fn prunes_first(&self) -> bool {
+        false
+    }
+
+    fn line(&self, outlook: &Outlook<'_>) -> Line {
+        self.0.line(outlook)
+    }
+
+    fn ahead(&self, scene: &Scene<'_>) -> Option<Choice> {
+        self.0.ahead(scene)
+    }
+
+    fn waits(&self) -> bool {
+        self.0.waits()
+    }
+
+    fn validate(&self, before: &History, edit: &ViewEdit) -> Result<(), String> {
+        self.0.validate(before, edit)
+    }
 }
 
 /// What a compaction would do, by the configured strategy or another.
 pub(crate) fn preview(run: &Run, strategy: Option<SharedStrategy>, instructions: Option<String>) -> Plan {
-    let Some(strategy) = strategy else { return run.preview(instructions) };
+    let Some(settings) = asked_settings(run, strategy, instructions.as_deref()) else {
+        return run.preview(instructions);
+    };
     let mut other = run.clone();
-    other.configure(with_strategy(run, strategy));
+    other.configure(settings);
     other.preview(instructions)
 }
 

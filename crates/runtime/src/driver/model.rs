@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use longhaul_core::error::ErrorCode;
 use longhaul_core::history::request_messages;
 use longhaul_core::ids::{Millis, StepId};
-use longhaul_core::message::{Answer, Part, Text};
+use longhaul_core::message::{Answer, Part, Reasoning, Text};
 use longhaul_core::plan::{SummaryForm, SummaryRequest};
 use longhaul_core::refusal::{Refusal, RefusedPart};
 use longhaul_core::run::{Failure, Input};
@@ -227,6 +227,8 @@ struct Streaming {
     parts: Vec<Part>,
     /// Text since the last complete part.
     text: String,
+    /// Reasoning that stands in no complete part.
+    reasoning: String,
     usage: Option<Usage>,
     unsaved: String,
     /// When it is to be persisted.
@@ -245,6 +247,7 @@ impl Streaming {
             began: false,
             parts: Vec::new(),
             text: String::new(),
+            reasoning: String::new(),
             usage: None,
             unsaved: String::new(),
             flush_at: None,
@@ -269,6 +272,7 @@ impl Streaming {
             }
             ModelEvent::Reasoning(delta) => {
                 shared.feed.chunk(&self.step, Voice::Reasoning, &delta, false);
+                self.reasoning.push_str(&delta);
             }
             ModelEvent::ToolInput { index, name, delta } => {
                 let payload =
@@ -276,8 +280,10 @@ impl Streaming {
                 shared.feed.tell(Announcement::passing("llm:tool-input", &shared.session_id, payload));
             }
             ModelEvent::PartDone(part) => {
-                if matches!(part, Part::Text(_)) {
-                    self.text.clear();
+                match part {
+                    Part::Text(_) => self.text.clear(),
+                    Part::Reasoning(_) => self.reasoning.clear(),
+                    _ => {}
                 }
                 self.parts.push(part);
             }
@@ -320,8 +326,18 @@ impl Streaming {
         parts
     }
 
+    /// The same with reasoning that was on its way. It is for people: no request has it, so that it must not stand in
+    /// an answer that goes on.
+    fn seen_with_reasoning(&mut self) -> Vec<Part> {
+        let text = std::mem::take(&mut self.reasoning);
+        if !text.trim().is_empty() {
+            self.parts.push(Part::Reasoning(Reasoning { text, native: None }));
+        }
+        self.seen()
+    }
+
     fn stopped(&mut self) -> Input {
-        Input::ModelStopped { partial: self.seen(), usage: self.usage.take() }
+        Input::ModelStopped { partial: self.seen_with_reasoning(), usage: self.usage.take() }
     }
 
     fn paused(&mut self) -> Input {
@@ -331,7 +347,10 @@ impl Streaming {
     fn failed(&mut self, error: ProviderError) -> Input {
         let mut failure = failure(error);
         failure.usage = failure.usage.or(self.usage.take());
-        Input::ModelFailed { failure, partial: self.seen() }
+        // An answer with text may go on behind it.
+        let has_text = !self.text.is_empty() || self.parts.iter().any(|part| matches!(part, Part::Text(_)));
+        let partial = if has_text { self.seen() } else { self.seen_with_reasoning() };
+        Input::ModelFailed { failure, partial }
     }
 }
 

@@ -135,7 +135,8 @@ fn newest_path(all: &[(usize, Line<'_>)], sink: &mut Sink) -> Vec<usize> {
     while let Some(index) = next.filter(|index| !std::mem::replace(&mut seen[*index], true)) {
         path.push(index);
         let parent = all.get(index).and_then(|(_, line)| line.parent_id.as_deref());
-        next = parent.and_then(|id| by_id.get(id)).copied();
+        // The line of a parent that is not there was damaged: what stands before it goes on.
+        next = parent.and_then(|id| by_id.get(id).copied().or_else(|| index.checked_sub(1)));
     }
     path.reverse();
     let messages = |index: &usize| all.get(*index).is_some_and(|(_, line)| line.r#type == "message");

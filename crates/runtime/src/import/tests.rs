@@ -562,3 +562,61 @@ fn any_line() -> impl Strategy<Value = String> {
         Just(r#"{"type":"message","message":{"role":"bashExecution","command":"ls"}}"#.to_owned()),
     ]
 }
+
+/// The texts of the messages, and the warnings.
+fn damaged(file: &[u8]) -> (Vec<String>, Vec<String>) {
+    let session = import(file, 7).unwrap().sessions.remove(0);
+    let texts = session.events.iter().filter_map(|(_, body)| match body {
+        EventBody::MessagesTaken { message, .. } => Some(message),
+        EventBody::AssistantAdded { message, .. } => Some(message),
+        _ => None,
+    });
+    let texts = texts.map(|message| message.parts.iter().filter_map(Part::as_text).collect()).collect();
+    (texts, session.warnings.iter().map(ToString::to_string).collect())
+}
+
+#[test]
+fn one_bad_byte_costs_its_character() {
+    let list = |byte: &[u8]| {
+        [
+            b"[{\"role\":\"user\",\"content\":\"caf",
+            byte,
+            b"!\"},{\"role\":\"assistant\",\"content\":\"yes\"}]",
+        ]
+        .concat()
+    };
+    for byte in [&b"\xe9"[..], b"\xff", b"\0", b"\x01"] {
+        let (texts, warnings) = damaged(&list(byte));
+        assert_eq!(texts, ["caf\u{fffd}!", "yes"], "{byte:?}");
+        assert_eq!(warnings, ["bytes that are no characters: 1 replaced by U+FFFD"], "{byte:?}");
+    }
+    assert_eq!(damaged(&list("\u{e9}".as_bytes())).1, Vec::<String>::new());
+}
+
+#[test]
+fn one_damaged_line_costs_that_line() {
+    let claude = |second: &str| {
+        format!(
+            "{{\"type\":\"user\",\"uuid\":\"1\",\"message\":{{\"content\":\"one\"}}}}\n{second}\n{}",
+            r#"{"type":"user","uuid":"3","parentUuid":"2","message":{"content":"three"}}"#
+        )
+    };
+    let pi = |second: &str| {
+        format!(
+            "{{\"type\":\"message\",\"id\":\"a\",\"message\":{{\"role\":\"user\",\"content\":\"one\"}}}}\n{second}\n{}",
+            r#"{"type":"message","id":"c","parentId":"b","message":{"role":"user","content":"three"}}"#
+        )
+    };
+    let files = [
+        claude(r#"{"type":"user","uuid":"2","message":{"content"?"two"}}"#),
+        claude(r#"?"type":"user","uuid":"2","message":{"content":"two"}}"#),
+        pi(r#"{"type":"message","id":"b","parentId":"a","message":{"role":"user","content:"two"}}"#),
+    ];
+    for file in files {
+        let (texts, warnings) = damaged(file.as_bytes());
+        assert_eq!(texts, ["one", "three"], "{file}");
+        assert!(warnings[0].starts_with("line 2: the line is damaged and was left out"), "{warnings:?}");
+    }
+    let mostly = "{\"type\":\"session\"}\n{\"type\":?}\n{?}\n{\"x\" 1}\n{\"type\":\"label\"}";
+    assert!(matches!(import(mostly.as_bytes(), 7), Err(ImportError::Entry { place: Place::Line(2), .. })));
+}

@@ -7,6 +7,7 @@ use longhaul_core::message::ToolSpec;
 use regex::bytes::{NoExpand, Regex};
 
 use super::arguments::Arguments;
+use super::encoding::Utf16;
 use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, builtin, finishing};
 use crate::workspace::Access;
 
@@ -73,6 +74,13 @@ impl Request {
         if content.len() as u64 > LARGEST {
             return Err(ToolError::Failed(format!("`{shown}` is too large to edit (over 64 MiB)")));
         }
+        let encoding = Utf16::of(&content);
+        if let Some(encoding) = encoding {
+            let text = encoding.decode(&content).ok_or_else(|| {
+                ToolError::Failed(format!("`{shown}` is UTF-16 with units that are no characters"))
+            })?;
+            content = text.into_bytes();
+        }
         self.adopt_line_endings(&content);
         let pattern = pattern(&self.old)?;
         let places = Places::of(&pattern, &content);
@@ -85,6 +93,11 @@ impl Request {
             )));
         }
         let replaced = pattern.replace_all(&content, NoExpand(self.new.as_bytes()));
+        let replaced = match encoding {
+            // What was valid text and had valid text put in is valid text.
+            Some(encoding) => encoding.encode(&String::from_utf8_lossy(&replaced)).into(),
+            None => replaced,
+        };
         turn.replace(&replaced, Some(&opened))?;
         Ok(ToolOutput::text(format!("Replaced {} in {shown} (line {}).", times(places.count), places.lines)))
     }

@@ -8,12 +8,16 @@ use longhaul_core::message::ToolSpec;
 use tokio_util::sync::CancellationToken;
 
 use super::arguments::Arguments;
+use super::encoding::Utf16;
 use super::{Output, Tool, ToolContext, ToolError, ToolInput, ToolOutput, blocking, builtin};
 use crate::picture;
 use crate::workspace::{Access, ResolvedPath};
 
 /// Pictures beyond this size are refused, bytes.
 const LARGEST_PICTURE: u64 = 20 * 1024 * 1024;
+
+/// UTF-16 files beyond this size are refused, bytes: they are decoded whole.
+const LARGEST_UTF16: u64 = 64 * 1024 * 1024;
 
 /// How much of a file decides whether it is text, bytes.
 const SAMPLE: usize = 8 * 1024;
@@ -59,13 +63,31 @@ fn read(
     if let Some(media_type) = picture_type(&sample) {
         return picture(file, media_type, &resolved);
     }
+    let most = context.limits.read_max_lines as u64;
+    let wanted = offset..offset.saturating_add(limit.unwrap_or(most).min(most));
+    if let Some(encoding) = Utf16::of(&sample) {
+        let text = utf16_text(file, encoding, &resolved)?;
+        let page = Page::scan(text.as_bytes(), wanted, context, stop);
+        return Ok(ToolOutput::text(page.map_err(failed)?.ok_or(ToolError::Cancelled)?.render(offset)?));
+    }
     if sample.contains(&0) {
         return Err(ToolError::Failed(format!("`{}` is a binary file, not text", resolved.display())));
     }
-    let most = context.limits.read_max_lines as u64;
-    let wanted = offset..offset.saturating_add(limit.unwrap_or(most).min(most));
     let page = Page::scan(BufReader::with_capacity(64 * 1024, file), wanted, context, stop);
     Ok(ToolOutput::text(page.map_err(failed)?.ok_or(ToolError::Cancelled)?.render(offset)?))
+}
+
+/// The text of a UTF-16 file.
+fn utf16_text(file: std::fs::File, encoding: Utf16, path: &ResolvedPath) -> Result<String, ToolError> {
+    let mut bytes = Vec::new();
+    let shown = path.display();
+    file.take(LARGEST_UTF16 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| ToolError::Failed(format!("`{shown}`: {error}")))?;
+    if bytes.len() as u64 > LARGEST_UTF16 {
+        return Err(ToolError::Failed(format!("`{shown}` is UTF-16 and too large to read (over 64 MiB)")));
+    }
+    Ok(encoding.decode_lossy(&bytes))
 }
 
 fn picture_type(sample: &[u8]) -> Option<&'static str> {
@@ -124,6 +146,8 @@ impl Page {
 
     fn add(&mut self, line: &Line, most_chars: usize) {
         let bytes = line.start.strip_suffix(b"\r").unwrap_or(&line.start);
+        // A byte order mark is no part of the first line: `edit` finds the line without it.
+        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").filter(|_| self.total == 1).unwrap_or(bytes);
         let text = String::from_utf8_lossy(bytes);
         // A line kept only in part may end inside a character; that is no fault of the file.
         self.invalid |= line.bytes == line.start.len() as u64 && matches!(text, std::borrow::Cow::Owned(_));

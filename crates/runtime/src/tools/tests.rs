@@ -392,6 +392,39 @@ async fn edit_keeps_line_endings_and_foreign_bytes() {
 }
 
 #[tokio::test]
+async fn utf_16_files_are_read_and_edited_in_their_encoding() {
+    let encoded = |text: &str, mark: &[u8], bytes: fn(u16) -> [u8; 2]| {
+        let units = text.encode_utf16().flat_map(bytes);
+        mark.iter().copied().chain(units).collect::<Vec<u8>>()
+    };
+    let bench = bench();
+    for (name, mark, bytes) in [
+        ("le", &b"\xff\xfe"[..], u16::to_le_bytes as fn(u16) -> [u8; 2]),
+        ("be", b"\xfe\xff", u16::to_be_bytes),
+        ("bare", b"", u16::to_le_bytes),
+    ] {
+        let text = if mark.is_empty() { "one\r\ntwo\r\n" } else { "one é🦀\r\ntwo\r\n" };
+        bench.file(name, encoded(text, mark, bytes));
+        let shown = bench.ok("read", json!({ "path": name })).await;
+        assert!(shown.contains("     1\tone") && shown.contains("     2\ttwo\n"), "{shown}");
+        bench.ok("edit", json!({"path": name, "old": "\ntwo", "new": "\nthree 次\nfour"})).await;
+        let expected = encoded(&text.replace("two", "three 次\r\nfour"), mark, bytes);
+        assert_eq!(fs::read(bench.base.join("ws").join(name)).unwrap(), expected, "{name}");
+    }
+    bench.file("half", b"\xff\xfea\0\x00\xd8b\0");
+    assert!(bench.fails("edit", json!({"path": "half", "old": "a", "new": "b"})).await.contains("UTF-16"));
+}
+
+#[tokio::test]
+async fn a_byte_order_mark_stays_and_is_not_in_the_way() {
+    let bench = bench();
+    bench.file("marked", "\u{feff}one\r\ntwo\r\n");
+    assert!(bench.ok("read", json!({"path": "marked"})).await.contains("     1\tone\n"));
+    bench.ok("edit", json!({"path": "marked", "old": "one\ntwo", "new": "1\n2"})).await;
+    assert_eq!(bench.content("marked"), "\u{feff}1\r\n2\r\n");
+}
+
+#[tokio::test]
 async fn grep_shows_path_line_and_text() {
     let bench = bench();
     bench.file("a.rs", "one\ntwo\nThree\n");

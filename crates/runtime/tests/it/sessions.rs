@@ -122,6 +122,58 @@ async fn cancel_while_streaming_keeps_what_was_seen() {
     assert_eq!(world.model.invalid_requests(), 0);
 }
 
+/// The reasoning of every stored answer of the model, and whether its view has any.
+async fn reasoned(session: &Session) -> (Vec<String>, bool) {
+    let is_thought = |part: &Part| matches!(part, Part::Reasoning(_));
+    let look = move |run: &longhaul_core::run::Run| {
+        let answers =
+            run.history().entries().iter().filter(|entry| matches!(entry.kind, EntryKind::Assistant(_)));
+        let texts = answers.flat_map(|entry| entry.message.parts.clone()).filter_map(|part| match part {
+            Part::Reasoning(reasoning) => Some(reasoning.text),
+            _ => None,
+        });
+        let view = run.history().view().iter().any(|item| item.message.parts.iter().any(is_thought));
+        (texts.collect(), view)
+    };
+    session.look(look).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_cancel_while_only_reasoning_was_streamed_keeps_it_for_people() {
+    let slow = ScriptedAnswer::reasoning("one two three four five ".repeat(200)).then("Said.");
+    let script = Script::turns([slow.pace(Duration::from_millis(10)), ScriptedAnswer::text("Fresh.")]);
+    let world = world(Scripted::new(script), |_| {}).await;
+    let mut watch = world.session.watch();
+    world.session.send(vec![Part::text("think")]).await.unwrap();
+    let mut chunks = 0;
+    while chunks < 3 {
+        chunks += usize::from(watch.recv().await.unwrap().name == "llm:chunk");
+    }
+    assert_eq!(world.session.cancel(false).await.unwrap(), CancelledAt::PartialAssistant);
+    let (kept, is_sent) = reasoned(&world.session).await;
+    assert!(kept.len() == 1 && kept[0].starts_with("one two"), "{kept:?}");
+    assert!(!is_sent && messages(&world.session).await.len() == 1, "the model has none of it");
+    assert_eq!(world.session.ask("again").await.unwrap().end, Some(RunEnd::Stop));
+    assert_eq!(world.model.invalid_requests(), 0);
+    let log = world.model.log();
+    let sent = format!("{:?}", log.last().unwrap().request);
+    assert!(sent.contains("again") && !sent.contains("one two"), "{sent}");
+}
+
+#[tokio::test]
+async fn a_cut_while_only_reasoning_was_streamed_keeps_it_for_people() {
+    let cut =
+        ScriptedAnswer::reasoning("one two three four five ".repeat(20)).fail(Fault::Disconnect { after: 6 });
+    let world = world(Scripted::new(Script::turns([cut, ScriptedAnswer::text("Fresh.")])), |agent| {
+        agent.rules.retry.max_delay_ms = 1;
+    })
+    .await;
+    assert_eq!(world.session.ask("think").await.unwrap().end, Some(RunEnd::Stop));
+    let (kept, is_sent) = reasoned(&world.session).await;
+    assert!(kept.len() == 1 && kept[0].starts_with("one two"), "{kept:?}");
+    assert!(!is_sent);
+}
+
 #[tokio::test]
 async fn a_cancel_does_not_wait_for_what_comes_next() {
     let script = Script::turns([

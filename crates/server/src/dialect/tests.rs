@@ -57,7 +57,7 @@ fn first_step() -> Vec<Value> {
                 call("c1", "ls", "{\"path\":\".\"}"), call("c2", "read", "{}"),
             ]),
         ),
-        json!({ "name": "llm:tool-call", "seq": 4, "callId": "c1", "toolName": "ls", "stepId": "s3", "args": "" }),
+        json!({ "name": "llm:tool-call", "seq": 4, "callId": "c1", "toolName": "ls", "stepId": "s3", "args": {}, "argsText": "" }),
         json!({ "name": "context:usage", "seq": 5, "total": 100 }),
     ]
 }

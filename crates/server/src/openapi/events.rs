@@ -70,8 +70,11 @@ events! {
     }
     Always "llm:tool-call" LlmToolCall {
         tool_name: String,
-        /// JSON, as the model wrote it.
-        args: String,
+        /// The arguments; `null` if what the model wrote is no JSON.
+        #[schema(required)]
+        args: Option<serde_json::Value>,
+        /// The arguments as the model wrote them.
+        args_text: String,
         call_id: String,
         step_id: String,
     }
@@ -142,8 +145,12 @@ events! {
         call_id: String,
         #[schema(required)]
         tool_name: Option<String>,
+        /// The arguments; `null` if what the model wrote is no JSON.
         #[schema(required)]
-        args: Option<String>,
+        args: Option<serde_json::Value>,
+        /// The arguments as the model wrote them.
+        #[schema(required)]
+        args_text: Option<String>,
     }
     Always "tool:approval-response" ToolApprovalResponse { approval_id: String, decision: Decided, }
     Always "context:usage" ContextUsage {

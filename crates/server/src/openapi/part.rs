@@ -27,7 +27,7 @@ pub(crate) enum GivenPart {
     File(GivenMedia),
 }
 
-/// Content with either `data` (with a `mediaType`) or `blob`.
+/// Content with either `data` or `blob`.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct GivenMedia {
@@ -35,7 +35,9 @@ pub(crate) struct GivenMedia {
     data: Option<String>,
     /// The hash of what was uploaded, or the whole reference.
     blob: Option<GivenBlob>,
+    /// Found out by the content if it is left out.
     media_type: Option<String>,
+    /// The file's name; `filename` is taken too.
     name: Option<String>,
 }
 

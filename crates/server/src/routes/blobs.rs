@@ -38,7 +38,7 @@ pub(crate) async fn upload(
     Raw(bytes): Raw,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    let kind = kind.unwrap_or("application/octet-stream").to_owned();
+    let kind = kind.unwrap_or_else(|| content::found_type(&bytes)).to_owned();
     let work = {
         let app = app.clone();
         async move {

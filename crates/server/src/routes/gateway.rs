@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::CONTENT_ENCODING;
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -302,6 +302,24 @@ fn dialect_at(path: &str) -> Dialect {
 fn without_roots(path: &str) -> &str {
     let path = path.strip_prefix('/').unwrap_or(path);
     path.trim_start_matches(&ROOT[1..])
+}
+
+/// The address that is meant by one of the gateway's with slashes too many, as a base URL with a slash at its end makes
+/// it; `None` if nothing is wrong with it.
+pub(crate) fn tidy_uri(uri: &Uri) -> Option<Uri> {
+    let path = uri.path();
+    if !path.contains("//") && !path.ends_with('/') {
+        return None;
+    }
+    let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+    let tidy = format!("/{}", segments.join("/"));
+    if !tidy.starts_with(ROOT) {
+        return None;
+    }
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(format!("{tidy}{query}").parse().ok()?);
+    Uri::from_parts(parts).ok()
 }
 
 /// Whether somebody meant a path of the gateway's, whose base URL lacks `/v1` or has it twice.

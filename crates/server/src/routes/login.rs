@@ -18,8 +18,12 @@ use crate::guard::Visit;
 use crate::openapi::answer;
 use crate::problem::Problem;
 
+/// Where the page is, seen from a link that opens it. A reverse proxy may have it below a path of its own, which is not
+/// known here.
+const PAGE: &str = "../";
+
 /// Where a key leads that does not open: the page says so.
-const SPENT: &str = "/#opening-link-spent";
+const SPENT: &str = "../#opening-link-spent";
 
 #[derive(Deserialize, ToSchema)]
 #[schema(as = LoginRequest)]
@@ -37,7 +41,7 @@ pub(crate) async fn open(
     Named(key): Named<String>,
 ) -> Response {
     let opens = app.openings().take(&key, Instant::now());
-    let to = if opens || visit.is_known { "/" } else { SPENT };
+    let to = if opens || visit.is_known { PAGE } else { SPENT };
     let mut response = StatusCode::SEE_OTHER.into_response();
     response.headers_mut().insert(LOCATION, HeaderValue::from_static(to));
     if opens {

@@ -16,6 +16,8 @@ pub(crate) struct Models {
     backends: Vec<Backend>,
     /// Whether the current model is the scripted one of the demo.
     demo: bool,
+    /// The folder that the agent's tools work in.
+    workspace: String,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -37,5 +39,6 @@ pub(crate) async fn list(State(app): State<App>) -> Json<Models> {
     let agent = app.runtime().agent();
     let Origin { provider, model, .. } = agent.provider.origin();
     let current = Current { provider, model, window: agent.window().map(|(tokens, _)| tokens) };
-    Json(Models { current, backends, demo: surroundings.is_demo() })
+    let workspace = agent.workspace.root().display().to_string();
+    Json(Models { current, backends, demo: surroundings.is_demo(), workspace })
 }

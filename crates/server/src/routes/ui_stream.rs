@@ -139,7 +139,10 @@ fn file(part: &Value) -> Result<Value, Problem> {
 /// Brought content as our own clients give it.
 pub(super) fn media(media_type: &str, data: &str, name: Option<&str>) -> Value {
     let kind = if media_type.starts_with("image/") { "image" } else { "file" };
-    let mut media = json!({ "type": kind, "mediaType": media_type, "data": data });
+    let mut media = json!({ "type": kind, "data": data });
+    if !media_type.trim().is_empty() {
+        media["mediaType"] = media_type.into();
+    }
     if let Some(name) = name.filter(|name| !name.is_empty()) {
         media["name"] = name.into();
     }

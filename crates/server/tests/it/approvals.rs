@@ -25,8 +25,16 @@ async fn an_approval_is_allowed() {
     let session = world.session().await;
     let mut events = world.events(&session, None).await;
     world.say(&session, "write it").await;
-    let asked = events.until("tool:approval-request").await.pop().unwrap().data;
+    let mut told = events.until("tool:approval-request").await;
+    let asked = told.pop().unwrap().data;
     assert_eq!(asked["toolName"], "write");
+    let called =
+        told.into_iter().map(|event| event.data).find(|event| event["name"] == "llm:tool-call").unwrap();
+    for event in [&called, &asked] {
+        assert_eq!(event["args"]["content"], "hello", "{event}");
+        let text: serde_json::Value = serde_json::from_str(event["argsText"].as_str().unwrap()).unwrap();
+        assert_eq!(text, event["args"], "{event}");
+    }
     world.until(&session, "waiting_approval").await;
     let pending = world.get("/api/approvals").await;
     let first = &pending["approvals"][0];

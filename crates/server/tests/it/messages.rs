@@ -271,12 +271,54 @@ async fn a_message_with_a_picture_reaches_the_model_once_stored() {
 }
 
 #[tokio::test]
+async fn content_without_a_type_is_known_by_its_bytes_and_keeps_its_name() {
+    let world = World::new(Script::always("Seen.")).await;
+    let session = world.session().await;
+    let pixel =
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    let given = json!([
+        { "type": "image", "data": pixel, "filename": "dot.png" },
+        { "type": "file", "data": pixel, "fileName": "dot" },
+        { "type": "file", "data": "JVBERi0xLjcK", "name": "paper.pdf" },
+        { "type": "file", "data": "aGk=", "mediaType": " ", "filename": "hi.txt" },
+        { "type": "file", "data": "aGk=", "mediaType": "text/markdown", "filename": "hi.md" },
+    ]);
+    world.post("/api/message", json!({ "sessionId": session, "content": given })).await;
+    world.until(&session, "idle").await;
+    let page = world.get(&format!("/api/sessions/{session}/messages")).await;
+    let parts = page["messages"][0]["parts"].as_array().unwrap();
+    let kept: Vec<_> = parts
+        .iter()
+        .map(|part| {
+            ["type", "media_type", "mediaType", "name"]
+                .map(|key| part[key].as_str().unwrap_or_default().to_owned())
+        })
+        .map(|[kind, snake, camel, name]| format!("{kind} {snake}{camel} {name}"))
+        .collect();
+    assert_eq!(
+        kept,
+        [
+            "image image/png dot.png",
+            "image image/png dot",
+            "file application/pdf paper.pdf",
+            "file text/plain hi.txt",
+            "file text/markdown hi.md",
+        ]
+    );
+    let path = format!("/api/sessions/{session}/blobs?name=dot.png");
+    let bytes = base64::engine::general_purpose::STANDARD.decode(pixel).unwrap();
+    let uploaded = world.request(Method::POST, &path).body(bytes).send().await.unwrap();
+    let uploaded = expect(uploaded, StatusCode::CREATED).await;
+    assert_eq!((&uploaded["mediaType"], &uploaded["name"]), (&json!("image/png"), &json!("dot.png")));
+}
+
+#[tokio::test]
 async fn a_first_message_that_is_refused_begins_no_session() {
     let world = World::new(Script::always("Yes.")).await;
     let hash = "0".repeat(64);
     for (part, status) in [
         (json!({ "type": "image", "data": "!!!", "mediaType": "image/png" }), StatusCode::BAD_REQUEST),
-        (json!({ "type": "file", "data": "aGk=" }), StatusCode::BAD_REQUEST),
+        (json!({ "type": "image", "data": "aGk=" }), StatusCode::BAD_REQUEST),
         (json!({ "type": "file", "data": "", "mediaType": "text/plain" }), StatusCode::BAD_REQUEST),
         (json!({ "type": "file", "data": "aGk=", "mediaType": "text" }), StatusCode::BAD_REQUEST),
         (json!({ "type": "file", "mediaType": "text/plain" }), StatusCode::BAD_REQUEST),

@@ -118,7 +118,7 @@ async fn an_opening_link_opens_once() {
     let opened = browser.get(&link, &[]).await;
     assert_eq!(
         (opened.status(), &opened.headers()["location"]),
-        (StatusCode::SEE_OTHER, &"/".parse().unwrap())
+        (StatusCode::SEE_OTHER, &"../".parse().unwrap())
     );
     let line = opened.headers()["set-cookie"].to_str().unwrap().to_owned();
     let name = format!("longhaul-{}=", browser.world.address.port());
@@ -134,10 +134,10 @@ async fn an_opening_link_opens_once() {
     for link in [link.as_str(), "/open/unknown", "/open/%22%0d%0aset-cookie:%20x=y"] {
         let spent = browser.get(link, &[]).await;
         let to = spent.headers()["location"].to_str().unwrap();
-        assert_eq!((spent.status(), to), (StatusCode::SEE_OTHER, "/#opening-link-spent"), "{link}");
+        assert_eq!((spent.status(), to), (StatusCode::SEE_OTHER, "../#opening-link-spent"), "{link}");
         assert!(!spent.headers().contains_key("set-cookie"), "{link}");
         let known = browser.get(link, &[("cookie", &cookie)]).await;
-        assert_eq!(known.headers()["location"], "/", "{link}: who is in stays in");
+        assert_eq!(known.headers()["location"], "../", "{link}: who is in stays in");
     }
 }
 
@@ -157,6 +157,7 @@ async fn a_login_takes_the_token_and_nothing_else() {
     let models: Value = browser.get("/api/models", &[("cookie", &cookie)]).await.json().await.unwrap();
     assert_eq!(models["demo"], false);
     assert_eq!(models["current"]["provider"], "scripted");
+    assert_eq!(models["workspace"], browser.world.folder.path().canonicalize().unwrap().to_str().unwrap());
 
     let left = browser.ask(Method::POST, "/api/logout", &[("cookie", &cookie)]).send().await.unwrap();
     let line = left.headers()["set-cookie"].to_str().unwrap();

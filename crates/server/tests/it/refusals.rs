@@ -278,7 +278,7 @@ async fn wrong_bodies_are_invalid() {
             "POST /api/message".into(),
             json!({ "content": [{ "type": "image", "data": "aGk=", "mediaType": "a b" }] }),
         ),
-        ("POST /api/message".into(), json!({ "content": [{ "type": "file", "data": "aGk=" }] })),
+        ("POST /api/message".into(), json!({ "content": [{ "type": "image", "data": "aGk=" }] })),
         // A GIF of 65,535 pixels squared in 13 bytes.
         (
             "POST /api/message".into(),

@@ -150,3 +150,34 @@ async fn a_body_that_says_it_is_too_large_is_refused_before_it_comes_and_the_con
     socket.write_all(begun.as_bytes()).await.unwrap();
     assert!(answer(&mut socket).await.contains(" 413 "), "its end has not come");
 }
+
+/// Base URLs with a slash at their end make two of one.
+#[tokio::test]
+async fn slashes_too_many_are_no_other_path() {
+    let world = World::new(Script::always("never")).await;
+    let bearer = format!("Bearer {TOKEN}");
+    let token = ("authorization", bearer.as_str());
+    for (path, same) in [
+        ("POST /v1//chat/completions", "POST /v1/chat/completions"),
+        ("POST //v1/chat/completions", "POST /v1/chat/completions"),
+        ("POST /v1///chat//completions/", "POST /v1/chat/completions"),
+        ("POST /v1//messages?beta=true", "POST /v1/messages?beta=true"),
+        ("POST /v1//responses", "POST /v1/responses"),
+        ("GET /v1//models", "GET /v1/models"),
+        ("GET /v1/models/", "GET /v1/models"),
+    ] {
+        let (status, body) = asked(&world, path, &[token], b"{}").await;
+        assert_eq!(
+            (status, &body),
+            (asked(&world, same, &[token], b"{}").await.0, &asked(&world, same, &[token], b"{}").await.1),
+            "{path}"
+        );
+        assert_ne!(body["error"]["code"], "unknown_url", "{path}: {body}");
+        // Nothing is open that is closed otherwise.
+        let (status, _) = asked(&world, path, &[], b"{}").await;
+        assert_eq!(status, asked(&world, same, &[], b"{}").await.0, "{path}");
+    }
+    let url = format!("http://{}//api/sessions", world.address);
+    let other = world.client.get(url).bearer_auth(TOKEN).send().await.unwrap();
+    assert_eq!(other.status(), StatusCode::NOT_FOUND, "only the gateway's paths are put right");
+}

@@ -27,7 +27,7 @@ const STORY = [
   { name: 'run:started', seq: 1, runId: 'r' }, typed(2, 'hello'), chunk(0, 'I loo'), chunk(5, 'k 👍'), chunk(8, '.'),
   answered(4, 'I look 👍.', ['c1', 'c2']), { name: 'tool:started', seq: 5, callId: 'c1' },
   { name: 'tool:output', callId: 'c1', text: 'a\n', offset: 0 }, ended(6, 'c1'),
-  { name: 'tool:approval-request', seq: 7, approvalId: 's:a', callId: 'c2', toolName: 'bash', args: '{}' },
+  { name: 'tool:approval-request', seq: 7, approvalId: 's:a', callId: 'c2', toolName: 'bash', args: {}, argsText: '{}' },
 ];
 
 test('an event changes nothing in place', () => {

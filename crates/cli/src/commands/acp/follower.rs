@@ -187,7 +187,7 @@ impl Follower {
     }
 
     async fn before(&self, told: &Announcement) -> Before {
-        let arguments: Value = serde_json::from_str(told.text("args")).unwrap_or_default();
+        let arguments: Value = serde_json::from_str(told.text("argsText")).unwrap_or_default();
         let Some(path) = Call::changed_file(told.text("toolName"), &arguments) else {
             return Before::Unknown;
         };

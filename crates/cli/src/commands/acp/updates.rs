@@ -104,7 +104,7 @@ impl Updates {
             "message:added" => self.added(told, beside),
             "llm:tool-call" => {
                 let (id, tool) = (told.text("callId"), told.text("toolName"));
-                let call = Call::new(id, tool, told.text("args"), &self.root, beside.before.clone());
+                let call = Call::new(id, tool, told.text("argsText"), &self.root, beside.before.clone());
                 let announced = call.announced();
                 self.calls.insert(id.to_owned(), call);
                 vec![SessionUpdate::ToolCall(announced)]

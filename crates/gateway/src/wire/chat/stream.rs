@@ -36,6 +36,8 @@ pub(super) struct Choice<'a> {
     message: Option<Delta<'a>>,
     #[serde(borrow, default)]
     pub(super) finish_reason: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
 }
 
 #[derive(Default, Deserialize)]
@@ -54,6 +56,8 @@ struct Delta<'a> {
     images: Option<&'a RawValue>,
     #[serde(borrow, default)]
     audio: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -107,6 +111,11 @@ struct OutputDetails {
     reasoning_tokens: Option<u64>,
 }
 
+/// Whether the value of `error` says that something failed.
+fn says_error(value: &str) -> bool {
+    !matches!(value, "null" | "false" | "0" | "\"\"" | "{}")
+}
+
 /// A string, if it is one.
 fn text<'a>(raw: Option<&'a RawValue>) -> Option<Cow<'a, str>> {
     #[derive(Deserialize)]
@@ -132,6 +141,12 @@ impl<'a> Choice<'a> {
     /// What is said; a whole message where there is no delta.
     fn said(&self) -> Option<&Delta<'a>> {
         self.delta.as_ref().or(self.message.as_ref())
+    }
+
+    /// The error that ended it (OpenRouter): its own, or that of its delta or message.
+    fn error(&self) -> Option<&'a RawValue> {
+        let held = [&self.delta, &self.message].into_iter().flatten().filter_map(|held| held.error);
+        self.error.into_iter().chain(held).find(|error| says_error(error.get()))
     }
 
     fn finish(&self) -> Option<Finish> {
@@ -236,7 +251,11 @@ impl ChatWatcher {
             if let Some(delta) = choice.said() {
                 self.grow(delta);
             }
-            self.seen.finish = choice.finish().or(self.seen.finish);
+            match choice.error() {
+                // An answer that failed has no end of its own, whatever its reason to stop is called.
+                Some(error) => self.seen.error = Some(error.get().to_owned()),
+                None => self.seen.finish = choice.finish().or(self.seen.finish),
+            }
         }
         if let Some(reported) = chunk.usage.and_then(usage).or_else(|| chunk.timings.and_then(timed)) {
             self.seen.usage = Some(reported);

@@ -85,7 +85,7 @@ fn a_history_is_told_with_what_its_user_typed_and_nothing_else() {
 #[test]
 fn a_call_is_announced_runs_prints_and_ends() {
     let mut live = updates(Shows::default());
-    let call = json!({ "callId": "c1", "toolName": "bash", "args": r#"{"command":"ls"}"# });
+    let call = json!({ "callId": "c1", "toolName": "bash", "args": { "command": "ls" }, "argsText": r#"{"command":"ls"}"# });
     let made = take(&mut live, "llm:tool-call", call);
     assert_eq!(made[0]["sessionUpdate"], "tool_call");
     let asked = serde_json::to_value(live.asked("c1").unwrap()).unwrap();

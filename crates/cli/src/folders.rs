@@ -1,0 +1,57 @@
+//! Which folder a session was begun in: a session that goes on elsewhere is told so.
+
+use std::fs::OpenOptions;
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+
+use longhaul_core::ids::SessionId;
+use serde::{Deserialize, Serialize};
+
+use crate::place::Place;
+
+/// The file in the data folder, one session a line. Lines are only added: several processes may do so at once.
+const FILE: &str = "folders.jsonl";
+
+#[derive(Serialize, Deserialize)]
+struct Begun {
+    session: String,
+    folder: PathBuf,
+}
+
+/// Notes that a session was begun in this workspace. What cannot be noted costs a warning later and nothing else.
+pub(crate) fn remember(place: &Place, session: &SessionId) {
+    let begun = Begun { session: session.as_str().to_owned(), folder: whole(&place.workspace) };
+    let noted = serde_json::to_string(&begun).map_err(std::io::Error::from).and_then(|line| {
+        let mut file = OpenOptions::new().create(true).append(true).open(place.data_dir.join(FILE))?;
+        file.write_all(format!("{line}\n").as_bytes())
+    });
+    if let Err(error) = noted {
+        tracing::warn!(%session, %error, "the session's folder was not noted");
+    }
+}
+
+/// Returns what to say of a session that was begun in another folder than the workspace, if it is known to be so.
+pub(crate) fn warning(place: &Place, session: &SessionId) -> Option<String> {
+    let begun = begun_in(place, session)?;
+    let here = whole(&place.workspace);
+    if begun == here {
+        return None;
+    }
+    let (begun, here) = (place.shown(&begun), place.shown(&here));
+    Some(format!(
+        "this session was begun in {begun}, and its tools work in {here} now: files that it speaks of may be others; \
+         `--workspace {begun}` goes on there"
+    ))
+}
+
+fn begun_in(place: &Place, session: &SessionId) -> Option<PathBuf> {
+    let file = std::fs::File::open(place.data_dir.join(FILE)).ok()?;
+    let lines = BufReader::new(file).lines().map_while(Result::ok);
+    let mut begun = lines.filter_map(|line| serde_json::from_str::<Begun>(&line).ok());
+    begun.find(|begun| begun.session == session.as_str()).map(|begun| begun.folder)
+}
+
+/// A path without links, so that one folder has one name.
+fn whole(folder: &std::path::Path) -> PathBuf {
+    folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
+}

@@ -1,0 +1,171 @@
+//! Upstreams whose base URL is not where their API is, and answers that are none: what is tried, and what is said.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Response, StatusCode, Uri};
+use longhaul_gateway::wire::Dialect;
+use longhaul_gateway::{Call, Config, Upstream};
+use longhaul_providers::connect::Kind;
+use serde_json::{Value, json};
+
+use crate::upstream::*;
+
+const PAGE: &str = "<!doctype html><title>Box</title><p>Welcome";
+
+/// A server whose API is below `/v1` only, and the paths that it was asked.
+struct Lost {
+    base: String,
+    paths: std::sync::Arc<std::sync::Mutex<Vec<String>>>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Lost {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Lost {
+    async fn start(elsewhere: fn() -> Response<Body>) -> Self {
+        let paths = std::sync::Arc::<std::sync::Mutex<Vec<String>>>::default();
+        let log = std::sync::Arc::clone(&paths);
+        let app = Router::new().fallback(axum::routing::get(async || StatusCode::NOT_FOUND).post(
+            async move |uri: Uri| {
+                log.lock().unwrap().push(uri.path().to_owned());
+                match uri.path().starts_with("/v1/") {
+                    true => json_response(200, &said("here", 9, 1)),
+                    false => elsewhere(),
+                }
+            },
+        ));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let task = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+        Self { base, paths, task }
+    }
+}
+
+fn json_response(status: u16, value: &Value) -> Response<Body> {
+    let response = Response::builder().status(status).header("content-type", "application/json");
+    response.body(Body::from(value.to_string())).unwrap()
+}
+
+#[tokio::test]
+async fn an_api_below_v1_is_found_and_kept_to() {
+    let elsewhere: [fn() -> Response<Body>; 4] = [
+        || Response::builder().status(404).body(Body::from("404 page not found")).unwrap(),
+        || Response::builder().status(405).body(Body::empty()).unwrap(),
+        || {
+            Response::builder()
+                .header("content-type", "text/html; charset=utf-8")
+                .body(Body::from(PAGE))
+                .unwrap()
+        },
+        || json_response(200, &json!({ "error": "Unexpected endpoint or method. (POST /chat/completions)" })),
+    ];
+    for elsewhere in elsewhere {
+        let server = Lost::start(elsewhere).await;
+        let gateway =
+            gateway(Config::new(vec![Upstream::new("up", Kind::OpenAiCompatible, server.base.as_str())]));
+        for _ in 0..2 {
+            let reply = gateway.answer(chat(request(&[user("hi")], false))).await;
+            assert_eq!(reply.status, StatusCode::OK);
+            assert_eq!(body_json(reply).await["choices"][0]["message"]["content"], "here");
+        }
+        let paths = server.paths.lock().unwrap().clone();
+        assert_eq!(paths, ["/chat/completions", "/v1/chat/completions", "/v1/chat/completions"]);
+    }
+}
+
+#[tokio::test]
+async fn a_web_page_in_place_of_an_answer_names_the_address() {
+    let server = Server::start(|_, _| Does::Text(200, "text/html", PAGE.to_owned())).await;
+    let page = async |call: Call| {
+        let reply = server.gateway(8_000).answer(call).await;
+        (reply.status, String::from_utf8(body(reply).await.to_vec()).unwrap())
+    };
+    for stream in [true, false] {
+        for dialect in [Dialect::Chat, Dialect::Responses, Dialect::Messages] {
+            let (status, said) = page(asked(dialect, stream)).await;
+            assert!(status.is_client_error() || status == StatusCode::BAD_GATEWAY, "{dialect:?}: {status}");
+            assert!(
+                said.contains("web page") && said.contains(server.url.trim_end_matches("/v1")),
+                "{dialect:?}: {said}"
+            );
+        }
+    }
+}
+
+/// The same question in each dialect.
+fn asked(dialect: Dialect, stream: bool) -> Call {
+    let body = match dialect {
+        Dialect::Responses => json!({ "model": "m", "input": "hi", "stream": stream }),
+        _ => json!({ "model": "m", "max_tokens": 100, "messages": [user("hi")], "stream": stream }),
+    };
+    Call { dialect, ..chat(body.to_string()) }
+}
+
+#[tokio::test]
+async fn a_stream_of_only_its_closing_event_is_an_error_in_every_dialect() {
+    for done in ["data: [DONE]\n\n", "data: [DONE]"] {
+        let server = Server::start(move |_, _| Does::Events(vec![done.to_owned()], Duration::ZERO)).await;
+        for stream in [true, false] {
+            for dialect in [Dialect::Chat, Dialect::Responses, Dialect::Messages] {
+                let reply = server.gateway(8_000).answer(asked(dialect, stream)).await;
+                let status = reply.status;
+                let said = String::from_utf8(body(reply).await.to_vec()).unwrap();
+                assert_eq!(status, StatusCode::BAD_GATEWAY, "{dialect:?} {stream}: {said}");
+                assert!(said.contains("ended"), "{dialect:?} {stream}: {said}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_error_of_the_choice_is_told_in_every_dialect() {
+    let chunk = |choice: &Value| format!("data: {}\n\n", json!({ "id": "c1", "choices": [choice] }));
+    let begun = chunk(
+        &json!({ "index": 0, "delta": { "role": "assistant", "content": "Half of an ans" }, "finish_reason": null }),
+    );
+    let error = json!({ "code": 502, "message": "Overloaded XYZ" });
+    for end in [
+        json!({ "index": 0, "delta": { "content": "" }, "finish_reason": "error", "error": error }),
+        json!({ "index": 0, "delta": { "error": error }, "finish_reason": "stop" }),
+    ] {
+        let events = vec![begun.clone(), chunk(&end), "data: [DONE]\n\n".to_owned()];
+        let server = Server::start(move |_, _| Does::Events(events.clone(), Duration::ZERO)).await;
+        for dialect in [Dialect::Chat, Dialect::Responses, Dialect::Messages] {
+            let reply = server.gateway(8_000).answer(asked(dialect, false)).await;
+            let status = reply.status;
+            let answer = body_json(reply).await;
+            assert!(status.is_server_error(), "{dialect:?}: {status} {answer}");
+            assert_eq!(answer["error"]["message"], "Overloaded XYZ", "{dialect:?}: {answer}");
+            let reply = server.gateway(8_000).answer(asked(dialect, true)).await;
+            let out = String::from_utf8(body(reply).await.to_vec()).unwrap();
+            assert!(out.contains("Half of an ans") && out.contains("Overloaded XYZ"), "{dialect:?}: {out}");
+            assert!(
+                !out.contains("\"end_turn\"") && !out.contains("response.completed"),
+                "{dialect:?}: {out}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_error_of_the_choice_is_no_whole_answer() {
+    let choice = json!({
+        "index": 0, "message": { "role": "assistant", "content": null }, "finish_reason": null,
+        "error": { "code": 429, "message": "Slow down XYZ" },
+    });
+    let answer = json!({ "id": "c1", "object": "chat.completion", "choices": [choice] });
+    let server = Server::start(move |_, _| Does::Json(200, answer.clone())).await;
+    for dialect in [Dialect::Chat, Dialect::Responses, Dialect::Messages] {
+        let reply = server.gateway(8_000).answer(asked(dialect, false)).await;
+        let status = reply.status;
+        let answer = body_json(reply).await;
+        assert_eq!(status, StatusCode::TOO_MANY_REQUESTS, "{dialect:?}: {answer}");
+        assert_eq!(answer["error"]["message"], "Slow down XYZ", "{dialect:?}");
+    }
+}

@@ -1,0 +1,109 @@
+//! How a text file is encoded: UTF-8, or UTF-16 as editors and shells on Windows write it.
+
+/// Bytes at the beginning of a file that decide on its encoding, where it has no byte order mark.
+const SAMPLE_BYTES: usize = 1_024;
+
+/// The byte order mark as a character.
+const MARK: char = '\u{feff}';
+
+/// The encoding of a text file that is not UTF-8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Utf16 {
+    is_big_endian: bool,
+    has_mark: bool,
+}
+
+impl Utf16 {
+    /// Returns the encoding of a file that begins with these bytes; `None` for UTF-8 and everything else. A file without
+    /// a byte order mark is UTF-16 if every second byte of its beginning is zero and no other is.
+    pub(super) fn of(start: &[u8]) -> Option<Self> {
+        match start {
+            // UTF-32 begins so too.
+            [0xff, 0xfe, 0, 0, ..] => None,
+            [0xff, 0xfe, ..] => Some(Self { is_big_endian: false, has_mark: true }),
+            [0xfe, 0xff, ..] => Some(Self { is_big_endian: true, has_mark: true }),
+            _ => Self::unmarked(&start[..start.len().min(SAMPLE_BYTES) & !1]),
+        }
+    }
+
+    fn unmarked(sample: &[u8]) -> Option<Self> {
+        let are_zero = |offset: usize| sample.iter().skip(offset).step_by(2).all(|byte| *byte == 0);
+        let are_set = |offset: usize| sample.iter().skip(offset).step_by(2).all(|byte| *byte != 0);
+        let is = |is_big_endian| Some(Self { is_big_endian, has_mark: false });
+        match () {
+            () if sample.is_empty() => None,
+            () if are_zero(1) && are_set(0) => is(false),
+            () if are_zero(0) && are_set(1) => is(true),
+            () => None,
+        }
+    }
+
+    /// Returns the text of a file without its byte order mark; `None` if it is no valid UTF-16.
+    pub(super) fn decode(self, bytes: &[u8]) -> Option<String> {
+        let (units, rest) = self.units(bytes);
+        let text: Option<String> = char::decode_utf16(units).collect::<Result<_, _>>().ok();
+        text.filter(|_| rest.is_empty())
+    }
+
+    /// The same with U+FFFD for what is no character.
+    pub(super) fn decode_lossy(self, bytes: &[u8]) -> String {
+        let (units, rest) = self.units(bytes);
+        let characters = char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER));
+        characters.chain(rest.first().map(|_| char::REPLACEMENT_CHARACTER)).collect()
+    }
+
+    /// The units behind the mark, and a last byte that is half of one.
+    fn units(self, bytes: &[u8]) -> (impl Iterator<Item = u16> + '_, &[u8]) {
+        let bytes = if self.has_mark { bytes.get(2..).unwrap_or_default() } else { bytes };
+        let (pairs, rest) = bytes.as_chunks::<2>();
+        let unit = move |pair: &[u8; 2]| match self.is_big_endian {
+            true => u16::from_be_bytes(*pair),
+            false => u16::from_le_bytes(*pair),
+        };
+        (pairs.iter().map(unit), rest)
+    }
+
+    /// Returns the bytes of a file with this text.
+    pub(super) fn encode(self, text: &str) -> Vec<u8> {
+        let mut units = [0_u16; 2];
+        let marked = self.has_mark.then_some(MARK).into_iter().chain(text.chars());
+        let mut bytes = Vec::with_capacity(text.len() * 2 + 2);
+        for character in marked {
+            for unit in character.encode_utf16(&mut units) {
+                bytes.extend(if self.is_big_endian { unit.to_be_bytes() } else { unit.to_le_bytes() });
+            }
+        }
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_is_written_in_the_same_bytes() {
+        for (is_big_endian, has_mark) in [(false, false), (false, true), (true, false), (true, true)] {
+            let encoding = Utf16 { is_big_endian, has_mark };
+            let texts: &[&str] = if has_mark { &["", "a\r\nb", "é 次 🦀"] } else { &["a\r\nb"] };
+            for text in texts {
+                let bytes = encoding.encode(text);
+                assert_eq!(Utf16::of(&bytes), Some(encoding), "{text:?}");
+                assert_eq!(encoding.decode(&bytes).as_deref(), Some(*text));
+            }
+        }
+    }
+
+    #[test]
+    fn other_files_are_no_utf_16() {
+        for bytes in
+            [&b""[..], b"text", b"\xef\xbb\xbftext", b"\x7fELF\0\0\0\0", b"\xff\xfe\0\0a\0\0\0", b"\0\0\0\0"]
+        {
+            assert_eq!(Utf16::of(bytes), None, "{bytes:?}");
+        }
+        let broken = [0xff, 0xfe, b'a', 0, 0, 0xd8, b'b'];
+        let encoding = Utf16::of(&broken).unwrap();
+        assert_eq!(encoding.decode(&broken), None);
+        assert_eq!(encoding.decode_lossy(&broken), "a\u{fffd}\u{fffd}");
+    }
+}

@@ -1,0 +1,90 @@
+//! The media type of content, by its first bytes.
+
+/// How formats begin: the place of the mark, the mark, the media type. The first row that matches counts. Sources: the
+/// WHATWG's MIME Sniffing Standard, and each format's own specification.
+const MARKS: &[(usize, &[u8], &str)] = &[
+    (0, b"\x89PNG\r\n\x1a\n", "image/png"),
+    (0, b"\xff\xd8\xff", "image/jpeg"),
+    (0, b"GIF87a", "image/gif"),
+    (0, b"GIF89a", "image/gif"),
+    (8, b"WEBP", "image/webp"),
+    (4, b"ftypavif", "image/avif"),
+    (4, b"ftypheic", "image/heic"),
+    (4, b"ftypmif1", "image/heif"),
+    (0, b"BM", "image/bmp"),
+    (0, b"II*\0", "image/tiff"),
+    (0, b"MM\0*", "image/tiff"),
+    (0, b"\0\0\x01\0", "image/x-icon"),
+    (0, b"%PDF-", "application/pdf"),
+    (8, b"WAVE", "audio/wav"),
+    (8, b"AVI ", "video/x-msvideo"),
+    (0, b"ID3", "audio/mpeg"),
+    (0, b"\xff\xfb", "audio/mpeg"),
+    (0, b"OggS", "audio/ogg"),
+    (0, b"fLaC", "audio/flac"),
+    (4, b"ftyp", "video/mp4"),
+    (0, b"\x1a\x45\xdf\xa3", "video/webm"),
+    (0, b"PK\x03\x04", "application/zip"),
+    (0, b"\x1f\x8b", "application/gzip"),
+];
+
+/// Marks that text may begin with too: they count only if what follows is no text.
+const OF_TEXT: [&str; 2] = ["image/bmp", "audio/mpeg"];
+
+/// Returns the media type of content by its first bytes: `text/plain` (or `application/json`, `text/html`,
+/// `image/svg+xml`) for text, and `application/octet-stream` for what is not known.
+pub(crate) fn media_type(content: &[u8]) -> &'static str {
+    let text = std::str::from_utf8(content).ok().filter(|text| !text.contains('\0'));
+    let matches = |at: usize, mark: &[u8]| content.get(at..).is_some_and(|rest| rest.starts_with(mark));
+    let known = MARKS.iter().find(|(at, mark, _)| matches(*at, mark)).map(|(.., kind)| *kind);
+    match (known.filter(|kind| text.is_none() || !OF_TEXT.contains(kind)), text) {
+        (Some(kind), _) => kind,
+        (None, Some(text)) => of_text(text),
+        (None, None) => "application/octet-stream",
+    }
+}
+
+fn of_text(text: &str) -> &'static str {
+    let text = text.trim_start_matches('\u{feff}').trim();
+    let start: String = text.chars().take(512).collect::<String>().to_ascii_lowercase();
+    let is_json =
+        || text.starts_with(['{', '[']) && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+    match () {
+        () if start.starts_with("<!doctype html") || start.starts_with("<html") => "text/html",
+        () if start.starts_with("<svg") || start.starts_with("<?xml") && start.contains("<svg") => {
+            "image/svg+xml"
+        }
+        () if is_json() => "application/json",
+        () => "text/plain",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::media_type;
+
+    #[test]
+    fn content_is_known_by_its_first_bytes() {
+        for (content, expected) in [
+            (&b"\x89PNG\r\n\x1a\n...."[..], "image/png"),
+            (b"\xff\xd8\xff\xe0\0\x10JFIF", "image/jpeg"),
+            (b"GIF89a\x01\0", "image/gif"),
+            (b"RIFF\x10\0\0\0WEBPVP8 ", "image/webp"),
+            (b"RIFF\x10\0\0\0WAVEfmt ", "audio/wav"),
+            (b"%PDF-1.7\n", "application/pdf"),
+            (b"BM\x36\0\0\0\0\0", "image/bmp"),
+            (b"BMW is a car", "text/plain"),
+            (b"ID3 tags are text here", "text/plain"),
+            (b"PK\x03\x04\x14\0", "application/zip"),
+            ("größer".as_bytes(), "text/plain"),
+            (b"{\"a\": [1]}\n", "application/json"),
+            (b"{a: 1}", "text/plain"),
+            (b" <!DOCTYPE html><p>", "text/html"),
+            (b"<?xml version=\"1.0\"?>\n<svg/>", "image/svg+xml"),
+            (b"\0\x01\x02", "application/octet-stream"),
+            (b"caf\xe9", "application/octet-stream"),
+        ] {
+            assert_eq!(media_type(content), expected, "{content:?}");
+        }
+    }
+}
