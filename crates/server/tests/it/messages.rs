@@ -306,7 +306,7 @@ async fn content_without_a_type_is_known_by_its_bytes_and_keeps_its_name() {
         ]
     );
     let path = format!("/api/sessions/{session}/blobs?name=dot.png");
-    let bytes = base64::engine::general_purpose::STANDARD.decode(pixel).unwrap();
+    let bytes = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, pixel).unwrap();
     let uploaded = world.request(Method::POST, &path).body(bytes).send().await.unwrap();
     let uploaded = expect(uploaded, StatusCode::CREATED).await;
     assert_eq!((&uploaded["mediaType"], &uploaded["name"]), (&json!("image/png"), &json!("dot.png")));
