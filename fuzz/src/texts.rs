@@ -83,7 +83,7 @@ pub(crate) fn approval(data: &[u8]) {
     let (pattern, arguments) = text.split_once('\n').unwrap_or((text, ""));
     let patterns = [("command".to_owned(), pattern.to_owned())].into();
     let rules = vec![MatchingRule { patterns, approval: Approval::Allow }];
-    let matching = Matching { rules, otherwise: None };
+    let matching = Matching { rules, ..Matching::default() };
     matching.decide(arguments);
     let decided = matching.decide(&serde_json::json!({ "command": arguments }).to_string());
     let adds = |sign| arguments.contains(sign) && !pattern.contains(sign);

@@ -4,7 +4,9 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use longhaul::config::{AgentSource, Config, ConfigError, ProviderKind, SystemPrompt, TriggerConfig};
+use longhaul::config::{
+    AgentSource, Config, ConfigError, ProviderKind, SystemPrompt, TriggerConfig, UserFile,
+};
 
 use crate::failure::{Failure, Outcome};
 use crate::place::Place;
@@ -25,6 +27,8 @@ pub(crate) struct Loaded {
     pub(crate) names_a_server: bool,
     /// Whether somebody said which model.
     pub(crate) names_a_model: bool,
+    /// The keys at which the person's own file holds against one that was found in a folder.
+    pub(crate) held: Vec<String>,
 }
 
 /// Finds and reads the agent file; without one, the defaults.
@@ -33,10 +37,21 @@ pub(crate) struct Loaded {
 /// Usage: a named file that is not there, and everything the library finds wrong in it.
 pub(crate) fn load(place: &Place) -> Outcome<Loaded> {
     let file = find(place)?;
+    let own = file.as_deref().map(|file| own_beside(place, file)).transpose()?.flatten();
     let mut config = match &file {
-        Some(path) => with_agents(place, path, read(place, path, Config::parse)?)?,
+        Some(path) => {
+            let config = read(place, path, own.as_ref(), Config::parse)?;
+            with_agents(place, path, own.as_ref(), config)?
+        }
         None => Config::default(),
     };
+    let mut held = Vec::new();
+    if let Some(own) = &own {
+        let narrowed = config.under(own);
+        config = narrowed.config;
+        held = narrowed.held.into_iter().collect();
+        tracing::info!(keys = %held.join(", "), "the user's own agent file holds over the folder's");
+    }
     let overrides = &place.overrides;
     let says_model = config.model != Config::default().model;
     let names_a_server = says_model || overrides.base_url.is_some() || overrides.provider.is_some();
@@ -55,7 +70,7 @@ pub(crate) fn load(place: &Place) -> Outcome<Loaded> {
     if let Some(url) = &overrides.base_url {
         config.model.base_url.clone_from(url);
     }
-    Ok(Loaded { config, file, names_a_server, names_a_model })
+    Ok(Loaded { config, file, names_a_server, names_a_model, held })
 }
 
 fn find(place: &Place) -> Outcome<Option<PathBuf>> {
@@ -64,6 +79,22 @@ fn find(place: &Place) -> Outcome<Option<PathBuf>> {
         Some(named) => Err(Failure::usage(format!("--config {}: there is no such file", named.display()))),
         None => Ok(place.usual_configs.iter().find(|path| path.is_file()).cloned()),
     }
+}
+
+/// The person's own file, whose closures hold over one that was found in a folder. A file that is named on the command
+/// line stands alone.
+fn own_beside(place: &Place, file: &Path) -> Outcome<Option<UserFile>> {
+    match place.named_config.is_none() && place.is_here(file) {
+        true => own_file(place),
+        false => Ok(None),
+    }
+}
+
+fn own_file(place: &Place) -> Outcome<Option<UserFile>> {
+    let Some(own) = place.own_config().filter(|own| own.is_file()) else { return Ok(None) };
+    let shown = own.display().to_string();
+    let text = text_of(&own).map_err(|error| Failure::usage(format!("{shown} cannot be read: {error}")))?;
+    UserFile::parse(&text, &shown).map(Some).map_err(|error| Failure::usage(error.to_string()))
 }
 
 /// The agent files that are used from here: the one that is found or named, and those that it names for its agents.
@@ -82,7 +113,7 @@ pub(crate) fn in_use(place: &Place) -> Vec<PathBuf> {
 }
 
 /// The configuration with each of its agents read, wherever it is described.
-fn with_agents(place: &Place, path: &Path, mut config: Config) -> Outcome<Config> {
+fn with_agents(place: &Place, path: &Path, own: Option<&UserFile>, mut config: Config) -> Outcome<Config> {
     let folder = path.parent().unwrap_or(Path::new("."));
     for (name, agent) in &mut config.agents {
         match agent {
@@ -97,7 +128,7 @@ fn with_agents(place: &Place, path: &Path, mut config: Config) -> Outcome<Config
                         path.display()
                     )));
                 }
-                let read = read(place, &its_own, Config::parse_agent)?;
+                let read = read(place, &its_own, own, Config::parse_agent)?;
                 *agent = AgentSource::Here(Box::new(read));
             }
             AgentSource::Here(inner) => {
@@ -111,14 +142,16 @@ fn with_agents(place: &Place, path: &Path, mut config: Config) -> Outcome<Config
 
 type Parse = fn(&str, &str) -> Result<Config, ConfigError>;
 
-fn read(place: &Place, path: &Path, parse: Parse) -> Outcome<Config> {
+fn read(place: &Place, path: &Path, own: Option<&UserFile>, parse: Parse) -> Outcome<Config> {
     let shown = path.display().to_string();
     let text = text_of(path).map_err(|error| Failure::usage(format!("{shown} cannot be read: {error}")))?;
     let mut config = parse(&text, &shown).map_err(|error| Failure::usage(error.to_string()))?;
     if place.named_config.is_some() {
-        trust::remember(place, path, &text, &config)?;
+        // Where it is merely found it may be asked about because of the person's own file.
+        let beside = own_file(place).unwrap_or_default();
+        trust::remember(place, path, &text, &config, beside.as_ref())?;
     } else if place.is_here(path) {
-        trust::check(place, path, &text, &config)?;
+        trust::check(place, path, &text, &config, own)?;
     }
     config.system_prompt = prompt(&config, path, &text)?;
     Ok(config)

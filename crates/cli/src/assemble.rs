@@ -275,9 +275,7 @@ pub(crate) fn check_key(place: &Place, model: &ModelConfig) -> Outcome<()> {
         return Ok(());
     }
     let provider = kind.as_str();
-    let chosen =
-        model.api_key_env.as_deref().filter(|_| model.api_key_env != Config::default().model.api_key_env);
-    let variable = chosen.or(usual.first().copied()).unwrap_or_default();
+    let variable = model.api_key_env.as_deref().or(usual.first().copied()).unwrap_or_default();
     Err(Failure::usage(format!(
         "{provider} needs a key, and {variable} is not set: set it, or name another variable with model.api_key_env"
     )))

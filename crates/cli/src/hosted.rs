@@ -196,6 +196,7 @@ mod tests {
             file: None,
             names_a_server: false,
             names_a_model: false,
+            held: Vec::new(),
         };
         let told = terms(&loaded("claude-sonnet-4-5"));
         assert_eq!(told, "$3 in, $15 out per million tokens by list; --model NAME names another");

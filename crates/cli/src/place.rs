@@ -115,6 +115,11 @@ impl Place {
         found.and_then(|(_, value)| value.to_str()).filter(|value| !value.is_empty())
     }
 
+    /// The person's own agent file, whether it is there or not.
+    pub(crate) fn own_config(&self) -> Option<PathBuf> {
+        self.config_dir.as_ref().map(|folder| folder.join(AGENT_FILE))
+    }
+
     /// Whether a file lies outside the person's own configuration: it may be somebody else's.
     pub(crate) fn is_here(&self, file: &Path) -> bool {
         self.config_dir.as_deref().is_none_or(|own| !file.starts_with(own))

@@ -1,5 +1,6 @@
 //! Everything a person sees: figures, rows, the meter, the transcript.
 
+pub(crate) mod exact;
 pub(crate) mod happening;
 pub(crate) mod human;
 pub(crate) mod log;

@@ -1,21 +1,26 @@
 //! Whether an agent file that was merely found may do what it asks for.
 //!
 //! A file that lies in a folder somebody else made could start programs, send the conversation or a key to a
-//! stranger's server, read any file into the prompt, or let tools run unasked. Such a file is used only after a person has named it once
-//! with `--config`; its content is remembered, so a changed file has to be named again.
+//! stranger's server, read any file into the prompt, or let tools run unasked. Such a file is used only after a person
+//! has named it once with `--config`; its content is remembered, so a changed file has to be named again. What the
+//! person's own file closes stays closed in any case ([`Config::under`]).
 
 use std::fs;
 use std::io::Write as _;
 use std::path::{Component, Path};
 
 use longhaul::config::{
-    AgentSource, Config, Decision, HookTarget, McpTransport, ProviderKind, ServerConfig, SystemPrompt,
+    AgentSource, Config, Decision, GatewayConfig, GatewayCredentials, HookTarget, McpTransport, ModelConfig,
+    ProviderKind, SandboxConfig, ServerConfig, SystemPrompt, TelemetryConfig, TokenCounter, UpstreamConfig,
+    UserFile,
 };
+use longhaul::sandbox::ChildLimits;
 
 use crate::assemble;
 use crate::data;
 use crate::failure::{Failure, Outcome};
 use crate::place::{Overrides, Place};
+use crate::term::exact::exact;
 
 /// Where trusted contents are remembered: a line has the content's hash and that of the file's path.
 const FILE: &str = "trusted";
@@ -24,10 +29,16 @@ const FILE: &str = "trusted";
 ///
 /// # Errors
 /// The data folder cannot be written.
-pub(crate) fn remember(place: &Place, file: &Path, text: &str, config: &Config) -> Outcome<()> {
+pub(crate) fn remember(
+    place: &Place,
+    file: &Path,
+    text: &str,
+    config: &Config,
+    own: Option<&UserFile>,
+) -> Outcome<()> {
     let line = format!("{} {}", hash(text.as_bytes()), hash_of_path(file));
     // With nothing on the command line: the file is named for later, too.
-    if wants(place, config, &Overrides::default()).is_none()
+    if wants(place, config, &Overrides::default(), own).is_none()
         || known(place).lines().any(|known| known == line)
     {
         return Ok(());
@@ -44,24 +55,52 @@ pub(crate) fn remember(place: &Place, file: &Path, text: &str, config: &Config) 
 ///
 /// # Errors
 /// Usage, with what it asks for and how to allow it.
-pub(crate) fn check(place: &Place, file: &Path, text: &str, config: &Config) -> Outcome<()> {
-    let wanted = wants(place, config, &place.overrides).filter(|_| !is_trusted(place, text));
+pub(crate) fn check(
+    place: &Place,
+    file: &Path,
+    text: &str,
+    config: &Config,
+    own: Option<&UserFile>,
+) -> Outcome<()> {
+    let wanted = wants(place, config, &place.overrides, own).filter(|_| !is_trusted(place, text));
     let Some(what) = wanted else { return Ok(()) };
     let why = if was_trusted(place, file) {
         "it has changed since you trusted it. Read it again"
     } else {
         "you have not said that you trust it. Read it"
     };
-    let file = file.display();
+    let (file, what) = (file.display(), exact(&what));
     Err(Failure::untrusted(format!("{file} {what}, and {why}; then name it once: --config {file}")))
 }
 
-/// What a file asks for that a stranger's file must not have.
-fn wants(place: &Place, config: &Config, overrides: &Overrides) -> Option<String> {
-    if let Some(rule) = config.approvals.rules.iter().find(|rule| rule.decision == Decision::Allow) {
+/// What a file asks for that a stranger's file must not have. `own` is the person's own file. Sections are taken apart
+/// by name: a new key does not compile until somebody has decided what a stranger's file may do with it.
+fn wants(place: &Place, config: &Config, overrides: &Overrides, own: Option<&UserFile>) -> Option<String> {
+    let Config {
+        // How the conversation is kept, counted and repeated, and what the closures of the person's own file narrow
+        // (`Config::under`), asks for nothing.
+        name: _,
+        retry: _,
+        models: _,
+        run: _,
+        tools: _,
+        blobs: _,
+        system_prompt,
+        model,
+        context,
+        hooks,
+        sandbox,
+        approvals,
+        mcp_servers,
+        gateway,
+        server,
+        telemetry,
+        agents,
+    } = config;
+    if let Some(rule) = approvals.rules.iter().find(|rule| rule.decision == Decision::Allow) {
         return Some(format!("lets the tool `{}` run without asking", rule.tool));
     }
-    if let Some((name, server)) = config.mcp_servers.iter().next() {
+    if let Some((name, server)) = mcp_servers.iter().next() {
         return Some(match &server.transport {
             McpTransport::Command(command) => {
                 format!("starts the program `{}` as the MCP server `{name}`", command.program)
@@ -71,7 +110,7 @@ fn wants(place: &Place, config: &Config, overrides: &Overrides) -> Option<String
             }
         });
     }
-    if let Some((name, hook)) = config.hooks.iter().next() {
+    if let Some((name, hook)) = hooks.iter().next() {
         return Some(match &hook.target {
             HookTarget::Command(line) => format!("runs the command `{line}` as the hook `{name}`"),
             HookTarget::Url(_) => {
@@ -79,39 +118,126 @@ fn wants(place: &Place, config: &Config, overrides: &Overrides) -> Option<String
             }
         });
     }
-    if let SystemPrompt::File(path) = &config.system_prompt
+    if let SystemPrompt::File(path) = system_prompt
         && leaves(place, path)
     {
         return Some(format!("reads {path} into the prompt"));
     }
-    if let Some(what) = config.agents.values().find_map(|agent| agent_wants(place, agent)) {
+    if let TokenCounter::File(path) = &context.token_counter
+        && leaves(place, &path.to_string_lossy())
+    {
+        return Some(format!("reads {} as a tokenizer", path.display()));
+    }
+    if let Some(what) = agents.values().find_map(|agent| agent_wants(place, agent, own)) {
         return Some(what);
     }
-    if let Some(what) = opens(&config.server) {
-        return Some(what);
+    lifts(sandbox)
+        .or_else(|| opens(server))
+        .or_else(|| tells(telemetry))
+        .or_else(|| passes_on(place, gateway, own))
+        .or_else(|| sends(place, model, overrides, own))
+}
+
+/// Which limit of commands a file lifts above its default.
+fn lifts(sandbox: &SandboxConfig) -> Option<String> {
+    // The network is open by default.
+    let SandboxConfig { network: _, limits } = sandbox;
+    let ChildLimits { cpu_seconds, memory_bytes, file_bytes, processes, open_files } = *limits;
+    let usual = ChildLimits::default();
+    let all = [
+        ("cpuSeconds", cpu_seconds, usual.cpu_seconds),
+        ("memoryBytes", memory_bytes, usual.memory_bytes),
+        ("fileBytes", file_bytes, usual.file_bytes),
+        ("processes", processes, usual.processes),
+        ("openFiles", open_files, usual.open_files),
+    ];
+    let is_above =
+        |limit: Option<u64>, usual: Option<u64>| limit.unwrap_or(u64::MAX) > usual.unwrap_or(u64::MAX);
+    let (name, ..) = all.into_iter().find(|(_, limit, usual)| is_above(*limit, *usual))?;
+    Some(format!("raises the limit sandbox.limits.{name} of commands"))
+}
+
+/// Whom a file tells what the agent does.
+fn tells(telemetry: &TelemetryConfig) -> Option<String> {
+    let TelemetryConfig { otlp, content } = telemetry;
+    let url = otlp.as_deref()?;
+    match content {
+        true => Some(format!("sends the conversation to the collector {}", server_of(url))),
+        false if is_local(url) => None,
+        false => Some(format!("tells {} what the agent does", server_of(url))),
     }
-    if let Some(url) = config.telemetry.otlp.as_deref().filter(|url| !is_local(url)) {
-        return Some(format!("tells {} what the agent does", server_of(url)));
-    }
-    if let Some(upstream) = config.gateway.upstreams.iter().find(|upstream| !is_local(&upstream.base_url)) {
+}
+
+/// To whom the gateway of a file passes conversations and keys.
+fn passes_on(place: &Place, gateway: &GatewayConfig, own: Option<&UserFile>) -> Option<String> {
+    let GatewayConfig { upstreams, midstream: _, notices_in_text: _, recall: _, auth: _, credentials } =
+        gateway;
+    let is_own =
+        |upstream: &UpstreamConfig| own.is_some_and(|own| own.config.gateway.upstreams.contains(upstream));
+    let names_servers =
+        own.is_some_and(|own| own.names_a_model() || !own.config.gateway.upstreams.is_empty());
+    let asked = upstreams.iter().filter(|upstream| !is_own(upstream)).find_map(|upstream| {
         let server = server_of(&upstream.base_url);
-        return Some(match assemble::upstream_key(place, upstream) {
-            Some(key) => format!("sends the key in {key} to {server}"),
-            None => format!("sends conversations to {server}"),
-        });
+        match (assemble::upstream_key(place, upstream), is_local(&upstream.base_url)) {
+            (Some(key), _) => Some(format!("sends the key in {key} to {server}")),
+            (None, false) => Some(format!("sends conversations to {server}")),
+            (None, true) => names_servers
+                .then(|| format!("sends conversations to {server}, which is not in your own file")),
+        }
+    });
+    let forwarded = || "shows the keys of the gateway's clients to the model's server".to_owned();
+    asked.or_else(|| (*credentials == GatewayCredentials::Forward).then(forwarded))
+}
+
+/// Where a file sends the conversation or a key. A server of this machine is sent the conversation without a question,
+/// unless the person's own file names another, and a key never: whoever listens there may not be the model's server.
+fn sends(
+    place: &Place,
+    model: &ModelConfig,
+    overrides: &Overrides,
+    own: Option<&UserFile>,
+) -> Option<String> {
+    let is_own = |own: &&UserFile| {
+        let own = &own.config.model;
+        (own.provider, &own.base_url, &own.api_key_env)
+            == (model.provider, &model.base_url, &model.api_key_env)
+    };
+    if own.filter(is_own).is_some() {
+        return None;
     }
-    let url = remote_address(config, overrides)?;
-    Some(match config.model.api_key_env.as_deref().filter(|name| place.variable(name).is_some()) {
-        Some(key) => format!("sends the key in {key} to {url}"),
-        None => format!("sends the conversation to {url}"),
-    })
+    if model.provider == ProviderKind::Scripted && overrides.provider.is_none() {
+        return None;
+    }
+    let url = used_address(model, overrides);
+    if let Some(key) = model.api_key_env.as_deref().filter(|name| place.variable(name).is_some()) {
+        let url = url.or(overrides.base_url.as_deref()).unwrap_or("the model's server");
+        return Some(format!("sends the key in {key} to {url}"));
+    }
+    let url = url?;
+    let usual = Config::default().model;
+    let says_where = model.base_url != usual.base_url || model.provider != usual.provider;
+    let names_another = says_where && own.is_some_and(UserFile::names_a_model);
+    match is_local(url) {
+        true if names_another => {
+            Some(format!("sends the conversation to {url}, not to the server of your own file"))
+        }
+        true => None,
+        false => Some(format!("sends the conversation to {url}")),
+    }
+}
+
+/// The address of a file, or that of the provider it names, unless the command line names another.
+fn used_address<'a>(model: &'a ModelConfig, overrides: &Overrides) -> Option<&'a str> {
+    let named = overrides.provider.as_deref().and_then(ProviderKind::from_name);
+    let is_used = overrides.base_url.is_none() && named.is_none_or(|provider| provider == model.provider);
+    (is_used && model.provider != ProviderKind::Scripted).then_some(model.base_url.as_str())
 }
 
 /// What an agent of a file asks for: what the command line says is not said of it. One in a file of its own is looked
 /// at by itself.
-fn agent_wants(place: &Place, agent: &AgentSource) -> Option<String> {
+fn agent_wants(place: &Place, agent: &AgentSource, own: Option<&UserFile>) -> Option<String> {
     match agent {
-        AgentSource::Here(config) => wants(place, config, &Overrides::default()),
+        AgentSource::Here(config) => wants(place, config, &Overrides::default(), own),
         AgentSource::File(path) if leaves(place, path) => Some(format!("reads {path} as an agent")),
         AgentSource::File(_) => None,
     }
@@ -124,30 +250,28 @@ fn leaves(place: &Place, path: &str) -> bool {
     !inside || !lies_in(&place.workspace, path)
 }
 
-/// The address beyond this machine that a file names, or that of the provider it names, unless the command line
-/// names another.
-fn remote_address<'a>(config: &'a Config, overrides: &Overrides) -> Option<&'a str> {
-    let model = &config.model;
-    let named = overrides.provider.as_deref().and_then(ProviderKind::from_name);
-    let is_used = overrides.base_url.is_none() && named.is_none_or(|provider| provider == model.provider);
-    let leaves = is_used && model.provider != ProviderKind::Scripted && !is_local(&model.base_url);
-    leaves.then_some(model.base_url.as_str())
-}
-
 /// How a file opens the server to others, or what it has the server do to them.
 fn opens(server: &ServerConfig) -> Option<String> {
-    if !server.addr.ip().is_loopback() {
-        return Some(format!("lets other machines reach the server at {}", server.addr));
+    let ServerConfig {
+        addr,
+        token_file,
+        allowed_hosts,
+        allowed_origins,
+        max_body_bytes: _,
+        rate_limit: _,
+        keep_sessions,
+    } = server;
+    if !addr.ip().is_loopback() {
+        return Some(format!("lets other machines reach the server at {addr}"));
     }
-    if let Some(path) = &server.token_file {
+    if let Some(path) = token_file {
         return Some(format!("takes the server's token from {path}"));
     }
-    if server.keep_sessions.is_some() {
+    if keep_sessions.is_some() {
         return Some("has old sessions deleted".to_owned());
     }
-    let host = server.allowed_hosts.first().map(|host| format!("lets the server answer to the name {host}"));
-    let origin =
-        || server.allowed_origins.first().map(|origin| format!("lets pages of {origin} ask the server"));
+    let host = allowed_hosts.first().map(|host| format!("lets the server answer to the name {host}"));
+    let origin = || allowed_origins.first().map(|origin| format!("lets pages of {origin} ask the server"));
     host.or_else(origin)
 }
 

@@ -324,8 +324,8 @@ impl Agent {
             poll: spec.poll,
             approval: match rules.approvals.get(&spec.name).cloned() {
                 None => default,
-                Some(Approval::Matching(Matching { rules, otherwise: None })) => {
-                    Approval::Matching(Matching { rules, otherwise: Some(Box::new(default)) })
+                Some(Approval::Matching(matching @ Matching { otherwise: None, .. })) => {
+                    Approval::Matching(Matching { otherwise: Some(Box::new(default)), ..matching })
                 }
                 Some(approval) => approval,
             },

@@ -5,6 +5,7 @@
 //! Schema all come from that list. A file with mistakes gives all of them at once, each with its place.
 
 mod agents;
+mod closures;
 mod duration;
 mod error;
 mod gateway;
@@ -24,6 +25,7 @@ mod server;
 mod tests;
 
 pub use agents::AgentSource;
+pub use closures::{Narrowed, UserFile};
 pub use error::{ConfigError, Problem, ProblemKind};
 pub use gateway::{
     GatewayAuth, GatewayConfig, GatewayCredentials, GatewayDialect, GatewayMidstream, GatewayRecall,

@@ -40,6 +40,19 @@ pub enum TokenError {
     /// What is in the file is no token.
     #[error("{} holds no token: at least {LEAST_CHARS} characters in one line are needed", .0.display())]
     Weak(PathBuf),
+    /// Others can read the file, or write it.
+    #[error(
+        "the token file {} can be used by others (mode {mode:04o}): whoever is on this machine may know the token. \
+         Delete the file for a new token, or close it: chmod 600 {}",
+        .path.display(),
+        .path.display()
+    )]
+    Loose {
+        /// The file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
     /// The system gives no random bytes.
     #[error("no random bytes for a token: {0}")]
     Random(String),
@@ -135,15 +148,37 @@ impl std::fmt::Debug for Token {
 
 /// What is in the file, without space around it; `None` if there is none.
 fn read(path: &Path) -> Result<Option<String>, TokenError> {
-    match read_file(path) {
-        Ok(text) => Ok(Some(text.trim().to_owned())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(TokenError::File { path: path.to_owned(), source }),
+    let (text, known) = match read_file(path) {
+        Ok(read) => read,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(TokenError::File { path: path.to_owned(), source }),
+    };
+    let text = text.trim().to_owned();
+    // An empty file tells nobody anything, and is written anew.
+    match open_to_others(&known).filter(|_| !text.is_empty()) {
+        Some(mode) => Err(TokenError::Loose { path: path.to_owned(), mode }),
+        None => Ok(Some(text)),
     }
 }
 
+/// The mode of a file that others can read or write. A secret that the system hands in (of an orchestrator, for example)
+/// belongs to another user and is often readable by its group: that is how we read it.
+#[cfg(unix)]
+fn open_to_others(known: &fs::Metadata) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt;
+    let is_own = known.uid() == rustix::process::geteuid().as_raw();
+    let closed = if is_own { 0o077 } else { 0o027 };
+    let mode = known.mode() & 0o7777;
+    (mode & closed != 0).then_some(mode)
+}
+
+#[cfg(not(unix))]
+fn open_to_others(_: &fs::Metadata) -> Option<u32> {
+    None
+}
+
 /// A pipe would be waited for, and a device may never end: only a file is read.
-fn read_file(path: &Path) -> io::Result<String> {
+fn read_file(path: &Path) -> io::Result<(String, fs::Metadata)> {
     let regular = |kind: fs::Metadata| {
         let odd = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
         kind.is_file().then_some(()).ok_or_else(odd)
@@ -155,8 +190,9 @@ fn read_file(path: &Path) -> io::Result<String> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, OFlags::NONBLOCK.bits().cast_signed());
     let file = options.open(path)?;
-    regular(file.metadata()?)?;
-    io::read_to_string(file)
+    let known = file.metadata()?;
+    regular(known.clone())?;
+    Ok((io::read_to_string(file)?, known))
 }
 
 /// A text that nobody can guess.
@@ -238,6 +274,36 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap().trim().len(), 64);
     }
 
+    /// Writes a file that only its owner uses.
+    fn write_closed(path: &Path, text: &str) {
+        fs::write(path, text).unwrap();
+        set_mode(path, 0o600);
+    }
+
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_others_can_use_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        Token::load_or_create(&path).unwrap();
+        for mode in [0o604, 0o640, 0o660, 0o602, 0o644, 0o777] {
+            set_mode(&path, mode);
+            for error in [Token::load(&path).unwrap_err(), Token::load_or_create(&path).unwrap_err()] {
+                assert!(matches!(error, TokenError::Loose { mode: told, .. } if told == mode), "{error}");
+                let text = error.to_string();
+                assert!(text.contains(&format!("mode {mode:04o}")) && text.contains("chmod 600"), "{text}");
+            }
+        }
+        for mode in [0o600, 0o400] {
+            set_mode(&path, mode);
+            Token::load(&path).unwrap();
+            Token::load_or_create(&path).unwrap();
+        }
+    }
+
     #[test]
     fn only_a_file_is_read() {
         let folder = tempfile::tempdir().unwrap();
@@ -251,7 +317,7 @@ mod tests {
             }
         }
         let file = folder.path().join("file");
-        fs::write(&file, "long-enough-for-a-token\n").unwrap();
+        write_closed(&file, "long-enough-for-a-token\n");
         fs::remove_file(&link).unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
         assert!(Token::load(&link).unwrap().matches("long-enough-for-a-token"));
@@ -262,7 +328,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         assert!(matches!(Token::load(&path), Err(TokenError::File { .. })));
-        fs::write(&path, "secret\n").unwrap();
+        write_closed(&path, "secret\n");
         assert!(matches!(Token::load(&path), Err(TokenError::Weak(_))));
         assert!(matches!(Token::load_or_create(&path), Err(TokenError::Weak(_))));
     }

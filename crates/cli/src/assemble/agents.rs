@@ -49,8 +49,13 @@ fn beside(main: &Config, name: &str, agent: &Config) -> Config {
 async fn made(place: &Place, config: &Config, asking: Asking) -> Outcome<Agent> {
     // As of the main file: whoever says nothing of the model gets what is there.
     let says_model = config.model != Config::default().model;
-    let loaded =
-        Loaded { config: config.clone(), file: None, names_a_server: says_model, names_a_model: says_model };
+    let loaded = Loaded {
+        config: config.clone(),
+        file: None,
+        names_a_server: says_model,
+        names_a_model: says_model,
+        held: Vec::new(),
+    };
     let config = backend::complete(place, loaded).await?.config;
     check_key(place, &config.model)?;
     // Boxed: it is deep, and one agent is made after another.

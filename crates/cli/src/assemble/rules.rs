@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use globset::Glob;
 use longhaul::agent::Rules;
-use longhaul::config::{Config, Decision, ParallelTools, Recovery as Configured};
+use longhaul::config::{ApprovalRule, Config, Decision, ParallelTools, Recovery as Configured};
 use longhaul::tools::ToolSet;
 use longhaul_core::run::{Approval, Matching, MatchingRule, Recovery, Retry};
 
@@ -50,32 +50,38 @@ pub(super) fn rules(config: &Config, tools: &ToolSet, asking: Asking) -> Rules {
     rules
 }
 
-/// The first rule that fits a tool decides; tools without one are left to the default.
+/// Returns what holds for each tool that a rule names; the others are left to the default.
 fn approvals(config: &Config, tools: &ToolSet, asking: Asking) -> BTreeMap<String, Approval> {
     let decided = tools.specs().into_iter().filter_map(|spec| {
-        let fits =
-            |pattern: &str| Glob::new(pattern).is_ok_and(|glob| glob.compile_matcher().is_match(&spec.name));
-        let mut matching = Matching::default();
-        for rule in config.approvals.rules.iter().filter(|rule| fits(&rule.tool)) {
-            let approval = match rule.decision {
-                Decision::Allow => Approval::Allow,
-                Decision::Ask => asked(asking),
-                Decision::Deny => Approval::Deny(BY_RULE.to_owned()),
-            };
-            if rule.matching.is_empty() {
-                matching.otherwise = Some(Box::new(approval));
-                break;
-            }
-            matching.rules.push(MatchingRule { patterns: rule.matching.clone(), approval });
-        }
-        let approval = match (matching.rules.is_empty(), matching.otherwise) {
-            (true, None) => return None,
-            (true, Some(always)) => *always,
-            (false, otherwise) => Approval::Matching(Matching { otherwise, ..matching }),
+        let rules = rules_of(&config.approvals.rules, &spec.name, asking);
+        let closures = rules_of(&config.approvals.closures, &spec.name, asking);
+        let approval = match (rules.as_slice(), closures.as_slice()) {
+            ([], []) => return None,
+            ([always], []) | ([], [always]) if always.patterns.is_empty() => always.approval.clone(),
+            _ => Approval::Matching(Matching { rules, otherwise: None, closures }),
         };
         Some((spec.name.clone(), approval))
     });
     decided.collect()
+}
+
+/// Returns the rules whose glob fits the tool, up to the first that is for every call.
+fn rules_of(rules: &[ApprovalRule], tool: &str, asking: Asking) -> Vec<MatchingRule> {
+    let fits =
+        |rule: &&ApprovalRule| Glob::new(&rule.tool).is_ok_and(|glob| glob.compile_matcher().is_match(tool));
+    let mut fitting = Vec::new();
+    for rule in rules.iter().filter(fits) {
+        let approval = match rule.decision {
+            Decision::Allow => Approval::Allow,
+            Decision::Ask => asked(asking),
+            Decision::Deny => Approval::Deny(BY_RULE.to_owned()),
+        };
+        fitting.push(MatchingRule { patterns: rule.matching.clone(), approval });
+        if rule.matching.is_empty() {
+            break;
+        }
+    }
+    fitting
 }
 
 fn asked(asking: Asking) -> Approval {

@@ -18,10 +18,8 @@ pub(crate) fn unset_keys(place: &Place, config: &Config) -> Vec<String> {
     all.filter_map(|(whose, model)| unset(place, &whose, &model)).collect()
 }
 
-/// The usual one of the file's own is a suggestion: nobody has named it.
 fn unset(place: &Place, whose: &str, model: &ModelConfig) -> Option<String> {
-    let usual = Config::default().model.api_key_env;
-    let named = model.api_key_env.as_ref().filter(|_| model.api_key_env != usual)?;
+    let named = model.api_key_env.as_ref()?;
     let instead = match key_variable(place, model) {
         Some(other) if other == named => return None,
         Some(other) => format!("{other} is used"),

@@ -62,6 +62,10 @@ pub(crate) async fn run(place: &Place) -> Outcome {
 
 fn agent_file(place: &Place, loaded: &Outcome<Loaded>, style: Style) -> String {
     match loaded {
+        Ok(Loaded { file: Some(file), held, .. }) if !held.is_empty() => {
+            let own = place.own_config().map(|own| place.shown(&own)).unwrap_or_default();
+            format!("{}, under the closures of {own}: {}", place.shown(file), held.join(", "))
+        }
         Ok(Loaded { file: Some(file), .. }) => place.shown(file),
         Ok(_) => {
             let usual: Vec<String> = place.usual_configs.iter().map(|path| place.shown(path)).collect();
@@ -201,7 +205,9 @@ fn key(place: &Place, model: &ModelConfig) -> String {
             (None, Some(name)) => {
                 format!("none is sent; if the server wants one, put it into {name} and start again")
             }
-            (None, None) => "none is sent".to_owned(),
+            (None, None) => {
+                "none is sent; if the server wants one, name its variable with model.api_key_env".to_owned()
+            }
         },
     }
 }

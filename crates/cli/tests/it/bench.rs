@@ -71,6 +71,12 @@ impl Bench {
     }
 }
 
+/// Writes a file that only its owner can use: a token that others could read is refused.
+pub(crate) fn write_closed(path: &Path, text: &str) {
+    std::fs::write(path, text).unwrap();
+    std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+}
+
 /// Feeds a command's standard input and waits for it.
 pub(crate) fn fed(mut command: Command, input: &str) -> Given {
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();

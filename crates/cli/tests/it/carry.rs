@@ -1,6 +1,6 @@
 //! `backup`, `restore`, `migrate`: what is carried is what was there.
 
-use crate::bench::Bench;
+use crate::bench::{Bench, write_closed};
 
 /// What every session says of itself, whole.
 pub(crate) fn exported(bench: &Bench) -> Vec<String> {
@@ -128,7 +128,7 @@ async fn where_nodes_keep_things_is_looked_at_first() {
     let bench = Bench::new();
     let url = schema.url();
     let token = bench.work().with_file_name("token");
-    std::fs::write(&token, "a-token-that-all-nodes-have").unwrap();
+    write_closed(&token, "a-token-that-all-nodes-have");
     let token = token.to_str().unwrap().to_owned();
     let serve = ["--provider", "scripted", "serve", "--addr", "127.0.0.1:0", "--token-file", &token];
     let with = |more: &[&'static str]| -> Vec<String> {

@@ -73,8 +73,10 @@ fn it_can_ask_for_the_token_as_a_key() {
     let file = format!(
         "model: {{ name: fake-1, base_url: \"{url}\" }}\ngateway: {{ auth: token, credentials: forward }}\n"
     );
-    bench.write("longhaul.yml", &file);
-    let (mut server, address, _said) = start(bench.command(["serve", "--addr", "127.0.0.1:0"]));
+    let path = bench.write("longhaul.yml", &file);
+    // A file that was merely found may not have callers' keys passed on.
+    let args = ["--config", path.to_str().unwrap(), "serve", "--addr", "127.0.0.1:0"];
+    let (mut server, address, _said) = start(bench.command(args));
     let token = token(&bench);
 
     assert_eq!(status(&post(&address, CHAT, &[], BODY)), "401");

@@ -118,8 +118,9 @@ fn the_key_is_taken_from_the_variable_that_is_named_and_never_shown_to_tools() {
     let bench = Bench::new();
     let fake = Fake::start([Say::Call("bash", json!({ "command": "env" })), Say::Text("ok")]);
     let file = format!("model: {{ base_url: '{}', name: fake-1, api_key_env: MY_KEY }}", fake.url());
-    bench.write("longhaul.yml", &file);
-    let mut command = bench.command(["run", "--yes", "show the environment"]);
+    let path = bench.write("longhaul.yml", &file);
+    let mut command =
+        bench.command(["--config", path.to_str().unwrap(), "run", "--yes", "show the environment"]);
     let given =
         given(command.env("MY_KEY", "sk-very-secret-1").env("OPENAI_API_KEY", "sk-other").output().unwrap())
             .exits(0);

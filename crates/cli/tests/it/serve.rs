@@ -6,7 +6,7 @@ use std::process::{Child, ChildStderr, Stdio};
 
 use serde_json::Value;
 
-use crate::bench::{Bench, given, signal};
+use crate::bench::{Bench, given, signal, write_closed};
 use crate::fake::{Fake, Say};
 
 /// One request; status and body.
@@ -452,7 +452,7 @@ fn the_agent_file_says_where_it_listens_and_whom_it_answers() {
     let bench = Bench::new();
     let token = "a token of my own, long enough".replace(' ', "-");
     let folder = bench.data().parent().unwrap().to_owned();
-    std::fs::write(folder.join("token.txt"), &token).unwrap();
+    write_closed(&folder.join("token.txt"), &token);
     let file = bench.write(
         "longhaul.yml",
         "model: { provider: scripted }

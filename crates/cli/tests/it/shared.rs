@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, signal};
+use crate::bench::{Bench, signal, write_closed};
 use crate::postgres::Schema;
 
 const TOKEN: &str = "a-token-that-all-nodes-have";
@@ -27,7 +27,7 @@ impl Node {
     pub(crate) fn start(schema: &Schema, more: impl FnOnce(&mut Command)) -> Self {
         let bench = Bench::new();
         let token = bench.data().with_file_name("shared-token");
-        std::fs::write(&token, TOKEN).unwrap();
+        write_closed(&token, TOKEN);
         let args = ["--provider", "scripted", "serve", "--addr", "127.0.0.1:0", "--yes", "--db"];
         let mut command = bench.command(args);
         command.arg(schema.url()).arg("--token-file").arg(token).env("LONGHAUL_LOG", "info");

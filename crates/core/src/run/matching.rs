@@ -17,6 +17,8 @@ pub struct Matching {
     pub rules: Vec<MatchingRule>,
     /// What holds where none fits; `None` is the tool's default, and a person is asked where that is not known.
     pub otherwise: Option<Box<Approval>>,
+    /// Rules of a second source, in order. Where rules of both sources fit, the stricter decision holds.
+    pub closures: Vec<MatchingRule>,
 }
 
 /// What holds for calls with such arguments.
@@ -33,16 +35,40 @@ impl Matching {
     /// What holds for a call with these arguments, as the model wrote them.
     pub fn decide(&self, arguments: &str) -> Approval {
         let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
-        let fitting = self.rules.iter().find(|rule| rule.fits(&arguments)).map(|rule| &rule.approval);
-        let decided = fitting.or(self.otherwise.as_deref()).cloned().unwrap_or(Approval::Ask);
-        match decided {
-            Approval::Matching(_) => Approval::Ask,
-            decided => decided,
+        let first_fitting = |rules: &[MatchingRule]| {
+            rules.iter().find(|rule| rule.fits(&arguments)).map(MatchingRule::decision)
+        };
+        match (first_fitting(&self.rules), first_fitting(&self.closures)) {
+            (Some(decision), Some(closure)) => stricter(decision, closure),
+            (Some(decision), None) | (None, Some(decision)) => decision,
+            (None, None) => self.otherwise.as_deref().map_or(Approval::Ask, unnested),
         }
     }
 }
 
+/// Returns the approval, or [`Approval::Ask`] for one that depends on arguments once more.
+fn unnested(approval: &Approval) -> Approval {
+    match approval {
+        Approval::Matching(_) => Approval::Ask,
+        decided => decided.clone(),
+    }
+}
+
+/// Returns the stricter of two decisions: a denial before a question, a question before a permission.
+fn stricter(one: Approval, other: Approval) -> Approval {
+    match (&one, &other) {
+        (Approval::Deny(_), _) => one,
+        (_, Approval::Deny(_)) => other,
+        (Approval::Allow, Approval::Allow) => Approval::Allow,
+        _ => Approval::Ask,
+    }
+}
+
 impl MatchingRule {
+    fn decision(&self) -> Approval {
+        unnested(&self.approval)
+    }
+
     fn fits(&self, arguments: &Value) -> bool {
         let allows = self.approval == Approval::Allow;
         self.patterns.iter().all(|(name, pattern)| {
@@ -129,6 +155,7 @@ mod tests {
                 rule("command", "git status*", Approval::Allow),
             ],
             otherwise: None,
+            ..Matching::default()
         };
         assert_eq!(matching.decide(&bash("git status --short")), Approval::Allow);
         assert_eq!(matching.decide(&bash("cd x && rm -rf .")), Approval::Deny("no".to_owned()));
@@ -144,8 +171,11 @@ mod tests {
 
     #[test]
     fn what_is_allowed_says_no_more_than_its_pattern_shows() {
-        let matching =
-            Matching { rules: vec![rule("command", "git log *", Approval::Allow)], otherwise: None };
+        let matching = Matching {
+            rules: vec![rule("command", "git log *", Approval::Allow)],
+            otherwise: None,
+            ..Matching::default()
+        };
         assert_eq!(matching.decide(&bash("git log -p src/a.rs")), Approval::Allow);
         for more in [
             "; rm x", "&& rm x", "| sh", "> x", "`rm x`", "$(rm x)", "\nrm x", "-S $HOME", "<(rm x)",
@@ -154,24 +184,57 @@ mod tests {
             let command = format!("git log {more}");
             assert_eq!(matching.decide(&bash(&command)), Approval::Ask, "{command}");
         }
-        let piped =
-            Matching { rules: vec![rule("command", "git log * | head*", Approval::Allow)], otherwise: None };
+        let piped = Matching {
+            rules: vec![rule("command", "git log * | head*", Approval::Allow)],
+            otherwise: None,
+            ..Matching::default()
+        };
         assert_eq!(piped.decide(&bash("git log -p | head -3")), Approval::Allow);
-        let path = Matching { rules: vec![rule("path", "docs/*", Approval::Allow)], otherwise: None };
+        let path = Matching {
+            rules: vec![rule("path", "docs/*", Approval::Allow)],
+            otherwise: None,
+            ..Matching::default()
+        };
         assert_eq!(path.decide(r#"{"path":"docs/a..b/c.md"}"#), Approval::Allow);
         assert_eq!(path.decide(r#"{"path":"docs/../src/main.rs"}"#), Approval::Ask);
         // What is denied is denied whatever stands around it.
         let denied = Matching {
             rules: vec![rule("command", "*push*", Approval::Deny(String::new()))],
             otherwise: None,
+            ..Matching::default()
         };
         assert_eq!(denied.decide(&bash("true; git push")), Approval::Deny(String::new()));
     }
 
     #[test]
-    fn what_is_no_text_is_matched_as_json() {
+    fn the_stricter_of_two_sources_holds() {
+        let any = |approval| MatchingRule { patterns: BTreeMap::new(), approval };
+        let deny = || Approval::Deny("no".to_owned());
+        for (rule, closure, expected) in [
+            (Approval::Allow, deny(), deny()),
+            (deny(), Approval::Allow, deny()),
+            (Approval::Allow, Approval::Ask, Approval::Ask),
+            (Approval::Ask, Approval::Allow, Approval::Ask),
+            (Approval::Allow, Approval::Allow, Approval::Allow),
+        ] {
+            let otherwise = Some(Box::new(Approval::Allow));
+            let matching = Matching { rules: vec![any(rule)], otherwise, closures: vec![any(closure)] };
+            assert_eq!(matching.decide("{}"), expected, "{matching:?}");
+        }
+        let closures = vec![rule("command", "git push*", deny())];
         let matching =
-            Matching { rules: vec![rule("replaceAll", "false", Approval::Allow)], otherwise: None };
+            Matching { otherwise: Some(Box::new(Approval::Allow)), closures, ..Matching::default() };
+        assert_eq!(matching.decide(&bash("git push")), deny());
+        assert_eq!(matching.decide(&bash("git log")), Approval::Allow, "no rule of either source fits");
+    }
+
+    #[test]
+    fn what_is_no_text_is_matched_as_json() {
+        let matching = Matching {
+            rules: vec![rule("replaceAll", "false", Approval::Allow)],
+            otherwise: None,
+            ..Matching::default()
+        };
         assert_eq!(matching.decide(r#"{"replaceAll":false}"#), Approval::Allow);
         assert_eq!(matching.decide(r#"{"replaceAll":true}"#), Approval::Ask);
     }

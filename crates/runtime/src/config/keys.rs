@@ -171,7 +171,11 @@ pub(super) const KEYS: &[Key] = &[
         "\"http://localhost:1234/v1\"",
         "Where the server is, up to and with /v1. Unless it is said, the provider's own address.",
     ),
-    key("model.api_key_env", Kind::EnvName, "KEY", "The environment variable that holds the key, or none."),
+    unset(
+        "model.api_key_env",
+        Kind::EnvName,
+        "The environment variable that holds the key. Without one a key is sent only to the provider's own address, from its usual variable.",
+    ),
     key(
         "model.context_window",
         Kind::CountOrAuto,

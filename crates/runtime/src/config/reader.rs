@@ -117,7 +117,7 @@ impl<'a> Reader<'a> {
 
     /// The variable's name. What is there instead may be the key itself: it is not quoted in the message.
     pub(super) fn env_name(&mut self, path: &str) -> Option<String> {
-        let Some(node) = self.find(path) else { return Some(default(path).to_owned()) };
+        let node = self.find(path)?;
         match text(node) {
             Some(name) if name == "none" => None,
             None if matches!(node.value, Value::Null) => None,

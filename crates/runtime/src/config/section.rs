@@ -36,6 +36,7 @@ pub(super) fn config(reader: &mut Reader<'_>) -> Config {
         },
         approvals: ApprovalsConfig {
             rules: reader.rules("approvals.rules"),
+            closures: Vec::new(),
             timeout: reader.time("approvals.timeout"),
         },
         mcp_servers: reader.mcp_servers("mcpServers"),

@@ -10,7 +10,7 @@ use super::*;
 const AS_SPECIFIED: &str = r#"
 name: default
 systemPrompt: ""
-model: { provider: openai-compatible, name: qwen3-30b, base_url: "http://localhost:1234/v1", api_key_env: KEY, context_window: auto, max_output_tokens: auto, headers: {}, body: {} }
+model: { provider: openai-compatible, name: qwen3-30b, base_url: "http://localhost:1234/v1", api_key_env: none, context_window: auto, max_output_tokens: auto, headers: {}, body: {} }
 run: { maxSteps: 100, timeout: none, parallelTools: auto, recovery: rest, queueLimit: 100 }
 context:
   enabled: true
@@ -55,7 +55,7 @@ fn defaults_are_those_of_the_specification() {
     assert_eq!(config.system_prompt, SystemPrompt::Text(String::new()));
     assert_eq!(config.model.provider, ProviderKind::OpenaiCompatible);
     assert_eq!(config.model.base_url, "http://localhost:1234/v1");
-    assert_eq!(config.model.api_key_env.as_deref(), Some("KEY"));
+    assert_eq!(config.model.api_key_env, None);
     assert_eq!((config.model.context_window, config.model.max_output_tokens), (None, None));
     assert_eq!((config.run.max_steps, config.run.timeout, config.run.queue_limit), (100, None, 100));
     assert_eq!(config.run.parallel_tools, ParallelTools::Auto);

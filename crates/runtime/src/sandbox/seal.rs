@@ -171,9 +171,11 @@ mod watch {
         /// Begins to watch. Where the system does not tell of changes, they are looked for at the end of each child only.
         pub(in super::super) fn over(folders: &[std::path::PathBuf]) -> Self {
             let seal = Arc::new(Seal::of(folders));
-            let events = Events::of(&seal)
+            // Without a folder there is nothing that would end the thread.
+            let events = (!seal.0.is_empty()).then(|| Events::of(&seal)).transpose();
+            let events = events
                 .inspect_err(|error| tracing::warn!("protected folders cannot be watched: {error}"))
-                .ok();
+                .unwrap_or_default();
             Self { seal, _events: events }
         }
 
@@ -188,9 +190,6 @@ mod watch {
             let inotify = Arc::new(inotify::init(inotify::CreateFlags::CLOEXEC)?);
             let what = inotify::WatchFlags::ATTRIB | inotify::WatchFlags::ONLYDIR;
             let watch = |sealed: &super::Sealed| inotify::add_watch(&inotify, &sealed.path, what);
-            if seal.0.is_empty() {
-                return Err(std::io::Error::other("there are none"));
-            }
             let watched = seal.0.iter().map(watch).collect::<Result<Vec<_>, _>>()?;
             let has_ended = Arc::new(AtomicBool::new(false));
             let (its_seal, its_end, its_inotify) =

@@ -4,16 +4,13 @@ use std::collections::{BTreeSet, VecDeque};
 
 use longhaul::session::Session;
 use longhaul_core::ids::ApprovalId;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::failure::Outcome;
+use crate::term::exact::{exact, exact_lines};
 use crate::term::happening::Call;
-use crate::term::human::count;
 use crate::term::style::Style;
 use crate::term::wrap::wrapped;
-
-/// Lines of a command, a text or a change that are shown.
-const SHOWN_LINES: usize = 40;
 
 /// Open questions, oldest first, and what needs no question any more.
 #[derive(Debug, Default)]
@@ -98,30 +95,9 @@ impl Approvals {
     }
 }
 
-/// What is asked, in full: a person allows exactly this.
+/// Returns what is asked, whole: a person allows exactly this.
 pub(super) fn question(call: &Call, columns: usize, style: Style) -> String {
-    let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
-    let text = |key: &str| arguments[key].as_str();
-    let mut lines: Vec<String> = match (call.tool.as_str(), text("path")) {
-        ("bash", _) => set(text("command").unwrap_or(&call.arguments), "", columns),
-        ("edit", Some(path)) => {
-            let mut lines = vec![exact(path)];
-            lines.extend(set(text("old").unwrap_or_default(), "- ", columns));
-            lines.extend(set(text("new").unwrap_or_default(), "+ ", columns));
-            lines
-        }
-        ("write", Some(path)) => {
-            let mut lines = vec![exact(path)];
-            lines.extend(set(text("content").unwrap_or_default(), "+ ", columns));
-            lines
-        }
-        _ => set(&call.arguments, "", columns),
-    };
-    if lines.len() > SHOWN_LINES {
-        let more = count((lines.len() - SHOWN_LINES) as u64, "more line");
-        lines.truncate(SHOWN_LINES);
-        lines.push(style.amber(&format!("… {more}, not shown here")));
-    }
+    let lines = arguments_shown(call, columns);
     let mut asked = format!("{} {} wants to run\n", style.amber("?"), style.bold(&exact(&call.tool)));
     lines.iter().for_each(|line| asked.push_str(&format!("    {line}\n")));
     let keys =
@@ -130,28 +106,54 @@ pub(super) fn question(call: &Call, columns: usize, style: Style) -> String {
     asked
 }
 
+/// The arguments of a call: a command or a change as such, all else as it was written.
+fn arguments_shown(call: &Call, columns: usize) -> Vec<String> {
+    let arguments: Map<String, Value> = serde_json::from_str(&call.arguments).unwrap_or_default();
+    let text = |key: &str| arguments.get(key).and_then(Value::as_str);
+    let (mut lines, shown) = match call.tool.as_str() {
+        "bash" => match text("command") {
+            Some(command) => (set(command, "", columns), &["command"][..]),
+            None => return set(&call.arguments, "", columns),
+        },
+        "edit" => match (text("path"), text("old"), text("new")) {
+            (Some(path), Some(old), Some(new)) => {
+                let mut lines = set(path, "", columns);
+                lines.extend(set(old, "- ", columns));
+                lines.extend(set(new, "+ ", columns));
+                (lines, &["path", "old", "new"][..])
+            }
+            _ => return set(&call.arguments, "", columns),
+        },
+        "write" => match (text("path"), text("content")) {
+            (Some(path), Some(content)) => {
+                let mut lines = set(path, "", columns);
+                lines.extend(set(content, "+ ", columns));
+                (lines, &["path", "content"][..])
+            }
+            _ => return set(&call.arguments, "", columns),
+        },
+        _ => return set(&call.arguments, "", columns),
+    };
+    let others = arguments.iter().filter(|(name, _)| !shown.contains(&name.as_str()));
+    lines.extend(others.flat_map(|(name, value)| set(&format!("{name}: {value}"), "", columns)));
+    lines
+}
+
 fn set(text: &str, mark: &str, columns: usize) -> Vec<String> {
     let width = columns.saturating_sub(4 + mark.len());
-    let lines = text.lines().flat_map(|line| {
-        let set = wrapped(&exact(line), 0, 0, width);
-        set.lines().map(|line| format!("{mark}{line}")).collect::<Vec<_>>()
+    let lines = exact_lines(text).into_iter().flat_map(|line| {
+        let set = wrapped(&line, 0, 0, width);
+        // A blank line is one, too.
+        let lines: Vec<String> = set.split('\n').map(|line| format!("{mark}{line}")).collect();
+        lines
     });
     lines.collect()
 }
 
-/// Text in which nothing hides: what would not show is spelled out.
-fn exact(text: &str) -> String {
-    let spelled = text.chars().map(|c| match c {
-        '\t' => "    ".to_owned(),
-        c if c.is_control() || crate::term::text::char_width(c) == 0 => c.escape_unicode().to_string(),
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => c.escape_unicode().to_string(),
-        c => c.to_string(),
-    });
-    spelled.collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -183,5 +185,37 @@ mod tests {
             Style::default(),
         );
         assert!(asked.contains("    a.rs\n    - one\n    - two\n    + three\n"), "{asked}");
+    }
+
+    #[test]
+    fn nothing_stands_hidden_behind_what_is_shown() {
+        let shown = |tool: &str, arguments: Value| {
+            let call = Call { id: "c".into(), tool: tool.into(), arguments: arguments.to_string() };
+            question(&call, 79, Style::default())
+        };
+        let long: String = (1..=200).map(|line| format!("echo {line}\n")).collect();
+        let asked = shown("bash", json!({ "command": format!("{long}rm -rf /") }));
+        assert!(asked.contains("echo 200\n    rm -rf /\n") && !asked.contains("not shown"), "{asked}");
+        let asked = shown("bash", json!({ "command": format!("ls{}rm -rf /", "\n".repeat(60)) }));
+        assert!(asked.contains("    ls\n    ⏎×59\n    rm -rf /\n"), "{asked}");
+        let asked = shown("bash", json!({ "command": format!("ls{}; rm -rf /", " ".repeat(3_000)) }));
+        assert!(asked.contains("    ls␣×3000; rm -rf /\n"), "{asked}");
+        let asked = shown("write", json!({ "path": "a\u{202e}b\nc", "content": "x\u{200b}y\n\nz" }));
+        assert!(asked.contains("    a\\u{202e}b\n    c\n    + x\\u{200b}y\n    + \n    + z\n"), "{asked}");
+        // Every argument is shown, also one that the tool may not know.
+        let asked = shown("edit", json!({ "path": "a", "old": "b", "new": "c", "replaceAll": true }));
+        assert!(asked.contains("    replaceAll: true\n"), "{asked}");
+        let asked = shown("bash", json!({ "command": "ls", "cwd": "/\u{202e}" }));
+        assert!(asked.contains("    cwd: \"/\\u{202e}\"\n"), "{asked}");
+        for (tool, arguments) in
+            [("bash", json!({ "cmd": "rm" })), ("edit", json!({ "path": "a", "new": 1 }))]
+        {
+            assert!(shown(tool, arguments.clone()).contains(&arguments.to_string()), "{arguments}");
+        }
+        let asked = shown("files__x\u{202e}", json!({ "text": "\u{202e}" }));
+        assert!(
+            asked.contains("files__x\\u{202e} wants") && asked.contains("{\"text\":\"\\u{202e}\"}"),
+            "{asked}"
+        );
     }
 }

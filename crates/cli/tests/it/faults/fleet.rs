@@ -11,7 +11,7 @@ use super::api::Api;
 use super::model::{Asked, Call, Model, Say};
 use super::server::{PATIENCE, Place, Rules, Server, Shared};
 use super::talk::{Talker, brief, busy};
-use crate::bench::is_running;
+use crate::bench::{is_running, write_closed};
 use crate::cluster::Cluster;
 use crate::proxy::Proxy;
 
@@ -67,7 +67,7 @@ impl Fleet {
         let folder = common.work().with_file_name("common");
         std::fs::create_dir(&folder).unwrap();
         let token = folder.join("token");
-        std::fs::write(&token, Uuid::now_v7().simple().to_string()).unwrap();
+        write_closed(&token, &Uuid::now_v7().simple().to_string());
         let mut fleet = Self {
             cluster,
             common,

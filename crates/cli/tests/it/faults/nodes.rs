@@ -16,6 +16,7 @@ use super::rng::Rng;
 use super::server::{PATIENCE, Place, Rules, Server, Shared};
 use super::talk::{Talker, brief, busy, conclude, talkers};
 use super::{number, seed};
+use crate::bench::write_closed;
 use crate::postgres::Schema;
 
 const NODES: usize = 3;
@@ -90,7 +91,7 @@ pub(crate) fn common_to_nodes(common: &Place, schema: &Schema) -> Arc<Shared> {
     let folder = common.work().with_file_name("common");
     std::fs::create_dir(&folder).unwrap();
     let token = folder.join("token");
-    std::fs::write(&token, Uuid::now_v7().simple().to_string()).unwrap();
+    write_closed(&token, &Uuid::now_v7().simple().to_string());
     Arc::new(Shared {
         db: schema.url(),
         token,

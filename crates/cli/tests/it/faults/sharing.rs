@@ -10,7 +10,7 @@ use super::model::Model;
 use super::nodes::common_to_nodes;
 use super::server::{PATIENCE, Place, Rules};
 use super::talk::{brief, rest};
-use crate::bench::Bench;
+use crate::bench::{Bench, write_closed};
 use crate::postgres::Schema;
 use crate::shared::Node;
 
@@ -43,7 +43,7 @@ async fn a_node_with_another_token_does_not_start_while_others_live() {
     let Some(schema) = Schema::new("tokens").await else { return };
     let bench = Bench::new();
     let token = bench.data().with_file_name("other-token");
-    std::fs::write(&token, "a-token-that-nobody-else-has").unwrap();
+    write_closed(&token, "a-token-that-nobody-else-has");
     let (url, token) = (schema.url(), token.to_str().unwrap());
     let other = || {
         let address = ["--provider", "scripted", "serve", "--addr", "127.0.0.1:0"];

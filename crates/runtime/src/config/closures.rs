@@ -1,0 +1,520 @@
+//! The closures of the user's own agent file. They hold over a file that was found in a folder.
+//!
+//! Every section with a closure is taken apart by name, so that a new key does not compile until somebody has
+//! decided whether a folder's file may loosen it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    AgentSource, ApprovalsConfig, BlobsConfig, Config, ConfigError, GatewayAuth, GatewayConfig,
+    GatewayCredentials, HooksConfig, ModelConfig, Recovery, RunConfig, SandboxConfig, ServerConfig,
+    TelemetryConfig, ToolsConfig,
+};
+use crate::sandbox::{ChildLimits, Network};
+
+/// The user's own agent file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UserFile {
+    /// What the file says, with the defaults for all else.
+    pub config: Config,
+    /// The keys that the file says something of, for example `run.maxSteps`.
+    pub written: BTreeSet<String>,
+}
+
+/// The configuration of a folder's file under the closures of the user's own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Narrowed {
+    /// The configuration that holds.
+    pub config: Config,
+    /// The keys at which the user's file holds against the folder's.
+    pub held: BTreeSet<String>,
+}
+
+impl UserFile {
+    /// Reads the user's own agent file. `file` is its name in messages.
+    ///
+    /// # Errors
+    /// As [`Config::parse`].
+    pub fn parse(text: &str, file: &str) -> Result<Self, ConfigError> {
+        Ok(Self { config: Config::parse(text, file)?, written: Config::written(text) })
+    }
+
+    /// Whether the file names a model or a server.
+    pub fn names_a_model(&self) -> bool {
+        self.config.model != Config::default().model
+    }
+}
+
+impl Config {
+    /// Returns this configuration, which was found in a folder, under the closures of the user's own file. Where both
+    /// say something, the stricter of the two holds. A folder's file that names no server has the user's.
+    ///
+    /// ```
+    /// use longhaul::config::{Config, UserFile};
+    /// use longhaul::sandbox::Network;
+    ///
+    /// let user = UserFile::parse("sandbox: { network: deny }", "~/longhaul.yml").unwrap();
+    /// let found = Config::parse("sandbox: { network: allow }", "longhaul.yml").unwrap();
+    /// let narrowed = found.under(&user);
+    /// assert_eq!(narrowed.config.sandbox.network, Network::Denied);
+    /// assert!(narrowed.held.contains("sandbox.network"));
+    /// ```
+    #[must_use]
+    pub fn under(self, user: &UserFile) -> Narrowed {
+        let mut closures = Closures { user, held: BTreeSet::new() };
+        let config = closures.config(self);
+        Narrowed { config, held: closures.held }
+    }
+}
+
+struct Closures<'a> {
+    user: &'a UserFile,
+    held: BTreeSet<String>,
+}
+
+impl Closures<'_> {
+    fn config(&mut self, folder: Config) -> Config {
+        let user = &self.user.config;
+        let Config {
+            // What the agent is told and how its conversation is kept loosens nothing.
+            name,
+            system_prompt,
+            context,
+            retry,
+            models,
+            model,
+            run,
+            hooks,
+            tools,
+            sandbox,
+            blobs,
+            approvals,
+            mcp_servers,
+            gateway,
+            server,
+            telemetry,
+            agents,
+        } = folder;
+        Config {
+            name,
+            system_prompt,
+            context,
+            retry,
+            models,
+            model: self.model(model),
+            run: self.run(run),
+            hooks: self.hooks(hooks),
+            tools: self.tools(tools),
+            sandbox: self.sandbox(sandbox),
+            blobs: self.blobs(blobs),
+            approvals: self.approvals(approvals),
+            // A server of the same name is the user's: rules name its tools.
+            mcp_servers: mcp_servers
+                .into_iter()
+                .map(|(name, server)| match user.mcp_servers.get(&name) {
+                    Some(own) if *own != server => {
+                        self.held.insert(format!("mcpServers.{name}"));
+                        (name, own.clone())
+                    }
+                    _ => (name, server),
+                })
+                .collect(),
+            gateway: self.gateway(gateway),
+            server: self.server(server),
+            telemetry: self.telemetry(telemetry),
+            agents: agents
+                .into_iter()
+                .map(|(name, agent)| match agent {
+                    AgentSource::Here(agent) => (name, AgentSource::Here(Box::new(self.config(*agent)))),
+                    AgentSource::File(_) => (name, agent),
+                })
+                .collect(),
+        }
+    }
+
+    /// The user's server, with its key and headers, where the folder's file names none.
+    fn model(&self, folder: ModelConfig) -> ModelConfig {
+        let (user, usual) = (&self.user.config.model, Config::default().model);
+        if folder == usual {
+            return user.clone();
+        }
+        let server = |model: &ModelConfig| {
+            (model.provider, model.base_url.clone(), model.api_key_env.clone(), model.headers.clone())
+        };
+        if server(&folder) != server(&usual) {
+            return folder;
+        }
+        let (provider, base_url, api_key_env, headers) = server(user);
+        ModelConfig { provider, base_url, api_key_env, headers, ..folder }
+    }
+
+    fn run(&mut self, folder: RunConfig) -> RunConfig {
+        let user = &self.user.config.run;
+        let RunConfig { max_steps, timeout, parallel_tools, recovery, queue_limit } = folder;
+        RunConfig {
+            max_steps: self.at_most("run.maxSteps", user.max_steps, max_steps),
+            timeout: self.at_most_or_none("run.timeout", user.timeout, timeout),
+            parallel_tools,
+            recovery: self.closed("run.recovery", user.recovery, recovery, Recovery::Rest),
+            queue_limit: self.at_most("run.queueLimit", user.queue_limit, queue_limit),
+        }
+    }
+
+    fn hooks(&mut self, folder: HooksConfig) -> HooksConfig {
+        let user = &self.user.config.hooks;
+        let HooksConfig { pre_compact, pre_tool_use, post_tool_use, user_prompt_submit } = folder;
+        HooksConfig {
+            pre_compact: self.own("hooks.preCompact", &user.pre_compact, pre_compact),
+            pre_tool_use: self.own("hooks.preToolUse", &user.pre_tool_use, pre_tool_use),
+            post_tool_use: self.own("hooks.postToolUse", &user.post_tool_use, post_tool_use),
+            user_prompt_submit: self.own(
+                "hooks.userPromptSubmit",
+                &user.user_prompt_submit,
+                user_prompt_submit,
+            ),
+        }
+    }
+
+    fn tools(&mut self, folder: ToolsConfig) -> ToolsConfig {
+        let user = &self.user.config.tools;
+        let ToolsConfig {
+            enabled,
+            mut disabled,
+            max_output_chars,
+            mut output_limits,
+            bash_timeout,
+            read_max_lines,
+            read_max_line_length,
+            grep_max_matches,
+        } = folder;
+        let enabled = match (&user.enabled, enabled) {
+            (None, enabled) => enabled,
+            (Some(own), None) => {
+                self.held.insert("tools.enabled".to_owned());
+                Some(own.clone())
+            }
+            (Some(own), Some(mut enabled)) => {
+                self.note("tools.enabled", enabled.iter().any(|tool| !own.contains(tool)));
+                enabled.retain(|tool| own.contains(tool));
+                Some(enabled)
+            }
+        };
+        for tool in &user.disabled {
+            if !disabled.contains(tool) {
+                self.held.insert("tools.disabled".to_owned());
+                disabled.push(tool.clone());
+            }
+        }
+        let named: BTreeMap<_, _> =
+            user.output_limits.iter().map(|(tool, limit)| (tool.clone(), *limit)).collect();
+        for (tool, limit) in named {
+            let key = format!("tools.{tool}.maxOutputChars");
+            let folders = output_limits.get(&tool).copied().unwrap_or(u64::MAX);
+            output_limits.insert(tool, self.at_most(&key, limit, folders));
+        }
+        ToolsConfig {
+            enabled,
+            disabled,
+            max_output_chars: self.at_most("tools.maxOutputChars", user.max_output_chars, max_output_chars),
+            output_limits,
+            bash_timeout: self.at_most("tools.bash.timeoutMs", user.bash_timeout, bash_timeout),
+            read_max_lines: self.at_most("tools.read.maxLines", user.read_max_lines, read_max_lines),
+            read_max_line_length: self.at_most(
+                "tools.read.maxLineLength",
+                user.read_max_line_length,
+                read_max_line_length,
+            ),
+            grep_max_matches: self.at_most("tools.grep.maxMatches", user.grep_max_matches, grep_max_matches),
+        }
+    }
+
+    fn sandbox(&mut self, folder: SandboxConfig) -> SandboxConfig {
+        let user = &self.user.config.sandbox;
+        let SandboxConfig { network, limits } = folder;
+        let ChildLimits { cpu_seconds, memory_bytes, file_bytes, processes, open_files } = limits;
+        let own = &user.limits;
+        let limits = ChildLimits {
+            cpu_seconds: self.at_most_or_none("sandbox.limits.cpuSeconds", own.cpu_seconds, cpu_seconds),
+            memory_bytes: self.at_most_or_none("sandbox.limits.memoryBytes", own.memory_bytes, memory_bytes),
+            file_bytes: self.at_most_or_none("sandbox.limits.fileBytes", own.file_bytes, file_bytes),
+            processes: self.at_most_or_none("sandbox.limits.processes", own.processes, processes),
+            open_files: self.at_most_or_none("sandbox.limits.openFiles", own.open_files, open_files),
+        };
+        SandboxConfig {
+            network: self.closed("sandbox.network", user.network, network, Network::Denied),
+            limits,
+        }
+    }
+
+    fn blobs(&mut self, folder: BlobsConfig) -> BlobsConfig {
+        let user = &self.user.config.blobs;
+        let BlobsConfig { max_bytes, session_quota_bytes } = folder;
+        BlobsConfig {
+            max_bytes: self.at_most("blobs.maxBytes", user.max_bytes, max_bytes),
+            session_quota_bytes: self.at_most(
+                "blobs.sessionQuotaBytes",
+                user.session_quota_bytes,
+                session_quota_bytes,
+            ),
+        }
+    }
+
+    fn approvals(&mut self, folder: ApprovalsConfig) -> ApprovalsConfig {
+        let user = &self.user.config.approvals;
+        let ApprovalsConfig { rules, closures: _, timeout } = folder;
+        self.note("approvals.rules", !user.rules.is_empty());
+        ApprovalsConfig {
+            rules,
+            closures: user.rules.clone(),
+            timeout: self.at_most_or_none("approvals.timeout", user.timeout, timeout),
+        }
+    }
+
+    fn gateway(&mut self, folder: GatewayConfig) -> GatewayConfig {
+        let user = &self.user.config.gateway;
+        // Upstreams with an address or a key of their own are asked about.
+        let GatewayConfig { upstreams, midstream, notices_in_text, recall, auth, credentials } = folder;
+        GatewayConfig {
+            upstreams,
+            midstream,
+            notices_in_text,
+            recall,
+            auth: self.closed("gateway.auth", user.auth, auth, GatewayAuth::Token),
+            credentials: self.closed(
+                "gateway.credentials",
+                user.credentials,
+                credentials,
+                GatewayCredentials::Own,
+            ),
+        }
+    }
+
+    fn server(&mut self, folder: ServerConfig) -> ServerConfig {
+        let user = &self.user.config.server;
+        // Where the server listens, whom it answers and where its token comes from is asked about.
+        let ServerConfig {
+            addr,
+            token_file,
+            allowed_hosts,
+            allowed_origins,
+            max_body_bytes,
+            rate_limit,
+            keep_sessions,
+        } = folder;
+        ServerConfig {
+            addr,
+            token_file,
+            allowed_hosts,
+            allowed_origins,
+            max_body_bytes: self.at_most("server.maxBodyBytes", user.max_body_bytes, max_body_bytes),
+            rate_limit: self.own("server.rateLimit", &user.rate_limit, rate_limit),
+            keep_sessions: self.own("server.keepSessions", &user.keep_sessions, keep_sessions),
+        }
+    }
+
+    fn telemetry(&mut self, folder: TelemetryConfig) -> TelemetryConfig {
+        let user = &self.user.config.telemetry;
+        let TelemetryConfig { otlp, content } = folder;
+        TelemetryConfig { otlp, content: self.closed("telemetry.content", user.content, content, false) }
+    }
+
+    /// The smaller of two limits, where the user's file states one.
+    fn at_most<T: Ord>(&mut self, key: &str, user: T, folder: T) -> T {
+        if user < folder && self.user.written.contains(key) {
+            self.held.insert(key.to_owned());
+            return user;
+        }
+        folder
+    }
+
+    /// The smaller of two limits, where the user's file states one; `None` is no limit.
+    fn at_most_or_none<T: Ord>(&mut self, key: &str, user: Option<T>, folder: Option<T>) -> Option<T> {
+        match (user, folder) {
+            (Some(user), Some(folder)) => Some(self.at_most(key, user, folder)),
+            (Some(user), None) if self.user.written.contains(key) => {
+                self.held.insert(key.to_owned());
+                Some(user)
+            }
+            (_, folder) => folder,
+        }
+    }
+
+    /// The strict value, where the user's file states it.
+    fn closed<T: PartialEq>(&mut self, key: &str, user: T, folder: T, strict: T) -> T {
+        if user == strict && folder != strict && self.user.written.contains(key) {
+            self.held.insert(key.to_owned());
+            return user;
+        }
+        folder
+    }
+
+    /// The user's value, where there is one.
+    fn own<T: Clone + PartialEq>(&mut self, key: &str, user: &Option<T>, folder: Option<T>) -> Option<T> {
+        match user {
+            Some(own) => {
+                self.note(key, folder.as_ref() != Some(own));
+                Some(own.clone())
+            }
+            None => folder,
+        }
+    }
+
+    fn note(&mut self, key: &str, holds: bool) {
+        if holds {
+            self.held.insert(key.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Decision;
+
+    const USER: &str = "
+model: { provider: openai, name: own, api_key_env: OWN_KEY, headers: { x-own: a } }
+run: { maxSteps: 10, timeout: 5m, recovery: rest, queueLimit: 7 }
+tools:
+  enabled: [read, bash, grep]
+  disabled: [bash]
+  maxOutputChars: 1000
+  bash: { timeoutMs: 1000, maxOutputChars: 900 }
+  read: { maxLines: 10, maxLineLength: 11 }
+  grep: { maxMatches: 12 }
+sandbox:
+  network: deny
+  limits: { cpuSeconds: 1, memoryBytes: 67108864, fileBytes: 2, processes: 3, openFiles: 64 }
+blobs: { maxBytes: 100, sessionQuotaBytes: 200 }
+approvals: { timeout: 1m, rules: [{ tool: bash, decision: deny }] }
+hooks:
+  preCompact: { command: own }
+  preToolUse: { command: own }
+  postToolUse: { command: own }
+  userPromptSubmit: { command: own }
+mcpServers: { files: { command: own } }
+gateway: { auth: token, credentials: own }
+server: { maxBodyBytes: 1000, rateLimit: 1/s, keepSessions: 30d }
+telemetry: { content: false }
+";
+
+    const LOOSE: &str = "
+run: { maxSteps: 1000, timeout: none, recovery: continue, queueLimit: 700 }
+tools:
+  enabled: [read, bash, write]
+  maxOutputChars: 100000
+  bash: { timeoutMs: 100000, maxOutputChars: 90000 }
+  read: { maxLines: 1000, maxLineLength: 1100 }
+  grep: { maxMatches: 1200 }
+sandbox:
+  network: allow
+  limits: { cpuSeconds: none, memoryBytes: none, fileBytes: 2000, processes: none, openFiles: none }
+blobs: { maxBytes: 10000, sessionQuotaBytes: 20000 }
+approvals: { timeout: none, rules: [{ tool: bash, decision: allow }] }
+hooks:
+  preCompact: { command: other }
+  preToolUse: { command: other }
+  postToolUse: none
+  userPromptSubmit: { command: other }
+mcpServers: { files: { command: other } }
+gateway: { auth: open-on-loopback, credentials: forward }
+server: { maxBodyBytes: 10000, rateLimit: none, keepSessions: none }
+telemetry: { content: true }
+";
+
+    fn user(text: &str) -> UserFile {
+        UserFile::parse(text, "own").unwrap()
+    }
+
+    fn found(text: &str) -> Config {
+        Config::parse(text, "found").unwrap()
+    }
+
+    /// The sections with closures as they stand in the user's file, but for what a found file decides itself.
+    fn assert_closed(narrowed: &Config) {
+        let own = user(USER).config;
+        assert_eq!(narrowed.run, own.run);
+        assert_eq!(narrowed.sandbox, own.sandbox);
+        assert_eq!(narrowed.blobs, own.blobs);
+        assert_eq!(narrowed.hooks, own.hooks);
+        assert_eq!(narrowed.approvals.closures, own.approvals.rules);
+        assert_eq!(narrowed.approvals.timeout, own.approvals.timeout);
+        assert_eq!(
+            (narrowed.gateway.auth, narrowed.gateway.credentials),
+            (own.gateway.auth, own.gateway.credentials)
+        );
+        assert_eq!(narrowed.telemetry, own.telemetry);
+        let tools = ToolsConfig { enabled: own.tools.enabled.clone(), ..narrowed.tools.clone() };
+        assert_eq!(tools, own.tools);
+    }
+
+    #[test]
+    fn nothing_that_the_users_file_closes_is_opened_by_a_found_file() {
+        for text in [LOOSE.to_owned(), "{}".to_owned()] {
+            let mut config = found(&text).under(&user(USER)).config;
+            assert_eq!(config.server.rate_limit, user(USER).config.server.rate_limit, "{text}");
+            assert_eq!(config.server.keep_sessions, user(USER).config.server.keep_sessions, "{text}");
+            if text == "{}" {
+                // What it does not say keeps its default, where that is stricter than the user's file.
+                config.tools.enabled = None;
+            } else {
+                assert_eq!(config.tools.enabled, Some(vec!["read".to_owned(), "bash".to_owned()]));
+                assert_eq!(config.mcp_servers, user(USER).config.mcp_servers);
+            }
+            assert_closed(&config);
+        }
+    }
+
+    #[test]
+    fn the_keys_at_which_the_users_file_holds_are_named() {
+        let held = found(LOOSE).under(&user(USER)).held;
+        let expected = Config::written(USER).into_iter().filter(|key| {
+            let is_leaf = !Config::written(USER).iter().any(|other| other.starts_with(&format!("{key}.")));
+            is_leaf && !key.starts_with("model.")
+        });
+        let missing: Vec<String> = expected
+            .map(|key| if key.starts_with("mcpServers.") { "mcpServers.files".to_owned() } else { key })
+            .map(|key| match key.split('.').collect::<Vec<_>>().as_slice() {
+                ["hooks", hook, ..] => format!("hooks.{hook}"),
+                _ => key,
+            })
+            .filter(|key| !held.contains(key))
+            .collect();
+        assert!(missing.is_empty(), "{missing:?} of {held:?}");
+    }
+
+    #[test]
+    fn agents_of_a_found_file_are_under_the_closures_too() {
+        let text = "agents: { other: { sandbox: { network: allow }, run: { maxSteps: 1000 } } }";
+        let config = found(text).under(&user(USER)).config;
+        let AgentSource::Here(other) = &config.agents["other"] else { panic!("{:?}", config.agents) };
+        assert_closed(other);
+    }
+
+    #[test]
+    fn a_found_file_may_be_stricter() {
+        let text = "{ run: { maxSteps: 3 }, sandbox: { network: deny }, tools: { disabled: [write] }, approvals: { rules: [{ tool: '*', decision: deny }] } }";
+        let narrowed = found(text).under(&user("run: { maxSteps: 10 }"));
+        assert_eq!(narrowed.config.run.max_steps, 3);
+        assert_eq!(narrowed.config.sandbox.network, Network::Denied);
+        assert_eq!(narrowed.config.tools.disabled, ["write"]);
+        assert_eq!(narrowed.config.approvals.rules[0].decision, Decision::Deny);
+        assert!(narrowed.held.is_empty(), "{:?}", narrowed.held);
+    }
+
+    #[test]
+    fn what_the_users_file_does_not_say_closes_nothing() {
+        let narrowed = found(LOOSE).under(&user("name: mine"));
+        assert_eq!(narrowed.config, found(LOOSE));
+        assert!(narrowed.held.is_empty(), "{:?}", narrowed.held);
+    }
+
+    #[test]
+    fn a_found_file_without_a_server_has_the_users() {
+        let own = user(USER).config.model;
+        assert_eq!(found("{}").under(&user(USER)).config.model, own);
+        let named = found("model: { name: other }").under(&user(USER)).config.model;
+        assert_eq!(named, ModelConfig { name: "other".to_owned(), ..own });
+        let elsewhere = found("model: { base_url: 'http://localhost:9/v1' }").under(&user(USER)).config.model;
+        assert_eq!((elsewhere.api_key_env, elsewhere.headers.len()), (None, 0));
+    }
+}
