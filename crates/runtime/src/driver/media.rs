@@ -11,6 +11,7 @@ use longhaul_core::message::{Media, Message, Origin, Part, ToolResult};
 use longhaul_providers::{Limits, ProviderError, Request};
 use longhaul_store::Blobs;
 use serde_json::json;
+use tokio::sync::Semaphore;
 
 use super::Driver;
 use crate::agent::Agent;
@@ -40,6 +41,9 @@ pub(super) struct Takes {
 const MAX_REMEMBERED: usize = 256;
 const MAX_REMEMBERED_BYTES: usize = 64 << 20;
 
+/// Pictures that are decoded at once in this process: each may take half a gigabyte meanwhile.
+static DECODING: Semaphore = Semaphore::const_new(2);
+
 /// The pictures that a session has checked, by content and limits: each is decoded once.
 #[derive(Debug, Default)]
 pub(crate) struct Pictures {
@@ -54,6 +58,8 @@ impl Pictures {
         if let Some(known) = self.checked().get(&key) {
             return (known.clone(), false);
         }
+        // Never closed: without a permit it is decoded all the same.
+        let _permit = DECODING.acquire().await.ok();
         let checking = tokio::task::spawn_blocking(move || fit(&content, limits));
         let fitted =
             checking.await.unwrap_or_else(|_| Err(Unfit::Damaged("it cannot be decoded".to_owned())));
