@@ -98,7 +98,7 @@ def tools():
 def page(params):
     if MODE == "listed":
         with open(sys.argv[2]) as file:
-            return '{"tools":%s}' % file.read()
+            return '{"tools":%s}' % file.read().replace("\n", " ")
     everything = tools()
     if (params or {}).get("cursor") == "second":
         return '{"tools":[%s]}' % ",".join(everything[5:])

@@ -241,7 +241,12 @@ fn asked(shared: &Shared, message: &Value, body: String) -> Response<Body> {
             // The letters of JSON's own are as good as any others.
             let escaped = TOKEN.replace('s', "\\u0073");
             let content = format!(r#"{{"type":"text","text":"{TOKEN} {escaped}"}}"#);
-            as_json(id, &format!(r#"{{"content":[{content}],"structuredContent":{{"sent":"{TOKEN}"}}}}"#))
+            as_json(
+                id,
+                &format!(
+                    r#"{{"content":[{content}],"structuredContent":{{"sent":"{TOKEN}","by":"mirror"}}}}"#
+                ),
+            )
         }
         ("tools/call", Some("half")) => as_json(id, r#"{"structuredContent":"\ud800"}"#),
         ("tools/call", Some("half-stream")) => {

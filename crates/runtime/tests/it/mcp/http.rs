@@ -58,7 +58,7 @@ async fn a_secret_that_a_server_repeats_is_not_shown() {
     let fake = Fake::start();
     let (_place, running) = connected(&fake).await;
     let seen = running.ok("mirror", "{}").await;
-    assert_eq!(seen, "[redacted] [redacted]\n{\"sent\":\"[redacted]\"}");
+    assert_eq!(seen, "[redacted] [redacted]\n{\"sent\":\"[redacted]\",\"by\":\"mirror\"}");
 }
 
 #[tokio::test]

@@ -194,7 +194,8 @@ async fn what_nobody_can_read_is_cut_at_the_source_and_kept_whole() {
             json!({ "command": r"echo before; yes $'\xff\xfe\x01\x02\x80' | head -n 20000; echo after" }),
         ),
         ("bash", json!({ "command": "echo before; printf 'var a=1;%.0s' $(seq 9000); echo; echo after" })),
-        ("t__echo", json!({ "text": "var a=1;".repeat(9_000) })),
+        // Arguments are part of an answer, which has a limit.
+        ("t__echo", json!({ "text": "var a=1;".repeat(1_500) })),
     ];
     let calls: Vec<(&str, String)> = calls.iter().map(|(tool, call)| (*tool, call.to_string())).collect();
     let calls: Vec<(&str, &str)> = calls.iter().map(|(tool, call)| (*tool, call.as_str())).collect();
@@ -207,7 +208,8 @@ async fn what_nobody_can_read_is_cut_at_the_source_and_kept_whole() {
         // `bash` itself says once what the sign stands for.
         assert!(shown.matches('\u{fffd}').count() < 2, "{tool} {call}: {shown}");
         let truncation = result.truncated.as_ref().unwrap();
-        assert!(truncation.total_chars > 50_000, "{tool} {call}: {truncation:?}");
+        let least = if *tool == "bash" { 50_000 } else { 11_000 };
+        assert!(truncation.total_chars > least, "{tool} {call}: {truncation:?}");
         assert_eq!(truncation.omitted_chars, truncation.total_chars - shown.chars().count() as u64);
         if *tool == "bash" {
             assert!(
